@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dcpid from within. One thread, one loop (loop.c): drain the driver, track processes and their
+ * mappings (process.c), turn counts into (image, offset, event) (attrib.c), keep them by image
+ * (image.c), follow JIT clients (dyn.c) through a reader process (reader.c, dcpid-reader.c), and
+ * put all of it on disk (flush.c) at intervals and on demand (control.c).
+ *
+ * Order of one drain, on which exactness rests: take hand-overs -> driver_drain -> read every
+ * registry that changed (dyn_refresh) -> resolve the counts that fell into dynamic code. A routine
+ * is in its registry before it runs, so a sample's routine is always in what is read after the
+ * sample.
+ */
+#ifndef DCPI_DAEMON_INTERNAL_H
+#define DCPI_DAEMON_INTERNAL_H
+
+#include "base.h"
+#include "driver.h"
+#include "profdb.h"
+#include "wire.h"
+
+/* ---- accounting (account.c) ---------------------------------------------------------------------
+ */
+
+/* Every way in which a received sample fails to be stored: name in status, what it means. */
+#define ACCOUNT_LOSSES(X)                                                                          \
+	X(LOST_RING, "ring-full", "found its ring buffer full")                                    \
+	X(LOST_BAD, "bad-record", "came in a record that made no sense")                           \
+	X(LOST_MEMORY, "no-memory", "the daemon had no memory for it")                             \
+	X(LOST_OVERFLOW, "count-overflow", "its counter was full")
+
+/* Names under which samples in no image are stored (PROFDB_NAMED profiles). */
+#define ACCOUNT_BUCKETS(X)                                                                         \
+	X(BUCKET_UNKNOWN, "unknown", "user address in no known mapping")                           \
+	X(BUCKET_UNKNOWN_PROCESS, "unknown process", "process gone before it was known")           \
+	X(BUCKET_KERNEL_UNKNOWN, "unknown kernel", "kernel address in no known image")             \
+	X(BUCKET_IDLE, "idle", "the idle task, waiting")                                           \
+	X(BUCKET_DYNAMIC_UNKNOWN, "dynamic, unknown", "anonymous executable memory nobody names")  \
+	X(BUCKET_REUSED, "reused, time unknown", "address had several routines in the interval")   \
+	X(BUCKET_OTHER, "hypervisor or guest", "neither user nor kernel mode of this machine")
+
+enum account_loss {
+#define X(id, name, text) ACCOUNT_##id,
+	ACCOUNT_LOSSES(X)
+#undef X
+		ACCOUNT_NR_LOSSES
+};
+
+enum account_bucket {
+#define X(id, name, text) ACCOUNT_##id,
+	ACCOUNT_BUCKETS(X)
+#undef X
+		ACCOUNT_NR_BUCKETS
+};
+
+/* received == stored + pending + sum(lost) at every moment between two drains. */
+struct account {
+	uint64_t received; /* from driver_stats */
+	uint64_t stored;   /* in profiles, on disk or to be flushed */
+	uint64_t pending;  /* held for order, or for a registry to be read */
+	uint64_t lost[ACCOUNT_NR_LOSSES];
+	uint64_t bucket[ACCOUNT_NR_BUCKETS]; /* part of stored */
+};
+
+const char *account_loss_name(enum account_loss loss);
+const char *account_bucket_name(enum account_bucket bucket);
+
+/* ---- images (image.c)
+ * ---------------------------------------------------------------------------- */
+
+/* An image and the counts not yet on disk. Lives as long as the daemon or until dropped unused. */
+struct image {
+	enum profdb_kind kind;
+	struct base_id id;
+	char *path;
+	char *stem; /* for the profile's file name; DYNAMIC: the pseudo-image's file name */
+	struct profdb_profile *counts;
+	bool dirty; /* counts hold samples that are not on disk */
+	uint32_t refs;
+};
+
+struct images; /* the table, by kind and identity (DYNAMIC: by stem) */
+
+struct images *images_new(void);
+void images_free(struct images *t);
+/* Find or make; a new @path of a known identity is added to its profile. NULL: no memory. */
+struct image *images_get(struct images *t, enum profdb_kind kind, const struct base_id *id,
+			 const char *path, const char *stem);
+struct image *images_bucket(struct images *t, enum account_bucket bucket);
+bool images_next(const struct images *t, size_t *pos, struct image **out);
+/* A pseudo-image on disk has a new build-id. */
+void image_set_id(struct image *img, const struct base_id *id);
+
+/* ---- processes (process.c)
+ * ------------------------------------------------------------------------ */
+
+enum map_kind {
+	MAP_IMAGE,   /* image set; offset = file_off + (addr - start) */
+	MAP_DYNAMIC, /* anonymous, memfd or written-to executable memory: ask dyn */
+};
+
+struct map {
+	uint64_t start, end; /* vaddr, [start, end) */
+	uint64_t file_off;
+	enum map_kind kind;
+	struct image *image;
+};
+
+/* One life of a pid between fork, exec and exit. */
+struct process {
+	int32_t pid;
+	uint64_t start_time_ns; /* since boot, from /proc; 0 where unknown */
+	uint32_t uid;
+	char comm[16];
+	struct map *maps; /* ascending, disjoint */
+	size_t nr_maps, cap_maps;
+	struct dyn_client *dyn; /* NULL: no registry known (for this life); counted reference */
+	bool exited;
+};
+
+/* ---- dynamic code (dyn.c)
+ * -------------------------------------------------------------------------- */
+
+struct dyn;	   /* all clients */
+struct dyn_client; /* one registry of one process life (a fork's child shares its parent's until it
+		      has its own) */
+
+struct dyn_config {
+	const char *run_dir;	/* hand-over socket is made here; NULL: none (replay) */
+	const char *queue_name; /* doorbell; NULL: none (replay) */
+	const char *helper_dir; /* where dcpid-reader and dcpid-pseudoimg are */
+	const char *host;
+	struct profdb *db;
+	struct images *images;
+};
+
+int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err *err);
+void dyn_close(struct dyn *d);
+/* Descriptors to wait on besides the driver's; returns how many were stored (at most @max). */
+size_t dyn_poll_fds(const struct dyn *d, int *fds, size_t max);
+/*
+ * Take hand-overs and doorbells, all that are there, without waiting. @find: the process of a pid
+ * (made if needed), so that its client can be attached.
+ */
+int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), void *ctx);
+/* The marker mapping /memfd:dbgdyn was seen at [addr, addr+len) of @p (mmap event or initial scan).
+ */
+void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len);
+void dyn_fork(struct dyn *d, struct process *parent, struct process *child);
+/* exec or exit of @p: its client is read a last time and closed when nobody else holds it. */
+void dyn_end(struct dyn *d, struct process *p);
+/* Records from a recorded stream (replay), as the reader would have delivered them. */
+int dyn_records(struct dyn *d, struct process *p, const void *data, size_t len);
+/* Read every registry whose header moved; owned ranges too when @ranges. */
+void dyn_refresh(struct dyn *d, bool ranges);
+
+enum dyn_where { DYN_NONE, DYN_FOUND, DYN_REUSED };
+/*
+ * Where a sample at @addr, taken since the last dyn_refresh but one, belongs: DYN_FOUND stores
+ * image and offset; DYN_REUSED: the address changed tenant in that interval; DYN_NONE: in no range
+ * and no routine.
+ */
+enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, struct image **image,
+			  uint64_t *off);
+/*
+ * Write every pseudo-image that changed, durable before it returns, answer flush requests. Called
+ * before the profiles of a flush are put (law 3), and at once when a client wants a flush
+ * (dyn_wants_flush). A failure is logged, answered to the client, and tried again next time.
+ */
+int dyn_write_images(struct dyn *d, struct base_err *err);
+bool dyn_wants_flush(const struct dyn *d);
+struct dyn_stats {
+	uint64_t clients, facilities, routines, images_written, records_bad, records_dropped;
+};
+void dyn_stats_get(const struct dyn *d, struct dyn_stats *out);
+
+/* ---- the reader process (reader.c; program dcpid-reader)
+ * --------------------------------------------- */
+
+/*
+ * Reading a process's memory, or a file it names, can block without end and parses outside bytes:
+ * only this helper does it, one request at a time; a request that takes longer than a second fails
+ * with -ETIMEDOUT and the helper is killed and replaced.
+ */
+struct reader;
+
+int reader_open(const char *helper_dir, struct reader **out, struct base_err *err);
+void reader_close(struct reader *r);
+/* Identity of the file behind an old mapping of @pid: build-id, else a hash of the file's heads. */
+int reader_image_id(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end,
+		    struct base_id *id);
+/* Descriptor of the sealed registry behind a marker mapping (checked: memfd, sealed, owned by that
+ * process). */
+int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);
+/* Parse a registry: facilities, ranges and ring records from *@tail to its head, as normalized
+ * records. */
+int reader_registry_read(struct reader *r, int fd, int32_t pid, uint64_t *tail,
+			 struct base_buf *out);
+/* Contents of owned ranges (trailing zeros left out), as WIRE_BYTES records. */
+int reader_range_read(struct reader *r, int32_t pid, uint64_t start_time_ns,
+		      const struct wire_range *range, struct base_buf *out);
+
+/* ---- the kernel's own code (kernel.c)
+ * ------------------------------------------------------------------ */
+
+/* kallsyms, modules, BPF and other ksymbols, vdso; their images are written into <db>/kernel/. */
+struct kernel;
+
+/* @live: read this machine's kallsyms and vdso; else wait for DRIVER_LOAD_KERNEL and KSYMBOL. */
+int kernel_open(struct profdb *db, struct images *images, bool live, struct kernel **out,
+		struct base_err *err);
+void kernel_close(struct kernel *k);
+void kernel_load(struct kernel *k, const struct driver_load *load); /* KSYMBOL, KERNEL */
+/* Image and offset of a kernel address; *@idle: it is a routine in which an idle CPU waits. NULL:
+ * unknown. */
+struct image *kernel_lookup(struct kernel *k, uint64_t addr, uint64_t *off, bool *idle);
+struct image *kernel_vdso(struct kernel *k); /* NULL where there is none */
+/* Write images that changed (new ksymbols), before the profiles of a flush. */
+int kernel_write_images(struct kernel *k, struct base_err *err);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every part of the project may lean on: errors, log, option tables, hashes, growable
+ * buffers, checked arithmetic, files that appear complete or not at all.
+ *
+ * Nothing here prints (but the log and base_opt_help, when told where), exits or aborts.
+ * Functions that can fail return int: >= 0 good, negative bad: -errno, or one of DCPI_ERRORS
+ * negated. Not thread safe where not said otherwise; objects may be used by one thread at a time.
+ */
+#ifndef DCPI_BASE_H
+#define DCPI_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/* ---- errors -------------------------------------------------------------------------------- */
+
+/* The project's own codes, above every errno: code, text. One list holds all of them. */
+#define DCPI_ERRORS(X)                                                                             \
+	X(DCPI_EFORMAT, "malformed data")                                                          \
+	X(DCPI_EVERSION, "unsupported version")                                                    \
+	X(DCPI_ECHECKSUM, "checksum mismatch")                                                     \
+	X(DCPI_ETRUNCATED, "truncated data")                                                       \
+	X(DCPI_ELIMIT, "limit exceeded")                                                           \
+	X(DCPI_EOVERFLOW, "value does not fit")                                                    \
+	X(DCPI_ENOTDB, "not a profile database")                                                   \
+	X(DCPI_EBUSY, "in use by another daemon")                                                  \
+	X(DCPI_ENODAEMON, "no daemon answers")                                                     \
+	X(DCPI_ENOEVENTS, "no sampling source available")                                          \
+	X(DCPI_ENOIMAGE, "image not found")                                                        \
+	X(DCPI_ENOSYMBOL, "procedure not found")                                                   \
+	X(DCPI_EUSAGE, "wrong usage")                                                              \
+	X(DCPI_EHELPER, "helper process failed")                                                   \
+	X(DCPI_EUNSUPPORTED, "not supported on this machine")
+
+enum dcpi_code {
+	DCPI_ERROR_BASE = 4096,
+#define X(code, text) code,
+	DCPI_ERRORS(X)
+#undef X
+	DCPI_ERROR_END
+};
+
+/* A caller's fixed buffer for a rich failure. Zero-initialize it: the first cause wins. */
+struct base_err {
+	int code;       /* negative, as returned; 0 while empty */
+	char text[480]; /* "cannot open '/x': Permission denied": lower case, no newline */
+	char hint[240]; /* what to do about it, may be empty */
+};
+
+/* Text of a (negative or positive) errno or project code; never NULL, static storage. */
+const char *base_strerror(int code);
+
+/*
+ * Record a failure unless @err already holds one; @err may be NULL. @code is negative. Returns
+ * @code, so that "return base_fail(err, -EINVAL, …)" reads well. The message is used as it is:
+ * append the cause yourself, or use base_fail_errno, which appends ": <base_strerror(code)>".
+ */
+int base_fail(struct base_err *err, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+int base_fail_errno(struct base_err *err, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Set the hint of a failure recorded just now (only where none is set yet). */
+void base_hint(struct base_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Print "PROG: text\n" and, where there is one, "hint: …\n" to @to. */
+void base_err_print(const struct base_err *err, const char *prog, FILE *to);
+
+/* ---- log (programs only, never libraries) --------------------------------------------------- */
+
+enum base_log_level { BASE_LOG_ERROR, BASE_LOG_WARN, BASE_LOG_INFO, BASE_LOG_DEBUG };
+
+/* Where (default stderr) and how much (default BASE_LOG_INFO); @stamps: prefix UTC time. */
+void base_log_init(FILE *to, enum base_log_level max, bool stamps);
+void base_log(enum base_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ---- option tables -------------------------------------------------------------------------- */
+
+enum base_opt_kind {
+	BASE_OPT_FLAG,   /* dest: bool *, set true */
+	BASE_OPT_STRING, /* dest: const char **, last one wins; points into argv */
+	BASE_OPT_LIST,   /* dest: struct base_opt_list *, repeatable */
+	BASE_OPT_INT,    /* dest: int64_t *, checked against min..max (min == max: no limits) */
+	BASE_OPT_DOUBLE, /* dest: double *, same limits */
+};
+
+struct base_opt_list {
+	const char **items; /* point into argv */
+	size_t nr;
+};
+
+/* One option: accepted as -name and --name; values as "-name value" or "-name=value". */
+struct base_opt {
+	const char *name; /* NULL ends the table */
+	enum base_opt_kind kind;
+	void *dest;
+	const char *arg;  /* name of the value in help ("DIR"), NULL for flags */
+	const char *help; /* one or more sentences, no trailing newline */
+	double min, max;
+};
+
+struct base_example {
+	const char *command; /* NULL ends the list */
+	const char *what;
+};
+
+/* A command: everything its parser, -help, man page sections and completion are made from. */
+struct base_cmd {
+	const char *name;     /* "dcpiprof" */
+	const char *summary;  /* one line, no full stop */
+	const char *operands; /* "[IMAGE …]" or "" */
+	const struct base_opt *opts;
+	const struct base_example *examples;
+	int min_operands, max_operands; /* max -1: any number */
+};
+
+/* base_opt_parse results: go on, or the request was served and the program should exit 0. */
+enum { BASE_OPT_RUN = 0, BASE_OPT_DONE = 1 };
+
+/*
+ * Parse argv. Options may stand between operands; "--" ends them. Operands are moved to the front
+ * of *argv (argv[0] included in the skip): on return *argc counts them and *argv points at the
+ * first. Besides the table, every command has -help (prints to stdout), -version, and, for the
+ * build, -help-man (roff OPTIONS and EXAMPLES sections) and -help-options (one name a line, for
+ * completion). Returns BASE_OPT_RUN, BASE_OPT_DONE, or -DCPI_EUSAGE with @err filled (unknown
+ * option with the nearest name as hint, missing value, value out of limits, operand count).
+ */
+int base_opt_parse(const struct base_cmd *cmd, int *argc, char ***argv, struct base_err *err);
+void base_opt_help(const struct base_cmd *cmd, FILE *to);
+/* Edit distance of two names, for "did you mean"; at most 255 characters count. */
+unsigned int base_name_distance(const char *a, const char *b);
+
+/* Exit codes of every program. */
+enum { BASE_EXIT_OK = 0, BASE_EXIT_FAILED = 1, BASE_EXIT_USAGE = 2, BASE_EXIT_SKIP = 77 };
+
+/* ---- buffers and arithmetic ------------------------------------------------------------------ */
+
+/* A growable byte buffer. Zero-initialize; release with base_buf_release. */
+struct base_buf {
+	uint8_t *data;
+	size_t len, cap;
+};
+
+/* All return 0 or -ENOMEM (also for a length that would wrap). base_buf_extend hands out @len zeroed bytes. */
+int base_buf_append(struct base_buf *b, const void *data, size_t len);
+int base_buf_extend(struct base_buf *b, size_t len, void **out);
+int base_buf_printf(struct base_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void base_buf_clear(struct base_buf *b);
+void base_buf_release(struct base_buf *b);
+
+/*
+ * Grow a plain array: "if ((r = base_grow(&v, &cap, nr + 1, sizeof(*v))) < 0)". Amortized doubling.
+ * Returns 0 or -ENOMEM; on failure the array is untouched.
+ */
+int base_grow(void *array, size_t *cap, size_t need, size_t elem_len);
+
+#define base_add_overflow(a, b, out) __builtin_add_overflow((a), (b), (out))
+#define base_mul_overflow(a, b, out) __builtin_mul_overflow((a), (b), (out))
+
+static inline uint64_t base_align_up(uint64_t v, uint64_t to)
+{
+	return (v + to - 1) & ~(to - 1);
+}
+
+/* ---- hashes ---------------------------------------------------------------------------------- */
+
+struct base_sha256 {
+	uint32_t state[8];
+	uint64_t len;
+	uint8_t block[64];
+};
+
+/* SHA-256 (FIPS 180-4), used for identities by content. */
+void base_sha256_init(struct base_sha256 *s);
+void base_sha256_add(struct base_sha256 *s, const void *data, size_t len);
+void base_sha256_end(struct base_sha256 *s, uint8_t out[32]);
+
+/* CRC-32C (Castagnoli), start with crc 0. For file checksums. */
+uint32_t base_crc32c(uint32_t crc, const void *data, size_t len);
+/* A fast 64-bit hash for tables in memory; never stored. */
+uint64_t base_hash64(const void *data, size_t len);
+static inline uint64_t base_hash_u64(uint64_t v)
+{
+	v ^= v >> 32;
+	v *= 0xd6e8feb86659fd93ull;
+	v ^= v >> 32;
+	v *= 0xd6e8feb86659fd93ull;
+	v ^= v >> 32;
+	return v;
+}
+
+/*
+ * A hash table from byte keys to pointers. Keys are copied, values are the caller's.
+ * Zero-initialize; release with base_map_release (values are not freed).
+ */
+struct base_map {
+	struct base_map_slot *slots;
+	size_t nr, cap;
+};
+
+/* NULL where absent. */
+void *base_map_get(const struct base_map *m, const void *key, size_t key_len);
+/* Insert or replace; @value not NULL. 0 or -ENOMEM. */
+int base_map_set(struct base_map *m, const void *key, size_t key_len, void *value);
+/* Returns the value removed, or NULL. */
+void *base_map_del(struct base_map *m, const void *key, size_t key_len);
+/* Walk: "for (size_t i = 0; base_map_next(&m, &i, &value);)", any order; no changes meanwhile. */
+bool base_map_next(const struct base_map *m, size_t *pos, void **value);
+void base_map_release(struct base_map *m);
+
+/* ---- identities ------------------------------------------------------------------------------- */
+
+/* A build-id or its stand-in: up to 32 bytes. len 0: none. */
+struct base_id {
+	uint8_t len;
+	uint8_t bytes[32];
+};
+
+#define BASE_ID_TEXT_LEN 65
+/* Lower-case hex into @text (BASE_ID_TEXT_LEN bytes); returns @text. */
+char *base_id_text(const struct base_id *id, char *text);
+/* Parse 1 to 64 hex digits, even count. 0 or -EINVAL. */
+int base_id_parse(struct base_id *id, const char *text, size_t len);
+bool base_id_equal(const struct base_id *a, const struct base_id *b);
+
+/* ---- files ------------------------------------------------------------------------------------ */
+
+/*
+ * A file that appears complete or not at all: written beside its final name under a temporary
+ * one (".tmp-<pid>-<n>-NAME"), synced, renamed, the folder synced.
+ */
+struct base_file {
+	int dir_fd; /* dup of the caller's, or of the path's folder */
+	int fd;     /* write here by any means; -1 when closed */
+	char name[256];
+	char tmp[300];
+};
+
+/* @dir_fd may be AT_FDCWD; @path may have folders. Modes as open(2). 0 or negative with @err. */
+int base_file_create(struct base_file *f, int dir_fd, const char *path, mode_t mode,
+		     struct base_err *err);
+/* Sync and rename over the final name (an existing file is replaced). On failure the temporary is removed. */
+int base_file_commit(struct base_file *f, struct base_err *err);
+/* Give up: remove the temporary. Safe on a zeroed, committed or aborted object. */
+void base_file_abort(struct base_file *f);
+/* Create, write all of @data, commit. */
+int base_file_write(int dir_fd, const char *path, mode_t mode, const void *data, size_t len,
+		    struct base_err *err);
+/* Write everything, going on after EINTR and short writes. 0 or -errno. */
+int base_write_all(int fd, const void *data, size_t len);
+/* Read exactly @len bytes: 0, -DCPI_ETRUNCATED at end of file, or -errno. */
+int base_read_all(int fd, void *data, size_t len);
+/* Read a regular file of at most @max bytes into @out. Refuses FIFOs, devices and links' targets of such kind without blocking. */
+int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *out,
+		   struct base_err *err);
+
+/* Monotonic clock in nanoseconds. */
+uint64_t base_now_ns(void);
+
+#endif

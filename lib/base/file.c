@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base.h"
+
+int base_write_all(int fd, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+
+	while (len) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int base_read_all(int fd, void *data, size_t len)
+{
+	uint8_t *p = data;
+
+	while (len) {
+		ssize_t n = read(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -DCPI_ETRUNCATED;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Fresh descriptor of the folder of @path, its last part into @name. */
+static int open_folder(int dir_fd, const char *path, char name[256])
+{
+	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+	size_t len = slash ? (size_t)(slash - path) : 0;
+	char folder[4096] = ".";
+	int fd;
+
+	if (!*last || !strcmp(last, ".") || !strcmp(last, ".."))
+		return -EISDIR;
+	if (strlen(last) > 255 || len >= sizeof(folder))
+		return -ENAMETOOLONG;
+	strcpy(name, last);
+	if (slash) {
+		len = len ? len : 1;
+		memcpy(folder, path, len);
+		folder[len] = '\0';
+	}
+	/* Opened anew, not dup'ed: the caller's may be AT_FDCWD, or O_PATH, which cannot sync. */
+	fd = openat(dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* A leftover of an earlier process with our pid may hold a name: take the next. */
+static int open_tmp(struct base_file *f, mode_t mode)
+{
+	static atomic_uint serial;
+	int tries = 0;
+
+	do {
+		/* NAME is cut so that a final name of full length still has a temporary one. */
+		snprintf(f->tmp, sizeof(f->tmp), ".tmp-%ld-%u-%.200s", (long)getpid(),
+			 atomic_fetch_add(&serial, 1), f->name);
+		f->fd = openat(f->dir_fd, f->tmp,
+			       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	} while (f->fd < 0 && errno == EEXIST && ++tries < 1000);
+	if (f->fd >= 0)
+		return 0;
+	f->tmp[0] = '\0';
+	return -errno;
+}
+
+/* What remains holds nothing; tmp[0] tells so, as descriptors of a zeroed object are 0. */
+static void close_all(struct base_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	if (f->dir_fd >= 0)
+		close(f->dir_fd);
+	f->fd = f->dir_fd = -1;
+	f->tmp[0] = '\0';
+}
+
+int base_file_create(struct base_file *f, int dir_fd, const char *path, mode_t mode,
+		     struct base_err *err)
+{
+	int r;
+
+	*f = (struct base_file){ .dir_fd = -1, .fd = -1 };
+	r = open_folder(dir_fd, path, f->name);
+	if (r < 0)
+		goto out;
+	f->dir_fd = r;
+	r = open_tmp(f, mode);
+out:
+	if (r < 0) {
+		close_all(f);
+		base_fail_errno(err, r, "cannot create '%s'", path);
+	}
+	return r;
+}
+
+/* Some file systems cannot sync a folder and say EINVAL: nothing more can be done there. */
+static int sync_folder(int fd)
+{
+	return fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
+}
+
+static int publish(struct base_file *f)
+{
+	int fd = f->fd;
+
+	if (fsync(fd) < 0)
+		return -errno;
+	f->fd = -1;
+	/* Linux closes even when it says EINTR. */
+	if (close(fd) < 0 && errno != EINTR)
+		return -errno;
+	if (renameat(f->dir_fd, f->tmp, f->dir_fd, f->name) < 0)
+		return -errno;
+	f->tmp[0] = '\0';
+	return sync_folder(f->dir_fd);
+}
+
+int base_file_commit(struct base_file *f, struct base_err *err)
+{
+	int r;
+
+	if (!f->tmp[0])
+		return base_fail(err, -EBADF, "cannot complete a file: none is open");
+	r = publish(f);
+	if (r < 0)
+		base_fail_errno(err, r, "cannot complete '%s'", f->name);
+	if (f->tmp[0])
+		unlinkat(f->dir_fd, f->tmp, 0);
+	close_all(f);
+	return r;
+}
+
+void base_file_abort(struct base_file *f)
+{
+	if (!f->tmp[0])
+		return;
+	unlinkat(f->dir_fd, f->tmp, 0);
+	close_all(f);
+}
+
+int base_file_write(int dir_fd, const char *path, mode_t mode, const void *data, size_t len,
+		    struct base_err *err)
+{
+	struct base_file f;
+	int r = base_file_create(&f, dir_fd, path, mode, err);
+
+	if (r < 0)
+		return r;
+	r = base_write_all(f.fd, data, len);
+	if (r < 0)
+		base_fail_errno(err, r, "cannot write '%s'", path);
+	else
+		r = base_file_commit(&f, err);
+	base_file_abort(&f);
+	return r;
+}
+
+/* Without O_NONBLOCK a FIFO would hold us up before we could see what it is. */
+static int open_regular(int dir_fd, const char *path, struct stat *st, struct base_err *err)
+{
+	int fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	int r = fd;
+
+	if (fd < 0)
+		return base_fail_errno(err, -errno, "cannot open '%s'", path);
+	if (fstat(fd, st) < 0)
+		r = base_fail_errno(err, -errno, "cannot examine '%s'", path);
+	else if (!S_ISREG(st->st_mode))
+		r = base_fail(err, S_ISDIR(st->st_mode) ? -EISDIR : -EINVAL,
+			      "cannot read '%s': not a regular file", path);
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
+/* To the end, whatever size fstat told: files of /proc say 0, others grow. */
+static int read_to_end(int fd, size_t max, size_t chunk, struct base_buf *out)
+{
+	uint8_t beyond;
+
+	for (;;) {
+		size_t room = max - out->len, want = chunk < room ? chunk : room;
+		uint8_t *to = &beyond;
+		ssize_t n;
+
+		if (want) {
+			if (base_grow(&out->data, &out->cap, out->len + want, 1) < 0)
+				return -ENOMEM;
+			to = out->data + out->len;
+		}
+		n = read(fd, to, want ? want : 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		if (!want)
+			return -DCPI_ELIMIT;
+		out->len += (size_t)n;
+		chunk = 65536;
+	}
+}
+
+int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *out,
+		   struct base_err *err)
+{
+	struct stat st;
+	int r, fd = open_regular(dir_fd, path, &st, err);
+
+	out->len = 0;
+	if (fd < 0)
+		return fd;
+	if ((uint64_t)st.st_size > max)
+		r = -DCPI_ELIMIT;
+	else
+		r = read_to_end(fd, max, st.st_size ? (size_t)st.st_size : 4096, out);
+	if (r == -DCPI_ELIMIT)
+		base_fail(err, r, "cannot read '%s': larger than %zu bytes", path, max);
+	else if (r < 0)
+		base_fail_errno(err, r, "cannot read '%s'", path);
+	if (r < 0)
+		out->len = 0;
+	close(fd);
+	return r;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The profile database: <db>/<epoch YYYYMMDDHHMM>/<platform>/<profile>, with <db>/dyn/ for
+ * pseudo-images and <db>/kernel/ for the kernels' images. The only code that knows the layout on
+ * disk and the profile files' formats (docs/format/dcpiformat.md).
+ *
+ * Readers need no daemon and no lock. One writer per platform (profdb_lock).
+ */
+#ifndef DCPI_PROFDB_H
+#define DCPI_PROFDB_H
+
+#include "base.h"
+
+#define PROFDB_EPOCH_LEN    12 /* YYYYMMDDHHMM, UTC */
+#define PROFDB_PLATFORM_MAX 64
+#define PROFDB_NR_EVENTS    16 /* events in one profile at most */
+#define PROFDB_EVENT_NAME   32
+
+/* ---- profiles in memory -----------------------------------------------------------------------
+ */
+
+/* What a profile's offsets count in. */
+enum profdb_kind {
+	PROFDB_FILE,	/* ordinary ELF file: file offsets */
+	PROFDB_KERNEL,	/* offsets from the kernel's base; image in <db>/kernel/ */
+	PROFDB_DYNAMIC, /* pseudo-image in <db>/dyn/: its image offsets */
+	PROFDB_VDSO,	/* file offsets; image in <db>/kernel/ */
+	PROFDB_NAMED,	/* samples in no image, under the name in path: offset 0 alone */
+};
+
+struct profdb_event {
+	char name[PROFDB_EVENT_NAME]; /* "cycles", "cpu-clock": no blanks */
+	uint64_t period;	      /* mean; cycles or events, for clocks nanoseconds */
+	uint64_t sum;		      /* samples, of all offsets (kept by profdb_add) */
+	double enabled; /* fraction of the time it was counted, 1 where not multiplexed */
+};
+
+struct profdb_entry {
+	uint64_t off;
+	uint64_t count[]; /* one per event */
+};
+
+struct profdb_profile; /* opaque: a header and counts by (offset, event) */
+
+struct profdb_profile *profdb_profile_new(enum profdb_kind kind, const struct base_id *image,
+					  const char *path);
+void profdb_profile_free(struct profdb_profile *p);
+
+enum profdb_kind profdb_profile_kind(const struct profdb_profile *p);
+const struct base_id *profdb_profile_image(const struct profdb_profile *p);
+/* The image gets a new identity (a pseudo-image that grew); offsets stay. */
+void profdb_profile_set_image(struct profdb_profile *p, const struct base_id *image);
+/* Paths under which the image was seen; the first is the one it was made with. NULL past the end.
+ */
+const char *profdb_profile_path(const struct profdb_profile *p, size_t index);
+int profdb_profile_add_path(struct profdb_profile *p,
+			    const char *path); /* once each; 0 or -ENOMEM */
+/* Header words beyond those with functions here (epoch, platform, tsize, cpuspeed, and unknown
+ * lines): NULL where absent. */
+const char *profdb_profile_word(const struct profdb_profile *p, const char *word);
+int profdb_profile_set_word(struct profdb_profile *p, const char *word, const char *value);
+
+size_t profdb_profile_nr_events(const struct profdb_profile *p);
+const struct profdb_event *profdb_profile_event(const struct profdb_profile *p, size_t index);
+/* Index of the event, added where missing. Negative: -DCPI_ELIMIT, -EINVAL (name), -ENOMEM. */
+int profdb_profile_event_add(struct profdb_profile *p, const char *name, uint64_t period);
+int profdb_profile_event_find(const struct profdb_profile *p, const char *name); /* or -ENOENT */
+
+/* Add @n samples. 0, -ENOMEM, or -DCPI_EOVERFLOW (64 bits; nothing changed). */
+int profdb_profile_add(struct profdb_profile *p, uint64_t off, size_t event, uint64_t n);
+/* All of @from into @to: events matched by name, paths united, words that @to lacks. Same errors.
+ */
+int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from);
+/* Drop all counts, keep the header. */
+void profdb_profile_clear(struct profdb_profile *p);
+size_t profdb_profile_nr_entries(const struct profdb_profile *p);
+/* Ascending by offset; valid until the next change. */
+const struct profdb_entry *profdb_profile_entry(const struct profdb_profile *p, size_t index);
+
+/* ---- profile files ------------------------------------------------------------------------------
+ */
+
+enum profdb_format { PROFDB_FORMAT_1, PROFDB_FORMAT_0_07, PROFDB_FORMAT_0_06 };
+
+/*
+ * Read any known version. Errors: -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_ECHECKSUM, -DCPI_ETRUNCATED,
+ * -errno; never wrong counts silently. Does not block on FIFOs or devices.
+ */
+int profdb_profile_read(const char *path, struct profdb_profile **out, struct base_err *err);
+int profdb_profile_parse(const void *data, size_t len, struct profdb_profile **out,
+			 struct base_err *err); /* the same from memory; fuzzed */
+/* Into @out. Old formats hold one event (@event) and 32-bit counts: -DCPI_EOVERFLOW where one does
+ * not fit. */
+int profdb_profile_format(const struct profdb_profile *p, enum profdb_format format, size_t event,
+			  struct base_buf *out, struct base_err *err);
+
+/* ---- databases
+ * ----------------------------------------------------------------------------------- */
+
+struct profdb;
+
+/* @create: make the folder (an empty or missing one becomes a database), else -DCPI_ENOTDB. */
+int profdb_open(const char *path, bool create, struct profdb **out, struct base_err *err);
+void profdb_close(struct profdb *db);
+const char *profdb_path(const struct profdb *db);
+int profdb_dir_fd(const struct profdb *db);
+/* Descriptor of <db>/dyn or <db>/kernel; owned by @db. Made when the database was opened with
+ * create. */
+int profdb_dyn_fd(struct profdb *db);
+int profdb_kernel_fd(struct profdb *db);
+
+/* Names, ascending, NULL-terminated, one allocation: free(). */
+char **profdb_epochs(struct profdb *db, struct base_err *err);
+char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *err);
+/*
+ * "NAME", "latest", "all", "FROM..TO", or NULL (the newest): the list of epochs meant, as above;
+ * -DCPI_ENOTDB, -ENOENT with the existing ones named in the hint.
+ */
+int profdb_epoch_select(struct profdb *db, const char *spec, char ***out, struct base_err *err);
+/* A daemon still writes it (or died without closing it). */
+bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platform);
+
+/*
+ * Visit every profile of (epoch, platform), in file name order, as of one flush: never half of one,
+ * whatever the daemon does meanwhile. @fn owns the profile. A file that cannot be read goes
+ * to @bad (may be NULL) with its error and the walk goes on. Returns the first negative of @fn, or
+ * 0.
+ */
+int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
+		int (*fn)(void *ctx, const char *file, struct profdb_profile *p),
+		void (*bad)(void *ctx, const char *file, const struct base_err *err), void *ctx,
+		struct base_err *err);
+
+/* ---- writing
+ * ------------------------------------------------------------------------------------- */
+
+/* Own the platform until profdb_close: -DCPI_EBUSY names the live owner (host, pid) in @err. */
+int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);
+/*
+ * Start an epoch for the locked platform at @now (UTC seconds): the name's minute, or the next free
+ * one where that epoch exists already for this platform. The one before is closed. Name into
+ * @epoch.
+ */
+int profdb_epoch_start(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],
+		       struct base_err *err);
+/* Go on in the epoch that a daemon before us left open (0), or -ENOENT. Finishes or undoes a half
+ * flush. */
+int profdb_epoch_resume(struct profdb *db, char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err);
+/* Mark the current epoch finished (also at quit). */
+int profdb_epoch_finish(struct profdb *db, struct base_err *err);
+
+/*
+ * One flush: begin, put each changed profile (merged with what is on disk under the same image, in
+ * a new version beside it), commit makes all of them visible at once. Crash before commit: nothing
+ * has changed; after: all of it. Put reads and merges; the given profile is not changed.
+ * @file_stem: the image's base name or the like, cleaned by the callee; the identity makes it
+ * unique. For PROFDB_DYNAMIC, @stem is the pseudo-image's file name and identifies the profile, so
+ * that a grown image keeps one profile.
+ */
+int profdb_flush_begin(struct profdb *db, struct base_err *err);
+int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_profile *p,
+		     struct base_err *err);
+int profdb_flush_commit(struct profdb *db, struct base_err *err);
+void profdb_flush_abort(struct profdb *db);
+
+#endif

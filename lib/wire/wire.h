@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What crosses a process boundary: the registry a JIT process shares, the records in it, the
+ * doorbell, and the control protocol's names. Fixed width, little-endian, versioned; every size is
+ * asserted. libc only; used by libdbgdyn, the daemon and its helpers.
+ *
+ * Byte order: the registry is written by the process's own CPU. x86-64, aarch64 and riscv64 Linux
+ * are little-endian; building for anything else is an error here.
+ */
+#ifndef DCPI_WIRE_H
+#define DCPI_WIRE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the registry's layout is little-endian"
+#endif
+
+/* ---- where things are ------------------------------------------------------------------------ */
+
+#define WIRE_RUN_DIR "/run/dcpi" /* default; $DCPI_RUN in both library (secure_getenv) and tools   \
+				  */
+#define WIRE_CONTROL_NAME "control" /* stream socket in the run dir: JSON lines */
+#define WIRE_DYN_NAME	  "dyn"	    /* seqpacket socket in the run dir: hand-over of registries */
+#define WIRE_QUEUE_NAME	  "/dcpi"   /* POSIX message queue: doorbell; $DCPI_QUEUE likewise */
+#define WIRE_MEMFD_NAME	  "dbgdyn"  /* shows as /memfd:dbgdyn in maps and mmap events */
+
+/* ---- registry -------------------------------------------------------------------------------- */
+
+#define WIRE_REGISTRY_MAGIC   0x3147455249504344ull /* "DCPIREG1" */
+#define WIRE_REGISTRY_VERSION 1u
+#define WIRE_PAGE	      4096u
+#define WIRE_NR_FACILITIES    64u
+#define WIRE_NR_RANGES	      2048u
+#define WIRE_FACILITY_NAME    104u
+
+enum wire_facility_state { WIRE_FACILITY_FREE, WIRE_FACILITY_OPEN, WIRE_FACILITY_ENDED };
+enum wire_range_kind { WIRE_RANGE_NONE, WIRE_RANGE_CODE, WIRE_RANGE_DST };
+
+/*
+ * Page 0. Two writers, on different cache lines: the library (mapping) and the daemon (pwrite on
+ * the descriptor; it maps nothing of a client). All counters only grow.
+ */
+struct wire_registry {
+	/* 0: written once, before the descriptor leaves the process */
+	uint64_t magic;
+	uint32_t version;
+	uint32_t header_len; /* WIRE_PAGE */
+	uint64_t total_len;
+	uint64_t facilities_off; /* struct wire_facility [WIRE_NR_FACILITIES] */
+	uint64_t ranges_off;	 /* struct wire_range [WIRE_NR_RANGES] */
+	uint64_t ring_off;
+	uint64_t ring_len; /* a multiple of 4096 */
+	uint32_t machine;  /* ELF EM_* of the code */
+	uint32_t reserved0;
+	uint8_t pad0[256 - 64];
+
+	/* 256: the library */
+	uint64_t head; /* bytes ever put into the ring; stored with release after the record */
+	uint64_t nr_dropped;		   /* records that found the ring full */
+	uint32_t nr_facilities, nr_ranges; /* used slots: stored with release after the slot */
+	uint32_t
+		flush_wanted; /* raised by flush and end; the daemon answers with the same number */
+	uint32_t reserved1;
+	uint8_t pad1[256 - 32];
+
+	/* 512: the daemon */
+	uint64_t tail;	   /* bytes of the ring that are read and kept; the rest is still needed */
+	uint32_t attached; /* not 0: a daemon reads this registry */
+	uint32_t flush_done;  /* everything put before this flush_wanted is on disk, or failed: */
+	int32_t flush_status; /* 0, or the -errno of the last flush */
+	uint32_t reserved2;
+	uint8_t pad2[WIRE_PAGE - 512 - 24];
+};
+static_assert(sizeof(struct wire_registry) == WIRE_PAGE, "registry header");
+static_assert(offsetof(struct wire_registry, head) == 256, "library's line");
+static_assert(offsetof(struct wire_registry, tail) == 512, "daemon's line");
+
+struct wire_facility {
+	uint32_t state;	     /* enum wire_facility_state, stored with release */
+	uint32_t name_len;   /* at most WIRE_FACILITY_NAME */
+	uint32_t end_wanted; /* the flush_wanted of its end, 0 before */
+	uint32_t reserved[3];
+	char name[WIRE_FACILITY_NAME]; /* as the application gave it, no NUL needed */
+};
+static_assert(sizeof(struct wire_facility) == 128, "facility");
+
+/* An application-owned range, or the arena of a record writer (kind CODE too). Never removed. */
+struct wire_range {
+	uint32_t facility; /* index */
+	uint32_t kind;	   /* enum wire_range_kind, stored with release last */
+	uint64_t base;	   /* vaddr */
+	uint64_t len;	   /* bytes, above 0 */
+	uint32_t flags;	   /* WIRE_RANGE_OWNED */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct wire_range) == 32, "range");
+
+/* The daemon reads the range's bytes itself (the seed's contract); else routines bring theirs. */
+#define WIRE_RANGE_OWNED 1u
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/*
+ * One record format serves the registry's ring, the reader's answers, recorded streams and the
+ * jobs of the pseudo-image writer. A stream is a sequence of records, each 8-byte aligned within
+ * it. Unknown types are skipped by length. Numbers are never reused.
+ */
+enum wire_type {
+	WIRE_PAD = 1,	    /* skip; fills the ring's end */
+	WIRE_ROUTINE = 2,   /* struct wire_routine */
+	WIRE_RETIRE = 3,    /* reserved: a routine's code is gone */
+	WIRE_MOVE = 4,	    /* reserved */
+	WIRE_FACILITY = 5,  /* struct wire_facility_rec: reader, replay */
+	WIRE_RANGE = 6,	    /* struct wire_range_rec: reader, replay */
+	WIRE_BYTES = 7,	    /* struct wire_bytes: contents of an owned CODE or DST range */
+	WIRE_IMAGE = 8,	    /* struct wire_image: head of a pseudo-image job */
+	WIRE_RUN = 9,	    /* struct wire_run: which vaddrs stand at which image offsets */
+	WIRE_REPLACES = 10, /* struct wire_replaces: an earlier build-id of the same image */
+};
+
+struct wire_head {
+	uint32_t len; /* whole record with this head, a multiple of 8, at least 8 */
+	uint16_t type;
+	uint16_t flags;
+};
+static_assert(sizeof(struct wire_head) == 8, "record head");
+
+#define WIRE_RECORD_MAX (64u << 20) /* longer records are malformed */
+#define WIRE_NAME_MAX	4095u /* bytes of a routine's name; longer ones are cut by the library */
+#define WIRE_CODE_MAX	(16u << 20)
+
+/*
+ * A routine. Behind the struct, in this order and without gaps: name (name_len bytes),
+ * code (code_len bytes if WIRE_ROUTINE_CODE is set, else nothing: read them from the process),
+ * padding to 8, nr_lines × struct wire_line, then nr_files × (u16 length, that many bytes).
+ */
+struct wire_routine {
+	struct wire_head head;
+	uint32_t facility;
+	uint32_t generation; /* 0 until generations are in use */
+	uint64_t handle;     /* unique in the registry, above 0 */
+	uint64_t addr;	     /* vaddr of its first byte */
+	uint64_t code_len;   /* above 0, at most WIRE_CODE_MAX */
+	uint32_t name_len;
+	uint32_t nr_lines;
+	uint32_t nr_files;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct wire_routine) == 56, "routine");
+#define WIRE_ROUTINE_CODE 1u /* head.flags */
+
+/* The code from code_off on (up to the next entry) is of this line; ascending code_off. */
+struct wire_line {
+	uint32_t code_off;
+	uint32_t line; /* 0: no source */
+	uint32_t file; /* index into the record's files */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct wire_line) == 16, "line");
+
+struct wire_facility_rec {
+	struct wire_head head;
+	uint32_t index;
+	uint32_t state;
+	uint32_t name_len; /* name follows */
+	uint32_t machine;  /* EM_* */
+};
+static_assert(sizeof(struct wire_facility_rec) == 24, "facility record");
+
+struct wire_range_rec {
+	struct wire_head head;
+	uint32_t index; /* slot in the registry */
+	uint32_t reserved;
+	struct wire_range range;
+};
+static_assert(sizeof(struct wire_range_rec) == 48, "range record");
+
+/* Bytes of an owned range as read now; trailing zeros of the range may be left out. */
+struct wire_bytes {
+	struct wire_head head;
+	uint32_t facility;
+	uint32_t kind;			/* enum wire_range_kind */
+	uint64_t vaddr;			/* of the first byte */
+	uint64_t bytes_len;		/* bytes follow */
+	uint64_t range_base, range_len; /* the whole range */
+};
+static_assert(sizeof(struct wire_bytes) == 48, "bytes");
+
+/* Head of a pseudo-image job: what the note outside the hash says. Strings follow: facility, host,
+ * exe. */
+struct wire_image {
+	struct wire_head head;
+	uint32_t machine; /* EM_* */
+	uint32_t pid;
+	uint64_t start_time_ns; /* process start, ns since boot */
+	uint64_t created_s;	/* UTC seconds of the process's first registration */
+	uint32_t uid;
+	uint16_t facility_len, host_len, exe_len, reserved;
+	uint32_t flags;
+};
+static_assert(sizeof(struct wire_image) == 48, "image job");
+#define WIRE_IMAGE_NO_HASH_LINES 1u /* reserved */
+
+/*
+ * Image offsets: an address v in [vaddr, vaddr + len) of the process is image offset
+ * img_off + (v - vaddr). Runs are given out in order of first registration, in whole pages, and
+ * never change, so an offset once on disk keeps its meaning; equal programs get equal offsets
+ * wherever the kernel put them.
+ */
+struct wire_run {
+	struct wire_head head;
+	uint64_t vaddr;
+	uint64_t img_off;
+	uint64_t len;
+};
+static_assert(sizeof(struct wire_run) == 32, "run");
+
+struct wire_replaces {
+	struct wire_head head;
+	uint8_t id[20];
+	uint32_t reserved;
+};
+static_assert(sizeof(struct wire_replaces) == 32, "replaces");
+
+/*
+ * Step through a stream. @pos starts at 0; returns the next record, complete and within bounds, or
+ * NULL at the end. After NULL, *pos == len says that the stream ended cleanly; anything else is the
+ * offset of a malformed record. Contents beyond the head are not checked: see wire_routine_parse.
+ * @data must be 8-byte aligned.
+ */
+const struct wire_head *wire_next(const void *data, size_t len, size_t *pos);
+#define WIRE_FOR_EACH(rec, data, len, pos)                                                         \
+	for (size_t pos = 0; ((rec) = wire_next((data), (len), &pos));)
+
+/* The parts of a routine record, pointing into it. */
+struct wire_routine_view {
+	const struct wire_routine *rec;
+	const char *name;    /* rec->name_len bytes, any bytes */
+	const uint8_t *code; /* NULL without WIRE_ROUTINE_CODE */
+	const struct wire_line *lines;
+	const uint8_t *files; /* step with wire_file_next */
+	size_t files_len;
+};
+
+/* 0, or -EINVAL where a length lies, lines do not ascend or leave the code, or a file index is out
+ * of range. */
+int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *view);
+/* File @index of a parsed routine: its bytes and length, or NULL. */
+const char *wire_routine_file(const struct wire_routine_view *view, uint32_t index, size_t *len);
+/* Check the fixed part and the trailing lengths of the other types: 0 or -EINVAL. */
+int wire_check(const struct wire_head *rec);
+
+/* Size of a routine record with these parts; 0 if it would exceed WIRE_RECORD_MAX or a limit. */
+size_t wire_routine_len(size_t name_len, size_t code_len, bool with_code, size_t nr_lines,
+			size_t files_len);
+
+/* ---- doorbell and hand-over ------------------------------------------------------------------ */
+
+#define WIRE_DOORBELL_MAGIC 0x4c4c4542u /* "BELL" */
+
+/*
+ * The whole content of a message: a hint, never believed. Sent with O_NONBLOCK. The same struct,
+ * with the registry's descriptor beside it (SCM_RIGHTS), is the one message of a hand-over.
+ */
+struct wire_doorbell {
+	uint32_t magic;
+	uint32_t version; /* WIRE_REGISTRY_VERSION */
+	uint32_t pid;	  /* in the sender's PID namespace */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct wire_doorbell) == 16, "doorbell");
+
+#endif
