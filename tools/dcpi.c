@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The multi-call program: "dcpiprof …" (a link to it) is the same as "dcpi prof …". */
+#include <string.h>
+
+#include "tools.h"
+
+static const struct tool tools[] = {
+#define X(name, summary) { #name, summary, name##_main },
+	TOOLS(X)
+#undef X
+		{ NULL, NULL, NULL },
+};
+
+static const struct base_opt no_options[] = { { 0 } };
+static const struct base_cmd dcpi_cmd = {
+	.name = "dcpi",
+	.summary = "profile a whole system, code made at run time included",
+	.operands = "COMMAND [argument …]",
+	.opts = no_options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpi prof",
+			  "The same as dcpiprof: the procedures that took the most time." },
+			{ "dcpi list -help", "The options of dcpilist." },
+			{ NULL, NULL } },
+	.min_operands = 0,
+	.max_operands = 0,
+};
+
+/* "dcpiprof", or "prof" for short. */
+static const struct tool *find(const char *name)
+{
+	for (const struct tool *t = tools; t->name; t++)
+		if (strcmp(t->name, name) == 0 || strcmp(t->name + strlen("dcpi"), name) == 0)
+			return t;
+	return NULL;
+}
+
+static const char *nearest(const char *name)
+{
+	const char *best = NULL;
+	unsigned int distance, best_distance = 3;
+
+	for (const struct tool *t = tools; t->name; t++) {
+		const char *verb = t->name + strlen("dcpi");
+
+		distance = base_name_distance(name, verb);
+		if (base_name_distance(name, t->name) < distance)
+			distance = base_name_distance(name, t->name);
+		if (distance < best_distance) {
+			best_distance = distance;
+			best = verb;
+		}
+	}
+	return best;
+}
+
+static void list_commands(FILE *to)
+{
+	fputs("\ncommands (\"dcpi prof\" is the same as \"dcpiprof\"):\n", to);
+	for (const struct tool *t = tools; t->name; t++)
+		fprintf(to, "  %-14s %s\n", t->name, t->summary);
+}
+
+static void man_commands(FILE *to)
+{
+	fputs(".SH COMMANDS\n", to);
+	for (const struct tool *t = tools; t->name; t++)
+		fprintf(to, ".TP\n.BR %s (1)\n%s\n", t->name, t->summary);
+}
+
+static int fail(const struct base_err *err)
+{
+	base_err_print(err, "dcpi", stderr);
+	return BASE_EXIT_USAGE;
+}
+
+static int unknown(const char *name)
+{
+	struct base_err err = { 0 };
+	const char *near = nearest(name);
+
+	base_fail(&err, -DCPI_EUSAGE, "unknown command '%s'", name);
+	if (near)
+		base_hint(&err, "did you mean '%s'?", near);
+	else
+		base_hint(&err, "'dcpi -help' lists the commands");
+	return fail(&err);
+}
+
+/* "dcpi -help" and the like; without a command there is nothing else to do. */
+static int own_options(int argc, char **argv)
+{
+	const char *request = argc > 1 ? argv[1] + strspn(argv[1], "-") : "";
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&dcpi_cmd, &argc, &argv, &err);
+
+	if (r < 0)
+		return fail(&err);
+	if (r == BASE_OPT_DONE) {
+		if (strcmp(request, "help") == 0)
+			list_commands(stdout);
+		else if (strcmp(request, "help-man") == 0)
+			man_commands(stdout);
+		return BASE_EXIT_OK;
+	}
+	base_opt_help(&dcpi_cmd, stderr);
+	list_commands(stderr);
+	return BASE_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "dcpi";
+	const struct tool *t = NULL;
+
+	if (strncmp(name, "dcpi", 4) == 0 && name[4])
+		t = find(name);
+	if (t)
+		return t->main(argc, argv);
+	if (argc < 2 || argv[1][0] == '-')
+		return own_options(argc, argv);
+	t = find(argv[1]);
+	return t ? t->main(argc - 1, argv + 1) : unknown(argv[1]);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+
+#include "select.h"
+
+int select_check(struct select *s, struct base_err *err)
+{
+	if (!s->db)
+		s->db = getenv("DCPIDB");
+	if (!s->db || !*s->db) {
+		base_fail(err, -DCPI_EUSAGE, "no database given");
+		base_hint(err, "use '-db DIR' or set DCPIDB");
+		return -DCPI_EUSAGE;
+	}
+	if (s->label)
+		return base_fail(err, -DCPI_EUSAGE, "labels are not supported yet");
+	return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What every analysis tool can be told: which database, and which part of it. */
+#ifndef DCPI_SELECT_H
+#define DCPI_SELECT_H
+
+#include "base.h"
+
+struct select {
+	const char *db;	      /* -db, else $DCPIDB */
+	const char *epoch;    /* NAME|latest|all|FROM..TO; NULL: the newest */
+	const char *platform; /* NULL: all */
+	const char *label;    /* refused for now */
+	const char *event;    /* NULL: all events */
+	bool json;
+};
+
+/* Lines of an option table, for a static struct select @s. */
+/* clang-format off */
+#define SELECT_OPTIONS_DB(s)                                                                       \
+	{ "db", BASE_OPT_STRING, &(s).db, "DIR", "The database (default: $DCPIDB).", 0, 0 },       \
+	{ "epoch", BASE_OPT_STRING, &(s).epoch, "EPOCH",                                           \
+	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
+	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \
+	  "Only this platform's samples (default: all).", 0, 0 },                                  \
+	{ "label", BASE_OPT_STRING, &(s).label, "NAME",                                            \
+	  "Only samples of processes with this label (not supported yet).", 0, 0 }
+#define SELECT_OPTIONS(s)                                                                          \
+	SELECT_OPTIONS_DB(s),                                                                      \
+	{ "event", BASE_OPT_STRING, &(s).event, "EVENT", "Only samples of this event.", 0, 0 },    \
+	{ "json", BASE_OPT_FLAG, &(s).json, NULL, "Print JSON with the same rows.", 0, 0 }
+/* clang-format on */
+
+/* Fill in defaults and refuse what cannot be. 0 or -DCPI_EUSAGE with @err. Call after parsing. */
+int select_check(struct select *s, struct base_err *err);
+
+#endif

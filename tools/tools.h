@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The commands. Each is one file with NAME_main(argc, argv), argv[0] being the command's name; it
+ * returns the exit code (BASE_EXIT_*). To add one: a line here, a name in CMakeLists.txt.
+ */
+#ifndef DCPI_TOOLS_H
+#define DCPI_TOOLS_H
+
+#include "base.h"
+
+/* name, what it does (no full stop), in the order of "dcpi -help" */
+#define TOOLS(X)
+
+struct tool {
+	const char *name;
+	const char *summary;
+	int (*main)(int argc, char **argv);
+};
+
+#define X(name, summary) int name##_main(int argc, char **argv);
+TOOLS(X)
+#undef X
+
+#endif
