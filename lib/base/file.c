@@ -195,29 +195,25 @@ static int open_regular(int dir_fd, const char *path, struct stat *st, struct ba
 }
 
 /* To the end, whatever size fstat told: files of /proc say 0, others grow. */
-static int read_to_end(int fd, size_t max, size_t chunk, struct base_buf *out)
+static int read_to_end(int fd, size_t max, struct base_buf *out)
 {
 	uint8_t beyond;
 
 	for (;;) {
-		size_t room = max - out->len, want = chunk < room ? chunk : room;
-		uint8_t *to = &beyond;
+		size_t room = max - out->len, want;
 		ssize_t n;
 
-		if (want) {
-			if (base_grow(&out->data, &out->cap, out->len + want, 1) < 0)
-				return -ENOMEM;
-			to = out->data + out->len;
-		}
-		n = read(fd, to, want ? want : 1);
+		if (room && base_grow(&out->data, &out->cap, out->len + 1, 1) < 0)
+			return -ENOMEM;
+		want = out->cap - out->len < room ? out->cap - out->len : room;
+		n = room ? read(fd, out->data + out->len, want) : read(fd, &beyond, 1);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
-		if (!want)
+		if (!room)
 			return -DCPI_ELIMIT;
 		out->len += (size_t)n;
-		chunk = 65536;
 	}
 }
 
@@ -230,10 +226,12 @@ int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *ou
 	out->len = 0;
 	if (fd < 0)
 		return fd;
-	if ((uint64_t)st.st_size > max)
-		r = -DCPI_ELIMIT;
-	else
-		r = read_to_end(fd, max, st.st_size ? (size_t)st.st_size : 4096, out);
+	/* One byte more than expected: the end is seen without growing again. */
+	r = (uint64_t)st.st_size > max ? -DCPI_ELIMIT : 0;
+	if (r == 0)
+		r = base_grow(&out->data, &out->cap, st.st_size ? (size_t)st.st_size + 1 : 4096, 1);
+	if (r == 0)
+		r = read_to_end(fd, max, out);
 	if (r == -DCPI_ELIMIT)
 		base_fail(err, r, "cannot read '%s': larger than %zu bytes", path, max);
 	else if (r < 0)

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "folder.h"
+
+static void read_limits(void **state)
+{
+	struct base_buf b = { 0 };
+
+	(void)state;
+	assert_int_equal(base_file_write(dir_fd, "f", 0644, "12345", 5, &err), 0);
+	assert_int_equal(base_file_read(dir_fd, "f", 5, &b, &err), 0);
+	assert_int_equal(b.len, 5);
+	assert_int_equal(base_file_read(dir_fd, "f", SIZE_MAX, &b, &err), 0);
+	assert_int_equal(b.len, 5);
+	assert_int_equal(base_file_read(dir_fd, "f", 4, &b, &err), -DCPI_ELIMIT);
+	assert_string_equal(err.text, "cannot read 'f': larger than 4 bytes");
+	assert_int_equal(b.len, 0);
+	assert_int_equal(base_file_write(dir_fd, "e", 0644, "", 0, NULL), 0);
+	assert_int_equal(base_file_read(dir_fd, "e", 0, &b, NULL), 0);
+	/* fstat says 0 of these. */
+	assert_int_equal(base_file_read(AT_FDCWD, "/proc/self/status", 1 << 20, &b, NULL), 0);
+	assert_true(b.len > 100);
+	assert_int_equal(base_file_read(AT_FDCWD, "/proc/self/status", 20, &b, NULL), -DCPI_ELIMIT);
+	base_buf_release(&b);
+}
+
+static void read_large(void **state)
+{
+	struct base_buf b = { 0 }, got = { 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 100000; i++)
+		assert_int_equal(base_buf_append(&b, &i, sizeof(i)), 0);
+	assert_int_equal(base_file_write(dir_fd, "f", 0644, b.data, b.len, &err), 0);
+	assert_int_equal(base_file_read(dir_fd, "f", b.len, &got, &err), 0);
+	assert_int_equal(got.len, b.len);
+	assert_memory_equal(got.data, b.data, b.len);
+	base_buf_release(&b);
+	base_buf_release(&got);
+}
+
+static void only_regular_files(void **state)
+{
+	struct base_buf b = { 0 };
+
+	(void)state;
+	/* Should it block after all, die rather than wait. */
+	alarm(5);
+	assert_int_equal(mkfifoat(dir_fd, "fifo", 0644), 0);
+	assert_int_equal(symlinkat("fifo", dir_fd, "link"), 0);
+	assert_int_equal(base_file_read(dir_fd, "fifo", 100, &b, &err), -EINVAL);
+	assert_string_equal(err.text, "cannot read 'fifo': not a regular file");
+	assert_int_equal(base_file_read(dir_fd, "link", 100, &b, NULL), -EINVAL);
+	assert_int_equal(base_file_read(AT_FDCWD, "/dev/zero", 100, &b, NULL), -EINVAL);
+	assert_int_equal(base_file_read(dir_fd, ".", 100, &b, NULL), -EISDIR);
+	memset(&err, 0, sizeof(err));
+	assert_int_equal(base_file_read(dir_fd, "none", 100, &b, &err), -ENOENT);
+	assert_string_equal(err.text, "cannot open 'none': No such file or directory");
+	alarm(0);
+	base_buf_release(&b);
+}
+
+static void whole_transfers(void **state)
+{
+	int fd = openat(dir_fd, "f", O_RDWR | O_CREAT, 0644);
+	char got[10] = "";
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(base_write_all(fd, "hello", 5), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	assert_int_equal(base_read_all(fd, got, 3), 0);
+	assert_string_equal(got, "hel");
+	assert_int_equal(base_read_all(fd, got, 3), -DCPI_ETRUNCATED);
+	assert_int_equal(base_read_all(fd, got, 0), 0);
+	close(fd);
+	assert_int_equal(base_read_all(-1, got, 1), -EBADF);
+	assert_int_equal(base_write_all(-1, got, 1), -EBADF);
+	assert_int_equal(base_write_all(-1, got, 0), 0);
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+/* A child feeds a pipe slowly while a timer without SA_RESTART interrupts the reader. */
+static void short_and_interrupted(void **state)
+{
+	const struct itimerval tick = { { 0, 2000 }, { 0, 2000 } }, off = { 0 };
+	struct sigaction act = { .sa_handler = on_alarm };
+	static uint8_t data[1 << 20], got[1 << 20];
+	int pipes[2];
+	uint8_t more;
+	pid_t pid;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i ^ i >> 8);
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		for (size_t at = 0; at < sizeof(data); at += 65536) {
+			usleep(3000);
+			if (base_write_all(pipes[1], data + at, 65536) < 0)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	close(pipes[1]);
+	sigaction(SIGALRM, &act, NULL);
+	setitimer(ITIMER_REAL, &tick, NULL);
+	assert_int_equal(base_read_all(pipes[0], got, sizeof(got)), 0);
+	setitimer(ITIMER_REAL, &off, NULL);
+	assert_int_equal(base_read_all(pipes[0], &more, 1), -DCPI_ETRUNCATED);
+	assert_memory_equal(got, data, sizeof(got));
+	close(pipes[0]);
+	waitpid(pid, NULL, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_FOLDER(read_limits),		  IN_FOLDER(read_large),
+		IN_FOLDER(only_regular_files),	  IN_FOLDER(whole_transfers),
+		IN_FOLDER(short_and_interrupted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

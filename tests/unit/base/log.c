@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base.h"
+
+struct capture {
+	FILE *f;
+	char *text;
+	size_t len;
+};
+
+static void begin(struct capture *c, enum base_log_level max, bool stamps)
+{
+	*c = (struct capture){ 0 };
+	c->f = open_memstream(&c->text, &c->len);
+	assert_non_null(c->f);
+	base_log_init(c->f, max, stamps);
+}
+
+static void end(struct capture *c)
+{
+	base_log_init(NULL, BASE_LOG_INFO, false);
+	fclose(c->f);
+	free(c->text);
+}
+
+static void levels(void **state)
+{
+	struct capture c;
+
+	(void)state;
+	begin(&c, BASE_LOG_WARN, false);
+	base_log(BASE_LOG_ERROR, "e%d", 1);
+	base_log(BASE_LOG_WARN, "w");
+	base_log(BASE_LOG_INFO, "i");
+	base_log(BASE_LOG_DEBUG, "d");
+	assert_string_equal(c.text, "error: e1\nwarning: w\n");
+	end(&c);
+	begin(&c, BASE_LOG_DEBUG, false);
+	base_log(BASE_LOG_INFO, "i");
+	base_log(BASE_LOG_DEBUG, "d");
+	assert_string_equal(c.text, "info: i\ndebug: d\n");
+	end(&c);
+}
+
+static void stamps(void **state)
+{
+	int y, mo, d, h, mi, s, n = 0;
+	struct capture c;
+
+	(void)state;
+	begin(&c, BASE_LOG_INFO, true);
+	base_log(BASE_LOG_INFO, "x");
+	assert_int_equal(
+		sscanf(c.text, "%4d-%2d-%2dT%2d:%2d:%2dZ %n", &y, &mo, &d, &h, &mi, &s, &n), 6);
+	assert_in_range(y, 2024, 9999);
+	assert_string_equal(c.text + n, "info: x\n");
+	end(&c);
+}
+
+static void one_line_whatever_the_text(void **state)
+{
+	struct capture c;
+	char big[10000];
+
+	(void)state;
+	memset(big, 'b', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	begin(&c, BASE_LOG_INFO, false);
+	base_log(BASE_LOG_INFO, "a\nerror: forged\033");
+	assert_string_equal(c.text, "info: a?error: forged?\n");
+	base_log(BASE_LOG_INFO, "%s", big);
+	assert_int_equal(c.text[c.len - 1], '\n');
+	assert_int_equal(c.text[c.len - 2], 'b');
+	end(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(levels),
+		cmocka_unit_test(stamps),
+		cmocka_unit_test(one_line_whatever_the_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
