@@ -61,7 +61,11 @@ function(dcpi_script_test kind name script)
 	if(NOT A_TIMEOUT)
 		set(A_TIMEOUT 300)
 	endif()
-	add_test(NAME ${kind}/${name} COMMAND bash ${script})
+	set(emulate)
+	if(CMAKE_CROSSCOMPILING)
+		set(emulate ${CMAKE_SOURCE_DIR}/tests/support/emulate)
+	endif()
+	add_test(NAME ${kind}/${name} COMMAND bash ${emulate} ${script})
 	set_tests_properties(${kind}/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS ${kind}
 		TIMEOUT ${A_TIMEOUT}
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_LIB=${CMAKE_BINARY_DIR}/lib;DCPI_SRC=${CMAKE_SOURCE_DIR};DCPI_EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}")

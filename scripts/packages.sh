@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Sourced by the scripts: which Debian packages they need, and how the missing ones are installed.
+
+DCPI_BUILD_PACKAGES="cmake ninja-build pkg-config gcc libc6-dev libelf-dev libdw-dev libffi-dev
+	libjson-c-dev libcapstone-dev"
+DCPI_TEST_PACKAGES="libcmocka-dev g++ musl-tools elfutils binutils gdb mandoc procps util-linux"
+DCPI_ARM64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libelf-dev:arm64
+	libdw-dev:arm64 libffi-dev:arm64 libjson-c-dev:arm64 libcapstone-dev:arm64
+	libcmocka-dev:arm64"
+
+# missing_packages NAME…: those of them that are not installed.
+missing_packages()
+{
+	local p
+	for p in "$@"; do
+		dpkg-query -W -f '${db:Status-Status}\n' "$p" 2>/dev/null | grep -qx installed || echo "$p"
+	done
+}
+
+# need_packages NAME…: install what is missing; without root only say it and fail.
+need_packages()
+{
+	local missing
+	command -v dpkg-query >/dev/null || return 0 # another distribution: CMake names what it misses
+	missing=$(missing_packages "$@" | tr '\n' ' ')
+	[ -n "$missing" ] || return 0
+	if [ "$(id -u)" != 0 ]; then
+		echo "$0: missing packages: $missing" >&2
+		echo "hint: as root: apt-get install $missing" >&2
+		return 1
+	fi
+	echo "installing: $missing" >&2
+	case "$missing" in
+	*:arm64*) dpkg --add-architecture arm64 ;;
+	esac
+	apt-get update -qq >/dev/null &&
+		DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >/dev/null
+}
