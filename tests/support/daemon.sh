@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Sourced by system tests: a dcpid of the test's own (run folder, queue, database), stopped at the end
+# by its pid. Sets $work, $db, DCPI_RUN, DCPI_QUEUE, DCPIDB; start_daemon and stop_daemon do the rest.
+
+work=$(mktemp -d)
+db=$work/db
+export DCPI_RUN=$work/run DCPI_QUEUE=/dcpi-test-$$ DCPIDB=$db
+daemon=
+
+fail()
+{
+	echo "FAILED: $*" >&2
+	exit 1
+}
+
+need_root()
+{
+	[ "$(id -u)" = 0 ] || {
+		echo "skip: needs root to sample the system"
+		exit 77
+	}
+}
+
+start_daemon()
+{
+	"$DCPI_BIN/dcpid" -background -log "$work/log" "$@" "$db" || fail "dcpid does not start"
+	daemon=$(status_field pid)
+	[ -n "$daemon" ] || fail "dcpid's status names no pid"
+}
+
+stop_daemon()
+{
+	"$DCPI_BIN/dcpictl" quit || fail "dcpictl quit"
+	daemon=
+}
+
+# status_field NAME: a number or word of "dcpictl status -json".
+status_field()
+{
+	"$DCPI_BIN/dcpictl" status -json | tr ',{}' '\n\n\n' |
+		sed -nE "s/^[[:space:]]*\"$1\"[[:space:]]*:[[:space:]]*\"?([^\"]*)\"?\$/\\1/p" | head -n 1
+}
+
+# within WHAT VALUE TRUTH TOLERANCE
+within()
+{
+	awk -v v="$2" -v t="$3" -v d="$4" 'BEGIN { exit !(v != "" && v - t <= d && t - v <= d) }' ||
+		fail "$1: $2, truth $3, tolerance $4"
+	echo "$1: $2 (truth $3 ± $4)"
+}
+
+cleanup()
+{
+	local status=$?
+	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || :
+	[ $status = 0 ] || [ $status = 77 ] || [ ! -s "$work/log" ] || {
+		echo "--- the daemon's log"
+		tail -n 40 "$work/log"
+	}
+	rm -rf "$work"
+}
+trap cleanup EXIT
