@@ -75,6 +75,8 @@ struct image {
 	char *stem; /* for the profile's file name; DYNAMIC: the pseudo-image's file name */
 	struct profdb_profile *counts;
 	bool dirty; /* counts hold samples that are not on disk */
+	bool behind; /* DYNAMIC: routines with samples are not in the file on disk yet: the profile waits
+			(law 3) */
 	uint32_t refs;
 };
 
@@ -103,6 +105,7 @@ struct map {
 	uint64_t file_off;
 	enum map_kind kind;
 	struct image *image;
+	bool listed; /* read from /proc, not told by an event */
 };
 
 /* One life of a pid between fork, exec and exit. */
@@ -114,7 +117,10 @@ struct process {
 	struct map *maps; /* ascending, disjoint */
 	size_t nr_maps, cap_maps;
 	struct dyn_client *dyn; /* NULL: no registry known (for this life); counted reference */
-	bool exited;
+	bool exited;	   /* this life is over (exit or exec); kept until its counts are settled */
+	bool hollow;	   /* nothing is known of it but its pid */
+	uint64_t known_ns; /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
+	uint64_t attached_ns; /* when a hand-over asked for it last, or 0 */
 };
 
 /* ---- dynamic code (dyn.c)
