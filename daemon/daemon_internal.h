@@ -74,9 +74,9 @@ struct image {
 	char *path;
 	char *stem; /* for the profile's file name; DYNAMIC: the pseudo-image's file name */
 	struct profdb_profile *counts;
-	bool dirty; /* counts hold samples that are not on disk */
-	bool behind; /* DYNAMIC: routines with samples are not in the file on disk yet: the profile waits
-			(law 3) */
+	bool dirty;  /* counts hold samples that are not on disk */
+	bool behind; /* DYNAMIC: routines with samples are not in the file on disk yet: the profile
+			waits (law 3) */
 	uint32_t refs;
 };
 
@@ -133,10 +133,14 @@ struct dyn_client; /* one registry of one process life (a fork's child shares it
 struct dyn_config {
 	const char *run_dir;	/* hand-over socket is made here; NULL: none (replay) */
 	const char *queue_name; /* doorbell; NULL: none (replay) */
-	const char *helper_dir; /* where dcpid-reader and dcpid-pseudoimg are */
+	const char *helper_dir; /* where dcpid-pseudoimg is */
 	const char *host;
 	struct profdb *db;
 	struct images *images;
+	struct reader *reader; /* the caller's; NULL: none (replay) */
+	/* Told of everything read, for recording; may be NULL. @data as dyn_records takes it. */
+	void (*record)(void *ctx, int32_t pid, uint64_t time_ns, const void *data, size_t len);
+	void *record_ctx;
 };
 
 int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err *err);
@@ -151,22 +155,27 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), voi
 /* The marker mapping /memfd:dbgdyn was seen at [addr, addr+len) of @p (mmap event or initial scan).
  */
 void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len);
-void dyn_fork(struct dyn *d, struct process *parent, struct process *child);
-/* exec or exit of @p: its client is read a last time and closed when nobody else holds it. */
+/* @time_ns (CLOCK_MONOTONIC): of the fork: inherited code is looked up as it was then. */
+void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns);
+/*
+ * exec or exit of @p, called when its counts are settled: its client is read a last time and closed
+ * when nobody else holds it; p->dyn is NULL after.
+ */
 void dyn_end(struct dyn *d, struct process *p);
-/* Records from a recorded stream (replay), as the reader would have delivered them. */
-int dyn_records(struct dyn *d, struct process *p, const void *data, size_t len);
+/* Records from a recorded stream (replay), as the reader delivered them at @time_ns. */
+int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *data, size_t len);
 /* Read every registry whose header moved; owned ranges too when @ranges. */
 void dyn_refresh(struct dyn *d, bool ranges);
 
 enum dyn_where { DYN_NONE, DYN_FOUND, DYN_REUSED };
 /*
- * Where a sample at @addr, taken since the last dyn_refresh but one, belongs: DYN_FOUND stores
- * image and offset; DYN_REUSED: the address changed tenant in that interval; DYN_NONE: in no range
+ * Where a sample at @addr taken at @time_ns belongs (any time up to the last dyn_refresh; samples
+ * may have been held over several): DYN_FOUND stores image and offset; DYN_REUSED: the address
+ * changed tenant in the interval between two readings that holds the sample; DYN_NONE: in no range
  * and no routine.
  */
-enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, struct image **image,
-			  uint64_t *off);
+enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t time_ns,
+			  struct image **image, uint64_t *off);
 /*
  * Write every pseudo-image that changed, durable before it returns, answer flush requests. Called
  * before the profiles of a flush are put (law 3), and at once when a client wants a flush
@@ -197,10 +206,14 @@ int reader_image_id(struct reader *r, int32_t pid, uint64_t map_start, uint64_t 
 /* Descriptor of the sealed registry behind a marker mapping (checked: memfd, sealed, owned by that
  * process). */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);
-/* Parse a registry: facilities, ranges and ring records from *@tail to its head, as normalized
- * records. */
-int reader_registry_read(struct reader *r, int fd, int32_t pid, uint64_t *tail,
-			 struct base_buf *out);
+/*
+ * Parse a registry: facilities, ranges and ring records from *@tail to its head, as normalized
+ * records, about 8 MiB of them (then *@tail is not yet the head: call again). Returns how many were
+ * malformed. A routine without bytes gets them from the process (flag WIRE_ROUTINE_FETCHED), if
+ * that is still the one that started at @start_time_ns. -ESTALE: what was at *@tail is overwritten.
+ */
+int reader_registry_read(struct reader *r, int fd, int32_t pid, uint64_t start_time_ns,
+			 uint64_t *tail, struct base_buf *out);
 /* Contents of owned ranges (trailing zeros left out), as WIRE_BYTES records. */
 int reader_range_read(struct reader *r, int32_t pid, uint64_t start_time_ns,
 		      const struct wire_range *range, struct base_buf *out);

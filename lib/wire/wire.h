@@ -153,6 +153,8 @@ struct wire_routine {
 };
 static_assert(sizeof(struct wire_routine) == 56, "routine");
 #define WIRE_ROUTINE_CODE 1u /* head.flags */
+/* Set by the reader: the bytes were read from the process later, not put by the writer. */
+#define WIRE_ROUTINE_FETCHED 2u
 
 /* The code from code_off on (up to the next entry) is of this line; ascending code_off. */
 struct wire_line {
