@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "driver_internal.h"
+
+static const struct {
+	const char *name;
+	int (*open)(const struct driver_config *config, struct driver **out, struct base_err *err);
+} sources[] = {
+	{ "perf", perf_open },
+	{ "replay", replay_open },
+};
+
+int driver_open(const struct driver_config *config, struct driver **out, struct base_err *err)
+{
+	const char *name = config->source ? config->source : sources[0].name;
+
+	*out = NULL;
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		if (!strcmp(sources[i].name, name))
+			return sources[i].open(config, out, err);
+	}
+	base_fail(err, -DCPI_EUSAGE, "unknown source of samples '%s'", name);
+	base_hint(err, "sources are: perf, replay");
+	return -DCPI_EUSAGE;
+}
+
+int driver_start(struct driver *d, struct base_err *err)
+{
+	return d->ops->start(d, err);
+}
+
+int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, struct base_err *err)
+{
+	return d->ops->drain(d, all, sink, err);
+}
+
+int driver_poll_fd(const struct driver *d)
+{
+	return d->ops->poll_fd(d);
+}
+
+void driver_stop(struct driver *d)
+{
+	d->ops->stop(d);
+}
+
+void driver_close(struct driver *d)
+{
+	if (d)
+		d->ops->close(d);
+}
+
+size_t driver_nr_events(const struct driver *d)
+{
+	return d->nr_events;
+}
+
+const struct driver_event *driver_event_get(const struct driver *d, size_t index)
+{
+	return index < d->nr_events ? &d->events[index] : NULL;
+}
+
+void driver_stats_get(const struct driver *d, struct driver_stats *out)
+{
+	*out = d->stats;
+}
+
+const char *driver_describe(const struct driver *d)
+{
+	return d->describe;
+}
+
+bool driver_is_recorded(const struct driver *d)
+{
+	return d->recorded;
+}
+
+int64_t driver_recorded_utc(const struct driver *d)
+{
+	return d->recorded ? d->utc : -1;
+}

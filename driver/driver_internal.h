@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every source shares. A source's own struct begins with struct driver and is handed out as
+ * one; driver.c dispatches by the ops.
+ */
+#ifndef DCPI_DRIVER_INTERNAL_H
+#define DCPI_DRIVER_INTERNAL_H
+
+#include "driver.h"
+
+struct driver_ops {
+	int (*start)(struct driver *d, struct base_err *err);
+	int (*drain)(struct driver *d, bool all, const struct driver_sink *sink,
+		     struct base_err *err);
+	int (*poll_fd)(const struct driver *d);
+	void (*stop)(struct driver *d);
+	void (*close)(struct driver *d); /* frees @d; also called on a half-opened source */
+};
+
+struct driver {
+	const struct driver_ops *ops;
+	struct driver_event events[DRIVER_NR_EVENTS];
+	size_t nr_events;
+	struct driver_stats stats;
+	bool recorded;
+	int64_t utc; /* -1: live */
+	char describe[160];
+};
+
+int perf_open(const struct driver_config *config, struct driver **out, struct base_err *err);
+int replay_open(const struct driver_config *config, struct driver **out, struct base_err *err);
+/* @in is closed with the driver, also when this fails; @name stands in messages. */
+int replay_open_stream(FILE *in, const char *name, struct driver **out, struct base_err *err);
+
+/* ---- the recorded stream's words: record.c writes them, replay.c reads them -------------------
+ */
+
+#define REPLAY_MAGIC "dcpi-replay"
+enum { REPLAY_VERSION = 1 };
+
+/* Keys of a record line, in the order in which they are written. */
+#define REPLAY_KEYS(X)                                                                             \
+	X(TIME, "t")                                                                               \
+	X(PID, "pid")                                                                              \
+	X(PPID, "ppid")                                                                            \
+	X(TID, "tid")                                                                              \
+	X(EVENT, "event")                                                                          \
+	X(MODE, "mode")                                                                            \
+	X(GENERATION, "gen")                                                                       \
+	X(GONE, "gone")                                                                            \
+	X(ADDR, "addr")                                                                            \
+	X(LEN, "len")                                                                              \
+	X(OFF, "off")                                                                              \
+	X(PROT, "prot")                                                                            \
+	X(MAJOR, "major")                                                                          \
+	X(MINOR, "minor")                                                                          \
+	X(INODE, "inode")                                                                          \
+	X(COUNT, "n")                                                                              \
+	X(ID, "id")                                                                                \
+	X(DATA, "data")                                                                            \
+	X(PATH, "path")
+
+enum replay_key {
+#define X(id, name) REPLAY_##id,
+	REPLAY_KEYS(X)
+#undef X
+		REPLAY_NR_KEYS
+};
+
+#define REPLAY_BIT(key) (1u << REPLAY_##key)
+
+/* A kind of line: the keys it must and may have. Bit i is enum replay_key i. */
+struct replay_kind {
+	const char *name;
+	uint32_t must, may;
+};
+
+/* Indexed by enum driver_load_kind; the last entry is the count line. */
+enum { REPLAY_COUNT_LINE = DRIVER_LOAD_DYN + 1, REPLAY_NR_KINDS };
+extern const struct replay_kind replay_kinds[REPLAY_NR_KINDS];
+extern const char *const replay_keys[REPLAY_NR_KEYS];
+extern const char *const replay_modes[DRIVER_OTHER + 1];
+
+/* A record line. Strings and data lie in the line. */
+struct replay_record {
+	bool is_count;
+	struct driver_load load;
+	struct driver_count count;
+};
+
+enum { REPLAY_WHY_LEN = 160 };
+
+/*
+ * Take @line (writable, 8-byte aligned, without its newline) apart; it is cut up and overwritten.
+ * 0, or -DCPI_EFORMAT with the cause in @why (REPLAY_WHY_LEN bytes).
+ */
+int replay_line_parse(char *line, struct replay_record *out, char *why);
+/* The next word at *@at, cut off in place; NULL at the end. */
+char *replay_word_next(char **at);
+/* Decimal, or hexadecimal behind 0x. No sign, no blank, nothing behind it. */
+bool replay_number_parse(const char *s, uint64_t *out);
+bool replay_signed_parse(const char *s, int64_t min, int64_t max, int64_t *out);
+
+/* What an absent prot means: an ordinary text mapping, PROT_READ | PROT_EXEC. */
+enum { REPLAY_PROT_DEFAULT = 5 };
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "perf_internal.h"
+
+static uintptr_t count_get(const struct perf_threads *t, int32_t pid)
+{
+	return (uintptr_t)base_map_get(&t->counts, &pid, sizeof(pid));
+}
+
+/* No memory for it: the process counts as unknown, and its main thread's exit as its own. */
+static void count_set(struct perf_threads *t, int32_t pid, uintptr_t nr)
+{
+	if (!nr || base_map_set(&t->counts, &pid, sizeof(pid), (void *)nr) < 0)
+		base_map_del(&t->counts, &pid, sizeof(pid));
+}
+
+static bool pass_fork(struct perf_threads *t, const struct driver_load *load)
+{
+	uintptr_t nr = count_get(t, load->pid);
+
+	if (load->pid != load->ppid) {
+		count_set(t, load->pid, 1);
+		return true;
+	}
+	if (nr)
+		count_set(t, load->pid, nr + 1);
+	return false;
+}
+
+static bool pass_exit(struct perf_threads *t, const struct driver_load *load)
+{
+	uintptr_t nr = count_get(t, load->pid);
+
+	if (!nr)
+		return load->tid == load->pid;
+	count_set(t, load->pid, nr - 1);
+	return nr == 1;
+}
+
+bool perf_threads_pass(struct perf_threads *t, const struct driver_load *load)
+{
+	switch (load->kind) {
+	case DRIVER_LOAD_FORK:
+		return pass_fork(t, load);
+	case DRIVER_LOAD_EXIT:
+		return pass_exit(t, load);
+	case DRIVER_LOAD_EXEC:
+		/* The kernel has ended all other threads before it says so. */
+		count_set(t, load->pid, 1);
+		return true;
+	case DRIVER_LOAD_COMM:
+		return load->tid == load->pid;
+	default:
+		return true;
+	}
+}
+
+void perf_threads_forget(struct perf_threads *t)
+{
+	base_map_release(&t->counts);
+	t->counts = (struct base_map){ 0 };
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The source "replay": a recorded stream, as docs/format/replay.md has it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver_internal.h"
+
+/* Few enough that a daemon's drains between two flushes are exercised by a stream of any size. */
+enum { REPLAY_DRAIN_RECORDS = 4096 };
+/* The longest wire record (64 MiB) in hex, and room for the rest of its line. */
+#define REPLAY_LINE_MAX ((128u << 20) + 65536u)
+
+struct replay {
+	struct driver base;
+	FILE *in;
+	char *name;
+	struct base_buf line; /* the current one, with its NUL */
+	uint64_t line_nr;
+	bool waiting;		 /* line was read ahead and not yet used */
+	struct base_err failure; /* the stream stays failed */
+};
+
+static int bad_line(const struct replay *p, struct base_err *err, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static int bad_line(const struct replay *p, struct base_err *err, int code, const char *fmt, ...)
+{
+	char why[200];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	return base_fail(err, code, "cannot replay '%s': line %" PRIu64 ": %s", p->name, p->line_nr,
+			 why);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static int line_put(struct replay *p, char c)
+{
+	return base_buf_append(&p->line, &c, 1);
+}
+
+/* 1: a line stands in p->line; 0: end of the stream. */
+static int line_read(struct replay *p, struct base_err *err)
+{
+	int c, r;
+
+	if (p->waiting) {
+		p->waiting = false;
+		return 1;
+	}
+	base_buf_clear(&p->line);
+	p->line_nr++;
+	while ((c = getc_unlocked(p->in)) != EOF && c != '\n') {
+		if (!c)
+			return bad_line(p, err, -DCPI_EFORMAT, "NUL byte");
+		if (p->line.len >= REPLAY_LINE_MAX)
+			return bad_line(p, err, -DCPI_EFORMAT, "line too long");
+		r = line_put(p, (char)c);
+		if (r < 0)
+			return bad_line(p, err, r, "%s", base_strerror(r));
+	}
+	if (c == EOF && ferror(p->in))
+		return bad_line(p, err, -EIO, "%s", base_strerror(-EIO));
+	if (c == EOF && p->line.len)
+		return bad_line(p, err, -DCPI_ETRUNCATED, "cut in the middle of a line");
+	if (c == EOF)
+		return 0;
+	r = line_put(p, '\0');
+	return r < 0 ? bad_line(p, err, r, "%s", base_strerror(r)) : 1;
+}
+
+static bool line_is_empty(const char *line)
+{
+	return *line == '\0' || *line == '#';
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+static int magic_parse(struct replay *p, struct base_err *err)
+{
+	int r = line_read(p, err);
+	char *at, *word;
+	uint64_t version;
+
+	if (r < 0)
+		return r;
+	at = r ? (char *)p->line.data : NULL;
+	word = at ? replay_word_next(&at) : NULL;
+	if (!word || strcmp(word, REPLAY_MAGIC))
+		return base_fail(err, -DCPI_EFORMAT, "cannot replay '%s': not a recorded stream",
+				 p->name);
+	word = replay_word_next(&at);
+	if (!word || !replay_number_parse(word, &version) || replay_word_next(&at))
+		return bad_line(p, err, -DCPI_EFORMAT, "bad version");
+	if (version != REPLAY_VERSION)
+		return bad_line(p, err, -DCPI_EVERSION, "version %" PRIu64 " is not known",
+				version);
+	return 0;
+}
+
+static int event_parse(struct replay *p, char *at, struct base_err *err)
+{
+	char *name = replay_word_next(&at), *period = name ? replay_word_next(&at) : NULL;
+	struct driver_event *e = &p->base.events[p->base.nr_events];
+
+	if (p->base.nr_events == DRIVER_NR_EVENTS)
+		return bad_line(p, err, -DCPI_EFORMAT, "more than %d events", DRIVER_NR_EVENTS);
+	if (!period || strlen(name) >= sizeof(e->name) ||
+	    !replay_number_parse(period, &e->period) || replay_word_next(&at))
+		return bad_line(p, err, -DCPI_EFORMAT, "bad event");
+	memcpy(e->name, name, strlen(name) + 1);
+	p->base.nr_events++;
+	return 0;
+}
+
+static int utc_parse(struct replay *p, char *at, bool *seen, struct base_err *err)
+{
+	char *word = replay_word_next(&at);
+
+	if (*seen || !word || !replay_signed_parse(word, 0, INT64_MAX, &p->base.utc) ||
+	    replay_word_next(&at))
+		return bad_line(p, err, -DCPI_EFORMAT, "bad utc");
+	*seen = true;
+	return 0;
+}
+
+/* True if @line begins with the word @word; *@rest is what follows it. */
+static bool line_begins(char *line, const char *word, char **rest)
+{
+	size_t len = strlen(word);
+
+	*rest = line + len;
+	return !strncmp(line, word, len) && (line[len] == ' ' || !line[len]);
+}
+
+static int head_parse(struct replay *p, struct base_err *err)
+{
+	bool utc = false;
+	char *line, *rest;
+	int r = magic_parse(p, err);
+
+	while (r >= 0) {
+		r = line_read(p, err);
+		if (r <= 0)
+			break;
+		line = (char *)p->line.data;
+		if (line_is_empty(line))
+			continue;
+		if (line_begins(line, "utc", &rest)) {
+			r = utc_parse(p, rest, &utc, err);
+		} else if (line_begins(line, "event", &rest)) {
+			r = event_parse(p, rest, err);
+		} else {
+			p->waiting = true;
+			break;
+		}
+	}
+	if (r >= 0 && !utc)
+		r = bad_line(p, err, -DCPI_EFORMAT, "no 'utc' before the first record");
+	return r < 0 ? r : 0;
+}
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+static int replay_start(struct driver *d, struct base_err *err)
+{
+	(void)d;
+	(void)err;
+	return 0;
+}
+
+static int count_hand(struct replay *p, const struct driver_count *count,
+		      const struct driver_sink *sink, struct base_err *err)
+{
+	uint64_t *received;
+
+	if (count->event >= p->base.nr_events)
+		return bad_line(p, err, -DCPI_EFORMAT, "event %" PRIu32 " was not announced",
+				count->event);
+	received = &p->base.stats.received[count->event];
+	if (base_add_overflow(*received, count->count, received))
+		return bad_line(p, err, -DCPI_EFORMAT, "sum of counts does not fit");
+	return sink->count(sink->ctx, count);
+}
+
+/* 1: a record was handed on; 0: end of the stream. A failure without @err is the sink's. */
+static int replay_step(struct replay *p, const struct driver_sink *sink, struct base_err *err)
+{
+	struct replay_record rec;
+	char why[REPLAY_WHY_LEN];
+	int r;
+
+	do {
+		r = line_read(p, err);
+		if (r <= 0)
+			return r;
+	} while (line_is_empty((char *)p->line.data));
+	r = replay_line_parse((char *)p->line.data, &rec, why);
+	if (r < 0)
+		return bad_line(p, err, r, "%s", why);
+	if (rec.is_count)
+		r = count_hand(p, &rec.count, sink, err);
+	else
+		r = sink->load(sink->ctx, &rec.load);
+	return r < 0 ? r : 1;
+}
+
+static int replay_drain(struct driver *d, bool all, const struct driver_sink *sink,
+			struct base_err *err)
+{
+	struct replay *p = (struct replay *)d;
+	int r = 1;
+
+	(void)all; /* nothing is ever held: the file's order is the order */
+	for (int n = 0; n < REPLAY_DRAIN_RECORDS && r > 0 && !p->failure.code; n++)
+		r = replay_step(p, sink, &p->failure);
+	if (!p->failure.code)
+		return r;
+	return base_fail(err, p->failure.code, "%s", p->failure.text);
+}
+
+static int replay_poll_fd(const struct driver *d)
+{
+	(void)d;
+	return -1;
+}
+
+static void replay_stop(struct driver *d)
+{
+	(void)d;
+}
+
+static void replay_close(struct driver *d)
+{
+	struct replay *p = (struct replay *)d;
+
+	fclose(p->in);
+	base_buf_release(&p->line);
+	free(p->name);
+	free(p);
+}
+
+static const struct driver_ops replay_ops = {
+	.start = replay_start,
+	.drain = replay_drain,
+	.poll_fd = replay_poll_fd,
+	.stop = replay_stop,
+	.close = replay_close,
+};
+
+int replay_open_stream(FILE *in, const char *name, struct driver **out, struct base_err *err)
+{
+	struct replay *p = calloc(1, sizeof(*p));
+	int r = -ENOMEM;
+
+	if (p)
+		p->name = strdup(name);
+	if (!p || !p->name) {
+		fclose(in);
+		free(p);
+		return base_fail_errno(err, r, "cannot replay '%s'", name);
+	}
+	p->in = in;
+	p->base.ops = &replay_ops;
+	p->base.recorded = true;
+	snprintf(p->base.describe, sizeof(p->base.describe), "replay: '%s'", name);
+	r = head_parse(p, err);
+	if (r < 0)
+		replay_close(&p->base);
+	else
+		*out = &p->base;
+	return r;
+}
+
+int replay_open(const struct driver_config *config, struct driver **out, struct base_err *err)
+{
+	FILE *in;
+
+	if (!config->replay_path)
+		return base_fail(err, -DCPI_EUSAGE, "no file to replay");
+	in = fopen(config->replay_path, "re");
+	if (!in)
+		return base_fail_errno(err, -errno, "cannot open '%s'", config->replay_path);
+	return replay_open_stream(in, config->replay_path, out, err);
+}
