@@ -8,7 +8,13 @@
  * daemon runs. Nothing here harms the program: a call that cannot do its work returns a negative
  * code, and after a refused dbgdyn_begin every later call with its context is a cheap no-op that
  * returns DBGDYN_EREFUSED. All calls may be made from any thread; they need no lock of the
- * caller's.
+ * caller's, leave errno alone and are no cancellation points. From a signal handler that
+ * interrupted one of them a call fails (DBGDYN_EFULL, counted) instead of waiting for itself.
+ *
+ * fork: a context belongs to the process that began it. In a child every call with one of the
+ * parent's contexts returns DBGDYN_EREFUSED at once; what the parent told until then holds for the
+ * child too, as the daemon knows. A child that makes code of its own begins anew. After exec
+ * nothing is left. dlopen and dlclose: the library stays loaded until the process ends.
  *
  * Source: the three calls DBG$DYN_BEGIN, DBG$DYN_ADD, DBG$DYN_END of DCPI for OpenVMS; under their
  * original names and argument order they stand in dbgdyn_vms.h.
@@ -41,7 +47,7 @@ extern "C" {
 enum dbgdyn_result {
 	DBGDYN_OK = 0,
 	DBGDYN_EINVAL = -1, /* an argument is wrong: NULL, empty or wrapping range, unknown kind */
-	DBGDYN_ENOMEM = -2, /* no memory, descriptor or address space for the registry */
+	DBGDYN_ENOMEM = -2, /* no memory, descriptor, file size or address space for the registry */
 	DBGDYN_ENODAEMON = -3, /* flush, end: no daemon answers; the program may go on */
 	DBGDYN_ETIMEDOUT = -4, /* flush, end: a daemon is there but did not finish in time */
 	DBGDYN_EFULL =
@@ -74,12 +80,12 @@ struct dbgdyn_options {
 /*
  * Announce a facility (a JIT engine in this process; the pseudo-image file's name begins with it).
  * Call it before any of its code runs. @facility: @facility_len bytes, 1 to 104, any bytes but
- * those unfit for a file name are replaced there. @opts may be NULL. Stores a context for the
- * later calls into *@context (never 0). Succeeds whether or not a daemon runs; a daemon that starts
- * later finds the process by itself. At most 64 facilities a process.
- * Returns DBGDYN_OK, DBGDYN_EINVAL, DBGDYN_ENOMEM, DBGDYN_EFULL.
- * Environment: DCPI_RUN (folder of the daemon's sockets) and DCPI_QUEUE (name of its message queue)
- * replace the defaults /run/dcpi and /dcpi, but not in set-id programs.
+ * those unfit for a file name are replaced there. @opts may be NULL (no range, default timeout).
+ * Stores a context for the later calls into *@context (never 0; 0 where begin fails). Succeeds
+ * whether or not a daemon runs; a daemon that starts later finds the process by itself. At most 64
+ * facilities a process. Returns DBGDYN_OK, DBGDYN_EINVAL, DBGDYN_ENOMEM, DBGDYN_EFULL. Environment:
+ * DCPI_RUN (folder of the daemon's sockets) and DCPI_QUEUE (name of its message queue) replace the
+ * defaults /run/dcpi and /dcpi, but not in set-id programs.
  */
 DBGDYN_API int dbgdyn_begin(const char *facility, size_t facility_len,
 			    const struct dbgdyn_options *opts, uint64_t *context);
@@ -106,7 +112,7 @@ struct dbgdyn_string {
 
 struct dbgdyn_routine {
 	size_t size;
-	struct dbgdyn_string name;	 /* at most 4,095 bytes, the rest is cut */
+	struct dbgdyn_string name;	 /* 1 to 4,095 bytes, the rest is cut */
 	const void *code;		 /* where it runs */
 	size_t code_len;		 /* 1 to 16 MiB */
 	const struct dbgdyn_line *lines; /* may be NULL */
@@ -117,20 +123,23 @@ struct dbgdyn_routine {
 
 /*
  * Tell of a routine: its code is written, it has not run. Copies what it needs (with a daemon
- * attached the code's bytes too) before it returns; makes no system call but one doorbell when the
- * ring is half full, never waits. *@handle (may be NULL) names it in later calls, above 0.
- * When the ring is full (4 MiB that a daemon has not fetched, or no daemon has come) the
- * record is dropped and counted; the daemon's status shows how many. A routine whose address
- * overlaps earlier ones replaces them from then on.
- * DBGDYN_OK, _EINVAL, _EFULL, _EREFUSED.
+ * attached the code's bytes too, so they must be readable) before it returns; makes no system call
+ * but one doorbell when the ring is half full, never waits. *@handle (may be NULL) names it in
+ * later calls, above 0. When the ring is full (4 MiB that a daemon has not fetched, or no daemon
+ * has come) the record is dropped and counted; the daemon's status shows how many. A routine whose
+ * address overlaps earlier ones replaces them from then on. The record with code, name, lines and
+ * files must fit into the ring; a code too long for it is left out and read from the process later.
+ * DBGDYN_OK, _EINVAL (a line outside the code, not ascending, or of a file that is not there; a
+ * file's name above 65,535 bytes; an empty name), _EFULL, _EREFUSED.
  */
 DBGDYN_API int dbgdyn_register(uint64_t context, const struct dbgdyn_routine *routine,
 			       uint64_t *handle);
 
 /*
  * Return when everything told so far is on disk in the pseudo-image (file and folder synced), or
- * say that no daemon runs. Waits at most timeout_ms; with no daemon to be found it returns within
- * milliseconds. DBGDYN_OK, _ENODAEMON, _ETIMEDOUT, _EIO, _EREFUSED.
+ * say that no daemon runs: within milliseconds where none is to be found, within a second where one
+ * was killed and left its queue behind. Waits at most timeout_ms for a daemon that is there,
+ * polling with sleeps of up to 5 ms. DBGDYN_OK, _ENODAEMON, _ETIMEDOUT, _EIO, _EREFUSED.
  */
 DBGDYN_API int dbgdyn_flush(uint64_t context);
 

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "dbgdyn_internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+/* What our system calls would change in the caller: errno, and where cancellation strikes. */
+struct caller {
+	int error;
+	int cancel;
+};
+
+static struct caller enter(void)
+{
+	struct caller c = { .error = errno };
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
+	return c;
+}
+
+static int leave(struct caller c, int result)
+{
+	pthread_setcancelstate(c.cancel, &c.cancel);
+	errno = c.error;
+	return result;
+}
+
+const char *dbgdyn_strerror(int result)
+{
+	static const char *const text[] = {
+		"success",
+		"invalid argument",
+		"no memory or descriptor for the registry",
+		"no daemon answers",
+		"the daemon did not finish in time",
+		"a bound is reached",
+		"not an open context of this process",
+		"the daemon could not write the image",
+	};
+
+	if (result > 0 || result < DBGDYN_EIO)
+		return "unknown result";
+	return text[-result];
+}
+
+/* NULL and 0 is no range; anything else must be one. */
+static bool first_range_good(const void *base, size_t len)
+{
+	return (!base && !len) || dbgdyn_range_good(base, len);
+}
+
+static bool options_good(const struct dbgdyn_options *o)
+{
+	return !o ||
+	       (o->size >= sizeof(*o) && !o->flags && first_range_good(o->code_base, o->code_len) &&
+		first_range_good(o->dst_base, o->dst_len));
+}
+
+/* Have the daemon hold the descriptor, and the pages that it will be handed records in. */
+static void announce(struct dbgdyn_state *s)
+{
+	if (!dbgdyn_attached(s) && !__atomic_load_n(&s->handed, __ATOMIC_RELAXED)) {
+		dbgdyn_hand_over(s);
+		if (__atomic_load_n(&s->handed, __ATOMIC_RELAXED))
+			dbgdyn_memory_touch(s->ring, s->ring_len);
+	}
+	dbgdyn_doorbell();
+}
+
+static int begin(const char *name, size_t name_len, const struct dbgdyn_options *opts,
+		 uint64_t *context)
+{
+	struct dbgdyn_state *s = dbgdyn_state_get(true);
+	uint32_t index;
+	bool first;
+	int r;
+
+	if (!s)
+		return DBGDYN_ENOMEM;
+	if (!dbgdyn_lock(s))
+		return DBGDYN_EFULL;
+	first = !s->generation;
+	r = dbgdyn_registry_open(s);
+	if (r == DBGDYN_OK)
+		r = dbgdyn_facility_add(s, name, name_len, opts, &index);
+	if (r == DBGDYN_OK) {
+		if (first)
+			dbgdyn_memory_publish(&s->memory);
+		*context = dbgdyn_context_make(s, index);
+	}
+	dbgdyn_unlock(s);
+	if (r == DBGDYN_OK)
+		announce(s);
+	return r;
+}
+
+int dbgdyn_begin(const char *facility, size_t facility_len, const struct dbgdyn_options *opts,
+		 uint64_t *context)
+{
+	if (context)
+		*context = 0;
+	if (!facility || !facility_len || facility_len > WIRE_FACILITY_NAME || !context ||
+	    !options_good(opts))
+		return DBGDYN_EINVAL;
+	struct caller c = enter();
+
+	return leave(c, begin(facility, facility_len, opts, context));
+}
+
+int dbgdyn_add(uint64_t context, enum dbgdyn_kind kind, const void *base, size_t len)
+{
+	uint32_t index;
+	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+	int r;
+
+	if (!s)
+		return DBGDYN_EREFUSED;
+	if ((kind != DBGDYN_CODE && kind != DBGDYN_DST) || !dbgdyn_range_good(base, len))
+		return DBGDYN_EINVAL;
+	struct caller c = enter();
+
+	if (!dbgdyn_lock(s))
+		return leave(c, DBGDYN_EFULL);
+	r = s->open[index] ? dbgdyn_range_add(s, index, kind, base, len) : DBGDYN_EREFUSED;
+	dbgdyn_unlock(s);
+	if (r == DBGDYN_OK)
+		dbgdyn_doorbell();
+	return leave(c, r);
+}
+
+int dbgdyn_register(uint64_t context, const struct dbgdyn_routine *routine, uint64_t *handle)
+{
+	uint32_t index;
+	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+	int r = s ? dbgdyn_routine_put(s, index, routine, handle) : DBGDYN_EREFUSED;
+
+	if (r > 0) {
+		struct caller c = enter();
+
+		dbgdyn_doorbell();
+		r = leave(c, DBGDYN_OK);
+	}
+	return r;
+}
+
+static int flush(uint64_t context, bool end)
+{
+	uint32_t index;
+	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+
+	if (!s)
+		return DBGDYN_EREFUSED;
+	struct caller c = enter();
+
+	return leave(c, dbgdyn_flush_wait(s, index, end));
+}
+
+int dbgdyn_flush(uint64_t context)
+{
+	return flush(context, false);
+}
+
+int dbgdyn_end(uint64_t context)
+{
+	return flush(context, true);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where there is no memfd: an unlinked POSIX shared-memory object. No seals, no marker with a name
+ * of its own; fork wipes nothing, so that every call compares the process id.
+ */
+#include "dbgdyn_internal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static int make_fd(void)
+{
+	struct timespec now = { 0 };
+	char name[64];
+	int fd;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(name, sizeof(name), "/%s.%ld.%ld", WIRE_MEMFD_NAME, (long)getpid(), now.tv_nsec);
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (fd >= 0)
+		shm_unlink(name);
+	return fd;
+}
+
+int dbgdyn_memory_open(struct dbgdyn_memory *m, size_t len)
+{
+	struct stat st;
+
+	*m = (struct dbgdyn_memory){ .fd = make_fd(), .base = MAP_FAILED, .len = len };
+	if (m->fd >= 0 && fcntl(m->fd, F_SETFD, FD_CLOEXEC) == 0 &&
+	    ftruncate(m->fd, (off_t)len) == 0 && fstat(m->fd, &st) == 0)
+		m->base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	if (m->base == MAP_FAILED) {
+		if (m->fd >= 0)
+			close(m->fd);
+		return DBGDYN_ENOMEM;
+	}
+	m->dev = st.st_dev;
+	m->ino = st.st_ino;
+	return DBGDYN_OK;
+}
+
+/* The mapping stays for the life of the process, as on Linux. */
+void dbgdyn_memory_publish(const struct dbgdyn_memory *m)
+{
+	(void)mmap(NULL, WIRE_PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, m->fd, 0);
+}
+
+void dbgdyn_memory_touch(void *base, size_t len)
+{
+	for (size_t at = 0; at < len; at += WIRE_PAGE)
+		__atomic_fetch_add((uint8_t *)base + at, 0, __ATOMIC_RELAXED);
+}
+
+void *dbgdyn_memory_page(size_t len, bool *wiped)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*wiped = false;
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void dbgdyn_memory_page_free(void *page, size_t len)
+{
+	munmap(page, len);
+}
+
+bool dbgdyn_memory_same(int fd, dev_t dev, ino_t ino)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
+}

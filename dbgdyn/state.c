@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "dbgdyn_internal.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A constant address through fork: the child finds the page wiped, or (check_pid) not its own. */
+static struct dbgdyn_state *state;
+
+static bool foreign(const struct dbgdyn_state *s)
+{
+	return s->check_pid && s->pid != (uint32_t)getpid();
+}
+
+static struct dbgdyn_state *state_new(void)
+{
+	bool wiped = false;
+	struct dbgdyn_state *s = dbgdyn_memory_page(WIRE_PAGE, &wiped);
+
+	if (s && !wiped) {
+		s->pid = (uint32_t)getpid();
+		s->check_pid = 1;
+	}
+	return s;
+}
+
+struct dbgdyn_state *dbgdyn_state_get(bool make)
+{
+	struct dbgdyn_state *s = __atomic_load_n(&state, __ATOMIC_ACQUIRE), *fresh;
+
+	if (s && !foreign(s))
+		return s;
+	if (!make)
+		return NULL;
+	fresh = state_new();
+	if (!fresh)
+		return NULL;
+	/* A foreign page is left to leak: another thread of the child may look at it just now. */
+	if (__atomic_compare_exchange_n(&state, &s, fresh, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return fresh;
+	dbgdyn_memory_page_free(fresh, WIRE_PAGE);
+	return s;
+}
+
+static void relax(unsigned int turn)
+{
+	/* Yields first; then sleeps, as a yield lets no thread of lower priority run. */
+	if (turn < 100)
+		return;
+	if (turn < 1100)
+		sched_yield();
+	else
+		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+}
+
+/*
+ * No futex and no pthread mutex: neither may be used in a signal handler, and a fork's child would
+ * inherit one locked. Nothing that can sleep happens under this lock but at the first begin.
+ */
+bool dbgdyn_lock(struct dbgdyn_state *s)
+{
+	uintptr_t self = (uintptr_t)pthread_self();
+
+	for (unsigned int turn = 0; turn < 2500; turn++) {
+		uintptr_t holder = 0;
+
+		if (__atomic_compare_exchange_n(&s->lock, &holder, self, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return true;
+		if (holder == self)
+			return false;
+		relax(turn);
+	}
+	return false;
+}
+
+void dbgdyn_unlock(struct dbgdyn_state *s)
+{
+	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
+}
+
+/* Slot in the low byte, above 0; the rest is the registry's generation. */
+uint64_t dbgdyn_context_make(const struct dbgdyn_state *s, uint32_t index)
+{
+	return s->generation << 8 | (index + 1);
+}
+
+struct dbgdyn_state *dbgdyn_context_find(uint64_t context, uint32_t *index)
+{
+	struct dbgdyn_state *s = dbgdyn_state_get(false);
+	uint64_t generation = s ? __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE) : 0;
+
+	*index = (uint32_t)(context & 0xff) - 1;
+	if (!generation || context >> 8 != generation || *index >= WIRE_NR_FACILITIES)
+		return NULL;
+	return __atomic_load_n(&s->open[*index], __ATOMIC_ACQUIRE) ? s : NULL;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fake.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static const char code[64] = { 1 };
+
+static int refuses_bad_arguments(void)
+{
+	struct dbgdyn_options o = { .size = sizeof(o) };
+	char name[106];
+	uint64_t c = 7;
+
+	memset(name, 'n', sizeof(name));
+	CHECK(dbgdyn_begin(NULL, 1, NULL, &c) == DBGDYN_EINVAL && c == 0);
+	CHECK(dbgdyn_begin("x", 0, NULL, &c) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_begin(name, 105, NULL, &c) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_begin("x", 1, NULL, NULL) == DBGDYN_EINVAL);
+	o.size = 8;
+	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
+	o = (struct dbgdyn_options){ .size = sizeof(o), .flags = 1 };
+	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
+	o = (struct dbgdyn_options){ .size = sizeof(o), .code_base = code };
+	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
+	o = (struct dbgdyn_options){ .size = sizeof(o), .dst_base = code, .dst_len = SIZE_MAX };
+	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_add(0, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_begin(name, 104, NULL, &c) == DBGDYN_OK && c != 0);
+	CHECK(dbgdyn_add(c, DBGDYN_CODE, NULL, 1) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_add(c, DBGDYN_CODE, code, 0) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_add(c, DBGDYN_CODE, code, SIZE_MAX) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_add(c, (enum dbgdyn_kind)3, code, 1) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_add(c + 1, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_add(c + 256, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
+	return 0;
+}
+
+static int check_header(const struct wire_registry *reg)
+{
+	CHECK(reg->magic == WIRE_REGISTRY_MAGIC && reg->version == WIRE_REGISTRY_VERSION);
+	CHECK(reg->header_len == WIRE_PAGE && reg->facilities_off == WIRE_PAGE);
+	CHECK(reg->ranges_off == 4096 + 64 * 128 && reg->ring_off == reg->ranges_off + 2048 * 32);
+	CHECK(reg->ring_len == 4u << 20 && reg->total_len == reg->ring_off + reg->ring_len);
+	CHECK(reg->machine == 62 || reg->machine == 183 || reg->machine == 243);
+	CHECK(reg->head == 0 && reg->tail == 0 && reg->attached == 0 && reg->flush_wanted == 0);
+	return 0;
+}
+
+static int hands_the_registry_over(void)
+{
+	struct dbgdyn_options o = {
+		.size = sizeof(o), .code_base = code, .code_len = 64, .dst_base = &o, .dst_len = 8
+	};
+	struct wire_registry reg;
+	struct wire_facility fac;
+	struct wire_range range[3];
+	struct fake f;
+	uint64_t c;
+
+	fake_open(&f, FAKE_SOCKET | FAKE_QUEUE);
+	errno = 4711;
+	CHECK(dbgdyn_begin("my jit", 6, &o, &c) == DBGDYN_OK);
+	CHECK(errno == 4711);
+	CHECK(fake_take(&f) && f.message_pid == (uint32_t)getpid());
+	CHECK(fake_bells(&f) == 1);
+	CHECK(dbgdyn_add(c, DBGDYN_CODE, (void *)0x7000, 0x1000) == DBGDYN_OK);
+	CHECK(fake_bells(&f) == 1);
+	fake_header(&f, &reg);
+	CHECK(check_header(&reg) == 0 && reg.nr_facilities == 1 && reg.nr_ranges == 3);
+	CHECK(pread(f.fd, &fac, sizeof(fac), (off_t)reg.facilities_off) == sizeof(fac));
+	CHECK(fac.state == WIRE_FACILITY_OPEN && fac.name_len == 6 && fac.end_wanted == 0);
+	CHECK(!memcmp(fac.name, "my jit", 6));
+	CHECK(pread(f.fd, range, sizeof(range), (off_t)reg.ranges_off) == sizeof(range));
+	CHECK(range[0].kind == WIRE_RANGE_CODE && range[0].base == (uintptr_t)code);
+	CHECK(range[1].kind == WIRE_RANGE_DST && range[1].base == (uintptr_t)&o);
+	CHECK(range[1].len == 8 && range[0].len == 64 && range[0].flags == WIRE_RANGE_OWNED);
+	CHECK(range[2].base == 0x7000 && range[2].len == 0x1000 && range[2].facility == 0);
+	fake_close(&f);
+	return 0;
+}
+
+static int keeps_its_bounds(void)
+{
+	struct dbgdyn_options two = { .size = sizeof(two),
+				      .code_base = code,
+				      .code_len = 64,
+				      .dst_base = &two,
+				      .dst_len = 8 };
+	struct wire_registry reg;
+	struct fake f;
+	uint64_t c[64], more;
+
+	fake_open(&f, FAKE_SOCKET);
+	for (int i = 0; i < 63; i++)
+		CHECK(dbgdyn_begin("jit", 3, NULL, &c[i]) == DBGDYN_OK);
+	for (int i = 0; i < 2047; i++)
+		CHECK(dbgdyn_add(c[i % 63], DBGDYN_DST, code, 1) == DBGDYN_OK);
+	CHECK(dbgdyn_begin("jit", 3, &two, &c[63]) == DBGDYN_EFULL && c[63] == 0);
+	CHECK(dbgdyn_begin("jit", 3, NULL, &c[63]) == DBGDYN_OK);
+	CHECK(dbgdyn_begin("jit", 3, NULL, &more) == DBGDYN_EFULL && more == 0);
+	CHECK(dbgdyn_add(c[0], DBGDYN_DST, code, 1) == DBGDYN_OK);
+	CHECK(dbgdyn_add(c[0], DBGDYN_DST, code, 1) == DBGDYN_EFULL);
+	for (int i = 0; i < 64; i++)
+		for (int k = 0; k < i; k++)
+			CHECK(c[i] != c[k]);
+	CHECK(fake_take(&f));
+	fake_header(&f, &reg);
+	CHECK(reg.nr_facilities == 64 && reg.nr_ranges == 2048);
+	fake_close(&f);
+	return 0;
+}
+
+static int a_full_queue_does_not_matter(void)
+{
+	struct fake f;
+	uint64_t c;
+
+	fake_open(&f, FAKE_QUEUE);
+	for (int i = 0; i < 20; i++)
+		CHECK(dbgdyn_begin("jit", 3, NULL, &c) == DBGDYN_OK);
+	CHECK(fake_bells(&f) == 10);
+	fake_close(&f);
+	return 0;
+}
+
+static int every_result_has_its_text(void)
+{
+	for (int i = 1; i >= DBGDYN_EIO - 1; i--)
+		for (int k = 1; k > i; k--) {
+			bool known = i <= 0 && i >= DBGDYN_EIO;
+
+			CHECK(*dbgdyn_strerror(i));
+			CHECK(!known || strcmp(dbgdyn_strerror(i), dbgdyn_strerror(k)));
+		}
+	return 0;
+}
+
+#define CHILD(name)                                                                                \
+	static void test_##name(void **state)                                                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		fake_in_child(name);                                                               \
+	}
+CHILD(refuses_bad_arguments)
+CHILD(hands_the_registry_over)
+CHILD(keeps_its_bounds)
+CHILD(a_full_queue_does_not_matter)
+CHILD(every_result_has_its_text)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refuses_bad_arguments),
+		cmocka_unit_test(test_hands_the_registry_over),
+		cmocka_unit_test(test_keeps_its_bounds),
+		cmocka_unit_test(test_a_full_queue_does_not_matter),
+		cmocka_unit_test(test_every_result_has_its_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A daemon for tests of libdbgdyn: a socket, a message queue, and pread/pwrite on the descriptor
+ * that it is handed, as the real one works. And what the tests share.
+ */
+#ifndef TESTS_DBGDYN_FAKE_H
+#define TESTS_DBGDYN_FAKE_H
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "dbgdyn.h"
+#include "wire.h"
+
+#include <mqueue.h>
+
+struct fake {
+	char dir[64], queue_name[64];
+	int listen; /* -1: no socket */
+	mqd_t queue;
+	int fd; /* the registry, once taken */
+	uint32_t message_pid;
+};
+
+enum { FAKE_SOCKET = 1, FAKE_QUEUE = 2 };
+
+/* Point the environment at a folder and queue of our own and make what @parts says. */
+void fake_open(struct fake *f, int parts);
+/* Stop listening, as a killed daemon does: the socket's file and the queue stay. */
+void fake_die(struct fake *f);
+void fake_close(struct fake *f);
+/* Take one hand-over (at most 2 s): true with f->fd set where a descriptor came along. */
+bool fake_take(struct fake *f);
+/* Messages that wait in the queue; each is checked to be a doorbell. */
+int fake_bells(struct fake *f);
+
+void fake_header(const struct fake *f, struct wire_registry *reg);
+void fake_attach(const struct fake *f, uint32_t attached);
+void fake_answer(const struct fake *f, int32_t status);
+/* Read what the ring holds from its tail on into @to, then move the tail. Returns bytes. */
+size_t fake_read(const struct fake *f, void *to, size_t room);
+
+/*
+ * A process has one registry for life, so each case runs in a child of its own. @run says by
+ * CHECK what is wrong.
+ */
+void fake_in_child(int (*run)(void));
+#define CHECK(x)                                                                                   \
+	do {                                                                                       \
+		if (!(x)) {                                                                        \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
+			return 1;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+/* A routine named @name with @code, no lines. */
+struct dbgdyn_routine fake_routine(const char *name, const void *code, size_t code_len);
+double fake_seconds(void);
+
+#endif
