@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <elfutils/libdwelf.h>
+
+#include "image_internal.h"
+
+/* Opening a FIFO or a device may wait or act, so what it is comes first, and is asked again after.
+ */
+static int open_regular(int dir_fd, const char *path, uint64_t *len)
+{
+	struct stat st;
+	int fd, r;
+
+	if (fstatat(dir_fd, path, &st, 0) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		r = errno ? -errno : -EINVAL;
+		close(fd);
+		return r;
+	}
+	*len = (uint64_t)st.st_size;
+	return fd;
+}
+
+static bool inside(uint64_t off, uint64_t len, uint64_t file_len)
+{
+	uint64_t end;
+
+	return !base_add_overflow(off, len, &end) && end <= file_len;
+}
+
+/* libelf takes a file that ends early as one with fewer sections; a cut image must be told apart.
+ */
+static int check_tables(const struct image_elf *f)
+{
+	const GElf_Ehdr *h = &f->header;
+
+	if (h->e_shoff && !inside(h->e_shoff, (uint64_t)h->e_shnum * h->e_shentsize, f->len))
+		return -DCPI_ETRUNCATED;
+	if (h->e_phoff && !inside(h->e_phoff, (uint64_t)h->e_phnum * h->e_phentsize, f->len))
+		return -DCPI_ETRUNCATED;
+	return 0;
+}
+
+static int check_sections(const struct image_elf *f)
+{
+	GElf_Shdr sh;
+
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
+		if (!gelf_getshdr(scn, &sh))
+			return -DCPI_EFORMAT;
+		if (sh.sh_type != SHT_NOBITS && sh.sh_type != SHT_NULL &&
+		    !inside(sh.sh_offset, sh.sh_size, f->len))
+			return -DCPI_ETRUNCATED;
+	}
+	return 0;
+}
+
+static void read_build_id(struct image_elf *f)
+{
+	const void *bytes;
+	ssize_t len = dwelf_elf_gnu_build_id(f->elf, &bytes);
+
+	if (len <= 0)
+		return;
+	f->id.len =
+		len > (ssize_t)sizeof(f->id.bytes) ? (uint8_t)sizeof(f->id.bytes) : (uint8_t)len;
+	memcpy(f->id.bytes, bytes, f->id.len);
+}
+
+static int begin(struct image_elf *f)
+{
+	int r;
+
+	elf_version(EV_CURRENT);
+	/* Not mapped: a file cut short while we read it must not end us by SIGBUS. */
+	f->elf = elf_begin(f->fd, ELF_C_READ, NULL);
+	if (!f->elf || elf_kind(f->elf) != ELF_K_ELF || !gelf_getehdr(f->elf, &f->header))
+		return -DCPI_EFORMAT;
+	if ((r = check_tables(f)) < 0 || (r = check_sections(f)) < 0)
+		return r;
+	read_build_id(f);
+	return 0;
+}
+
+int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct base_err *err)
+{
+	int r;
+
+	memset(f, 0, sizeof(*f));
+	f->fd = open_regular(dir_fd, path, &f->len);
+	if (f->fd == -EINVAL)
+		return base_fail(err, -EINVAL, "cannot read image '%s': not a regular file", path);
+	if (f->fd < 0)
+		return base_fail_errno(err, f->fd, "cannot open image '%s'", path);
+	f->path = strdup(path);
+	r = f->path ? begin(f) : -ENOMEM;
+	if (r == -DCPI_EFORMAT)
+		base_fail(err, r, "cannot read image '%s': not an ELF file, or damaged", path);
+	else if (r < 0)
+		base_fail_errno(err, r, "cannot read image '%s'", path);
+	if (r < 0)
+		image_elf_close(f);
+	return r;
+}
+
+void image_elf_close(struct image_elf *f)
+{
+	if (f->elf)
+		elf_end(f->elf);
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f->path);
+	memset(f, 0, sizeof(*f));
+	f->fd = -1;
+}
+
+const char *image_elf_section_name(const struct image_elf *f, const GElf_Shdr *header)
+{
+	const char *name = NULL;
+	size_t strings;
+
+	if (elf_getshdrstrndx(f->elf, &strings) == 0)
+		name = elf_strptr(f->elf, strings, header->sh_name);
+	return name ? name : "";
+}
+
+Elf_Scn *image_elf_section(const struct image_elf *f, const char *name, GElf_Shdr *header)
+{
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
+		if (!gelf_getshdr(scn, header) || header->sh_type == SHT_NOBITS)
+			continue;
+		if (strcmp(image_elf_section_name(f, header), name) == 0)
+			return scn;
+	}
+	return NULL;
+}
+
+size_t image_elf_read(const struct image_elf *f, uint64_t file_off, void *out, size_t len)
+{
+	size_t done = 0;
+
+	if (file_off >= f->len)
+		return 0;
+	while (done < len) {
+		ssize_t n = pread(f->fd, (char *)out + done, len - done, (off_t)(file_off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return done;
+}

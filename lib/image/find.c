@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which file is the image: by path, by build-id, in the database, beside it for debugging. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <elfutils/libdwelf.h>
+
+#include "image_internal.h"
+
+#define DEBUG_DIR "/usr/lib/debug"
+
+/* ---- the database's own images ----------------------------------------------------------------
+ */
+
+struct store_entry {
+	struct base_id id;
+	char *name;
+};
+
+struct store_dir {
+	int fd;
+	bool indexed;
+	struct store_entry *v;
+	size_t nr, cap;
+};
+
+struct image_store {
+	struct store_dir dyn, kernel;
+};
+
+int image_store_open(int dyn_fd, int kernel_fd, struct image_store **out)
+{
+	struct image_store *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->dyn.fd = dyn_fd;
+	s->kernel.fd = kernel_fd;
+	*out = s;
+	return 0;
+}
+
+static void dir_release(struct store_dir *d)
+{
+	for (size_t i = 0; i < d->nr; i++)
+		free(d->v[i].name);
+	free(d->v);
+}
+
+void image_store_close(struct image_store *store)
+{
+	if (!store)
+		return;
+	dir_release(&store->dyn);
+	dir_release(&store->kernel);
+	free(store);
+}
+
+static int dir_add(struct store_dir *d, const struct base_id *id, const char *name)
+{
+	int r = base_grow(&d->v, &d->cap, d->nr + 1, sizeof(*d->v));
+
+	if (r < 0)
+		return r;
+	d->v[d->nr].id = *id;
+	d->v[d->nr].name = strdup(name);
+	if (!d->v[d->nr].name)
+		return -ENOMEM;
+	d->nr++;
+	return 0;
+}
+
+/* A file that cannot be read is not in the index: whoever asks for it by name hears why. */
+static int dir_add_file(struct store_dir *d, const char *name)
+{
+	struct image_note note = { 0 };
+	struct image_elf f;
+	int r;
+
+	if (image_elf_open(&f, d->fd, name, NULL) < 0)
+		return 0;
+	r = dir_add(d, &f.id, name);
+	if (image_note_read(&note, &f, NULL) >= 0)
+		for (size_t i = 0; i < note.nr_replaces && r >= 0; i++)
+			r = dir_add(d, &note.replaces[i], name);
+	image_note_release(&note);
+	image_elf_close(&f);
+	return r;
+}
+
+static int dir_index(struct store_dir *d)
+{
+	struct dirent *entry;
+	int r = 0, fd;
+	DIR *dir;
+
+	if (d->indexed || d->fd < 0)
+		return 0;
+	d->indexed = true;
+	fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	while (r >= 0 && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			r = dir_add_file(d, entry->d_name);
+	closedir(dir);
+	return r;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool is_it(const struct image *img, const struct base_id *id)
+{
+	return !id->len || base_id_equal(&img->main.id, id) || image_note_replaces(&img->note, id);
+}
+
+/* Open and compare: 0, -ESTALE where it is another one, or what image_elf_open says. */
+static int try_file(int dir_fd, const char *path, const struct image_query *q, struct image **out,
+		    struct base_err *err)
+{
+	struct image_elf f;
+	struct image *img;
+	int r = image_elf_open(&f, dir_fd, path, err);
+
+	if (r >= 0)
+		r = image_new(&f, q->kind, &img, err);
+	if (r < 0)
+		return r;
+	/* Without a build-id there is nothing to compare but the path. */
+	if (is_it(img, &q->id) || (q->kind == IMAGE_FILE && !img->main.id.len)) {
+		*out = img;
+		return 0;
+	}
+	image_close(img);
+	return -ESTALE;
+}
+
+static int not_in_store(const struct image_query *q, struct base_err *err)
+{
+	const char *path = q->paths && q->paths[0] ? q->paths[0] : "";
+	char id[BASE_ID_TEXT_LEN];
+
+	base_fail(err, -DCPI_ENOIMAGE, "image '%s' with build-id %s is not in the database's %s",
+		  path, base_id_text(&q->id, id), q->kind == IMAGE_DYNAMIC ? "dyn/" : "kernel/");
+	base_hint(err, "copy the whole database, its dyn/ and kernel/ folders included");
+	return -DCPI_ENOIMAGE;
+}
+
+/* The name is a hint that spares the index; a damaged file of that name is the answer. */
+static int open_stored(struct store_dir *d, const struct image_query *q, struct image **out,
+		       struct base_err *err)
+{
+	const char *name = q->paths && q->paths[0] ? base_name(q->paths[0]) : "";
+	int r = -ENOENT;
+
+	if (d->fd < 0)
+		return not_in_store(q, err);
+	if (*name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+		struct base_err first = { 0 };
+
+		r = try_file(d->fd, name, q, out, &first);
+		if (r < 0 && r != -ENOENT && r != -ESTALE) {
+			if (err && !err->code)
+				*err = first;
+			return r;
+		}
+	}
+	if (r >= 0)
+		return 0;
+	if (q->id.len && (r = dir_index(d)) < 0)
+		return base_fail_errno(err, r, "cannot read the database's images");
+	for (size_t i = 0; i < d->nr; i++)
+		if (base_id_equal(&d->v[i].id, &q->id))
+			return try_file(d->fd, d->v[i].name, q, out, err);
+	return not_in_store(q, err);
+}
+
+/* ---- ordinary files ---------------------------------------------------------------------------
+ */
+
+/* Calls @fn for each folder of $DCPI_DEBUG_PATH until it returns something else than -ENOENT. */
+static int each_debug_dir(int (*fn)(const char *dir, void *ctx), void *ctx)
+{
+	const char *at = getenv("DCPI_DEBUG_PATH");
+	int r = -ENOENT;
+
+	while (at && *at && r == -ENOENT) {
+		size_t len = strcspn(at, ":");
+		char *dir = strndup(at, len);
+
+		if (!dir)
+			return -ENOMEM;
+		if (*dir)
+			r = fn(dir, ctx);
+		free(dir);
+		at += len + (at[len] == ':');
+	}
+	return r;
+}
+
+/* "DIR/.build-id/xx/yyyy@suffix" */
+static void id_path(char *out, size_t out_len, const char *dir, const struct base_id *id,
+		    const char *suffix)
+{
+	char text[BASE_ID_TEXT_LEN];
+
+	base_id_text(id, text);
+	snprintf(out, out_len, "%s/.build-id/%.2s/%s%s", dir, text, text + 2, suffix);
+}
+
+struct file_search {
+	const struct image_query *query;
+	struct image **out;
+};
+
+/* Copies of other machines' files: only an agreeing build-id makes one of them the image. */
+static int try_copy(const char *path, const struct file_search *s)
+{
+	int r = try_file(AT_FDCWD, path, s->query, s->out, NULL);
+
+	if (r < 0)
+		return -ENOENT;
+	if (s->query->id.len && !(*s->out)->main.id.len) {
+		image_close(*s->out);
+		*s->out = NULL;
+		return -ENOENT;
+	}
+	return 0;
+}
+
+static int try_debug_dir(const char *dir, void *ctx)
+{
+	const struct file_search *s = ctx;
+	char path[PATH_MAX];
+	int r = -ENOENT;
+
+	if (s->query->id.len > 1) {
+		id_path(path, sizeof(path), dir, &s->query->id, "");
+		r = try_copy(path, s);
+	}
+	for (size_t i = 0; r == -ENOENT && s->query->paths && s->query->paths[i]; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, s->query->paths[i]);
+		r = try_copy(path, s);
+	}
+	return r;
+}
+
+static int file_failed(const struct image_query *q, int code, struct base_err *first,
+		       struct base_err *err)
+{
+	const char *path = q->paths && q->paths[0] ? q->paths[0] : "";
+	char id[BASE_ID_TEXT_LEN];
+
+	base_id_text(&q->id, id);
+	if (code == -ESTALE) {
+		base_fail(err, code, "image '%s' has changed since it was profiled", path);
+	} else if (code == -ENOENT || code == -ENOTDIR) {
+		code = -DCPI_ENOIMAGE;
+		base_fail(err, code, "image '%s' is not here any more", path);
+	} else {
+		if (err && !err->code)
+			*err = *first;
+		return code;
+	}
+	if (q->id.len)
+		base_hint(err,
+			  "put the file with build-id %.16s… under a folder of DCPI_DEBUG_PATH",
+			  id);
+	else
+		base_hint(err, "put the file under a folder of DCPI_DEBUG_PATH");
+	return code;
+}
+
+static int open_file(const struct image_query *q, struct image **out, struct base_err *err)
+{
+	struct file_search search = { q, out };
+	struct base_err first = { 0 };
+	int code = -ENOENT;
+
+	for (size_t i = 0; q->paths && q->paths[i]; i++) {
+		int r = -ENOENT;
+
+		/* "[heap]", "//anon": names of mappings that are no files */
+		if (q->paths[i][0] == '/')
+			r = try_file(AT_FDCWD, q->paths[i], q, out, &first);
+		if (r >= 0)
+			return 0;
+		if (code == -ENOENT)
+			code = r;
+	}
+	if (each_debug_dir(try_debug_dir, &search) >= 0)
+		return 0;
+	return file_failed(q, code, &first, err);
+}
+
+int image_open(struct image_store *store, const struct image_query *query, struct image **out,
+	       struct base_err *err)
+{
+	switch (query->kind) {
+	case IMAGE_DYNAMIC:
+		return open_stored(&store->dyn, query, out, err);
+	case IMAGE_KERNEL:
+	case IMAGE_VDSO:
+		return open_stored(&store->kernel, query, out, err);
+	case IMAGE_FILE:
+		break;
+	}
+	return open_file(query, out, err);
+}
+
+/* ---- separate debug files ---------------------------------------------------------------------
+ */
+
+/* Only a build-id proves that symbols belong to the image. */
+static int try_debug(struct image *img, const char *path)
+{
+	struct image_elf f;
+
+	if (image_elf_open(&f, AT_FDCWD, path, NULL) < 0)
+		return -ENOENT;
+	if (!f.id.len || !base_id_equal(&f.id, &img->main.id)) {
+		image_elf_close(&f);
+		return -ENOENT;
+	}
+	img->debug = f;
+	return 0;
+}
+
+static int try_debug_id(const char *dir, void *ctx)
+{
+	struct image *img = ctx;
+	char path[PATH_MAX];
+
+	id_path(path, sizeof(path), dir, &img->main.id, ".debug");
+	return try_debug(img, path);
+}
+
+static int try_debug_link(struct image *img)
+{
+	GElf_Word crc;
+	const char *link = dwelf_elf_gnu_debuglink(img->main.elf, &crc);
+	int folder = (int)(base_name(img->main.path) - img->main.path);
+	const char *p = img->main.path;
+	char path[PATH_MAX];
+
+	if (!link || !*link || strchr(link, '/'))
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%.*s%s", folder, p, link);
+	if (strcmp(path, p) != 0 && try_debug(img, path) >= 0)
+		return 0;
+	snprintf(path, sizeof(path), "%.*s.debug/%s", folder, p, link);
+	if (try_debug(img, path) >= 0)
+		return 0;
+	snprintf(path, sizeof(path), "%s%.*s%s", DEBUG_DIR, folder, p, link);
+	return try_debug(img, path);
+}
+
+const struct image_elf *image_debug(struct image *img)
+{
+	if (!img->debug_sought && img->main.id.len > 1 && img->kind == IMAGE_FILE) {
+		img->debug_sought = true;
+		if (each_debug_dir(try_debug_id, img) < 0 && try_debug_link(img) < 0)
+			try_debug_id(DEBUG_DIR, img);
+	}
+	return img->debug.elf ? &img->debug : NULL;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "image_internal.h"
+
+static int read_segments(struct image *img)
+{
+	size_t nr = 0;
+	GElf_Phdr ph;
+	int r;
+
+	if (elf_getphdrnum(img->main.elf, &nr) < 0)
+		return -DCPI_EFORMAT;
+	for (size_t i = 0; i < nr; i++) {
+		if (!gelf_getphdr(img->main.elf, (int)i, &ph))
+			return -DCPI_EFORMAT;
+		if (ph.p_type != PT_LOAD)
+			continue;
+		r = base_grow(&img->segments, &img->cap_segments, img->nr_segments + 1,
+			      sizeof(*img->segments));
+		if (r < 0)
+			return r;
+		img->segments[img->nr_segments++] = (struct image_segment){
+			.file_off = ph.p_offset,
+			.vaddr = ph.p_vaddr,
+			.len = ph.p_filesz,
+			.exec = ph.p_flags & PF_X,
+		};
+	}
+	return 0;
+}
+
+int image_new(struct image_elf *f, enum image_kind kind, struct image **out, struct base_err *err)
+{
+	struct image *img = calloc(1, sizeof(*img));
+	int r;
+
+	if (!img) {
+		image_elf_close(f);
+		return base_fail_errno(err, -ENOMEM, "cannot open image");
+	}
+	img->kind = kind;
+	img->main = *f;
+	img->debug.fd = -1;
+	r = read_segments(img);
+	if (r < 0)
+		base_fail_errno(err, r, "cannot read image '%s'", img->main.path);
+	else if (kind == IMAGE_DYNAMIC)
+		r = image_note_read(&img->note, &img->main, err);
+	if (r < 0) {
+		image_close(img);
+		return r;
+	}
+	*out = img;
+	return 0;
+}
+
+int image_open_path(const char *path, enum image_kind kind, struct image **out,
+		    struct base_err *err)
+{
+	struct image_elf f;
+	int r = image_elf_open(&f, AT_FDCWD, path, err);
+
+	return r < 0 ? r : image_new(&f, kind, out, err);
+}
+
+void image_close(struct image *img)
+{
+	if (!img)
+		return;
+	dwarf_end(img->dwarf);
+	image_symbols_release(&img->symbols);
+	image_note_release(&img->note);
+	free(img->segments);
+	image_elf_close(&img->debug);
+	image_elf_close(&img->main);
+	free(img);
+}
+
+const char *image_path(const struct image *img)
+{
+	return img->main.path;
+}
+
+const struct base_id *image_id(const struct image *img)
+{
+	return &img->main.id;
+}
+
+uint32_t image_machine(const struct image *img)
+{
+	return img->main.header.e_machine;
+}
+
+const struct image_process *image_process(const struct image *img)
+{
+	return img->note.strings ? &img->note.process : NULL;
+}
+
+/* Runs ascend and may, in a file that lies, overlap: the last that starts at or below decides. */
+static int run_vaddr(const struct image_note *note, uint64_t off, uint64_t *vaddr)
+{
+	size_t lo = 0, hi = note->nr_runs;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (note->runs[mid].img_off <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || off - note->runs[lo - 1].img_off >= note->runs[lo - 1].len)
+		return -ENOENT;
+	*vaddr = note->runs[lo - 1].vaddr + (off - note->runs[lo - 1].img_off);
+	return 0;
+}
+
+/* Segments may share a page of the file; samples lie in the executable one. */
+static int segment_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr)
+{
+	for (int exec = 1; exec >= 0; exec--) {
+		for (size_t i = 0; i < img->nr_segments; i++) {
+			const struct image_segment *s = &img->segments[i];
+
+			if (s->exec == (bool)exec && off >= s->file_off &&
+			    off - s->file_off < s->len) {
+				*vaddr = s->vaddr + (off - s->file_off);
+				return 0;
+			}
+		}
+	}
+	return -ENOENT;
+}
+
+int image_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr)
+{
+	switch (img->kind) {
+	case IMAGE_KERNEL:
+		*vaddr = off;
+		return 0;
+	case IMAGE_DYNAMIC:
+		return run_vaddr(&img->note, off, vaddr);
+	case IMAGE_FILE:
+	case IMAGE_VDSO:
+		break;
+	}
+	return segment_vaddr(img, off, vaddr);
+}
+
+static size_t bytes_between(const struct image *img, uint64_t from, uint64_t span,
+			    uint64_t file_off, uint64_t vaddr, void *out, size_t len)
+{
+	if (vaddr < from || vaddr - from >= span)
+		return 0;
+	if (len > span - (vaddr - from))
+		len = span - (vaddr - from);
+	return image_elf_read(&img->main, file_off + (vaddr - from), out, len);
+}
+
+size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t len)
+{
+	GElf_Shdr sh;
+	size_t n = 0;
+
+	for (size_t i = 0; i < img->nr_segments && !n; i++) {
+		const struct image_segment *s = &img->segments[i];
+
+		n = bytes_between(img, s->vaddr, s->len, s->file_off, vaddr, out, len);
+	}
+	for (Elf_Scn *scn = NULL; !n && (scn = elf_nextscn(img->main.elf, scn));) {
+		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_PROGBITS &&
+		    (sh.sh_flags & SHF_ALLOC))
+			n = bytes_between(img, sh.sh_addr, sh.sh_size, sh.sh_offset, vaddr, out,
+					  len);
+	}
+	return n;
+}
+
+int image_symbols_load(struct image *img, struct base_err *err)
+{
+	GElf_Shdr sh;
+	bool own = image_elf_section(&img->main, ".symtab", &sh) != NULL;
+	int r;
+
+	if (img->symbols_state)
+		return img->symbols_state < 0 ? img->symbols_state : 0;
+	r = image_symbols_read(&img->symbols, &img->main, own ? NULL : image_debug(img), err);
+	img->symbols_state = r < 0 ? r : 1;
+	return r;
+}
+
+const struct image_symbol *image_symbol_at(struct image *img, uint64_t vaddr)
+{
+	const struct image_symbols *s = &img->symbols;
+	size_t lo = 0, hi;
+
+	image_symbols_load(img, NULL);
+	hi = s->nr;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->v[mid].sym.vaddr <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	while (lo) {
+		const struct image_symbol_entry *e = &s->v[lo - 1];
+
+		if (vaddr - e->sym.vaddr < e->sym.len)
+			return &e->sym;
+		lo = e->outer;
+	}
+	return NULL;
+}
+
+size_t image_nr_symbols(struct image *img)
+{
+	image_symbols_load(img, NULL);
+	return img->symbols.nr;
+}
+
+const struct image_symbol *image_symbol(struct image *img, size_t index)
+{
+	return index < image_nr_symbols(img) ? &img->symbols.v[index].sym : NULL;
+}
+
+const struct image_symbol *image_symbol_find(struct image *img, const char *name, size_t *pos)
+{
+	const struct image_symbols *s = &img->symbols;
+	size_t lo = 0, hi;
+
+	image_symbols_load(img, NULL);
+	hi = s->nr_names;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(s->names[mid].name, name) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	lo += *pos;
+	if (lo >= s->nr_names || strcmp(s->names[lo].name, name) != 0)
+		return NULL;
+	++*pos;
+	return &s->v[s->names[lo].symbol].sym;
+}

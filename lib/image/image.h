@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An image as the tools see it: which file holds it, what stands at an offset, its symbols, bytes,
+ * lines and source. Ordinary files, the kernel, the vdso and pseudo-images alike. ELF and DWARF
+ * readers stay behind this header.
+ *
+ * Two address kinds: img_off is what profiles count in, vaddr is the address in the image's ELF (of
+ * a pseudo-image: the address the process saw). image_vaddr leads from the first to the second.
+ *
+ * Images are not believed: any bytes give an error or a smaller answer, never a crash; FIFOs and
+ * devices are not opened. Objects may be used by one thread at a time.
+ */
+#ifndef DCPI_IMAGE_H
+#define DCPI_IMAGE_H
+
+#include "base.h"
+
+enum image_kind {
+	IMAGE_FILE,    /* offsets are ELF file offsets; found by path */
+	IMAGE_KERNEL,  /* offsets are addresses of the ELF in <db>/kernel */
+	IMAGE_DYNAMIC, /* pseudo-image in <db>/dyn: offsets through its runs */
+	IMAGE_VDSO,    /* offsets are ELF file offsets; ELF in <db>/kernel */
+};
+
+/* ---- finding ------------------------------------------------------------------------------------
+ */
+
+/* The images that a database brings along. Found by build-id, indexed at the first question. */
+struct image_store;
+
+/* Descriptors of <db>/dyn and <db>/kernel, negative where there is none; they stay the caller's and
+ * must outlive the store. 0 or -ENOMEM. */
+int image_store_open(int dyn_fd, int kernel_fd, struct image_store **out);
+void image_store_close(struct image_store *store);
+
+struct image_query {
+	enum image_kind kind;
+	struct base_id id; /* len 0: unknown, not compared */
+	const char *const
+		*paths; /* NULL-terminated; DYNAMIC, KERNEL, VDSO: the base name is a hint */
+};
+
+struct image;
+
+/*
+ * Open the image that was profiled, not merely one of its name: the build-id must agree, or (of a
+ * pseudo-image that has grown) stand among those it replaces. A file without build-id is taken by
+ * its path. $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path> and
+ * DIR/.build-id/xx/yyy.
+ *
+ * Errors, all with @err naming the file and a hint: -DCPI_ENOIMAGE (nowhere found), -ESTALE (found,
+ * but another build-id), -EACCES and other -errno (not readable), -DCPI_EFORMAT, -DCPI_ETRUNCATED
+ * (no ELF, or damaged).
+ */
+int image_open(struct image_store *store, const struct image_query *query, struct image **out,
+	       struct base_err *err);
+/* Open this very file, whatever its identity. */
+int image_open_path(const char *path, enum image_kind kind, struct image **out,
+		    struct base_err *err);
+void image_close(struct image *img);
+
+/* ---- what it is --------------------------------------------------------------------------------
+ */
+
+/* Where it was found: a path, or a file name in the database. Owned by the image, as all below. */
+const char *image_path(const struct image *img);
+const struct base_id *image_id(const struct image *img);
+uint32_t image_machine(const struct image *img); /* EM_* */
+
+/* Of a pseudo-image, from its note. */
+struct image_process {
+	const char *facility, *host, *exe;
+	uint32_t pid, uid;
+	uint64_t start_time_ns; /* since boot */
+	uint64_t created_s;	/* UTC */
+};
+const struct image_process *image_process(const struct image *img); /* NULL: none */
+
+/* ---- addresses ---------------------------------------------------------------------------------
+ */
+
+/* 0, or -ENOENT where no part of the image stands at @off. */
+int image_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr);
+/* Copy up to @len bytes from @vaddr on; returns how many (0: none there, as in a kernel's ELF). */
+size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t len);
+
+/* ---- symbols -----------------------------------------------------------------------------------
+ */
+
+/* A procedure: [vaddr, vaddr + len). Of several names for one address the plainest is shown. */
+struct image_symbol {
+	const char *name; /* any bytes but NUL: clean it before it reaches a terminal */
+	uint64_t vaddr;
+	uint64_t len;
+};
+
+/* Read the symbols (also done by the first question): 0, or negative where they are damaged. */
+int image_symbols_load(struct image *img, struct base_err *err);
+/* The innermost procedure over @vaddr, or NULL. */
+const struct image_symbol *image_symbol_at(struct image *img, uint64_t vaddr);
+size_t image_nr_symbols(struct image *img);
+const struct image_symbol *image_symbol(struct image *img, size_t index); /* ascending by vaddr */
+/*
+ * Every procedure of that exact name, other names of an address included: start with *pos 0, ends
+ * with NULL. Several may have it (static functions).
+ */
+const struct image_symbol *image_symbol_find(struct image *img, const char *name, size_t *pos);
+
+/* ---- lines and source --------------------------------------------------------------------------
+ */
+
+struct image_line {
+	const char *file; /* as the compiler had it */
+	unsigned int line;
+};
+
+/* The source line of the instruction at @vaddr: 0, or -ENOENT. */
+int image_line_at(struct image *img, uint64_t vaddr, struct image_line *out);
+
+/* A text file split into lines. */
+struct image_source;
+
+/* Regular files only, up to 64 MiB. 0, or negative with @err. */
+int image_source_open(const char *path, struct image_source **out, struct base_err *err);
+void image_source_close(struct image_source *src);
+/* Line @line (from 1) without its newline, or NULL past the end. Not NUL-terminated: @len. */
+const char *image_source_line(const struct image_source *src, unsigned int line, size_t *len);
+
+#endif

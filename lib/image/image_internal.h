@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/image from within: the only place where libelf's and libdw's types stand. */
+#ifndef DCPI_IMAGE_INTERNAL_H
+#define DCPI_IMAGE_INTERNAL_H
+
+#include <elfutils/libdw.h>
+#include <gelf.h>
+
+#include "image.h"
+
+/* ---- one ELF file (elf.c) ----------------------------------------------------------------------
+ */
+
+struct image_elf {
+	int fd; /* -1: not open */
+	Elf *elf;
+	uint64_t len; /* of the file */
+	char *path;
+	struct base_id id; /* build-id, len 0 where it has none */
+	GElf_Ehdr header;
+};
+
+#define IMAGE_ELF_EMPTY                                                                            \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/* A regular file that is ELF, with every section inside of it. Errors as image_open. */
+int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct base_err *err);
+void image_elf_close(struct image_elf *f);
+/* By name; NULL where absent, or without contents. */
+Elf_Scn *image_elf_section(const struct image_elf *f, const char *name, GElf_Shdr *header);
+const char *image_elf_section_name(const struct image_elf *f, const GElf_Shdr *header);
+/* Read up to @len bytes at @file_off; returns how many. */
+size_t image_elf_read(const struct image_elf *f, uint64_t file_off, void *out, size_t len);
+
+/* ---- a pseudo-image's note (note.c) ------------------------------------------------------------
+ */
+
+/* Section of pseudo-images (pseudoimg/pseudoimg.h): an ELF note over a stream of wire records. */
+#define IMAGE_NOTE_SECTION ".dcpi.note"
+
+struct image_run {
+	uint64_t img_off, vaddr, len;
+};
+
+struct image_note {
+	bool found;
+	struct image_process process;
+	char *strings;		/* what process points into */
+	struct image_run *runs; /* ascending by img_off */
+	size_t nr_runs, cap_runs;
+	struct base_id *replaces;
+	size_t nr_replaces, cap_replaces;
+};
+
+/* No note at all is no error. */
+int image_note_read(struct image_note *note, const struct image_elf *f, struct base_err *err);
+void image_note_release(struct image_note *note);
+bool image_note_replaces(const struct image_note *note, const struct base_id *id);
+
+/* ---- symbols (symbols.c) -----------------------------------------------------------------------
+ */
+
+struct image_symbol_entry {
+	struct image_symbol sym;
+	uint32_t outer; /* index + 1 of the symbol around this one, 0: none */
+};
+
+struct image_name {
+	const char *name;
+	uint32_t symbol;
+};
+
+struct image_symbols {
+	struct image_symbol_entry *v; /* ascending by vaddr, one per address */
+	size_t nr;
+	struct image_name *names; /* ascending by name, all of them */
+	size_t nr_names;
+	char **owned; /* names that are not libelf's */
+	size_t nr_owned, cap_owned;
+};
+
+/* From .symtab of @f, of @debug (may be NULL), or .dynsym of @f. */
+int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
+		       const struct image_elf *debug, struct base_err *err);
+void image_symbols_release(struct image_symbols *s);
+
+/* ---- the image --------------------------------------------------------------------------------
+ */
+
+struct image_segment {
+	uint64_t file_off, vaddr, len;
+	bool exec;
+};
+
+struct image {
+	enum image_kind kind;
+	struct image_elf main;
+	struct image_elf debug; /* separate debug file, sought once */
+	bool debug_sought;
+	struct image_note note;
+	struct image_segment *segments;
+	size_t nr_segments, cap_segments;
+	struct image_symbols symbols;
+	int symbols_state; /* 0: not read; 1: read; negative: the error */
+	Dwarf *dwarf;
+	bool dwarf_sought;
+	Dwarf_Die last_unit; /* of the last line found */
+	bool has_last_unit;
+};
+
+/* Takes over @f, also on failure. */
+int image_new(struct image_elf *f, enum image_kind kind, struct image **out, struct base_err *err);
+/* Opens the separate debug file if there is one with the same build-id (find.c); NULL: none. */
+const struct image_elf *image_debug(struct image *img);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <dwarf.h>
+#include <errno.h>
+
+#include "image_internal.h"
+
+static bool has_lines(const struct image_elf *f)
+{
+	GElf_Shdr sh;
+
+	return image_elf_section(f, ".debug_line", &sh) ||
+	       image_elf_section(f, ".zdebug_line", &sh);
+}
+
+/* DWARF is large and most questions never ask for it: opened at the first one that does. */
+static Dwarf *dwarf_of(struct image *img)
+{
+	const struct image_elf *f = &img->main;
+
+	if (img->dwarf_sought)
+		return img->dwarf;
+	img->dwarf_sought = true;
+	if (!has_lines(f))
+		f = image_debug(img);
+	if (f && has_lines(f))
+		img->dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
+	return img->dwarf;
+}
+
+static int line_in_unit(Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(unit, vaddr);
+	const char *file;
+	int number;
+
+	if (!line || dwarf_lineno(line, &number) < 0 || number <= 0)
+		return -ENOENT;
+	file = dwarf_linesrc(line, NULL, NULL);
+	if (!file)
+		return -ENOENT;
+	out->file = file;
+	out->line = (unsigned int)number;
+	return 0;
+}
+
+/* A unit that does not say which addresses it has may have any. */
+static bool may_hold(Dwarf_Die *unit, uint64_t vaddr)
+{
+	if (dwarf_haspc(unit, vaddr) > 0)
+		return true;
+	return !dwarf_hasattr(unit, DW_AT_ranges) && !dwarf_hasattr(unit, DW_AT_high_pc);
+}
+
+int image_line_at(struct image *img, uint64_t vaddr, struct image_line *out)
+{
+	Dwarf *dw = dwarf_of(img);
+	Dwarf_Off off = 0, next;
+	size_t header_len;
+
+	if (!dw)
+		return -ENOENT;
+	/* Neighbours mostly come from one unit. */
+	if (img->has_last_unit && may_hold(&img->last_unit, vaddr) &&
+	    line_in_unit(&img->last_unit, vaddr, out) == 0)
+		return 0;
+	while (dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0) {
+		Dwarf_Die unit;
+
+		if (dwarf_offdie(dw, off + header_len, &unit) && may_hold(&unit, vaddr) &&
+		    line_in_unit(&unit, vaddr, out) == 0) {
+			img->last_unit = unit;
+			img->has_last_unit = true;
+			return 0;
+		}
+		if (next <= off)
+			break;
+		off = next;
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "image.h"
+
+enum { SOURCE_MAX = 64 << 20 };
+
+struct image_source {
+	struct base_buf text;
+	size_t *starts; /* of each line; one more at the end of the text */
+	size_t nr, cap;
+};
+
+static int add_start(struct image_source *src, size_t off)
+{
+	int r = base_grow(&src->starts, &src->cap, src->nr + 1, sizeof(*src->starts));
+
+	if (r >= 0)
+		src->starts[src->nr++] = off;
+	return r;
+}
+
+static int split(struct image_source *src)
+{
+	const char *text = (const char *)src->text.data;
+	size_t off = 0;
+	int r = add_start(src, 0);
+
+	while (r >= 0 && off < src->text.len) {
+		const char *end = memchr(text + off, '\n', src->text.len - off);
+
+		off = end ? (size_t)(end - text) + 1 : src->text.len + 1;
+		r = add_start(src, off);
+	}
+	return r;
+}
+
+int image_source_open(const char *path, struct image_source **out, struct base_err *err)
+{
+	struct image_source *src = calloc(1, sizeof(*src));
+	int r = src ? base_file_read(AT_FDCWD, path, SOURCE_MAX, &src->text, err) : -ENOMEM;
+
+	if (r >= 0)
+		r = split(src);
+	if (r < 0) {
+		image_source_close(src);
+		return base_fail_errno(err, r, "cannot read source '%s'", path);
+	}
+	*out = src;
+	return 0;
+}
+
+void image_source_close(struct image_source *src)
+{
+	if (!src)
+		return;
+	base_buf_release(&src->text);
+	free(src->starts);
+	free(src);
+}
+
+const char *image_source_line(const struct image_source *src, unsigned int line, size_t *len)
+{
+	const char *text = (const char *)src->text.data;
+
+	if (!line || line >= src->nr)
+		return NULL;
+	*len = src->starts[line] - src->starts[line - 1] - 1;
+	text += src->starts[line - 1];
+	if (*len && text[*len - 1] == '\r')
+		--*len;
+	return text;
+}

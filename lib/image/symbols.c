@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "image_internal.h"
+
+enum { SORT_FUNC, SORT_LABEL, SORT_SECTION };
+
+/* A name as the file has it, before one is chosen for each address. */
+struct candidate {
+	const char *name;
+	uint64_t vaddr, len;
+	uint64_t section_end;
+	uint8_t sort;
+	bool local;
+	uint32_t symbol; /* index in the result, UINT32_MAX: dropped */
+};
+
+struct section {
+	uint64_t end;
+	bool exec;
+};
+
+struct build {
+	struct image_symbols *out;
+	struct candidate *v;
+	size_t nr, cap;
+	struct section *sections;
+	size_t nr_sections, cap_sections;
+};
+
+static int own(struct image_symbols *s, char *name)
+{
+	int r = name ? base_grow(&s->owned, &s->cap_owned, s->nr_owned + 1, sizeof(*s->owned))
+		     : -ENOMEM;
+
+	if (r < 0) {
+		free(name);
+		return r;
+	}
+	s->owned[s->nr_owned++] = name;
+	return 0;
+}
+
+static int add(struct build *b, const struct candidate *c)
+{
+	int r = base_grow(&b->v, &b->cap, b->nr + 1, sizeof(*b->v));
+
+	if (r < 0)
+		return r;
+	b->v[b->nr] = *c;
+	if (b->v[b->nr].len > UINT64_MAX - c->vaddr)
+		b->v[b->nr].len = UINT64_MAX - c->vaddr;
+	b->nr++;
+	return 0;
+}
+
+/* "memcpy@@GLIBC_2.14": the version is the linker's affair. */
+static int plain_name(struct build *b, const char **name)
+{
+	const char *at = strchr(*name, '@');
+	char *copy;
+	int r;
+
+	if (!at || at == *name)
+		return 0;
+	copy = strndup(*name, (size_t)(at - *name));
+	r = own(b->out, copy);
+	if (r >= 0)
+		*name = copy;
+	return r;
+}
+
+static int add_symbol(struct build *b, const GElf_Sym *sym, const char *name)
+{
+	int type = GELF_ST_TYPE(sym->st_info);
+	struct candidate c = { .vaddr = sym->st_value, .len = sym->st_size };
+	int r;
+
+	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+		return 0;
+	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= b->nr_sections ||
+	    !b->sections[sym->st_shndx].exec)
+		return 0;
+	/* "$x": marks code among data for disassemblers; ".L": labels that were not meant to stay
+	 */
+	if (!name || !*name ||
+	    (type == STT_NOTYPE && (*name == '$' || strncmp(name, ".L", 2) == 0)))
+		return 0;
+	if ((r = plain_name(b, &name)) < 0)
+		return r;
+	c.name = name;
+	c.sort = type == STT_NOTYPE ? SORT_LABEL : SORT_FUNC;
+	c.local = GELF_ST_BIND(sym->st_info) == STB_LOCAL;
+	c.section_end = b->sections[sym->st_shndx].end;
+	return add(b, &c);
+}
+
+static int add_table(struct build *b, const struct image_elf *f, Elf_Scn *scn, const GElf_Shdr *sh)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	size_t nr = data && sh->sh_entsize ? data->d_size / sh->sh_entsize : 0;
+	GElf_Sym sym;
+	int r = 0;
+
+	for (size_t i = 1; i < nr && i < INT32_MAX && r >= 0; i++)
+		if (gelf_getsym(data, (int)i, &sym))
+			r = add_symbol(b, &sym, elf_strptr(f->elf, sh->sh_link, sym.st_name));
+	return r;
+}
+
+static int read_sections(struct build *b, const struct image_elf *f)
+{
+	GElf_Shdr sh;
+	int r;
+
+	b->nr_sections = 0;
+	r = base_grow(&b->sections, &b->cap_sections, 1, sizeof(*b->sections));
+	if (r < 0)
+		return r;
+	b->sections[b->nr_sections++] = (struct section){ 0 };
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
+		struct section s = { 0 };
+
+		if (gelf_getshdr(scn, &sh)) {
+			s.exec = (sh.sh_flags & SHF_EXECINSTR) != 0;
+			if (base_add_overflow(sh.sh_addr, sh.sh_size, &s.end))
+				s.end = UINT64_MAX;
+		}
+		r = base_grow(&b->sections, &b->cap_sections, b->nr_sections + 1,
+			      sizeof(*b->sections));
+		if (r < 0)
+			return r;
+		b->sections[b->nr_sections++] = s;
+	}
+	return 0;
+}
+
+/* *@found: the file has such a table, whatever is in it. */
+static int add_tables(struct build *b, const struct image_elf *f, uint32_t type, bool *found)
+{
+	GElf_Shdr sh;
+	int r = read_sections(b, f);
+
+	for (Elf_Scn *scn = NULL; r >= 0 && (scn = elf_nextscn(f->elf, scn));) {
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type != type)
+			continue;
+		*found = true;
+		r = add_table(b, f, scn, &sh);
+	}
+	return r;
+}
+
+/* The linker's stubs have no symbols of their own; their section's name says what they are. */
+static int add_stubs(struct build *b, const struct image_elf *f)
+{
+	GElf_Shdr sh;
+	int r = 0;
+
+	for (Elf_Scn *scn = NULL; r >= 0 && (scn = elf_nextscn(f->elf, scn));) {
+		struct candidate c = { .sort = SORT_SECTION, .local = true };
+		const char *name;
+		char *text;
+
+		if (!gelf_getshdr(scn, &sh) || !(sh.sh_flags & SHF_EXECINSTR))
+			continue;
+		name = image_elf_section_name(f, &sh);
+		if (strncmp(name, ".plt", 4) != 0 && strncmp(name, ".iplt", 5) != 0)
+			continue;
+		if (asprintf(&text, "[%s]", name) < 0)
+			return -ENOMEM;
+		if ((r = own(b->out, text)) < 0)
+			return r;
+		c.name = text;
+		c.vaddr = sh.sh_addr;
+		c.len = sh.sh_size;
+		r = add(b, &c);
+	}
+	return r;
+}
+
+static size_t underscores(const char *name)
+{
+	return strspn(name, "_");
+}
+
+/* By address, and of several names for one the plainest first, the same in every run. */
+static int by_vaddr(const void *pa, const void *pb)
+{
+	const struct candidate *a = pa, *b = pb;
+	size_t la, lb;
+
+	if (a->vaddr != b->vaddr)
+		return a->vaddr < b->vaddr ? -1 : 1;
+	if ((a->sort == SORT_SECTION) != (b->sort == SORT_SECTION))
+		return a->sort == SORT_SECTION ? 1 : -1;
+	if (!a->len != !b->len)
+		return a->len ? -1 : 1;
+	if (a->sort != b->sort)
+		return a->sort - b->sort;
+	if (a->local != b->local)
+		return a->local - b->local;
+	la = underscores(a->name);
+	lb = underscores(b->name);
+	if (la != lb)
+		return la < lb ? -1 : 1;
+	la = strlen(a->name);
+	lb = strlen(b->name);
+	if (la != lb)
+		return la < lb ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+/*
+ * One symbol per address; labels inside of a procedure with a size are part of it. Sections are
+ * only the ground on which symbols stand.
+ */
+static void choose(struct build *b)
+{
+	struct image_symbols *s = b->out;
+	uint64_t covered = 0;
+
+	for (size_t i = 0; i < b->nr; i++) {
+		struct candidate *c = &b->v[i];
+
+		c->symbol = UINT32_MAX;
+		if (s->nr && s->v[s->nr - 1].sym.vaddr == c->vaddr) {
+			c->symbol = (uint32_t)s->nr - 1;
+			continue;
+		}
+		if (!c->len && c->vaddr < covered)
+			continue;
+		c->symbol = (uint32_t)s->nr;
+		s->v[s->nr++].sym = (struct image_symbol){ c->name, c->vaddr, c->len };
+		if (c->sort != SORT_SECTION && c->vaddr + c->len > covered)
+			covered = c->vaddr + c->len;
+	}
+}
+
+/* Without a size, a symbol reaches to the next one or to the end of its section. */
+static void extend(struct build *b)
+{
+	struct image_symbols *s = b->out;
+
+	for (size_t i = 0; i < b->nr; i++) {
+		const struct candidate *c = &b->v[i];
+		struct image_symbol *sym;
+		uint64_t end = c->section_end;
+
+		if (c->symbol == UINT32_MAX || s->v[c->symbol].sym.len)
+			continue;
+		sym = &s->v[c->symbol].sym;
+		if (c->symbol + 1 < s->nr && s->v[c->symbol + 1].sym.vaddr < end)
+			end = s->v[c->symbol + 1].sym.vaddr;
+		if (end > sym->vaddr)
+			sym->len = end - sym->vaddr;
+	}
+}
+
+/* Procedures may lie inside of others: each knows the one around it. */
+static void nest(struct image_symbols *s)
+{
+	for (size_t i = 0; i < s->nr; i++) {
+		size_t o = i;
+
+		while (o && s->v[i].sym.vaddr - s->v[o - 1].sym.vaddr >= s->v[o - 1].sym.len)
+			o = s->v[o - 1].outer;
+		s->v[i].outer = (uint32_t)o;
+	}
+}
+
+static int by_name(const void *pa, const void *pb)
+{
+	const struct image_name *a = pa, *b = pb;
+	int r = strcmp(a->name, b->name);
+
+	return r ? r : (a->symbol > b->symbol) - (a->symbol < b->symbol);
+}
+
+static void name_all(struct build *b)
+{
+	struct image_symbols *s = b->out;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < b->nr; i++)
+		if (b->v[i].symbol != UINT32_MAX)
+			s->names[s->nr_names++] =
+				(struct image_name){ b->v[i].name, b->v[i].symbol };
+	qsort(s->names, s->nr_names, sizeof(*s->names), by_name);
+	for (size_t i = 0; i < s->nr_names; i++)
+		if (!nr || by_name(&s->names[nr - 1], &s->names[i]) != 0)
+			s->names[nr++] = s->names[i];
+	s->nr_names = nr;
+}
+
+static int finish(struct build *b)
+{
+	struct image_symbols *s = b->out;
+
+	if (!b->nr)
+		return 0;
+	s->v = calloc(b->nr, sizeof(*s->v));
+	s->names = calloc(b->nr, sizeof(*s->names));
+	if (!s->v || !s->names)
+		return -ENOMEM;
+	qsort(b->v, b->nr, sizeof(*b->v), by_vaddr);
+	choose(b);
+	extend(b);
+	nest(s);
+	name_all(b);
+	return 0;
+}
+
+int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
+		       const struct image_elf *debug, struct base_err *err)
+{
+	struct build b = { .out = s };
+	bool found = false;
+	int r = add_tables(&b, f, SHT_SYMTAB, &found);
+
+	if (r >= 0 && !found && debug)
+		r = add_tables(&b, debug, SHT_SYMTAB, &found);
+	if (r >= 0 && !found)
+		r = add_tables(&b, f, SHT_DYNSYM, &found);
+	if (r >= 0)
+		r = add_stubs(&b, f);
+	if (r >= 0)
+		r = finish(&b);
+	free(b.v);
+	free(b.sections);
+	if (r < 0) {
+		image_symbols_release(s);
+		return base_fail_errno(err, r, "cannot read the symbols of '%s'", f->path);
+	}
+	return 0;
+}
+
+void image_symbols_release(struct image_symbols *s)
+{
+	for (size_t i = 0; i < s->nr_owned; i++)
+		free(s->owned[i]);
+	free(s->owned);
+	free(s->v);
+	free(s->names);
+	memset(s, 0, sizeof(*s));
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Not run: read as an image by image.c, which knows these names and lines. */
+int alpha(int x);
+int __alpha(int x) __attribute__((alias("alpha")));
+int alpha_twin(int x) __attribute__((weak, alias("alpha")));
+int omega(int x);
+
+__attribute__((noinline)) static int beta(int x)
+{
+	return x * 3; /* line 10 */
+}
+
+int alpha(int x)
+{
+	return beta(x) + 1; /* line 15 */
+}
+
+/* An assembler's procedure: no type, no size, a label inside; then one with a size around another.
+ */
+__asm__(".text\n"
+	".balign 16\n"
+	".globl bare_label\n"
+	"bare_label:\n"
+	".skip 16\n"
+	".globl outer_proc\n"
+	".type outer_proc, %function\n"
+	"outer_proc:\n"
+	".skip 8\n"
+	"inner_label:\n"
+	".type inner_proc, %function\n"
+	".globl inner_proc\n"
+	"inner_proc:\n"
+	".skip 8\n"
+	".size inner_proc, . - inner_proc\n"
+	".skip 4\n"
+	"late_label:\n"
+	".skip 12\n"
+	".size outer_proc, . - outer_proc\n"
+	".previous\n");
+
+int omega(int x)
+{
+	return x + 2;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "image.h"
+
+static struct image *open_fixture(const char *name, enum image_kind kind)
+{
+	struct base_err err = { 0 };
+	struct image *img = NULL;
+	char path[512];
+
+	snprintf(path, sizeof(path), FIXTURES "/%s", name);
+	if (image_open_path(path, kind, &img, &err) < 0)
+		fail_msg("%s", err.text);
+	return img;
+}
+
+static uint64_t addr(struct image *img, const char *name)
+{
+	size_t pos = 0;
+	const struct image_symbol *s = image_symbol_find(img, name, &pos);
+
+	if (!s)
+		fail_msg("no symbol %s", name);
+	return s->vaddr;
+}
+
+static void expect_at(struct image *img, uint64_t vaddr, const char *name)
+{
+	const struct image_symbol *s = image_symbol_at(img, vaddr);
+
+	if (!name)
+		assert_null(s);
+	else if (!s)
+		fail_msg("nothing at %#lx, not %s", (unsigned long)vaddr, name);
+	else
+		assert_string_equal(s->name, name);
+}
+
+static void test_symbols(void **state)
+{
+	struct image *img = open_fixture("fixture.so", IMAGE_FILE);
+	uint64_t a = addr(img, "alpha"), o = addr(img, "outer_proc"), b = addr(img, "bare_label");
+
+	(void)state;
+	expect_at(img, a, "alpha");
+	expect_at(img, a + 1, "alpha");
+	assert_int_equal(addr(img, "__alpha"), a);
+	assert_int_equal(addr(img, "alpha_twin"), a);
+	expect_at(img, addr(img, "beta"), "beta");
+	expect_at(img, b, "bare_label");
+	expect_at(img, b + 15, "bare_label");
+	expect_at(img, o, "outer_proc");
+	expect_at(img, o + 8, "inner_proc");
+	expect_at(img, o + 15, "inner_proc");
+	expect_at(img, o + 16, "outer_proc");
+	expect_at(img, o + 20, "outer_proc");
+	expect_at(img, o + 31, "outer_proc");
+	expect_at(img, 0, NULL);
+	expect_at(img, UINT64_MAX, NULL);
+	image_close(img);
+}
+
+static void test_symbols_ascend(void **state)
+{
+	struct image *img = open_fixture("fixture.so", IMAGE_FILE);
+	size_t nr = image_nr_symbols(img), pos = 0;
+
+	(void)state;
+	assert_true(nr >= 6);
+	for (size_t i = 1; i < nr; i++)
+		assert_true(image_symbol(img, i - 1)->vaddr < image_symbol(img, i)->vaddr);
+	assert_null(image_symbol(img, nr));
+	assert_null(image_symbol_find(img, "gamma", &pos));
+	assert_non_null(image_symbol_find(img, "alpha", &pos));
+	assert_null(image_symbol_find(img, "alpha", &pos));
+	image_close(img);
+}
+
+static void test_stripped(void **state)
+{
+	struct image *full = open_fixture("fixture.so", IMAGE_FILE);
+	struct image *debug = open_fixture("stripped.so", IMAGE_FILE);
+	struct image *bare = open_fixture("bare.so", IMAGE_FILE);
+	struct image_line line;
+
+	(void)state;
+	/* Through the debug link: local names and lines; without: what the dynamic linker needs. */
+	assert_int_equal(addr(debug, "beta"), addr(full, "beta"));
+	assert_int_equal(image_line_at(debug, addr(full, "alpha") + 1, &line), 0);
+	assert_int_equal(addr(bare, "alpha"), addr(full, "alpha"));
+	expect_at(bare, addr(full, "beta"), NULL);
+	assert_int_equal(image_line_at(bare, addr(full, "alpha"), &line), -ENOENT);
+	image_close(full);
+	image_close(debug);
+	image_close(bare);
+}
+
+static void test_lines(void **state)
+{
+	struct image *img = open_fixture("fixture.so", IMAGE_FILE);
+	const struct image_symbol *s;
+	struct image_source *src;
+	struct base_err err = { 0 };
+	struct image_line line;
+	bool seen[64] = { false };
+	const char *text;
+	size_t len = 0;
+
+	(void)state;
+	s = image_symbol_at(img, addr(img, "beta"));
+	for (uint64_t v = s->vaddr; v < s->vaddr + s->len; v++) {
+		assert_int_equal(image_line_at(img, v, &line), 0);
+		assert_string_equal(strrchr(line.file, '/'), "/fixture.c");
+		assert_true(line.line >= 9 && line.line <= 11);
+		seen[line.line] = true;
+	}
+	assert_true(seen[10]);
+	assert_int_equal(image_source_open(FIXTURE_SOURCE, &src, &err), 0);
+	text = image_source_line(src, 10, &len);
+	assert_int_equal(len, strlen("\treturn x * 3; /* line 10 */"));
+	assert_memory_equal(text, "\treturn x * 3; /* line 10 */", len);
+	assert_null(image_source_line(src, 0, &len));
+	assert_null(image_source_line(src, 100000, &len));
+	image_source_close(src);
+	image_close(img);
+	assert_true(image_source_open(FIXTURES, &src, &err) < 0);
+}
+
+static void test_bytes(void **state)
+{
+	struct image *img = open_fixture("fixture.so", IMAGE_FILE);
+	uint8_t bytes[16];
+	uint64_t a = addr(img, "outer_proc");
+
+	(void)state;
+	assert_int_equal(image_bytes(img, a, bytes, sizeof(bytes)), sizeof(bytes));
+	for (size_t i = 0; i < sizeof(bytes); i++) /* .skip, not a trap or the like */
+		assert_int_equal(bytes[i], bytes[0]);
+	assert_int_equal(image_bytes(img, UINT64_MAX - 3, bytes, sizeof(bytes)), 0);
+	image_close(img);
+}
+
+static void test_offsets(void **state)
+{
+	struct image *img = open_fixture("fixture.so", IMAGE_FILE);
+	uint64_t a = addr(img, "alpha"), vaddr;
+	bool found = false;
+
+	(void)state;
+	for (uint64_t off = 0; off < 0x10000 && !found; off++)
+		found = image_vaddr(img, off, &vaddr) == 0 && vaddr == a;
+	assert_true(found);
+	assert_int_equal(image_vaddr(img, UINT64_MAX, &vaddr), -ENOENT);
+	image_close(img);
+	img = open_fixture("fixture.so", IMAGE_KERNEL);
+	assert_int_equal(image_vaddr(img, 0x1234, &vaddr), 0);
+	assert_int_equal(vaddr, 0x1234);
+	image_close(img);
+}
+
+static void test_dynamic(void **state)
+{
+	struct image *img = open_fixture("fixture_dyn.so", IMAGE_DYNAMIC);
+	const struct image_process *p = image_process(img);
+	uint64_t vaddr;
+
+	(void)state;
+	assert_non_null(p);
+	assert_string_equal(p->facility, "hello");
+	assert_string_equal(p->host, "box7");
+	assert_string_equal(p->exe, "/bin/");
+	assert_int_equal(p->pid, 4711);
+	assert_int_equal(p->uid, 1000);
+	assert_int_equal(p->created_s, 1700000000);
+	assert_int_equal(image_vaddr(img, 0, &vaddr), 0);
+	assert_int_equal(vaddr, 0x7e0000000000);
+	assert_int_equal(image_vaddr(img, 0xfff, &vaddr), 0);
+	assert_int_equal(vaddr, 0x7e0000000fff);
+	assert_int_equal(image_vaddr(img, 0x1010, &vaddr), 0);
+	assert_int_equal(vaddr, 0x7f0000002010);
+	assert_int_equal(image_vaddr(img, 0x1800, &vaddr), -ENOENT);
+	image_close(img);
+}
+
+static struct image_query query(enum image_kind kind, const char *id, const char *const *paths)
+{
+	struct image_query q = { .kind = kind, .paths = paths };
+
+	if (id)
+		assert_int_equal(base_id_parse(&q.id, id, strlen(id)), 0);
+	return q;
+}
+
+static int open_query(const struct image_query *q, struct image **img, struct base_err *err)
+{
+	struct image_store *store;
+	int fd = open(FIXTURES, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	assert_true(fd >= 0);
+	*img = NULL;
+	memset(err, 0, sizeof(*err));
+	assert_int_equal(image_store_open(fd, fd, &store), 0);
+	r = image_open(store, q, img, err);
+	image_store_close(store);
+	close(fd);
+	return r;
+}
+
+#define DYN_ID	 "00112233445566778899aabbccddeeff00112233"
+#define OLD_ID	 "0102030405060708090a0b0c0d0e0f1011121314"
+#define OTHER_ID "ffffffffffffffffffffffffffffffffffffffff"
+
+static void test_store(void **state)
+{
+	static const char *const names[] = { "fixture_dyn.so", NULL };
+	static const char *const stale[] = { "no-such-name.dyn", NULL };
+	static const char *const ids[] = { DYN_ID, OLD_ID };
+	struct image_query q;
+	struct base_err err;
+	struct image *img;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		q = query(IMAGE_DYNAMIC, ids[i % 2], i < 2 ? names : stale);
+		assert_int_equal(open_query(&q, &img, &err), 0);
+		assert_string_equal(image_path(img), "fixture_dyn.so");
+		image_close(img);
+	}
+	q = query(IMAGE_DYNAMIC, OTHER_ID, names);
+	assert_int_equal(open_query(&q, &img, &err), -DCPI_ENOIMAGE);
+	assert_non_null(strstr(err.text, "fixture_dyn.so"));
+	assert_true(*err.hint);
+}
+
+static void test_identity(void **state)
+{
+	static const char *const paths[] = { "/nowhere/x.so", FIXTURES "/fixture.so", NULL };
+	static const char *const gone[] = { "/nowhere/x.so", NULL };
+	struct image *fixture = open_fixture("fixture.so", IMAGE_FILE), *img;
+	char id[BASE_ID_TEXT_LEN];
+	struct image_query q;
+	struct base_err err;
+
+	(void)state;
+	base_id_text(image_id(fixture), id);
+	image_close(fixture);
+	assert_int_equal(strlen(id), 40);
+	q = query(IMAGE_FILE, id, paths);
+	assert_int_equal(open_query(&q, &img, &err), 0);
+	image_close(img);
+	q = query(IMAGE_FILE, OTHER_ID, paths);
+	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
+	assert_non_null(strstr(err.text, "has changed"));
+	q = query(IMAGE_FILE, id, gone);
+	assert_int_equal(open_query(&q, &img, &err), -DCPI_ENOIMAGE);
+	assert_non_null(strstr(err.text, "/nowhere/x.so"));
+}
+
+static void test_debug_path(void **state)
+{
+	static const char *const gone[] = { "/nowhere/fixture.so", NULL };
+	struct image *fixture = open_fixture("fixture.so", IMAGE_FILE), *img;
+	char dir[] = "/tmp/dcpi-image-XXXXXX", path[256], folder[128], id[BASE_ID_TEXT_LEN];
+	struct base_err err;
+	struct image_query q;
+
+	(void)state;
+	base_id_text(image_id(fixture), id);
+	image_close(fixture);
+	assert_non_null(mkdtemp(dir));
+	snprintf(folder, sizeof(folder), "%s/.build-id", dir);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	snprintf(folder, sizeof(folder), "%s/.build-id/%.2s", dir, id);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	snprintf(path, sizeof(path), "%s/%s", folder, id + 2);
+	assert_int_equal(symlink(FIXTURES "/fixture.so", path), 0);
+	q = query(IMAGE_FILE, id, gone);
+	setenv("DCPI_DEBUG_PATH", "/nowhere", 1);
+	assert_int_equal(open_query(&q, &img, &err), -DCPI_ENOIMAGE);
+	snprintf(folder, sizeof(folder), "/nowhere:%s", dir);
+	setenv("DCPI_DEBUG_PATH", folder, 1);
+	assert_int_equal(open_query(&q, &img, &err), 0);
+	assert_string_equal(image_path(img), path);
+	image_close(img);
+	unsetenv("DCPI_DEBUG_PATH");
+	unlink(path);
+	snprintf(folder, sizeof(folder), "%s/.build-id/%.2s", dir, id);
+	rmdir(folder);
+	snprintf(folder, sizeof(folder), "%s/.build-id", dir);
+	rmdir(folder);
+	rmdir(dir);
+}
+
+/* Every shorter form of a good file is refused or read, and never more than that. */
+static void test_cut(void **state)
+{
+	char path[] = "/tmp/dcpi-image-XXXXXX";
+	int fd = mkstemp(path), refused = 0, r;
+	struct base_buf whole = { 0 };
+	struct base_err err = { 0 };
+	struct image *img;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_true(base_file_read(AT_FDCWD, FIXTURES "/fixture_dyn.so", 1 << 20, &whole, &err) >=
+		    0);
+	assert_int_equal(base_write_all(fd, whole.data, whole.len), 0);
+	for (off_t len = (off_t)whole.len - 1; len > 0; len -= 1 + len / 50) {
+		memset(&err, 0, sizeof(err));
+		assert_int_equal(ftruncate(fd, len), 0);
+		r = image_open_path(path, IMAGE_DYNAMIC, &img, &err);
+		if (r >= 0) {
+			image_symbol_at(img, 0x1000);
+			image_close(img);
+			continue;
+		}
+		assert_true(r == -DCPI_ETRUNCATED || r == -DCPI_EFORMAT);
+		assert_non_null(strstr(err.text, path));
+		refused++;
+	}
+	assert_true(refused > 50);
+	base_buf_release(&whole);
+	close(fd);
+	unlink(path);
+}
+
+static void test_no_waiting(void **state)
+{
+	char dir[] = "/tmp/dcpi-image-XXXXXX", path[64];
+	struct base_err err = { 0 };
+	struct image *img;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/fifo", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(image_open_path(path, IMAGE_FILE, &img, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "not a regular file"));
+	unlink(path);
+	rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_symbols),	 cmocka_unit_test(test_symbols_ascend),
+		cmocka_unit_test(test_stripped), cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_bytes),	 cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_dynamic),	 cmocka_unit_test(test_store),
+		cmocka_unit_test(test_identity), cmocka_unit_test(test_debug_path),
+		cmocka_unit_test(test_cut),	 cmocka_unit_test(test_no_waiting),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
