@@ -9,7 +9,11 @@
 #include "base.h"
 
 /* name, what it does (no full stop), in the order of "dcpi -help" */
-#define TOOLS(X)
+#define TOOLS(X)                                                                                   \
+	X(dcpictl, "flush, begin an epoch, quit, or ask the daemon for its status")                \
+	X(dcpiflush, "put the daemon's samples on disk")                                           \
+	X(dcpiepoch, "begin a new epoch")                                                          \
+	X(dcpiquit, "end the daemon")
 
 struct tool {
 	const char *name;
