@@ -119,6 +119,7 @@ struct process {
 	struct dyn_client *dyn; /* NULL: no registry known (for this life); counted reference */
 	bool exited;	   /* this life is over (exit or exec); kept until its counts are settled */
 	bool hollow;	   /* nothing is known of it but its pid */
+	bool gone;	   /* /proc had it no more when it was looked for */
 	uint64_t known_ns; /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
 	uint64_t attached_ns; /* when a hand-over asked for it last, or 0 */
 };
