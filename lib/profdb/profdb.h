@@ -15,6 +15,7 @@
 #define PROFDB_PLATFORM_MAX 64
 #define PROFDB_NR_EVENTS    16 /* events in one profile at most */
 #define PROFDB_EVENT_NAME   32
+#define PROFDB_NR_PATHS	    64 /* paths kept of one image */
 
 /* ---- profiles in memory -----------------------------------------------------------------------
  */
@@ -53,8 +54,8 @@ void profdb_profile_set_image(struct profdb_profile *p, const struct base_id *im
 /* Paths under which the image was seen; the first is the one it was made with. NULL past the end.
  */
 const char *profdb_profile_path(const struct profdb_profile *p, size_t index);
-int profdb_profile_add_path(struct profdb_profile *p,
-			    const char *path); /* once each; 0 or -ENOMEM */
+/* Once each; beyond PROFDB_NR_PATHS (and an empty one) left out. 0 or -ENOMEM. */
+int profdb_profile_add_path(struct profdb_profile *p, const char *path);
 /* Header words beyond those with functions here (epoch, platform, tsize, cpuspeed, and unknown
  * lines): NULL where absent. */
 const char *profdb_profile_word(const struct profdb_profile *p, const char *word);
@@ -64,6 +65,8 @@ size_t profdb_profile_nr_events(const struct profdb_profile *p);
 const struct profdb_event *profdb_profile_event(const struct profdb_profile *p, size_t index);
 /* Index of the event, added where missing. Negative: -DCPI_ELIMIT, -EINVAL (name), -ENOMEM. */
 int profdb_profile_event_add(struct profdb_profile *p, const char *name, uint64_t period);
+/* Fraction of the time that the event was counted, 0 to 1. 0 or -EINVAL. */
+int profdb_profile_event_set_enabled(struct profdb_profile *p, size_t index, double enabled);
 int profdb_profile_event_find(const struct profdb_profile *p, const char *name); /* or -ENOENT */
 
 /* Add @n samples. 0, -ENOMEM, or -DCPI_EOVERFLOW (64 bits; nothing changed). */

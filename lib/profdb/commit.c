@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profdb_internal.h"
+
+#define NEW_PREFIX "new-"
+
+enum { COMMIT_MAX = 1 << 26 };
+
+void profdb_commit_release(struct profdb_commit *c)
+{
+	profdb_names_release(&c->files);
+	c->seq = 0;
+}
+
+char *profdb_new_name(uint64_t seq, const char *name, char out[256])
+{
+	snprintf(out, 256, "." NEW_PREFIX "%llu-%s", (unsigned long long)seq, name);
+	return out;
+}
+
+/* Number of ".new-SEQ-NAME", 0 for other names. */
+static uint64_t seq_of(const char *name)
+{
+	unsigned long long seq;
+	char dash;
+
+	if (name[0] != '.' || strncmp(name + 1, NEW_PREFIX, strlen(NEW_PREFIX)))
+		return 0;
+	return sscanf(name + 1 + strlen(NEW_PREFIX), "%20llu%c", &seq, &dash) == 2 && dash == '-'
+		       ? seq
+		       : 0;
+}
+
+int profdb_sync_dir(int dir_fd)
+{
+	/* Some file systems cannot sync a folder and say EINVAL: nothing more can be done there. */
+	return fsync(dir_fd) < 0 && errno != EINVAL ? -errno : 0;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* "dcpi-commit 1", "seq N", "file NAME" …, "crc X" over all before it. */
+static int parse(char *text, size_t len, struct profdb_commit *c)
+{
+	static const char first[] = "dcpi-commit 1";
+	unsigned long long seq = 0;
+	unsigned int crc;
+	char *last, *line, *save = NULL;
+	int r = 0;
+
+	last = strstr(text, "\ncrc ");
+	if (!last || strlen(text) != len || sscanf(last, "\ncrc %8x", &crc) != 1 ||
+	    strlen(last) != strlen("\ncrc 12345678\n") ||
+	    base_crc32c(0, text, (size_t)(last + 1 - text)) != crc)
+		return -DCPI_ECHECKSUM;
+	*last = '\0';
+	line = strtok_r(text, "\n", &save);
+	if (!line || strcmp(line, first))
+		return -DCPI_EVERSION;
+	while (r >= 0 && (line = strtok_r(NULL, "\n", &save))) {
+		if (!strncmp(line, "file ", 5) && profdb_file_name_ok(line + 5))
+			r = profdb_names_add(&c->files, line + 5);
+		else if (sscanf(line, "seq %20llu", &seq) != 1)
+			r = -DCPI_EFORMAT;
+	}
+	c->seq = seq;
+	return r < 0 ? r : seq ? 0 : -DCPI_EFORMAT;
+}
+
+int profdb_commit_read(int dir_fd, struct profdb_commit *c, struct base_err *err)
+{
+	struct base_buf buf = { 0 };
+	struct base_err none = { 0 };
+	int r = base_file_read(dir_fd, PROFDB_COMMIT_NAME, COMMIT_MAX, &buf, &none);
+
+	*c = (struct profdb_commit){ 0 };
+	if (r == -ENOENT) {
+		r = 0;
+		goto out;
+	}
+	if (r >= 0)
+		r = base_buf_append(&buf, "", 1);
+	if (r >= 0)
+		r = parse((char *)buf.data, buf.len - 1, c);
+	if (r < 0) {
+		profdb_commit_release(c);
+		base_fail_errno(err, r, "cannot read the flush record '%s'", PROFDB_COMMIT_NAME);
+	}
+out:
+	base_buf_release(&buf);
+	return r;
+}
+
+int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_err *err)
+{
+	struct base_buf buf = { 0 };
+	int r = base_buf_printf(&buf, "dcpi-commit 1\nseq %llu\n", (unsigned long long)c->seq);
+
+	for (size_t i = 0; r >= 0 && i < c->files.nr; i++)
+		r = base_buf_printf(&buf, "file %s\n", c->files.items[i]);
+	if (r >= 0)
+		r = base_buf_printf(&buf, "crc %08x\n", base_crc32c(0, buf.data, buf.len));
+	if (r < 0)
+		base_fail_errno(err, r, "cannot write '%s'", PROFDB_COMMIT_NAME);
+	else
+		r = base_file_write(dir_fd, PROFDB_COMMIT_NAME, 0644, buf.data, buf.len, err);
+	base_buf_release(&buf);
+	return r;
+}
+
+/* ---- doing and redoing ----------------------------------------------------------------------- */
+
+int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct base_err *err)
+{
+	char new_name[256];
+
+	for (size_t i = 0; i < c->files.nr; i++) {
+		const char *name = c->files.items[i];
+
+		/* ENOENT: renamed already, before we failed or somebody before us was killed. */
+		if (renameat(dir_fd, profdb_new_name(c->seq, name, new_name), dir_fd, name) < 0 &&
+		    errno != ENOENT)
+			return base_fail_errno(err, -errno, "cannot rename '%s' to '%s'", new_name,
+					       name);
+	}
+	if (profdb_sync_dir(dir_fd) < 0)
+		return base_fail_errno(err, -errno, "cannot sync an epoch's folder");
+	return 0;
+}
+
+/* The record is damaged, so nobody knows what was committed: keep everything, go on above it. */
+static int set_aside(int dir_fd, const struct profdb_names *all, uint64_t *seq,
+		     struct base_err *err)
+{
+	for (size_t i = 0; i < all->nr; i++) {
+		uint64_t n = seq_of(all->items[i]);
+
+		*seq = n > *seq ? n : *seq;
+	}
+	if (renameat(dir_fd, PROFDB_COMMIT_NAME, dir_fd, PROFDB_COMMIT_NAME "-bad") < 0)
+		return base_fail_errno(err, -errno, "cannot set aside a bad '%s'",
+				       PROFDB_COMMIT_NAME);
+	return 0;
+}
+
+static int clean(int dir_fd, const struct profdb_names *all, struct base_err *err)
+{
+	for (size_t i = 0; i < all->nr; i++) {
+		const char *name = all->items[i];
+
+		if (!seq_of(name) && strncmp(name, ".tmp-", 5))
+			continue;
+		if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+			return base_fail_errno(err, -errno, "cannot remove '%s'", name);
+	}
+	return 0;
+}
+
+int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err)
+{
+	struct profdb_commit c = { 0 };
+	struct profdb_names all = { 0 };
+	int r = profdb_names_list(&all, dir_fd, ".");
+
+	*seq = 0;
+	if (r < 0) {
+		base_fail_errno(err, r, "cannot list an epoch's folder");
+		goto out;
+	}
+	r = profdb_commit_read(dir_fd, &c, NULL);
+	if (profdb_error_is_content(r)) {
+		r = set_aside(dir_fd, &all, seq, err);
+		goto out;
+	}
+	*seq = c.seq;
+	if (r < 0)
+		base_fail_errno(err, r, "cannot read the flush record '%s'", PROFDB_COMMIT_NAME);
+	if (r >= 0 && c.seq)
+		r = profdb_commit_complete(dir_fd, &c, err);
+	if (r >= 0)
+		r = clean(dir_fd, &all, err);
+out:
+	profdb_commit_release(&c);
+	profdb_names_release(&all);
+	return r;
+}

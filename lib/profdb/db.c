@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profdb_internal.h"
+
+/* What makes a folder a database, and says which layout it has. */
+#define MARKER	    "dcpi-database"
+#define MARKER_LINE "dcpi-database 1\n"
+
+static bool is_dir(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* ---- is it a database? ----------------------------------------------------------------------- */
+
+/* 1: yes, 0: no marker, negative: a marker that we cannot go by. */
+static int check_marker(struct profdb *db, struct base_err *err)
+{
+	struct base_err why = { 0 };
+	struct base_buf buf = { 0 };
+	int r = base_file_read(db->fd, MARKER, 4096, &buf, &why);
+
+	if (r == -ENOENT) {
+		r = 0;
+	} else if (r < 0) {
+		base_fail(err, r, "cannot open database '%s': %s", db->path, why.text);
+	} else if (buf.len < strlen(MARKER_LINE) ||
+		   memcmp(buf.data, MARKER_LINE, strlen(MARKER_LINE))) {
+		r = base_fail(err, -DCPI_EVERSION,
+			      "cannot open database '%s': layout of '%s/%s' "
+			      "is not known",
+			      db->path, db->path, MARKER);
+		base_hint(err, "a newer DCPI made this database");
+	} else {
+		r = 1;
+	}
+	base_buf_release(&buf);
+	return r;
+}
+
+/* A fresh file system is not empty either. */
+static bool counts_as_content(const char *name)
+{
+	return *name != '.' && strcmp(name, "lost+found") != 0;
+}
+
+/* 1: an epoch's folder is there, 0: nothing is, -DCPI_ENOTDB: other things. */
+static int check_content(struct profdb *db)
+{
+	struct profdb_names all = { 0 };
+	int r = profdb_names_list(&all, db->fd, ".");
+
+	for (size_t i = 0; r >= 0 && i < all.nr && r != 1; i++) {
+		if (profdb_epoch_name_ok(all.items[i]) && is_dir(db->fd, all.items[i]))
+			r = 1;
+	}
+	for (size_t i = 0; r == 0 && i < all.nr; i++) {
+		if (counts_as_content(all.items[i]))
+			r = -DCPI_ENOTDB;
+	}
+	profdb_names_release(&all);
+	return r;
+}
+
+static int make_folders(struct profdb *db, struct base_err *err)
+{
+	static const char *const names[] = { "dyn", "kernel" };
+
+	for (int i = 0; i < 2; i++) {
+		if (mkdirat(db->fd, names[i], 0755) < 0 && errno != EEXIST)
+			return base_fail_errno(err, -errno, "cannot make '%s/%s'", db->path,
+					       names[i]);
+	}
+	return 0;
+}
+
+static int not_a_db(struct profdb *db, bool create, struct base_err *err)
+{
+	base_fail_errno(err, -DCPI_ENOTDB, "cannot open database '%s'", db->path);
+	if (create)
+		base_hint(err, "give an empty or a new folder: this one has other files in it");
+	else
+		base_hint(err, "a database has a file '%s'; dcpid makes one", MARKER);
+	return -DCPI_ENOTDB;
+}
+
+/* The marker comes first: a folder that we began to fill must be known as ours afterwards. */
+static int check(struct profdb *db, bool create, struct base_err *err)
+{
+	int r = check_marker(db, err);
+
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		r = check_content(db);
+		if (r == -DCPI_ENOTDB || (r == 0 && !create))
+			return not_a_db(db, create, err);
+		if (r < 0)
+			return base_fail_errno(err, r, "cannot list '%s'", db->path);
+		if (create)
+			r = base_file_write(db->fd, MARKER, 0644, MARKER_LINE, strlen(MARKER_LINE),
+					    err);
+	}
+	if (r >= 0 && create)
+		r = make_folders(db, err);
+	return r;
+}
+
+static int open_folder(struct profdb *db, bool create, struct base_err *err)
+{
+	int r;
+
+	if (create && mkdir(db->path, 0755) < 0 && errno != EEXIST)
+		return base_fail_errno(err, -errno, "cannot make database '%s'", db->path);
+	db->fd = open(db->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (db->fd >= 0)
+		return 0;
+	r = base_fail_errno(err, -errno, "cannot open database '%s'", db->path);
+	if (r == -ENOENT && !create)
+		base_hint(err, "give the database's folder by -db or in DCPIDB; dcpid makes one");
+	return r;
+}
+
+int profdb_open(const char *path, bool create, struct profdb **out, struct base_err *err)
+{
+	struct profdb *db = calloc(1, sizeof(*db));
+	int r = -ENOMEM;
+
+	*out = NULL;
+	if (!db || !(db->path = strdup(path))) {
+		free(db);
+		return base_fail_errno(err, r, "cannot open database '%s'", path);
+	}
+	db->fd = db->dyn_fd = db->kernel_fd = db->lock_fd = db->epoch_fd = -1;
+	r = open_folder(db, create, err);
+	if (r >= 0)
+		r = check(db, create, err);
+	if (r < 0) {
+		profdb_close(db);
+		return r;
+	}
+	*out = db;
+	return 0;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void profdb_close(struct profdb *db)
+{
+	if (!db)
+		return;
+	profdb_flush_abort(db);
+	profdb_epoch_leave(db);
+	close_fd(db->lock_fd);
+	close_fd(db->kernel_fd);
+	close_fd(db->dyn_fd);
+	close_fd(db->fd);
+	free(db->path);
+	free(db);
+}
+
+const char *profdb_path(const struct profdb *db)
+{
+	return db->path;
+}
+
+int profdb_dir_fd(const struct profdb *db)
+{
+	return db->fd;
+}
+
+static int folder_fd(struct profdb *db, const char *name, int *fd)
+{
+	if (*fd < 0)
+		*fd = openat(db->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *fd < 0 ? -errno : *fd;
+}
+
+int profdb_dyn_fd(struct profdb *db)
+{
+	return folder_fd(db, "dyn", &db->dyn_fd);
+}
+
+int profdb_kernel_fd(struct profdb *db)
+{
+	return folder_fd(db, "kernel", &db->kernel_fd);
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+bool profdb_platform_name_ok(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < len; i++) {
+		bool letter = (name[i] | 32) >= 'a' && (name[i] | 32) <= 'z';
+
+		if (!letter && !(name[i] >= '0' && name[i] <= '9') && !strchr("._-", name[i]))
+			return false;
+	}
+	return len && len <= PROFDB_PLATFORM_MAX && *name != '.';
+}
+
+/* Folders in @in whose name @ok likes, as a list. */
+static char **list_folders(struct profdb *db, const char *in, bool (*ok)(const char *name),
+			   struct base_err *err)
+{
+	struct profdb_names all = { 0 }, good = { 0 };
+	char path[PROFDB_EPOCH_LEN + 260], **list = NULL;
+	int r = profdb_names_list(&all, db->fd, in);
+
+	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
+		snprintf(path, sizeof(path), "%s/%s", in, all.items[i]);
+		if (ok(all.items[i]) && is_dir(db->fd, path))
+			r = profdb_names_add(&good, all.items[i]);
+	}
+	if (r >= 0) {
+		profdb_names_sort(&good);
+		list = profdb_names_pack(&good, 0, good.nr);
+		r = list ? 0 : -ENOMEM;
+	}
+	if (r < 0)
+		base_fail_errno(err, r, "cannot list '%s/%s'", db->path, in);
+	profdb_names_release(&all);
+	profdb_names_release(&good);
+	return list;
+}
+
+char **profdb_epochs(struct profdb *db, struct base_err *err)
+{
+	return list_folders(db, ".", profdb_epoch_name_ok, err);
+}
+
+char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *err)
+{
+	if (!profdb_epoch_name_ok(epoch)) {
+		base_fail(err, -EINVAL, "'%.40s' is no epoch's name", epoch);
+		return NULL;
+	}
+	return list_folders(db, epoch, profdb_platform_name_ok, err);
+}
+
+int profdb_platform_open(const struct profdb *db, const char *epoch, const char *platform)
+{
+	char path[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
+	int fd;
+
+	if (!profdb_epoch_name_ok(epoch) || !profdb_platform_name_ok(platform))
+		return -EINVAL;
+	snprintf(path, sizeof(path), "%s/%s", epoch, platform);
+	fd = openat(db->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platform)
+{
+	struct stat st;
+	int fd = profdb_platform_open(db, epoch, platform);
+	bool open;
+
+	if (fd < 0)
+		return false;
+	open = fstatat(fd, PROFDB_OPEN_NAME, &st, 0) == 0;
+	close(fd);
+	return open;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profdb_internal.h"
+
+int profdb_flush_redo(struct profdb *db, struct base_err *err)
+{
+	int r;
+
+	if (!db->redo)
+		return 0;
+	r = profdb_commit_complete(db->epoch_fd, &db->commit, err);
+	if (r >= 0) {
+		db->redo = false;
+		profdb_commit_release(&db->commit);
+	}
+	return r;
+}
+
+int profdb_flush_begin(struct profdb *db, struct base_err *err)
+{
+	int r;
+
+	if (db->epoch_fd < 0)
+		return base_fail(err, -EINVAL, "no epoch is open");
+	if (db->flushing)
+		return base_fail(err, -EINVAL, "a flush is under way already");
+	r = profdb_flush_redo(db, err);
+	if (r < 0)
+		return r;
+	db->flushing = true;
+	db->broken = false;
+	db->commit = (struct profdb_commit){ .seq = ++db->seq };
+	return 0;
+}
+
+/* ---- one profile ----------------------------------------------------------------------------- */
+
+static struct profdb_file *find_file(struct profdb *db, const char *stem,
+				     const struct profdb_profile *p)
+{
+	char key[PROFDB_KEY_MAX];
+	struct profdb_file *file;
+
+	profdb_key(p, stem, key);
+	file = base_map_get(&db->files, key, strlen(key));
+	if (file)
+		return file;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return NULL;
+	profdb_file_name(p, stem, 0, file->name);
+	if (base_map_set(&db->files, key, strlen(key), file) < 0) {
+		free(file);
+		return NULL;
+	}
+	return file;
+}
+
+/* As of this flush so far; -ENOENT where there is none yet. */
+static int read_stored(struct profdb *db, const struct profdb_file *file,
+		       const struct profdb_profile *p, struct profdb_profile **out,
+		       struct base_err *err)
+{
+	char new_name[256];
+	bool put = file->put_seq == db->seq;
+	int r = profdb_profile_read_at(
+		db->epoch_fd, put ? profdb_new_name(db->seq, file->name, new_name) : file->name,
+		file->name, out, err);
+
+	if (r < 0)
+		return r;
+	if ((*out)->kind == p->kind &&
+	    (p->kind == PROFDB_DYNAMIC || base_id_equal(&(*out)->image, &p->image)))
+		return r;
+	profdb_profile_free(*out);
+	*out = NULL;
+	return base_fail(err, -DCPI_EFORMAT, "profile '%s' is of another image", file->name);
+}
+
+/* Bytes that no retry will make better; what cannot be read now may be readable next time. */
+static bool is_bad_file(int r)
+{
+	return profdb_error_is_content(r) || r == -EISDIR || r == -EINVAL;
+}
+
+/*
+ * What is stored already, or an empty profile. A file that is no profile stays as it is, for whom
+ * it may concern: 1, and a new file beside it.
+ */
+static int load(struct profdb *db, struct profdb_file *file, const char *stem,
+		const struct profdb_profile *p, struct profdb_profile **out, struct base_err *err)
+{
+	struct base_err why = { 0 };
+	int left = 0, r;
+
+	while (is_bad_file(r = read_stored(db, file, p, out, &why))) {
+		base_fail(err, r, "%s; it stays, its image gets a second file", why.text);
+		profdb_file_name(p, stem, ++file->version, file->name);
+		why = (struct base_err){ 0 };
+		left = 1;
+	}
+	if (r == -ENOENT) {
+		*out = profdb_profile_new(p->kind, &p->image, NULL);
+		r = *out ? 0 : -ENOMEM;
+	}
+	if (r < 0)
+		return base_fail(err, r, "%s", why.text[0] ? why.text : base_strerror(r));
+	return left;
+}
+
+static int merge(struct profdb *db, struct profdb_profile *m, const struct profdb_profile *p)
+{
+	int r = profdb_profile_merge(m, p);
+
+	if (r >= 0)
+		r = profdb_profile_take_words(m, p);
+	if (r >= 0)
+		r = profdb_profile_set_word(m, "epoch", db->epoch);
+	if (r >= 0)
+		r = profdb_profile_set_word(m, "platform", db->platform);
+	profdb_profile_set_image(m, &p->image);
+	return r;
+}
+
+static int write_new(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
+		     struct base_err *err)
+{
+	bool again = file->put_seq == db->seq;
+	char name[256];
+	int r, fd;
+
+	profdb_new_name(db->seq, file->name, name);
+	fd = openat(db->epoch_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+		    0644);
+	r = fd < 0 ? -errno : base_write_all(fd, buf->data, buf->len);
+	if (fd >= 0 && close(fd) < 0 && errno != EINTR && r >= 0)
+		r = -errno;
+	if (r >= 0 && !again)
+		r = profdb_names_add(&db->commit.files, file->name);
+	if (r >= 0) {
+		file->put_seq = db->seq;
+		return 0;
+	}
+	/* Samples of an earlier put may be gone with the file: no commit after this. */
+	db->broken = db->broken || again;
+	unlinkat(db->epoch_fd, name, 0);
+	return base_fail_errno(err, r, "cannot write '%s'", name);
+}
+
+int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_profile *p,
+		     struct base_err *err)
+{
+	struct profdb_profile *m = NULL;
+	struct base_buf buf = { 0 };
+	struct profdb_file *file;
+	int left, r;
+
+	if (!db->flushing)
+		return base_fail(err, -EINVAL, "no flush is under way");
+	file = find_file(db, stem, p);
+	if (!file)
+		return base_fail_errno(err, -ENOMEM, "cannot store a profile of '%.80s'", stem);
+	left = r = load(db, file, stem, p, &m, err);
+	if (r >= 0) {
+		r = merge(db, m, p);
+		if (r < 0)
+			base_fail_errno(err, r, "cannot merge into profile '%s'", file->name);
+	}
+	if (r >= 0)
+		r = profdb_profile_format(m, PROFDB_FORMAT_1, 0, &buf, err);
+	if (r >= 0)
+		r = write_new(db, file, &buf, err);
+	base_buf_release(&buf);
+	profdb_profile_free(m);
+	return r < 0 ? r : left;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static int sync_file(struct profdb *db, const char *name, struct base_err *err)
+{
+	char new_name[256];
+	int fd, r = 0;
+
+	profdb_new_name(db->seq, name, new_name);
+	fd = openat(db->epoch_fd, new_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) < 0)
+		r = base_fail_errno(err, -errno, "cannot sync '%s'", new_name);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int sync_all(struct profdb *db, struct base_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < db->commit.files.nr; i++)
+		r = sync_file(db, db->commit.files.items[i], err);
+	if (r >= 0) {
+		r = profdb_sync_dir(db->epoch_fd);
+		if (r < 0)
+			base_fail_errno(err, r, "cannot sync epoch '%s'", db->epoch);
+	}
+	return r;
+}
+
+/* The rename may have happened though syncing the folder after it failed: readers see it, so it
+ * counts. */
+static bool is_visible(struct profdb *db)
+{
+	struct profdb_commit c;
+	bool seen = profdb_commit_read(db->epoch_fd, &c, NULL) >= 0 && c.seq == db->seq;
+
+	profdb_commit_release(&c);
+	return seen;
+}
+
+int profdb_flush_commit(struct profdb *db, struct base_err *err)
+{
+	struct base_err why = { 0 };
+	int r;
+
+	if (!db->flushing)
+		return base_fail(err, -EINVAL, "no flush is under way");
+	if (db->broken)
+		return base_fail(err, -EIO, "the flush has lost a profile and cannot be completed");
+	if (!db->commit.files.nr) {
+		profdb_flush_abort(db);
+		return 0;
+	}
+	r = sync_all(db, err);
+	if (r < 0)
+		return r;
+	r = profdb_commit_write(db->epoch_fd, &db->commit, &why);
+	if (r < 0 && !is_visible(db))
+		return base_fail(err, r, "%s", why.text);
+	/* It is done. Should the renames fail, the next begin or finish goes on with them. */
+	db->flushing = false;
+	db->redo = true;
+	profdb_flush_redo(db, NULL);
+	return 0;
+}
+
+/* The number is used up: files of it that could not be removed belong to no later flush. */
+void profdb_flush_abort(struct profdb *db)
+{
+	char new_name[256];
+
+	if (!db->flushing)
+		return;
+	for (size_t i = 0; i < db->commit.files.nr; i++)
+		unlinkat(db->epoch_fd,
+			 profdb_new_name(db->commit.seq, db->commit.files.items[i], new_name), 0);
+	profdb_commit_release(&db->commit);
+	db->flushing = false;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "profdb_internal.h"
+
+/* Whatever can go wrong with the counts goes wrong here, before anything has changed. */
+static int check(const struct profdb_profile *to, const struct profdb_profile *from)
+{
+	size_t nr = to->nr_events;
+	uint64_t sum;
+
+	for (size_t i = 0; i < from->nr_events; i++) {
+		int at = profdb_profile_event_find(to, from->events[i].name);
+
+		if (at < 0)
+			nr++;
+		else if (base_add_overflow(to->events[at].sum, from->events[i].sum, &sum))
+			return -DCPI_EOVERFLOW;
+	}
+	return nr > PROFDB_NR_EVENTS ? -DCPI_ELIMIT : 0;
+}
+
+static const struct profdb_section *find_section(const struct profdb_profile *p, const char tag[4])
+{
+	for (size_t i = 0; i < p->nr_sections; i++) {
+		if (!memcmp(p->sections[i].tag, tag, 4))
+			return &p->sections[i];
+	}
+	return NULL;
+}
+
+/* What we do not understand we cannot add up. */
+static int check_sections(const struct profdb_profile *to, const struct profdb_profile *from)
+{
+	for (size_t i = 0; i < from->nr_sections; i++) {
+		const struct profdb_section *a = &from->sections[i], *b = find_section(to, a->tag);
+
+		if (b && (a->len != b->len || memcmp(a->data, b->data, a->len)))
+			return -DCPI_EVERSION;
+	}
+	return 0;
+}
+
+static int merge_sections(struct profdb_profile *to, const struct profdb_profile *from)
+{
+	for (size_t i = 0; i < from->nr_sections; i++) {
+		const struct profdb_section *s = &from->sections[i];
+		int r;
+
+		if (find_section(to, s->tag))
+			continue;
+		r = profdb_profile_add_section(to, s->tag, s->data, s->len);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int merge_words(struct profdb_profile *to, const struct profdb_profile *from)
+{
+	size_t had = to->nr_lines;
+
+	for (size_t i = 0; i < from->nr_lines; i++) {
+		const struct profdb_line *line = &from->lines[i];
+		bool lacks = true;
+		int r;
+
+		for (size_t j = 0; lacks && j < had; j++)
+			lacks = strcmp(to->lines[j].word, line->word) != 0;
+		if (!lacks)
+			continue;
+		r = profdb_profile_add_line(to, line->word, line->value);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * Periods and fractions that differ: the mean by samples, which keeps the product samples x period,
+ * the events that really happened, what it was.
+ */
+static void merge_event(struct profdb_event *to, const struct profdb_event *from)
+{
+	double a = (double)to->sum, b = (double)from->sum;
+
+	if (a + b == 0) {
+		a = 0;
+		b = 1;
+	}
+	if (to->period != from->period) {
+		double mean = ((double)to->period * a + (double)from->period * b) / (a + b);
+
+		to->period = mean >= 18446744073709549568.0 ? UINT64_MAX : (uint64_t)(mean + 0.5);
+	}
+	if (to->enabled != from->enabled)
+		to->enabled = (to->enabled * a + from->enabled * b) / (a + b);
+	to->sum += from->sum;
+}
+
+static int map_events(struct profdb_profile *to, const struct profdb_profile *from,
+		      size_t at[PROFDB_NR_EVENTS])
+{
+	for (size_t i = 0; i < from->nr_events; i++) {
+		const struct profdb_event *e = &from->events[i];
+		int r = profdb_profile_event_add(to, e->name, e->period);
+
+		if (r < 0)
+			return r;
+		at[i] = (size_t)r;
+	}
+	return 0;
+}
+
+static void merge_counts(struct profdb_profile *to, const struct profdb_profile *from,
+			 const size_t at[PROFDB_NR_EVENTS])
+{
+	for (size_t i = 0; i < from->counts.nr; i++) {
+		const struct profdb_entry *e = profdb_counts_at(&from->counts, i);
+		struct profdb_entry *row = profdb_counts_row(&to->counts, e->off);
+
+		for (size_t j = 0; j < from->nr_events; j++)
+			row->count[at[j]] += e->count[j];
+	}
+	for (size_t j = 0; j < from->nr_events; j++)
+		merge_event(&to->events[at[j]], &from->events[j]);
+}
+
+int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from)
+{
+	size_t at[PROFDB_NR_EVENTS];
+	int r;
+
+	r = check(to, from);
+	if (r >= 0)
+		r = check_sections(to, from);
+	if (r >= 0)
+		r = map_events(to, from, at);
+	if (r >= 0)
+		r = profdb_counts_reserve(&to->counts, from->counts.nr);
+	for (size_t i = 0; r >= 0 && i < from->nr_paths; i++)
+		r = profdb_profile_add_path(to, from->paths[i]);
+	if (r >= 0)
+		r = merge_words(to, from);
+	if (r >= 0)
+		r = merge_sections(to, from);
+	if (r >= 0)
+		merge_counts(to, from, at);
+	return r;
+}
+
+struct profdb_profile *profdb_profile_copy(const struct profdb_profile *from)
+{
+	struct profdb_profile *p = profdb_profile_new(from->kind, &from->image, NULL);
+
+	if (p && profdb_profile_merge(p, from) < 0) {
+		profdb_profile_free(p);
+		return NULL;
+	}
+	return p;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profdb_internal.h"
+
+/*
+ * STEM.KIND.ID, for people and for us: ID is the image's identity, or "p" and a hash of its path
+ * where it has none. A pseudo-image changes its identity as it grows: STEM.dynamic. A second file
+ * of the same key, beside one that cannot be read, is NAME~1.
+ */
+enum { STEM_MAX = 100 };
+
+static void hash_text(const char *text, char out[17])
+{
+	struct base_sha256 s;
+	uint8_t sum[32];
+
+	base_sha256_init(&s);
+	base_sha256_add(&s, text, strlen(text));
+	base_sha256_end(&s, sum);
+	for (int i = 0; i < 8; i++)
+		snprintf(out + 2 * i, 3, "%02x", sum[i]);
+}
+
+static bool plain(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c && strchr("._+-", c));
+}
+
+/* True where @stem had to be changed. */
+static bool clean_stem(const char *stem, char out[STEM_MAX + 1])
+{
+	size_t len = 0;
+
+	for (; stem[len] && len < STEM_MAX; len++)
+		out[len] = plain(stem[len]) && (len || stem[len] != '.') ? stem[len] : '_';
+	out[len] = '\0';
+	if (!len)
+		strcpy(out, "_");
+	return strcmp(out, stem) != 0;
+}
+
+static void id_part(const struct profdb_profile *p, char id[BASE_ID_TEXT_LEN])
+{
+	const char *path = profdb_profile_path(p, 0);
+
+	if (p->image.len && p->kind != PROFDB_NAMED) {
+		base_id_text(&p->image, id);
+		return;
+	}
+	id[0] = 'p';
+	hash_text(path ? path : "", id + 1);
+}
+
+void profdb_key(const struct profdb_profile *p, const char *stem, char key[PROFDB_KEY_MAX])
+{
+	char id[BASE_ID_TEXT_LEN], text[STEM_MAX + 1], hash[17];
+
+	if (p->kind != PROFDB_DYNAMIC) {
+		id_part(p, id);
+		snprintf(key, PROFDB_KEY_MAX, "%s.%s", profdb_kind_name(p->kind), id);
+	} else if (clean_stem(stem, text)) {
+		hash_text(stem, hash);
+		snprintf(key, PROFDB_KEY_MAX, "%s-%s.dynamic", text, hash);
+	} else {
+		snprintf(key, PROFDB_KEY_MAX, "%s.dynamic", text);
+	}
+}
+
+void profdb_file_name(const struct profdb_profile *p, const char *stem, unsigned int version,
+		      char name[256])
+{
+	char key[PROFDB_KEY_MAX], text[STEM_MAX + 1] = "", tail[16] = "";
+
+	profdb_key(p, stem, key);
+	if (p->kind != PROFDB_DYNAMIC)
+		clean_stem(stem, text);
+	if (version)
+		snprintf(tail, sizeof(tail), "~%u", version);
+	snprintf(name, 256, "%.100s%s%.130s%s", text, *text ? "." : "", key, tail);
+}
+
+void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int *version)
+{
+	static const char dynamic[] = ".dynamic";
+	char *tail, *dot;
+	size_t len;
+
+	snprintf(key, PROFDB_KEY_MAX, "%s", name);
+	tail = strrchr(key, '~');
+	*version = tail ? (unsigned int)strtoul(tail + 1, NULL, 10) : 0;
+	if (tail)
+		*tail = '\0';
+	len = strlen(key);
+	if (len >= strlen(dynamic) && !strcmp(key + len - strlen(dynamic), dynamic))
+		return;
+	dot = strrchr(key, '.');
+	while (dot && dot > key && dot[-1] != '.')
+		dot--;
+	if (dot)
+		memmove(key, dot, strlen(dot) + 1);
+}
+
+bool profdb_file_name_ok(const char *name)
+{
+	size_t len = 0;
+
+	while (name[len] && (plain(name[len]) || name[len] == '~'))
+		len++;
+	return len && !name[len] && len <= PROFDB_NAME_MAX && *name != '.';
+}

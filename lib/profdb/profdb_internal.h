@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * profdb from within: a profile in memory (profile.c, its counts in counts.c), its files (header.c
+ * the ASCII part, format0.c and format1.c the binary parts, format.c the choice), the database
+ * (db.c, epoch.c, lock.c), flushes (flush.c, commit.c the redo log, name.c the files' names), and
+ * readers (walk.c).
+ */
+#ifndef DCPI_PROFDB_INTERNAL_H
+#define DCPI_PROFDB_INTERNAL_H
+
+#include "profdb.h"
+
+#define PROFDB_FILE_MAX	     (1u << 30) /* longest profile file that is read */
+#define PROFDB_HEADER_MAX    (1u << 20) /* longest ASCII header */
+#define PROFDB_NAME_MAX	     200 /* longest name of a profile file; leaves room for a prefix */
+#define PROFDB_VERSION1_LINE "version dcpi-dynamic 1"
+
+/* ---- little-endian numbers ---------------------------------------------------------------------
+ */
+
+static inline uint32_t profdb_get32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static inline uint64_t profdb_get64(const uint8_t *p)
+{
+	return profdb_get32(p) | (uint64_t)profdb_get32(p + 4) << 32;
+}
+
+static inline void profdb_put32(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+static inline void profdb_put64(uint8_t *p, uint64_t v)
+{
+	profdb_put32(p, (uint32_t)v);
+	profdb_put32(p + 4, (uint32_t)(v >> 32));
+}
+
+/* ---- counts (counts.c) -------------------------------------------------------------------------
+ */
+
+/*
+ * Rows of (offset, one count per event), each a struct profdb_entry; found by a hash that is only
+ * made when a row does not simply come after the last one, sorted when somebody looks.
+ */
+struct profdb_counts {
+	uint64_t *words; /* nr * stride */
+	size_t nr, cap_words, stride;
+	uint32_t *slots; /* row + 1, 0 where free; NULL: no hash now */
+	size_t nr_slots; /* a power of two */
+	bool sorted;
+};
+
+void profdb_counts_init(struct profdb_counts *c);
+void profdb_counts_release(struct profdb_counts *c);
+void profdb_counts_clear(struct profdb_counts *c);
+/* Room for @nr_events counts a row. 0 or -ENOMEM. */
+int profdb_counts_widen(struct profdb_counts *c, size_t nr_events);
+/* Room for @more further rows, so that as many profdb_counts_row cannot fail. 0 or -ENOMEM. */
+int profdb_counts_reserve(struct profdb_counts *c, size_t more);
+/* The row of @off, made with zeros where missing; NULL: no memory. Valid until the next call. */
+struct profdb_entry *profdb_counts_row(struct profdb_counts *c, uint64_t off);
+void profdb_counts_sort(struct profdb_counts *c);
+
+static inline struct profdb_entry *profdb_counts_at(const struct profdb_counts *c, size_t i)
+{
+	return (struct profdb_entry *)(c->words + i * c->stride);
+}
+
+/* ---- profiles (profile.c) ----------------------------------------------------------------------
+ */
+
+struct profdb_line {
+	char *word, *value;
+};
+
+/* A binary section of a version 1 file that this program does not know, kept for rewriting. */
+struct profdb_section {
+	char tag[4];
+	uint8_t *data;
+	size_t len;
+};
+
+struct profdb_profile {
+	enum profdb_kind kind;
+	struct base_id image;
+	char **paths;
+	size_t nr_paths, cap_paths;
+	struct profdb_line *lines; /* words without a member here, in order, repeated ones too */
+	size_t nr_lines, cap_lines;
+	struct profdb_section *sections;
+	size_t nr_sections, cap_sections;
+	struct profdb_event events[PROFDB_NR_EVENTS];
+	size_t nr_events;
+	struct profdb_counts counts;
+};
+
+/* Append a line, whether or not the word is there already. 0, -EINVAL or -ENOMEM. */
+int profdb_profile_add_line(struct profdb_profile *p, const char *word, const char *value);
+int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], const void *data,
+			       size_t len);
+/* A copy with all words of @from; NULL: no memory. */
+struct profdb_profile *profdb_profile_copy(const struct profdb_profile *from);
+/* Words of @from replace those of @to. 0 or -ENOMEM. */
+int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_profile *from);
+
+const char *profdb_kind_name(enum profdb_kind kind);
+int profdb_kind_find(const char *name); /* or -ENOENT */
+
+/* ---- headers (header.c, word.c) ----------------------------------------------------------------
+ */
+
+/* What a value of @word must be: 0, or -EINVAL. Words that have functions of their own are refused.
+ */
+int profdb_word_check(const char *word, const char *value);
+bool profdb_word_name_ok(const char *word);
+bool profdb_event_name_ok(const char *name);
+/* All of @text in @base (10 or 16), digits only. */
+int profdb_number_parse(const char *text, unsigned int base, uint64_t *out);
+/* "YYYYMMDDHHMM" with every part in its range. */
+bool profdb_epoch_name_ok(const char *name);
+/* Of 10 (century guessed), 12 or 14 (seconds dropped) digits. 0 or -EINVAL. */
+int profdb_epoch_normalize(const char *text, char epoch[PROFDB_EPOCH_LEN + 1]);
+
+/* Fraction of time, in the millionths that files keep. */
+uint32_t profdb_enabled_millionths(double enabled);
+
+/*
+ * The ASCII part: a new profile without counts into @out, where the binary part begins into
+ * @binary, the version into @format.
+ */
+int profdb_header_parse(const uint8_t *data, size_t len, struct profdb_profile **out,
+			size_t *binary, enum profdb_format *format, struct base_err *err);
+/* With the padded "samples" line. @event: for the old formats. */
+int profdb_header_print(const struct profdb_profile *p, enum profdb_format format, size_t event,
+			struct base_buf *out, struct base_err *err);
+
+/* ---- binary parts (format0.c, format1.c) -------------------------------------------------------
+ */
+
+int profdb_format0_parse(const uint8_t *data, size_t len, struct profdb_profile *p,
+			 struct base_err *err);
+int profdb_format0_print(const struct profdb_profile *p, size_t event, struct base_buf *out,
+			 struct base_err *err);
+/* @file: the whole file, whose checksum it is; @binary: where its binary part begins. */
+int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct profdb_profile *p,
+			 struct base_err *err);
+int profdb_format1_print(const struct profdb_profile *p, struct base_buf *out,
+			 struct base_err *err);
+/* Any of the errors that say "the bytes are not a good profile". */
+bool profdb_error_is_content(int r);
+/* A file of a folder; @shown in messages. */
+int profdb_profile_read_at(int dir_fd, const char *name, const char *shown,
+			   struct profdb_profile **out, struct base_err *err);
+
+/* ---- lists of names (names.c) ------------------------------------------------------------------
+ */
+
+struct profdb_names {
+	char **items;
+	size_t nr, cap;
+};
+
+int profdb_names_add(struct profdb_names *n, const char *name);
+void profdb_names_sort(struct profdb_names *n); /* ascending, each once */
+void profdb_names_release(struct profdb_names *n);
+/* NULL-terminated, one allocation, of items [from, to); NULL: no memory. */
+char **profdb_names_pack(const struct profdb_names *n, size_t from, size_t to);
+/* All entries of the folder @name in @dir_fd but "." and "..", unsorted. 0 or -errno. */
+int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name);
+
+/* ---- the redo log (commit.c) -------------------------------------------------------------------
+ */
+
+/*
+ * ".commit" in <db>/<epoch>/<platform> names the last flush that counts and the files it wrote. A
+ * file NAME of flush SEQ is ".new-SEQ-NAME" from put until, after the commit, it is renamed; so the
+ * state as of the commit is ".new-SEQ-NAME" where that exists, else NAME. ".commit" stays: it tells
+ * readers whether a flush came between.
+ */
+#define PROFDB_COMMIT_NAME ".commit"
+#define PROFDB_OPEN_NAME   ".open"
+
+struct profdb_commit {
+	uint64_t seq; /* 0: no flush yet */
+	struct profdb_names files;
+};
+
+void profdb_commit_release(struct profdb_commit *c);
+/* No file: seq 0. 0, -DCPI_EFORMAT and the like, -errno. */
+int profdb_commit_read(int dir_fd, struct profdb_commit *c, struct base_err *err);
+int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_err *err);
+/* Rename what is still ".new-" and sync. Can be repeated. */
+int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct base_err *err);
+/* After a crash: complete the last commit, remove what was never committed. Last number in @seq. */
+int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err);
+/* ".new-SEQ-NAME" */
+char *profdb_new_name(uint64_t seq, const char *name, char out[256]);
+int profdb_sync_dir(int dir_fd);
+
+/* ---- files of an epoch (name.c) ----------------------------------------------------------------
+ */
+
+/* What tells one profile of (epoch, platform) from all others: "file.<id>", "NAME.dynamic", … */
+#define PROFDB_KEY_MAX 256
+void profdb_key(const struct profdb_profile *p, const char *stem, char key[PROFDB_KEY_MAX]);
+/* Name of the @version'th file (from 0) of that key. */
+void profdb_file_name(const struct profdb_profile *p, const char *stem, unsigned int version,
+		      char name[256]);
+/* A name that we may have given: no way out of the folder, nothing that breaks a line. */
+bool profdb_file_name_ok(const char *name);
+/* Key and version back from a file's name. */
+void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int *version);
+
+/* ---- the database (db.c) -----------------------------------------------------------------------
+ */
+
+struct profdb_file {
+	uint64_t put_seq; /* flush in which it was put last */
+	unsigned int version;
+	char name[256];
+};
+
+struct profdb {
+	char *path;
+	int fd, dyn_fd, kernel_fd, lock_fd;
+	char platform[PROFDB_PLATFORM_MAX + 1]; /* locked; else empty */
+	char epoch[PROFDB_EPOCH_LEN + 1];	/* current; else empty */
+	int epoch_fd;				/* <db>/<epoch>/<platform>, or -1 */
+	struct base_map files;	     /* key -> struct profdb_file, of the current epoch */
+	uint64_t seq;		     /* of the flush under way, or the last */
+	bool flushing, broken;	     /* broken: a put failed so that nothing may follow */
+	bool redo;		     /* committed, but not yet all renamed */
+	struct profdb_commit commit; /* of the flush under way, or to be redone */
+};
+
+bool profdb_platform_name_ok(const char *name);
+/* Descriptor of <db>/<epoch>/<platform>, or -errno. */
+int profdb_platform_open(const struct profdb *db, const char *epoch, const char *platform);
+/* Make @fd (owned from here on) the current epoch, recovered where a daemon left it half-way. */
+int profdb_epoch_enter(struct profdb *db, const char *epoch, int fd, struct base_err *err);
+void profdb_epoch_leave(struct profdb *db);
+/* Complete a commit whose renames failed. */
+int profdb_flush_redo(struct profdb *db, struct base_err *err);
+
+#endif

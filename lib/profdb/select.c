@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profdb_internal.h"
+
+static int nothing_selected(char **epochs, size_t nr, const char *spec, struct base_err *err)
+{
+	char text[200] = "";
+	size_t shown = nr < 8 ? nr : 8;
+
+	if (!nr) {
+		base_fail(err, -ENOENT, "the database has no epoch yet");
+		base_hint(err, "run dcpid on it");
+		return -ENOENT;
+	}
+	for (size_t i = nr - shown; i < nr; i++) {
+		strcat(text, " ");
+		strcat(text, epochs[i]);
+	}
+	base_fail(err, -ENOENT, "no epoch '%.60s'", spec);
+	base_hint(err, "there are%s%s", nr > shown ? " …" : "", text);
+	return -ENOENT;
+}
+
+/* Part of an epoch's name, as an end of a range: missing digits are the lowest, or the highest. */
+static int take_end(const char *text, size_t len, char fill, char out[PROFDB_EPOCH_LEN + 1])
+{
+	if (len > PROFDB_EPOCH_LEN || strspn(text, "0123456789") < len)
+		return -EINVAL;
+	memcpy(out, text, len);
+	memset(out + len, fill, PROFDB_EPOCH_LEN - len);
+	out[PROFDB_EPOCH_LEN] = '\0';
+	return 0;
+}
+
+static int take_range(const char *spec, const char *dots, char from[PROFDB_EPOCH_LEN + 1],
+		      char to[PROFDB_EPOCH_LEN + 1], struct base_err *err)
+{
+	int r = take_end(spec, (size_t)(dots - spec), '0', from);
+
+	if (r >= 0)
+		r = take_end(dots + 2, strlen(dots + 2), '9', to);
+	if (r >= 0 && strcmp(from, to) > 0)
+		r = -EINVAL;
+	if (r < 0) {
+		base_fail(err, r, "'%.60s' is no range of epochs", spec);
+		base_hint(err, "FROM..TO, each YYYYMMDDHHMM or the first digits of it, or nothing");
+	}
+	return r;
+}
+
+static int choose(char **epochs, size_t nr, const char *spec, size_t *first, size_t *end,
+		  struct base_err *err)
+{
+	char from[PROFDB_EPOCH_LEN + 1], to[PROFDB_EPOCH_LEN + 1];
+	const char *dots = spec ? strstr(spec, "..") : NULL;
+	int r;
+
+	*first = 0;
+	*end = nr;
+	if (!spec || !strcmp(spec, "latest")) {
+		*first = nr ? nr - 1 : 0;
+	} else if (dots) {
+		r = take_range(spec, dots, from, to, err);
+		if (r < 0)
+			return r;
+		while (*first < nr && strcmp(epochs[*first], from) < 0)
+			++*first;
+		while (*end > *first && strcmp(epochs[*end - 1], to) > 0)
+			--*end;
+	} else if (strcmp(spec, "all") != 0) {
+		while (*first < nr && strcmp(epochs[*first], spec) != 0)
+			++*first;
+		*end = *first < nr ? *first + 1 : nr;
+	}
+	if (*first == *end)
+		return nothing_selected(epochs, nr, spec ? spec : "latest", err);
+	return 0;
+}
+
+int profdb_epoch_select(struct profdb *db, const char *spec, char ***out, struct base_err *err)
+{
+	char **epochs = profdb_epochs(db, err);
+	struct profdb_names all = { .items = epochs };
+	size_t first, end;
+	int r;
+
+	*out = NULL;
+	if (!epochs)
+		return err && err->code ? err->code : -EIO;
+	while (epochs[all.nr])
+		all.nr++;
+	r = choose(epochs, all.nr, spec, &first, &end, err);
+	if (r >= 0) {
+		*out = profdb_names_pack(&all, first, end);
+		if (!*out)
+			r = base_fail_errno(err, -ENOMEM, "cannot list epochs");
+	}
+	free(epochs);
+	return r;
+}

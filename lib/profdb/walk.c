@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profdb_internal.h"
+
+/*
+ * Take the bytes of all files, then look whether a flush was committed meanwhile: if so, they may
+ * be of two flushes, so again. Between two commits every name means one content: ".new-SEQ-NAME"
+ * where that is, else NAME.
+ */
+enum { ATTEMPTS = 200 };
+
+struct snapshot {
+	struct profdb_names names; /* ascending */
+	struct taken {
+		struct base_buf bytes;
+		struct base_err err; /* where the file could not be read */
+		bool gone;
+	} * files;
+};
+
+static void snapshot_release(struct snapshot *s)
+{
+	for (size_t i = 0; s->files && i < s->names.nr; i++)
+		base_buf_release(&s->files[i].bytes);
+	free(s->files);
+	profdb_names_release(&s->names);
+	s->files = NULL;
+}
+
+/* A listing may miss a name that is just being renamed: the commit has those. */
+static int take_names(int fd, const struct profdb_commit *c, struct profdb_names *names)
+{
+	struct profdb_names all = { 0 };
+	int r = profdb_names_list(&all, fd, ".");
+
+	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
+		if (all.items[i][0] != '.')
+			r = profdb_names_add(names, all.items[i]);
+	}
+	for (size_t i = 0; r >= 0 && i < c->files.nr; i++)
+		r = profdb_names_add(names, c->files.items[i]);
+	profdb_names_sort(names);
+	profdb_names_release(&all);
+	return r;
+}
+
+/* Renamed between the two looks: then it is there under its own name. */
+static void take_file(int fd, uint64_t seq, const char *name, struct taken *t)
+{
+	char new_name[256];
+	int r = -ENOENT;
+
+	if (seq)
+		r = base_file_read(fd, profdb_new_name(seq, name, new_name), PROFDB_FILE_MAX,
+				   &t->bytes, NULL);
+	if (r == -ENOENT)
+		r = base_file_read(fd, name, PROFDB_FILE_MAX, &t->bytes, &t->err);
+	t->gone = r == -ENOENT;
+}
+
+static int take_snapshot(int fd, const struct profdb_commit *c, struct snapshot *s)
+{
+	int r = take_names(fd, c, &s->names);
+
+	if (r < 0)
+		return r;
+	s->files = calloc(s->names.nr + 1, sizeof(*s->files));
+	if (!s->files)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->names.nr; i++)
+		take_file(fd, c->seq, s->names.items[i], &s->files[i]);
+	return 0;
+}
+
+/* 1: a flush came between. A record that cannot be read is no reason to show nothing. */
+static int attempt(int fd, struct snapshot *s, struct base_err *record)
+{
+	struct profdb_commit before = { 0 }, after = { 0 };
+	int r = profdb_commit_read(fd, &before, record);
+
+	r = take_snapshot(fd, &before, s);
+	profdb_commit_read(fd, &after, NULL);
+	if (r >= 0)
+		r = before.seq != after.seq;
+	profdb_commit_release(&before);
+	profdb_commit_release(&after);
+	return r;
+}
+
+static int settle(int fd, struct snapshot *s, struct base_err *record)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	int r = 1;
+
+	for (int i = 0; r == 1 && i < ATTEMPTS; i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		snapshot_release(s);
+		*record = (struct base_err){ 0 };
+		r = attempt(fd, s, record);
+	}
+	return r == 1 ? -EAGAIN : r;
+}
+
+struct visitor {
+	int (*fn)(void *ctx, const char *file, struct profdb_profile *p);
+	void (*bad)(void *ctx, const char *file, const struct base_err *err);
+	void *ctx;
+};
+
+static int visit_file(const struct visitor *v, const char *name, struct taken *t)
+{
+	struct base_err why = t->err, err = { 0 };
+	struct profdb_profile *p = NULL;
+	int r = 0;
+
+	if (t->gone)
+		return 0; /* removed, with its epoch perhaps */
+	if (!why.code)
+		r = profdb_profile_parse(t->bytes.data, t->bytes.len, &p, &why);
+	base_buf_release(&t->bytes);
+	if (!why.code && r >= 0)
+		return v->fn(v->ctx, name, p);
+	base_fail(&err, why.code, "cannot read profile '%s': %s", name, why.text);
+	if (why.hint[0])
+		base_hint(&err, "%s", why.hint);
+	if (v->bad)
+		v->bad(v->ctx, name, t->err.code ? &t->err : &err);
+	return 0;
+}
+
+static int visit(const struct visitor *v, struct snapshot *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < s->names.nr; i++)
+		r = visit_file(v, s->names.items[i], &s->files[i]);
+	return r < 0 ? r : 0;
+}
+
+int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
+		int (*fn)(void *ctx, const char *file, struct profdb_profile *p),
+		void (*bad)(void *ctx, const char *file, const struct base_err *err), void *ctx,
+		struct base_err *err)
+{
+	const struct visitor v = { fn, bad, ctx };
+	struct base_err record;
+	struct snapshot s = { 0 };
+	int r, fd = profdb_platform_open(db, epoch, platform);
+
+	if (fd < 0)
+		return base_fail_errno(err, fd, "cannot open '%s/%.20s/%.80s'", db->path, epoch,
+				       platform);
+	r = settle(fd, &s, &record);
+	if (r < 0)
+		base_fail_errno(err, r, "cannot read '%s/%s/%s'", db->path, epoch, platform);
+	if (r >= 0 && record.code && bad)
+		bad(ctx, PROFDB_COMMIT_NAME, &record);
+	if (r >= 0) {
+		r = visit(&v, &s);
+		if (r < 0)
+			base_fail_errno(err, r, "cannot use '%s/%s/%s'", db->path, epoch, platform);
+	}
+	snapshot_release(&s);
+	close(fd);
+	return r;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A folder for one test, and the few steps that many tests of the database begin with. */
+#ifndef DCPI_TESTS_PROFDB_SCRATCH_H
+#define DCPI_TESTS_PROFDB_SCRATCH_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profdb.h"
+
+/* 2026-11-20 07:54:10 UTC */
+#define SCRATCH_NOW   INT64_C(1795161250)
+#define SCRATCH_EPOCH "202611200754"
+
+__attribute__((unused)) static int scratch_setup(void **state)
+{
+	char *dir = strdup("/tmp/dcpi-profdb-XXXXXX");
+
+	assert_non_null(mkdtemp(dir));
+	*state = dir;
+	return 0;
+}
+
+static int scratch_remove(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+__attribute__((unused)) static int scratch_teardown(void **state)
+{
+	nftw(*state, scratch_remove, 8, FTW_DEPTH | FTW_PHYS);
+	free(*state);
+	return 0;
+}
+
+#define scratch_test(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+
+/* In static storage: good until the fourth next call. */
+__attribute__((unused)) static const char *scratch_path(const char *dir, const char *name)
+{
+	static char paths[4][1024];
+	static int next;
+	char *path = paths[next++ % 4];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
+	return path;
+}
+
+__attribute__((unused)) static void scratch_write(const char *dir, const char *name,
+						  const void *data, size_t len)
+{
+	FILE *f = fopen(scratch_path(dir, name), "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, len, f), len);
+	assert_int_equal(fclose(f), 0);
+}
+
+__attribute__((unused)) static struct profdb *scratch_open(const char *dir, bool create)
+{
+	struct base_err err = { 0 };
+	struct profdb *db;
+
+	if (profdb_open(dir, create, &db, &err) < 0)
+		fail_msg("%s", err.text);
+	return db;
+}
+
+/* Created, locked as "box", with a new epoch. */
+__attribute__((unused)) static struct profdb *scratch_writer(const char *dir)
+{
+	struct profdb *db = scratch_open(dir, true);
+	char epoch[PROFDB_EPOCH_LEN + 1];
+
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_start(db, SCRATCH_NOW, epoch, NULL), 0);
+	assert_string_equal(epoch, SCRATCH_EPOCH);
+	return db;
+}
+
+/* An ordinary file's profile: one event "cycles", @n samples at each of offsets 0, 16, … */
+__attribute__((unused)) static struct profdb_profile *scratch_profile(const char *path, uint8_t id,
+								      size_t offsets, uint64_t n)
+{
+	struct base_id image = { .len = 2, .bytes = { 0xab, id } };
+	struct profdb_profile *p = profdb_profile_new(PROFDB_FILE, &image, path);
+
+	assert_non_null(p);
+	assert_int_equal(profdb_profile_event_add(p, "cycles", 62000), 0);
+	for (size_t i = 0; i < offsets; i++)
+		assert_int_equal(profdb_profile_add(p, 16 * i, 0, n), 0);
+	return p;
+}
+
+__attribute__((unused)) static void scratch_put(struct profdb *db, const char *stem, uint8_t id,
+						uint64_t n)
+{
+	struct profdb_profile *p = scratch_profile(stem, id, 3, n);
+	struct base_err err = { 0 };
+
+	if (profdb_flush_put(db, stem, p, &err) != 0)
+		fail_msg("%s", err.text);
+	profdb_profile_free(p);
+}
+
+#endif
