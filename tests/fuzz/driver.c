@@ -5,7 +5,6 @@
  * Every corpus file is run as it is, then mutations of them until the time is over. A crash leaves
  * the input in ./crash-NAME-SEED-N, because it is written before each run and removed after.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
