@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Real events, where this machine and user may have them: a child that forks, execs, spins, ends.
  */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,15 +63,15 @@ static int on_count(void *ctx, const struct driver_count *c)
 }
 
 /* What "unit_… spin" does: CPU time, not wall time, for the machine may be busy. */
-static int spin(void)
+static void spin(int ms)
 {
+	clock_t end = clock() + CLOCKS_PER_SEC / 1000 * ms;
 	volatile unsigned int work = 0;
 
-	while (clock() < CLOCKS_PER_SEC * 3 / 10) {
+	while (clock() < end) {
 		for (int i = 0; i < 100000; i++)
 			work = work + 1;
 	}
-	return 0;
 }
 
 static pid_t start_spinner(void)
@@ -135,7 +136,7 @@ static void sink_refuses_and_nothing_is_lost(void **state)
 
 	(void)state;
 	assert_int_equal(driver_start(d, NULL), 0);
-	spin();
+	spin(50);
 	driver_stop(d);
 	assert_int_equal(driver_drain(d, true, &sink, NULL), -1);
 	assert_int_equal(s.counts, 1);
@@ -145,17 +146,90 @@ static void sink_refuses_and_nothing_is_lost(void **state)
 	assert_true(s.counts > 0);
 }
 
+/* Spin until @fd is readable, at most a second of CPU time. */
+static bool spin_until_due(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	clock_t end = clock() + CLOCKS_PER_SEC;
+
+	while (clock() < end) {
+		if (poll(&p, 1, 0) == 1)
+			return true;
+	}
+	return false;
+}
+
+static void small_rings_ask_to_be_drained(void **state)
+{
+	const struct driver_config config = { .event = "cpu-clock", .ring_pages = 1 };
+	struct seen s = { 0 };
+	const struct driver_sink sink = { on_load, on_count, &s };
+	struct driver *saved = d;
+	struct pollfd p = { .events = POLLIN };
+
+	(void)state;
+	assert_int_equal(driver_open(&config, &d, NULL), 0);
+	assert_int_equal(driver_start(d, NULL), 0);
+	p.fd = driver_poll_fd(d);
+	for (int i = 0; i < 3; i++) {
+		assert_true(spin_until_due(p.fd));
+		assert_int_equal(driver_drain(d, false, &sink, NULL), 0);
+		/* Another CPU may ask just now, but not again and again. */
+		for (int k = 0; k < 5 && poll(&p, 1, 0) == 1; k++)
+			assert_int_equal(driver_drain(d, false, &sink, NULL), 0);
+		assert_int_equal(poll(&p, 1, 0), 0);
+	}
+	driver_close(d);
+	d = saved;
+}
+
+/* A ring far too small: what does not fit is counted by the kernel, to the sample. */
+static void full_rings_are_accounted_for(void **state)
+{
+	const struct driver_config config = {
+		.event = "cpu-clock",
+		.ring_pages = 1,
+		.frequency = 2000,
+	};
+	struct seen s = { 0 };
+	const struct driver_sink sink = { on_load, on_count, &s };
+	struct driver_stats st;
+	struct driver *saved = d;
+
+	(void)state;
+	assert_int_equal(driver_open(&config, &d, NULL), 0);
+	assert_int_equal(driver_start(d, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		spin(150);
+		assert_int_equal(driver_drain(d, true, &sink, NULL), 0);
+	}
+	driver_stop(d);
+	assert_int_equal(driver_drain(d, true, &sink, NULL), 0);
+	driver_stats_get(d, &st);
+	assert_true(st.lost_ring > 0);
+	assert_int_equal(st.lost_bad + st.held, 0);
+	assert_int_equal(st.received[0], s.counts + st.lost_ring);
+	/* 0.3 s of spinning on some CPU at 2000 Hz reached us, or found the ring full. */
+	assert_true(st.received[0] + st.missed[0] >= 600);
+	driver_close(d);
+	d = saved;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(child_is_seen_in_order),
 		cmocka_unit_test(sink_refuses_and_nothing_is_lost),
+		cmocka_unit_test(small_rings_ask_to_be_drained),
+		cmocka_unit_test(full_rings_are_accounted_for),
 	};
 	struct base_err err = { 0 };
 	int r;
 
-	if (argc > 1 && !strcmp(argv[1], "spin"))
-		return spin();
+	if (argc > 1 && !strcmp(argv[1], "spin")) {
+		spin(300);
+		return 0;
+	}
 	r = driver_open(&(struct driver_config){ 0 }, &d, &err);
 	if (r == -DCPI_ENOEVENTS) {
 		base_err_print(&err, "skipped", stdout);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any bytes as the contents of a ring, read from any place of it: walked, parsed, told apart by
+ * threads, queued on some rings, merged. Everything queued comes out again, in order.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf_internal.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+enum { RING = 1 << 16, QUEUES = 3 };
+
+static uint8_t ring_data[RING], scratch[PERF_RECORD_LEN_MAX];
+
+static void use_load(struct perf_threads *t, const struct driver_load *l)
+{
+	perf_threads_pass(t, l);
+	if (l->path && strlen(l->path) >= PERF_RECORD_LEN_MAX)
+		abort();
+	if (l->id.len > sizeof(l->id.bytes))
+		abort();
+}
+
+/* In a block of its own, so that reading past the record is seen. */
+static void use_record(struct perf_order *o, struct perf_threads *t, const uint8_t *bytes,
+		       size_t len, size_t nr)
+{
+	struct perf_record rec;
+	uint8_t *exact = malloc(len);
+
+	if (!exact)
+		abort();
+	memcpy(exact, bytes, len);
+	if (perf_record_parse(exact, len, &rec) >= 0) {
+		const struct perf_item item = { .time_ns = rec.time_ns, .addr = rec.count.addr };
+
+		if (rec.what == PERF_LOAD)
+			use_load(t, &rec.load);
+		if (perf_order_add(o, nr % QUEUES, &item) < 0)
+			abort();
+	}
+	free(exact);
+}
+
+static void use_order(struct perf_order *o)
+{
+	uint64_t nr = o->nr_samples, last = 0;
+	struct perf_item item;
+
+	perf_order_settle(o);
+	while (perf_order_take(o, UINT64_MAX, &item)) {
+		if (item.time_ns < last || !nr--)
+			abort();
+		last = item.time_ns;
+	}
+	if (nr || o->nr_samples)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct perf_ring ring = { .data = ring_data, .len = RING };
+	struct perf_threads threads = { 0 };
+	struct perf_order order;
+	const uint8_t *bytes;
+	int n;
+
+	/* The first two bytes say where the reader stands. */
+	if (len < 2 || len - 2 > RING || perf_order_init(&order, QUEUES) < 0)
+		return 0;
+	memcpy(&ring.tail, data, 2);
+	ring.head = ring.tail + len - 2;
+	for (size_t i = 2; i < len; i++)
+		ring_data[(ring.tail + i - 2) % RING] = data[i];
+	for (size_t nr = 0; (n = perf_ring_peek(&ring, scratch, &bytes)) > 0; nr++) {
+		use_record(&order, &threads, bytes, (size_t)n, nr);
+		ring.tail += (uint64_t)n;
+	}
+	use_order(&order);
+	perf_order_release(&order);
+	perf_threads_forget(&threads);
+	return 0;
+}
