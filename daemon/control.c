@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The control socket. Clients are whoever can reach it, so each has bounds: length of a line, of
+ * unread answers, of silence; and unprivileged ones cannot take all the room.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon_core.h"
+
+enum {
+	UNPRIVILEGED_MAX = CONTROL_CLIENTS / 2,
+	OUT_MAX = 256 << 10,
+	NR_GROUPS = 1024,
+	CLOSE_WAIT_MS = 200,
+};
+#define SILENCE_NS (30 * 1000000000ull)
+
+struct client {
+	int fd; /* -1: free */
+	bool privileged;
+	bool closing; /* when everything is sent */
+	uint64_t heard_ns;
+	struct base_buf in, out;
+	size_t sent;
+};
+
+struct control {
+	int listen_fd, epoll_fd;
+	gid_t group; /* of those who may do what root may; (gid_t)-1: none */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	control_fn fn;
+	void *ctx;
+	struct client clients[CONTROL_CLIENTS];
+};
+
+/* ---- who asks ------------------------------------------------------------------------------ */
+
+static bool in_group(int fd, gid_t primary, gid_t group)
+{
+	gid_t groups[NR_GROUPS];
+	socklen_t len = sizeof(groups);
+
+	if (group == (gid_t)-1)
+		return false;
+	if (primary == group)
+		return true;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
+		return false;
+	for (size_t i = 0; i < len / sizeof(*groups); i++)
+		if (groups[i] == group)
+			return true;
+	return false;
+}
+
+static bool is_privileged(const struct control *c, int fd)
+{
+	struct ucred peer = { .uid = (uid_t)-1, .gid = (gid_t)-1 };
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return false;
+	return peer.uid == 0 || peer.uid == geteuid() || in_group(fd, peer.gid, c->group);
+}
+
+/* ---- one client ---------------------------------------------------------------------------- */
+
+static void client_close(struct client *cl)
+{
+	if (cl->fd >= 0)
+		close(cl->fd);
+	base_buf_release(&cl->in);
+	base_buf_release(&cl->out);
+	*cl = (struct client){ .fd = -1 };
+}
+
+static bool has_line(const struct client *cl)
+{
+	return cl->in.len && memchr(cl->in.data, '\n', cl->in.len);
+}
+
+static void watch(struct control *c, struct client *cl, int op)
+{
+	struct epoll_event ev = { .data.u32 = (uint32_t)(cl - c->clients) };
+
+	/*
+	 * Who does not read answers gets no more of them. A further line in hand is served next
+	 * time round, behind everybody else: a socket with room comes back at once.
+	 */
+	ev.events = cl->sent < cl->out.len || has_line(cl) ? EPOLLOUT : EPOLLIN;
+	if (epoll_ctl(c->epoll_fd, op, cl->fd, &ev) < 0)
+		client_close(cl);
+}
+
+static int client_send(struct client *cl)
+{
+	while (cl->sent < cl->out.len) {
+		ssize_t n = send(cl->fd, cl->out.data + cl->sent, cl->out.len - cl->sent,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		cl->sent += (size_t)n;
+	}
+	base_buf_clear(&cl->out);
+	cl->sent = 0;
+	return cl->closing ? -ESHUTDOWN : 0;
+}
+
+static int answer(struct control *c, struct client *cl, const char *line, size_t len)
+{
+	enum control_command command;
+	struct base_err err = { 0 };
+
+	if (control_request_parse(line, len, &command, &err) < 0)
+		return control_reply_error(&cl->out, &err);
+	if (command != CONTROL_STATUS && !cl->privileged) {
+		base_fail(&err, -EPERM, "permission denied: this needs root or group 'dcpi'");
+		base_hint(&err, "run it as root, or as a member of group 'dcpi'");
+		return control_reply_error(&cl->out, &err);
+	}
+	return c->fn(c->ctx, command, &cl->out);
+}
+
+/* Answer one line; 0 where there is none. */
+static int client_line(struct control *c, struct client *cl)
+{
+	uint8_t *end = cl->in.len ? memchr(cl->in.data, '\n', cl->in.len) : NULL;
+	struct base_err err = { 0 };
+	size_t len;
+	int r;
+
+	if (!end) {
+		if (cl->in.len <= CONTROL_LINE_MAX)
+			return 0;
+		base_fail(&err, -DCPI_ELIMIT, "request longer than %u bytes", CONTROL_LINE_MAX);
+		cl->closing = true;
+		return control_reply_error(&cl->out, &err);
+	}
+	len = (size_t)(end - cl->in.data);
+	r = answer(c, cl, (const char *)cl->in.data, len);
+	memmove(cl->in.data, end + 1, cl->in.len - len - 1);
+	cl->in.len -= len + 1;
+	return r < 0 ? r : 1;
+}
+
+static int client_read(struct client *cl)
+{
+	char bytes[16 << 10];
+	ssize_t n = recv(cl->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -ESHUTDOWN;
+	cl->heard_ns = base_now_ns();
+	return base_buf_append(&cl->in, bytes, (size_t)n);
+}
+
+static void client_serve(struct control *c, struct client *cl, uint32_t events)
+{
+	int r = 0;
+
+	if (events & EPOLLIN)
+		r = client_read(cl);
+	else if (events & (EPOLLHUP | EPOLLERR))
+		r = -ESHUTDOWN;
+	if (r >= 0)
+		r = client_send(cl);
+	if (r >= 0 && cl->sent == cl->out.len)
+		r = client_line(c, cl);
+	if (r > 0 || (r == 0 && cl->closing))
+		r = client_send(cl);
+	if (r < 0 || cl->out.len > OUT_MAX)
+		client_close(cl);
+	else
+		watch(c, cl, EPOLL_CTL_MOD);
+}
+
+/* ---- all clients --------------------------------------------------------------------------- */
+
+static struct client *free_slot(struct control *c, bool privileged)
+{
+	struct client *slot = NULL;
+	int nr = 0;
+
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		struct client *cl = &c->clients[i];
+
+		if (cl->fd < 0)
+			slot = slot ? slot : cl;
+		else if (!cl->privileged)
+			nr++;
+	}
+	return privileged || nr < UNPRIVILEGED_MAX ? slot : NULL;
+}
+
+static void refuse(int fd)
+{
+	static const char busy[] =
+		"{\"ok\":false,\"error\":\"too many clients\",\"hint\":\"try again later\"}\n";
+
+	if (send(fd, busy, sizeof(busy) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		base_log(BASE_LOG_DEBUG, "control: a client went away");
+	close(fd);
+}
+
+static void accept_one(struct control *c)
+{
+	int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct client *cl;
+	bool privileged;
+
+	if (fd < 0)
+		return;
+	privileged = is_privileged(c, fd);
+	cl = free_slot(c, privileged);
+	if (!cl) {
+		refuse(fd);
+		return;
+	}
+	*cl = (struct client){ .fd = fd, .privileged = privileged, .heard_ns = base_now_ns() };
+	watch(c, cl, EPOLL_CTL_ADD);
+}
+
+static void close_silent(struct control *c)
+{
+	uint64_t now = base_now_ns();
+
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (c->clients[i].fd >= 0 && now - c->clients[i].heard_ns > SILENCE_NS)
+			client_close(&c->clients[i]);
+}
+
+void control_serve(struct control *c)
+{
+	struct epoll_event events[CONTROL_CLIENTS + 1];
+	int nr = epoll_wait(c->epoll_fd, events, CONTROL_CLIENTS + 1, 0);
+
+	for (int i = 0; i < nr; i++) {
+		uint32_t index = events[i].data.u32;
+
+		if (index == CONTROL_CLIENTS)
+			accept_one(c);
+		else if (c->clients[index].fd >= 0)
+			client_serve(c, &c->clients[index], events[i].events);
+	}
+	close_silent(c);
+}
+
+int control_poll_fd(const struct control *c)
+{
+	return c->epoll_fd;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+/* A socket that nobody serves is what a killed daemon left. */
+static int remove_stale(const char *path, struct base_err *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
+
+	if (fd < 0)
+		return base_fail_errno(err, -errno, "cannot make a socket");
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EAGAIN) {
+		r = base_fail(err, -DCPI_EBUSY, "another daemon answers at '%s'", path);
+		base_hint(err, "stop it with 'dcpictl quit', or give this one a folder of its own "
+			       "with -run");
+	} else if (errno == ECONNREFUSED && unlink(path) < 0) {
+		r = base_fail_errno(err, -errno, "cannot remove '%s'", path);
+	}
+	close(fd);
+	return r;
+}
+
+static int listen_at(struct control *c, struct base_err *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int r = remove_stale(c->path, err);
+
+	if (r < 0)
+		return r;
+	c->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", c->path);
+	/* Anyone may ask for the status; what else one may, the kernel tells by SO_PEERCRED. */
+	if (c->listen_fd < 0 || bind(c->listen_fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+	    chmod(c->path, 0666) < 0 || listen(c->listen_fd, CONTROL_CLIENTS) < 0)
+		return base_fail_errno(err, -errno, "cannot listen at '%s'", c->path);
+	return 0;
+}
+
+static int watch_listener(struct control *c, struct base_err *err)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = CONTROL_CLIENTS };
+
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (c->epoll_fd < 0 || epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->listen_fd, &ev) < 0)
+		return base_fail_errno(err, -errno, "cannot watch '%s'", c->path);
+	return 0;
+}
+
+int control_open(const char *run_dir, control_fn fn, void *ctx, struct control **out,
+		 struct base_err *err)
+{
+	struct control *c = calloc(1, sizeof(*c));
+	struct group *group = getgrnam("dcpi");
+	int r;
+
+	if (!c)
+		return base_fail_errno(err, -ENOMEM, "cannot open the control socket");
+	c->listen_fd = c->epoll_fd = -1;
+	c->group = group ? group->gr_gid : (gid_t)-1;
+	c->fn = fn;
+	c->ctx = ctx;
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		c->clients[i].fd = -1;
+	r = snprintf(c->path, sizeof(c->path), "%s/%s", run_dir, WIRE_CONTROL_NAME);
+	if (r < 0 || (size_t)r >= sizeof(c->path))
+		r = base_fail(err, -ENAMETOOLONG, "cannot make a socket in '%s': name too long",
+			      run_dir);
+	else
+		r = listen_at(c, err);
+	if (r >= 0)
+		r = watch_listener(c, err);
+	if (r < 0) {
+		/* Somebody else's socket must not be removed. */
+		c->path[0] = '\0';
+		control_close(c);
+		return r;
+	}
+	*out = c;
+	return 0;
+}
+
+static void send_rest(struct client *cl)
+{
+	struct timeval wait = { .tv_usec = CLOSE_WAIT_MS * 1000 };
+
+	setsockopt(cl->fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	if (send(cl->fd, cl->out.data + cl->sent, cl->out.len - cl->sent, MSG_NOSIGNAL) < 0)
+		base_log(BASE_LOG_DEBUG, "control: an answer could not be sent");
+}
+
+void control_close(struct control *c)
+{
+	if (!c)
+		return;
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		struct client *cl = &c->clients[i];
+
+		if (cl->fd >= 0 && cl->sent < cl->out.len)
+			send_rest(cl);
+		client_close(cl);
+	}
+	if (c->path[0])
+		unlink(c->path);
+	if (c->listen_fd >= 0)
+		close(c->listen_fd);
+	if (c->epoll_fd >= 0)
+		close(c->epoll_fd);
+	free(c);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dcpid's core: what loop, process tracking, attribution, flush and control share. The parts that
+ * follow dynamic code and the kernel need none of it: they see daemon_internal.h alone.
+ */
+#ifndef DCPI_DAEMON_CORE_H
+#define DCPI_DAEMON_CORE_H
+
+#include "daemon_internal.h"
+
+/* ---- accounting (account.c) ---------------------------------------------------------------- */
+
+/*
+ * The daemon's own part of an account becomes the whole one: @own holds stored, its own pending
+ * and losses; the driver adds what it received, holds and lost.
+ */
+void account_total(const struct account *own, const struct driver_stats *driver,
+		   struct account *out);
+/* Law 1: received == stored + pending + sum(lost). */
+bool account_balanced(const struct account *total);
+uint64_t account_lost(const struct account *a);
+
+/* ---- images (image.c) ---------------------------------------------------------------------- */
+
+/* Forget files that no mapping shows and that hold no samples. */
+void images_drop_unused(struct images *t);
+size_t images_nr(const struct images *t);
+/* References held by mappings; @img may be NULL. */
+struct image *image_get(struct image *img);
+void image_put(struct image *img);
+
+/* ---- maps of a process (map.c) ------------------------------------------------------------- */
+
+/* The mapping at @addr, or NULL. */
+const struct map *map_find(const struct process *p, uint64_t addr);
+/* Put @m (takes a reference of its image); what it covers of older mappings is cut away. -ENOMEM:
+ * nothing changed. */
+int map_insert(struct process *p, const struct map *m);
+/* Put @m only where nothing is mapped. */
+int map_fill(struct process *p, const struct map *m);
+int map_copy(struct process *to, const struct process *from);
+void map_clear(struct process *p);
+/* Drop what an event before the last reading of /proc told. */
+void map_drop_unlisted(struct process *p);
+
+/* ---- processes (process.c) ----------------------------------------------------------------- */
+
+struct processes;
+
+struct processes *processes_new(void);
+/* Frees what is left; @end sees each process before (may be NULL). */
+void processes_free(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx);
+struct process *processes_find(const struct processes *t, int32_t pid);
+/* The last life of @pid that is over and not yet reaped, or NULL. */
+struct process *processes_find_over(const struct processes *t, int32_t pid);
+/* A new life; an older one of that pid is over. NULL: no memory. */
+struct process *processes_add(struct processes *t, int32_t pid);
+/* The life is over; it stays until the next reaping, for counts that still refer to it. */
+void processes_end(struct processes *t, struct process *p);
+/* Free all lives that are over; @end sees each before (may be NULL). */
+void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx);
+bool processes_next(const struct processes *t, size_t *pos, struct process **out);
+size_t processes_nr(const struct processes *t);
+
+/* ---- identity of mapped files that brought no build-id (identity.c) -------------------------- */
+
+struct identity;
+
+/* @reader may be NULL (replay): then paths are all that tells. */
+struct identity *identity_new(struct reader *reader);
+void identity_free(struct identity *t);
+/*
+ * Identity of the file of mapping @l of @p: its build-id or contents as the reader process tells,
+ * else a hash of path, device and inode (*@by_path is set). Remembered by (device, inode, path)
+ * until identity_forget: an inode may get other contents. 0 or -ENOMEM.
+ */
+int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
+		  struct base_id *id, bool *by_path);
+void identity_forget(struct identity *t);
+
+/* ---- the way of a sample (attrib.c: counts; track.c: load events; scan.c: /proc) ------------- */
+
+struct pending {
+	struct process *p;
+	uint64_t time_ns, addr, count;
+	uint32_t event;
+	bool dynamic; /* it lay in a MAP_DYNAMIC mapping */
+};
+
+struct attrib {
+	/* set by the caller */
+	struct images *images;
+	struct processes *processes;
+	struct identity *identity;
+	struct dyn *dyn;       /* may be NULL in tests */
+	struct kernel *kernel; /* likewise */
+	struct driver_event events[DRIVER_NR_EVENTS];
+	size_t nr_events;
+	bool live;    /* /proc tells of these processes */
+	FILE *record; /* where events are recorded, or NULL */
+
+	/* kept here */
+	struct account account; /* the daemon's part */
+	struct pending *pending;
+	size_t nr_pending, cap_pending;
+	uint64_t now_ns;   /* time of the last count or event */
+	bool hollow_made;  /* there may be hollow processes */
+	bool dynamic_seen; /* counts were resolved in dynamic code since this was last cleared */
+	int record_error;  /* first failure of writing the record, or 0 */
+};
+
+/* Callbacks for driver_drain; @ctx: struct attrib. They return 0. */
+int attrib_count(void *ctx, const struct driver_count *c);
+int attrib_load(void *ctx, const struct driver_load *l);
+/* After dyn_refresh: settle all pending counts and let go of processes that are over. */
+void attrib_resolve(struct attrib *a);
+/* For dyn_take: the process of a pid, made and read from /proc if needed. */
+struct process *attrib_find(void *ctx, int32_t pid);
+/* Everything kept here, and the processes; settles nothing. */
+void attrib_release(struct attrib *a);
+/* Put a load event into the record, if there is one. */
+void attrib_record_load(struct attrib *a, const struct driver_load *l);
+/* Add to an image or to a bucket, and to the account. */
+void attrib_store(struct attrib *a, struct image *img, uint64_t off, uint32_t event, uint64_t n);
+void attrib_store_bucket(struct attrib *a, enum account_bucket bucket, uint32_t event, uint64_t n);
+
+enum track_how {
+	TRACK_EVENT,  /* it happened now: covers what was there */
+	TRACK_LATE,   /* /proc was read after it: fills gaps only */
+	TRACK_LISTED, /* /proc lists it */
+};
+void track_load(struct attrib *a, const struct driver_load *l);
+void track_mmap(struct attrib *a, struct process *p, const struct driver_load *l,
+		enum track_how how);
+/* The process of a pid, as far as can be found out. NULL: no memory. */
+struct process *track_adopt(struct attrib *a, int32_t pid, uint64_t time_ns);
+
+/* Read one process from /proc: start time, uid, name, mappings. -ESRCH where it is gone. */
+int scan_process(struct attrib *a, struct process *p);
+/* Start time and uid alone. */
+int scan_describe(struct process *p);
+/* Read all of them; returns how many. */
+int scan_all(struct attrib *a);
+/* Forget processes that /proc no longer has (their end was lost). */
+void scan_sweep(struct attrib *a);
+/* One line of /proc/PID/maps into @l (path points into @line, which is changed): 1 executable, 0
+ * other, -DCPI_EFORMAT. */
+int scan_parse_line(char *line, struct driver_load *l);
+
+/* ---- control requests (request.c: parsing; control.c: the socket; command.c: what they do) --- */
+
+#define CONTROL_LINE_MAX (64u << 10)
+#define CONTROL_CLIENTS	 64
+
+enum control_command { CONTROL_STATUS, CONTROL_FLUSH, CONTROL_EPOCH, CONTROL_QUIT };
+
+/* One line without its newline. 0, or negative with @err: -DCPI_EFORMAT, -DCPI_EUNSUPPORTED. */
+int control_request_parse(const char *line, size_t len, enum control_command *out,
+			  struct base_err *err);
+/* {"ok":false,"error":…,"hint":…} and a newline onto @out. 0 or -ENOMEM. */
+int control_reply_error(struct base_buf *out, const struct base_err *err);
+
+struct control;
+/* Does the work and appends one line to @reply; a negative return only for lack of memory. */
+typedef int (*control_fn)(void *ctx, enum control_command command, struct base_buf *reply);
+
+/* Make <run_dir>/control. -DCPI_EBUSY: a live daemon answers there. */
+int control_open(const char *run_dir, control_fn fn, void *ctx, struct control **out,
+		 struct base_err *err);
+/* Sends what is still to be sent, as far as it can be without waiting long. */
+void control_close(struct control *c);
+/* Readable when control_serve has something to do. */
+int control_poll_fd(const struct control *c);
+/* Serve what there is; never waits for a client. */
+void control_serve(struct control *c);
+
+/* ---- the daemon (loop.c, flush.c, command.c, status.c, start.c, dcpid.c) --------------------- */
+
+struct options {
+	const char *database;
+	const char *event, *platform, *run_dir, *queue, *replay, *record, *log;
+	int64_t rate, flush_s;
+	bool quiet, verbose, background, nodaemon, new_epoch, no_scan;
+};
+
+struct daemon {
+	struct options opt;
+	char platform[PROFDB_PLATFORM_MAX + 1];
+	char run_dir[256];
+	char helper_dir[512];
+	char epoch[PROFDB_EPOCH_LEN + 1];
+	struct driver *driver;
+	struct profdb *db;
+	struct images *images;
+	struct processes *processes;
+	struct identity *identity;
+	struct reader *reader;
+	struct kernel *kernel;
+	struct dyn *dyn;
+	struct control *control;
+	struct attrib attrib;
+	FILE *record;
+
+	uint64_t lost_load_seen, mended_ns;
+	uint64_t ranges_read_ns;
+	uint64_t next_flush_ns;
+	int64_t last_flush_utc; /* 0: none yet */
+	uint64_t nr_flushes;
+	struct base_err flush_error; /* of the last flush; code 0: it worked */
+	bool record_failed;	     /* logged */
+	bool finished;		     /* everything is on disk, the epoch is finished */
+};
+
+/* Open everything; on failure daemon_close releases what there is. */
+int daemon_open(struct daemon *d, struct base_err *err);
+/* Begin to sample, and read what runs already. */
+int daemon_start(struct daemon *d, struct base_err *err);
+void daemon_close(struct daemon *d);
+/* One drain in the order that daemon_internal.h tells; @all: nothing is held back. 1: a replay has
+ * more. */
+int daemon_drain(struct daemon *d, bool all, struct base_err *err);
+/* Until a signal, quit, or the end of a recorded stream. */
+int daemon_loop(struct daemon *d, struct base_err *err);
+/* Everything received so far onto disk. On failure nothing is lost: the counts stay. */
+int daemon_flush(struct daemon *d, struct base_err *err);
+/* Flush and go on in a new epoch. */
+int daemon_new_epoch(struct daemon *d, struct base_err *err);
+/* Stop sampling, flush, finish the epoch. After a failure it can be called again. */
+int daemon_finish(struct daemon *d, struct base_err *err);
+/* A control_fn; ctx: struct daemon. */
+int daemon_command(void *ctx, enum control_command command, struct base_buf *reply);
+/* The answer to "status", a line of JSON. 0 or -ENOMEM. */
+int daemon_status(struct daemon *d, struct base_buf *out);
+
+#endif

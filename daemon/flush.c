@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is in memory goes to disk; a failure loses nothing, the counts stay for the next time. */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "daemon_core.h"
+
+static int drain_all(struct daemon *d, struct base_err *err)
+{
+	int r;
+
+	do {
+		r = daemon_drain(d, true, err);
+	} while (r > 0);
+	return r;
+}
+
+/*
+ * A pseudo-image reaches the disk before the profile that refers to it (law 3): one that is not
+ * there yet, or lacks routines that have samples, holds its profile back.
+ */
+static bool must_wait(const struct image *img)
+{
+	return img->kind == PROFDB_DYNAMIC && (img->behind || !img->id.len);
+}
+
+/* Failures of one profile alone, as of a file that somebody has damaged. */
+static bool concerns_one(int r)
+{
+	return r == -DCPI_EFORMAT || r == -DCPI_EVERSION || r == -DCPI_ECHECKSUM ||
+	       r == -DCPI_ETRUNCATED || r == -DCPI_EOVERFLOW;
+}
+
+static int put_one(struct daemon *d, struct image *img, struct base_err *err)
+{
+	struct base_err own = { 0 };
+	int r;
+
+	profdb_profile_set_word(img->counts, "epoch", d->epoch);
+	profdb_profile_set_word(img->counts, "platform", d->platform);
+	r = profdb_flush_put(d->db, img->stem, img->counts, &own);
+	if (r >= 0)
+		return 1;
+	if (!concerns_one(r)) {
+		*err = err->code ? *err : own;
+		return r;
+	}
+	base_log(BASE_LOG_ERROR, "the profile of '%s' stays in memory: %s", img->path, own.text);
+	return 0;
+}
+
+/* The images that were put, so that just these are cleared after the commit. */
+struct batch {
+	struct image **items;
+	size_t nr, cap;
+};
+
+static int put_all(struct daemon *d, struct batch *b, struct base_err *err)
+{
+	struct image *img;
+
+	for (size_t pos = 0; images_next(d->images, &pos, &img);) {
+		int r;
+
+		if (!img->dirty || must_wait(img))
+			continue;
+		r = base_grow(&b->items, &b->cap, b->nr + 1, sizeof(*b->items));
+		if (r < 0)
+			return base_fail_errno(err, r, "cannot flush");
+		r = put_one(d, img, err);
+		if (r < 0)
+			return r;
+		if (r > 0)
+			b->items[b->nr++] = img;
+	}
+	return 0;
+}
+
+static void clear(const struct batch *b)
+{
+	for (size_t i = 0; i < b->nr; i++) {
+		profdb_profile_clear(b->items[i]->counts);
+		b->items[i]->dirty = false;
+	}
+}
+
+static int write_profiles(struct daemon *d, struct base_err *err)
+{
+	struct batch b = { 0 };
+	int r = profdb_flush_begin(d->db, err);
+
+	if (r < 0)
+		return r;
+	r = put_all(d, &b, err);
+	if (r >= 0)
+		r = profdb_flush_commit(d->db, err);
+	if (r < 0)
+		profdb_flush_abort(d->db);
+	else
+		clear(&b);
+	free(b.items);
+	return r;
+}
+
+/* Their failures hold back what needs them; the other profiles are written all the same. */
+static int write_images(struct daemon *d, struct base_err *err)
+{
+	int r = kernel_write_images(d->kernel, err), s = dyn_write_images(d->dyn, err);
+
+	return r < 0 ? r : s;
+}
+
+/* Said once for each new cause, and when it is over: a full disk stays full for hours. */
+static void tell(struct daemon *d, const struct base_err *err)
+{
+	if (err->code && err->code != d->flush_error.code) {
+		base_log(BASE_LOG_ERROR, "flush failed: %s", err->text);
+		base_log(BASE_LOG_ERROR, "its samples stay in memory; the next flush tries again");
+	} else if (!err->code && d->flush_error.code) {
+		base_log(BASE_LOG_INFO, "flush works again");
+	}
+	d->flush_error = *err;
+}
+
+/* A daemon killed during its first flush has an epoch all the same: it begins empty. */
+int daemon_flush(struct daemon *d, struct base_err *err)
+{
+	struct base_err own = { 0 };
+	int r = drain_all(d, &own), s;
+
+	if (r >= 0)
+		r = write_images(d, &own);
+	s = write_profiles(d, &own);
+	if (r >= 0)
+		r = s;
+	/* A cause that nobody put into words. */
+	if (r < 0)
+		base_fail_errno(&own, r, "cannot flush");
+	tell(d, &own);
+	if (r < 0) {
+		*err = err->code ? *err : own;
+		return r;
+	}
+	d->nr_flushes++;
+	d->last_flush_utc = (int64_t)time(NULL);
+	identity_forget(d->identity);
+	images_drop_unused(d->images);
+	return 0;
+}
+
+static int start_epoch(struct daemon *d, struct base_err *err)
+{
+	int64_t now = driver_recorded_utc(d->driver);
+
+	return profdb_epoch_start(d->db, now >= 0 ? now : (int64_t)time(NULL), d->epoch, err);
+}
+
+int daemon_new_epoch(struct daemon *d, struct base_err *err)
+{
+	int r = daemon_flush(d, err);
+
+	if (r < 0)
+		return r;
+	r = start_epoch(d, err);
+	if (r >= 0)
+		base_log(BASE_LOG_INFO, "epoch %s begins", d->epoch);
+	return r;
+}
+
+int daemon_finish(struct daemon *d, struct base_err *err)
+{
+	int r;
+
+	if (d->finished)
+		return 0;
+	driver_stop(d->driver);
+	r = daemon_flush(d, err);
+	if (r >= 0)
+		r = profdb_epoch_finish(d->db, err);
+	if (r < 0)
+		return r;
+	d->finished = true;
+	base_log(BASE_LOG_INFO, "epoch %s finished: %llu samples stored", d->epoch,
+		 (unsigned long long)d->attrib.account.stored);
+	return 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Identity of mapped files that brought no build-id. The file is opened by the reader process
+ * alone: a file on a FUSE mount of somebody's can keep its reader waiting for ever.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon_core.h"
+
+enum { TRIES = 3 /* a process may be gone before its file could be read: the next one may tell */ };
+
+struct known {
+	struct base_id id;
+	bool by_path;
+	unsigned int tries;
+};
+
+struct identity {
+	struct reader *reader;
+	struct base_map known; /* device, inode, path -> struct known */
+	struct base_map slow;  /* uid -> non-NULL: files of this user kept the reader waiting */
+};
+
+struct identity *identity_new(struct reader *reader)
+{
+	struct identity *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->reader = reader;
+	return t;
+}
+
+void identity_forget(struct identity *t)
+{
+	void *value;
+
+	for (size_t pos = 0; base_map_next(&t->known, &pos, &value);)
+		free(value);
+	base_map_release(&t->known);
+	base_map_release(&t->slow);
+	t->known = t->slow = (struct base_map){ 0 };
+}
+
+void identity_free(struct identity *t)
+{
+	if (!t)
+		return;
+	identity_forget(t);
+	free(t);
+}
+
+static int make_key(struct base_buf *key, const struct driver_load *l)
+{
+	uint64_t where[] = { l->dev_major, l->dev_minor, l->inode };
+	int r = base_buf_append(key, where, sizeof(where));
+
+	return r < 0 ? r : base_buf_append(key, l->path, strlen(l->path));
+}
+
+static void id_of_key(const struct base_buf *key, struct base_id *id)
+{
+	uint8_t digest[32];
+	struct base_sha256 s;
+
+	base_sha256_init(&s);
+	base_sha256_add(&s, "path", 4);
+	base_sha256_add(&s, key->data, key->len);
+	base_sha256_end(&s, digest);
+	id->len = 20;
+	memcpy(id->bytes, digest, 20);
+}
+
+/* One second of waiting is what a user's files may cost us until identity_forget. */
+static bool ask_reader(struct identity *t, const struct process *p, const struct driver_load *l,
+		       struct base_id *id)
+{
+	int r;
+
+	if (!t->reader || base_map_get(&t->slow, &p->uid, sizeof(p->uid)))
+		return false;
+	r = reader_image_id(t->reader, p->pid, l->addr, l->addr + l->len, id);
+	if (r == -ETIMEDOUT) {
+		base_log(BASE_LOG_WARN, "cannot identify '%s' of pid %d: its file does not answer",
+			 l->path, p->pid);
+		base_map_set(&t->slow, &p->uid, sizeof(p->uid), t);
+	}
+	return r >= 0 && id->len;
+}
+
+int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
+		  struct base_id *id, bool *by_path)
+{
+	struct base_buf key = { 0 };
+	struct known *k;
+	int r = make_key(&key, l);
+
+	if (r < 0)
+		goto out;
+	k = base_map_get(&t->known, key.data, key.len);
+	if (!k) {
+		k = calloc(1, sizeof(*k));
+		if (!k || base_map_set(&t->known, key.data, key.len, k) < 0) {
+			free(k);
+			r = -ENOMEM;
+			goto out;
+		}
+		k->by_path = true;
+	}
+	if (k->by_path && k->tries < TRIES) {
+		k->tries++;
+		k->by_path = !ask_reader(t, p, l, &k->id);
+		if (k->by_path)
+			id_of_key(&key, &k->id);
+	}
+	*id = k->id;
+	*by_path = k->by_path;
+out:
+	base_buf_release(&key);
+	return r;
+}

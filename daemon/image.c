@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon_core.h"
+
+struct images {
+	struct base_map by_key;
+	struct image *buckets[ACCOUNT_NR_BUCKETS];
+};
+
+struct images *images_new(void)
+{
+	return calloc(1, sizeof(struct images));
+}
+
+static void image_free(struct image *img)
+{
+	if (!img)
+		return;
+	profdb_profile_free(img->counts);
+	free(img->path);
+	free(img->stem);
+	free(img);
+}
+
+void images_free(struct images *t)
+{
+	void *value;
+
+	if (!t)
+		return;
+	for (size_t pos = 0; base_map_next(&t->by_key, &pos, &value);)
+		image_free(value);
+	base_map_release(&t->by_key);
+	free(t);
+}
+
+/*
+ * A pseudo-image changes its build-id as it grows, so its file name is what it is known by; an
+ * image without identity is known by its path.
+ */
+static int make_key(struct base_buf *key, enum profdb_kind kind, const struct base_id *id,
+		    const char *path, const char *stem)
+{
+	uint8_t byte = (uint8_t)kind;
+	int r = base_buf_append(key, &byte, 1);
+
+	if (r < 0)
+		return r;
+	if (kind == PROFDB_DYNAMIC)
+		return base_buf_append(key, stem, strlen(stem));
+	if (id && id->len)
+		return base_buf_append(key, id->bytes, id->len);
+	return base_buf_append(key, path, strlen(path) + 1);
+}
+
+static struct image *image_new(enum profdb_kind kind, const struct base_id *id, const char *path,
+			       const char *stem)
+{
+	static const struct base_id none;
+	struct image *img = calloc(1, sizeof(*img));
+
+	if (!img)
+		return NULL;
+	img->kind = kind;
+	img->id = id ? *id : none;
+	img->path = strdup(path);
+	img->stem = strdup(stem);
+	img->counts = profdb_profile_new(kind, &img->id, path);
+	if (img->path && img->stem && img->counts)
+		return img;
+	image_free(img);
+	return NULL;
+}
+
+static struct image *add(struct images *t, const struct base_buf *key, struct image *img)
+{
+	if (img && base_map_set(&t->by_key, key->data, key->len, img) < 0) {
+		image_free(img);
+		img = NULL;
+	}
+	return img;
+}
+
+struct image *images_get(struct images *t, enum profdb_kind kind, const struct base_id *id,
+			 const char *path, const char *stem)
+{
+	struct base_buf key = { 0 };
+	struct image *img = NULL;
+
+	if (make_key(&key, kind, id, path, stem) < 0)
+		goto out;
+	img = base_map_get(&t->by_key, key.data, key.len);
+	if (!img)
+		img = add(t, &key, image_new(kind, id, path, stem));
+	/* Without memory for one more name the image is still the right one. */
+	else if (kind == PROFDB_FILE && strcmp(img->path, path) != 0)
+		profdb_profile_add_path(img->counts, path);
+out:
+	base_buf_release(&key);
+	return img;
+}
+
+struct image *images_bucket(struct images *t, enum account_bucket bucket)
+{
+	const char *name = account_bucket_name(bucket);
+
+	if (!t->buckets[bucket])
+		t->buckets[bucket] = images_get(t, PROFDB_NAMED, NULL, name, name);
+	return t->buckets[bucket];
+}
+
+bool images_next(const struct images *t, size_t *pos, struct image **out)
+{
+	void *value;
+
+	if (!base_map_next(&t->by_key, pos, &value))
+		return false;
+	*out = value;
+	return true;
+}
+
+size_t images_nr(const struct images *t)
+{
+	return t->by_key.nr;
+}
+
+void image_set_id(struct image *img, const struct base_id *id)
+{
+	img->id = *id;
+	profdb_profile_set_image(img->counts, id);
+}
+
+struct image *image_get(struct image *img)
+{
+	if (img)
+		img->refs++;
+	return img;
+}
+
+void image_put(struct image *img)
+{
+	if (img && img->refs)
+		img->refs--;
+}
+
+/* Others than files are kept by those who asked for them without counting. */
+static struct image *find_unused(const struct images *t)
+{
+	struct image *img;
+
+	for (size_t pos = 0; images_next(t, &pos, &img);)
+		if (img->kind == PROFDB_FILE && !img->refs && !img->dirty)
+			return img;
+	return NULL;
+}
+
+static bool drop(struct images *t, struct image *img)
+{
+	struct base_buf key = { 0 };
+	bool done = make_key(&key, img->kind, &img->id, img->path, img->stem) == 0 &&
+		    base_map_del(&t->by_key, key.data, key.len) == img;
+
+	base_buf_release(&key);
+	if (done)
+		image_free(img);
+	return done;
+}
+
+void images_drop_unused(struct images *t)
+{
+	struct image *img;
+
+	/* The table must not change under a walk; few are dropped at a time. */
+	while ((img = find_unused(t)) && drop(t, img))
+		;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "daemon_core.h"
+
+#define SECOND_NS 1000000000ull
+/* Owned ranges are copied whole: not at every drain of a busy second. */
+#define RANGES_NS (2 * SECOND_NS)
+/* Reading all of /proc must not become the load under which more events are lost. */
+#define MEND_NS (5 * SECOND_NS)
+
+enum { DYN_FDS = 16 };
+
+/* ---- one drain ----------------------------------------------------------------------------- */
+
+/* Lost load events leave stale mappings behind: what /proc says now is the cure. */
+static void mend_lost_events(struct daemon *d)
+{
+	struct driver_stats stats = { 0 };
+
+	driver_stats_get(d->driver, &stats);
+	if (stats.lost_load == d->lost_load_seen || !d->attrib.live ||
+	    base_now_ns() - d->mended_ns < MEND_NS)
+		return;
+	d->mended_ns = base_now_ns();
+	base_log(BASE_LOG_WARN, "%llu load events were lost: reading /proc again",
+		 (unsigned long long)(stats.lost_load - d->lost_load_seen));
+	d->lost_load_seen = stats.lost_load;
+	scan_all(&d->attrib);
+}
+
+static void tell_record_error(struct daemon *d)
+{
+	if (!d->attrib.record_error || d->record_failed)
+		return;
+	d->record_failed = true;
+	base_log(BASE_LOG_ERROR, "cannot write '%s': %s; it is not complete", d->opt.record,
+		 base_strerror(d->attrib.record_error));
+}
+
+static bool ranges_due(struct daemon *d, bool all)
+{
+	uint64_t now = base_now_ns();
+
+	if (!all && !(d->attrib.dynamic_seen && now - d->ranges_read_ns > RANGES_NS))
+		return false;
+	d->ranges_read_ns = now;
+	d->attrib.dynamic_seen = false;
+	return true;
+}
+
+int daemon_drain(struct daemon *d, bool all, struct base_err *err)
+{
+	const struct driver_sink sink = { .load = attrib_load,
+					  .count = attrib_count,
+					  .ctx = &d->attrib };
+	int r;
+
+	dyn_take(d->dyn, attrib_find, &d->attrib);
+	r = driver_drain(d->driver, all, &sink, err);
+	/* Who announced itself and ran while we drained has samples among those just read. */
+	dyn_take(d->dyn, attrib_find, &d->attrib);
+	dyn_refresh(d->dyn, ranges_due(d, all));
+	attrib_resolve(&d->attrib);
+	mend_lost_events(d);
+	tell_record_error(d);
+	return r;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+struct loop {
+	int epoll_fd, signal_fd, timer_fd;
+	size_t nr_dyn; /* descriptors of dyn that are watched */
+};
+
+static int watch(struct loop *l, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int open_timer(void)
+{
+	const struct itimerspec every = { .it_interval.tv_sec = 1, .it_value.tv_sec = 1 };
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (fd >= 0 && timerfd_settime(fd, 0, &every, NULL) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int loop_open(struct loop *l, const struct daemon *d)
+{
+	int fds[DYN_FDS], r = 0;
+	size_t nr = dyn_poll_fds(d->dyn, fds, DYN_FDS);
+
+	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	l->signal_fd = open_signals();
+	l->timer_fd = open_timer();
+	if (l->epoll_fd < 0 || l->signal_fd < 0 || l->timer_fd < 0)
+		return -errno;
+	r = watch(l, l->signal_fd);
+	if (r >= 0)
+		r = watch(l, l->timer_fd);
+	if (r >= 0 && driver_poll_fd(d->driver) >= 0)
+		r = watch(l, driver_poll_fd(d->driver));
+	if (r >= 0 && d->control)
+		r = watch(l, control_poll_fd(d->control));
+	for (size_t i = 0; r >= 0 && i < nr; i++)
+		r = watch(l, fds[i]);
+	return r;
+}
+
+static void loop_close(struct loop *l)
+{
+	int fds[] = { l->epoll_fd, l->signal_fd, l->timer_fd };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+static bool got_signal(const struct loop *l)
+{
+	struct signalfd_siginfo info;
+
+	if (read(l->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return false;
+	base_log(BASE_LOG_INFO, "ended by signal %u: flushing", info.ssi_signo);
+	return true;
+}
+
+static void periodic_flush(struct daemon *d)
+{
+	struct base_err err = { 0 };
+
+	if (base_now_ns() < d->next_flush_ns)
+		return;
+	if (d->attrib.live)
+		scan_sweep(&d->attrib);
+	daemon_flush(d, &err);
+	d->next_flush_ns = base_now_ns() + (uint64_t)d->opt.flush_s * SECOND_NS;
+}
+
+/* A client that waits for its image is answered now, not at the next flush of profiles. */
+static void serve_dyn(struct daemon *d)
+{
+	struct base_err err = { 0 };
+
+	if (dyn_wants_flush(d->dyn) && dyn_write_images(d->dyn, &err) < 0)
+		base_log(BASE_LOG_WARN, "dynamic code: %s", err.text);
+}
+
+static int turn(struct daemon *d, struct loop *l, struct base_err *err)
+{
+	struct epoll_event events[DYN_FDS + 8];
+	uint64_t ticks;
+	int nr = epoll_wait(l->epoll_fd, events, DYN_FDS + 8, -1), r;
+
+	if (nr < 0)
+		return errno == EINTR ? 0 : base_fail_errno(err, -errno, "cannot wait for events");
+	/* Whatever it was that woke us: a drain is cheap, and all sources are emptied by one. */
+	if (read(l->timer_fd, &ticks, sizeof(ticks)) < 0 && errno != EAGAIN)
+		return base_fail_errno(err, -errno, "cannot read the timer");
+	r = daemon_drain(d, false, err);
+	if (r < 0)
+		return r;
+	serve_dyn(d);
+	control_serve(d->control);
+	if (!d->finished)
+		periodic_flush(d);
+	return d->finished || got_signal(l);
+}
+
+static int run_live(struct daemon *d, struct base_err *err)
+{
+	struct loop l = { .epoll_fd = -1, .signal_fd = -1, .timer_fd = -1 };
+	int r = loop_open(&l, d);
+
+	if (r < 0)
+		base_fail_errno(err, r, "cannot begin to wait for events");
+	d->next_flush_ns = base_now_ns() + (uint64_t)d->opt.flush_s * SECOND_NS;
+	while (r == 0)
+		r = turn(d, &l, err);
+	loop_close(&l);
+	return r < 0 ? r : 0;
+}
+
+int daemon_loop(struct daemon *d, struct base_err *err)
+{
+	int r;
+
+	if (!driver_is_recorded(d->driver)) {
+		r = run_live(d, err);
+	} else {
+		do {
+			r = daemon_drain(d, false, err);
+		} while (r > 0);
+	}
+	/* What was received before a failure is still good. */
+	if (r < 0) {
+		struct base_err late = { 0 };
+
+		if (daemon_finish(d, &late) < 0)
+			base_log(BASE_LOG_ERROR, "%s", late.text);
+		return r;
+	}
+	return daemon_finish(d, err);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon_core.h"
+
+struct processes {
+	struct base_map by_pid;
+	struct process **over; /* in the order in which they ended; room for all that live */
+	size_t nr_over, cap_over;
+};
+
+struct processes *processes_new(void)
+{
+	return calloc(1, sizeof(struct processes));
+}
+
+static void process_free(struct process *p)
+{
+	map_clear(p);
+	free(p->maps);
+	free(p);
+}
+
+void processes_free(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx)
+{
+	struct process *p;
+
+	if (!t)
+		return;
+	for (size_t pos = 0; processes_next(t, &pos, &p); pos = 0)
+		processes_end(t, p);
+	processes_reap(t, end, ctx);
+	base_map_release(&t->by_pid);
+	free(t->over);
+	free(t);
+}
+
+struct process *processes_find(const struct processes *t, int32_t pid)
+{
+	return base_map_get(&t->by_pid, &pid, sizeof(pid));
+}
+
+struct process *processes_find_over(const struct processes *t, int32_t pid)
+{
+	for (size_t i = t->nr_over; i--;)
+		if (t->over[i]->pid == pid)
+			return t->over[i];
+	return NULL;
+}
+
+struct process *processes_add(struct processes *t, int32_t pid)
+{
+	struct process *old = processes_find(t, pid), *p;
+
+	/* Room to end every life there is, so that ending one cannot fail. */
+	if (base_grow(&t->over, &t->cap_over, t->nr_over + t->by_pid.nr + 1, sizeof(*t->over)) < 0)
+		return NULL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->pid = pid;
+	if (old)
+		processes_end(t, old);
+	if (base_map_set(&t->by_pid, &pid, sizeof(pid), p) < 0) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+void processes_end(struct processes *t, struct process *p)
+{
+	if (p->exited)
+		return;
+	p->exited = true;
+	base_map_del(&t->by_pid, &p->pid, sizeof(p->pid));
+	t->over[t->nr_over++] = p;
+}
+
+void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx)
+{
+	for (size_t i = 0; i < t->nr_over; i++) {
+		if (end)
+			end(ctx, t->over[i]);
+		process_free(t->over[i]);
+	}
+	t->nr_over = 0;
+}
+
+bool processes_next(const struct processes *t, size_t *pos, struct process **out)
+{
+	void *value;
+
+	if (!base_map_next(&t->by_pid, pos, &value))
+		return false;
+	*out = value;
+	return true;
+}
+
+size_t processes_nr(const struct processes *t)
+{
+	return t->by_pid.nr;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What runs already, and what events did not tell: /proc. Nothing here opens a file that a process
+ * names.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon_core.h"
+
+enum {
+	STAT_STATE = 3,	 /* field numbers of proc_pid_stat(5) */
+	STAT_START = 22, /* ticks since boot */
+};
+
+/* Read a small file of /proc/PID; the length, or -errno. */
+static ssize_t read_proc(int32_t pid, const char *name, char *text, size_t cap)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, cap - 1);
+	n = n < 0 ? -errno : n;
+	close(fd);
+	text[n < 0 ? 0 : n] = '\0';
+	return n;
+}
+
+/* The name stands in parentheses and may hold any byte, parentheses too. */
+static int parse_stat(struct process *p, char *text)
+{
+	char *name = strchr(text, '('), *end = strrchr(text, ')'), *field, *save = NULL;
+	uint64_t ticks = 0, hz = (uint64_t)sysconf(_SC_CLK_TCK);
+	char state = '?';
+
+	if (!name || !end || end < name)
+		return -DCPI_EFORMAT;
+	*end = '\0';
+	snprintf(p->comm, sizeof(p->comm), "%s", name + 1);
+	field = strtok_r(end + 1, " ", &save);
+	for (int i = STAT_STATE; field && i <= STAT_START; i++) {
+		if (i == STAT_STATE)
+			state = *field;
+		else if (i == STAT_START)
+			ticks = strtoull(field, NULL, 10);
+		field = strtok_r(NULL, " ", &save);
+	}
+	if (state == 'Z' || state == 'X')
+		return -ESRCH;
+	p->start_time_ns = ticks * (1000000000u / (hz ? hz : 100));
+	return 0;
+}
+
+int scan_describe(struct process *p)
+{
+	char text[4096];
+	const char *uid;
+	ssize_t n = read_proc(p->pid, "stat", text, sizeof(text));
+	int r = n < 0 ? (int)n : parse_stat(p, text);
+
+	if (r < 0)
+		return r;
+	n = read_proc(p->pid, "status", text, sizeof(text));
+	if (n < 0)
+		return (int)n;
+	uid = strstr(text, "\nUid:");
+	if (uid)
+		p->uid = (uint32_t)strtoul(uid + 5, NULL, 10);
+	return 0;
+}
+
+/* The kernel writes a newline in a path as \012 there; nothing else is escaped. */
+static void unescape(char *path)
+{
+	char *to = path;
+
+	for (; *path; path++) {
+		if (strncmp(path, "\\012", 4) == 0) {
+			*to++ = '\n';
+			path += 3;
+		} else {
+			*to++ = *path;
+		}
+	}
+	*to = '\0';
+}
+
+int scan_parse_line(char *line, struct driver_load *l)
+{
+	uint64_t start, end;
+	char perms[8];
+	int path_at = 0;
+
+	line[strcspn(line, "\n")] = '\0';
+	*l = (struct driver_load){ .kind = DRIVER_LOAD_MMAP };
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n", &start,
+		   &end, perms, &l->file_off, &l->dev_major, &l->dev_minor, &l->inode,
+		   &path_at) < 7 ||
+	    end <= start || strlen(perms) != 4 || !path_at)
+		return -DCPI_EFORMAT;
+	l->addr = start;
+	l->len = end - start;
+	unescape(line + path_at);
+	l->path = line[path_at] ? line + path_at : "//anon";
+	return perms[2] == 'x';
+}
+
+static int scan_maps(struct attrib *a, struct process *p)
+{
+	struct driver_load l;
+	size_t cap = 0;
+	char *line = NULL, path[64];
+	FILE *maps;
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", p->pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return -errno;
+	while (getline(&line, &cap, maps) > 0) {
+		if (scan_parse_line(line, &l) <= 0)
+			continue;
+		l.pid = l.tid = p->pid;
+		l.time_ns = a->now_ns;
+		track_mmap(a, p, &l, TRACK_LISTED);
+	}
+	if (ferror(maps))
+		r = -EIO;
+	free(line);
+	fclose(maps);
+	return r;
+}
+
+static void record_comm(struct attrib *a, const struct process *p)
+{
+	struct driver_load l = { .kind = DRIVER_LOAD_COMM,
+				 .pid = p->pid,
+				 .tid = p->pid,
+				 .time_ns = a->now_ns,
+				 .path = p->comm };
+
+	attrib_record_load(a, &l);
+}
+
+int scan_process(struct attrib *a, struct process *p)
+{
+	int r = scan_describe(p);
+
+	if (r < 0)
+		return r;
+	p->known_ns = base_now_ns();
+	record_comm(a, p);
+	return scan_maps(a, p);
+}
+
+/* Kernel threads have no mappings and are left out until something asks for them. */
+static void scan_pid(struct attrib *a, int32_t pid)
+{
+	struct process *p = processes_find(a->processes, pid);
+	bool added = !p;
+
+	if (!p)
+		p = processes_add(a->processes, pid);
+	if (p && scan_process(a, p) < 0 && added)
+		processes_end(a->processes, p);
+}
+
+static int32_t pid_of(const char *name)
+{
+	char *end;
+	long pid = strtol(name, &end, 10);
+
+	return isdigit((unsigned char)name[0]) && !*end && pid > 0 && pid <= INT32_MAX
+		       ? (int32_t)pid
+		       : -1;
+}
+
+int scan_all(struct attrib *a)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int nr = 0;
+
+	if (!proc)
+		return -errno;
+	while ((entry = readdir(proc))) {
+		int32_t pid = pid_of(entry->d_name);
+
+		if (pid < 0)
+			continue;
+		scan_pid(a, pid);
+		nr++;
+	}
+	closedir(proc);
+	return nr;
+}
+
+static bool is_gone(const struct process *p)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", p->pid);
+	return access(path, F_OK) < 0 && errno == ENOENT;
+}
+
+void scan_sweep(struct attrib *a)
+{
+	struct process *p;
+
+	for (size_t pos = 0; processes_next(a->processes, &pos, &p);) {
+		if (!is_gone(p)) {
+			p->gone = false;
+		} else if (!p->gone) {
+			/* Its end, and samples before it, may still be on their way. */
+			p->gone = true;
+		} else {
+			processes_end(a->processes, p);
+			pos = 0;
+		}
+	}
+}

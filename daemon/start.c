@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon_core.h"
+
+static const char default_run_dir[] = WIRE_RUN_DIR, default_queue[] = WIRE_QUEUE_NAME;
+
+static const char *env_or(const char *option, const char *name, const char *fallback)
+{
+	const char *env = getenv(name);
+
+	return option ? option : env && env[0] ? env : fallback;
+}
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+/* A host's name as the name of a folder. */
+static void clean_name(char *name)
+{
+	for (char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+			*c = '_';
+	if (!name[0] || name[0] == '.')
+		name[0] = '_';
+}
+
+static int choose_platform(struct daemon *d, struct base_err *err)
+{
+	char name[PROFDB_PLATFORM_MAX + 1] = "";
+
+	if (!d->opt.platform) {
+		if (gethostname(name, sizeof(name) - 1) < 0 || !name[0])
+			snprintf(name, sizeof(name), "localhost");
+		clean_name(name);
+		snprintf(d->platform, sizeof(d->platform), "%s", name);
+		return 0;
+	}
+	snprintf(name, sizeof(name), "%s", d->opt.platform);
+	clean_name(name);
+	if (strcmp(name, d->opt.platform) != 0) {
+		base_fail(err, -DCPI_EUSAGE, "unfit platform name '%s'", d->opt.platform);
+		base_hint(err, "1 to %d letters, digits, '.', '_', '-'; no '.' at the start",
+			  PROFDB_PLATFORM_MAX);
+		return -DCPI_EUSAGE;
+	}
+	snprintf(d->platform, sizeof(d->platform), "%s", name);
+	return 0;
+}
+
+/* The helpers lie beside dcpid, or in libexec where it is installed. */
+static int find_helpers(struct daemon *d, struct base_err *err)
+{
+	static const char *const below[] = { "", "/../libexec/dcpi" };
+	char exe[256], path[512];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	if (n <= 0)
+		return base_fail_errno(err, -errno, "cannot find the helper programs");
+	exe[n] = '\0';
+	*strrchr(exe, '/') = '\0';
+	for (size_t i = 0; i < sizeof(below) / sizeof(*below); i++) {
+		snprintf(d->helper_dir, sizeof(d->helper_dir), "%s%s", exe, below[i]);
+		snprintf(path, sizeof(path), "%.490s/dcpid-reader", d->helper_dir);
+		if (access(path, X_OK) == 0)
+			return 0;
+	}
+	base_fail(err, -DCPI_EHELPER, "cannot find the helper program 'dcpid-reader'");
+	base_hint(err, "it belongs into '%s' or '%s'", exe, d->helper_dir);
+	return -DCPI_EHELPER;
+}
+
+static int make_run_dir(struct daemon *d, struct base_err *err)
+{
+	const char *dir = env_or(d->opt.run_dir, "DCPI_RUN", default_run_dir);
+
+	if (strlen(dir) >= sizeof(d->run_dir))
+		return base_fail_errno(err, -ENAMETOOLONG, "cannot use '%s'", dir);
+	snprintf(d->run_dir, sizeof(d->run_dir), "%s", dir);
+	if (mkdir(dir, 0755) < 0 && errno != EEXIST) {
+		int r = base_fail_errno(err, -errno, "cannot make '%s'", dir);
+
+		base_hint(err, "run dcpid as root, or give it a folder of yours with -run");
+		return r;
+	}
+	return 0;
+}
+
+/* ---- the database -------------------------------------------------------------------------- */
+
+/* When the daemon that died last wrote something: nothing it received later is on disk. */
+static int64_t last_written(const struct daemon *d, const char *epoch)
+{
+	char path[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", epoch, d->platform);
+	return fstatat(profdb_dir_fd(d->db), path, &st, 0) < 0 ? -1 : (int64_t)st.st_mtime;
+}
+
+/* The newest open epoch and when it was written last; -1 where there is none. */
+static int64_t find_gap_start(struct daemon *d)
+{
+	struct base_err err = { 0 };
+	char **epochs = profdb_epochs(d->db, &err);
+	int64_t when = -1;
+
+	for (size_t i = 0; epochs && epochs[i]; i++)
+		if (profdb_epoch_open(d->db, epochs[i], d->platform))
+			when = last_written(d, epochs[i]);
+	free(epochs);
+	return when;
+}
+
+static int resume_epoch(struct daemon *d, struct base_err *err)
+{
+	int64_t since = find_gap_start(d), gap = (int64_t)time(NULL) - since;
+	int r = profdb_epoch_resume(d->db, d->epoch, err);
+
+	if (r < 0)
+		return r;
+	base_log(BASE_LOG_WARN,
+		 "epoch %s was left open by a daemon that was killed: it goes on, with a gap of "
+		 "%" PRId64 " s",
+		 d->epoch, since < 0 || gap < 0 ? 0 : gap);
+	return 0;
+}
+
+static int open_epoch(struct daemon *d, struct base_err *err)
+{
+	bool recorded = driver_is_recorded(d->driver);
+	struct base_err none = { 0 };
+	int64_t now = recorded ? driver_recorded_utc(d->driver) : (int64_t)time(NULL);
+	int r = -ENOENT;
+
+	if (!recorded && !d->opt.new_epoch)
+		r = resume_epoch(d, &none);
+	if (r < 0 && r != -ENOENT) {
+		*err = none;
+		return r;
+	}
+	if (r < 0) {
+		r = profdb_epoch_start(d->db, now, d->epoch, err);
+		if (r >= 0)
+			base_log(BASE_LOG_INFO, "epoch %s begins", d->epoch);
+	}
+	return r;
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+static int open_driver(struct daemon *d, struct base_err *err)
+{
+	const struct driver_config config = { .source = d->opt.replay ? "replay" : "perf",
+					      .replay_path = d->opt.replay,
+					      .event = d->opt.event,
+					      .frequency = (uint64_t)d->opt.rate };
+
+	return driver_open(&config, &d->driver, err);
+}
+
+static void record_dyn(void *ctx, int32_t pid, uint64_t time_ns, const void *data, size_t len)
+{
+	struct driver_load l = { .kind = DRIVER_LOAD_DYN,
+				 .time_ns = time_ns,
+				 .pid = pid,
+				 .data = data,
+				 .data_len = len };
+
+	attrib_record_load(ctx, &l);
+}
+
+static int open_dyn(struct daemon *d, struct base_err *err)
+{
+	bool live = d->attrib.live;
+	char host[256] = "";
+	struct dyn_config config = {
+		.run_dir = live ? d->run_dir : NULL,
+		.queue_name = live ? env_or(d->opt.queue, "DCPI_QUEUE", default_queue) : NULL,
+		.helper_dir = d->helper_dir,
+		.host = host,
+		.db = d->db,
+		.images = d->images,
+		.reader = d->reader,
+		.record = d->record ? record_dyn : NULL,
+		.record_ctx = &d->attrib,
+	};
+
+	/* What is replayed did not happen on this host: its platform is all that is known. */
+	if (!live || gethostname(host, sizeof(host) - 1) < 0)
+		snprintf(host, sizeof(host), "%s", d->platform);
+	return dyn_open(&config, &d->dyn, err);
+}
+
+static int open_tables(struct daemon *d, struct base_err *err)
+{
+	d->images = images_new();
+	d->processes = processes_new();
+	d->identity = identity_new(d->reader);
+	if (!d->images || !d->processes || !d->identity)
+		return base_fail_errno(err, -ENOMEM, "cannot start");
+	d->attrib.images = d->images;
+	d->attrib.processes = d->processes;
+	d->attrib.identity = d->identity;
+	d->attrib.nr_events = driver_nr_events(d->driver);
+	for (size_t i = 0; i < d->attrib.nr_events; i++)
+		d->attrib.events[i] = *driver_event_get(d->driver, i);
+	return 0;
+}
+
+static int open_record(struct daemon *d, struct base_err *err)
+{
+	int r;
+
+	if (!d->opt.record)
+		return 0;
+	d->record = fopen(d->opt.record, "we");
+	if (!d->record)
+		return base_fail_errno(err, -errno, "cannot create '%s'", d->opt.record);
+	d->attrib.record = d->record;
+	r = driver_record_head(d->record, d->driver, (int64_t)time(NULL));
+	return r < 0 ? base_fail_errno(err, r, "cannot write '%s'", d->opt.record) : 0;
+}
+
+static int open_database(struct daemon *d, struct base_err *err)
+{
+	int r = profdb_open(d->opt.database, true, &d->db, err);
+
+	return r < 0 ? r : profdb_lock(d->db, d->platform, err);
+}
+
+/* From here on others find us. */
+static int open_doors(struct daemon *d, struct base_err *err)
+{
+	int r = open_dyn(d, err);
+
+	if (r >= 0)
+		d->attrib.dyn = d->dyn;
+	if (r >= 0 && d->attrib.live)
+		r = control_open(d->run_dir, daemon_command, d, &d->control, err);
+	return r;
+}
+
+int daemon_open(struct daemon *d, struct base_err *err)
+{
+	int r = choose_platform(d, err);
+
+	if (r >= 0)
+		r = find_helpers(d, err);
+	/* Before the database: what cannot sample leaves no empty one behind. */
+	if (r >= 0)
+		r = open_driver(d, err);
+	d->attrib.live = r >= 0 && !driver_is_recorded(d->driver);
+	if (r >= 0 && d->attrib.live)
+		r = make_run_dir(d, err);
+	if (r >= 0)
+		r = open_database(d, err);
+	if (r >= 0 && d->attrib.live)
+		r = reader_open(d->helper_dir, &d->reader, err);
+	if (r >= 0)
+		r = open_tables(d, err);
+	if (r >= 0)
+		r = kernel_open(d->db, d->images, d->attrib.live, &d->kernel, err);
+	d->attrib.kernel = d->kernel;
+	if (r >= 0)
+		r = open_record(d, err);
+	if (r >= 0)
+		r = open_doors(d, err);
+	return r < 0 ? r : open_epoch(d, err);
+}
+
+int daemon_start(struct daemon *d, struct base_err *err)
+{
+	int r = driver_start(d->driver, err), nr;
+
+	if (r < 0)
+		return r;
+	base_log(BASE_LOG_INFO, "%s", driver_describe(d->driver));
+	if (!d->attrib.live || d->opt.no_scan)
+		return 0;
+	nr = scan_all(&d->attrib);
+	if (nr < 0)
+		return base_fail_errno(err, nr, "cannot read '/proc'");
+	base_log(BASE_LOG_INFO, "%d processes were running already", nr);
+	return 0;
+}
+
+void daemon_close(struct daemon *d)
+{
+	control_close(d->control);
+	if (d->processes)
+		attrib_release(&d->attrib);
+	if (d->dyn)
+		dyn_close(d->dyn);
+	if (d->kernel)
+		kernel_close(d->kernel);
+	identity_free(d->identity);
+	images_free(d->images);
+	if (d->reader)
+		reader_close(d->reader);
+	if (d->driver)
+		driver_close(d->driver);
+	if (d->record && fclose(d->record) != 0)
+		base_log(BASE_LOG_ERROR, "cannot complete '%s'", d->opt.record);
+	if (d->db)
+		profdb_close(d->db);
+	*d = (struct daemon){ 0 };
+}

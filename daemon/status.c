@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The answer to "status": docs/format/control.md. */
+#include <errno.h>
+#include <inttypes.h>
+#include <json.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon_core.h"
+
+static void add_text(struct json_object *o, const char *name, const char *text)
+{
+	json_object_object_add(o, name, json_object_new_string(text));
+}
+
+static void add_u64(struct json_object *o, const char *name, uint64_t v)
+{
+	json_object_object_add(o, name, json_object_new_uint64(v));
+}
+
+static struct json_object *events(const struct daemon *d, const struct driver_stats *stats)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < driver_nr_events(d->driver); i++) {
+		const struct driver_event *e = driver_event_get(d->driver, i);
+		struct json_object *o = json_object_new_object();
+
+		add_text(o, "name", e->name);
+		add_u64(o, "period", e->period);
+		add_u64(o, "received", stats->received[i]);
+		add_u64(o, "missed", stats->missed[i]);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static void add_account(struct json_object *o, const struct account *a)
+{
+	struct json_object *lost = json_object_new_object(), *bucket = json_object_new_object();
+
+	add_u64(o, "received", a->received);
+	add_u64(o, "stored", a->stored);
+	add_u64(o, "pending", a->pending);
+	add_u64(o, "lost", account_lost(a));
+	json_object_object_add(o, "balanced", json_object_new_boolean(account_balanced(a)));
+	for (int i = 0; i < ACCOUNT_NR_LOSSES; i++)
+		add_u64(lost, account_loss_name((enum account_loss)i), a->lost[i]);
+	for (int i = 0; i < ACCOUNT_NR_BUCKETS; i++)
+		add_u64(bucket, account_bucket_name((enum account_bucket)i), a->bucket[i]);
+	json_object_object_add(o, "losses", lost);
+	json_object_object_add(o, "buckets", bucket);
+}
+
+static void add_driver(struct json_object *o, const struct driver_stats *stats)
+{
+	uint64_t missed = 0;
+
+	for (size_t i = 0; i < DRIVER_NR_EVENTS; i++)
+		missed += stats->missed[i];
+	add_u64(o, "missed", missed);
+	add_u64(o, "lost_load_events", stats->lost_load);
+	add_u64(o, "throttled", stats->throttled);
+}
+
+static struct json_object *dynamic(const struct daemon *d)
+{
+	struct json_object *o = json_object_new_object();
+	struct dyn_stats s = { 0 };
+
+	dyn_stats_get(d->dyn, &s);
+	add_u64(o, "clients", s.clients);
+	add_u64(o, "facilities", s.facilities);
+	add_u64(o, "routines", s.routines);
+	add_u64(o, "images_written", s.images_written);
+	add_u64(o, "records_bad", s.records_bad);
+	add_u64(o, "records_dropped", s.records_dropped);
+	return o;
+}
+
+static void add_flush(struct json_object *o, const struct daemon *d)
+{
+	char when[32] = "";
+	struct tm tm;
+	time_t t = (time_t)d->last_flush_utc;
+
+	if (t && gmtime_r(&t, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	add_text(o, "last_flush", when);
+	add_u64(o, "flushes", d->nr_flushes);
+	add_text(o, "flush_error", d->flush_error.text);
+}
+
+/* Resident pages, the second number of /proc/self/statm. */
+static uint64_t resident_kb(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	uint64_t pages = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%*u %" SCNu64, &pages) != 1)
+		pages = 0;
+	fclose(f);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static double seconds(const struct timeval *t)
+{
+	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
+}
+
+/* Its helpers' time is part of what profiling costs. */
+static void add_cost(struct json_object *o)
+{
+	struct rusage own = { 0 }, helpers = { 0 };
+	char text[32];
+	double cpu;
+
+	getrusage(RUSAGE_SELF, &own);
+	getrusage(RUSAGE_CHILDREN, &helpers);
+	cpu = seconds(&own.ru_utime) + seconds(&own.ru_stime) + seconds(&helpers.ru_utime) +
+	      seconds(&helpers.ru_stime);
+	snprintf(text, sizeof(text), "%.3f", cpu);
+	json_object_object_add(o, "cpu_seconds", json_object_new_double_s(cpu, text));
+	add_u64(o, "rss_kb", resident_kb());
+}
+
+static struct json_object *build(struct daemon *d)
+{
+	struct json_object *o = json_object_new_object();
+	struct driver_stats stats = { 0 };
+	struct account total;
+
+	if (!o)
+		return NULL;
+	driver_stats_get(d->driver, &stats);
+	account_total(&d->attrib.account, &stats, &total);
+	json_object_object_add(o, "ok", json_object_new_boolean(1));
+	add_text(o, "version", DCPI_VERSION);
+	add_u64(o, "pid", (uint64_t)getpid());
+	add_text(o, "database", profdb_path(d->db));
+	add_text(o, "epoch", d->epoch);
+	add_text(o, "platform", d->platform);
+	add_text(o, "source", driver_describe(d->driver));
+	json_object_object_add(o, "events", events(d, &stats));
+	add_account(o, &total);
+	add_driver(o, &stats);
+	add_u64(o, "processes", processes_nr(d->processes));
+	add_u64(o, "images", images_nr(d->images));
+	json_object_object_add(o, "dynamic", dynamic(d));
+	add_flush(o, d);
+	add_cost(o);
+	return o;
+}
+
+int daemon_status(struct daemon *d, struct base_buf *out)
+{
+	struct json_object *o = build(d);
+	const char *text = o ? json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN) : NULL;
+	int r = text ? base_buf_printf(out, "%s\n", text) : -ENOMEM;
+
+	json_object_put(o);
+	return r;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Load events change the table of processes. An event can be older than what is already known of
+ * its process: /proc was read, or a hand-over taken, after it. It then must not undo the newer
+ * knowledge.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon_core.h"
+
+static const char deleted[] = " (deleted)";
+
+static bool starts_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool is_deleted(const char *path)
+{
+	size_t len = strlen(path), tail = sizeof(deleted) - 1;
+
+	return len > tail && strcmp(path + len - tail, deleted) == 0;
+}
+
+static bool is_marker(const char *path)
+{
+	static const char name[] = "/memfd:" WIRE_MEMFD_NAME;
+
+	return starts_with(path, name) &&
+	       (!path[sizeof(name) - 1] || strcmp(path + sizeof(name) - 1, deleted) == 0);
+}
+
+/*
+ * Memory that programs write code into themselves. A file that has no name in any folder is taken
+ * for an image only when it has a build-id (programs run from a memfd have).
+ */
+static bool is_dynamic(const struct driver_load *l, enum track_how how)
+{
+	const char *path = l->path;
+
+	if (path[0] != '/' || strcmp(path, "//anon") == 0)
+		return true;
+	if (l->id.len)
+		return false;
+	return starts_with(path, "/memfd:") || starts_with(path, "/dev/zero") ||
+	       starts_with(path, "/SYSV") || starts_with(path, "/anon_hugepage") ||
+	       (how == TRACK_EVENT && is_deleted(path));
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The image of an ordinary file; l->id is filled in where something better than the path tells. */
+static struct image *file_image(struct attrib *a, struct process *p, struct driver_load *l)
+{
+	struct base_id id = l->id;
+	bool by_path = false;
+	struct image *img;
+	char path[4096];
+
+	if (!id.len && identity_find(a->identity, p, l, &id, &by_path) < 0)
+		return NULL;
+	if (!by_path)
+		l->id = id;
+	snprintf(path, sizeof(path), "%s", l->path);
+	if (is_deleted(path))
+		path[strlen(path) - (sizeof(deleted) - 1)] = '\0';
+	img = images_get(a->images, PROFDB_FILE, &id, path, base_name(path));
+	if (img && by_path && !profdb_profile_word(img->counts, "identity"))
+		profdb_profile_set_word(img->counts, "identity", "path");
+	return img;
+}
+
+static void put(struct process *p, const struct map *m, enum track_how how)
+{
+	int r = how == TRACK_LATE ? map_fill(p, m) : map_insert(p, m);
+
+	if (r < 0)
+		base_log(BASE_LOG_ERROR, "no memory for a mapping of pid %d", p->pid);
+	else if (how == TRACK_EVENT)
+		p->hollow = false;
+}
+
+static void marker(struct attrib *a, struct process *p, const struct driver_load *l,
+		   enum track_how how)
+{
+	if (how == TRACK_LATE || !a->dyn)
+		return;
+	/* A forked child has its parent's uid and no start time until somebody asks. */
+	if (a->live)
+		scan_describe(p);
+	dyn_marker(a->dyn, p, l->addr, l->len);
+}
+
+void track_mmap(struct attrib *a, struct process *p, const struct driver_load *event,
+		enum track_how how)
+{
+	struct driver_load l = *event;
+	struct map m = { .start = l.addr, .file_off = l.file_off, .listed = how == TRACK_LISTED };
+
+	if (!l.path || !l.len || base_add_overflow(l.addr, l.len, &m.end))
+		return;
+	if (is_marker(l.path)) {
+		attrib_record_load(a, &l);
+		marker(a, p, &l, how);
+		return;
+	}
+	if (strcmp(l.path, "[vdso]") == 0) {
+		m.file_off = 0;
+		m.image = a->kernel ? kernel_vdso(a->kernel) : NULL;
+	} else if (!is_dynamic(&l, how)) {
+		m.image = file_image(a, p, &l);
+	}
+	m.kind = m.image ? MAP_IMAGE : MAP_DYNAMIC;
+	attrib_record_load(a, &l);
+	put(p, &m, how);
+}
+
+/* Nanoseconds by which the clock of start times is ahead of the clock of events (suspends). */
+static uint64_t boot_ahead(void)
+{
+	uint64_t now = base_now_ns(), boot_ns;
+	struct timespec boot = { 0 };
+
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	boot_ns = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;
+	return boot_ns > now ? boot_ns - now : 0;
+}
+
+/* Start times come in steps of 10 ms, rounded down. */
+static bool began_after(const struct process *p, uint64_t time_ns)
+{
+	return time_ns != UINT64_MAX && p->start_time_ns > time_ns + boot_ahead();
+}
+
+struct process *track_adopt(struct attrib *a, int32_t pid, uint64_t time_ns)
+{
+	struct process *p = processes_add(a->processes, pid);
+
+	if (!p)
+		return NULL;
+	if (!a->live || scan_process(a, p) < 0 || began_after(p, time_ns)) {
+		map_clear(p);
+		p->known_ns = 0;
+		p->hollow = a->hollow_made = true;
+	}
+	return p;
+}
+
+/*
+ * A registry that was handed over after @l happened belongs to the life that @l began, though it
+ * could only be attached to the one before.
+ */
+static void carry_client(struct process *from, struct process *to, const struct driver_load *l)
+{
+	if (!from || from->attached_ns <= l->time_ns)
+		return;
+	to->attached_ns = from->attached_ns;
+	to->dyn = from->dyn;
+	from->dyn = NULL;
+}
+
+static bool is_late(const struct process *p, const struct driver_load *l)
+{
+	return p && l->time_ns < p->known_ns;
+}
+
+static void on_fork(struct attrib *a, const struct driver_load *l)
+{
+	struct process *parent = processes_find(a->processes, l->ppid);
+	struct process *old = processes_find(a->processes, l->pid), *p;
+
+	if (is_late(old, l) || l->pid == l->ppid)
+		return;
+	p = processes_add(a->processes, l->pid);
+	if (!p)
+		return;
+	carry_client(old, p, l);
+	if (!parent) {
+		if (!a->live || scan_process(a, p) < 0)
+			p->hollow = true;
+		return;
+	}
+	if (map_copy(p, parent) < 0)
+		p->hollow = true;
+	p->uid = parent->uid;
+	memcpy(p->comm, parent->comm, sizeof(p->comm));
+	if (parent->dyn && !p->dyn && a->dyn)
+		dyn_fork(a->dyn, parent, p, l->time_ns);
+}
+
+static void set_comm(struct process *p, const char *comm)
+{
+	if (comm)
+		snprintf(p->comm, sizeof(p->comm), "%s", comm);
+}
+
+static void on_exec(struct attrib *a, const struct driver_load *l)
+{
+	struct process *old = processes_find(a->processes, l->pid), *p;
+
+	if (is_late(old, l)) {
+		map_drop_unlisted(old);
+		return;
+	}
+	p = processes_add(a->processes, l->pid);
+	if (!p)
+		return;
+	if (old) {
+		p->uid = old->uid;
+		p->start_time_ns = old->start_time_ns;
+	}
+	carry_client(old, p, l);
+	set_comm(p, l->path);
+}
+
+static void on_mmap(struct attrib *a, const struct driver_load *l)
+{
+	struct process *p = processes_find(a->processes, l->pid);
+
+	if (!p)
+		p = track_adopt(a, l->pid, l->time_ns);
+	if (p)
+		track_mmap(a, p, l, is_late(p, l) ? TRACK_LATE : TRACK_EVENT);
+}
+
+static void on_exit_event(struct attrib *a, const struct driver_load *l)
+{
+	struct process *p = processes_find(a->processes, l->pid);
+
+	if (p && !is_late(p, l))
+		processes_end(a->processes, p);
+}
+
+static void on_dyn(struct attrib *a, const struct driver_load *l)
+{
+	struct process *p = processes_find(a->processes, l->pid);
+
+	if (!p)
+		p = track_adopt(a, l->pid, l->time_ns);
+	if (p && a->dyn && dyn_records(a->dyn, p, l->time_ns, l->data, l->data_len) < 0)
+		base_log(BASE_LOG_WARN, "bad records of dynamic code of pid %d", l->pid);
+}
+
+static void on_comm(struct attrib *a, const struct driver_load *l)
+{
+	struct process *p = processes_find(a->processes, l->pid);
+
+	if (p && !is_late(p, l))
+		set_comm(p, l->path);
+}
+
+void track_load(struct attrib *a, const struct driver_load *l)
+{
+	if (l->kind != DRIVER_LOAD_MMAP)
+		attrib_record_load(a, l);
+	switch (l->kind) {
+	case DRIVER_LOAD_MMAP:
+		on_mmap(a, l);
+		break;
+	case DRIVER_LOAD_FORK:
+		on_fork(a, l);
+		break;
+	case DRIVER_LOAD_EXEC:
+		on_exec(a, l);
+		break;
+	case DRIVER_LOAD_COMM:
+		on_comm(a, l);
+		break;
+	case DRIVER_LOAD_EXIT:
+		on_exit_event(a, l);
+		break;
+	case DRIVER_LOAD_KSYMBOL:
+	case DRIVER_LOAD_KERNEL:
+		if (a->kernel)
+			kernel_load(a->kernel, l);
+		break;
+	case DRIVER_LOAD_DYN:
+		on_dyn(a, l);
+		break;
+	}
+}

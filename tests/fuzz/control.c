@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Control requests: bytes that anyone on the machine can send. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon_core.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+/* As control.c does: line by line. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	while (len) {
+		const uint8_t *end = memchr(data, '\n', len);
+		size_t line_len = end ? (size_t)(end - data) : len;
+		enum control_command command = (enum control_command)99;
+		struct base_err err = { 0 };
+		struct base_buf out = { 0 };
+		int r = control_request_parse((const char *)data, line_len, &command, &err);
+
+		/* An answer is one line, whatever the request. */
+		if (r >= 0 ? command > CONTROL_QUIT : err.code != r)
+			abort();
+		if (r < 0 && control_reply_error(&out, &err) >= 0 &&
+		    memchr(out.data, '\n', out.len) != out.data + out.len - 1)
+			abort();
+		base_buf_release(&out);
+		len -= end ? line_len + 1 : line_len;
+		data += end ? line_len + 1 : line_len;
+	}
+	return 0;
+}

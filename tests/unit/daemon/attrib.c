@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "stand_ins.h"
+
+static struct trial t;
+
+static int setup(void **state)
+{
+	(void)state;
+	trial_open(&t);
+	return 0;
+}
+
+/* Law 1, whatever a test did: what was given is stored, or pending, or lost; and profiles agree. */
+static int teardown(void **state)
+{
+	const struct account *a = &t.a.account;
+
+	(void)state;
+	assert_int_equal(a->stored, trial_sum(&t));
+	trial_close(&t);
+	return 0;
+}
+
+static uint64_t given(void)
+{
+	return t.a.account.stored + t.a.account.pending + account_lost(&t.a.account);
+}
+
+static void offset_in_file(void **state)
+{
+	(void)state;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	trial_mmap(&t, 10, 0x1000, 0x2000, 0x500, "/bin/a", 1);
+	trial_sample(&t, 10, 0x1000);
+	trial_sample(&t, 10, 0x2fff);
+	trial_sample(&t, 10, 0x3000);
+	assert_int_equal(trial_count(&t, "/bin/a", 0x500), 1);
+	assert_int_equal(trial_count(&t, "/bin/a", 0x24ff), 1);
+	assert_int_equal(trial_count(&t, "unknown", 0), 1);
+	assert_int_equal(t.a.account.bucket[ACCOUNT_BUCKET_UNKNOWN], 1);
+	assert_int_equal(given(), 3);
+}
+
+static void two_events(void **state)
+{
+	const struct driver_count c = { .time_ns = 5000,
+					.pid = 10,
+					.event = 1,
+					.mode = DRIVER_USER,
+					.addr = 0x1010,
+					.count = 7 };
+	struct image *img;
+	const struct base_id id = trial_id(1);
+
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_sample(&t, 10, 0x1010);
+	assert_int_equal(attrib_count(&t.a, &c), 0);
+	img = images_get(t.a.images, PROFDB_FILE, &id, "/bin/a", "a");
+	assert_int_equal(profdb_profile_nr_events(img->counts), 2);
+	assert_string_equal(profdb_profile_event(img->counts, 1)->name, "misses");
+	assert_int_equal(profdb_profile_entry(img->counts, 0)->count[0], 1);
+	assert_int_equal(profdb_profile_entry(img->counts, 0)->count[1], 7);
+	assert_true(img->dirty);
+	assert_int_equal(given(), 8);
+}
+
+static void exec_forgets(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/old", 1);
+	trial_sample(&t, 10, 0x1000);
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	trial_sample(&t, 10, 0x1000);
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/new", 2);
+	trial_sample(&t, 10, 0x1000);
+	assert_int_equal(trial_count(&t, "/bin/old", 0), 1);
+	assert_int_equal(trial_count(&t, "/bin/new", 0), 1);
+	assert_int_equal(trial_count(&t, "unknown", 0), 1);
+}
+
+static void fork_inherits_a_copy(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
+	trial_sample(&t, 11, 0x1000);
+	trial_mmap(&t, 11, 0x1000, 0x1000, 0, "/bin/b", 2);
+	trial_sample(&t, 11, 0x1000);
+	trial_sample(&t, 10, 0x1000);
+	assert_int_equal(trial_count(&t, "/bin/a", 0), 2);
+	assert_int_equal(trial_count(&t, "/bin/b", 0), 1);
+}
+
+static void replaced_library(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x3000, 0, "/lib/a", 1);
+	trial_sample(&t, 10, 0x2000);
+	trial_mmap(&t, 10, 0x2000, 0x1000, 0x9000, "/lib/b", 2);
+	trial_sample(&t, 10, 0x1fff);
+	trial_sample(&t, 10, 0x2000);
+	trial_sample(&t, 10, 0x3000);
+	assert_int_equal(trial_count(&t, "/lib/a", 0x1000), 1);
+	assert_int_equal(trial_count(&t, "/lib/a", 0xfff), 1);
+	assert_int_equal(trial_count(&t, "/lib/b", 0x9000), 1);
+	assert_int_equal(trial_count(&t, "/lib/a", 0x2000), 1);
+}
+
+static void reused_pid(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	trial_event(&t, DRIVER_LOAD_FORK, 10, 99);
+	trial_sample(&t, 10, 0x1000);
+	assert_int_equal(trial_count(&t, "/bin/a", 0), 0);
+	assert_int_equal(trial_count(&t, "unknown process", 0), 1);
+}
+
+static void unknown_process(void **state)
+{
+	(void)state;
+	trial_sample(&t, 10, 0x1000);
+	trial_sample(&t, -1, 0x1000);
+	assert_int_equal(trial_count(&t, "unknown process", 0), 2);
+	/* Who is not known at the end of a drain is looked for again in the next. */
+	attrib_resolve(&t.a);
+	assert_int_equal(processes_nr(t.a.processes), 0);
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	attrib_resolve(&t.a);
+	assert_int_equal(processes_nr(t.a.processes), 0);
+}
+
+static void kernel_count(int32_t pid, uint64_t addr, enum driver_mode mode)
+{
+	const struct driver_count c = { .pid = pid, .mode = mode, .addr = addr, .count = 1 };
+
+	assert_int_equal(attrib_count(&t.a, &c), 0);
+}
+
+static void kernel_and_idle(void **state)
+{
+	const struct base_id id = trial_id(9);
+
+	(void)state;
+	stand_ins.kernel_image = images_get(t.a.images, PROFDB_KERNEL, &id, "kernel", "kernel");
+	stand_ins.kernel_start = 0xf000;
+	stand_ins.kernel_end = 0xff00;
+	stand_ins.idle_addr = 0xf100;
+	kernel_count(10, 0xf010, DRIVER_KERNEL);
+	kernel_count(0, 0xf100, DRIVER_KERNEL);
+	kernel_count(10, 0xf100, DRIVER_KERNEL);
+	kernel_count(0, 0xf020, DRIVER_KERNEL);
+	kernel_count(10, 0xff00, DRIVER_KERNEL);
+	kernel_count(10, 0xf010, DRIVER_OTHER);
+	assert_int_equal(trial_count(&t, "kernel", 0x10), 1);
+	assert_int_equal(trial_count(&t, "idle", 0), 1);
+	assert_int_equal(trial_count(&t, "kernel", 0x100), 1);
+	assert_int_equal(trial_count(&t, "kernel", 0x20), 1);
+	assert_int_equal(trial_count(&t, "unknown kernel", 0), 1);
+	assert_int_equal(trial_count(&t, "hypervisor or guest", 0), 1);
+	assert_int_equal(given(), 6);
+}
+
+static void dynamic_found(void **state)
+{
+	uint64_t time_ns;
+
+	(void)state;
+	stand_ins.dyn_image = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+	stand_ins.dyn_off = 0x40;
+	stand_ins.where = DYN_FOUND;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_sample(&t, 10, 0x1234);
+	time_ns = t.time_ns;
+	assert_int_equal(t.a.account.pending, 1);
+	assert_int_equal(t.a.account.stored, 0);
+	assert_int_equal(given(), 1);
+	attrib_resolve(&t.a);
+	assert_int_equal(t.a.account.pending, 0);
+	assert_int_equal(trial_count(&t, "x.dyn", 0x40), 1);
+	assert_int_equal(stand_ins.looked_up_ns, time_ns);
+	assert_int_equal(given(), 1);
+}
+
+static void dynamic_not_found(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn (deleted)", 0);
+	trial_sample(&t, 10, 0x1234);
+	/* No mapping, but the process has a registry: it may know. */
+	trial_sample(&t, 10, 0x9999);
+	assert_int_equal(t.a.account.pending, 2);
+	attrib_resolve(&t.a);
+	assert_int_equal(trial_count(&t, "dynamic, unknown", 0), 1);
+	assert_int_equal(trial_count(&t, "unknown", 0), 1);
+	stand_ins.where = DYN_REUSED;
+	trial_sample(&t, 10, 0x1234);
+	attrib_resolve(&t.a);
+	assert_int_equal(trial_count(&t, "reused, time unknown", 0), 1);
+	assert_int_equal(given(), 3);
+}
+
+/* Counts of a life that is over are resolved with that life's registry, which is let go after. */
+static void dynamic_of_the_dead(void **state)
+{
+	struct dyn_client *client;
+
+	(void)state;
+	stand_ins.dyn_image = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+	stand_ins.where = DYN_FOUND;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	client = processes_find(t.a.processes, 10)->dyn;
+	assert_non_null(client);
+	trial_sample(&t, 10, 0x1234);
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	trial_sample(&t, 10, 0x1234);
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	assert_int_equal(stand_ins.nr_end, 0);
+	attrib_resolve(&t.a);
+	assert_ptr_equal(stand_ins.looked_up_by, client);
+	assert_int_equal(stand_ins.nr_end, 1);
+	assert_int_equal(trial_count(&t, "x.dyn", 0), 1);
+	assert_int_equal(trial_count(&t, "unknown", 0), 1);
+	assert_int_equal(processes_nr(t.a.processes), 0);
+}
+
+static void fork_shares_registry(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
+	assert_int_equal(stand_ins.nr_fork, 1);
+	assert_int_equal(stand_ins.fork_ns, t.time_ns);
+	assert_non_null(processes_find(t.a.processes, 11)->dyn);
+}
+
+static void lost_by_name(void **state)
+{
+	struct driver_count c = { .pid = 10, .event = 2, .mode = DRIVER_USER, .count = 3 };
+	const struct base_id id = trial_id(1);
+
+	(void)state;
+	trial_mmap(&t, 10, 0, 0x1000, 0, "/bin/a", 1);
+	assert_int_equal(attrib_count(&t.a, &c), 0);
+	assert_int_equal(t.a.account.lost[ACCOUNT_LOST_BAD], 3);
+	c.event = 0;
+	c.count = UINT64_MAX - 1;
+	assert_int_equal(attrib_count(&t.a, &c), 0);
+	assert_int_equal(t.a.account.stored, UINT64_MAX - 1);
+	c.count = 5;
+	assert_int_equal(attrib_count(&t.a, &c), 0);
+	assert_int_equal(t.a.account.lost[ACCOUNT_LOST_OVERFLOW], 5);
+	assert_int_equal(t.a.account.stored, UINT64_MAX - 1);
+	/* The sum of all profiles must be what was stored: keep it so. */
+	profdb_profile_clear(images_get(t.a.images, PROFDB_FILE, &id, "/bin/a", "a")->counts);
+	t.a.account.stored = 0;
+}
+
+static void resolve_empty(void **state)
+{
+	(void)state;
+	attrib_resolve(&t.a);
+	assert_int_equal(given(), 0);
+	assert_false(t.a.dynamic_seen);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(offset_in_file),	    TEST(two_events),	       TEST(exec_forgets),
+		TEST(fork_inherits_a_copy), TEST(replaced_library),    TEST(reused_pid),
+		TEST(unknown_process),	    TEST(kernel_and_idle),     TEST(dynamic_found),
+		TEST(dynamic_not_found),    TEST(dynamic_of_the_dead), TEST(fork_shares_registry),
+		TEST(lost_by_name),	    TEST(resolve_empty),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "stand_ins.h"
+
+static char dir[] = "/tmp/dcpi-control-XXXXXX";
+static struct control *c;
+static unsigned int nr_asked;
+static size_t answer_len;
+
+static int answer(void *ctx, enum control_command command, struct base_buf *reply)
+{
+	void *fill;
+
+	assert_ptr_equal(ctx, &nr_asked);
+	nr_asked++;
+	if (answer_len) {
+		assert_int_equal(base_buf_extend(reply, answer_len, &fill), 0);
+		memset(fill, 'x', answer_len);
+	}
+	return base_buf_printf(reply, "did %d\n", (int)command);
+}
+
+static int setup(void **state)
+{
+	struct base_err err = { 0 };
+
+	(void)state;
+	nr_asked = 0;
+	answer_len = 0;
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(control_open(dir, answer, &nr_asked, &c, &err), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	control_close(c);
+	assert_int_equal(rmdir(dir), 0);
+	return 0;
+}
+
+static int client(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/control", dir);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	control_serve(c);
+	return fd;
+}
+
+static void say(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* What came, after some turns of the loop; "" where nothing did, "closed" at the end. */
+static const char *hear(int fd)
+{
+	static char text[1024];
+	ssize_t n;
+
+	for (int i = 0; i < 8; i++)
+		control_serve(c);
+	n = recv(fd, text, sizeof(text) - 1, 0);
+	if (n == 0 || (n < 0 && errno != EAGAIN))
+		return "closed";
+	text[n < 0 ? 0 : n] = '\0';
+	return text;
+}
+
+static void request_and_answer(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	say(fd, "{\"cmd\":\"flush\"}\n");
+	assert_string_equal(hear(fd), "did 1\n");
+	say(fd, "{\"cmd\":\"status\"}\n{\"cmd\":\"epoch\"}\n{\"cmd\":");
+	assert_string_equal(hear(fd), "did 0\ndid 2\n");
+	say(fd, "\"quit\"}\n");
+	assert_string_equal(hear(fd), "did 3\n");
+	say(fd, "nonsense\n");
+	assert_non_null(strstr(hear(fd), "\"ok\":false"));
+	say(fd, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(fd), "did 0\n");
+	close(fd);
+}
+
+static void last_words(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	say(fd, "{\"cmd\":\"status\"}\n");
+	shutdown(fd, SHUT_WR);
+	assert_string_equal(hear(fd), "did 0\n");
+	assert_string_equal(hear(fd), "closed");
+	close(fd);
+}
+
+static void too_long_a_line(void **state)
+{
+	char *line = malloc(CONTROL_LINE_MAX + 1);
+	size_t sent = 0;
+	int fd = client();
+
+	(void)state;
+	memset(line, 'a', CONTROL_LINE_MAX + 1);
+	while (sent < CONTROL_LINE_MAX + 1) {
+		ssize_t n = send(fd, line + sent, CONTROL_LINE_MAX + 1 - sent, MSG_NOSIGNAL);
+
+		assert_true(n > 0 || errno == EAGAIN);
+		sent += n > 0 ? (size_t)n : 0;
+		control_serve(c);
+	}
+	assert_non_null(strstr(hear(fd), "longer than"));
+	assert_string_equal(hear(fd), "closed");
+	assert_int_equal(nr_asked, 0);
+	close(fd);
+	free(line);
+}
+
+/* Who asks and does not read holds up nobody, and not much memory. */
+static void reads_nothing(void **state)
+{
+	int fd = client(), good = client();
+	unsigned int before;
+
+	(void)state;
+	answer_len = 100 << 10;
+	for (int i = 0; i < 100; i++) {
+		if (send(fd, "{\"cmd\":\"status\"}\n", 17, MSG_NOSIGNAL) < 0)
+			break;
+		control_serve(c);
+	}
+	before = nr_asked;
+	assert_true(before < 20);
+	answer_len = 0;
+	say(good, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(good), "did 0\n");
+	assert_int_equal(nr_asked, before + 1);
+	close(fd);
+	close(good);
+}
+
+static void many_clients(void **state)
+{
+	int fds[CONTROL_CLIENTS], extra;
+
+	(void)state;
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		fds[i] = client();
+	extra = client();
+	assert_non_null(strstr(hear(extra), "too many clients"));
+	assert_string_equal(hear(extra), "closed");
+	close(extra);
+	close(fds[5]);
+	control_serve(c);
+	extra = client();
+	say(extra, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(extra), "did 0\n");
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (i != 5)
+			close(fds[i]);
+	close(extra);
+}
+
+static void second_daemon(void **state)
+{
+	struct control *second = NULL;
+	struct base_err err = { 0 };
+	int fd;
+
+	(void)state;
+	assert_int_equal(control_open(dir, answer, &nr_asked, &second, &err), -DCPI_EBUSY);
+	assert_null(second);
+	assert_non_null(strstr(err.hint, "-run"));
+	/* The first one's socket is still there. */
+	fd = client();
+	say(fd, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(fd), "did 0\n");
+	close(fd);
+}
+
+static void stale_socket(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct base_err err = { 0 };
+	struct stat st;
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	(void)state;
+	control_close(c);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/control", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	close(fd);
+	assert_int_equal(control_open(dir, answer, &nr_asked, &c, &err), 0);
+	assert_int_equal(stat(addr.sun_path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0666);
+}
+
+static void no_folder(void **state)
+{
+	struct control *none = NULL;
+	struct base_err err = { 0 };
+	char name[300];
+
+	(void)state;
+	assert_int_equal(control_open("/nonexistent", answer, &nr_asked, &none, &err), -ENOENT);
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	err = (struct base_err){ 0 };
+	assert_int_equal(control_open(name, answer, &nr_asked, &none, &err), -ENAMETOOLONG);
+}
+
+static void answer_at_close(void **state)
+{
+	int fd = client();
+	char text[64] = "";
+
+	(void)state;
+	say(fd, "{\"cmd\":\"quit\"}\n");
+	control_serve(c);
+	control_close(c);
+	assert_true(recv(fd, text, sizeof(text) - 1, 0) > 0);
+	assert_string_equal(text, "did 3\n");
+	close(fd);
+	assert_int_equal(control_open(dir, answer, &nr_asked, &c, &(struct base_err){ 0 }), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(request_and_answer), TEST(last_words),   TEST(too_long_a_line),
+		TEST(reads_nothing),	  TEST(many_clients), TEST(second_daemon),
+		TEST(stale_socket),	  TEST(no_folder),    TEST(answer_at_close),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "stand_ins.h"
+
+static struct trial t;
+static const struct process p = { .pid = 10, .uid = 1000 }, other = { .pid = 11, .uid = 1001 };
+static struct base_id id;
+static bool by_path;
+
+static int setup(void **state)
+{
+	(void)state;
+	trial_open(&t);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	trial_close(&t);
+	return 0;
+}
+
+static struct driver_load file(const char *path, uint64_t inode)
+{
+	return (struct driver_load){ .addr = 0x1000, .len = 0x1000, .path = path, .inode = inode };
+}
+
+static struct base_id find(const struct process *who, const char *path, uint64_t inode)
+{
+	const struct driver_load l = file(path, inode);
+
+	assert_int_equal(identity_find(t.a.identity, who, &l, &id, &by_path), 0);
+	assert_true(id.len > 0);
+	return id;
+}
+
+static void asked_once(void **state)
+{
+	const struct base_id want = trial_id(7);
+
+	(void)state;
+	stand_ins.reader_result = 0;
+	stand_ins.reader_id = want;
+	find(&p, "/a", 1);
+	assert_true(base_id_equal(&id, &want));
+	assert_false(by_path);
+	find(&other, "/a", 1);
+	assert_int_equal(stand_ins.nr_asked, 1);
+	find(&p, "/a", 2);
+	find(&p, "/b", 1);
+	assert_int_equal(stand_ins.nr_asked, 3);
+	identity_forget(t.a.identity);
+	find(&p, "/a", 1);
+	assert_int_equal(stand_ins.nr_asked, 4);
+}
+
+static void path_where_nothing_else_tells(void **state)
+{
+	struct base_id a, b;
+
+	(void)state;
+	a = find(&p, "/a", 1);
+	assert_true(by_path);
+	b = find(&p, "/b", 1);
+	assert_false(base_id_equal(&a, &b));
+	b = find(&p, "/a", 2);
+	assert_false(base_id_equal(&a, &b));
+	b = find(&p, "/a", 1);
+	assert_true(base_id_equal(&a, &b));
+}
+
+/* A process may be gone before its file was read: another one's mapping may still tell. */
+static void tried_again(void **state)
+{
+	(void)state;
+	find(&p, "/a", 1);
+	assert_true(by_path);
+	stand_ins.reader_result = 0;
+	stand_ins.reader_id = trial_id(7);
+	find(&p, "/a", 1);
+	assert_false(by_path);
+	stand_ins.reader_result = -EIO;
+	for (int i = 0; i < 10; i++)
+		find(&p, "/b", 1);
+	assert_int_equal(stand_ins.nr_asked, 5);
+}
+
+/* One second of waiting is all that one user's files may cost. */
+static void slow_files(void **state)
+{
+	(void)state;
+	stand_ins.reader_result = -ETIMEDOUT;
+	base_log_init(NULL, BASE_LOG_ERROR, false);
+	find(&p, "/fuse/a", 1);
+	find(&p, "/fuse/b", 2);
+	find(&p, "/fuse/c", 3);
+	assert_int_equal(stand_ins.nr_asked, 1);
+	stand_ins.reader_result = 0;
+	stand_ins.reader_id = trial_id(7);
+	find(&other, "/good", 4);
+	assert_false(by_path);
+	identity_forget(t.a.identity);
+	find(&p, "/fuse/a", 1);
+	assert_false(by_path);
+}
+
+static void without_reader(void **state)
+{
+	const struct driver_load l = file("/a", 1);
+	struct identity *none = identity_new(NULL);
+
+	(void)state;
+	assert_int_equal(identity_find(none, &p, &l, &id, &by_path), 0);
+	assert_true(by_path);
+	assert_int_equal(stand_ins.nr_asked, 0);
+	identity_free(none);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(asked_once),     TEST(path_where_nothing_else_tells),
+		TEST(tried_again),    TEST(slow_files),
+		TEST(without_reader),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

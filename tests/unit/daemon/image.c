@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "stand_ins.h"
+
+static void one_identity_one_image(void **state)
+{
+	struct images *t = images_new();
+	const struct base_id one = trial_id(1), two = trial_id(2);
+	struct image *a = images_get(t, PROFDB_FILE, &one, "/bin/a", "a");
+
+	(void)state;
+	assert_non_null(a);
+	assert_ptr_equal(images_get(t, PROFDB_FILE, &one, "/other/name", "name"), a);
+	assert_ptr_equal(images_get(t, PROFDB_FILE, &one, "/bin/a", "a"), a);
+	assert_string_equal(profdb_profile_path(a->counts, 0), "/bin/a");
+	assert_string_equal(profdb_profile_path(a->counts, 1), "/other/name");
+	assert_null(profdb_profile_path(a->counts, 2));
+	/* A rebuilt file at the same path is another image, and so is another kind. */
+	assert_ptr_not_equal(images_get(t, PROFDB_FILE, &two, "/bin/a", "a"), a);
+	assert_ptr_not_equal(images_get(t, PROFDB_VDSO, &one, "/bin/a", "a"), a);
+	assert_int_equal(images_nr(t), 3);
+	images_free(t);
+}
+
+static void dynamic_keeps_its_name(void **state)
+{
+	struct images *t = images_new();
+	const struct base_id one = trial_id(1), two = trial_id(2);
+	struct image *a = images_get(t, PROFDB_DYNAMIC, NULL, "dyn/x.dyn", "x.dyn");
+
+	(void)state;
+	assert_int_equal(a->id.len, 0);
+	image_set_id(a, &one);
+	assert_ptr_equal(images_get(t, PROFDB_DYNAMIC, &two, "dyn/x.dyn", "x.dyn"), a);
+	assert_true(base_id_equal(profdb_profile_image(a->counts), &one));
+	assert_ptr_not_equal(images_get(t, PROFDB_DYNAMIC, &one, "dyn/y.dyn", "y.dyn"), a);
+	images_free(t);
+}
+
+static void buckets(void **state)
+{
+	struct images *t = images_new();
+	struct image *idle = images_bucket(t, ACCOUNT_BUCKET_IDLE);
+
+	(void)state;
+	assert_ptr_equal(images_bucket(t, ACCOUNT_BUCKET_IDLE), idle);
+	assert_ptr_not_equal(images_bucket(t, ACCOUNT_BUCKET_UNKNOWN), idle);
+	assert_int_equal(idle->kind, PROFDB_NAMED);
+	assert_string_equal(profdb_profile_path(idle->counts, 0), "idle");
+	images_free(t);
+}
+
+static void drop_unused(void **state)
+{
+	struct images *t = images_new();
+	const struct base_id one = trial_id(1), two = trial_id(2), three = trial_id(3);
+	struct image *mapped = images_get(t, PROFDB_FILE, &one, "/a", "a");
+	struct image *dirty = images_get(t, PROFDB_FILE, &two, "/b", "b");
+	struct image *dynamic = images_get(t, PROFDB_DYNAMIC, NULL, "c", "c");
+
+	(void)state;
+	assert_non_null(images_get(t, PROFDB_FILE, &three, "/unused", "unused"));
+	image_get(mapped);
+	dirty->dirty = true;
+	images_drop_unused(t);
+	assert_int_equal(images_nr(t), 3);
+	image_put(mapped);
+	dirty->dirty = false;
+	images_drop_unused(t);
+	assert_int_equal(images_nr(t), 1);
+	assert_ptr_equal(images_get(t, PROFDB_DYNAMIC, NULL, "c", "c"), dynamic);
+	images_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_identity_one_image),
+		cmocka_unit_test(dynamic_keeps_its_name),
+		cmocka_unit_test(buckets),
+		cmocka_unit_test(drop_unused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

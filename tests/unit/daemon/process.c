@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "stand_ins.h"
+
+static struct process *seen[16];
+static unsigned int nr_seen;
+
+static void end(void *ctx, struct process *p)
+{
+	assert_ptr_equal(ctx, &nr_seen);
+	seen[nr_seen++] = p;
+}
+
+static void lives_of_a_pid(void **state)
+{
+	struct processes *t = processes_new();
+	struct process *first, *second;
+
+	(void)state;
+	nr_seen = 0;
+	assert_null(processes_find(t, 7));
+	first = processes_add(t, 7);
+	assert_non_null(first);
+	assert_ptr_equal(processes_find(t, 7), first);
+	assert_null(processes_find_over(t, 7));
+	second = processes_add(t, 7);
+	assert_ptr_not_equal(first, second);
+	assert_ptr_equal(processes_find(t, 7), second);
+	assert_true(first->exited);
+	assert_ptr_equal(processes_find_over(t, 7), first);
+	assert_int_equal(processes_nr(t), 1);
+	processes_end(t, second);
+	processes_end(t, second);
+	assert_null(processes_find(t, 7));
+	assert_ptr_equal(processes_find_over(t, 7), second);
+	processes_reap(t, end, &nr_seen);
+	assert_int_equal(nr_seen, 2);
+	assert_ptr_equal(seen[0], first);
+	assert_ptr_equal(seen[1], second);
+	assert_null(processes_find_over(t, 7));
+	processes_free(t, NULL, NULL);
+}
+
+static void many(void **state)
+{
+	struct processes *t = processes_new();
+	struct process *p;
+	int nr = 0;
+
+	(void)state;
+	for (int32_t pid = 1; pid <= 5000; pid++) {
+		assert_non_null(processes_add(t, pid));
+		if (pid % 3 == 0)
+			processes_end(t, processes_find(t, pid));
+		if (pid % 1000 == 0)
+			processes_reap(t, NULL, NULL);
+	}
+	for (size_t pos = 0; processes_next(t, &pos, &p);) {
+		assert_int_not_equal(p->pid % 3, 0);
+		nr++;
+	}
+	assert_int_equal(nr, 5000 - 5000 / 3);
+	assert_int_equal(processes_nr(t), nr);
+	processes_free(t, NULL, NULL);
+}
+
+static void free_ends_all(void **state)
+{
+	struct processes *t = processes_new();
+
+	(void)state;
+	nr_seen = 0;
+	for (int32_t pid = 1; pid <= 3; pid++)
+		assert_non_null(processes_add(t, pid));
+	processes_end(t, processes_find(t, 2));
+	processes_free(t, end, &nr_seen);
+	assert_int_equal(nr_seen, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lives_of_a_pid),
+		cmocka_unit_test(many),
+		cmocka_unit_test(free_ends_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

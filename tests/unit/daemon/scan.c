@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stand_ins.h"
+
+static struct trial t;
+
+static int setup(void **state)
+{
+	(void)state;
+	trial_open(&t);
+	t.a.live = true;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	trial_close(&t);
+	return 0;
+}
+
+static int parse(const char *text, struct driver_load *l)
+{
+	static char line[512];
+
+	strcpy(line, text);
+	return scan_parse_line(line, l);
+}
+
+static void lines(void **state)
+{
+	struct driver_load l;
+
+	(void)state;
+	assert_int_equal(
+		parse("55d4c8a00000-55d4c8a22000 r-xp 00002000 fe:01 1234     /usr/bin/x y\n", &l),
+		1);
+	assert_int_equal(l.addr, 0x55d4c8a00000);
+	assert_int_equal(l.len, 0x22000);
+	assert_int_equal(l.file_off, 0x2000);
+	assert_int_equal(l.dev_major, 0xfe);
+	assert_int_equal(l.dev_minor, 1);
+	assert_int_equal(l.inode, 1234);
+	assert_string_equal(l.path, "/usr/bin/x y");
+	assert_int_equal(parse("1000-2000 rwxp 00000000 00:00 0 \n", &l), 1);
+	assert_string_equal(l.path, "//anon");
+	assert_int_equal(parse("1000-2000 rw-p 00000000 00:00 0 [heap]\n", &l), 0);
+	assert_int_equal(parse("1000-2000 --xs 00000000 00:00 9 /a\\012b\\013 (deleted)\n", &l), 1);
+	assert_string_equal(l.path, "/a\nb\\013 (deleted)");
+}
+
+static void bad_lines(void **state)
+{
+	static const char *const bad[] = { "",
+					   "\n",
+					   "1000",
+					   "1000-2000",
+					   "2000-1000 r-xp 0 0:0 0 /a",
+					   "1000-1000 r-xp 0 0:0 0 /a",
+					   "1000-2000 r-x 0 0:0 0 /a",
+					   "1000-2000 r-xpp 0 0:0 0 /a",
+					   "1000-2000 r-xp 0 0-0 0 /a",
+					   "x-y r-xp 0 0:0 0 /a" };
+	struct driver_load l;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(parse(bad[i], &l), -DCPI_EFORMAT);
+}
+
+static void own_process(void **state)
+{
+	struct process *p = processes_add(t.a.processes, getpid());
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct map *m;
+
+	(void)state;
+	assert_true(code != MAP_FAILED);
+	assert_int_equal(scan_process(&t.a, p), 0);
+	assert_int_equal(p->uid, getuid());
+	assert_true(p->start_time_ns > 0);
+	assert_true(p->known_ns > 0);
+	assert_true(p->comm[0] != '\0');
+	m = map_find(p, (uint64_t)(uintptr_t)code);
+	assert_non_null(m);
+	assert_int_equal(m->kind, MAP_DYNAMIC);
+	munmap(code, 4096);
+	m = map_find(p, (uint64_t)(uintptr_t)own_process);
+	assert_non_null(m);
+	assert_true(m->listed);
+}
+
+static void gone(void **state)
+{
+	pid_t child = fork();
+	struct process *p;
+
+	(void)state;
+	if (child == 0)
+		_exit(0);
+	/* A zombie has no mappings and is as good as gone. */
+	assert_int_equal(waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+	p = processes_add(t.a.processes, child);
+	assert_int_equal(scan_process(&t.a, p), -ESRCH);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(scan_process(&t.a, p), -ENOENT);
+	/* Samples of its last moments may be on their way: it goes at the second look. */
+	scan_sweep(&t.a);
+	assert_ptr_equal(processes_find(t.a.processes, child), p);
+	scan_sweep(&t.a);
+	assert_null(processes_find(t.a.processes, child));
+}
+
+static void everything(void **state)
+{
+	(void)state;
+	assert_true(scan_all(&t.a) > 0);
+	assert_non_null(processes_find(t.a.processes, getpid()));
+	scan_sweep(&t.a);
+	scan_sweep(&t.a);
+	assert_non_null(processes_find(t.a.processes, getpid()));
+}
+
+/* /proc tells of a process now: a sample from before its start is somebody else's. */
+static void too_young(void **state)
+{
+	struct process *p = track_adopt(&t.a, getpid(), 1);
+
+	(void)state;
+	assert_true(p->hollow);
+	assert_int_equal(p->nr_maps, 0);
+	p = track_adopt(&t.a, getpid(), base_now_ns());
+	assert_false(p->hollow);
+	assert_true(p->nr_maps > 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(lines), TEST(bad_lines),  TEST(own_process),
+		TEST(gone),  TEST(everything), TEST(too_young),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "stand_ins.h"
+
+struct stand_ins stand_ins;
+
+/* The core never looks into these. */
+static char a_dyn, a_kernel, a_reader;
+
+void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
+{
+	(void)d;
+	(void)len;
+	stand_ins.nr_marker++;
+	stand_ins.marker_addr = addr;
+	p->dyn = (struct dyn_client *)&a_dyn;
+}
+
+void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns)
+{
+	(void)d;
+	stand_ins.nr_fork++;
+	stand_ins.fork_ns = time_ns;
+	child->dyn = parent->dyn;
+}
+
+void dyn_end(struct dyn *d, struct process *p)
+{
+	(void)d;
+	stand_ins.nr_end++;
+	p->dyn = NULL;
+}
+
+int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *data, size_t len)
+{
+	(void)d;
+	(void)time_ns;
+	(void)data;
+	(void)len;
+	stand_ins.nr_records++;
+	p->dyn = (struct dyn_client *)&a_dyn;
+	return 0;
+}
+
+enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t time_ns,
+			  struct image **image, uint64_t *off)
+{
+	(void)d;
+	(void)addr;
+	stand_ins.looked_up_by = p->dyn;
+	stand_ins.looked_up_ns = time_ns;
+	*image = stand_ins.dyn_image;
+	*off = stand_ins.dyn_off;
+	return stand_ins.where;
+}
+
+void kernel_load(struct kernel *k, const struct driver_load *load)
+{
+	(void)k;
+	(void)load;
+}
+
+struct image *kernel_lookup(struct kernel *k, uint64_t addr, uint64_t *off, bool *idle)
+{
+	(void)k;
+	if (addr < stand_ins.kernel_start || addr >= stand_ins.kernel_end)
+		return NULL;
+	*off = addr - stand_ins.kernel_start;
+	*idle = addr == stand_ins.idle_addr;
+	return stand_ins.kernel_image;
+}
+
+struct image *kernel_vdso(struct kernel *k)
+{
+	(void)k;
+	return stand_ins.vdso;
+}
+
+int reader_image_id(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end,
+		    struct base_id *id)
+{
+	(void)r;
+	(void)pid;
+	(void)map_start;
+	(void)map_end;
+	stand_ins.nr_asked++;
+	*id = stand_ins.reader_id;
+	return stand_ins.reader_result;
+}
+
+/* ---- a core to try ------------------------------------------------------------------------- */
+
+void trial_open(struct trial *t)
+{
+	*t = (struct trial){ .time_ns = 1000 };
+	stand_ins = (struct stand_ins){ .reader_result = -EIO };
+	t->a.images = images_new();
+	t->a.processes = processes_new();
+	t->a.identity = identity_new((struct reader *)&a_reader);
+	t->a.dyn = (struct dyn *)&a_dyn;
+	t->a.kernel = (struct kernel *)&a_kernel;
+	t->a.events[0] = (struct driver_event){ .name = "cycles", .period = 1000 };
+	t->a.events[1] = (struct driver_event){ .name = "misses", .period = 10 };
+	t->a.nr_events = 2;
+	assert_non_null(t->a.images);
+	assert_non_null(t->a.processes);
+	assert_non_null(t->a.identity);
+}
+
+void trial_close(struct trial *t)
+{
+	attrib_release(&t->a);
+	identity_free(t->a.identity);
+	images_free(t->a.images);
+}
+
+struct base_id trial_id(uint8_t byte)
+{
+	struct base_id id = { .len = byte ? 20 : 0 };
+
+	if (byte)
+		memset(id.bytes, byte, 20);
+	return id;
+}
+
+void trial_mmap(struct trial *t, int32_t pid, uint64_t addr, uint64_t len, uint64_t file_off,
+		const char *path, uint8_t id)
+{
+	const struct driver_load l = { .kind = DRIVER_LOAD_MMAP,
+				       .time_ns = ++t->time_ns,
+				       .pid = pid,
+				       .tid = pid,
+				       .addr = addr,
+				       .len = len,
+				       .file_off = file_off,
+				       .id = trial_id(id),
+				       .path = path };
+
+	assert_int_equal(attrib_load(&t->a, &l), 0);
+}
+
+void trial_event(struct trial *t, enum driver_load_kind kind, int32_t pid, int32_t ppid)
+{
+	const struct driver_load l = { .kind = kind,
+				       .time_ns = ++t->time_ns,
+				       .pid = pid,
+				       .tid = pid,
+				       .ppid = ppid,
+				       .path = "name" };
+
+	assert_int_equal(attrib_load(&t->a, &l), 0);
+}
+
+void trial_sample(struct trial *t, int32_t pid, uint64_t addr)
+{
+	const struct driver_count c = { .time_ns = ++t->time_ns,
+					.pid = pid,
+					.tid = pid,
+					.mode = DRIVER_USER,
+					.addr = addr,
+					.count = 1 };
+
+	assert_int_equal(attrib_count(&t->a, &c), 0);
+}
+
+uint64_t trial_count(const struct trial *t, const char *path, uint64_t off)
+{
+	struct image *img;
+
+	for (size_t pos = 0; images_next(t->a.images, &pos, &img);) {
+		if (strcmp(img->path, path) != 0)
+			continue;
+		for (size_t i = 0; i < profdb_profile_nr_entries(img->counts); i++) {
+			const struct profdb_entry *e = profdb_profile_entry(img->counts, i);
+
+			if (e->off == off)
+				return e->count[0];
+		}
+	}
+	return 0;
+}
+
+uint64_t trial_sum(const struct trial *t)
+{
+	struct image *img;
+	uint64_t sum = 0;
+
+	for (size_t pos = 0; images_next(t->a.images, &pos, &img);)
+		for (size_t i = 0; i < profdb_profile_nr_events(img->counts); i++)
+			sum += profdb_profile_event(img->counts, i)->sum;
+	return sum;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Stand-ins for what follows dynamic code, the kernel, and the reader process: tests of the core
+ * say what these answer, and look at how they were called. */
+#ifndef STAND_INS_H
+#define STAND_INS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "daemon_core.h"
+
+struct stand_ins {
+	/* dyn_lookup */
+	enum dyn_where where;
+	struct image *dyn_image;
+	uint64_t dyn_off;
+	uint64_t looked_up_ns;
+	struct dyn_client *looked_up_by;
+	/* dyn calls seen */
+	unsigned int nr_fork, nr_end, nr_marker, nr_records;
+	uint64_t fork_ns;
+	uint64_t marker_addr;
+	/* kernel_lookup: [kernel_start, kernel_end) is kernel_image */
+	struct image *kernel_image, *vdso;
+	uint64_t kernel_start, kernel_end, idle_addr;
+	/* reader_image_id */
+	int reader_result;
+	struct base_id reader_id;
+	unsigned int nr_asked;
+};
+
+extern struct stand_ins stand_ins;
+
+/* A core to try, with one event "cycles" and another "misses". */
+struct trial {
+	struct attrib a;
+	uint64_t time_ns;
+};
+
+void trial_open(struct trial *t);
+void trial_close(struct trial *t);
+struct base_id trial_id(uint8_t byte);
+
+void trial_mmap(struct trial *t, int32_t pid, uint64_t addr, uint64_t len, uint64_t file_off,
+		const char *path, uint8_t id);
+void trial_event(struct trial *t, enum driver_load_kind kind, int32_t pid, int32_t ppid);
+void trial_sample(struct trial *t, int32_t pid, uint64_t addr);
+/* Samples of event 0 at @off of the image @path; 0 where there is none. */
+uint64_t trial_count(const struct trial *t, const char *path, uint64_t off);
+uint64_t trial_sum(const struct trial *t);
+
+#endif

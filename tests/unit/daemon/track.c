@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "stand_ins.h"
+
+static struct trial t;
+
+static int setup(void **state)
+{
+	(void)state;
+	trial_open(&t);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	trial_close(&t);
+	return 0;
+}
+
+static const struct map *at(int32_t pid, uint64_t addr)
+{
+	const struct process *p = processes_find(t.a.processes, pid);
+
+	return p ? map_find(p, addr) : NULL;
+}
+
+static void kinds_of_memory(void **state)
+{
+	static const struct {
+		const char *path;
+		uint8_t id;
+		enum map_kind kind;
+	} cases[] = {
+		{ "//anon", 0, MAP_DYNAMIC },
+		{ "[heap]", 0, MAP_DYNAMIC },
+		{ "[stack]", 0, MAP_DYNAMIC },
+		{ "anon_inode:[x]", 0, MAP_DYNAMIC },
+		{ "/memfd:jit (deleted)", 0, MAP_DYNAMIC },
+		{ "/memfd:dbgdyn2", 0, MAP_DYNAMIC },
+		{ "/dev/zero (deleted)", 0, MAP_DYNAMIC },
+		{ "/SYSV00000000 (deleted)", 0, MAP_DYNAMIC },
+		{ "/tmp/ffi123 (deleted)", 0, MAP_DYNAMIC },
+		{ "/memfd:program (deleted)", 5, MAP_IMAGE },
+		{ "/usr/lib/libold.so (deleted)", 6, MAP_IMAGE },
+		{ "/usr/lib/libc.so", 7, MAP_IMAGE },
+		{ "/usr/lib/no-build-id.so", 0, MAP_IMAGE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct map *m;
+
+		trial_mmap(&t, 10, 0x1000, 0x1000, 0x2000, cases[i].path, cases[i].id);
+		m = at(10, 0x1000);
+		assert_non_null(m);
+		if (m->kind != cases[i].kind)
+			fail_msg("'%s' is taken for the wrong kind", cases[i].path);
+	}
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/usr/lib/libold.so (deleted)", 6);
+	assert_string_equal(at(10, 0x1000)->image->path, "/usr/lib/libold.so");
+	assert_int_equal(stand_ins.nr_marker, 0);
+}
+
+static void marker_is_no_mapping(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn (deleted)", 0);
+	assert_int_equal(stand_ins.nr_marker, 1);
+	assert_int_equal(stand_ins.marker_addr, 0x8000);
+	assert_null(at(10, 0x8000));
+}
+
+static void vdso(void **state)
+{
+	const struct base_id id = trial_id(3);
+
+	(void)state;
+	stand_ins.vdso = images_get(t.a.images, PROFDB_VDSO, &id, "[vdso]", "vdso");
+	trial_mmap(&t, 10, 0x7000, 0x1000, 0x7000, "[vdso]", 0);
+	trial_sample(&t, 10, 0x7123);
+	assert_int_equal(trial_count(&t, "[vdso]", 0x123), 1);
+}
+
+static void nonsense_is_ignored(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, UINT64_MAX - 5, 100, 0, "/bin/a", 1);
+	trial_mmap(&t, 10, 0x1000, 0, 0, "/bin/a", 1);
+	trial_mmap(&t, 10, 0x1000, 10, 0, NULL, 1);
+	trial_event(&t, DRIVER_LOAD_FORK, 10, 10);
+	trial_event(&t, DRIVER_LOAD_EXIT, 77, 0);
+	trial_event(&t, DRIVER_LOAD_COMM, 77, 0);
+	assert_int_equal(processes_find(t.a.processes, 10)->nr_maps, 0);
+	assert_null(processes_find(t.a.processes, 77));
+}
+
+static void names(void **state)
+{
+	(void)state;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_string_equal(processes_find(t.a.processes, 10)->comm, "name");
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
+	assert_string_equal(processes_find(t.a.processes, 11)->comm, "name");
+}
+
+/* As scan_process leaves a process: its mappings were read from /proc at @known_ns. */
+static struct process *scanned(int32_t pid, uint64_t known_ns)
+{
+	struct process *p = processes_add(t.a.processes, pid);
+	const struct driver_load l = { .kind = DRIVER_LOAD_MMAP,
+				       .pid = pid,
+				       .addr = 0x4000,
+				       .len = 0x1000,
+				       .id = trial_id(4),
+				       .path = "/bin/scanned" };
+
+	assert_non_null(p);
+	p->known_ns = known_ns;
+	track_mmap(&t.a, p, &l, TRACK_LISTED);
+	return p;
+}
+
+static void older_events_undo_nothing(void **state)
+{
+	struct process *p = scanned(10, 1000000);
+
+	(void)state;
+	trial_event(&t, DRIVER_LOAD_FORK, 10, 9);
+	assert_ptr_equal(processes_find(t.a.processes, 10), p);
+	trial_mmap(&t, 10, 0x3000, 0x3000, 0, "/bin/early", 1);
+	assert_string_equal(at(10, 0x4000)->image->path, "/bin/scanned");
+	assert_string_equal(at(10, 0x3000)->image->path, "/bin/early");
+	assert_string_equal(at(10, 0x5000)->image->path, "/bin/early");
+	/* What was mapped before an exec is not there after it. */
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_ptr_equal(processes_find(t.a.processes, 10), p);
+	assert_null(at(10, 0x3000));
+	assert_string_equal(at(10, 0x4000)->image->path, "/bin/scanned");
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	assert_ptr_equal(processes_find(t.a.processes, 10), p);
+}
+
+static void newer_events_win(void **state)
+{
+	struct process *p = scanned(10, 5);
+
+	(void)state;
+	trial_mmap(&t, 10, 0x4000, 0x1000, 0, "/bin/later", 1);
+	assert_string_equal(at(10, 0x4000)->image->path, "/bin/later");
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_ptr_not_equal(processes_find(t.a.processes, 10), p);
+	assert_null(at(10, 0x4000));
+}
+
+/* A registry handed over after an exec whose event has not come yet belongs to the new program. */
+static void client_goes_over(void **state)
+{
+	struct process *p;
+	struct dyn_client *client;
+
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	p = attrib_find(&t.a, 10);
+	client = p->dyn;
+	assert_non_null(client);
+	p->attached_ns = t.time_ns + 100;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_ptr_equal(processes_find(t.a.processes, 10)->dyn, client);
+	attrib_resolve(&t.a);
+	assert_int_equal(stand_ins.nr_end, 0);
+	t.time_ns += 200;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_null(processes_find(t.a.processes, 10)->dyn);
+	attrib_resolve(&t.a);
+	assert_int_equal(stand_ins.nr_end, 1);
+}
+
+/* A hand-over from a process of which nothing has been heard waits for its events. */
+static void hand_over_before_events(void **state)
+{
+	struct process *p = attrib_find(&t.a, 10);
+
+	(void)state;
+	assert_non_null(p);
+	assert_true(p->hollow);
+	attrib_resolve(&t.a);
+	assert_ptr_equal(processes_find(t.a.processes, 10), p);
+	/* And one from a process that has ended in this drain finds the life that ended. */
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	assert_ptr_equal(attrib_find(&t.a, 10), p);
+}
+
+static void recorded_registry(void **state)
+{
+	static const uint64_t data[4];
+	const struct driver_load l = {
+		.kind = DRIVER_LOAD_DYN, .pid = 10, .data = data, .data_len = sizeof(data)
+	};
+
+	(void)state;
+	assert_int_equal(attrib_load(&t.a, &l), 0);
+	assert_int_equal(stand_ins.nr_records, 1);
+	assert_non_null(processes_find(t.a.processes, 10)->dyn);
+}
+
+static void no_memory_of_unused_images(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	attrib_resolve(&t.a);
+	images_drop_unused(t.a.images);
+	assert_int_equal(images_nr(t.a.images), 1);
+	trial_event(&t, DRIVER_LOAD_EXIT, 11, 0);
+	attrib_resolve(&t.a);
+	images_drop_unused(t.a.images);
+	assert_int_equal(images_nr(t.a.images), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(kinds_of_memory),
+		TEST(marker_is_no_mapping),
+		TEST(vdso),
+		TEST(nonsense_is_ignored),
+		TEST(names),
+		TEST(older_events_undo_nothing),
+		TEST(newer_events_win),
+		TEST(client_goes_over),
+		TEST(hand_over_before_events),
+		TEST(recorded_registry),
+		TEST(no_memory_of_unused_images),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
