@@ -14,7 +14,8 @@
 /* One sampled event, as asked for and as it came out. */
 struct driver_event {
 	char name[32];	 /* "cycles", "cpu-clock" */
-	uint64_t period; /* mean distance of samples: events, or nanoseconds for clocks */
+	uint64_t period; /* mean distance of samples: events, or nanoseconds for clocks; of events
+			    sampled at a frequency it is measured, 0 before the first drain */
 };
 
 struct driver_config {

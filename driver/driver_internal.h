@@ -32,8 +32,7 @@ int replay_open(const struct driver_config *config, struct driver **out, struct 
 /* @in is closed with the driver, also when this fails; @name stands in messages. */
 int replay_open_stream(FILE *in, const char *name, struct driver **out, struct base_err *err);
 
-/* ---- the recorded stream's words: record.c writes them, replay.c reads them -------------------
- */
+/* ---- the recorded stream's words: record.c writes them, replay.c reads them ------------------ */
 
 #define REPLAY_MAGIC "dcpi-replay"
 enum { REPLAY_VERSION = 1 };

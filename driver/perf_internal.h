@@ -15,8 +15,7 @@
 
 #include "driver_internal.h"
 
-/* ---- what is asked of the kernel (perf_attr.c) ------------------------------------------------
- */
+/* ---- what is asked of the kernel (perf_attr.c) ----------------------------------------------- */
 
 /* The same for both events, so that every record of a ring ends alike. */
 #define PERF_SAMPLES (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
@@ -51,8 +50,7 @@ void perf_attr_tracking(struct perf_event_attr *attr, size_t ring_len, unsigned 
  */
 int perf_attr_fallback(unsigned int features, unsigned int may_drop, int error);
 
-/* ---- rings (perf_ring.c) ----------------------------------------------------------------------
- */
+/* ---- rings (perf_ring.c) --------------------------------------------------------------------- */
 
 /* A ring of @len bytes (a power of two), written up to @head, read up to @tail; both only grow. */
 struct perf_ring {
@@ -70,8 +68,7 @@ enum { PERF_RECORD_LEN_MAX = 65536 };
  */
 int perf_ring_peek(const struct perf_ring *ring, uint8_t *scratch, const uint8_t **rec);
 
-/* ---- records (perf_record.c) ------------------------------------------------------------------
- */
+/* ---- records (perf_record.c) ----------------------------------------------------------------- */
 
 enum perf_what {
 	PERF_SKIP,   /* of no interest */
@@ -96,8 +93,7 @@ struct perf_record {
  */
 int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out);
 
-/* ---- order (perf_order.c) ---------------------------------------------------------------------
- */
+/* ---- order (perf_order.c) -------------------------------------------------------------------- */
 
 /* A record waiting for its turn. @load is owned; NULL: a sample. */
 struct perf_item {
@@ -137,8 +133,7 @@ void perf_order_settle(struct perf_order *o);
 /* Take the earliest item if it is older than @horizon or of that age; its load is the caller's. */
 bool perf_order_take(struct perf_order *o, uint64_t horizon, struct perf_item *out);
 
-/* ---- threads and processes (perf_threads.c) ---------------------------------------------------
- */
+/* ---- threads and processes (perf_threads.c) -------------------------------------------------- */
 
 /*
  * How many threads each process has, so that its exit is that of its last thread, whichever that
@@ -155,14 +150,12 @@ bool perf_threads_pass(struct perf_threads *t, const struct driver_load *load);
 /* Events were lost: forget the counts, which may be wrong now. */
 void perf_threads_forget(struct perf_threads *t);
 
-/* ---- CPUs (perf_cpus.c) -----------------------------------------------------------------------
- */
+/* ---- CPUs (perf_cpus.c) ---------------------------------------------------------------------- */
 
 /* "0-3,8" as sysfs writes it; at most @max numbers into @cpus. How many, or -EINVAL. */
 int perf_cpus_parse(const char *text, unsigned int *cpus, size_t max);
 
-/* ---- one CPU's events (perf_ring_linux.c) -----------------------------------------------------
- */
+/* ---- one CPU's events (perf_ring_linux.c) ---------------------------------------------------- */
 
 struct perf_cpu {
 	unsigned int cpu;
@@ -193,5 +186,30 @@ void perf_cpu_read(struct perf_cpu *c, bool with_lost);
 /* See what the kernel has written; tell it what was read. */
 void perf_cpu_look(struct perf_cpu *c);
 void perf_cpu_release(struct perf_cpu *c);
+
+/* ---- the source (opened by perf_open_linux.c, run by perf_linux.c) --------------------------- */
+
+struct perf {
+	struct driver base;
+	const struct perf_kind *kind;
+	uint64_t frequency;
+	size_t ring_len;
+	unsigned int features;
+	struct perf_cpu *cpus;
+	size_t nr_cpus;
+	struct perf_order order; /* a queue per CPU */
+	struct perf_threads threads;
+	int epoll_fd;
+	bool running;
+	uint64_t unsent;     /* PERF_RECORD_LOST_SAMPLES */
+	uint64_t lost_said;  /* by PERF_RECORD_LOST, where the kernel does not count by event */
+	uint64_t load_bad;   /* load records that made no sense */
+	uint64_t sample_bad; /* samples of that kind, and ends of rings that made none */
+	uint64_t taken;	     /* good samples read from rings */
+	uint64_t distrusted; /* losses at which the threads were last forgotten */
+	uint8_t scratch[PERF_RECORD_LEN_MAX];
+};
+
+extern const struct driver_ops perf_ops;
 
 #endif

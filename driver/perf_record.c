@@ -96,6 +96,10 @@ static bool parse_sample(struct body *b, uint16_t misc, struct perf_record *out)
 	out->what = PERF_SAMPLE;
 	if (!take(b, &s, sizeof(s)))
 		return false;
+	/* The kernel says 0 for the idle task, and for tasks that our PID namespace does not show;
+	 * the idle task never runs in user mode. */
+	if (!s.pid && mode_of(misc) == DRIVER_USER)
+		s.pid = s.tid = (uint32_t)-1;
 	out->time_ns = s.time_ns;
 	out->count = (struct driver_count){
 		.time_ns = s.time_ns,
@@ -247,6 +251,9 @@ int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out)
 	memcpy(&t, b.at + b.len, sizeof(t));
 	if (!parse_other(h.type, h.misc, &b, out))
 		return -DCPI_EFORMAT;
+	/* A process that is dead already, or not in our PID namespace: nobody to tell it of. */
+	if (out->what == PERF_LOAD && out->load.kind != DRIVER_LOAD_KSYMBOL && out->load.pid <= 0)
+		out->what = PERF_SKIP;
 	out->time_ns = t.time_ns;
 	out->load.time_ns = t.time_ns;
 	return 0;

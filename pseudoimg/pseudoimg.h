@@ -5,7 +5,10 @@
  * note with facility, process and runs. Works for x86-64, aarch64 and riscv64 code on any machine.
  *
  * A job is a stream of wire records (wire.h): WIRE_IMAGE first, then WIRE_RUN, WIRE_ROUTINE (with
- * code), WIRE_BYTES (owned code and DST ranges), WIRE_REPLACES, in any order.
+ * code), WIRE_BYTES (owned code and DST ranges), WIRE_REPLACES, in any order. Every owned code
+ * range has a WIRE_BYTES, be it with no bytes: addresses in DST count from the base of the one with
+ * the lowest image offset (the first that was registered). A DST range is one WIRE_BYTES from its
+ * base on. Of overlapping routines, runs or ranges the later is refused.
  */
 #ifndef DCPI_PSEUDOIMG_H
 #define DCPI_PSEUDOIMG_H

@@ -136,17 +136,11 @@ static int every_result_has_its_text(void)
 	return 0;
 }
 
-#define CHILD(name)                                                                                \
-	static void test_##name(void **state)                                                      \
-	{                                                                                          \
-		(void)state;                                                                       \
-		fake_in_child(name);                                                               \
-	}
-CHILD(refuses_bad_arguments)
-CHILD(hands_the_registry_over)
-CHILD(keeps_its_bounds)
-CHILD(a_full_queue_does_not_matter)
-CHILD(every_result_has_its_text)
+FAKE_TEST(refuses_bad_arguments)
+FAKE_TEST(hands_the_registry_over)
+FAKE_TEST(keeps_its_bounds)
+FAKE_TEST(a_full_queue_does_not_matter)
+FAKE_TEST(every_result_has_its_text)
 
 int main(void)
 {

@@ -58,6 +58,14 @@ void fake_in_child(int (*run)(void));
 		}                                                                                  \
 	} while (0)
 
+/* A cmocka test of each such case. */
+#define FAKE_TEST(name)                                                                            \
+	static void test_##name(void **state)                                                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		fake_in_child(name);                                                               \
+	}
+
 /* A routine named @name with @code, no lines. */
 struct dbgdyn_routine fake_routine(const char *name, const void *code, size_t code_len);
 double fake_seconds(void);

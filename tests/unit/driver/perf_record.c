@@ -100,6 +100,25 @@ static void processes_come_and_go(void **state)
 	assert_int_equal(rec.load.time_ns, 12);
 }
 
+static void unseen_processes_are_nobodys(void **state)
+{
+	(void)state;
+	/* Of another PID namespace: not the idle task, which is never in user mode. */
+	make_sample(&b, PERF_RECORD_MISC_USER, 0, 0x1000, 1);
+	assert_int_equal(perf_record_parse(b.data, b.len, &rec), 0);
+	assert_int_equal(rec.count.pid, -1);
+	assert_int_equal(rec.count.tid, -1);
+	make_sample(&b, PERF_RECORD_MISC_KERNEL, 0, 0x1000, 1);
+	assert_int_equal(perf_record_parse(b.data, b.len, &rec), 0);
+	assert_int_equal(rec.count.pid, 0);
+	make_mmap2(&b, 0, PROT_EXEC, NULL, 0, "/bin/x", 1);
+	assert_int_equal(perf_record_parse(b.data, b.len, &rec), 0);
+	assert_int_equal(rec.what, PERF_SKIP);
+	make_task(&b, PERF_RECORD_EXIT, UINT32_MAX, 0, UINT32_MAX, 1);
+	assert_int_equal(perf_record_parse(b.data, b.len, &rec), 0);
+	assert_int_equal(rec.what, PERF_SKIP);
+}
+
 static void names_and_programs_differ(void **state)
 {
 	(void)state;
@@ -203,8 +222,7 @@ static void names_without_end_are_refused(void **state)
 	assert_int_equal(perf_record_parse(b.data, b.len, &rec), -DCPI_EFORMAT);
 }
 
-/* ---- rings ------------------------------------------------------------------------------------
- */
+/* ---- rings ----------------------------------------------------------------------------------- */
 
 enum { RING = 128 };
 static uint8_t ring_data[RING], scratch[PERF_RECORD_LEN_MAX];
@@ -268,6 +286,7 @@ int main(void)
 		cmocka_unit_test(samples_carry_mode_and_address),
 		cmocka_unit_test(mappings_carry_their_identity),
 		cmocka_unit_test(processes_come_and_go),
+		cmocka_unit_test(unseen_processes_are_nobodys),
 		cmocka_unit_test(names_and_programs_differ),
 		cmocka_unit_test(kernel_code_comes_and_goes),
 		cmocka_unit_test(losses_are_told),

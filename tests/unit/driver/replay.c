@@ -28,8 +28,7 @@ static struct driver *open_text(const char *text)
 	return d;
 }
 
-/* ---- round trip -------------------------------------------------------------------------------
- */
+/* ---- round trip ------------------------------------------------------------------------------ */
 
 static int write_load(void *ctx, const struct driver_load *load)
 {
@@ -123,8 +122,7 @@ static void other_spellings_mean_the_same(void **state)
 	free(out);
 }
 
-/* ---- what comes out ---------------------------------------------------------------------------
- */
+/* ---- what comes out -------------------------------------------------------------------------- */
 
 struct last {
 	struct driver_load load;
@@ -260,8 +258,7 @@ static void a_sink_may_stop_a_drain(void **state)
 	driver_close(d);
 }
 
-/* ---- errors -----------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void bad_heads_are_refused(void **state)
 {

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* .debug_line, version 4: one program, one sequence of rows for each of the model's. */
+#include <errno.h>
+
+#include "pseudoimg_internal.h"
+
+enum {
+	DW_LNS_copy = 1,
+	DW_LNS_advance_pc = 2,
+	DW_LNS_advance_line = 3,
+	DW_LNS_set_file = 4,
+	DW_LNE_end_sequence = 1,
+	DW_LNE_set_address = 2,
+	OPCODE_BASE = 13,
+	LINE_BASE = -5,
+	LINE_RANGE = 14,
+};
+
+int pseudoimg_put_uint(struct base_buf *b, uint64_t v, size_t len)
+{
+	uint8_t bytes[8];
+
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(v >> 8 * i);
+	return base_buf_append(b, bytes, len);
+}
+
+int pseudoimg_put_uleb(struct base_buf *b, uint64_t v)
+{
+	uint8_t bytes[10];
+	size_t n = 0;
+
+	do {
+		bytes[n] = v & 0x7f;
+		v >>= 7;
+		bytes[n++] |= v ? 0x80 : 0;
+	} while (v);
+	return base_buf_append(b, bytes, n);
+}
+
+int pseudoimg_put_sleb(struct base_buf *b, int64_t v)
+{
+	uint8_t bytes[10];
+	size_t n = 0;
+	bool more = true;
+
+	while (more) {
+		uint8_t low = v & 0x7f;
+
+		v = v < 0 ? ~(~v >> 7) : v >> 7;
+		more = !((v == 0 && !(low & 0x40)) || (v == -1 && (low & 0x40)));
+		bytes[n++] = low | (more ? 0x80 : 0);
+	}
+	return base_buf_append(b, bytes, n);
+}
+
+int pseudoimg_put_length(struct base_buf *b, size_t at)
+{
+	size_t len = b->len - at - 4;
+
+	if (len >= 0xfffffff0u)
+		return -DCPI_ELIMIT;
+	for (size_t i = 0; i < 4; i++)
+		b->data[at + i] = (uint8_t)(len >> 8 * i);
+	return 0;
+}
+
+static int put_header(struct base_buf *b, const struct pseudoimg_model *m)
+{
+	static const uint8_t fixed[] = {
+		1, /* minimum_instruction_length */
+		1, /* maximum_operations_per_instruction */
+		1, /* default_is_stmt */
+		(uint8_t)LINE_BASE,
+		LINE_RANGE,
+		OPCODE_BASE,
+		0,
+		1,
+		1,
+		1,
+		1,
+		0,
+		0,
+		0,
+		1,
+		0,
+		0,
+		1, /* operands of the standard opcodes */
+		0, /* no include_directories */
+	};
+	size_t length_at;
+	int r = pseudoimg_put_uint(b, 0, 4);
+
+	if (r >= 0)
+		r = pseudoimg_put_uint(b, 4, 2);
+	length_at = b->len;
+	if (r >= 0)
+		r = pseudoimg_put_uint(b, 0, 4);
+	if (r >= 0)
+		r = base_buf_append(b, fixed, sizeof(fixed));
+	for (size_t i = 0; r >= 0 && i < m->files.nr; i++) {
+		r = pseudoimg_name_put(b, m->files.v[i].p, m->files.v[i].len);
+		if (r >= 0) /* directory, time, length */
+			r = pseudoimg_put_uint(b, 0, 3);
+	}
+	if (r >= 0)
+		r = pseudoimg_put_uint(b, 0, 1);
+	return r < 0 ? r : pseudoimg_put_length(b, length_at);
+}
+
+struct registers {
+	uint64_t off;
+	uint32_t line, file; /* file: from 1 */
+};
+
+static int set_file(struct base_buf *b, struct registers *reg, uint32_t file)
+{
+	int r = 0;
+
+	if (file != reg->file) {
+		r = pseudoimg_put_uint(b, DW_LNS_set_file, 1);
+		if (r >= 0)
+			r = pseudoimg_put_uleb(b, file);
+		reg->file = file;
+	}
+	return r;
+}
+
+static int advance(struct base_buf *b, uint64_t by)
+{
+	int r = pseudoimg_put_uint(b, DW_LNS_advance_pc, 1);
+
+	return r < 0 ? r : pseudoimg_put_uleb(b, by);
+}
+
+static int put_row(struct base_buf *b, struct registers *reg, const struct pseudoimg_row *row)
+{
+	int64_t line = (int64_t)row->line - reg->line;
+	uint64_t off = row->off - reg->off;
+	int r = row->line ? set_file(b, reg, row->file + 1) : 0;
+
+	reg->off = row->off;
+	reg->line = row->line;
+	if (r >= 0 && (line < LINE_BASE || line >= LINE_BASE + LINE_RANGE)) {
+		r = pseudoimg_put_uint(b, DW_LNS_advance_line, 1);
+		if (r >= 0)
+			r = pseudoimg_put_sleb(b, line);
+		line = 0;
+	}
+	if (r >= 0 && OPCODE_BASE + (line - LINE_BASE) + LINE_RANGE * (off > 18 ? 18 : off) > 255) {
+		r = advance(b, off);
+		off = 0;
+	}
+	if (r < 0)
+		return r;
+	return pseudoimg_put_uint(
+		b, (uint64_t)(OPCODE_BASE + (line - LINE_BASE)) + LINE_RANGE * off, 1);
+}
+
+static int put_seq(struct base_buf *b, const struct pseudoimg_model *m,
+		   const struct pseudoimg_seq *seq)
+{
+	static const uint8_t set_address[] = { 0, 9, DW_LNE_set_address };
+	static const uint8_t end[] = { 0, 1, DW_LNE_end_sequence };
+	struct registers reg = { .line = 1, .file = 1 };
+	int r = base_buf_append(b, set_address, sizeof(set_address));
+
+	if (r >= 0)
+		r = pseudoimg_put_uint(b, seq->at.start, 8);
+	for (uint32_t i = 0; r >= 0 && i < seq->nr_rows; i++)
+		r = put_row(b, &reg, &m->rows.v[seq->first_row + i]);
+	if (r >= 0)
+		r = advance(b, seq->at.len - reg.off);
+	return r < 0 ? r : base_buf_append(b, end, sizeof(end));
+}
+
+int pseudoimg_dwarf_line_make(struct base_buf *line, const struct pseudoimg_model *m)
+{
+	int r;
+
+	if (!m->files.nr)
+		return 0;
+	r = put_header(line, m);
+	for (size_t i = 0; r >= 0 && i < m->seqs.nr; i++)
+		r = put_seq(line, m, &m->seqs.v[i]);
+	return r < 0 ? r : pseudoimg_put_length(line, 0);
+}

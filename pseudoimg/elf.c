@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ELF64 files, little-endian, written front to back without libelf: a dozen fields and no more. */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pseudoimg_internal.h"
+
+enum { PAGE = 4096, WINDOW = 256 << 10 };
+
+/* Flags that a machine wants in e_flags: riscv64 with compressed instructions and hard floats. */
+#define RISCV_FLAGS 0x5u
+
+bool pseudoimg_machine_known(uint32_t machine)
+{
+	return machine == EM_X86_64 || machine == EM_AARCH64 || machine == EM_RISCV;
+}
+
+int pseudoimg_elf_add(struct pseudoimg_elf *e, const struct pseudoimg_section *section)
+{
+	struct pseudoimg_section *to;
+	int r;
+
+	if (!e->sections.nr) {
+		to = PSEUDOIMG_PUSH(&e->sections);
+		if (!to || base_buf_append(&e->names, "", 1) < 0)
+			return -ENOMEM;
+		*to = (struct pseudoimg_section){ .type = SHT_NULL };
+	}
+	to = PSEUDOIMG_PUSH(&e->sections);
+	if (!to)
+		return -ENOMEM;
+	*to = *section;
+	to->name_off = (uint32_t)e->names.len;
+	r = base_buf_append(&e->names, section->name, strlen(section->name) + 1);
+	return r < 0 ? r : (int)e->sections.nr - 1;
+}
+
+void pseudoimg_elf_release(struct pseudoimg_elf *e)
+{
+	free(e->sections.v);
+	base_buf_release(&e->names);
+	memset(e, 0, sizeof(*e));
+}
+
+int pseudoimg_build_id_note(struct base_buf *b, const uint8_t *id, size_t id_len)
+{
+	const Elf64_Nhdr head = { .n_namesz = 4,
+				  .n_descsz = (uint32_t)id_len,
+				  .n_type = NT_GNU_BUILD_ID };
+	void *pad;
+	int r = base_buf_append(b, &head, sizeof(head));
+
+	if (r >= 0)
+		r = base_buf_append(b, "GNU", 4);
+	if (r >= 0)
+		r = base_buf_append(b, id, id_len);
+	return r < 0 ? r : base_buf_extend(b, -b->len & 3, &pad);
+}
+
+/* ---- where things stand in the file ---------------------------------------------------------- */
+
+static bool is_load(const struct pseudoimg_section *s)
+{
+	return s->flags & SHF_ALLOC;
+}
+
+static size_t nr_loads(const struct pseudoimg_elf *e)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < e->sections.nr; i++)
+		nr += is_load(&e->sections.v[i]);
+	return nr;
+}
+
+/* An executable must have a program header: one without code has a void one. */
+static size_t nr_headers(const struct pseudoimg_elf *e)
+{
+	size_t nr = nr_loads(e);
+
+	return nr ? nr : 1;
+}
+
+/* Places every section; returns where the section headers go. */
+static uint64_t place(struct pseudoimg_elf *e)
+{
+	uint64_t off = sizeof(Elf64_Ehdr) + nr_headers(e) * sizeof(Elf64_Phdr);
+
+	for (size_t i = 1; i < e->sections.nr; i++) {
+		struct pseudoimg_section *s = &e->sections.v[i];
+
+		/* A page of the file must be able to stand as a page in memory. */
+		if (is_load(s) && s->len)
+			off = base_align_up(off, PAGE) + s->addr % PAGE;
+		else
+			off = base_align_up(off, s->align);
+		s->file_off = off;
+		if (s->type != SHT_NOBITS)
+			off += s->len;
+	}
+	return base_align_up(off, 8);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int put(int fd, const void *data, size_t len, uint64_t off)
+{
+	const uint8_t *p = data;
+	ssize_t n;
+
+	while (len) {
+		n = pwrite(fd, p, len, (off_t)off);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		p += n;
+		len -= (size_t)n;
+		off += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* Windows without bytes are left out: holes on disk. */
+static int put_text(int fd, const struct pseudoimg_section *s, struct pseudoimg_filler *filler,
+		    uint8_t *window)
+{
+	uint64_t done = 0;
+	size_t n;
+	int r = 0;
+
+	for (; r >= 0 && done < s->len; done += n) {
+		n = s->len - done < WINDOW ? s->len - done : WINDOW;
+		memset(window, 0, n);
+		if (pseudoimg_fill(filler, s->addr + done, window, n))
+			r = put(fd, window, n, s->file_off + done);
+	}
+	return r;
+}
+
+static int put_sections(const struct pseudoimg_elf *e, int fd, struct pseudoimg_filler *filler)
+{
+	uint8_t *window = malloc(WINDOW);
+	int r = window ? 0 : -ENOMEM;
+
+	for (size_t i = 1; r >= 0 && i < e->sections.nr; i++) {
+		const struct pseudoimg_section *s = &e->sections.v[i];
+
+		if (s->type == SHT_NOBITS || !s->len)
+			continue;
+		r = s->data ? put(fd, s->data, s->len, s->file_off)
+			    : put_text(fd, s, filler, window);
+	}
+	free(window);
+	return r;
+}
+
+static int put_section_headers(const struct pseudoimg_elf *e, int fd, uint64_t off)
+{
+	Elf64_Shdr *h = calloc(e->sections.nr, sizeof(*h));
+	int r;
+
+	if (!h)
+		return -ENOMEM;
+	for (size_t i = 1; i < e->sections.nr; i++) {
+		const struct pseudoimg_section *s = &e->sections.v[i];
+
+		h[i] = (Elf64_Shdr){
+			.sh_name = s->name_off,
+			.sh_type = s->type,
+			.sh_flags = s->flags,
+			.sh_addr = s->addr,
+			.sh_offset = s->file_off,
+			.sh_size = s->len,
+			.sh_link = s->link,
+			.sh_info = s->info,
+			.sh_addralign = s->align,
+			.sh_entsize = s->entsize,
+		};
+	}
+	r = put(fd, h, e->sections.nr * sizeof(*h), off);
+	free(h);
+	return r;
+}
+
+static int put_program_headers(const struct pseudoimg_elf *e, int fd)
+{
+	size_t nr = nr_headers(e), n = 0;
+	Elf64_Phdr *h = calloc(nr, sizeof(*h));
+	int r;
+
+	if (!h)
+		return -ENOMEM;
+	for (size_t i = 1; i < e->sections.nr; i++) {
+		const struct pseudoimg_section *s = &e->sections.v[i];
+
+		if (is_load(s))
+			h[n++] = (Elf64_Phdr){
+				.p_type = PT_LOAD,
+				.p_flags = PF_R | PF_X,
+				.p_offset = s->file_off,
+				.p_vaddr = s->addr,
+				.p_paddr = s->addr,
+				.p_filesz = s->type == SHT_NOBITS ? 0 : s->len,
+				.p_memsz = s->len,
+				.p_align = PAGE,
+			};
+	}
+	r = put(fd, h, nr * sizeof(*h), sizeof(Elf64_Ehdr));
+	free(h);
+	return r;
+}
+
+static int put_header(const struct pseudoimg_elf *e, int fd, uint64_t headers_off)
+{
+	const Elf64_Ehdr h = {
+		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+			     EV_CURRENT },
+		.e_type = ET_EXEC,
+		.e_machine = e->machine,
+		.e_version = EV_CURRENT,
+		.e_phoff = sizeof(Elf64_Ehdr),
+		.e_shoff = headers_off,
+		.e_flags = e->machine == EM_RISCV ? RISCV_FLAGS : 0,
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = (uint16_t)nr_headers(e),
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = (uint16_t)e->sections.nr,
+		.e_shstrndx = (uint16_t)(e->sections.nr - 1),
+	};
+
+	return put(fd, &h, sizeof(h), 0);
+}
+
+int pseudoimg_elf_write(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler *filler,
+			struct base_err *err)
+{
+	struct pseudoimg_section names = { .name = ".shstrtab", .type = SHT_STRTAB, .align = 1 };
+	uint64_t headers_off;
+	int r = pseudoimg_elf_add(e, &names);
+
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot write image");
+	e->sections.v[r].data = e->names.data;
+	e->sections.v[r].len = e->names.len;
+	headers_off = place(e);
+	r = put_sections(e, fd, filler);
+	if (r >= 0)
+		r = put_section_headers(e, fd, headers_off);
+	if (r >= 0)
+		r = put_program_headers(e, fd);
+	if (r >= 0)
+		r = put_header(e, fd, headers_off);
+	return r < 0 ? base_fail_errno(err, r, "cannot write image") : 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which image offset each address has. */
+#include <stdlib.h>
+
+#include "pseudoimg_internal.h"
+
+static void swap_keys(struct pseudoimg_model *m)
+{
+	for (size_t i = 0; i < m->runs.nr; i++) {
+		uint64_t start = m->runs.v[i].start;
+
+		m->runs.v[i].start = m->runs.v[i].img_off;
+		m->runs.v[i].img_off = start;
+	}
+}
+
+static void merge_neighbours(struct pseudoimg_model *m)
+{
+	struct pseudoimg_span *v = m->runs.v;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < m->runs.nr; i++) {
+		if (kept && pseudoimg_span_end(&v[kept - 1]) == v[i].start &&
+		    v[kept - 1].img_off + v[kept - 1].len == v[i].img_off)
+			v[kept - 1].len += v[i].len;
+		else
+			v[kept++] = v[i];
+	}
+	m->runs.nr = kept;
+}
+
+uint32_t pseudoimg_runs_settle(struct pseudoimg_model *m)
+{
+	size_t before = m->runs.nr, left;
+
+	/* Neither may an address have two offsets nor an offset two addresses. */
+	m->runs.nr = pseudoimg_span_disjoint(m->runs.v, m->runs.nr, sizeof(*m->runs.v));
+	swap_keys(m);
+	m->runs.nr = pseudoimg_span_disjoint(m->runs.v, m->runs.nr, sizeof(*m->runs.v));
+	swap_keys(m);
+	left = pseudoimg_span_disjoint(m->runs.v, m->runs.nr, sizeof(*m->runs.v));
+	m->runs.nr = left;
+	merge_neighbours(m);
+	return (uint32_t)(before - left);
+}
+
+const struct pseudoimg_span *pseudoimg_runs_find(const struct pseudoimg_model *m, uint64_t vaddr)
+{
+	size_t lo = 0, hi = m->runs.nr, mid;
+	const struct pseudoimg_span *run;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (m->runs.v[mid].start <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return NULL;
+	run = &m->runs.v[lo - 1];
+	return vaddr - run->start < run->len ? run : NULL;
+}
+
+bool pseudoimg_runs_place(const struct pseudoimg_model *m, struct pseudoimg_span *at)
+{
+	const struct pseudoimg_span *run = pseudoimg_runs_find(m, at->start);
+	const struct pseudoimg_span *end = m->runs.v + m->runs.nr;
+
+	if (!run)
+		return false;
+	at->img_off = run->img_off + (at->start - run->start);
+	while (pseudoimg_span_end(run) < pseudoimg_span_end(at)) {
+		if (run + 1 == end || run[1].start != pseudoimg_span_end(run))
+			return false;
+		run++;
+	}
+	return true;
+}

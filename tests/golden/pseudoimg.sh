@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Everybody's tools read a pseudo-image: names, bytes and lines, without a warning.
+set -eu
+export LC_ALL=C
+tests=$DCPI_BIN/../tests
+for tool in eu-elflint readelf objdump addr2line nm gdb eu-addr2line; do
+	command -v $tool >/dev/null || {
+		echo "no $tool"
+		exit 77
+	}
+done
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+# job MACHINE ADD MUL: two routines with lines from two files, one far away, an owned range with DST
+# (module m: routine rtn of 4 bytes at the range's start; line 1, code 5 bytes longer than that).
+job() {
+	cat <<-END
+		image $1 hello 4711 here /usr/bin/hello
+		run 0x7f1234567000 0 0x2000
+		run 0x7fff00001000 0x2000 0x1000
+		run 0x7fff80000000 0x3000 0x1000
+		file /src/hello.jit
+		line 0 10 0
+		line 4 11 0
+		line 8 13 0
+		routine 0x7f1234567000 add_two $2
+		file /src/hello.jit
+		file /src/lib.jit
+		line 0 100 1
+		line 4 20 0
+		routine 0x7f1234567040 mul_two $3
+		routine 0x7fff00001010 far $3
+		code 0x7fff80000000 0x1000 $3
+		dst 0x60000000 0x1000 $dst
+	END
+}
+dst=1000bc0000000700000001000d00016d00        # MODBEG m, C, 1.13
+dst+=1000be000000000000000000000372746e # RTNBEG +0 rtn
+dst+=0600b900000e04                           # LINE_NUM: delta 0 (line 1), TERM 4
+dst+=0800bf000004000000                       # RTNEND 4
+dst+=0300bd00                                 # MODEND
+
+# quiet COMMAND…: its output, which must have nothing on stderr.
+quiet() {
+	"$@" 2>err
+	[ ! -s err ] || {
+		echo "$1 complains:"
+		cat err
+	}
+}
+
+# Sizes of sections and symbols; offsets in the file are of no interest.
+show() {
+	echo "== $1: eu-elflint, readelf"
+	quiet eu-elflint --gnu-ld "$1"
+	quiet readelf -SsW "$1" >readelf.out
+	awk '$4 == "FUNC" { print $2, $3, $8 }
+		/^ *\[ ?[0-9]+\]/ { sub(/.*\] /, ""); print $1, $2, $3, $5, $7 }' readelf.out |
+		grep -vE '^\.(debug|shstrtab|strtab)'
+	quiet readelf --debug-dump=info,line,aranges,Ranges "$1" >/dev/null
+	echo "== $1: addr2line"
+	quiet addr2line -f -e "$1" 0x7f1234567000 0x7f1234567005 0x7f1234567044 0x7fff00001010 \
+		0x7fff80000003
+	quiet eu-addr2line -f -e "$1" 0x7f1234567005 0x7f1234567044
+}
+
+all() {
+	job 62 554889e589f801f05dc3 89f80fafc6c3 >x86-64.job
+	job 183 0000010b1f2003d5c0035fd6 007c011bc0035fd6 >aarch64.job
+	job 243 3305b50013000000678000 3305b5028280 >riscv64.job
+	for m in x86-64 aarch64 riscv64; do
+		echo "== $m"
+		quiet "$tests/mkjob" $m <$m.job
+		show $m
+	done
+
+	echo "== objdump, nm, gdb"
+	quiet objdump -d x86-64 | sed 's/[ \t]*$//'
+	quiet nm -nS x86-64
+	quiet gdb -nx -batch -ex 'disassemble mul_two' -ex 'info line add_two' -ex 'info line *0x7f1234567004' \
+		-ex 'info line rtn' -ex 'info symbol 0x7fff00001011' x86-64
+
+	for m in aarch64 riscv64; do
+		if command -v $m-linux-gnu-objdump >/dev/null; then
+			quiet $m-linux-gnu-objdump -d $m | grep -c '>:$' >count
+			echo "$m-linux-gnu-objdump: $(cat count)" >>"$dir/foreign"
+		fi
+	done
+	[ ! -f foreign ] || ! grep -v ': 4$' foreign
+
+	# A name that would break whoever reads lines; an image of nothing.
+	printf 'image 62 odd 1 h e\nrun 0x1000 0 0x1000\nroutine 0x1000 a\001b\177\303\251\377 c3\n' >odd.job
+	quiet "$tests/mkjob" odd <odd.job
+	quiet nm odd
+	echo 'image 62 none 1 h e' | quiet "$tests/mkjob" none
+	quiet eu-elflint --gnu-ld none
+	quiet readelf -SsW none >/dev/null
+
+	# The jailed helper writes the same bytes (emulators have no jail).
+	if [ -z "${DCPI_EMULATOR:-}" ]; then
+		"$tests/mkjob" <x86-64.job >job
+		"$DCPI_BIN/dcpid-pseudoimg" <job >helper 2>answer
+		cmp x86-64 helper
+	fi
+}
+
+all >out
+diff -u "$DCPI_SRC/tests/golden/pseudoimg.expected" out

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fake.h"
+#include "dbgdyn_internal.h"
+
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct fake fake;
+static uint64_t parents;
+static const char code[16];
+static int registry_fd;
+
+static int exit_of(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+static int child(void)
+{
+	struct dbgdyn_routine r = fake_routine("child's", code, sizeof(code));
+	dev_t dev = dbgdyn_state_get(false) ? dbgdyn_state_get(false)->memory.dev : 0;
+	ino_t ino = dbgdyn_state_get(false) ? dbgdyn_state_get(false)->memory.ino : 0;
+	uint64_t own;
+
+	CHECK(dev == 0 && ino == 0);
+	CHECK(dbgdyn_register(parents, &r, NULL) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_add(parents, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_flush(parents) == DBGDYN_EREFUSED && dbgdyn_end(parents) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_begin("child", 5, NULL, &own) == DBGDYN_OK && own != parents);
+	CHECK(dbgdyn_register(parents, &r, NULL) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_register(own, &r, NULL) == DBGDYN_OK);
+	return 0;
+}
+
+/* The child's registry is another one, and the parent's descriptor is closed in it. */
+static int check_registries(void)
+{
+	struct dbgdyn_state *s = dbgdyn_state_get(false);
+	struct wire_registry of_child, of_parent;
+	int parents_fd = fake.fd;
+
+	fake_header(&fake, &of_parent);
+	fake.fd = -1;
+	CHECK(fake_take(&fake));
+	fake_header(&fake, &of_child);
+	CHECK(!dbgdyn_memory_same(fake.fd, s->memory.dev, s->memory.ino));
+	CHECK(dbgdyn_memory_same(parents_fd, s->memory.dev, s->memory.ino));
+	CHECK(of_child.nr_facilities == 1 && of_child.head > 0);
+	CHECK(of_parent.nr_facilities == 1 && of_parent.head == 0);
+	close(parents_fd);
+	return 0;
+}
+
+static int a_child_has_a_registry_of_its_own(void)
+{
+	struct dbgdyn_routine r = fake_routine("parent's", code, sizeof(code));
+	pid_t pid;
+
+	fake_open(&fake, FAKE_SOCKET);
+	CHECK(dbgdyn_begin("parent", 6, NULL, &parents) == DBGDYN_OK && fake_take(&fake));
+	pid = fork();
+	if (pid == 0)
+		_exit(child());
+	CHECK(exit_of(pid) == 0 && check_registries() == 0);
+	CHECK(dbgdyn_register(parents, &r, NULL) == DBGDYN_OK);
+	fake_close(&fake);
+	return 0;
+}
+
+/* The parent's thread may be anywhere when another one forks. */
+static int a_lock_held_does_not_pass(void)
+{
+	uint64_t own;
+	pid_t pid;
+
+	fake_open(&fake, 0);
+	CHECK(dbgdyn_begin("parent", 6, NULL, &parents) == DBGDYN_OK);
+	CHECK(dbgdyn_lock(dbgdyn_state_get(false)));
+	pid = fork();
+	if (pid == 0)
+		_exit(dbgdyn_begin("child", 5, NULL, &own) != DBGDYN_OK);
+	CHECK(exit_of(pid) == 0);
+	dbgdyn_unlock(dbgdyn_state_get(false));
+	CHECK(dbgdyn_end(parents) == DBGDYN_ENODAEMON);
+	fake_close(&fake);
+	return 0;
+}
+
+/* As from a signal handler that interrupted a call: refused, counted, no dead lock. */
+static int a_call_within_a_call_gives_up(void)
+{
+	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
+	struct dbgdyn_state *s;
+	uint64_t c;
+
+	fake_open(&fake, 0);
+	CHECK(dbgdyn_begin("jit", 3, NULL, &c) == DBGDYN_OK);
+	s = dbgdyn_state_get(false);
+	CHECK(dbgdyn_lock(s));
+	CHECK(dbgdyn_register(c, &r, NULL) == DBGDYN_EFULL && s->reg->nr_dropped == 1);
+	CHECK(dbgdyn_add(c, DBGDYN_CODE, code, 1) == DBGDYN_EFULL);
+	CHECK(dbgdyn_end(c) == DBGDYN_ETIMEDOUT && dbgdyn_end(c) == DBGDYN_EREFUSED);
+	/* A holder that never runs again: given up after a while. */
+	s->lock = 1;
+	CHECK(!dbgdyn_lock(s));
+	fake_close(&fake);
+	return 0;
+}
+
+/* The inherited descriptor goes at the child's own begin, unless its number is another file's. */
+static int child_closes(int expect_open)
+{
+	uint64_t own;
+
+	if (expect_open)
+		dup2(STDERR_FILENO, registry_fd);
+	CHECK(dbgdyn_begin("child", 5, NULL, &own) == DBGDYN_OK);
+	struct dbgdyn_state *s = dbgdyn_state_get(false);
+
+	/* Closed, the number is the lowest free one again, and taken by the new registry. */
+	CHECK((s->memory.fd == registry_fd) == !expect_open);
+	return 0;
+}
+
+static int an_inherited_descriptor_is_closed(void)
+{
+	pid_t pid;
+
+	fake_open(&fake, 0);
+	CHECK(dbgdyn_begin("parent", 6, NULL, &parents) == DBGDYN_OK);
+	registry_fd = dbgdyn_state_get(false)->memory.fd;
+	for (int expect_open = 0; expect_open < 2; expect_open++) {
+		pid = fork();
+		if (pid == 0)
+			_exit(child_closes(expect_open));
+		CHECK(exit_of(pid) == 0);
+	}
+	fake_close(&fake);
+	return 0;
+}
+
+FAKE_TEST(a_child_has_a_registry_of_its_own)
+FAKE_TEST(a_lock_held_does_not_pass)
+FAKE_TEST(a_call_within_a_call_gives_up)
+FAKE_TEST(an_inherited_descriptor_is_closed)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_child_has_a_registry_of_its_own),
+		cmocka_unit_test(test_a_lock_held_does_not_pass),
+		cmocka_unit_test(test_a_call_within_a_call_gives_up),
+		cmocka_unit_test(test_an_inherited_descriptor_is_closed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

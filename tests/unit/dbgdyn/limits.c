@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Resource limits of the process: a smaller ring, or a refusal; never a signal. */
+#include "fake.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define FIXED (4096u + 64 * 128 + 2048 * 32)
+
+static struct fake fake;
+static uint64_t context;
+static const char code[16];
+
+static int set_limit(int resource, rlim_t value)
+{
+	struct rlimit l;
+
+	CHECK(getrlimit(resource, &l) == 0);
+	l.rlim_cur = value;
+	CHECK(setrlimit(resource, &l) == 0);
+	return 0;
+}
+
+/* The ring that begin makes under the limit; 0 where it is refused. */
+static uint64_t ring_under(int resource, rlim_t value)
+{
+	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
+	struct wire_registry reg;
+	rlim_t before;
+	struct rlimit l;
+	int result;
+
+	fake_open(&fake, FAKE_SOCKET);
+	getrlimit(resource, &l);
+	before = l.rlim_cur;
+	set_limit(resource, value);
+	result = dbgdyn_begin("jit", 3, NULL, &context);
+	set_limit(resource, before);
+	if (result == DBGDYN_ENOMEM) {
+		fake_close(&fake);
+		return dbgdyn_register(context, &r, NULL) == DBGDYN_EREFUSED ? 0 : 1;
+	}
+	if (result != DBGDYN_OK || !fake_take(&fake))
+		return 1;
+	fake_header(&fake, &reg);
+	/* Usable to its very end: no write behind the object, which would be a SIGBUS. */
+	while (dbgdyn_register(context, &r, NULL) == DBGDYN_OK)
+		;
+	fake_header(&fake, &reg);
+	fake_close(&fake);
+	return reg.nr_dropped == 1 && reg.head + 96 > reg.ring_len ? reg.ring_len : 1;
+}
+
+static int file_size_makes_the_ring_smaller(void)
+{
+	CHECK(ring_under(RLIMIT_FSIZE, FIXED + 40960 + 100) == 40960);
+	return 0;
+}
+
+static int file_size_at_the_least(void)
+{
+	CHECK(ring_under(RLIMIT_FSIZE, FIXED + (16u << 10)) == 16u << 10);
+	return 0;
+}
+
+/* A later begin, with the limit gone, works. */
+static int file_size_too_small_is_refused(void)
+{
+	CHECK(ring_under(RLIMIT_FSIZE, 0) == 0);
+	CHECK(ring_under(RLIMIT_FSIZE, FIXED + (16u << 10) - 1) == 0);
+	CHECK(ring_under(RLIMIT_CORE, 0) == 4u << 20);
+	return 0;
+}
+
+static int no_descriptor_is_refused(void)
+{
+	int highest = open("/dev/null", O_RDONLY);
+
+	close(highest);
+	CHECK(ring_under(RLIMIT_NOFILE, (rlim_t)highest) == 0);
+	return 0;
+}
+
+#ifndef __SANITIZE_ADDRESS__
+static int address_space_makes_the_ring_smaller(void)
+{
+	struct rlimit l = { .rlim_cur = 1 };
+
+	set_limit(RLIMIT_AS, 64u << 20);
+	getrlimit(RLIMIT_AS, &l);
+	/* User-mode emulation does not limit it. */
+	if (l.rlim_cur == 64u << 20)
+		CHECK(ring_under(RLIMIT_CORE, 0) == 1u << 20);
+	return 0;
+}
+
+/* Address space all but used up: a smaller ring. */
+static int address_space_used_up(void)
+{
+	void *window = mmap(NULL, 256u << 10, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rlimit l = { .rlim_cur = 1 };
+	uint64_t ring;
+
+	set_limit(RLIMIT_AS, 1u << 30);
+	getrlimit(RLIMIT_AS, &l);
+	if (l.rlim_cur != 1u << 30)
+		return 0;
+	for (size_t len = 1u << 30; len >= 4096;)
+		if (mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+			len /= 2;
+	CHECK(munmap(window, 256u << 10) == 0);
+	ring = ring_under(RLIMIT_CORE, 0);
+	CHECK(ring >= 64u << 10 && ring < 256u << 10);
+	return 0;
+}
+#endif
+
+FAKE_TEST(file_size_makes_the_ring_smaller)
+FAKE_TEST(file_size_at_the_least)
+FAKE_TEST(file_size_too_small_is_refused)
+FAKE_TEST(no_descriptor_is_refused)
+#ifndef __SANITIZE_ADDRESS__
+FAKE_TEST(address_space_makes_the_ring_smaller)
+FAKE_TEST(address_space_used_up)
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_file_size_makes_the_ring_smaller),
+		cmocka_unit_test(test_file_size_at_the_least),
+		cmocka_unit_test(test_file_size_too_small_is_refused),
+		cmocka_unit_test(test_no_descriptor_is_refused),
+#ifndef __SANITIZE_ADDRESS__
+		cmocka_unit_test(test_address_space_makes_the_ring_smaller),
+		cmocka_unit_test(test_address_space_used_up),
+#endif
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

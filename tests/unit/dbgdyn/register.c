@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fake.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RING_LEN (4u << 20)
+
+static struct fake fake;
+static uint64_t context;
+static uint8_t code[256 << 10];
+static _Alignas(8) uint8_t stream[RING_LEN];
+
+static int open_all(int parts)
+{
+	for (size_t i = 0; i < sizeof(code); i++)
+		code[i] = (uint8_t)(i * 7 + (i >> 8));
+	fake_open(&fake, parts);
+	CHECK(dbgdyn_begin("jit", 3, NULL, &context) == DBGDYN_OK);
+	CHECK(!(parts & FAKE_SOCKET) || fake_take(&fake));
+	return 0;
+}
+
+/* Read the ring; the only record there, parsed. */
+static int read_one(struct wire_routine_view *v)
+{
+	size_t len = fake_read(&fake, stream, sizeof(stream)), pos = 0;
+	const struct wire_head *h = wire_next(stream, len, &pos);
+
+	CHECK(h && pos == len && wire_routine_parse(h, v) == 0);
+	return 0;
+}
+
+static int record_holds_everything(void)
+{
+	static const struct dbgdyn_line lines[] = { { 0, 10, 1 }, { 4, 0, 99 }, { 9, 12, 0 } };
+	static const struct dbgdyn_string files[] = { { "/src/a.js", 9 }, { "", 0 } };
+	struct dbgdyn_routine r = fake_routine("f(int, <lambda>)", code + 3, 11);
+	struct wire_routine_view v;
+	uint64_t handle = 0, first;
+	size_t len;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	CHECK(dbgdyn_register(context, &r, &first) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.rec->nr_lines == 0 && v.rec->nr_files == 0);
+	r.lines = lines;
+	r.nr_lines = 3;
+	r.files = files;
+	r.nr_files = 2;
+	errno = 4711;
+	CHECK(dbgdyn_register(context, &r, &handle) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(errno == 4711 && v.rec->handle == handle && handle > first && first > 0);
+	CHECK(v.rec->facility == 0 && v.rec->generation == 0 && v.rec->reserved == 0);
+	CHECK(v.rec->addr == (uintptr_t)(code + 3) && v.rec->code_len == 11);
+	CHECK(v.rec->name_len == 16 && !memcmp(v.name, "f(int, <lambda>)", 16));
+	CHECK(v.code && !memcmp(v.code, code + 3, 11));
+	CHECK(v.rec->nr_lines == 3 && v.lines[0].line == 10 && v.lines[0].file == 1);
+	CHECK(v.lines[1].code_off == 4 && v.lines[1].line == 0 && v.lines[2].line == 12);
+	CHECK(!memcmp(wire_routine_file(&v, 0, &len), "/src/a.js", 9) && len == 9);
+	CHECK(wire_routine_file(&v, 1, &len) && len == 0 && !wire_routine_file(&v, 2, &len));
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	fake_close(&fake);
+	return 0;
+}
+
+/* Bytes travel from the hand-over on, and while a daemon is attached; else nobody needs them. */
+static int code_travels_when_somebody_has_the_registry(void)
+{
+	struct dbgdyn_routine r = fake_routine("f", code, 64);
+	struct wire_routine_view v;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0 && v.code);
+	fake_attach(&fake, 1);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0 && v.code);
+	fake_attach(&fake, 0);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0 && !v.code);
+	CHECK(v.rec->code_len == 64);
+	fake_attach(&fake, 1);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0 && v.code);
+	fake_close(&fake);
+	return 0;
+}
+
+static int bad_arguments_are_refused(void)
+{
+	static const struct dbgdyn_line down[] = { { 4, 1, 0 }, { 3, 1, 0 } };
+	static const struct dbgdyn_line outside[] = { { 8, 1, 0 } };
+	static const struct dbgdyn_line no_file[] = { { 0, 1, 1 } };
+	static char long_name[70000];
+	struct dbgdyn_string file = { "a", 1 };
+	struct dbgdyn_routine good = fake_routine("f", code, 8), r;
+	struct wire_routine_view v;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	CHECK(dbgdyn_register(0, &good, NULL) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_register(context ^ 1, &good, NULL) == DBGDYN_EREFUSED);
+	CHECK(dbgdyn_register(context, NULL, NULL) == DBGDYN_EINVAL);
+#define BAD(change)                                                                                \
+	do {                                                                                       \
+		r = good;                                                                          \
+		r.files = &file;                                                                   \
+		r.nr_files = 1;                                                                    \
+		change;                                                                            \
+		CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_EINVAL);                        \
+	} while (0)
+	BAD(r.size = sizeof(r) - 1);
+	BAD(r.name.len = 0);
+	BAD(r.name.text = NULL);
+	BAD(r.code = NULL);
+	BAD(r.code_len = 0);
+	BAD(r.code_len = (16u << 20) + 1);
+	BAD(r.code = (void *)(UINTPTR_MAX - 3));
+	BAD(r.nr_lines = 1);
+	BAD((r.lines = down, r.nr_lines = 2));
+	BAD((r.lines = outside, r.nr_lines = 1));
+	BAD((r.lines = no_file, r.nr_lines = 1));
+	BAD(r.files = NULL);
+	BAD(r.nr_files = SIZE_MAX);
+	BAD(file = ((struct dbgdyn_string){ long_name, 65536 }));
+	BAD(file = ((struct dbgdyn_string){ NULL, 1 }));
+	memset(long_name, 'x', sizeof(long_name));
+	good.name = (struct dbgdyn_string){ long_name, sizeof(long_name) };
+	file = (struct dbgdyn_string){ long_name, 65535 };
+	good.files = &file;
+	good.nr_files = 1;
+	CHECK(dbgdyn_register(context, &good, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.rec->name_len == 4095 && v.files_len == 65537);
+	fake_close(&fake);
+	return 0;
+}
+
+/* Records of every length, thrice round the ring: each arrives once, in order, whole. */
+static int ring_goes_round(void)
+{
+	uint64_t sent = 0, got = 0;
+	struct wire_registry reg;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	do {
+		struct dbgdyn_routine r = fake_routine("round", code + sent % 91, sent % 9973 + 1);
+		const struct wire_head *h;
+		size_t len;
+
+		CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK);
+		sent++;
+		if (sent % 37)
+			continue;
+		len = fake_read(&fake, stream, sizeof(stream));
+		size_t pos = 0;
+
+		while ((h = wire_next(stream, len, &pos))) {
+			struct wire_routine_view v;
+
+			if (h->type == WIRE_PAD)
+				continue;
+			CHECK(wire_routine_parse(h, &v) == 0 && v.rec->handle == got + 1);
+			CHECK(v.rec->code_len == got % 9973 + 1);
+			CHECK(!memcmp(v.code, code + got % 91, v.rec->code_len));
+			got++;
+		}
+		CHECK(pos == len && got == sent);
+		fake_header(&fake, &reg);
+	} while (sent % 37 || reg.head < 3ull * RING_LEN);
+	CHECK(reg.nr_dropped == 0);
+	fake_close(&fake);
+	return 0;
+}
+
+static int a_full_ring_drops_and_counts(void)
+{
+	struct dbgdyn_routine r = fake_routine("full", code, 100000);
+	struct wire_registry reg;
+	const struct wire_head *h;
+	size_t len, pos = 0, whole = 0, bare = 0;
+
+	CHECK(open_all(FAKE_SOCKET | FAKE_QUEUE) == 0 && fake_bells(&fake) == 1);
+	while (dbgdyn_register(context, &r, NULL) == DBGDYN_OK)
+		;
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_EFULL);
+	CHECK(fake_bells(&fake) == 1); /* at half full, once */
+	fake_header(&fake, &reg);
+	CHECK(reg.nr_dropped == 2);
+	len = fake_read(&fake, stream, sizeof(stream));
+	while ((h = wire_next(stream, len, &pos))) {
+		struct wire_routine_view v;
+
+		CHECK(h->type == WIRE_PAD || wire_routine_parse(h, &v) == 0);
+		if (h->type != WIRE_PAD)
+			*(v.code ? &whole : &bare) += 1;
+	}
+	/* Where the bytes do not fit, the record goes without. */
+	CHECK(pos == len && whole == RING_LEN / 100064 && bare > 1000);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK);
+	CHECK(dbgdyn_flush(0) == DBGDYN_EREFUSED);
+	fake_close(&fake);
+	return 0;
+}
+
+static int code_longer_than_the_ring_goes_without(void)
+{
+	struct dbgdyn_routine r = fake_routine("long", code, 16u << 20);
+	struct wire_routine_view v;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(!v.code && v.rec->code_len == 16u << 20);
+	fake_close(&fake);
+	return 0;
+}
+
+/* The daemon's line is only believed where it makes sense: the ring is then as good as full. */
+static int a_mad_tail_harms_nothing(void)
+{
+	struct dbgdyn_routine r = fake_routine("f", code, 64);
+	struct wire_registry reg;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	for (uint64_t tail = 8; tail; tail <<= 8) {
+		CHECK(pwrite(fake.fd, &tail, 8, offsetof(struct wire_registry, tail)) == 8);
+		CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_EFULL);
+	}
+	fake_header(&fake, &reg);
+	CHECK(reg.head == 0 && reg.nr_dropped == 8);
+	fake_close(&fake);
+	return 0;
+}
+
+#define NR_THREADS 4
+#define NR_EACH	   4000
+
+static void *register_many(void *arg)
+{
+	int thread = (int)(intptr_t)arg;
+	char name[32];
+
+	for (int i = 0; i < NR_EACH;) {
+		struct dbgdyn_routine r;
+
+		snprintf(name, sizeof(name), "thread %d %d", thread, i);
+		r = fake_routine(name, code + thread, (size_t)(i % 1200) + 1);
+		i += dbgdyn_register(context, &r, NULL) == DBGDYN_OK;
+	}
+	return NULL;
+}
+
+static int seen[NR_THREADS];
+static uint8_t handles[NR_THREADS * NR_EACH + 1];
+
+static int check_thread_record(const struct wire_head *h)
+{
+	struct wire_routine_view v;
+	char name[64] = "";
+	int thread, i;
+
+	CHECK(wire_routine_parse(h, &v) == 0 && v.rec->name_len < sizeof(name));
+	memcpy(name, v.name, v.rec->name_len);
+	CHECK(sscanf(name, "thread %d %d", &thread, &i) == 2 && thread < NR_THREADS);
+	CHECK(i == seen[thread]++ && v.rec->code_len == (size_t)(i % 1200) + 1);
+	CHECK(!v.code || !memcmp(v.code, code + thread, v.rec->code_len));
+	CHECK(v.rec->handle < sizeof(handles) && !handles[v.rec->handle]++);
+	return 0;
+}
+
+/* Every record of every thread arrives once and whole, in the thread's order. */
+static int threads_need_no_lock(void)
+{
+	pthread_t thread[NR_THREADS];
+	int total = 0;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	for (int i = 0; i < NR_THREADS; i++)
+		CHECK(!pthread_create(&thread[i], NULL, register_many, (void *)(intptr_t)i));
+	while (total < NR_THREADS * NR_EACH) {
+		size_t len = fake_read(&fake, stream, sizeof(stream)), pos = 0;
+		const struct wire_head *h;
+
+		while ((h = wire_next(stream, len, &pos)))
+			if (h->type != WIRE_PAD) {
+				CHECK(check_thread_record(h) == 0);
+				total++;
+			}
+		CHECK(pos == len);
+	}
+	for (int i = 0; i < NR_THREADS; i++)
+		pthread_join(thread[i], NULL);
+	CHECK(fake_read(&fake, stream, sizeof(stream)) == 0);
+	fake_close(&fake);
+	return 0;
+}
+
+FAKE_TEST(record_holds_everything)
+FAKE_TEST(code_travels_when_somebody_has_the_registry)
+FAKE_TEST(bad_arguments_are_refused)
+FAKE_TEST(ring_goes_round)
+FAKE_TEST(a_full_ring_drops_and_counts)
+FAKE_TEST(code_longer_than_the_ring_goes_without)
+FAKE_TEST(a_mad_tail_harms_nothing)
+FAKE_TEST(threads_need_no_lock)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_record_holds_everything),
+		cmocka_unit_test(test_code_travels_when_somebody_has_the_registry),
+		cmocka_unit_test(test_bad_arguments_are_refused),
+		cmocka_unit_test(test_ring_goes_round),
+		cmocka_unit_test(test_a_full_ring_drops_and_counts),
+		cmocka_unit_test(test_code_longer_than_the_ring_goes_without),
+		cmocka_unit_test(test_a_mad_tail_harms_nothing),
+		cmocka_unit_test(test_threads_need_no_lock),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
