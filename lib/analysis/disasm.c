@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The only place where capstone's types stand. */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <capstone/capstone.h>
+
+#include "analysis.h"
+
+struct analysis_disasm {
+	uint32_t machine;
+	bool opened; /* else everything is data */
+	csh handle;
+	cs_insn *insn;
+};
+
+static cs_err open_machine(struct analysis_disasm *d)
+{
+	switch (d->machine) {
+	case EM_X86_64:
+		return cs_open(CS_ARCH_X86, CS_MODE_64, &d->handle);
+	case EM_AARCH64:
+		return cs_open(CS_ARCH_ARM64, CS_MODE_ARM, &d->handle);
+#if CS_API_MAJOR >= 5
+	case EM_RISCV:
+		return cs_open(CS_ARCH_RISCV, CS_MODE_RISCV64 | CS_MODE_RISCVC, &d->handle);
+#endif
+	default:
+		return CS_ERR_ARCH;
+	}
+}
+
+int analysis_disasm_open(uint32_t machine, struct analysis_disasm **out, struct base_err *err)
+{
+	struct analysis_disasm *d;
+
+	if (machine != EM_X86_64 && machine != EM_AARCH64 && machine != EM_RISCV)
+		return base_fail(err, -DCPI_EUNSUPPORTED,
+				 "cannot disassemble code for ELF machine %u", machine);
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return base_fail_errno(err, -ENOMEM, "cannot disassemble");
+	d->machine = machine;
+	d->opened = open_machine(d) == CS_ERR_OK;
+	if (d->opened) {
+		cs_option(d->handle, CS_OPT_DETAIL, CS_OPT_ON);
+		if (machine == EM_X86_64)
+			cs_option(d->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
+		d->insn = cs_malloc(d->handle);
+	}
+	if (d->opened && !d->insn) {
+		analysis_disasm_close(d);
+		return base_fail_errno(err, -ENOMEM, "cannot disassemble");
+	}
+	*out = d;
+	return 0;
+}
+
+void analysis_disasm_close(struct analysis_disasm *d)
+{
+	if (!d)
+		return;
+	if (d->insn)
+		cs_free(d->insn, 1);
+	if (d->opened)
+		cs_close(&d->handle);
+	free(d);
+}
+
+/* How far to step over what is no instruction, so that the next one is found again. */
+static uint32_t data_len(const struct analysis_disasm *d, const uint8_t *code, size_t len)
+{
+	uint32_t want = 1;
+
+	if (d->machine == EM_AARCH64)
+		want = 4;
+	else if (d->machine == EM_RISCV)
+		want = (code[0] & 3) == 3 ? 4 : 2;
+	return want <= len ? want : 1;
+}
+
+static void as_data(const struct analysis_disasm *d, const uint8_t *code, size_t len,
+		    struct analysis_insn *out)
+{
+	uint32_t value = 0;
+
+	out->len = data_len(d, code, len);
+	for (uint32_t i = 0; i < out->len; i++)
+		value |= (uint32_t)code[i] << (8 * i);
+	snprintf(out->text, sizeof(out->text), "%-7s 0x%0*x",
+		 out->len == 1	 ? ".byte"
+		 : out->len == 2 ? ".short"
+				 : ".word",
+		 (int)out->len * 2, value);
+}
+
+static bool is_direct_branch(const cs_insn *insn)
+{
+	for (uint8_t i = 0; insn->detail && i < insn->detail->groups_count; i++)
+		if (insn->detail->groups[i] == CS_GRP_BRANCH_RELATIVE)
+			return true;
+	return false;
+}
+
+/* The last number of a direct branch is its target; an indirect one has none, or brackets. */
+static void find_target(const struct analysis_disasm *d, const cs_insn *insn,
+			struct analysis_insn *out)
+{
+	const char *at = NULL;
+	char *end;
+
+	if (!is_direct_branch(insn) || strpbrk(insn->op_str, "*[("))
+		return;
+	for (const char *p = out->text; (p = strstr(p, "0x")); p += 2)
+		at = p;
+	if (!at)
+		return;
+	if (at > out->text && at[-1] == '-')
+		return;
+	out->target = strtoull(at, &end, 16);
+	/* capstone prints the distance there */
+	if (d->machine == EM_RISCV)
+		out->target += insn->address;
+	if (at > out->text && at[-1] == '#')
+		at--;
+	out->target_at = (uint16_t)(at - out->text);
+	out->target_len = (uint16_t)(end - at);
+	out->has_target = *end == '\0';
+}
+
+void analysis_disasm_one(struct analysis_disasm *d, const uint8_t *code, size_t len, uint64_t vaddr,
+			 struct analysis_insn *out)
+{
+	const uint8_t *at = code;
+	uint64_t address = vaddr;
+
+	memset(out, 0, sizeof(*out));
+	out->vaddr = vaddr;
+	if (!d->opened || !cs_disasm_iter(d->handle, &at, &len, &address, d->insn)) {
+		as_data(d, code, len, out);
+		return;
+	}
+	out->known = true;
+	out->len = d->insn->size;
+	if (*d->insn->op_str)
+		snprintf(out->text, sizeof(out->text), "%-7s %s", d->insn->mnemonic,
+			 d->insn->op_str);
+	else
+		snprintf(out->text, sizeof(out->text), "%s", d->insn->mnemonic);
+	find_target(d, d->insn, out);
+}

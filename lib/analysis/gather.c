@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis.h"
+
+static void image_free(struct analysis_image *ai)
+{
+	if (!ai)
+		return;
+	profdb_profile_free(ai->profile);
+	free(ai->name);
+	free(ai->count);
+	free(ai);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/*
+ * What makes two profiles one image's. A pseudo-image changes its build-id while it grows and keeps
+ * its file name; others have an identity by content, or at least a path.
+ */
+static int identity(const struct profdb_profile *p, struct base_buf *key)
+{
+	const struct base_id *id = profdb_profile_image(p);
+	enum profdb_kind kind = profdb_profile_kind(p);
+	const char *path = profdb_profile_path(p, 0);
+	int r = base_buf_append(key, &kind, sizeof(kind));
+
+	if (r >= 0 && kind == PROFDB_DYNAMIC && path)
+		return base_buf_append(key, base_name(path), strlen(base_name(path)));
+	if (r >= 0 && kind != PROFDB_NAMED && id->len)
+		return base_buf_append(key, id->bytes, id->len);
+	if (r >= 0 && path)
+		r = base_buf_append(key, path, strlen(path));
+	return r;
+}
+
+/* A bucket's name stands in brackets, so that it is not taken for a file. */
+static char *shown_name(const struct profdb_profile *p)
+{
+	const char *path = profdb_profile_path(p, 0);
+	char *name = NULL;
+
+	if (!path)
+		return strdup("?");
+	if (profdb_profile_kind(p) == PROFDB_DYNAMIC)
+		return strdup(base_name(path));
+	if (profdb_profile_kind(p) != PROFDB_NAMED || path[0] == '(')
+		return strdup(path);
+	return asprintf(&name, "(%s)", path) < 0 ? NULL : name;
+}
+
+static int add_image(struct analysis *a, const struct base_buf *key, struct profdb_profile *p)
+{
+	struct analysis_image *ai = calloc(1, sizeof(*ai));
+	int r = ai ? base_grow(&a->images, &a->cap_images, a->nr_images + 1, sizeof(*a->images))
+		   : -ENOMEM;
+
+	if (r < 0) {
+		free(ai);
+		profdb_profile_free(p);
+		return r;
+	}
+	a->images[a->nr_images++] = ai;
+	ai->kind = profdb_profile_kind(p);
+	ai->profile = p;
+	ai->name = shown_name(p);
+	if (!ai->name)
+		return -ENOMEM;
+	return base_map_set(&a->by_identity, key->data, key->len, ai);
+}
+
+/* Samples of one image from another epoch or platform; the newer identity is where it stands now.
+ */
+static int merge_image(struct analysis_image *ai, struct profdb_profile *p)
+{
+	int r = profdb_profile_merge(ai->profile, p);
+
+	if (r >= 0 && profdb_profile_image(p)->len)
+		profdb_profile_set_image(ai->profile, profdb_profile_image(p));
+	profdb_profile_free(p);
+	return r;
+}
+
+static int note_period(struct analysis *a, const struct profdb_event *ev)
+{
+	struct analysis_event *known;
+	int r;
+
+	for (size_t i = 0; i < a->nr_events; i++) {
+		if (strcmp(a->events[i].name, ev->name) != 0)
+			continue;
+		if (a->events[i].period != ev->period)
+			a->events[i].mixed = true;
+		return 0;
+	}
+	if (a->nr_events == ANALYSIS_NR_EVENTS)
+		return -DCPI_ELIMIT;
+	r = base_grow(&a->events, &a->cap_events, a->nr_events + 1, sizeof(*a->events));
+	if (r < 0)
+		return r;
+	known = &a->events[a->nr_events++];
+	memset(known, 0, sizeof(*known));
+	memcpy(known->name, ev->name, sizeof(known->name));
+	known->period = ev->period;
+	return 0;
+}
+
+struct walk {
+	struct analysis *a;
+	const char *epoch, *platform;
+};
+
+static int on_profile(void *ctx, const char *file, struct profdb_profile *p)
+{
+	struct analysis *a = ((struct walk *)ctx)->a;
+	struct analysis_image *ai;
+	struct base_buf key = { 0 };
+	int r = 0;
+
+	(void)file;
+	for (size_t i = 0; i < profdb_profile_nr_events(p) && r >= 0; i++)
+		r = note_period(a, profdb_profile_event(p, i));
+	if (r >= 0)
+		r = identity(p, &key);
+	if (r < 0) {
+		profdb_profile_free(p);
+	} else {
+		ai = base_map_get(&a->by_identity, key.data, key.len);
+		r = ai ? merge_image(ai, p) : add_image(a, &key, p);
+	}
+	base_buf_release(&key);
+	return r;
+}
+
+static void on_bad(void *ctx, const char *file, const struct base_err *err)
+{
+	const struct walk *w = ctx;
+	struct analysis *a = w->a;
+	struct analysis_bad *bad;
+	char *name;
+
+	if (base_grow(&a->bad, &a->cap_bad, a->nr_bad + 1, sizeof(*a->bad)) < 0)
+		return;
+	if (asprintf(&name, "%s/%s/%s", w->epoch, w->platform, file) < 0)
+		return;
+	bad = &a->bad[a->nr_bad++];
+	memset(bad, 0, sizeof(*bad));
+	bad->file = name;
+	base_fail(&bad->err, err->code, "%s (epoch %s, platform %s)", err->text, w->epoch,
+		  w->platform);
+	if (*err->hint)
+		base_hint(&bad->err, "%s", err->hint);
+}
+
+static void free_names(char **names)
+{
+	free(names); /* one allocation, see profdb.h */
+}
+
+static int note_platform(struct analysis *a, const char *name)
+{
+	int r;
+
+	for (size_t i = 0; i < a->nr_platforms; i++)
+		if (strcmp(a->platforms[i], name) == 0)
+			return 0;
+	r = base_grow(&a->platforms, &a->cap_platforms, a->nr_platforms + 1, sizeof(*a->platforms));
+	if (r < 0)
+		return r;
+	a->platforms[a->nr_platforms] = strdup(name);
+	return a->platforms[a->nr_platforms] ? (int)a->nr_platforms++ : -ENOMEM;
+}
+
+static int walk_platform(struct analysis *a, struct analysis_epoch *epoch, const char *platform,
+			 struct base_err *err)
+{
+	struct walk w = { a, epoch->name, platform };
+	int r = note_platform(a, platform);
+
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot gather profiles");
+	epoch->open |= profdb_epoch_open(a->db, epoch->name, platform);
+	r = profdb_walk(a->db, epoch->name, platform, on_profile, on_bad, &w, err);
+	return r < 0 ? base_fail_errno(err, r, "cannot gather profiles") : 0;
+}
+
+static int add_epoch(struct analysis *a, const char *name, struct base_err *err)
+{
+	int r = base_grow(&a->epochs, &a->cap_epochs, a->nr_epochs + 1, sizeof(*a->epochs));
+
+	if (r >= 0) {
+		a->epochs[a->nr_epochs].open = false;
+		a->epochs[a->nr_epochs].name = strdup(name);
+		if (!a->epochs[a->nr_epochs].name)
+			r = -ENOMEM;
+	}
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot gather profiles");
+	a->nr_epochs++;
+	return 0;
+}
+
+/* *@seen collects the platforms' names for the hint of an error. */
+static int walk_epoch(struct analysis *a, const char *name, const char *only, struct base_buf *seen,
+		      struct base_err *err)
+{
+	char **platforms;
+	int r = add_epoch(a, name, err);
+
+	if (r < 0)
+		return r;
+	platforms = profdb_platforms(a->db, name, err);
+	if (!platforms)
+		return err && err->code ? err->code
+					: base_fail_errno(err, -ENOMEM, "cannot gather profiles");
+	for (size_t i = 0; platforms[i] && r >= 0; i++) {
+		base_buf_printf(seen, " %s", platforms[i]);
+		if (!only || strcmp(only, platforms[i]) == 0)
+			r = walk_platform(a, &a->epochs[a->nr_epochs - 1], platforms[i], err);
+	}
+	free_names(platforms);
+	return r;
+}
+
+static int no_platform(const char *name, const struct base_buf *seen, struct base_err *err)
+{
+	base_fail(err, -ENOENT, "no platform '%s' in the chosen epochs", name);
+	if (seen->len)
+		base_hint(err, "platforms there:%.*s", (int)seen->len, (const char *)seen->data);
+	return -ENOENT;
+}
+
+static int walk_all(struct analysis *a, const struct analysis_selection *sel, struct base_err *err)
+{
+	struct base_buf seen = { 0 };
+	char **epochs = NULL;
+	int r = profdb_epoch_select(a->db, sel->epoch, &epochs, err);
+
+	for (size_t i = 0; r >= 0 && epochs && epochs[i]; i++)
+		r = walk_epoch(a, epochs[i], sel->platform, &seen, err);
+	if (r >= 0 && sel->platform && !a->nr_platforms)
+		r = no_platform(sel->platform, &seen, err);
+	free_names(epochs);
+	base_buf_release(&seen);
+	return r < 0 ? r : 0;
+}
+
+/* Only one event is wanted: the others go from the table, and so from every sum. */
+static int keep_event(struct analysis *a, const char *name, struct base_err *err)
+{
+	int i = analysis_event_find(a, name, err);
+
+	if (i < 0)
+		return i;
+	a->events[0] = a->events[i];
+	a->nr_events = 1;
+	return 0;
+}
+
+static int sum_image(struct analysis *a, struct analysis_image *ai)
+{
+	ai->count = calloc(a->nr_events ? a->nr_events : 1, sizeof(*ai->count));
+	if (!ai->count)
+		return -ENOMEM;
+	for (size_t i = 0; i < PROFDB_NR_EVENTS; i++)
+		ai->event_of[i] = SIZE_MAX;
+	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++) {
+		const struct profdb_event *ev = profdb_profile_event(ai->profile, i);
+		int at = analysis_event_find(a, ev->name, NULL);
+
+		if (at < 0)
+			continue;
+		ai->event_of[i] = (size_t)at;
+		ai->count[at] += ev->sum;
+		if (base_add_overflow(a->events[at].sum, ev->sum, &a->events[at].sum))
+			return -DCPI_EOVERFLOW;
+	}
+	return 0;
+}
+
+int analysis_open(const struct analysis_selection *sel, struct analysis **out, struct base_err *err)
+{
+	struct analysis *a = calloc(1, sizeof(*a));
+	int r = a ? profdb_open(sel->db, false, &a->db, err) : -ENOMEM;
+
+	if (r >= 0)
+		r = image_store_open(profdb_dyn_fd(a->db), profdb_kernel_fd(a->db), &a->store);
+	if (r >= 0)
+		r = walk_all(a, sel, err);
+	if (r >= 0 && sel->event)
+		r = keep_event(a, sel->event, err);
+	for (size_t i = 0; r >= 0 && i < a->nr_images; i++)
+		r = sum_image(a, a->images[i]);
+	if (r < 0) {
+		analysis_close(a);
+		return base_fail_errno(err, r, "cannot read database '%s'", sel->db);
+	}
+	*out = a;
+	return 0;
+}
+
+void analysis_close(struct analysis *a)
+{
+	if (!a)
+		return;
+	for (size_t i = 0; i < a->nr_images; i++)
+		image_free(a->images[i]);
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		free(a->epochs[i].name);
+	for (size_t i = 0; i < a->nr_platforms; i++)
+		free(a->platforms[i]);
+	for (size_t i = 0; i < a->nr_bad; i++)
+		free(a->bad[i].file);
+	free(a->images);
+	free(a->epochs);
+	free(a->platforms);
+	free(a->bad);
+	free(a->events);
+	base_map_release(&a->by_identity);
+	image_store_close(a->store);
+	profdb_close(a->db);
+	free(a);
+}
+
+int analysis_event_find(const struct analysis *a, const char *name, struct base_err *err)
+{
+	char names[200] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < a->nr_events; i++)
+		if (strcmp(a->events[i].name, name) == 0)
+			return (int)i;
+	for (size_t i = 0; i < a->nr_events && len < sizeof(names); i++)
+		len += (size_t)snprintf(names + len, sizeof(names) - len, " %s", a->events[i].name);
+	base_fail(err, -ENOENT, "no samples of event '%s'", name);
+	if (a->nr_events)
+		base_hint(err, "events there:%s", names);
+	return -ENOENT;
+}
+
+size_t analysis_event_default(const struct analysis *a)
+{
+	static const char *const preferred[] = { "cycles", "cpu-clock", "task-clock" };
+
+	for (size_t i = 0; i < sizeof(preferred) / sizeof(preferred[0]); i++) {
+		int at = analysis_event_find(a, preferred[i], NULL);
+
+		if (at >= 0)
+			return (size_t)at;
+	}
+	return 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis.h"
+
+const char *analysis_kind_name(enum profdb_kind kind)
+{
+	static const char *const names[] = {
+		[PROFDB_FILE] = "file", [PROFDB_KERNEL] = "kernel", [PROFDB_DYNAMIC] = "dynamic",
+		[PROFDB_VDSO] = "vdso", [PROFDB_NAMED] = "named",
+	};
+
+	return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "unknown";
+}
+
+static enum image_kind kind_of(enum profdb_kind kind)
+{
+	switch (kind) {
+	case PROFDB_KERNEL:
+		return IMAGE_KERNEL;
+	case PROFDB_DYNAMIC:
+		return IMAGE_DYNAMIC;
+	case PROFDB_VDSO:
+		return IMAGE_VDSO;
+	default:
+		return IMAGE_FILE;
+	}
+}
+
+static enum analysis_state state_of(int code)
+{
+	switch (code) {
+	case -DCPI_ENOIMAGE:
+	case -ENOENT:
+		return ANALYSIS_MISSING;
+	case -ESTALE:
+		return ANALYSIS_CHANGED;
+	case -EACCES:
+	case -EPERM:
+		return ANALYSIS_UNREADABLE;
+	default:
+		return ANALYSIS_DAMAGED;
+	}
+}
+
+/* "hello[4711]": what made the code and in which process, instead of a file's name. */
+static void name_dynamic(struct analysis_image *ai, const struct image *img)
+{
+	const struct image_process *p = image_process(img);
+	char *name;
+
+	if (!p || asprintf(&name, "%s[%u]", p->facility, p->pid) < 0)
+		return;
+	free(ai->name);
+	ai->name = name;
+}
+
+static const char **paths_of(const struct profdb_profile *p)
+{
+	size_t nr = 0;
+	const char **paths;
+
+	while (profdb_profile_path(p, nr))
+		nr++;
+	paths = calloc(nr + 1, sizeof(*paths));
+	for (size_t i = 0; paths && i < nr; i++)
+		paths[i] = profdb_profile_path(p, i);
+	return paths;
+}
+
+int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct image **out,
+			struct base_err *err)
+{
+	struct image_query q = { .kind = kind_of(ai->kind) };
+	struct base_err why = { 0 };
+	const char **paths;
+	int r;
+
+	if (ai->kind == PROFDB_NAMED)
+		return -ENOENT;
+	paths = paths_of(ai->profile);
+	if (!paths)
+		return base_fail_errno(err, -ENOMEM, "cannot open image");
+	q.id = *profdb_profile_image(ai->profile);
+	q.paths = paths;
+	r = image_open(a->store, &q, out, &why);
+	free(paths);
+	if (r >= 0 && (r = image_symbols_load(*out, &why)) < 0) {
+		image_close(*out);
+		*out = NULL;
+	}
+	ai->state = r >= 0 ? ANALYSIS_OPEN : state_of(r);
+	ai->why = why;
+	if (r >= 0 && ai->kind == PROFDB_DYNAMIC)
+		name_dynamic(ai, *out);
+	if (r < 0 && err && !err->code)
+		*err = why;
+	return r;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool id_starts_with(const struct base_id *id, const char *prefix)
+{
+	char text[BASE_ID_TEXT_LEN];
+	size_t len = strlen(prefix);
+
+	return len >= 4 && id->len && len <= 2 * (size_t)id->len &&
+	       strncasecmp(base_id_text(id, text), prefix, len) == 0;
+}
+
+/* A pseudo-image's facility and process are known once it was opened. */
+static bool dynamic_match(struct analysis *a, struct analysis_image *ai, const char *what)
+{
+	const struct image_process *p;
+	struct image *img = NULL;
+	bool yes;
+
+	if (analysis_image_open(a, ai, &img, NULL) < 0)
+		return false;
+	p = image_process(img);
+	yes = (p && strcmp(p->facility, what) == 0) || strcmp(ai->name, what) == 0 ||
+	      id_starts_with(image_id(img), what);
+	image_close(img);
+	return yes;
+}
+
+bool analysis_image_match(struct analysis *a, struct analysis_image *ai, const char *what)
+{
+	const char *path;
+
+	if (strcmp(ai->name, what) == 0)
+		return true;
+	for (size_t i = 0; (path = profdb_profile_path(ai->profile, i)); i++)
+		if (strcmp(path, what) == 0 || strcmp(base_name(path), what) == 0)
+			return true;
+	if (id_starts_with(profdb_profile_image(ai->profile), what))
+		return true;
+	return ai->kind == PROFDB_DYNAMIC && dynamic_match(a, ai, what);
+}
+
+int analysis_image_unknown(struct analysis *a, const char *what, struct base_err *err)
+{
+	const char *near = NULL;
+	unsigned int best = 1 + (unsigned int)strlen(what) / 2;
+
+	for (size_t i = 0; i < a->nr_images; i++) {
+		const char *name = base_name(a->images[i]->name);
+		unsigned int d = base_name_distance(name, base_name(what));
+
+		if (strncmp(name, what, strlen(what)) == 0)
+			d = 0;
+		if (d < best) {
+			best = d;
+			near = a->images[i]->name;
+		}
+	}
+	base_fail(err, -DCPI_ENOIMAGE, "no samples in an image '%s'", what);
+	if (near)
+		base_hint(err, "did you mean '%s'? 'dcpiprof -i' lists the images", near);
+	else
+		base_hint(err, "'dcpiprof -i' lists the images");
+	return -DCPI_ENOIMAGE;
+}

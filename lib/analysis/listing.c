@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis.h"
+
+enum { CODE_MAX = 16 << 20 };
+
+/* Samples of the procedure at one address, before they meet its instructions. */
+struct hit {
+	uint64_t vaddr;
+	const struct profdb_entry *entry;
+};
+
+struct hits {
+	struct hit *v;
+	size_t nr, cap;
+};
+
+static bool belongs(struct analysis_listing *l, uint64_t vaddr)
+{
+	const struct image_symbol *s;
+
+	if (vaddr - l->symbol.vaddr >= l->symbol.len)
+		return false;
+	s = image_symbol_at(l->img, vaddr);
+	return s && s->vaddr == l->symbol.vaddr;
+}
+
+static bool has_wanted(const struct analysis_image *ai, const struct profdb_entry *e)
+{
+	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++)
+		if (ai->event_of[i] != SIZE_MAX && e->count[i])
+			return true;
+	return false;
+}
+
+static int by_vaddr(const void *pa, const void *pb)
+{
+	const struct hit *a = pa, *b = pb;
+
+	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
+}
+
+static int collect(struct analysis_listing *l, struct hits *hits)
+{
+	const struct profdb_profile *p = l->ai->profile;
+	uint64_t vaddr;
+	int r;
+
+	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
+		const struct profdb_entry *e = profdb_profile_entry(p, i);
+
+		if (!has_wanted(l->ai, e) || image_vaddr(l->img, e->off, &vaddr) < 0 ||
+		    !belongs(l, vaddr))
+			continue;
+		r = base_grow(&hits->v, &hits->cap, hits->nr + 1, sizeof(*hits->v));
+		if (r < 0)
+			return r;
+		hits->v[hits->nr++] = (struct hit){ vaddr, e };
+	}
+	if (hits->nr)
+		qsort(hits->v, hits->nr, sizeof(*hits->v), by_vaddr);
+	return 0;
+}
+
+static int file_index(struct analysis_listing *l, const char *file, uint32_t *out)
+{
+	int r;
+
+	for (size_t i = l->nr_files; i-- > 0;) {
+		if (strcmp(l->files[i], file) == 0) {
+			*out = (uint32_t)i;
+			return 0;
+		}
+	}
+	r = base_grow(&l->files, &l->cap_files, l->nr_files + 1, sizeof(*l->files));
+	if (r < 0)
+		return r;
+	l->files[l->nr_files] = strdup(file);
+	if (!l->files[l->nr_files])
+		return -ENOMEM;
+	*out = (uint32_t)l->nr_files++;
+	return 0;
+}
+
+static int add_unit(struct analysis_listing *l, enum analysis_unit_kind kind, uint64_t vaddr,
+		    uint32_t len)
+{
+	struct analysis_unit u = { .kind = kind, .vaddr = vaddr, .len = len };
+	struct image_line line;
+	int r = base_grow(&l->units, &l->cap_units, l->nr_units + 1, sizeof(*l->units));
+
+	if (r >= 0 && image_line_at(l->img, vaddr, &line) >= 0) {
+		u.line = line.line;
+		r = file_index(l, line.file, &u.file);
+	}
+	if (r >= 0)
+		l->units[l->nr_units++] = u;
+	return r;
+}
+
+static int add_counts(struct analysis_listing *l, const struct hit *hit)
+{
+	struct analysis_unit *u = &l->units[l->nr_units - 1];
+
+	if (!u->count)
+		u->count = calloc(l->a->nr_events + 1, sizeof(*u->count));
+	if (!u->count)
+		return -ENOMEM;
+	for (size_t i = 0; i < profdb_profile_nr_events(l->ai->profile); i++) {
+		size_t to = l->ai->event_of[i];
+
+		if (to == SIZE_MAX)
+			continue;
+		u->count[to] += hit->entry->count[i];
+		l->total[to] += hit->entry->count[i];
+	}
+	return 0;
+}
+
+/* Samples up to @end, not at a unit's start: each address has a line of its own. */
+static int add_strays(struct analysis_listing *l, const struct hits *hits, size_t *next,
+		      enum analysis_unit_kind kind, uint64_t end)
+{
+	int r = 0;
+
+	while (r >= 0 && *next < hits->nr && hits->v[*next].vaddr < end) {
+		const struct hit *h = &hits->v[*next];
+		const struct analysis_unit *last = l->nr_units ? &l->units[l->nr_units - 1] : NULL;
+
+		if (!last || last->vaddr != h->vaddr)
+			r = add_unit(l, kind, h->vaddr, 0);
+		if (r >= 0)
+			r = add_counts(l, h);
+		++*next;
+	}
+	return r;
+}
+
+static int add_instructions(struct analysis_listing *l, const struct hits *hits, size_t *next)
+{
+	struct analysis_insn insn;
+	size_t off = 0;
+	int r = 0;
+
+	while (r >= 0 && l->disasm && off < l->code_len) {
+		uint64_t vaddr = l->symbol.vaddr + off;
+
+		analysis_disasm_one(l->disasm, l->code + off, l->code_len - off, vaddr, &insn);
+		off += insn.len;
+		/* An inner procedure's code is not ours to show. */
+		if (!belongs(l, vaddr))
+			continue;
+		r = add_unit(l, ANALYSIS_UNIT_INSN, vaddr, insn.len);
+		while (r >= 0 && *next < hits->nr && hits->v[*next].vaddr == vaddr)
+			r = add_counts(l, &hits->v[(*next)++]);
+		if (r >= 0)
+			r = add_strays(l, hits, next, ANALYSIS_UNIT_STRAY, vaddr + insn.len);
+	}
+	return r;
+}
+
+static int read_code(struct analysis_listing *l)
+{
+	size_t len = l->symbol.len < CODE_MAX ? l->symbol.len : CODE_MAX;
+
+	l->code = malloc(len + 1);
+	l->total = calloc(l->a->nr_events + 1, sizeof(*l->total));
+	if (!l->code || !l->total)
+		return -ENOMEM;
+	l->code_len = image_bytes(l->img, l->symbol.vaddr, l->code, len);
+	/* A machine we cannot disassemble is listed by address, as code without bytes is. */
+	if (l->code_len && analysis_disasm_open(image_machine(l->img), &l->disasm, NULL) == -ENOMEM)
+		return -ENOMEM;
+	return 0;
+}
+
+int analysis_listing_open(struct analysis *a, struct analysis_image *ai, struct image *img,
+			  const struct image_symbol *symbol, struct analysis_listing **out,
+			  struct base_err *err)
+{
+	struct analysis_listing *l = calloc(1, sizeof(*l));
+	struct hits hits = { 0 };
+	size_t next = 0;
+	int r = -ENOMEM;
+
+	if (!l) {
+		image_close(img);
+		return base_fail_errno(err, r, "cannot list '%s'", symbol->name);
+	}
+	l->a = a;
+	l->ai = ai;
+	l->img = img;
+	l->symbol = *symbol;
+	r = read_code(l);
+	if (r >= 0)
+		r = collect(l, &hits);
+	if (r >= 0)
+		r = add_instructions(l, &hits, &next);
+	if (r >= 0)
+		r = add_strays(l, &hits, &next, ANALYSIS_UNIT_BYTES, UINT64_MAX);
+	free(hits.v);
+	if (r < 0) {
+		base_fail_errno(err, r, "cannot list '%s'", symbol->name);
+		analysis_listing_close(l);
+		return r;
+	}
+	*out = l;
+	return 0;
+}
+
+void analysis_listing_close(struct analysis_listing *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->nr_units; i++)
+		free(l->units[i].count);
+	for (size_t i = 0; i < l->nr_files; i++)
+		free(l->files[i]);
+	free(l->units);
+	free(l->files);
+	free(l->code);
+	free(l->total);
+	analysis_disasm_close(l->disasm);
+	image_close(l->img);
+	free(l);
+}
+
+void analysis_where(struct image *img, uint64_t vaddr, char *buf, size_t buf_len)
+{
+	const struct image_symbol *s = image_symbol_at(img, vaddr);
+
+	if (!s)
+		snprintf(buf, buf_len, "0x%llx", (unsigned long long)vaddr);
+	else if (s->vaddr == vaddr)
+		snprintf(buf, buf_len, "%s", s->name);
+	else
+		snprintf(buf, buf_len, "%s+0x%llx", s->name,
+			 (unsigned long long)(vaddr - s->vaddr));
+}
+
+void analysis_unit_text(const struct analysis_listing *l, const struct analysis_unit *unit,
+			char *buf, size_t buf_len)
+{
+	uint64_t off = unit->vaddr - l->symbol.vaddr;
+	struct analysis_insn insn;
+	char where[256];
+
+	if (unit->kind == ANALYSIS_UNIT_STRAY) {
+		snprintf(buf, buf_len, "(inside the instruction above)");
+	} else if (unit->kind == ANALYSIS_UNIT_BYTES || !l->disasm) {
+		snprintf(buf, buf_len, "(no bytes of this code)");
+	} else {
+		analysis_disasm_one(l->disasm, l->code + off, l->code_len - off, unit->vaddr,
+				    &insn);
+		if (!insn.has_target) {
+			snprintf(buf, buf_len, "%s", insn.text);
+			return;
+		}
+		analysis_where(l->img, insn.target, where, sizeof(where));
+		snprintf(buf, buf_len, "%.*s%s%s", (int)insn.target_at, insn.text, where,
+			 insn.text + insn.target_at + insn.target_len);
+	}
+}

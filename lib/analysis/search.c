@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which procedure a user means by a name or an address. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis.h"
+
+enum { NEAR_MAX = 3 };
+
+struct near {
+	char *name;
+	unsigned int distance;
+};
+
+struct search {
+	struct analysis *a;
+	const char *what;
+	bool by_address;
+	uint64_t vaddr;
+	struct analysis_founds *out;
+	struct near near[NEAR_MAX]; /* the nearest names met, nearest first */
+	size_t nr_images;
+};
+
+/* Lower is nearer; above @what's own length nothing is near. A name within a name is a near one. */
+static unsigned int distance(const char *what, const char *name)
+{
+	size_t len = strlen(what), name_len = strlen(name);
+	unsigned int limit = 1 + (unsigned int)(len < 90 ? len / 3 : 30), d;
+
+	if (len >= 3 && strstr(name, what))
+		return 1;
+	if (name_len > len + limit || len > name_len + limit)
+		return UINT32_MAX;
+	d = base_name_distance(what, name);
+	return d <= limit ? d : UINT32_MAX;
+}
+
+static void note_near(struct search *s, const char *name)
+{
+	unsigned int d = distance(s->what, name);
+	size_t at = NEAR_MAX;
+	char *copy;
+
+	for (size_t i = 0; i < NEAR_MAX; i++)
+		if (s->near[i].name && strcmp(s->near[i].name, name) == 0)
+			return;
+	while (at > 0 && (!s->near[at - 1].name || d < s->near[at - 1].distance))
+		at--;
+	if (d == UINT32_MAX || at == NEAR_MAX || !(copy = strdup(name)))
+		return;
+	free(s->near[NEAR_MAX - 1].name);
+	memmove(&s->near[at + 1], &s->near[at], (NEAR_MAX - 1 - at) * sizeof(s->near[0]));
+	s->near[at] = (struct near){ copy, d };
+}
+
+static int add_found(struct search *s, struct analysis_image *ai, const struct image_symbol *symbol)
+{
+	struct analysis_founds *f = s->out;
+	struct analysis_found one = { .image = ai, .vaddr = symbol->vaddr, .len = symbol->len };
+	int r = base_grow(&f->v, &f->cap, f->nr + 1, sizeof(*f->v));
+
+	one.name = strdup(symbol->name);
+	one.count = calloc(s->a->nr_events + 1, sizeof(*one.count));
+	if (r < 0 || !one.name || !one.count) {
+		free(one.name);
+		free(one.count);
+		return -ENOMEM;
+	}
+	f->v[f->nr++] = one;
+	return 0;
+}
+
+/* Samples of the procedures found in this image, from index @from on. */
+static void count_found(struct search *s, struct analysis_image *ai, struct image *img, size_t from)
+{
+	const struct profdb_profile *p = ai->profile;
+	const struct image_symbol *symbol;
+	uint64_t vaddr;
+
+	for (size_t i = 0; i < profdb_profile_nr_entries(p) && from < s->out->nr; i++) {
+		const struct profdb_entry *e = profdb_profile_entry(p, i);
+
+		if (image_vaddr(img, e->off, &vaddr) < 0 || !(symbol = image_symbol_at(img, vaddr)))
+			continue;
+		for (size_t f = from; f < s->out->nr; f++) {
+			if (s->out->v[f].vaddr != symbol->vaddr)
+				continue;
+			for (size_t k = 0; k < profdb_profile_nr_events(p); k++)
+				if (ai->event_of[k] != SIZE_MAX)
+					s->out->v[f].count[ai->event_of[k]] += e->count[k];
+		}
+	}
+}
+
+static int search_image(struct search *s, struct analysis_image *ai)
+{
+	const struct image_symbol *symbol;
+	size_t from = s->out->nr, pos = 0;
+	struct image *img = NULL;
+	int r = 0;
+
+	s->nr_images++;
+	if (analysis_image_open(s->a, ai, &img, NULL) < 0)
+		return 0;
+	if (s->by_address) {
+		symbol = image_symbol_at(img, s->vaddr);
+		if (symbol)
+			r = add_found(s, ai, symbol);
+	} else {
+		while (r >= 0 && (symbol = image_symbol_find(img, s->what, &pos)))
+			r = add_found(s, ai, symbol);
+		for (size_t i = 0; !s->out->nr && i < image_nr_symbols(img); i++)
+			note_near(s, image_symbol(img, i)->name);
+	}
+	count_found(s, ai, img, from);
+	image_close(img);
+	return r;
+}
+
+static int by_count(const void *pa, const void *pb, void *ctx)
+{
+	const struct analysis_found *a = pa, *b = pb;
+	size_t event = *(const size_t *)ctx;
+	int r;
+
+	if (a->count[event] != b->count[event])
+		return a->count[event] > b->count[event] ? -1 : 1;
+	r = strcmp(a->image->name, b->image->name);
+	return r ? r : (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
+}
+
+static bool sampled(const struct search *s, const struct analysis_found *f)
+{
+	for (size_t i = 0; i < s->a->nr_events; i++)
+		if (f->count[i])
+			return true;
+	return false;
+}
+
+/* Where some have samples, the others are not what is meant. */
+static void drop_unsampled(struct search *s)
+{
+	struct analysis_founds *f = s->out;
+	size_t nr = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < f->nr; i++)
+		any |= sampled(s, &f->v[i]);
+	for (size_t i = 0; any && i < f->nr; i++) {
+		if (sampled(s, &f->v[i])) {
+			f->v[nr++] = f->v[i];
+		} else {
+			free(f->v[i].name);
+			free(f->v[i].count);
+		}
+	}
+	if (any)
+		f->nr = nr;
+}
+
+static int not_found(struct search *s, const char *image, struct base_err *err)
+{
+	char names[200];
+	size_t len = 0;
+
+	if (image)
+		base_fail(err, -DCPI_ENOSYMBOL, "no procedure '%s' in image '%s'", s->what, image);
+	else
+		base_fail(err, -DCPI_ENOSYMBOL, "no procedure '%s' in an image with samples",
+			  s->what);
+	for (size_t i = 0; i < NEAR_MAX && s->near[i].name && len < sizeof(names); i++)
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s'%s'", i ? ", " : "",
+					s->near[i].name);
+	if (len)
+		base_hint(err, "near names: %s", names);
+	else
+		base_hint(err, "'dcpiprof' lists the procedures with samples");
+	return -DCPI_ENOSYMBOL;
+}
+
+static int search_all(struct search *s, const char *image)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->a->nr_images && r >= 0; i++) {
+		struct analysis_image *ai = s->a->images[i];
+
+		if (ai->kind != PROFDB_NAMED && (!image || analysis_image_match(s->a, ai, image)))
+			r = search_image(s, ai);
+	}
+	return r;
+}
+
+int analysis_find(struct analysis *a, const char *what, const char *image, size_t event,
+		  struct analysis_founds *out, struct base_err *err)
+{
+	struct search s = { .a = a, .what = what, .out = out };
+	char *end;
+	int r;
+
+	if (strncmp(what, "0x", 2) == 0) {
+		s.vaddr = strtoull(what, &end, 16);
+		s.by_address = what[2] && !*end;
+	}
+	r = search_all(&s, image);
+	if (r < 0)
+		base_fail_errno(err, r, "cannot look for '%s'", what);
+	else if (image && !s.nr_images)
+		r = analysis_image_unknown(a, image, err);
+	else if (!out->nr)
+		r = not_found(&s, image, err);
+	for (size_t i = 0; i < NEAR_MAX; i++)
+		free(s.near[i].name);
+	if (r < 0)
+		return r;
+	if (!image)
+		drop_unsampled(&s);
+	qsort_r(out->v, out->nr, sizeof(*out->v), by_count, &event);
+	return 0;
+}
+
+void analysis_founds_release(struct analysis_founds *f)
+{
+	for (size_t i = 0; i < f->nr; i++) {
+		free(f->v[i].name);
+		free(f->v[i].count);
+	}
+	free(f->v);
+	memset(f, 0, sizeof(*f));
+}
