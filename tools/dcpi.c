@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The multi-call program: "dcpiprof …" (a link to it) is the same as "dcpi prof …". */
+#include <errno.h>
 #include <string.h>
 
 #include "tools.h"
@@ -109,6 +110,15 @@ static int own_options(int argc, char **argv)
 	return BASE_EXIT_USAGE;
 }
 
+/* A report that did not reach its file is no success, whatever the command thinks of it. */
+static int finish(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fprintf(stderr, "dcpi: cannot write the output: %s\n", strerror(errno));
+	return BASE_EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
@@ -118,9 +128,9 @@ int main(int argc, char **argv)
 	if (strncmp(name, "dcpi", 4) == 0 && name[4])
 		t = find(name);
 	if (t)
-		return t->main(argc, argv);
+		return finish(t->main(argc, argv));
 	if (argc < 2 || argv[1][0] == '-')
 		return own_options(argc, argv);
 	t = find(argv[1]);
-	return t ? t->main(argc - 1, argv + 1) : unknown(argv[1]);
+	return t ? finish(t->main(argc - 1, argv + 1)) : unknown(argv[1]);
 }

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpilist: source, instructions, both; ambiguous and unknown names; samples that fit no instruction.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+
+{
+	run dcpilist hot app
+	run dcpilist -both hot app
+	run dcpilist -asm -bytes hot app
+	run dcpilist -both -event cpu-clock -no_header warm
+	run dcpilist -both triple
+	run dcpilist leaf 'hi[4711]'
+	run dcpilist -asm hot vmlinux-6.1.0
+	run dcpilist -asm -no_header 0x40015d app
+	run dcpilist hot
+	run dcpilist helper app
+	run dcpilist tripple
+	run dcpilist nothing_like_it app
+	run dcpilist hot no_such_image
+	run dcpilist -asm -both hot
+	run dcpilist
+	mv app.c gone.c
+	run dcpilist -both -no_header hot app
+	mv gone.c app.c
+	run dcpilist -json triple
+} >out
+compare dcpilist

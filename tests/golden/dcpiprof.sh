@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpiprof: by procedure, by image, sorted, cut, of some images; every total sums.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+
+{
+	run dcpiprof
+	run dcpiprof -i
+	run dcpiprof -s imiss
+	run dcpiprof -event imiss -no_header
+	run dcpiprof -keep 60 -no_header
+	run dcpiprof /opt/app/app
+	run dcpiprof hi
+	run dcpiprof -no_header 0123 vmlinux-6.1.0
+	run dcpiprof -no_header gone/lib.so
+	run dcpiprof -no_header ap
+	run dcpiprof -epoch 200001010000
+	run dcpiprof -platform bx
+	run dcpiprof -event cycles
+	run dcpiprof -json -keep 60 lib.so idle
+} >out
+compare dcpiprof
+
+# The lines above the total sum to it, in the column that all have.
+"$DCPI_BIN/dcpiprof" -no_header 2>/dev/null | awk '
+	/ total$/ { total = $1; next } { sum += $1 } END { exit !(sum == 214 && total == 214) }'

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mkdb DATABASE < DESCRIPTION: make a database from a text, for tests of what reads databases.
+ *
+ *	platform NAME                 own it; first
+ *	epoch UTC-SECONDS             start an epoch (the one before is finished)
+ *	profile KIND PATH [FILE]      file, kernel, dynamic, vdso, named; its build-id is read from
+ *	                              FILE, or for kernel and dynamic from
+ *DATABASE/{kernel,dyn}/PATH id HEX                        another build-id for the profile path
+ *PATH                     a further path of it word NAME VALUE               a header word event
+ *NAME PERIOD             events get their numbers in this order, from 0 at WHERE COUNT … samples by
+ *event; WHERE: an offset, or PROCEDURE or PROCEDURE+OFFSET of the image symbol NAME OFFSET LENGTH
+ *} a kernel's image in DATABASE/kernel: its symbols, then kernel FILE BUILD-ID LENGTH   } what it
+ *is flush                         put the profiles since the last one on disk finish flush, and
+ *finish the epoch; else it stays open
+ */
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "image.h"
+#include "pseudoimg.h"
+#include "profdb.h"
+
+enum { WORDS_MAX = 40, PROFILES_MAX = 4096, SYMBOLS_MAX = 256 };
+
+struct mkdb {
+	struct profdb *db;
+	const char *path;
+	struct profdb_profile *profiles[PROFILES_MAX];
+	char *stems[PROFILES_MAX];
+	size_t nr_profiles;
+	struct pseudoimg_symbol symbols[SYMBOLS_MAX];
+	size_t nr_symbols;
+	struct image *img; /* of the last profile, where it could be opened */
+	struct base_err err;
+};
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static struct profdb_profile *current(struct mkdb *m)
+{
+	return m->nr_profiles ? m->profiles[m->nr_profiles - 1] : NULL;
+}
+
+static int do_flush(struct mkdb *m)
+{
+	int r = m->nr_profiles ? profdb_flush_begin(m->db, &m->err) : 0;
+
+	for (size_t i = 0; i < m->nr_profiles; i++) {
+		if (r >= 0)
+			r = profdb_flush_put(m->db, m->stems[i], m->profiles[i], &m->err);
+		profdb_profile_free(m->profiles[i]);
+		free(m->stems[i]);
+	}
+	if (r >= 0 && m->nr_profiles)
+		r = profdb_flush_commit(m->db, &m->err);
+	m->nr_profiles = 0;
+	return r;
+}
+
+static int do_epoch(struct mkdb *m, const char *seconds)
+{
+	char name[PROFDB_EPOCH_LEN + 1];
+	int r = do_flush(m);
+
+	return r < 0 ? r : profdb_epoch_start(m->db, strtoll(seconds, NULL, 10), name, &m->err);
+}
+
+static int kind_of(const char *word, enum profdb_kind *kind, enum image_kind *image)
+{
+	static const struct {
+		const char *name;
+		enum profdb_kind kind;
+		enum image_kind image;
+	} kinds[] = {
+		{ "file", PROFDB_FILE, IMAGE_FILE },
+		{ "kernel", PROFDB_KERNEL, IMAGE_KERNEL },
+		{ "dynamic", PROFDB_DYNAMIC, IMAGE_DYNAMIC },
+		{ "vdso", PROFDB_VDSO, IMAGE_VDSO },
+		{ "named", PROFDB_NAMED, IMAGE_FILE },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(kinds[i].name, word) == 0) {
+			*kind = kinds[i].kind;
+			*image = kinds[i].image;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int do_profile(struct mkdb *m, char **w, size_t nr)
+{
+	struct base_id id = { 0 };
+	enum profdb_kind kind;
+	enum image_kind image;
+	char file[4096] = "";
+
+	if (nr < 3 || kind_of(w[1], &kind, &image) < 0 || m->nr_profiles == PROFILES_MAX)
+		return base_fail(&m->err, -EINVAL, "profile: KIND PATH [FILE] wanted");
+	if (nr > 3)
+		snprintf(file, sizeof(file), "%s", w[3]);
+	else if (kind == PROFDB_KERNEL || kind == PROFDB_VDSO || kind == PROFDB_DYNAMIC)
+		snprintf(file, sizeof(file), "%s/%s/%s", m->path,
+			 kind == PROFDB_DYNAMIC ? "dyn" : "kernel", w[2]);
+	image_close(m->img);
+	m->img = NULL;
+	if (*file && image_open_path(file, image, &m->img, &m->err) < 0)
+		return m->err.code;
+	if (m->img)
+		id = *image_id(m->img);
+	m->profiles[m->nr_profiles] = profdb_profile_new(kind, &id, w[2]);
+	m->stems[m->nr_profiles] = strdup(base_name(w[2]));
+	if (!m->profiles[m->nr_profiles] || !m->stems[m->nr_profiles++])
+		return -ENOMEM;
+	return 0;
+}
+
+/* Images have no way back from an address to an offset, as nothing but this needs one. */
+static int find_offset(struct mkdb *m, const char *where, uint64_t *off)
+{
+	char name[256];
+	size_t len = strcspn(where, "+"), pos = 0;
+	const struct image_symbol *s;
+	uint64_t want, vaddr;
+	char *end;
+
+	*off = strtoull(where, &end, 0);
+	if (end != where && !*end)
+		return 0;
+	snprintf(name, sizeof(name), "%.*s", (int)len, where);
+	s = m->img ? image_symbol_find(m->img, name, &pos) : NULL;
+	if (!s)
+		return base_fail(&m->err, -ENOENT, "at: no procedure '%s'", name);
+	want = s->vaddr + (where[len] ? strtoull(where + len + 1, NULL, 0) : 0);
+	for (*off = 0; *off < 64 << 20; ++*off)
+		if (image_vaddr(m->img, *off, &vaddr) >= 0 && vaddr == want)
+			return 0;
+	return base_fail(&m->err, -ENOENT, "at: no offset of '%s'", where);
+}
+
+static int do_at(struct mkdb *m, char **w, size_t nr)
+{
+	uint64_t off;
+	int r;
+
+	if (nr < 3 || !current(m))
+		return base_fail(&m->err, -EINVAL, "at: WHERE COUNT … wanted");
+	r = find_offset(m, w[1], &off);
+	for (size_t i = 2; i < nr && r >= 0; i++)
+		r = profdb_profile_add(current(m), off, i - 2, strtoull(w[i], NULL, 0));
+	return r;
+}
+
+static int do_symbol(struct mkdb *m, char **w)
+{
+	char *name = strdup(w[1]);
+
+	if (!name || m->nr_symbols == SYMBOLS_MAX) {
+		free(name);
+		return -ENOMEM;
+	}
+	m->symbols[m->nr_symbols++] =
+		(struct pseudoimg_symbol){ name, strtoull(w[2], NULL, 0), strtoull(w[3], NULL, 0) };
+	return 0;
+}
+
+static int do_kernel(struct mkdb *m, char **w)
+{
+	struct base_id id = { 0 };
+	struct base_file f = { .fd = -1 };
+	int r = base_id_parse(&id, w[2], strlen(w[2]));
+
+	if (r >= 0)
+		r = base_file_create(&f, profdb_kernel_fd(m->db), w[1], 0644, &m->err);
+	if (r >= 0)
+		r = pseudoimg_write_symbols(m->symbols, m->nr_symbols, strtoull(w[3], NULL, 0),
+					    EM_X86_64, &id, f.fd, &m->err);
+	r = r < 0 ? r : base_file_commit(&f, &m->err);
+	base_file_abort(&f);
+	while (m->nr_symbols)
+		free((char *)(uintptr_t)m->symbols[--m->nr_symbols].name);
+	return r;
+}
+
+static int do_line(struct mkdb *m, char **w, size_t nr)
+{
+	struct profdb_profile *p = current(m);
+	struct base_id id;
+	int r;
+
+	if (strcmp(w[0], "platform") == 0 && nr == 2)
+		return profdb_lock(m->db, w[1], &m->err);
+	if (strcmp(w[0], "epoch") == 0 && nr == 2)
+		return do_epoch(m, w[1]);
+	if (strcmp(w[0], "profile") == 0)
+		return do_profile(m, w, nr);
+	if (strcmp(w[0], "at") == 0)
+		return do_at(m, w, nr);
+	if (strcmp(w[0], "path") == 0 && nr == 2 && p)
+		return profdb_profile_add_path(p, w[1]);
+	if (strcmp(w[0], "word") == 0 && nr == 3 && p)
+		return profdb_profile_set_word(p, w[1], w[2]);
+	if (strcmp(w[0], "event") == 0 && nr == 3 && p)
+		return profdb_profile_event_add(p, w[1], strtoull(w[2], NULL, 0));
+	if (strcmp(w[0], "id") == 0 && nr == 2 && p) {
+		r = base_id_parse(&id, w[1], strlen(w[1]));
+		if (r >= 0)
+			profdb_profile_set_image(p, &id);
+		return r;
+	}
+	if (strcmp(w[0], "symbol") == 0 && nr == 4)
+		return do_symbol(m, w);
+	if (strcmp(w[0], "kernel") == 0 && nr == 4)
+		return do_kernel(m, w);
+	if (strcmp(w[0], "flush") == 0)
+		return do_flush(m);
+	if (strcmp(w[0], "finish") == 0)
+		return (r = do_flush(m)) < 0 ? r : profdb_epoch_finish(m->db, &m->err);
+	return base_fail(&m->err, -EINVAL, "unknown or incomplete: '%s'", w[0]);
+}
+
+static size_t split(char *line, char **w)
+{
+	size_t nr = 0;
+
+	for (char *word = strtok(line, " \t\n"); word && nr < WORDS_MAX;
+	     word = strtok(NULL, " \t\n")) {
+		if (*word == '#')
+			break;
+		w[nr++] = word;
+	}
+	return nr;
+}
+
+static int read_all(struct mkdb *m)
+{
+	char line[8192], *w[WORDS_MAX];
+	int r = 0, number = 0;
+
+	while (r >= 0 && fgets(line, sizeof(line), stdin)) {
+		size_t nr = split(line, w);
+
+		number++;
+		if (nr)
+			r = do_line(m, w, nr);
+	}
+	if (r < 0)
+		fprintf(stderr, "mkdb: line %d: %s\n", number,
+			m->err.code ? m->err.text : base_strerror(r));
+	return r < 0 ? r : do_flush(m);
+}
+
+int main(int argc, char **argv)
+{
+	static struct mkdb m;
+	int r;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: mkdb DATABASE < DESCRIPTION\n");
+		return BASE_EXIT_USAGE;
+	}
+	m.path = argv[1];
+	r = profdb_open(argv[1], true, &m.db, &m.err);
+	if (r >= 0)
+		r = read_all(&m);
+	if (r < 0 && m.err.code)
+		base_err_print(&m.err, "mkdb", stderr);
+	image_close(m.img);
+	profdb_close(m.db);
+	return r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
+}

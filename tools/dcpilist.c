@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpilist: one procedure, its instructions and source lines with their samples. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "tools.h"
+
+static struct select sel;
+static bool want_asm, want_source, want_both, want_bytes, no_header;
+
+static const struct base_opt options[] = {
+	SELECT_OPTIONS(sel),
+	{ "asm", BASE_OPT_FLAG, &want_asm, NULL,
+	  "Instructions in order of address, source lines named where they change.", 0, 0 },
+	{ "source", BASE_OPT_FLAG, &want_source, NULL, "Source lines alone.", 0, 0 },
+	{ "both", BASE_OPT_FLAG, &want_both, NULL,
+	  "Source lines in their order, with the instructions of each beneath it.", 0, 0 },
+	{ "bytes", BASE_OPT_FLAG, &want_bytes, NULL, "Show the instructions' bytes too.", 0, 0 },
+	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
+	  0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpilist",
+	.summary = "list one procedure's instructions and source lines with their samples",
+	.operands = "PROCEDURE|ADDRESS [IMAGE]",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpilist -both fib hello",
+			  "Source and instructions of the routine 'fib' that the facility 'hello' "
+			  "made." },
+			{ "dcpilist -asm memcpy libc.so.6",
+			  "Instructions of a library's procedure." },
+			{ "dcpilist 0x401136 a.out", "The procedure around an address." },
+			{ NULL, NULL } },
+	.min_operands = 1,
+	.max_operands = 2,
+};
+
+/* Source lines that are shown without code between two that have some. */
+enum { CONTEXT_LINES = 6, TAB = 4 };
+
+struct source {
+	struct image_source *text; /* NULL: not found */
+	size_t indent;		   /* columns that all lines of the procedure begin with */
+};
+
+struct list {
+	struct analysis *a;
+	struct analysis_listing *l;
+	struct source *sources;		/* by the listing's file index */
+	struct analysis_unit **by_line; /* units with a line, by file and line, then address */
+	size_t nr_by_line;
+	struct table t;
+};
+
+/* ---- which procedure ---------------------------------------------------------------------------
+ */
+
+static void hint_candidates(const struct analysis_founds *f, size_t event, struct base_err *err)
+{
+	char text[200];
+	size_t len = 0, shown = 0;
+
+	for (; shown < f->nr && shown < 4 && len < sizeof(text); shown++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					"%s%s 0x%" PRIx64 " (%" PRIu64 ")", shown ? ", " : "",
+					f->v[shown].image->name, f->v[shown].vaddr,
+					f->v[shown].count[event]);
+	base_hint(err, "name the image, or an address in it: %s%s", text,
+		  shown < f->nr ? ", …" : "");
+}
+
+static int open_found(struct list *x, struct analysis_found *f, struct base_err *err)
+{
+	const struct image_symbol *symbol;
+	struct image *img;
+	int r = analysis_image_open(x->a, f->image, &img, err);
+
+	if (r < 0)
+		return r;
+	symbol = image_symbol_at(img, f->vaddr);
+	if (!symbol) {
+		image_close(img);
+		return base_fail(err, -DCPI_ENOSYMBOL, "no procedure '%s' any more", f->name);
+	}
+	return analysis_listing_open(x->a, f->image, img, symbol, &x->l, err);
+}
+
+static int choose(struct list *x, const char *what, const char *image, struct base_err *err)
+{
+	size_t event = analysis_event_default(x->a);
+	struct analysis_founds found = { 0 };
+	int r = analysis_find(x->a, what, image, event, &found, err);
+
+	if (r >= 0 && found.nr > 1) {
+		r = base_fail(err, -DCPI_EUSAGE, "'%s' is %zu procedures", what, found.nr);
+		hint_candidates(&found, event, err);
+		r = -EEXIST;
+	} else if (r >= 0) {
+		r = open_found(x, &found.v[0], err);
+	}
+	analysis_founds_release(&found);
+	return r;
+}
+
+/* ---- lines -------------------------------------------------------------------------------------
+ */
+
+static int by_line(const void *pa, const void *pb)
+{
+	const struct analysis_unit *a = *(struct analysis_unit *const *)pa;
+	const struct analysis_unit *b = *(struct analysis_unit *const *)pb;
+
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	if (a->line != b->line)
+		return a->line < b->line ? -1 : 1;
+	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
+}
+
+/* Source text for a cell, without the first @skip columns, tabs as blanks: their width would depend
+ * on the columns before. Returns false past the end of the source. */
+static bool source_text(const struct image_source *src, unsigned int line, size_t skip, char *text,
+			size_t text_len)
+{
+	size_t len = 0, at = 0, column = 0;
+	const char *from = image_source_line(src, line, &len);
+
+	for (size_t i = 0; from && i < len; i++) {
+		size_t to = from[i] == '\t' ? (column / TAB + 1) * TAB : column + 1;
+
+		for (; column < to; column++)
+			if ((column >= skip || from[i] > ' ') && at + 1 < text_len)
+				text[at++] = from[i] == '\t' ? ' ' : from[i] ? from[i] : '?';
+	}
+	text[at] = '\0';
+	return from != NULL;
+}
+
+static void note_indent(struct list *x, const struct analysis_unit *u)
+{
+	struct source *s = &x->sources[u->file];
+	char text[256];
+	size_t indent;
+
+	if (!s->text || !source_text(s->text, u->line, 0, text, sizeof(text)))
+		return;
+	indent = strspn(text, " ");
+	if (indent < s->indent)
+		s->indent = indent;
+}
+
+static int open_sources(struct list *x, struct base_err *err)
+{
+	struct analysis_listing *l = x->l;
+
+	x->sources = calloc(l->nr_files + 1, sizeof(*x->sources));
+	x->by_line = calloc(l->nr_units + 1, sizeof(*x->by_line));
+	if (!x->sources || !x->by_line)
+		return base_fail_errno(err, -ENOMEM, "cannot list '%s'", l->symbol.name);
+	for (size_t i = 0; i < l->nr_units; i++)
+		if (l->units[i].line)
+			x->by_line[x->nr_by_line++] = &l->units[i];
+	qsort(x->by_line, x->nr_by_line, sizeof(*x->by_line), by_line);
+	/* One that is not there is no error: its lines are shown by number. */
+	for (size_t i = 0; i < l->nr_files && !want_asm; i++) {
+		x->sources[i].indent = SIZE_MAX;
+		image_source_open(l->files[i], &x->sources[i].text, NULL);
+	}
+	for (size_t i = 0; i < x->nr_by_line; i++)
+		note_indent(x, x->by_line[i]);
+	return 0;
+}
+
+static bool any_source(const struct list *x)
+{
+	for (size_t i = 0; i < x->l->nr_files; i++)
+		if (x->sources[i].text)
+			return true;
+	return false;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Sum of a line's units by event; returns the index behind them. */
+static size_t sum_line(const struct list *x, size_t from, uint64_t *sum)
+{
+	size_t i = from;
+
+	memset(sum, 0, ANALYSIS_NR_EVENTS * sizeof(*sum));
+	for (; i < x->nr_by_line && x->by_line[i]->file == x->by_line[from]->file &&
+	       x->by_line[i]->line == x->by_line[from]->line;
+	     i++)
+		for (size_t e = 0; x->by_line[i]->count && e < x->a->nr_events; e++)
+			sum[e] += x->by_line[i]->count[e];
+	return i;
+}
+
+/* ---- text --------------------------------------------------------------------------------------
+ */
+
+static void put_counts(struct list *x, const uint64_t *count)
+{
+	for (size_t e = 0; e < x->a->nr_events; e++)
+		report_cells(&x->t, count ? count[e] : 0, x->l->total[e]);
+}
+
+static void put_bytes(struct list *x, const struct analysis_unit *u)
+{
+	char text[64] = "";
+
+	if (!want_bytes)
+		return;
+	for (uint32_t i = 0; u && i < u->len && i < 16; i++)
+		snprintf(text + 2 * i, sizeof(text) - 2 * i, "%02x",
+			 x->l->code[u->vaddr - x->l->symbol.vaddr + i]);
+	table_cell(&x->t, "%s", text);
+}
+
+/* A line that has no samples of its own: where, and what. */
+static void put_note(struct list *x, const char *where, const char *text)
+{
+	put_counts(x, NULL);
+	table_cell(&x->t, "%s", where);
+	put_bytes(x, NULL);
+	table_cell(&x->t, "%s", text);
+}
+
+static void put_unit(struct list *x, const struct analysis_unit *u, const char *indent)
+{
+	char text[512];
+
+	put_counts(x, u->count);
+	table_cell(&x->t, "%s0x%" PRIx64 " +0x%" PRIx64, indent, u->vaddr,
+		   u->vaddr - x->l->symbol.vaddr);
+	put_bytes(x, u);
+	analysis_unit_text(x->l, u, text, sizeof(text));
+	table_cell(&x->t, "%s%s", *indent ? "        " : "", text);
+}
+
+static void put_line(struct list *x, uint32_t file, unsigned int line, const uint64_t *count)
+{
+	const struct source *s = &x->sources[file];
+	char text[1024];
+
+	if (!s->text)
+		snprintf(text, sizeof(text), "(source not found)");
+	else if (!source_text(s->text, line, s->indent, text, sizeof(text)))
+		snprintf(text, sizeof(text), "(no such line in the source)");
+	put_counts(x, count);
+	table_cell(&x->t, "%s:%u", base_name(x->l->files[file]), line);
+	put_bytes(x, NULL);
+	table_cell(&x->t, "%s", text);
+}
+
+static void put_asm(struct list *x)
+{
+	const struct analysis_unit *last = NULL;
+	char line[512];
+
+	for (size_t i = 0; i < x->l->nr_units; i++) {
+		const struct analysis_unit *u = &x->l->units[i];
+
+		if (u->line && (!last || last->line != u->line || last->file != u->file)) {
+			snprintf(line, sizeof(line), "; %s:%u", x->l->files[u->file], u->line);
+			put_note(x, "", line);
+		} else if (!u->line && last && last->line) {
+			put_note(x, "", "; (no source line)");
+		}
+		put_unit(x, u, "");
+		last = u;
+	}
+}
+
+/* The instructions of one line, a gap marked where others lie between them. */
+static void put_units(struct list *x, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		const struct analysis_unit *u = x->by_line[i];
+
+		if (i > from && x->by_line[i - 1] + 1 != u)
+			put_note(x, "  ...", "");
+		put_unit(x, u, "  ");
+	}
+}
+
+/* Lines without code between two with code belong to the picture, when they are few. */
+static void put_between(struct list *x, const struct analysis_unit *last,
+			const struct analysis_unit *next)
+{
+	if (!last || last->file != next->file || !x->sources[next->file].text)
+		return;
+	if (next->line - last->line > CONTEXT_LINES) {
+		put_note(x, "...", "");
+		return;
+	}
+	for (unsigned int line = last->line + 1; line < next->line; line++)
+		put_line(x, next->file, line, NULL);
+}
+
+static void put_source(struct list *x, bool instructions)
+{
+	uint64_t sum[ANALYSIS_NR_EVENTS], none[ANALYSIS_NR_EVENTS] = { 0 };
+	const struct analysis_unit *last = NULL;
+	bool unlined = false;
+
+	for (size_t i = 0, next; i < x->nr_by_line; i = next) {
+		const struct analysis_unit *u = x->by_line[i];
+
+		next = sum_line(x, i, sum);
+		put_between(x, last, u);
+		put_line(x, u->file, u->line, sum);
+		if (instructions)
+			put_units(x, i, next);
+		last = u;
+	}
+	for (size_t i = 0; i < x->l->nr_units; i++) {
+		const struct analysis_unit *u = &x->l->units[i];
+
+		unlined |= !u->line;
+		for (size_t e = 0; !u->line && u->count && e < x->a->nr_events; e++)
+			none[e] += u->count[e];
+	}
+	if (!unlined)
+		return;
+	put_counts(x, none);
+	table_cell(&x->t, "%s", "");
+	put_bytes(x, NULL);
+	table_cell(&x->t, "%s", "(no source line)");
+	for (size_t i = 0; instructions && i < x->l->nr_units; i++)
+		if (!x->l->units[i].line)
+			put_unit(x, &x->l->units[i], "  ");
+}
+
+static void print_head(struct list *x)
+{
+	const struct image_symbol *s = &x->l->symbol;
+	const struct base_id *id = image_id(x->l->img);
+	char text[BASE_ID_TEXT_LEN], *name = NULL;
+
+	report_head(x->a, stdout);
+	if (asprintf(&name, "procedure  %s, %" PRIu64 " bytes at 0x%" PRIx64 "\nimage      %s",
+		     s->name, s->len, s->vaddr, x->l->ai->name) >= 0) {
+		/* Not the newline that stands there on purpose. */
+		char *image = strchr(name + 11 + strlen(s->name), '\n');
+
+		*image = '\0';
+		printf("%s\n%s", table_clean(name), table_clean(image + 1));
+	}
+	free(name);
+	if (id->len)
+		printf(" (build-id %s)", base_id_text(id, text));
+	putchar('\n');
+	report_events(x->a, x->l->total, stdout);
+	putchar('\n');
+}
+
+static int print_text(struct list *x, struct base_err *err)
+{
+	/* What is there decides unless told otherwise. */
+	bool as_asm = want_asm || !x->nr_by_line || (!want_source && !want_both && !any_source(x));
+	int r;
+
+	if (!no_header)
+		print_head(x);
+	report_columns(&x->t, x->a);
+	table_column(&x->t, true, as_asm ? "address" : "where");
+	if (want_bytes)
+		table_column(&x->t, true, "bytes");
+	table_column(&x->t, true,
+		     as_asm	 ? "instruction"
+		     : want_both ? "source and instructions"
+				 : "source");
+	if (as_asm)
+		put_asm(x);
+	else
+		put_source(x, want_both);
+	put_counts(x, x->l->total);
+	table_cell(&x->t, "%s", "total");
+	put_bytes(x, NULL);
+	table_cell(&x->t, "%s", "");
+	r = table_print(&x->t, !no_header, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------
+ */
+
+static struct json_object *json_place(const struct list *x, const struct analysis_unit *u,
+				      struct json_object *o)
+{
+	json_object_object_add(o, "file", u->line ? report_json_text(x->l->files[u->file]) : NULL);
+	json_object_object_add(o, "line", u->line ? json_object_new_int64(u->line) : NULL);
+	return o;
+}
+
+static struct json_object *json_unit(const struct list *x, const struct analysis_unit *u)
+{
+	static const char *const kinds[] = {
+		[ANALYSIS_UNIT_INSN] = "instruction",
+		[ANALYSIS_UNIT_BYTES] = "address",
+		[ANALYSIS_UNIT_STRAY] = "inside",
+	};
+	struct json_object *o = json_object_new_object();
+	uint64_t off = u->vaddr - x->l->symbol.vaddr;
+	char text[512], bytes[64] = "";
+
+	for (uint32_t i = 0; i < u->len && i < 16; i++)
+		snprintf(bytes + 2 * i, sizeof(bytes) - 2 * i, "%02x", x->l->code[off + i]);
+	analysis_unit_text(x->l, u, text, sizeof(text));
+	json_object_object_add(o, "kind", json_object_new_string(kinds[u->kind]));
+	json_object_object_add(o, "address", report_json_hex(u->vaddr));
+	json_object_object_add(o, "offset", json_object_new_uint64(off));
+	json_object_object_add(o, "bytes", json_object_new_string(bytes));
+	json_object_object_add(o, "text", report_json_text(text));
+	json_place(x, u, o);
+	json_object_object_add(o, "samples", report_json_counts(x->a, u->count));
+	return o;
+}
+
+static struct json_object *json_line(const struct list *x, const struct analysis_unit *u,
+				     const uint64_t *sum)
+{
+	const struct image_source *src = x->sources[u->file].text;
+	struct json_object *o = json_place(x, u, json_object_new_object());
+	char text[1024];
+	bool found = src && source_text(src, u->line, 0, text, sizeof(text));
+
+	json_object_object_add(o, "text", found ? report_json_text(text) : NULL);
+	json_object_object_add(o, "samples", report_json_counts(x->a, sum));
+	return o;
+}
+
+static int print_json(const struct list *x, struct base_err *err)
+{
+	struct json_object *root = report_json("dcpilist/1", x->a, x->l->total);
+	struct json_object *units = json_object_new_array(), *lines = json_object_new_array();
+	const struct base_id *id = image_id(x->l->img);
+	uint64_t sum[ANALYSIS_NR_EVENTS];
+	char text[BASE_ID_TEXT_LEN];
+	int r;
+
+	for (size_t i = 0; i < x->l->nr_units; i++)
+		json_object_array_add(units, json_unit(x, &x->l->units[i]));
+	for (size_t i = 0, next; i < x->nr_by_line; i = next) {
+		next = sum_line(x, i, sum);
+		json_object_array_add(lines, json_line(x, x->by_line[i], sum));
+	}
+	json_object_object_add(root, "procedure", report_json_text(x->l->symbol.name));
+	json_object_object_add(root, "address", report_json_hex(x->l->symbol.vaddr));
+	json_object_object_add(root, "length", json_object_new_uint64(x->l->symbol.len));
+	json_object_object_add(root, "image", report_json_text(x->l->ai->name));
+	json_object_object_add(root, "kind",
+			       json_object_new_string(analysis_kind_name(x->l->ai->kind)));
+	json_object_object_add(root, "build_id",
+			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
+	json_object_object_add(root, "instructions", units);
+	json_object_object_add(root, "lines", lines);
+	json_object_object_add(root, "total", report_json_counts(x->a, x->l->total));
+	r = report_json_print(root, x->a, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+/* ---- the command -------------------------------------------------------------------------------
+ */
+
+static void list_release(struct list *x)
+{
+	for (size_t i = 0; x->l && x->sources && i < x->l->nr_files; i++)
+		image_source_close(x->sources[i].text);
+	free(x->sources);
+	free(x->by_line);
+	table_release(&x->t);
+	analysis_listing_close(x->l);
+	analysis_close(x->a);
+}
+
+static int run(int nr, char **what, struct base_err *err)
+{
+	struct list x = { 0 };
+	int code = BASE_EXIT_OK, r = report_open(&sel, &x.a, err);
+
+	if (r >= 0)
+		r = choose(&x, what[0], nr > 1 ? what[1] : NULL, err);
+	if (r >= 0)
+		r = open_sources(&x, err);
+	if (r >= 0)
+		r = sel.json ? print_json(&x, err) : print_text(&x, err);
+	if (x.a)
+		code = r < 0 && r != -EEXIST ? report_problems(cmd.name, x.a, stderr)
+					     : report_bad(cmd.name, x.a, stderr);
+	list_release(&x);
+	return r < 0 ? r : code;
+}
+
+int dcpilist_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0 && want_asm + want_source + want_both > 1)
+		r = base_fail(&err, -DCPI_EUSAGE, "-asm, -source and -both exclude each other");
+	if (r >= 0)
+		r = select_check(&sel, &err);
+	if (r >= 0)
+		r = run(argc, argv, &err);
+	if (r < 0)
+		base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpiprof: where the time went, by procedure or by image. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "tools.h"
+
+static struct select sel;
+static const char *sort_event;
+static double keep = 100;
+static bool by_image, no_header;
+
+static const struct base_opt options[] = {
+	SELECT_OPTIONS(sel),
+	{ "i", BASE_OPT_FLAG, &by_image, NULL, "One line per image instead of procedure.", 0, 0 },
+	{ "s", BASE_OPT_STRING, &sort_event, "EVENT",
+	  "Sort by this event's samples (default: cycles, else a clock, else the first).", 0, 0 },
+	{ "keep", BASE_OPT_DOUBLE, &keep, "PERCENT",
+	  "Only the first lines that make up PERCENT of the samples; the rest is one line "
+	  "'others'.",
+	  0, 100 },
+	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
+	  0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpiprof",
+	.summary = "list procedures or images by their samples",
+	.operands = "[IMAGE …]",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpiprof -db /var/lib/dcpi -keep 90",
+			  "The procedures of the whole system, code made at run time included, "
+			  "that "
+			  "took 90 % of the time." },
+			{ "dcpiprof -i", "The images of $DCPIDB." },
+			{ "dcpiprof hello",
+			  "The procedures of an image, or of all pseudo-images of the facility "
+			  "'hello'." },
+			{ NULL, NULL } },
+	.min_operands = 0,
+	.max_operands = -1,
+};
+
+struct profile {
+	struct analysis *a;
+	struct analysis_rows rows;
+	size_t event;	/* sorted by */
+	size_t nr_kept; /* rows before "others" */
+};
+
+static bool has_samples(const struct analysis *a, const struct analysis_image *ai)
+{
+	for (size_t i = 0; i < a->nr_events; i++)
+		if (ai->count[i])
+			return true;
+	return false;
+}
+
+/* Bit per operand that this image answers to; all images where there are no operands. */
+static bool wanted(struct profile *p, struct analysis_image *ai, bool *used, int nr, char **what)
+{
+	bool yes = nr == 0;
+
+	for (int i = 0; i < nr; i++) {
+		if (analysis_image_match(p->a, ai, what[i]))
+			yes = used[i] = true;
+	}
+	return yes;
+}
+
+/* Pseudo-images are called by what made them, which only they know. */
+static void learn_name(struct analysis *a, struct analysis_image *ai)
+{
+	struct image *img = NULL;
+
+	if (ai->kind == PROFDB_DYNAMIC && analysis_image_open(a, ai, &img, NULL) >= 0)
+		image_close(img);
+}
+
+static int collect(struct profile *p, bool *used, int nr, char **what, struct base_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->a->nr_images && r >= 0; i++) {
+		struct analysis_image *ai = p->a->images[i];
+
+		if (!has_samples(p->a, ai) || !wanted(p, ai, used, nr, what))
+			continue;
+		if (by_image) {
+			learn_name(p->a, ai);
+			r = analysis_rows_add_image(&p->rows, p->a, ai);
+		} else {
+			r = analysis_rows_add_procedures(&p->rows, p->a, ai);
+		}
+	}
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot sum samples");
+	for (int i = 0; i < nr; i++)
+		if (!used[i])
+			return analysis_image_unknown(p->a, what[i], err);
+	return 0;
+}
+
+/* Just enough rows that their sum reaches the share that is to be kept. */
+static void cut(struct profile *p)
+{
+	uint64_t total = p->rows.total ? p->rows.total[p->event] : 0, sum = 0;
+
+	p->nr_kept = p->rows.nr;
+	if (keep >= 100)
+		return;
+	for (p->nr_kept = 0; p->nr_kept < p->rows.nr; p->nr_kept++) {
+		if ((double)sum >= keep / 100 * (double)total)
+			break;
+		sum += p->rows.v[p->nr_kept].count[p->event];
+	}
+}
+
+/* What "others" stands for: exactly what the rows above it lack to the total. */
+static void others(const struct profile *p, uint64_t *count)
+{
+	for (size_t e = 0; e < p->a->nr_events; e++) {
+		count[e] = p->rows.total[e];
+		for (size_t i = 0; i < p->nr_kept; i++)
+			count[e] -= p->rows.v[i].count[e];
+	}
+}
+
+/* Samples, percent, cumulative percent, then the other events. @sum: of this line and all above. */
+static void put_counts(const struct profile *p, struct table *t, const uint64_t *count,
+		       const uint64_t *sum)
+{
+	const uint64_t *total = p->rows.total;
+
+	report_cells(t, count[p->event], total[p->event]);
+	if (sum && total[p->event])
+		table_cell(t, "%.2f%%", 100.0 * (double)*sum / (double)total[p->event]);
+	else
+		table_cell(t, "%s", "");
+	for (size_t e = 0; e < p->a->nr_events; e++)
+		if (e != p->event)
+			report_cells(t, count[e], total[e]);
+}
+
+static void put_names(struct table *t, const char *procedure, const char *image)
+{
+	if (!by_image)
+		table_cell(t, "%s", procedure);
+	table_cell(t, "%s", by_image && !*image ? procedure : image);
+}
+
+static void put_heads(const struct profile *p, struct table *t)
+{
+	const struct analysis *a = p->a;
+
+	table_column(t, false, a->events[p->event].name);
+	table_column(t, false, "%");
+	table_column(t, false, "cum%");
+	for (size_t e = 0; e < a->nr_events; e++) {
+		if (e == p->event)
+			continue;
+		table_column(t, false, a->events[e].name);
+		table_column(t, false, "%");
+	}
+	if (!by_image)
+		table_column(t, true, "procedure");
+	table_column(t, true, "image");
+}
+
+static const char *image_of(const struct analysis_row *row)
+{
+	return row->image->kind == PROFDB_NAMED ? "" : row->image->name;
+}
+
+static void put_rows(const struct profile *p, struct table *t)
+{
+	uint64_t rest[ANALYSIS_NR_EVENTS] = { 0 }, sum = 0;
+
+	for (size_t i = 0; i < p->nr_kept; i++) {
+		const struct analysis_row *row = &p->rows.v[i];
+
+		sum += row->count[p->event];
+		put_counts(p, t, row->count, &sum);
+		put_names(t, analysis_row_label(row), image_of(row));
+	}
+	if (p->nr_kept < p->rows.nr) {
+		others(p, rest);
+		sum += rest[p->event];
+		put_counts(p, t, rest, &sum);
+		put_names(t, "others", "");
+	}
+	put_counts(p, t, p->rows.total, NULL);
+	put_names(t, "total", "");
+}
+
+static int print_text(const struct profile *p, struct base_err *err)
+{
+	struct table t = { 0 };
+	int r = 0;
+
+	if (!no_header) {
+		report_head(p->a, stdout);
+		report_events(p->a, p->rows.total, stdout);
+	}
+	if (p->rows.nr) {
+		if (!no_header)
+			putchar('\n');
+		put_heads(p, &t);
+		put_rows(p, &t);
+		r = table_print(&t, !no_header, stdout);
+	}
+	table_release(&t);
+	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
+}
+
+static struct json_object *json_row(const struct profile *p, const struct analysis_row *row)
+{
+	struct json_object *o = json_object_new_object();
+	const struct analysis_image *ai = row->image;
+	const struct base_id *id = profdb_profile_image(ai->profile);
+	char text[BASE_ID_TEXT_LEN];
+
+	if (!by_image) {
+		json_object_object_add(o, "procedure", report_json_text(row->procedure));
+		json_object_object_add(o, "label", report_json_text(analysis_row_label(row)));
+		json_object_object_add(o, "address",
+				       row->procedure ? report_json_hex(row->vaddr) : NULL);
+	}
+	json_object_object_add(o, "image", report_json_text(ai->name));
+	json_object_object_add(o, "kind", json_object_new_string(analysis_kind_name(ai->kind)));
+	json_object_object_add(o, "build_id",
+			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
+	json_object_object_add(o, "path", report_json_text(profdb_profile_path(ai->profile, 0)));
+	json_object_object_add(o, "samples", report_json_counts(p->a, row->count));
+	return o;
+}
+
+static int print_json(const struct profile *p, struct base_err *err)
+{
+	struct json_object *root = report_json("dcpiprof/1", p->a, p->rows.total);
+	struct json_object *rows = json_object_new_array();
+	uint64_t rest[ANALYSIS_NR_EVENTS] = { 0 };
+	int r;
+
+	for (size_t i = 0; i < p->nr_kept; i++)
+		json_object_array_add(rows, json_row(p, &p->rows.v[i]));
+	if (p->rows.nr)
+		others(p, rest);
+	json_object_object_add(root, "by",
+			       json_object_new_string(by_image ? "image" : "procedure"));
+	json_object_object_add(root, "sorted_by",
+			       p->a->nr_events ? json_object_new_string(p->a->events[p->event].name)
+					       : NULL);
+	json_object_object_add(root, "rows", rows);
+	json_object_object_add(root, "others", report_json_counts(p->a, rest));
+	json_object_object_add(root, "total", report_json_counts(p->a, p->rows.total));
+	r = report_json_print(root, p->a, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+static int print(struct profile *p, struct base_err *err)
+{
+	int event = 0;
+
+	if (sort_event && (event = analysis_event_find(p->a, sort_event, err)) < 0)
+		return event;
+	p->event = sort_event ? (size_t)event : analysis_event_default(p->a);
+	analysis_rows_sort(&p->rows, p->event);
+	cut(p);
+	return sel.json ? print_json(p, err) : print_text(p, err);
+}
+
+static int run(int nr, char **what, struct base_err *err)
+{
+	struct profile p = { 0 };
+	bool *used = calloc((size_t)nr + 1, sizeof(*used));
+	int code = BASE_EXIT_OK, r = used ? report_open(&sel, &p.a, err) : -ENOMEM;
+
+	if (r >= 0)
+		r = collect(&p, used, nr, what, err);
+	if (r >= 0)
+		r = print(&p, err);
+	if (p.a)
+		code = report_problems(cmd.name, p.a, stderr);
+	analysis_rows_release(&p.rows);
+	analysis_close(p.a);
+	free(used);
+	return r < 0 ? r : code;
+}
+
+int dcpiprof_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0)
+		r = select_check(&sel, &err);
+	if (r >= 0)
+		r = run(argc, argv, &err);
+	if (r < 0)
+		base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+enum { PROBLEMS_MAX = 8 };
+
+int report_open(const struct select *s, struct analysis **out, struct base_err *err)
+{
+	struct analysis_selection sel = {
+		.db = s->db, .epoch = s->epoch, .platform = s->platform, .event = s->event
+	};
+
+	return analysis_open(&sel, out, err);
+}
+
+static void print_clean(FILE *to, const char *text)
+{
+	char *copy = strdup(text);
+
+	fputs(copy ? table_clean(copy) : "?", to);
+	free(copy);
+}
+
+void report_head(const struct analysis *a, FILE *to)
+{
+	fputs("database   ", to);
+	print_clean(to, profdb_path(a->db));
+	fprintf(to, "\nepoch%s     ", a->nr_epochs == 1 ? " " : "s");
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		fprintf(to, "%s%s%s", i ? ", " : "", a->epochs[i].name,
+			a->epochs[i].open ? " (open: shows its last flush)" : "");
+	fprintf(to, "\nplatform%s  ", a->nr_platforms == 1 ? " " : "s");
+	for (size_t i = 0; i < a->nr_platforms; i++) {
+		fputs(i ? ", " : "", to);
+		print_clean(to, a->platforms[i]);
+	}
+	fputc('\n', to);
+}
+
+/* Clocks are sampled by time, all other events by their number. */
+static bool is_clock(const char *event)
+{
+	size_t len = strlen(event);
+
+	return len >= 5 && strcmp(event + len - 5, "clock") == 0;
+}
+
+void report_events(const struct analysis *a, const uint64_t *sums, FILE *to)
+{
+	for (size_t i = 0; i < a->nr_events; i++) {
+		const struct analysis_event *ev = &a->events[i];
+
+		fprintf(to, "%-9s  %" PRIu64 " samples", ev->name, sums ? sums[i] : 0);
+		if (ev->mixed)
+			fputs(", of different periods\n", to);
+		else
+			fprintf(to, ", one per %" PRIu64 " %s\n", ev->period,
+				is_clock(ev->name) ? "ns" : "events");
+	}
+}
+
+struct json_object *report_json_text(const char *text)
+{
+	char *copy = text ? strdup(text) : NULL;
+	struct json_object *o = copy ? json_object_new_string(table_clean(copy)) : NULL;
+
+	free(copy);
+	return o;
+}
+
+struct json_object *report_json_hex(uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, value);
+	return json_object_new_string(text);
+}
+
+struct json_object *report_json_counts(const struct analysis *a, const uint64_t *count)
+{
+	struct json_object *o = json_object_new_object();
+
+	for (size_t i = 0; i < a->nr_events; i++)
+		json_object_object_add(o, a->events[i].name,
+				       json_object_new_uint64(count ? count[i] : 0));
+	return o;
+}
+
+static struct json_object *json_epochs(const struct analysis *a)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < a->nr_epochs; i++) {
+		struct json_object *o = json_object_new_object();
+
+		json_object_object_add(o, "name", report_json_text(a->epochs[i].name));
+		json_object_object_add(o, "open", json_object_new_boolean(a->epochs[i].open));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static struct json_object *json_events(const struct analysis *a, const uint64_t *sums)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < a->nr_events; i++) {
+		const struct analysis_event *ev = &a->events[i];
+		struct json_object *o = json_object_new_object();
+
+		json_object_object_add(o, "name", json_object_new_string(ev->name));
+		json_object_object_add(o, "period",
+				       ev->mixed ? NULL : json_object_new_uint64(ev->period));
+		json_object_object_add(o, "samples", json_object_new_uint64(sums ? sums[i] : 0));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+struct json_object *report_json(const char *schema, const struct analysis *a, const uint64_t *sums)
+{
+	struct json_object *root = json_object_new_object();
+	struct json_object *platforms = json_object_new_array();
+
+	for (size_t i = 0; i < a->nr_platforms; i++)
+		json_object_array_add(platforms, report_json_text(a->platforms[i]));
+	json_object_object_add(root, "schema", json_object_new_string(schema));
+	json_object_object_add(root, "database", report_json_text(profdb_path(a->db)));
+	json_object_object_add(root, "epochs", json_epochs(a));
+	json_object_object_add(root, "platforms", platforms);
+	json_object_object_add(root, "events", json_events(a, sums));
+	return root;
+}
+
+static bool is_problem(const struct analysis_image *ai)
+{
+	return ai->state != ANALYSIS_UNOPENED && ai->state != ANALYSIS_OPEN;
+}
+
+/* The database brings these images along, so that it is its fault where one is missing. */
+static bool is_ours(const struct analysis_image *ai)
+{
+	return ai->kind != PROFDB_FILE && ai->state != ANALYSIS_UNREADABLE;
+}
+
+static void json_problem(struct json_object *list, const struct base_err *err)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "text", report_json_text(err->text));
+	if (*err->hint)
+		json_object_object_add(o, "hint", report_json_text(err->hint));
+	json_object_array_add(list, o);
+}
+
+int report_json_print(struct json_object *root, const struct analysis *a, FILE *to)
+{
+	struct json_object *problems = json_object_new_array();
+	int r;
+
+	for (size_t i = 0; i < a->nr_bad; i++)
+		json_problem(problems, &a->bad[i].err);
+	for (size_t i = 0; i < a->nr_images; i++)
+		if (is_problem(a->images[i]))
+			json_problem(problems, &a->images[i]->why);
+	json_object_object_add(root, "problems", problems);
+	r = fprintf(to, "%s\n",
+		    json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
+								 JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(root);
+	return r < 0 ? -EIO : 0;
+}
+
+/* Most samples first: the images whose names are missed most. */
+static int by_samples(const void *pa, const void *pb)
+{
+	const struct analysis_image *a = *(struct analysis_image *const *)pa;
+	const struct analysis_image *b = *(struct analysis_image *const *)pb;
+
+	if (a->count[0] != b->count[0])
+		return a->count[0] > b->count[0] ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+static int image_problems(const char *prog, const struct analysis *a, struct analysis_image **bad,
+			  size_t nr, FILE *to)
+{
+	int code = BASE_EXIT_OK;
+	bool files = false;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		bool ours = is_ours(bad[i]);
+
+		code = ours ? BASE_EXIT_FAILED : code;
+		files |= bad[i]->kind == PROFDB_FILE;
+		if (!ours && shown >= PROBLEMS_MAX)
+			continue;
+		shown++;
+		fprintf(to, "%s: %s%s (%" PRIu64 " samples of %s)\n", prog,
+			ours ? "" : "warning: ", bad[i]->why.text, bad[i]->count[0],
+			a->nr_events ? a->events[0].name : "no event");
+		if (ours && *bad[i]->why.hint)
+			fprintf(to, "hint: %s\n", bad[i]->why.hint);
+	}
+	if (shown < nr)
+		fprintf(to, "%s: warning: %zu more images could not be read\n", prog, nr - shown);
+	if (files)
+		fputs("hint: DCPI_DEBUG_PATH=DIR looks for DIR/<path> and DIR/.build-id/xx/yyy\n",
+		      to);
+	return code;
+}
+
+int report_bad(const char *prog, const struct analysis *a, FILE *to)
+{
+	fflush(stdout);
+	for (size_t i = 0; i < a->nr_bad; i++)
+		base_err_print(&a->bad[i].err, prog, to);
+	return a->nr_bad ? BASE_EXIT_FAILED : BASE_EXIT_OK;
+}
+
+int report_problems(const char *prog, const struct analysis *a, FILE *to)
+{
+	struct analysis_image **bad = calloc(a->nr_images + 1, sizeof(struct analysis_image *));
+	int code = report_bad(prog, a, to);
+	size_t nr = 0;
+
+	for (size_t i = 0; bad && i < a->nr_images; i++)
+		if (is_problem(a->images[i]))
+			bad[nr++] = a->images[i];
+	if (nr) {
+		qsort(bad, nr, sizeof(struct analysis_image *), by_samples);
+		if (image_problems(prog, a, bad, nr, to) != BASE_EXIT_OK)
+			code = BASE_EXIT_FAILED;
+	}
+	free(bad);
+	return code;
+}
+
+void report_cells(struct table *t, uint64_t count, uint64_t total)
+{
+	if (!count) {
+		table_cell(t, "%s", "");
+		table_cell(t, "%s", "");
+		return;
+	}
+	table_cell(t, "%" PRIu64, count);
+	table_cell(t, "%.2f%%", 100.0 * (double)count / (double)total);
+}
+
+void report_columns(struct table *t, const struct analysis *a)
+{
+	for (size_t i = 0; i < a->nr_events; i++) {
+		table_column(t, false, a->events[i].name);
+		table_column(t, false, "%");
+	}
+}

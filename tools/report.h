@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What every report begins and ends with: where its numbers come from, and what is wrong there. */
+#ifndef DCPI_REPORT_H
+#define DCPI_REPORT_H
+
+#include <json.h>
+
+#include "analysis.h"
+#include "select.h"
+#include "table.h"
+
+/* Gather what @s selects. 0 or negative with @err. */
+int report_open(const struct select *s, struct analysis **out, struct base_err *err);
+
+/* Database, epochs, platforms. One line each. */
+void report_head(const struct analysis *a, FILE *to);
+/* "cpu-clock  12345 samples, one per 1000000 ns" for each event, with these sums. */
+void report_events(const struct analysis *a, const uint64_t *sums, FILE *to);
+
+/* The same for JSON: an object with schema, database, epochs, platforms, events. */
+struct json_object *report_json(const char *schema, const struct analysis *a, const uint64_t *sums);
+/* {"cpu-clock": 12, …}; @count may be NULL for zeros. */
+struct json_object *report_json_counts(const struct analysis *a, const uint64_t *count);
+/* A cleaned copy (JSON text must be UTF-8); NULL gives null. */
+struct json_object *report_json_text(const char *text);
+struct json_object *report_json_hex(uint64_t value);
+/* Add "problems", print with a newline, release. 0, or -EIO where it could not be written. */
+int report_json_print(struct json_object *root, const struct analysis *a, FILE *to);
+
+/*
+ * Say on @to which profile files and images could not be read. Returns the exit code: failed where
+ * something of the database itself is missing or damaged, as its samples or names are missing from
+ * what was printed.
+ */
+int report_problems(const char *prog, const struct analysis *a, FILE *to);
+/* Of the profile files alone. */
+int report_bad(const char *prog, const struct analysis *a, FILE *to);
+/* Two cells of a table: samples and percent of @total, empty where there are none. */
+void report_cells(struct table *t, uint64_t count, uint64_t total);
+/* Per event heads: its name and "%". */
+void report_columns(struct table *t, const struct analysis *a);
+
+#endif

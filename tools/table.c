@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table.h"
+
+/* Length of the well-formed UTF-8 character at @p, 0 where there is none. */
+static size_t utf8_len(const unsigned char *p)
+{
+	size_t len = *p < 0x80		       ? 1
+		     : *p >= 0xc2 && *p < 0xe0 ? 2
+		     : *p >= 0xe0 && *p < 0xf0 ? 3
+		     : *p >= 0xf0 && *p < 0xf5 ? 4
+					       : 0;
+
+	for (size_t i = 1; i < len; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	/* Overlong forms and surrogates; C1 controls, which terminals obey too. */
+	if (len == 3 && ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] >= 0xa0)))
+		return 0;
+	if (len == 4 && ((*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] >= 0x90)))
+		return 0;
+	return len == 2 && *p == 0xc2 && p[1] < 0xa0 ? 0 : len;
+}
+
+char *table_clean(char *text)
+{
+	for (unsigned char *p = (unsigned char *)text; *p;) {
+		size_t len = utf8_len(p);
+
+		if (!len || *p < 0x20 || *p == 0x7f) {
+			*p++ = '?';
+			continue;
+		}
+		p += len;
+	}
+	return text;
+}
+
+static size_t width(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+static void add(struct table *t, char *text)
+{
+	if (!text || base_grow(&t->cells, &t->cap_cells, t->nr_cells + 1, sizeof(*t->cells)) < 0) {
+		free(text);
+		t->failed = true;
+		return;
+	}
+	t->cells[t->nr_cells++] = table_clean(text);
+}
+
+void table_column(struct table *t, bool left, const char *head)
+{
+	if (left)
+		t->left |= 1ull << t->nr_columns;
+	t->nr_columns++;
+	add(t, strdup(head));
+}
+
+void table_cell(struct table *t, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list args;
+
+	va_start(args, fmt);
+	if (vasprintf(&text, fmt, args) < 0)
+		text = NULL;
+	va_end(args);
+	add(t, text);
+}
+
+static void print_row(const struct table *t, size_t first, const size_t *widths, FILE *to)
+{
+	size_t last = t->nr_columns, owed = 0;
+
+	while (last && !*t->cells[first + last - 1])
+		last--;
+	for (size_t c = 0; c < last; c++) {
+		const char *cell = t->cells[first + c];
+		size_t pad = widths[c] - width(cell);
+		bool left = t->left >> c & 1;
+
+		fprintf(to, "%*s%s%s", (int)(owed + (left ? 0 : pad)), "", cell,
+			c + 1 < last ? "  " : "");
+		owed = left ? pad : 0;
+	}
+	fputc('\n', to);
+}
+
+int table_print(const struct table *t, bool heads, FILE *to)
+{
+	size_t *widths = calloc(t->nr_columns + 1, sizeof(*widths));
+
+	if (t->failed || !widths) {
+		free(widths);
+		return -ENOMEM;
+	}
+	for (size_t i = heads ? 0 : t->nr_columns; i < t->nr_cells; i++)
+		if (width(t->cells[i]) > widths[i % t->nr_columns])
+			widths[i % t->nr_columns] = width(t->cells[i]);
+	for (size_t i = heads ? 0 : t->nr_columns; i + t->nr_columns <= t->nr_cells;
+	     i += t->nr_columns)
+		print_row(t, i, widths, to);
+	free(widths);
+	return 0;
+}
+
+void table_release(struct table *t)
+{
+	for (size_t i = 0; i < t->nr_cells; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	memset(t, 0, sizeof(*t));
+}

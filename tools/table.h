@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Text in columns: cells are put in order, widths found at the end. */
+#ifndef DCPI_TABLE_H
+#define DCPI_TABLE_H
+
+#include "base.h"
+
+struct table {
+	char **cells;
+	size_t nr_cells, cap_cells;
+	size_t nr_columns;
+	uint64_t left; /* bit per column: aligned to the left */
+	bool failed;   /* out of memory once; told by table_print */
+};
+
+/* A column, its head being the first row. At most 64; all of them before the first cell. */
+void table_column(struct table *t, bool left, const char *head);
+/* The next cell. Control characters become '?': names come from outside. */
+void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* 0 or -ENOMEM (nothing printed). Heads only with @heads. No blanks at the ends of lines. */
+int table_print(const struct table *t, bool heads, FILE *to);
+void table_release(struct table *t);
+
+/* In place: control characters and what is not UTF-8 become '?'. Returns @text. */
+char *table_clean(char *text);
+
+#endif
