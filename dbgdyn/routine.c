@@ -3,7 +3,7 @@
 
 static bool lines_good(const struct dbgdyn_routine *r)
 {
-	if (r->nr_lines && !r->lines)
+	if ((r->nr_lines && !r->lines) || r->nr_lines > WIRE_RECORD_MAX / sizeof(struct wire_line))
 		return false;
 	for (size_t i = 0; i < r->nr_lines; i++) {
 		const struct dbgdyn_line *l = &r->lines[i];
@@ -20,7 +20,7 @@ static bool lines_good(const struct dbgdyn_routine *r)
 static bool files_measure(const struct dbgdyn_routine *r, size_t *len)
 {
 	*len = 0;
-	if (r->nr_files && !r->files)
+	if ((r->nr_files && !r->files) || r->nr_files > WIRE_RECORD_MAX / 2)
 		return false;
 	for (size_t i = 0; i < r->nr_files; i++) {
 		if (r->files[i].len > DBGDYN_FILE_MAX || (r->files[i].len && !r->files[i].text))

@@ -199,14 +199,15 @@ static int make_folders(struct profdb *db, const char *epoch)
 
 static int make_epoch(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1])
 {
-	int r = 0;
+	int r;
 
-	for (; r == 0; now += 60) {
+	for (;; now += 60) {
 		r = epoch_name(now, epoch);
 		if (r >= 0)
 			r = make_folders(db, epoch);
+		if (r != 0)
+			return r;
 	}
-	return r;
 }
 
 int profdb_epoch_start(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],

@@ -59,6 +59,9 @@ int profdb_profile_add_path(struct profdb_profile *p, const char *path);
 /* Header words beyond those with functions here (epoch, platform, tsize, cpuspeed, and unknown
  * lines): NULL where absent. */
 const char *profdb_profile_word(const struct profdb_profile *p, const char *word);
+/* Replaces the first line of @word, or adds one; NULL removes all. -EINVAL: a word that has
+ * functions here, or a value that its line could not hold (empty; no number where the word is one).
+ */
 int profdb_profile_set_word(struct profdb_profile *p, const char *word, const char *value);
 
 size_t profdb_profile_nr_events(const struct profdb_profile *p);
@@ -116,8 +119,9 @@ int profdb_kernel_fd(struct profdb *db);
 char **profdb_epochs(struct profdb *db, struct base_err *err);
 char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *err);
 /*
- * "NAME", "latest", "all", "FROM..TO", or NULL (the newest): the list of epochs meant, as above;
- * -DCPI_ENOTDB, -ENOENT with the existing ones named in the hint.
+ * "NAME", "latest", "all", "FROM..TO" (each end a name, the first digits of one, or nothing), or
+ * NULL (the newest): the list of epochs meant, as above. -ENOENT with the existing ones named in
+ * the hint, -EINVAL for no range.
  */
 int profdb_epoch_select(struct profdb *db, const char *spec, char ***out, struct base_err *err);
 /* A daemon still writes it (or died without closing it). */
@@ -127,7 +131,7 @@ bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platfor
  * Visit every profile of (epoch, platform), in file name order, as of one flush: never half of one,
  * whatever the daemon does meanwhile. @fn owns the profile. A file that cannot be read goes
  * to @bad (may be NULL) with its error and the walk goes on. Returns the first negative of @fn, or
- * 0.
+ * 0; -EAGAIN where flushes came faster than the files could be read.
  */
 int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
 		int (*fn)(void *ctx, const char *file, struct profdb_profile *p),
@@ -156,9 +160,13 @@ int profdb_epoch_finish(struct profdb *db, struct base_err *err);
  * One flush: begin, put each changed profile (merged with what is on disk under the same image, in
  * a new version beside it), commit makes all of them visible at once. Crash before commit: nothing
  * has changed; after: all of it. Put reads and merges; the given profile is not changed.
- * @file_stem: the image's base name or the like, cleaned by the callee; the identity makes it
+ * @stem: the image's base name or the like, cleaned by the callee; the identity makes it
  * unique. For PROFDB_DYNAMIC, @stem is the pseudo-image's file name and identifies the profile, so
  * that a grown image keeps one profile.
+ *
+ * put returns 1 where the file on disk is damaged: it stays as it is, @err says what is wrong, and
+ * the samples go into a second file beside it. After a put that failed, the others may still be
+ * committed; a commit that failed has changed nothing, and the flush must be aborted.
  */
 int profdb_flush_begin(struct profdb *db, struct base_err *err);
 int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_profile *p,

@@ -157,6 +157,9 @@ int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
 		return base_fail_errno(err, fd, "cannot open '%s/%.20s/%.80s'", db->path, epoch,
 				       platform);
 	r = settle(fd, &s, &record);
+	if (r == -EAGAIN)
+		base_fail(err, r, "cannot read '%s/%s/%s': flushes come faster than it can be read",
+			  db->path, epoch, platform);
 	if (r < 0)
 		base_fail_errno(err, r, "cannot read '%s/%s/%s'", db->path, epoch, platform);
 	if (r >= 0 && record.code && bad)

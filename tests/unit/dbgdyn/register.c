@@ -119,6 +119,7 @@ static int bad_arguments_are_refused(void)
 	BAD((r.lines = no_file, r.nr_lines = 1));
 	BAD(r.files = NULL);
 	BAD(r.nr_files = SIZE_MAX);
+	BAD((r.lines = outside, r.nr_lines = SIZE_MAX));
 	BAD(file = ((struct dbgdyn_string){ long_name, 65536 }));
 	BAD(file = ((struct dbgdyn_string){ NULL, 1 }));
 	memset(long_name, 'x', sizeof(long_name));

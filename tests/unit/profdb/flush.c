@@ -6,7 +6,7 @@
 struct seen {
 	int profiles, bad;
 	uint64_t samples;
-	char files[512];
+	char files[4096];
 	struct profdb_profile *last;
 };
 
@@ -87,11 +87,234 @@ static void test_an_aborted_flush_was_none(void **state)
 	profdb_close(db);
 }
 
+static void flush_one(struct profdb *db, const struct profdb_profile *p, const char *stem, int want)
+{
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_flush_put(db, stem, p, NULL), want);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+}
+
+/* One image under two names, also for a daemon that comes later: one file. */
+static void test_the_identity_finds_the_file(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_profile *p = scratch_profile("/other/copy", 1, 1, 1);
+	char epoch[PROFDB_EPOCH_LEN + 1];
+	struct seen s = { 0 };
+
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	scratch_put(db, "first", 1, 1);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	profdb_close(db);
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_resume(db, epoch, NULL), 0);
+	flush_one(db, p, "copy", 0);
+	walk(db, &s);
+	assert_string_equal(s.files, "first.file.ab01 ");
+	assert_int_equal(s.samples, 4);
+	assert_string_equal(profdb_profile_path(s.last, 0), "first");
+	assert_string_equal(profdb_profile_path(s.last, 1), "/other/copy");
+	profdb_profile_free(p);
+	profdb_profile_free(s.last);
+	profdb_close(db);
+}
+
+/* A pseudo-image that grows is another one each time, in one profile. */
+static void test_a_grown_image_keeps_its_profile(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct seen s = { 0 };
+
+	for (uint8_t i = 1; i <= 3; i++) {
+		struct base_id id = { .len = 1, .bytes = { i } };
+		struct profdb_profile *p = profdb_profile_new(PROFDB_DYNAMIC, &id, "calc-1.dyn");
+		char size[8];
+
+		snprintf(size, sizeof(size), "%u", i);
+		profdb_profile_event_add(p, "cycles", 62000);
+		profdb_profile_add(p, i, 0, 1);
+		profdb_profile_set_word(p, "tsize", size);
+		flush_one(db, p, "calc-1.dyn", 0);
+		profdb_profile_free(p);
+		walk(db, &s);
+		assert_string_equal(s.files, "calc-1.dyn.dynamic ");
+		assert_int_equal(s.samples, i);
+		assert_true(base_id_equal(profdb_profile_image(s.last), &id));
+		assert_string_equal(profdb_profile_word(s.last, "tsize"), size);
+	}
+	profdb_profile_free(s.last);
+	profdb_close(db);
+}
+
+/* By kind, by identity, by path where there is none, by stem if dynamic: all apart. */
+static void test_what_differs_stays_apart(void **state)
+{
+	static const struct {
+		enum profdb_kind kind;
+		uint8_t id;
+		const char *path, *stem;
+	} images[] = {
+		{ PROFDB_FILE, 1, "/a", "../../x y" },
+		{ PROFDB_FILE, 2, "/a", "../../x y" },
+		{ PROFDB_VDSO, 1, "/a", "x" },
+		{ PROFDB_KERNEL, 1, "/a", "[kernel]" },
+		{ PROFDB_FILE, 0, "/noid", "noid" },
+		{ PROFDB_FILE, 0, "/other", "noid" },
+		{ PROFDB_NAMED, 0, "unknown", "u" },
+		{ PROFDB_NAMED, 0, "idle", "u" },
+		{ PROFDB_DYNAMIC, 1, "a b", "a b" },
+		{ PROFDB_DYNAMIC, 1, "a_b", "a_b" },
+		{ PROFDB_DYNAMIC, 1, "a?b", "a?b" },
+		{ PROFDB_FILE, 3, "/empty", "" },
+		{ PROFDB_FILE, 4, "/hidden", ".commit" },
+	};
+	enum { N = sizeof(images) / sizeof(images[0]) };
+	struct profdb *db = scratch_writer(*state);
+	char long_stem[400];
+	struct seen s = { 0 };
+
+	for (int round = 1; round <= 2; round++) {
+		for (size_t i = 0; i < N; i++) {
+			struct base_id id = { .len = images[i].id != 0, .bytes = { images[i].id } };
+			struct profdb_profile *p =
+				profdb_profile_new(images[i].kind, &id, images[i].path);
+
+			profdb_profile_event_add(p, "cycles", 1);
+			profdb_profile_add(p, 0, 0, 1);
+			flush_one(db, p, images[i].stem, 0);
+			profdb_profile_free(p);
+		}
+		walk(db, &s);
+		assert_int_equal(s.profiles, N);
+		assert_int_equal(s.bad, 0);
+		assert_int_equal(s.samples, round * N);
+	}
+	/* Names beyond what a folder takes differ at their ends only. */
+	memset(long_stem, 'x', sizeof(long_stem));
+	long_stem[399] = '\0';
+	for (char c = 'a'; c < 'd'; c++) {
+		struct profdb_profile *p = profdb_profile_new(PROFDB_DYNAMIC, NULL, "x");
+
+		long_stem[398] = c;
+		profdb_profile_event_add(p, "cycles", 1);
+		profdb_profile_add(p, 0, 0, 1);
+		flush_one(db, p, long_stem, 0);
+		flush_one(db, p, long_stem, 0);
+		profdb_profile_free(p);
+	}
+	walk(db, &s);
+	assert_int_equal(s.profiles, N + 3);
+	profdb_profile_free(s.last);
+	profdb_close(db);
+}
+
+/* What cannot be read is not thrown away, and does not stop the profile's own work. */
+static void test_a_damaged_file_stays(void **state)
+{
+	static const char name[] = SCRATCH_EPOCH "/box/prog.file.ab02";
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_profile *p = scratch_profile("/prog", 2, 1, 4);
+	struct base_err err = { 0 };
+	struct base_buf buf = { 0 };
+	char epoch[PROFDB_EPOCH_LEN + 1];
+	struct seen s = { 0 };
+
+	scratch_write(*state, name, "damaged", 7);
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_flush_put(db, "prog", p, &err), 1);
+	assert_non_null(strstr(err.text, "it stays"));
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	flush_one(db, p, "prog", 0);
+	profdb_close(db);
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_resume(db, epoch, NULL), 0);
+	flush_one(db, p, "prog", 0);
+	walk(db, &s);
+	assert_int_equal(s.bad, 1);
+	assert_string_equal(s.files, "prog.file.ab02~1 ");
+	assert_int_equal(s.samples, 12);
+	assert_int_equal(base_file_read(AT_FDCWD, scratch_path(*state, name), 99, &buf, NULL), 0);
+	assert_int_equal(buf.len, 7);
+	base_buf_release(&buf);
+	profdb_profile_free(p);
+	profdb_profile_free(s.last);
+	profdb_close(db);
+}
+
+/* A file of another image under our name is none of ours either. */
+static void test_a_file_of_another_image_stays(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_profile *p = scratch_profile("/prog", 2, 1, 4);
+	struct seen s = { 0 };
+
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	scratch_put(db, "other", 3, 1);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	assert_int_equal(rename(scratch_path(*state, SCRATCH_EPOCH "/box/other.file.ab03"),
+				scratch_path(*state, SCRATCH_EPOCH "/box/prog.file.ab02")),
+			 0);
+	flush_one(db, p, "prog", 1);
+	walk(db, &s);
+	assert_string_equal(s.files, "prog.file.ab02 prog.file.ab02~1 ");
+	assert_int_equal(s.samples, 7);
+	profdb_profile_free(p);
+	profdb_profile_free(s.last);
+	profdb_close(db);
+}
+
+static void test_overflow_stores_nothing(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_profile *p = scratch_profile("/prog", 2, 1, UINT64_MAX);
+	struct seen s = { 0 };
+
+	flush_one(db, p, "prog", 0);
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_flush_put(db, "prog", p, NULL), -DCPI_EOVERFLOW);
+	scratch_put(db, "other", 3, 1);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	walk(db, &s);
+	assert_int_equal(s.profiles, 2);
+	assert_true(s.samples == UINT64_MAX + UINT64_C(3));
+	profdb_profile_free(p);
+	profdb_profile_free(s.last);
+	profdb_close(db);
+}
+
+static void test_modes(void **state)
+{
+	struct profdb *db;
+	struct stat st;
+
+	umask(022);
+	db = scratch_writer(*state);
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	scratch_put(db, "prog", 2, 1);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	assert_int_equal(stat(scratch_path(*state, SCRATCH_EPOCH "/box/prog.file.ab02"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+	assert_int_equal(stat(scratch_path(*state, SCRATCH_EPOCH "/box"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0755);
+	assert_int_equal(stat(scratch_path(*state, "dyn"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0755);
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_merges_with_what_is_stored),
 		scratch_test(test_an_aborted_flush_was_none),
+		scratch_test(test_the_identity_finds_the_file),
+		scratch_test(test_a_grown_image_keeps_its_profile),
+		scratch_test(test_what_differs_stays_apart),
+		scratch_test(test_a_damaged_file_stays),
+		scratch_test(test_a_file_of_another_image_stays),
+		scratch_test(test_overflow_stores_nothing),
+		scratch_test(test_modes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A flush that ends, or fails, at each of its system calls in turn: linked with --wrap, so that the
+ * library itself knows nothing of it. Whatever happens, readers see the flush before or this one,
+ * and the next daemon goes on from exactly what they saw.
+ */
+#include <errno.h>
+#include <sys/wait.h>
+
+#include "scratch.h"
+
+/* ---- the wrapped calls ----------------------------------------------------------------------- */
+
+enum mode { PASS, EXIT, FAIL };
+
+static enum mode mode;
+static int countdown; /* to the call at which it happens */
+
+/* True: the call must fail. */
+static bool step(void)
+{
+	if (mode == PASS || countdown-- > 0)
+		return false;
+	if (mode == EXIT)
+		_exit(9);
+	mode = PASS;
+	errno = EIO;
+	return true;
+}
+
+int __real_openat(int dir, const char *path, int flags, mode_t m);
+int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __real_unlinkat(int dir, const char *path, int flags);
+ssize_t __real_write(int fd, const void *data, size_t len);
+int __wrap_openat(int dir, const char *path, int flags, mode_t m);
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __wrap_unlinkat(int dir, const char *path, int flags);
+ssize_t __wrap_write(int fd, const void *data, size_t len);
+int __wrap_fsync(int fd);
+
+int __wrap_openat(int dir, const char *path, int flags, mode_t m)
+{
+	return step() ? -1 : __real_openat(dir, path, flags, m);
+}
+
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+	return step() ? -1 : __real_renameat(from_dir, from, to_dir, to);
+}
+
+int __wrap_unlinkat(int dir, const char *path, int flags)
+{
+	return step() ? -1 : __real_unlinkat(dir, path, flags);
+}
+
+/* The half of it is written before the power goes. */
+ssize_t __wrap_write(int fd, const void *data, size_t len)
+{
+	if (mode == EXIT && !countdown)
+		__real_write(fd, data, len / 2);
+	return step() ? -1 : __real_write(fd, data, len);
+}
+
+/* Only the machine's death tells a synced file from another one, not the process's. */
+int __wrap_fsync(int fd)
+{
+	(void)fd;
+	return step() ? -1 : 0;
+}
+
+/* ---- readers --------------------------------------------------------------------------------- */
+
+struct sums {
+	uint64_t of[4]; /* by last byte of the identity */
+	int bad;
+};
+
+static int add_sum(void *ctx, const char *file, struct profdb_profile *p)
+{
+	struct sums *s = ctx;
+
+	(void)file;
+	s->of[profdb_profile_image(p)->bytes[1] % 4] += profdb_profile_event(p, 0)->sum;
+	profdb_profile_free(p);
+	return 0;
+}
+
+static void add_bad(void *ctx, const char *file, const struct base_err *err)
+{
+	struct sums *s = ctx;
+
+	(void)file, (void)err;
+	s->bad++;
+}
+
+static struct sums look(const char *dir)
+{
+	struct profdb *db = scratch_open(dir, false);
+	struct sums s = { 0 };
+
+	assert_int_equal(profdb_walk(db, SCRATCH_EPOCH, "box", add_sum, add_bad, &s, NULL), 0);
+	profdb_close(db);
+	return s;
+}
+
+/* Flush 1 gave images 1 and 2 the sum 3; flush 2 gives 1, 2 and 3 further 30. */
+static bool is_after(const struct sums *s)
+{
+	bool after = s->of[1] == 33;
+
+	assert_int_equal(s->bad, 0);
+	assert_int_equal(s->of[1], after ? 33 : 3);
+	assert_int_equal(s->of[2], after ? 33 : 3);
+	assert_int_equal(s->of[3], after ? 30 : 0);
+	return after;
+}
+
+/* ---- writers --------------------------------------------------------------------------------- */
+
+static void first_flush(const char *dir)
+{
+	struct profdb *db = scratch_writer(dir);
+
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	scratch_put(db, "a", 1, 1);
+	scratch_put(db, "b", 2, 1);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	profdb_close(db);
+}
+
+static int put(struct profdb *db, uint8_t id)
+{
+	struct profdb_profile *p = scratch_profile("/x", id, 3, 10);
+	int r = profdb_flush_put(db, "x", p, NULL);
+
+	profdb_profile_free(p);
+	return r;
+}
+
+/* As a daemon does it: what fails before the commit is undone, and told. */
+static int second_flush(struct profdb *db)
+{
+	int r = profdb_flush_begin(db, NULL);
+
+	for (uint8_t id = 1; r >= 0 && id <= 3; id++)
+		r = put(db, id);
+	if (r >= 0)
+		r = profdb_flush_commit(db, NULL);
+	if (r < 0)
+		profdb_flush_abort(db);
+	return r;
+}
+
+static struct profdb *resume(const char *dir)
+{
+	struct profdb *db = scratch_open(dir, false);
+	char epoch[PROFDB_EPOCH_LEN + 1];
+	struct base_err err = { 0 };
+
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	if (profdb_epoch_resume(db, epoch, &err) < 0)
+		fail_msg("%s", err.text);
+	return db;
+}
+
+static void assert_nothing_left_over(const char *dir)
+{
+	char command[1200];
+
+	snprintf(command, sizeof(command),
+		 "test -z \"$(find '%s' -name '.new-*' -o -name '.tmp-*')\"", dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* The next daemon: same state, and its own flush comes on top. */
+static void check_next_daemon(const char *dir, bool after)
+{
+	struct profdb *db = resume(dir);
+	struct sums s = look(dir);
+
+	assert_int_equal(is_after(&s), after);
+	assert_nothing_left_over(dir);
+	assert_int_equal(second_flush(db), 0);
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	profdb_close(db);
+	s = look(dir);
+	assert_int_equal(s.of[1], after ? 63 : 33);
+	assert_int_equal(s.of[3], after ? 60 : 30);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void sub_dir(char *path, size_t len, const char *dir, int n)
+{
+	snprintf(path, len, "%s/%d", dir, n);
+}
+
+/* Exit status of a daemon that ends at call @n: 9, or 0 when it came to the end before. */
+static int die_at(const char *dir, int n)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		struct profdb *db = resume(dir);
+
+		mode = EXIT;
+		countdown = n;
+		if (second_flush(db) < 0)
+			_exit(1);
+		mode = PASS;
+		profdb_close(db);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void test_death_at_every_step(void **state)
+{
+	int n = 0, status, nr_before = 0, nr_after = 0;
+	char dir[512];
+
+	do {
+		struct sums s;
+		bool after;
+
+		sub_dir(dir, sizeof(dir), *state, n);
+		first_flush(dir);
+		status = die_at(dir, n++);
+		assert_true(status == 9 || status == 0);
+		s = look(dir);
+		after = is_after(&s);
+		nr_before += !after;
+		nr_after += after;
+		check_next_daemon(dir, after);
+	} while (status == 9);
+	/* Else the hooks did not hook. */
+	assert_true(nr_before > 10 && nr_after > 5);
+}
+
+/* Every call fails once: what the caller was told is what readers see. */
+static void test_failure_at_every_step(void **state)
+{
+	int n = 0, nr_failed = 0, nr_done = 0;
+	char dir[512];
+	bool used;
+
+	do {
+		struct profdb *db;
+		struct sums s;
+		int r;
+
+		sub_dir(dir, sizeof(dir), *state, n);
+		first_flush(dir);
+		db = resume(dir);
+		mode = FAIL;
+		countdown = n++;
+		r = second_flush(db);
+		used = mode == PASS;
+		mode = PASS;
+		s = look(dir);
+		assert_int_equal(is_after(&s), r >= 0);
+		nr_failed += r < 0;
+		nr_done += r >= 0;
+		/* The same daemon goes on: nothing twice, nothing forgotten. */
+		assert_int_equal(second_flush(db), 0);
+		s = look(dir);
+		assert_int_equal(s.of[1], r >= 0 ? 63 : 33);
+		assert_int_equal(s.of[3], r >= 0 ? 60 : 30);
+		assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+		profdb_close(db);
+		s = look(dir);
+		assert_int_equal(s.of[1], r >= 0 ? 63 : 33);
+	} while (used);
+	assert_true(nr_failed > 10 && nr_done > 3);
+}
+
+/* Two daemons in a row die during what they have to redo. */
+static void test_death_during_recovery(void **state)
+{
+	char dir[512];
+
+	for (int n = 0; n < 60; n += 3) {
+		struct sums s;
+		bool after;
+		pid_t child;
+
+		sub_dir(dir, sizeof(dir), *state, n);
+		first_flush(dir);
+		die_at(dir, n);
+		s = look(dir);
+		after = is_after(&s);
+		for (int m = 0; m < 8; m += 2) {
+			child = fork();
+			if (!child) {
+				mode = EXIT;
+				countdown = m;
+				profdb_close(resume(dir));
+				_exit(0);
+			}
+			waitpid(child, NULL, 0);
+			s = look(dir);
+			assert_int_equal(is_after(&s), after);
+		}
+		check_next_daemon(dir, after);
+	}
+}
+
+#define FOLDER SCRATCH_EPOCH "/box"
+
+/* A damaged record cannot say what was committed: nothing is thrown away, and work goes on. */
+static void test_damaged_record(void **state)
+{
+	const char *dir = *state;
+	struct profdb *db;
+	struct sums s;
+	struct stat st;
+
+	first_flush(dir);
+	scratch_write(dir, FOLDER "/.new-7-a.file.ab01", "saved", 5);
+	scratch_write(dir, FOLDER "/.commit", "dcpi-commit 1\nseq 7\ncrc 00000000\n", 34);
+	s = look(dir);
+	assert_int_equal(s.bad, 1);
+	assert_int_equal(s.of[1], 3);
+	db = resume(dir);
+	assert_int_equal(stat(scratch_path(dir, FOLDER "/.commit-bad"), &st), 0);
+	assert_int_equal(stat(scratch_path(dir, FOLDER "/.new-7-a.file.ab01"), &st), 0);
+	assert_int_equal(second_flush(db), 0);
+	s = look(dir);
+	assert_true(is_after(&s));
+	profdb_close(db);
+}
+
+/* A record that names files elsewhere is damaged, whatever its checksum says. */
+static void test_hostile_record(void **state)
+{
+	char text[128];
+	struct sums s;
+	int len;
+
+	first_flush(*state);
+	len = sprintf(text, "dcpi-commit 1\nseq 2\nfile ../../dcpi-database\n");
+	len += sprintf(text + len, "crc %08x\n", base_crc32c(0, text, (size_t)len));
+	scratch_write(*state, FOLDER "/.commit", text, (size_t)len);
+	s = look(*state);
+	assert_int_equal(s.bad, 1);
+	assert_int_equal(s.of[1], 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_death_at_every_step),	  scratch_test(test_failure_at_every_step),
+		scratch_test(test_death_during_recovery), scratch_test(test_damaged_record),
+		scratch_test(test_hostile_record),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

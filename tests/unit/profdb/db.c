@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "scratch.h"
+
+static int try_open(const char *path, bool create, struct base_err *err)
+{
+	struct profdb *db = NULL;
+	int r;
+
+	*err = (struct base_err){ 0 };
+	r = profdb_open(path, create, &db, err);
+	assert_true((r < 0) == (db == NULL));
+	assert_true((r < 0) == (err->code < 0));
+	profdb_close(db);
+	return r;
+}
+
+static void test_makes_and_finds(void **state)
+{
+	const char *path = scratch_path(*state, "db");
+	struct base_err err;
+	struct profdb *db;
+	struct stat st;
+	char **epochs;
+
+	assert_int_equal(try_open(path, false, &err), -ENOENT);
+	assert_non_null(strstr(err.hint, "DCPIDB"));
+	assert_int_equal(try_open(path, true, &err), 0);
+	assert_int_equal(try_open(path, true, &err), 0);
+	db = scratch_open(path, false);
+	assert_string_equal(profdb_path(db), path);
+	assert_int_equal(fstatat(profdb_dir_fd(db), "dyn", &st, 0), 0);
+	assert_true(profdb_dyn_fd(db) >= 0);
+	assert_int_equal(profdb_dyn_fd(db), profdb_dyn_fd(db));
+	assert_true(profdb_kernel_fd(db) >= 0);
+	epochs = profdb_epochs(db, NULL);
+	assert_non_null(epochs);
+	assert_null(epochs[0]);
+	free(epochs);
+	profdb_close(db);
+	profdb_close(NULL);
+}
+
+static void test_an_empty_folder_becomes_one(void **state)
+{
+	struct base_err err;
+
+	assert_int_equal(try_open(*state, false, &err), -DCPI_ENOTDB);
+	assert_int_equal(mkdir(scratch_path(*state, "lost+found"), 0700), 0);
+	scratch_write(*state, ".tmp-1-0-x", "", 0);
+	assert_int_equal(try_open(*state, true, &err), 0);
+	assert_int_equal(try_open(*state, false, &err), 0);
+}
+
+static void test_other_folders_are_not_touched(void **state)
+{
+	struct base_err err;
+	struct stat st;
+
+	scratch_write(*state, "precious", "x", 1);
+	assert_int_equal(try_open(*state, true, &err), -DCPI_ENOTDB);
+	assert_non_null(strstr(err.hint, "empty"));
+	assert_int_equal(try_open(*state, false, &err), -DCPI_ENOTDB);
+	assert_int_equal(stat(scratch_path(*state, "dyn"), &st), -1);
+	assert_int_equal(stat(scratch_path(*state, "dcpi-database"), &st), -1);
+	assert_int_equal(try_open(scratch_path(*state, "precious"), false, &err), -ENOTDIR);
+	assert_int_equal(try_open(scratch_path(*state, "precious"), true, &err), -ENOTDIR);
+	assert_int_equal(try_open(scratch_path(*state, "no/where"), true, &err), -ENOENT);
+}
+
+static void test_an_epoch_is_proof_enough(void **state)
+{
+	struct base_err err;
+	struct profdb *db;
+
+	scratch_write(*state, "README", "x", 1);
+	assert_int_equal(mkdir(scratch_path(*state, "2026112007"), 0700), 0);
+	assert_int_equal(try_open(*state, false, &err), -DCPI_ENOTDB);
+	assert_int_equal(mkdir(scratch_path(*state, SCRATCH_EPOCH), 0700), 0);
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_dyn_fd(db), -ENOENT);
+	profdb_close(db);
+	assert_int_equal(try_open(*state, true, &err), 0);
+}
+
+static void test_a_newer_layout_is_refused(void **state)
+{
+	struct base_err err;
+
+	scratch_write(*state, "dcpi-database", "dcpi-database 2\n", 16);
+	assert_int_equal(try_open(*state, false, &err), -DCPI_EVERSION);
+	assert_int_equal(try_open(*state, true, &err), -DCPI_EVERSION);
+}
+
+static void test_lists(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct base_err err = { 0 };
+	char **list;
+
+	assert_int_equal(mkdir(scratch_path(*state, "199901010000"), 0700), 0);
+	assert_int_equal(mkdir(scratch_path(*state, SCRATCH_EPOCH "/abc"), 0700), 0);
+	scratch_write(*state, "200001010000", "", 0);				/* no folder */
+	assert_int_equal(mkdir(scratch_path(*state, "200013010000"), 0700), 0); /* no month */
+	list = profdb_epochs(db, NULL);
+	assert_string_equal(list[0], "199901010000");
+	assert_string_equal(list[1], SCRATCH_EPOCH);
+	assert_null(list[2]);
+	free(list);
+	list = profdb_platforms(db, SCRATCH_EPOCH, NULL);
+	assert_string_equal(list[0], "abc");
+	assert_string_equal(list[1], "box");
+	assert_null(list[2]);
+	free(list);
+	assert_null(profdb_platforms(db, "200201010000", &err));
+	assert_int_equal(err.code, -ENOENT);
+	assert_null(profdb_platforms(db, "../../etc", NULL));
+	profdb_close(db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_makes_and_finds),
+		scratch_test(test_an_empty_folder_becomes_one),
+		scratch_test(test_other_folders_are_not_touched),
+		scratch_test(test_an_epoch_is_proof_enough),
+		scratch_test(test_a_newer_layout_is_refused),
+		scratch_test(test_lists),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "scratch.h"
+
+static char epoch[PROFDB_EPOCH_LEN + 1];
+
+static void start(struct profdb *db, int64_t now, const char *want)
+{
+	struct base_err err = { 0 };
+
+	if (profdb_epoch_start(db, now, epoch, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(epoch, want);
+}
+
+static void test_two_epochs_in_one_minute(void **state)
+{
+	struct profdb *db = scratch_writer(*state), *other;
+
+	assert_true(profdb_epoch_open(db, SCRATCH_EPOCH, "box"));
+	start(db, SCRATCH_NOW + 20, "202611200755");
+	assert_false(profdb_epoch_open(db, SCRATCH_EPOCH, "box"));
+	assert_true(profdb_epoch_open(db, "202611200755", "box"));
+	start(db, SCRATCH_NOW + 30, "202611200756");
+	start(db, SCRATCH_NOW + 60, "202611200757");
+	/* Another platform has had none in this minute. */
+	other = scratch_open(*state, false);
+	assert_int_equal(profdb_lock(other, "other", NULL), 0);
+	start(other, SCRATCH_NOW, SCRATCH_EPOCH);
+	profdb_close(other);
+	profdb_close(db);
+}
+
+static void test_names_are_of_the_calendar(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	start(db, 0, "197001010000");
+	start(db, 951782340, "200002282359");
+	start(db, 951782399, "200002290000");
+	assert_int_equal(profdb_epoch_start(db, -1, epoch, NULL), -EINVAL);
+	assert_int_equal(profdb_epoch_start(db, INT64_MAX, epoch, NULL), -EINVAL);
+	profdb_close(db);
+}
+
+static void test_resume(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+
+	assert_int_equal(profdb_epoch_resume(db, epoch, NULL), -EINVAL);
+	profdb_close(db);
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_epoch_resume(db, epoch, NULL), -EINVAL);
+	assert_int_equal(profdb_lock(db, "other", NULL), 0);
+	assert_int_equal(profdb_epoch_resume(db, epoch, NULL), -ENOENT);
+	profdb_close(db);
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_resume(db, epoch, NULL), 0);
+	assert_string_equal(epoch, SCRATCH_EPOCH);
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	assert_int_equal(profdb_epoch_finish(db, NULL), -EINVAL);
+	assert_int_equal(profdb_epoch_resume(db, epoch, NULL), -ENOENT);
+	assert_int_equal(profdb_flush_begin(db, NULL), -EINVAL);
+	profdb_close(db);
+}
+
+static void test_start_closes_what_was_left_open(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+
+	profdb_close(db);
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	start(db, SCRATCH_NOW + 3600, "202611200854");
+	assert_false(profdb_epoch_open(db, SCRATCH_EPOCH, "box"));
+	profdb_close(db);
+}
+
+static void test_writing_needs_the_lock(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+
+	assert_int_equal(profdb_epoch_start(db, SCRATCH_NOW, epoch, NULL), -EINVAL);
+	assert_int_equal(profdb_epoch_finish(db, NULL), -EINVAL);
+	profdb_close(db);
+}
+
+static void test_no_new_epoch_within_a_flush(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_epoch_start(db, SCRATCH_NOW, epoch, NULL), -EINVAL);
+	assert_int_equal(profdb_epoch_finish(db, NULL), -EINVAL);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0); /* of nothing */
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	profdb_close(db);
+}
+
+/* Nobody can hide a file behind a name that leads elsewhere. */
+static void test_names_that_lead_elsewhere(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+
+	assert_false(profdb_epoch_open(db, "../..", "box"));
+	assert_false(profdb_epoch_open(db, SCRATCH_EPOCH, "../" SCRATCH_EPOCH "/box"));
+	profdb_close(db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_two_epochs_in_one_minute),
+		scratch_test(test_names_are_of_the_calendar),
+		scratch_test(test_resume),
+		scratch_test(test_start_closes_what_was_left_open),
+		scratch_test(test_writing_needs_the_lock),
+		scratch_test(test_no_new_epoch_within_a_flush),
+		scratch_test(test_names_that_lead_elsewhere),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

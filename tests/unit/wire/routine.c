@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "wire.h"
+
+/* A routine with everything: 5 name bytes, 11 code bytes, 2 lines, 2 files. */
+static const struct wire_routine good = { .head = { .type = WIRE_ROUTINE,
+						    .flags = WIRE_ROUTINE_CODE },
+					  .handle = 7,
+					  .addr = 0x1000,
+					  .code_len = 11,
+					  .name_len = 5,
+					  .nr_lines = 2,
+					  .nr_files = 2 };
+static const struct wire_line good_lines[2] = { { 0, 10, 0, 0 }, { 6, 11, 1, 0 } };
+static const uint8_t files[] = { 3, 0, 'a', '.', 'c', 0, 0 };
+
+static struct wire_routine *record(const struct wire_routine *r, const struct wire_line *lines)
+{
+	static _Alignas(8) uint8_t bytes[4096];
+	size_t len = wire_routine_len(5, 11, true, 2, sizeof(files));
+
+	assert_int_equal(len, 112);
+	memset(bytes, 0xee, sizeof(bytes));
+	memcpy(bytes, r, sizeof(*r));
+	memcpy(bytes + 56, "namesCODECODECOD", 16);
+	memcpy(bytes + 72, lines, 32);
+	memcpy(bytes + 104, files, sizeof(files));
+	((struct wire_routine *)(void *)bytes)->head.len = (uint32_t)len;
+	return (void *)bytes;
+}
+
+static int parse(const struct wire_routine *r)
+{
+	struct wire_routine_view v;
+
+	return wire_routine_parse(&record(r, good_lines)->head, &v);
+}
+
+static void test_parts(void **state)
+{
+	struct wire_routine *rec = record(&good, good_lines);
+	struct wire_routine_view v;
+	size_t len = 99;
+
+	(void)state;
+	assert_int_equal(wire_routine_parse(&rec->head, &v), 0);
+	assert_ptr_equal(v.rec, rec);
+	assert_memory_equal(v.name, "names", 5);
+	assert_memory_equal(v.code, "CODECODECOD", 11);
+	assert_memory_equal(v.lines, good_lines, sizeof(good_lines));
+	assert_int_equal(v.files_len, sizeof(files));
+	assert_memory_equal(wire_routine_file(&v, 0, &len), "a.c", 3);
+	assert_int_equal(len, 3);
+	assert_non_null(wire_routine_file(&v, 1, &len));
+	assert_int_equal(len, 0);
+	assert_null(wire_routine_file(&v, 2, &len));
+	assert_null(wire_routine_file(&v, UINT32_MAX, &len));
+	assert_int_equal(wire_check(&rec->head), 0);
+}
+
+static void test_without_code(void **state)
+{
+	struct wire_routine r = { .head = { .len = 64, .type = WIRE_ROUTINE },
+				  .handle = 1,
+				  .addr = 16,
+				  .code_len = WIRE_CODE_MAX,
+				  .name_len = 3 };
+	static _Alignas(8) uint8_t bytes[64];
+	struct wire_routine_view v;
+
+	(void)state;
+	memcpy(bytes, &r, sizeof(r));
+	assert_int_equal(wire_routine_len(3, WIRE_CODE_MAX, false, 0, 0), 64);
+	assert_int_equal(wire_routine_parse((void *)bytes, &v), 0);
+	assert_null(v.code);
+}
+
+#define LIE(member, value)                                                                         \
+	do {                                                                                       \
+		struct wire_routine lie = good;                                                    \
+		lie.member = (value);                                                              \
+		assert_int_not_equal(parse(&lie), 0);                                              \
+	} while (0)
+
+static void test_lies(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(&good), 0);
+	LIE(head.type, WIRE_FACILITY);
+	LIE(handle, 0);
+	LIE(code_len, 0);
+	LIE(code_len, 200);
+	LIE(code_len, WIRE_CODE_MAX + 1);
+	LIE(code_len, UINT64_MAX);
+	LIE(addr, UINT64_MAX - 5);
+	LIE(name_len, 100);
+	LIE(name_len, WIRE_NAME_MAX + 1);
+	LIE(name_len, UINT32_MAX);
+	LIE(nr_lines, 4);
+	LIE(nr_lines, UINT32_MAX);
+	LIE(nr_lines, 0x10000000u); /* times 16 wraps in 32 bits */
+	LIE(nr_files, 5);
+	LIE(nr_files, UINT32_MAX);
+	LIE(nr_files, 1); /* the second line's file is not there */
+}
+
+static void test_lines(void **state)
+{
+	static const struct wire_line bad[][2] = {
+		{ { 6, 1, 0, 0 }, { 5, 1, 0, 0 } },  /* does not ascend */
+		{ { 0, 1, 0, 0 }, { 11, 1, 0, 0 } }, /* behind the code */
+		{ { 0, 1, 2, 0 }, { 1, 1, 0, 0 } },  /* no such file */
+		{ { UINT32_MAX, 1, 0, 0 }, { 0, 1, 0, 0 } },
+	};
+	static const struct wire_line fine[2] = { { 3, 0, 99, 0 }, { 3, 1, 1, 0 } };
+	struct wire_routine_view v;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_not_equal(wire_routine_parse(&record(&good, bad[i])->head, &v), 0);
+	assert_int_equal(wire_routine_parse(&record(&good, fine)->head, &v), 0);
+}
+
+/* Cut anywhere, in a block of just that size, so that a sanitizer sees a read behind it. */
+static void test_truncation(void **state)
+{
+	(void)state;
+	for (uint32_t len = 8; len < 112; len += 8) {
+		struct wire_head *cut = malloc(len);
+		struct wire_routine_view v;
+
+		assert_non_null(cut);
+		memcpy(cut, record(&good, good_lines), len);
+		cut->len = len;
+		assert_int_not_equal(wire_routine_parse(cut, &v), 0);
+		free(cut);
+	}
+}
+
+static void test_len(void **state)
+{
+	(void)state;
+	assert_int_equal(wire_routine_len(0, 1, false, 0, 0), 56);
+	assert_int_equal(wire_routine_len(1, 8, true, 0, 1), 56 + 16 + 8);
+	assert_int_equal(wire_routine_len(WIRE_NAME_MAX + 1, 1, false, 0, 0), 0);
+	assert_int_equal(wire_routine_len(1, WIRE_CODE_MAX + 1, false, 0, 0), 0);
+	assert_int_equal(wire_routine_len(1, SIZE_MAX, true, 0, 0), 0);
+	assert_int_equal(wire_routine_len(1, 1, false, SIZE_MAX / 16 + 1, 0), 0);
+	assert_int_equal(wire_routine_len(1, 1, false, 0, SIZE_MAX), 0);
+	assert_int_equal(wire_routine_len(1, 1, false, WIRE_RECORD_MAX / 16, 0), 0);
+	assert_true(wire_routine_len(WIRE_NAME_MAX, WIRE_CODE_MAX, true, 1000, 1000) > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parts),	   cmocka_unit_test(test_without_code),
+		cmocka_unit_test(test_lies),	   cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_truncation), cmocka_unit_test(test_len),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
