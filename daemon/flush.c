@@ -32,11 +32,19 @@ static bool concerns_one(int r)
 	       r == -DCPI_ETRUNCATED || r == -DCPI_EOVERFLOW;
 }
 
+/* Of an event sampled at a frequency the period is only known once samples came. */
+static void set_periods(const struct daemon *d, struct profdb_profile *p)
+{
+	for (size_t i = 0; i < profdb_profile_nr_events(p); i++)
+		profdb_profile_event_set_period(p, i, driver_event_get(d->driver, i)->period);
+}
+
 static int put_one(struct daemon *d, struct image *img, struct base_err *err)
 {
 	struct base_err own = { 0 };
 	int r;
 
+	set_periods(d, img->counts);
 	profdb_profile_set_word(img->counts, "epoch", d->epoch);
 	profdb_profile_set_word(img->counts, "platform", d->platform);
 	r = profdb_flush_put(d->db, img->stem, img->counts, &own);

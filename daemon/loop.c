@@ -165,13 +165,21 @@ static void periodic_flush(struct daemon *d)
 	d->next_flush_ns = base_now_ns() + (uint64_t)d->opt.flush_s * SECOND_NS;
 }
 
-/* A client that waits for its image is answered now, not at the next flush of profiles. */
-static void serve_dyn(struct daemon *d)
+/*
+ * A client that waits for its image is answered now, not at the next flush of profiles; but after
+ * everything up to now was read, its ranges too.
+ */
+static int serve_dyn(struct daemon *d, struct base_err *err)
 {
-	struct base_err err = { 0 };
+	struct base_err own = { 0 };
+	int r;
 
-	if (dyn_wants_flush(d->dyn) && dyn_write_images(d->dyn, &err) < 0)
-		base_log(BASE_LOG_WARN, "dynamic code: %s", err.text);
+	if (!dyn_wants_flush(d->dyn))
+		return 0;
+	r = daemon_drain(d, true, err);
+	if (r >= 0 && dyn_write_images(d->dyn, &own) < 0)
+		base_log(BASE_LOG_WARN, "dynamic code: %s", own.text);
+	return r;
 }
 
 static int turn(struct daemon *d, struct loop *l, struct base_err *err)
@@ -186,9 +194,10 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	if (read(l->timer_fd, &ticks, sizeof(ticks)) < 0 && errno != EAGAIN)
 		return base_fail_errno(err, -errno, "cannot read the timer");
 	r = daemon_drain(d, false, err);
+	if (r >= 0)
+		r = serve_dyn(d, err);
 	if (r < 0)
 		return r;
-	serve_dyn(d);
 	control_serve(d->control);
 	if (!d->finished)
 		periodic_flush(d);

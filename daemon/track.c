@@ -191,7 +191,7 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 		p->hollow = true;
 	p->uid = parent->uid;
 	memcpy(p->comm, parent->comm, sizeof(p->comm));
-	if (parent->dyn && !p->dyn && a->dyn)
+	if (parent->dyn && a->dyn)
 		dyn_fork(a->dyn, parent, p, l->time_ns);
 }
 

@@ -70,6 +70,8 @@ const struct profdb_event *profdb_profile_event(const struct profdb_profile *p, 
 int profdb_profile_event_add(struct profdb_profile *p, const char *name, uint64_t period);
 /* Fraction of the time that the event was counted, 0 to 1. 0 or -EINVAL. */
 int profdb_profile_event_set_enabled(struct profdb_profile *p, size_t index, double enabled);
+/* The period, where it was not known when the event was added. 0 or -EINVAL. */
+int profdb_profile_event_set_period(struct profdb_profile *p, size_t index, uint64_t period);
 int profdb_profile_event_find(const struct profdb_profile *p, const char *name); /* or -ENOENT */
 
 /* Add @n samples. 0, -ENOMEM, or -DCPI_EOVERFLOW (64 bits; nothing changed). */

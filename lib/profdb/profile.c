@@ -251,6 +251,14 @@ int profdb_profile_event_add(struct profdb_profile *p, const char *name, uint64_
 	return (int)p->nr_events++;
 }
 
+int profdb_profile_event_set_period(struct profdb_profile *p, size_t index, uint64_t period)
+{
+	if (index >= p->nr_events)
+		return -EINVAL;
+	p->events[index].period = period;
+	return 0;
+}
+
 int profdb_profile_event_set_enabled(struct profdb_profile *p, size_t index, double enabled)
 {
 	if (index >= p->nr_events || !(enabled >= 0 && enabled <= 1))
