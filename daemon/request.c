@@ -91,7 +91,8 @@ int control_reply_error(struct base_buf *out, const struct base_err *err)
 	json_object_object_add(reply, "error", json_object_new_string(err->text));
 	if (err->hint[0])
 		json_object_object_add(reply, "hint", json_object_new_string(err->hint));
-	text = json_object_to_json_string_ext(reply, JSON_C_TO_STRING_PLAIN);
+	text = json_object_to_json_string_ext(reply, JSON_C_TO_STRING_PLAIN |
+							     JSON_C_TO_STRING_NOSLASHESCAPE);
 	if (text)
 		r = base_buf_printf(out, "%s\n", text);
 	json_object_put(reply);

@@ -159,7 +159,9 @@ static struct json_object *build(struct daemon *d)
 int daemon_status(struct daemon *d, struct base_buf *out)
 {
 	struct json_object *o = build(d);
-	const char *text = o ? json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN) : NULL;
+	const char *text = o ? json_object_to_json_string_ext(
+				       o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
+			     : NULL;
 	int r = text ? base_buf_printf(out, "%s\n", text) : -ENOMEM;
 
 	json_object_put(o);
