@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dcpid-reader: reads processes' memory and the files they name, and parses what applications
+ * wrote, for dcpid, which may kill it at any moment. Not for people: it is started with its socket
+ * and its answers' memfd as descriptors 3 and 4, and ends when the socket is closed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "reader_internal.h"
+#include "registry.h"
+
+/* ---- a process's memory -------------------------------------------------------------------- */
+
+static ssize_t memory_read(void *ctx, uint64_t addr, void *to, size_t len)
+{
+	const struct reader_request *q = ctx;
+	struct iovec local = { to, len }, remote = { (void *)(uintptr_t)addr, len };
+	ssize_t n = process_vm_readv(q->pid, &local, 1, &remote, 1, 0);
+
+	return n < 0 ? -errno : n;
+}
+
+/* Is it still the program that was meant? A pid comes back, and exec replaces. */
+static bool same_process(const struct reader_request *q)
+{
+	uint64_t life;
+
+	return !q->life || (registry_process_life(q->pid, NULL, &life) == 0 && life == q->life);
+}
+
+/* ---- mapped files ---------------------------------------------------------------------------- */
+
+/* The path in the line of /proc/PID/maps that begins at @start; cut to @len. */
+static int map_path(const struct reader_request *q, char *path, size_t len)
+{
+	char name[64], *line = NULL, *p;
+	size_t cap = 0;
+	int r = -ENOENT;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", q->pid);
+	f = fopen(name, "re");
+	while (f && r < 0 && getline(&line, &cap, f) > 0) {
+		if (strtoull(line, NULL, 16) != q->addr)
+			continue;
+		p = strchr(line, '/');
+		if (!p)
+			break;
+		p[strcspn(p, "\n")] = '\0';
+		r = snprintf(path, len, "/proc/%d/root%s", q->pid, p) < (int)len ? 0
+										 : -ENAMETOOLONG;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return r;
+}
+
+/* O_NONBLOCK, so that a FIFO or device put in a file's place does not hold us up. */
+static int map_open(const struct reader_request *q, int flags)
+{
+	char path[4200];
+	int fd, r;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", q->pid,
+		 (unsigned long long)q->addr, (unsigned long long)q->end);
+	fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (fd >= 0)
+		return fd;
+	r = -errno;
+	/* map_files takes a right that may be missing; the path may name another file by now, but
+	 * for registries, where that would matter, descriptor and seals are checked. */
+	if ((r != -EPERM && r != -EACCES) || map_path(q, path, sizeof(path)) < 0)
+		return r;
+	fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+static int image_id(const struct reader_request *q, struct reader_answer *a)
+{
+	struct base_id id = { 0 };
+	int r, fd = map_open(q, O_RDONLY);
+
+	if (fd < 0)
+		return fd;
+	r = registry_file_id(fd, &id);
+	close(fd);
+	a->id_len = id.len;
+	memcpy(a->id, id.bytes, sizeof(a->id));
+	return r;
+}
+
+static int registry_open(const struct reader_request *q, int *fd_out)
+{
+	struct wire_registry h;
+	int seals, r, fd = map_open(q, O_RDWR);
+
+	if (fd < 0)
+		return fd;
+	/* Only memfds (and shared memory, whose seals are closed) have seals at all. */
+	seals = fcntl(fd, F_GET_SEALS);
+	r = seals >= 0 && (seals & F_SEAL_SHRINK) ? registry_header_read(fd, &h) : -EPERM;
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	*fd_out = fd;
+	return 0;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static int registry_read(const struct reader_request *q, int fd, struct reader_answer *a,
+			 struct base_buf *out)
+{
+	struct registry_memory memory = { memory_read, (void *)(uintptr_t)q };
+	bool alive = same_process(q);
+	int r;
+
+	a->tail = q->tail;
+	r = registry_parse(fd, alive ? &memory : NULL, &a->tail, out);
+	/* It ended meanwhile, and another may have its pid: what was read may be the other's. */
+	if (r >= 0 && alive && !same_process(q)) {
+		base_buf_clear(out);
+		a->tail = q->tail;
+		r = registry_parse(fd, NULL, &a->tail, out);
+	}
+	return r;
+}
+
+static int range_read(const struct reader_request *q, struct base_buf *out)
+{
+	struct registry_memory memory = { memory_read, (void *)(uintptr_t)q };
+	int r;
+
+	if (!same_process(q))
+		return -ESRCH;
+	r = registry_range_read(&q->range, &memory, out);
+	return r < 0 ? r : same_process(q) ? 0 : -ESRCH;
+}
+
+static int serve(const struct reader_request *q, int fd, struct reader_answer *a, int *fd_out,
+		 struct base_buf *out)
+{
+	switch (q->op) {
+	case READER_IMAGE_ID:
+		return image_id(q, a);
+	case READER_REGISTRY_OPEN:
+		return registry_open(q, fd_out);
+	case READER_REGISTRY_READ:
+		return fd < 0 ? -EBADF : registry_read(q, fd, a, out);
+	case READER_RANGE_READ:
+		return range_read(q, out);
+	}
+	return -EINVAL;
+}
+
+/* The long answer replaces the one before; a smaller file costs no memory. */
+static int put_answer(const struct base_buf *out)
+{
+	size_t off = 0;
+
+	if (ftruncate(READER_ANSWERS_FD, 0) < 0)
+		return -errno;
+	while (off < out->len) {
+		ssize_t n = pwrite(READER_ANSWERS_FD, out->data + off, out->len - off, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		off += (size_t)n;
+	}
+	return 0;
+}
+
+static int serve_one(void)
+{
+	struct base_buf out = { 0 };
+	struct reader_answer a = { 0 };
+	struct reader_request q;
+	int fd = -1, fd_out = -1, r;
+
+	r = reader_receive(READER_SOCKET_FD, &q, sizeof(q), &fd);
+	if (r < 0)
+		return r;
+	a.status = serve(&q, fd, &a, &fd_out, &out);
+	if (a.status >= 0 && out.len) {
+		r = put_answer(&out);
+		a.status = r < 0 ? r : a.status;
+		a.len = out.len;
+	}
+	r = reader_send(READER_SOCKET_FD, &a, sizeof(a), fd_out);
+	if (fd >= 0)
+		close(fd);
+	if (fd_out >= 0)
+		close(fd_out);
+	base_buf_release(&out);
+	return r;
+}
+
+/* ---- rights ------------------------------------------------------------------------------------
+ */
+
+/* What reading processes and their mapped files takes, of what there is; the rest goes. */
+static int drop_rights(void)
+{
+	static const unsigned int keep[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
+#ifdef CAP_CHECKPOINT_RESTORE
+					     CAP_CHECKPOINT_RESTORE
+#endif
+	};
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+	uint32_t mask[2] = { 0 };
+
+	if (syscall(SYS_capget, &head, data) < 0)
+		return -errno;
+	for (size_t i = 0; i < sizeof(keep) / sizeof(keep[0]); i++)
+		mask[keep[i] / 32] |= 1u << keep[i] % 32;
+	for (size_t i = 0; i < 2; i++) {
+		data[i].permitted &= mask[i];
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &head, data) < 0)
+		return -errno;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit limit = { READER_ANSWER_MAX, READER_ANSWER_MAX };
+
+	(void)argv;
+	if (argc != 1 || fcntl(READER_SOCKET_FD, F_GETFD) < 0 ||
+	    fcntl(READER_ANSWERS_FD, F_GETFD) < 0) {
+		fputs("dcpid-reader: not for use by hand: dcpid starts it\n", stderr);
+		return BASE_EXIT_USAGE;
+	}
+	signal(SIGXFSZ, SIG_IGN);
+	/* Terminal signals are dcpid's, which lets us go when it is done. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || setrlimit(RLIMIT_FSIZE, &limit) < 0 ||
+	    drop_rights() < 0)
+		return BASE_EXIT_FAILED;
+	while (serve_one() >= 0)
+		;
+	return BASE_EXIT_OK;
+}

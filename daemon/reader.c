@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon_internal.h"
+#include "reader_internal.h"
+
+enum { TIMEOUT_MS = 1000 };
+
+/* ---- the helper's life -------------------------------------------------------------------------
+ */
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* In the child: only exec and what POSIX allows before it. */
+static void become_helper(const char *program, int sock, int answers)
+{
+	char *argv[] = { (char *)(uintptr_t) "dcpid-reader", NULL };
+	char *envp[] = { NULL };
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* Out of the way of the numbers they are to have. */
+	sock = fcntl(sock, F_DUPFD_CLOEXEC, 10);
+	answers = fcntl(answers, F_DUPFD_CLOEXEC, 10);
+	if (sock >= 0 && answers >= 0 && dup2(sock, READER_SOCKET_FD) >= 0 &&
+	    dup2(answers, READER_ANSWERS_FD) >= 0)
+		execve(program, argv, envp);
+	_exit(BASE_EXIT_FAILED);
+}
+
+static int spawn(struct reader *r)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	r->answers = memfd_create("dcpid-reader", MFD_CLOEXEC);
+	if (r->answers < 0)
+		goto fail;
+	r->pid = fork();
+	if (r->pid < 0)
+		goto fail;
+	if (r->pid == 0)
+		become_helper(r->program, pair[1], r->answers);
+	close(pair[1]);
+	r->sock = pair[0];
+	return 0;
+fail:;
+	int e = errno;
+
+	close(pair[0]);
+	close(pair[1]);
+	close_fd(&r->answers);
+	r->pid = 0;
+	return -e;
+}
+
+static void reap(struct reader *r)
+{
+	for (size_t i = 0; i < READER_NR_ZOMBIES; i++)
+		if (r->zombies[i] && waitpid(r->zombies[i], NULL, WNOHANG) != 0)
+			r->zombies[i] = 0;
+}
+
+/* A helper held in the kernel may outlive its killing for a while: that is not waited for. */
+static void bury(struct reader *r, pid_t pid)
+{
+	struct timespec pause = { .tv_nsec = 1000000 };
+
+	for (int i = 0; i < 20; i++) {
+		if (waitpid(pid, NULL, WNOHANG) != 0)
+			return;
+		nanosleep(&pause, NULL);
+	}
+	for (size_t i = 0; i < READER_NR_ZOMBIES; i++) {
+		if (!r->zombies[i]) {
+			r->zombies[i] = pid;
+			return;
+		}
+	}
+}
+
+static void dismiss(struct reader *r)
+{
+	close_fd(&r->sock);
+	close_fd(&r->answers);
+	if (r->pid > 0) {
+		kill(r->pid, SIGKILL);
+		bury(r, r->pid);
+	}
+	r->pid = 0;
+}
+
+int reader_open(const char *helper_dir, struct reader **out, struct base_err *err)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+
+	*out = NULL;
+	if (!r)
+		return base_fail_errno(err, -ENOMEM, "cannot start 'dcpid-reader'");
+	r->sock = r->answers = -1;
+	r->timeout_ms = TIMEOUT_MS;
+	snprintf(r->program, sizeof(r->program), "%s/dcpid-reader", helper_dir);
+	if (access(r->program, X_OK) < 0) {
+		int code = base_fail_errno(err, -errno, "cannot run '%s'", r->program);
+
+		base_hint(err, "the helper programs are installed beside dcpid");
+		free(r);
+		return code;
+	}
+	*out = r;
+	return 0;
+}
+
+void reader_close(struct reader *r)
+{
+	if (!r)
+		return;
+	dismiss(r);
+	reap(r);
+	free(r);
+}
+
+/* ---- one request -------------------------------------------------------------------------------
+ */
+
+static int wait_readable(int fd, uint64_t deadline_ns)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	for (;;) {
+		uint64_t now = base_now_ns();
+		int n;
+
+		if (now >= deadline_ns)
+			return -ETIMEDOUT;
+		n = poll(&p, 1, (int)((deadline_ns - now) / 1000000) + 1);
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+/* The helper's answer, or why there is none; after a failure of the helper itself it is replaced.
+ */
+static int call(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a,
+		int *fd_out)
+{
+	uint64_t deadline = base_now_ns() + r->timeout_ms * 1000000ull;
+	int code = 0, none;
+
+	reap(r);
+	*a = (struct reader_answer){ 0 };
+	if (!r->pid)
+		code = spawn(r);
+	if (code == 0)
+		code = reader_send(r->sock, q, sizeof(*q), fd);
+	if (code == 0)
+		code = wait_readable(r->sock, deadline);
+	if (code == 0)
+		code = reader_receive(r->sock, a, sizeof(*a), fd_out ? fd_out : &none);
+	if (code == 0 && !fd_out && none >= 0)
+		close(none);
+	if (code < 0) {
+		dismiss(r);
+		return code == -ETIMEDOUT ? code : -DCPI_EHELPER;
+	}
+	return a->status;
+}
+
+/* The outer shape of what the helper made from an application's bytes, checked once more. */
+static int check_answer(const struct base_buf *b, size_t from)
+{
+	const struct wire_head *h;
+	size_t pos = 0, len = b->len - from;
+
+	while ((h = wire_next(b->data + from, len, &pos))) {
+		if (h->type != WIRE_FACILITY && h->type != WIRE_RANGE && h->type != WIRE_ROUTINE &&
+		    h->type != WIRE_BYTES)
+			return -DCPI_EFORMAT;
+		if (wire_check(h) < 0)
+			return -DCPI_EFORMAT;
+	}
+	return pos == len ? 0 : -DCPI_EFORMAT;
+}
+
+static int fetch_answer(const struct reader *r, const struct reader_answer *a, struct base_buf *out)
+{
+	size_t from = out->len, have = 0;
+	void *to;
+	int code;
+
+	if (a->len > READER_ANSWER_MAX)
+		return -DCPI_EFORMAT;
+	code = base_buf_extend(out, a->len, &to);
+	while (code == 0 && have < a->len) {
+		ssize_t n = pread(r->answers, (uint8_t *)to + have, a->len - have, (off_t)have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			code = n < 0 ? -errno : -DCPI_ETRUNCATED;
+		else
+			have += (size_t)n;
+	}
+	if (code == 0)
+		code = check_answer(out, from);
+	if (code < 0)
+		out->len = from;
+	return code;
+}
+
+static int call_long(struct reader *r, const struct reader_request *q, int fd,
+		     struct reader_answer *a, struct base_buf *out)
+{
+	int status = call(r, q, fd, a, NULL), code;
+
+	if (status < 0)
+		return status;
+	code = fetch_answer(r, a, out);
+	if (code == -DCPI_EFORMAT || code == -DCPI_ETRUNCATED) {
+		dismiss(r);
+		return -DCPI_EHELPER;
+	}
+	return code < 0 ? code : status;
+}
+
+/* ---- the requests -------------------------------------------------------------------------------
+ */
+
+int reader_image_id(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end,
+		    struct base_id *id)
+{
+	struct reader_request q = {
+		.op = READER_IMAGE_ID, .pid = pid, .addr = map_start, .end = map_end
+	};
+	struct reader_answer a;
+	int code = call(r, &q, -1, &a, NULL);
+
+	if (code < 0)
+		return code;
+	if (!a.id_len || a.id_len > sizeof(id->bytes))
+		return -DCPI_EHELPER;
+	*id = (struct base_id){ .len = (uint8_t)a.id_len };
+	memcpy(id->bytes, a.id, a.id_len);
+	return 0;
+}
+
+int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end)
+{
+	struct reader_request q = {
+		.op = READER_REGISTRY_OPEN, .pid = pid, .addr = map_start, .end = map_end
+	};
+	struct reader_answer a;
+	int fd = -1, code = call(r, &q, -1, &a, &fd);
+
+	if (code >= 0 && fd < 0)
+		code = -DCPI_EHELPER;
+	if (code < 0) {
+		close_fd(&fd);
+		return code;
+	}
+	return fd;
+}
+
+int reader_registry_read(struct reader *r, int fd, int32_t pid, uint64_t life, uint64_t *tail,
+			 struct base_buf *out)
+{
+	struct reader_request q = {
+		.op = READER_REGISTRY_READ, .pid = pid, .life = life, .tail = *tail
+	};
+	struct reader_answer a;
+	int code = call_long(r, &q, fd, &a, out);
+
+	if (code >= 0)
+		*tail = a.tail;
+	return code;
+}
+
+int reader_range_read(struct reader *r, int32_t pid, uint64_t life, const struct wire_range *range,
+		      struct base_buf *out)
+{
+	struct reader_request q = {
+		.op = READER_RANGE_READ, .pid = pid, .life = life, .range = *range
+	};
+	struct reader_answer a;
+
+	return call_long(r, &q, -1, &a, out);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Between dcpid (reader.c) and its helper (dcpid-reader.c): one request and one answer at a time
+ * over a sequenced-packet socket, descriptors beside them (SCM_RIGHTS), long answers in a memfd
+ * that both have, written by the helper and read (never mapped) by dcpid.
+ */
+#ifndef DCPI_READER_INTERNAL_H
+#define DCPI_READER_INTERNAL_H
+
+#include "base.h"
+#include "wire.h"
+
+enum reader_op {
+	READER_IMAGE_ID = 1,  /* pid, addr, end -> id */
+	READER_REGISTRY_OPEN, /* pid, addr, end -> descriptor */
+	READER_REGISTRY_READ, /* descriptor, pid, life, tail -> tail, long answer */
+	READER_RANGE_READ,    /* pid, life, range -> long answer */
+};
+
+struct reader_request {
+	uint32_t op;
+	int32_t pid;
+	uint64_t life; /* registry_process_life; 0: not known */
+	uint64_t addr, end;
+	uint64_t tail;
+	struct wire_range range;
+};
+
+struct reader_answer {
+	int32_t status; /* as the call's result */
+	uint32_t id_len;
+	uint64_t tail;
+	uint64_t len; /* bytes in the answers' memfd */
+	uint8_t id[32];
+};
+
+/* Descriptors the helper starts with. */
+enum { READER_SOCKET_FD = 3, READER_ANSWERS_FD = 4 };
+/* No answer is longer: a full soft limit, one record of the ring, fetched code. */
+#define READER_ANSWER_MAX (256u << 20)
+
+#define READER_NR_ZOMBIES 16
+
+struct reader {
+	char program[512];
+	pid_t pid; /* 0: none runs */
+	int sock, answers;
+	unsigned int timeout_ms;
+	pid_t zombies[READER_NR_ZOMBIES]; /* killed, not yet gone */
+};
+
+/* Send and receive one message with at most one descriptor (-1: none). 0 or -errno; *@fd_out is -1
+ * where none came. */
+int reader_send(int sock, const void *data, size_t len, int fd);
+int reader_receive(int sock, void *data, size_t len, int *fd_out);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "reader_internal.h"
+
+union control {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(sizeof(int) * 4)];
+};
+
+int reader_send(int sock, const void *data, size_t len, int fd)
+{
+	union control c = { 0 };
+	struct iovec v = { (void *)(uintptr_t)data, len };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (fd >= 0) {
+		m.msg_control = &c;
+		m.msg_controllen = CMSG_SPACE(sizeof(int));
+		struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(h), &fd, sizeof(fd));
+	}
+	do
+		n = sendmsg(sock, &m, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n == (ssize_t)len ? 0 : -EIO;
+}
+
+/* The first descriptor is kept, whatever else came with it is closed. */
+static int take_descriptors(struct msghdr *m)
+{
+	int kept = -1, fd;
+
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t off = 0; off + sizeof(fd) <= h->cmsg_len - CMSG_LEN(0);
+		     off += sizeof(fd)) {
+			memcpy(&fd, CMSG_DATA(h) + off, sizeof(fd));
+			if (kept < 0)
+				kept = fd;
+			else
+				close(fd);
+		}
+	}
+	return kept;
+}
+
+int reader_receive(int sock, void *data, size_t len, int *fd_out)
+{
+	union control c;
+	struct iovec v = { data, len };
+	struct msghdr m = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
+	};
+	ssize_t n;
+
+	*fd_out = -1;
+	do
+		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	*fd_out = take_descriptors(&m);
+	if (n == (ssize_t)len && !(m.msg_flags & MSG_TRUNC))
+		return 0;
+	if (*fd_out >= 0)
+		close(*fd_out);
+	*fd_out = -1;
+	return n ? -EPROTO : -EPIPE;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "registry.h"
+
+enum { HEAD_LEN = 64 << 10, NOTES_MAX = 64 << 10, PHDRS_MAX = 1024 };
+
+struct file {
+	int fd;
+	uint64_t len;
+	uint8_t *head; /* the first head_len bytes */
+	size_t head_len;
+};
+
+/* What of a program header is needed here, of either class. */
+struct segment {
+	uint32_t type;
+	uint64_t off, len, align;
+};
+
+static size_t read_some(int fd, uint64_t off, uint8_t *to, size_t len)
+{
+	size_t have = 0;
+
+	while (have < len) {
+		ssize_t n = pread(fd, to + have, len - have, (off_t)(off + have));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+	}
+	return have;
+}
+
+int registry_note_id(const void *notes, size_t len, size_t align, struct base_id *id)
+{
+	const uint8_t *p = notes;
+	size_t pos = 0;
+
+	align = align == 8 ? 8 : 4;
+	while (pos <= len && len - pos >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr n;
+		uint64_t name, desc, next;
+
+		memcpy(&n, p + pos, sizeof(n));
+		name = pos + sizeof(n);
+		desc = base_align_up(name + n.n_namesz, align);
+		next = base_align_up(desc + n.n_descsz, align);
+		if (desc > len || n.n_descsz > len - desc)
+			break;
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && !memcmp(p + name, "GNU", 4) &&
+		    n.n_descsz && n.n_descsz <= sizeof(id->bytes)) {
+			*id = (struct base_id){ .len = (uint8_t)n.n_descsz };
+			memcpy(id->bytes, p + desc, n.n_descsz);
+			return 0;
+		}
+		pos = next < len ? (size_t)next : len;
+	}
+	return -ENOENT;
+}
+
+static int segment_id(const struct file *f, const struct segment *s, struct base_id *id)
+{
+	size_t len = s->len < NOTES_MAX ? (size_t)s->len : NOTES_MAX;
+	uint8_t *notes;
+	int r;
+
+	if (s->type != PT_NOTE || s->off > f->len || !len)
+		return -ENOENT;
+	notes = malloc(len);
+	if (!notes)
+		return -ENOMEM;
+	r = registry_note_id(notes, read_some(f->fd, s->off, notes, len), s->align, id);
+	free(notes);
+	return r;
+}
+
+static struct segment segment_get(const uint8_t *p, bool wide)
+{
+	Elf64_Phdr w;
+	Elf32_Phdr n;
+
+	if (wide) {
+		memcpy(&w, p, sizeof(w));
+		return (struct segment){ w.p_type, w.p_offset, w.p_filesz, w.p_align };
+	}
+	memcpy(&n, p, sizeof(n));
+	return (struct segment){ n.p_type, n.p_offset, n.p_filesz, n.p_align };
+}
+
+/* Place of the program headers: 0 or -ENOENT. */
+static int phdrs_find(const struct file *f, bool *wide, uint64_t *off, size_t *nr)
+{
+	Elf64_Ehdr w;
+	Elf32_Ehdr n;
+	size_t entry;
+
+	if (f->head_len < sizeof(w) || memcmp(f->head, ELFMAG, SELFMAG) ||
+	    f->head[EI_DATA] != ELFDATA2LSB)
+		return -ENOENT;
+	*wide = f->head[EI_CLASS] == ELFCLASS64;
+	memcpy(&w, f->head, sizeof(w));
+	memcpy(&n, f->head, sizeof(n));
+	*off = *wide ? w.e_phoff : n.e_phoff;
+	*nr = *wide ? w.e_phnum : n.e_phnum;
+	entry = *wide ? w.e_phentsize : n.e_phentsize;
+	if (entry != (*wide ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr)) || *nr > PHDRS_MAX ||
+	    *off > f->len)
+		return -ENOENT;
+	return 0;
+}
+
+static int build_id(const struct file *f, struct base_id *id)
+{
+	size_t nr, entry;
+	uint64_t off;
+	uint8_t *phdrs;
+	bool wide;
+	int r = phdrs_find(f, &wide, &off, &nr);
+
+	if (r < 0)
+		return r;
+	entry = wide ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+	phdrs = malloc(nr * entry + 1);
+	if (!phdrs)
+		return -ENOMEM;
+	nr = read_some(f->fd, off, phdrs, nr * entry) / entry;
+	r = -ENOENT;
+	for (size_t i = 0; i < nr && r == -ENOENT; i++) {
+		struct segment s = segment_get(phdrs + i * entry, wide);
+
+		r = segment_id(f, &s, id);
+	}
+	free(phdrs);
+	return r;
+}
+
+/* The first 64 KiB hold the ELF header and, in every ordinary file, the program headers. */
+static void hash_id(const struct file *f, struct base_id *id)
+{
+	struct base_sha256 s;
+	uint8_t sum[32];
+
+	base_sha256_init(&s);
+	base_sha256_add(&s, "dcpi file", 9);
+	base_sha256_add(&s, &f->len, sizeof(f->len));
+	base_sha256_add(&s, f->head, f->head_len);
+	base_sha256_end(&s, sum);
+	*id = (struct base_id){ .len = 20 };
+	memcpy(id->bytes, sum, 20);
+}
+
+int registry_file_id(int fd, struct base_id *id)
+{
+	struct file f = { .fd = fd, .head = malloc(HEAD_LEN) };
+	struct stat st;
+	int r = 0;
+
+	if (!f.head || fstat(fd, &st) < 0) {
+		r = f.head ? -errno : -ENOMEM;
+		goto out;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		r = -EINVAL;
+		goto out;
+	}
+	f.len = (uint64_t)st.st_size;
+	f.head_len = read_some(fd, 0, f.head, HEAD_LEN);
+	r = build_id(&f, id);
+	if (r == -ENOENT) {
+		hash_id(&f, id);
+		r = 0;
+	}
+out:
+	free(f.head);
+	return r;
+}
