@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "dyn_internal.h"
+#include "registry.h"
+
+static int apply_facility(struct dyn_registry *reg, const struct wire_facility_rec *rec)
+{
+	struct dyn_facility *f;
+
+	if (rec->index >= WIRE_NR_FACILITIES || !rec->name_len ||
+	    rec->name_len > WIRE_FACILITY_NAME)
+		return -EINVAL;
+	f = reg->facilities[rec->index];
+	if (!f) {
+		int r = dyn_facility_new(reg, rec, &reg->facilities[rec->index]);
+
+		if (r == 0)
+			reg->dyn->stats.facilities++;
+		return r;
+	}
+	/* A slot keeps its facility. */
+	if (f->name_len != rec->name_len || memcmp(f->name, rec + 1, rec->name_len) != 0)
+		return -EINVAL;
+	f->state = rec->state;
+	return 0;
+}
+
+static struct dyn_facility *facility_of(const struct dyn_registry *reg, uint32_t index)
+{
+	return index < WIRE_NR_FACILITIES ? reg->facilities[index] : NULL;
+}
+
+static int apply_range(struct dyn_registry *reg, const struct wire_range_rec *rec, uint64_t lo)
+{
+	struct dyn_facility *f = facility_of(reg, rec->range.facility);
+	struct dyn_range *range;
+	size_t nr = reg->nr_ranges;
+	int r;
+
+	if (rec->index >= WIRE_NR_RANGES || !f || !rec->range.len ||
+	    rec->range.base >= REGISTRY_VADDR_MAX ||
+	    rec->range.len > REGISTRY_VADDR_MAX - rec->range.base ||
+	    (rec->range.kind != WIRE_RANGE_CODE && rec->range.kind != WIRE_RANGE_DST))
+		return -EINVAL;
+	if (rec->index >= nr) {
+		r = base_grow(&reg->ranges, &reg->cap_ranges, rec->index + 1u,
+			      sizeof(*reg->ranges));
+		if (r < 0)
+			return r;
+		memset(reg->ranges + nr, 0, (rec->index + 1u - nr) * sizeof(*reg->ranges));
+		reg->nr_ranges = rec->index + 1u;
+	}
+	range = &reg->ranges[rec->index];
+	if (range->known)
+		return memcmp(&range->range, &rec->range, sizeof(rec->range)) ? -EINVAL : 0;
+	if (rec->range.kind == WIRE_RANGE_CODE) {
+		r = dyn_facility_cover(f, rec->range.base, rec->range.len);
+		if (r < 0)
+			return r;
+	}
+	range->range = rec->range;
+	range->lo = lo;
+	range->known = true;
+	return 0;
+}
+
+static int apply_routine(struct dyn_registry *reg, const struct wire_head *rec, uint64_t lo,
+			 uint64_t hi)
+{
+	struct wire_routine_view v;
+	struct dyn_facility *f;
+	uint64_t elf;
+	int r = wire_routine_parse(rec, &v);
+
+	if (r < 0)
+		return r;
+	f = facility_of(reg, v.rec->facility);
+	if (!f || v.rec->addr >= REGISTRY_VADDR_MAX ||
+	    v.rec->code_len > REGISTRY_VADDR_MAX - v.rec->addr)
+		return -EINVAL;
+	r = dyn_facility_routine(f, &v, &elf);
+	if (r == 0)
+		r = dyn_tenant_enter(&reg->tenants, f, v.rec->addr, v.rec->code_len, elf, lo, hi);
+	return r;
+}
+
+/* ---- contents of owned ranges -------------------------------------------------------------------
+ */
+
+/* Records become one array from the range's base on. */
+static int flatten(const struct wire_range *range, const void *data, size_t len,
+		   struct base_buf *flat)
+{
+	const struct wire_head *h;
+
+	WIRE_FOR_EACH (h, data, len, pos) {
+		const struct wire_bytes *b = (const void *)h;
+		uint64_t off = b->vaddr - range->base, end = off + b->bytes_len;
+
+		if (h->type != WIRE_BYTES || wire_check(h) < 0 || b->vaddr < range->base ||
+		    off > range->len || b->bytes_len > range->len - off)
+			return -EINVAL;
+		if (end > DYN_REGISTRY_BYTES_MAX)
+			return -DCPI_ELIMIT;
+		if (end > flat->len) {
+			int r = base_buf_extend(flat, (size_t)end - flat->len, NULL);
+
+			if (r < 0)
+				return r;
+		}
+		memcpy(flat->data + off, b + 1, b->bytes_len);
+	}
+	return 0;
+}
+
+/* Did something that was there (not zero) become something else? Filling in zeros is growth. */
+static bool was_changed(const uint8_t *old, size_t old_len, const struct base_buf *new, size_t at)
+{
+	size_t have = at < new->len ? new->len - at : 0;
+
+	have = have < old_len ? have : old_len;
+	if (have == old_len && !memcmp(old, new->data + at, old_len))
+		return false;
+	for (size_t i = 0; i < old_len; i++)
+		if (old[i] && (i >= have || old[i] != new->data[at + i]))
+			return true;
+	return false;
+}
+
+static int put_back(struct base_buf *to, size_t at, const uint8_t *old, size_t len)
+{
+	int r = at + len > to->len ? base_buf_extend(to, at + len - to->len, NULL) : 0;
+
+	if (r == 0)
+		memcpy(to->data + at, old, len);
+	return r;
+}
+
+static int mark_changed(struct dyn_registry *reg, struct dyn_range *range, uint64_t vaddr)
+{
+	uint64_t page = vaddr & ~(uint64_t)(WIRE_PAGE - 1);
+	struct dyn_node *n;
+
+	if (dyn_tree_find(&range->changed, page))
+		return 0;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return -ENOMEM;
+	*n = (struct dyn_node){ .start = page, .end = page + WIRE_PAGE };
+	dyn_tree_insert(&range->changed, n);
+	reg->nr_bad++;
+	return 0;
+}
+
+/* What was read first is what the image shows. */
+static int keep_first(struct dyn_registry *reg, struct dyn_range *range, struct base_buf *fresh)
+{
+	const struct base_buf *old = &range->contents;
+	bool code = range->range.kind == WIRE_RANGE_CODE;
+	int r = 0;
+
+	if (!code && was_changed(old->data, old->len, fresh, 0)) {
+		reg->nr_bad++;
+		return put_back(fresh, 0, old->data, old->len);
+	}
+	for (size_t at = 0, len; code && r == 0 && at < old->len; at += len) {
+		uint64_t vaddr = range->range.base + at;
+
+		len = WIRE_PAGE - vaddr % WIRE_PAGE;
+		len = len < old->len - at ? len : old->len - at;
+		if (!was_changed(old->data + at, len, fresh, at))
+			continue;
+		r = mark_changed(reg, range, vaddr);
+		if (r == 0)
+			r = put_back(fresh, at, old->data + at, len);
+	}
+	return r;
+}
+
+static bool equal(const struct base_buf *a, const struct base_buf *b)
+{
+	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
+}
+
+static int replace(struct dyn_registry *reg, struct dyn_range *range, struct base_buf *fresh)
+{
+	struct base_buf *old = &range->contents;
+
+	if (equal(old, fresh))
+		return 0;
+	if (fresh->len > old->len && !dyn_registry_room(reg, fresh->len - old->len))
+		return -DCPI_ELIMIT;
+	if (fresh->len < old->len)
+		dyn_registry_give_back(reg, old->len - fresh->len);
+	base_buf_release(old);
+	*old = *fresh;
+	*fresh = (struct base_buf){ 0 };
+	reg->facilities[range->range.facility]->changed = true;
+	return 0;
+}
+
+int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const void *data,
+		       size_t len)
+{
+	struct base_buf fresh = { 0 };
+	int r = flatten(&range->range, data, len, &fresh);
+
+	if (r == 0)
+		r = keep_first(reg, range, &fresh);
+	if (r == 0)
+		r = replace(reg, range, &fresh);
+	if (r == 0)
+		range->read = true;
+	if (r == -DCPI_ELIMIT && !range->limited) {
+		range->limited = true;
+		reg->dyn->stats.records_dropped++;
+	}
+	base_buf_release(&fresh);
+	return r;
+}
+
+/* From a recorded stream: the range is found by what the record says of it. */
+static int apply_bytes(struct dyn_registry *reg, const struct wire_bytes *b)
+{
+	for (size_t i = 0; i < reg->nr_ranges; i++) {
+		struct dyn_range *range = &reg->ranges[i];
+
+		if (range->known && range->range.base == b->range_base &&
+		    range->range.len == b->range_len && range->range.kind == b->kind &&
+		    range->range.facility == b->facility)
+			return dyn_apply_contents(reg, range, b, b->head.len);
+	}
+	return -EINVAL;
+}
+
+int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi)
+{
+	const struct wire_head *h;
+	size_t pos = 0;
+	int bad = 0;
+
+	while ((h = wire_next(data, len, &pos))) {
+		int r = wire_check(h);
+
+		if (r == 0 && h->type == WIRE_FACILITY)
+			r = apply_facility(reg, (const void *)h);
+		else if (r == 0 && h->type == WIRE_RANGE)
+			r = apply_range(reg, (const void *)h, lo);
+		else if (r == 0 && h->type == WIRE_ROUTINE)
+			r = apply_routine(reg, h, lo, hi);
+		else if (r == 0 && h->type == WIRE_BYTES)
+			r = apply_bytes(reg, (const void *)h);
+		if (r == -ENOMEM || r == -DCPI_ELIMIT)
+			reg->dyn->stats.records_dropped++;
+		else if (r < 0)
+			bad++;
+	}
+	return bad + (pos != len);
+}

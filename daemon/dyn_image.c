@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "dyn_internal.h"
+#include "pseudoimg.h"
+
+enum { HELPER_TIMEOUT_MS = 5000 };
+
+/* ---- who may read it ------------------------------------------------------------------------- */
+
+/* The kernel's form of an access control list (acl(5)): a version, then entries. */
+struct acl_entry {
+	uint16_t tag, perm;
+	uint32_t id;
+};
+struct acl {
+	uint32_t version;
+	struct acl_entry entry[5];
+};
+
+enum { ACL_USER_OWNER = 1, ACL_USER = 2, ACL_GROUP_OWNER = 4, ACL_MASK = 0x10, ACL_REST = 0x20 };
+
+/* The uid whose code it holds may read it. File systems without such lists do without. */
+static void allow_reader(int fd, uint32_t uid)
+{
+	const uint32_t nobody = UINT32_MAX;
+	struct acl acl = { .version = 2,
+			   .entry = { { ACL_USER_OWNER, 6, nobody },
+				      { ACL_USER, 4, uid },
+				      { ACL_GROUP_OWNER, 4, nobody },
+				      { ACL_MASK, 4, nobody },
+				      { ACL_REST, 0, nobody } } };
+
+	if (uid != geteuid())
+		(void)fsetxattr(fd, "system.posix_acl_access", &acl, sizeof(acl), 0);
+}
+
+static void give_to_group(int fd)
+{
+	const struct group *g = getgrnam("dcpi");
+
+	if (g)
+		(void)!fchown(fd, (uid_t)-1, g->gr_gid);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------
+ */
+
+static int make_job(const struct dyn_facility *f, struct base_err *err)
+{
+	int r, fd = memfd_create("dcpid-job", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return base_fail_errno(err, -errno, "cannot make the job of '%s'", f->stem);
+	r = dyn_facility_job(f, fd);
+	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		r = -errno;
+	if (r < 0) {
+		close(fd);
+		return base_fail_errno(err, r, "cannot make the job of '%s'", f->stem);
+	}
+	return fd;
+}
+
+static int write_file(const struct dyn_facility *f, int job, struct pseudoimg_result *result,
+		      struct base_err *err)
+{
+	const struct dyn *d = f->registry->dyn;
+	struct base_file file = { 0 };
+	int r = base_file_create(&file, profdb_dyn_fd(d->config.db), f->stem, 0640, err);
+
+	if (r < 0)
+		return r;
+	/* The umask may have taken from the mode; owner and list come before it can be seen. */
+	if (fchmod(file.fd, 0640) < 0)
+		r = base_fail_errno(err, -errno, "cannot set the mode of '%s'", f->stem);
+	give_to_group(file.fd);
+	allow_reader(file.fd, f->registry->uid);
+	if (r == 0)
+		r = pseudoimg_run_helper(d->helper, job, file.fd, HELPER_TIMEOUT_MS, result, err);
+	if (r == 0)
+		r = base_file_commit(&file, err);
+	base_file_abort(&file);
+	return r;
+}
+
+/* The identity on disk until now is one that profiles may hold: the next image names it. */
+static int remember_id(struct dyn_facility *f)
+{
+	const struct base_id *old = &f->image->id;
+	int r;
+
+	if (!old->len || (f->nr_replaced && base_id_equal(&f->replaced[f->nr_replaced - 1], old)))
+		return 0;
+	if (f->nr_replaced == DYN_REPLACES_MAX)
+		memmove(f->replaced, f->replaced + 1, --f->nr_replaced * sizeof(*f->replaced));
+	r = base_grow(&f->replaced, &f->cap_replaced, f->nr_replaced + 1, sizeof(*f->replaced));
+	if (r == 0)
+		f->replaced[f->nr_replaced++] = *old;
+	return r;
+}
+
+int dyn_image_write(struct dyn_facility *f, struct base_err *err)
+{
+	struct pseudoimg_result result = { 0 };
+	struct base_id id = { .len = sizeof(result.build_id) };
+	int r, job;
+
+	if (!f->changed)
+		return 0;
+	r = remember_id(f);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot write '%s'", f->stem);
+	job = make_job(f, err);
+	if (job < 0)
+		return job;
+	r = write_file(f, job, &result, err);
+	close(job);
+	if (r < 0)
+		return r;
+	memcpy(id.bytes, result.build_id, sizeof(result.build_id));
+	image_set_id(f->image, &id);
+	if (f->nr_replaced && base_id_equal(&f->replaced[f->nr_replaced - 1], &id))
+		f->nr_replaced--;
+	f->image->behind = false;
+	f->changed = false;
+	f->registry->dyn->stats.images_written++;
+	f->registry->nr_bad += result.nr_bad;
+	return 0;
+}
