@@ -92,6 +92,12 @@ static int make_run_dir(struct daemon *d, struct base_err *err)
 	return 0;
 }
 
+/* A recorded stream is of the time when it was recorded. */
+static int64_t now_utc(const struct daemon *d)
+{
+	return driver_is_recorded(d->driver) ? driver_recorded_utc(d->driver) : (int64_t)time(NULL);
+}
+
 /* ---- the database -------------------------------------------------------------------------- */
 
 /* When the daemon that died last wrote something: nothing it received later is on disk. */
@@ -134,19 +140,17 @@ static int resume_epoch(struct daemon *d, struct base_err *err)
 
 static int open_epoch(struct daemon *d, struct base_err *err)
 {
-	bool recorded = driver_is_recorded(d->driver);
 	struct base_err none = { 0 };
-	int64_t now = recorded ? driver_recorded_utc(d->driver) : (int64_t)time(NULL);
 	int r = -ENOENT;
 
-	if (!recorded && !d->opt.new_epoch)
+	if (d->attrib.live && !d->opt.new_epoch)
 		r = resume_epoch(d, &none);
 	if (r < 0 && r != -ENOENT) {
 		*err = none;
 		return r;
 	}
 	if (r < 0) {
-		r = profdb_epoch_start(d->db, now, d->epoch, err);
+		r = profdb_epoch_start(d->db, now_utc(d), d->epoch, err);
 		if (r >= 0)
 			base_log(BASE_LOG_INFO, "epoch %s begins", d->epoch);
 	}
@@ -224,7 +228,7 @@ static int open_record(struct daemon *d, struct base_err *err)
 	if (!d->record)
 		return base_fail_errno(err, -errno, "cannot create '%s'", d->opt.record);
 	d->attrib.record = d->record;
-	r = driver_record_head(d->record, d->driver, (int64_t)time(NULL));
+	r = driver_record_head(d->record, d->driver, now_utc(d));
 	return r < 0 ? base_fail_errno(err, r, "cannot write '%s'", d->opt.record) : 0;
 }
 

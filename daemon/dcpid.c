@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpid: sample the whole system into a database. Options, and coming up in the background. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon_core.h"
+
+static struct options opt = { .flush_s = 60 };
+
+/* clang-format off */
+static const struct base_opt options[] = {
+	{ "event", BASE_OPT_STRING, &opt.event, "NAME",
+	  "What to sample: 'cycles', 'cpu-clock', … (default: hardware cycles where there are any, "
+	  "else cpu-clock).", 0, 0 },
+	{ "rate", BASE_OPT_INT, &opt.rate, "HZ",
+	  "Samples per second and CPU (default: 1000).", 1, 100000 },
+	{ "flush", BASE_OPT_INT, &opt.flush_s, "SECONDS",
+	  "Longest time that samples stay in memory alone (default: 60).", 1, 86400 },
+	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
+	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
+	{ "epoch", BASE_OPT_FLAG, &opt.new_epoch, NULL,
+	  "Begin a new epoch, even if a daemon that was killed left one open (default: that one goes "
+	  "on).", 0, 0 },
+	{ "run", BASE_OPT_STRING, &opt.run_dir, "DIR",
+	  "Folder of the sockets (default: $DCPI_RUN or " WIRE_RUN_DIR ").", 0, 0 },
+	{ "queue", BASE_OPT_STRING, &opt.queue, "NAME",
+	  "Message queue on which JIT programs ring (default: $DCPI_QUEUE or " WIRE_QUEUE_NAME ").",
+	  0, 0 },
+	{ "b", BASE_OPT_FLAG, &opt.no_scan, NULL,
+	  "Do not read /proc for all that runs already; each program is looked up when its first "
+	  "sample comes.", 0, 0 },
+	{ "replay", BASE_OPT_STRING, &opt.replay, "FILE",
+	  "Take samples and load events from a recorded stream; end with it. Needs no rights.", 0,
+	  0 },
+	{ "record", BASE_OPT_STRING, &opt.record, "FILE",
+	  "Write what is received into FILE too, for -replay.", 0, 0 },
+	{ "log", BASE_OPT_STRING, &opt.log, "FILE",
+	  "Append messages to FILE, with the time (default: standard error; in the background "
+	  "'dcpid.log' in the -run folder).", 0, 0 },
+	{ "quiet", BASE_OPT_FLAG, &opt.quiet, NULL, "Log warnings and errors only.", 0, 0 },
+	{ "verbose", BASE_OPT_FLAG, &opt.verbose, NULL, "Log details.", 0, 0 },
+	{ "background", BASE_OPT_FLAG, &opt.background, NULL,
+	  "Go into the background, and return when sampling has begun and dcpictl is answered.", 0,
+	  0 },
+	{ "nodaemon", BASE_OPT_FLAG, &opt.nodaemon, NULL,
+	  "Stay in the foreground (the default).", 0, 0 },
+	{ 0 },
+};
+
+static const struct base_example examples[] = {
+	{ "dcpid -background /var/lib/dcpi",
+	  "Sample everything on this machine into a database." },
+	{ "dcpid -replay stream.txt -platform test /tmp/db",
+	  "Make a database from a recorded stream, without any rights." },
+	{ 0 },
+};
+/* clang-format on */
+
+static const struct base_cmd command = {
+	.name = "dcpid",
+	.summary = "sample the whole system into a profile database",
+	.operands = "DATABASE",
+	.opts = options,
+	.examples = examples,
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+static struct daemon daemon_state;
+
+static int open_log(const char *path, struct base_err *err)
+{
+	FILE *to = stderr;
+
+	if (path) {
+		to = fopen(path, "ae");
+		if (!to)
+			return base_fail_errno(err, -errno, "cannot open '%s'", path);
+	}
+	base_log_init(to,
+		      opt.verbose ? BASE_LOG_DEBUG
+		      : opt.quiet ? BASE_LOG_WARN
+				  : BASE_LOG_INFO,
+		      path != NULL);
+	return 0;
+}
+
+static int fail(const struct base_err *err)
+{
+	base_err_print(err, "dcpid", stderr);
+	return err->code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
+}
+
+static int begin(struct base_err *err)
+{
+	int r = open_log(opt.log, err);
+
+	daemon_state.opt = opt;
+	if (r >= 0)
+		r = daemon_open(&daemon_state, err);
+	return r < 0 ? r : daemon_start(&daemon_state, err);
+}
+
+static int run(void)
+{
+	struct base_err err = { 0 };
+	int r = daemon_loop(&daemon_state, &err);
+
+	if (r < 0)
+		base_log(BASE_LOG_ERROR, "%s", err.text);
+	daemon_close(&daemon_state);
+	return r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
+}
+
+static int run_here(void)
+{
+	struct base_err err = { 0 };
+
+	if (begin(&err) < 0) {
+		daemon_close(&daemon_state);
+		return fail(&err);
+	}
+	return run();
+}
+
+/* ---- the background ------------------------------------------------------------------------ */
+
+static int leave_terminal(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+	    dup2(null, STDERR_FILENO) < 0)
+		return -errno;
+	close(null);
+	return 0;
+}
+
+/* Messages need a place before there is a terminal no more. */
+static int background_log(struct base_err *err)
+{
+	char path[sizeof(daemon_state.run_dir) + 16];
+
+	if (opt.log)
+		return 0;
+	snprintf(path, sizeof(path), "%s/dcpid.log", daemon_state.run_dir);
+	return open_log(path, err);
+}
+
+/* In the child; what becomes of it goes into @report, as a struct base_err. */
+static int run_behind(int report)
+{
+	struct base_err err = { 0 };
+	int r;
+
+	setsid();
+	r = begin(&err);
+	if (r >= 0)
+		r = background_log(&err);
+	if (base_write_all(report, &err, sizeof(err)) < 0 && r >= 0)
+		r = base_fail(&err, -EPIPE, "nobody waits for the background daemon");
+	close(report);
+	if (r >= 0 && leave_terminal() < 0)
+		base_log(BASE_LOG_WARN, "standard output stays open");
+	if (r < 0) {
+		daemon_close(&daemon_state);
+		return BASE_EXIT_FAILED;
+	}
+	return run();
+}
+
+static int wait_for(pid_t child, int report)
+{
+	struct base_err err = { 0 };
+	int status;
+
+	if (base_read_all(report, &err, sizeof(err)) < 0) {
+		err = (struct base_err){ 0 };
+		base_fail(&err, -DCPI_EHELPER, "the daemon ended while it started");
+	}
+	close(report);
+	if (!err.code)
+		return BASE_EXIT_OK;
+	waitpid(child, &status, 0);
+	return fail(&err);
+}
+
+static int run_in_background(void)
+{
+	struct base_err err = { 0 };
+	int report[2];
+	pid_t child;
+
+	if (pipe2(report, O_CLOEXEC) < 0) {
+		base_fail_errno(&err, -errno, "cannot go into the background");
+		return fail(&err);
+	}
+	child = fork();
+	if (child < 0) {
+		base_fail_errno(&err, -errno, "cannot go into the background");
+		return fail(&err);
+	}
+	close(report[child == 0 ? 0 : 1]);
+	return child == 0 ? run_behind(report[1]) : wait_for(child, report[0]);
+}
+
+static int check_options(struct base_err *err)
+{
+	if (opt.replay && opt.background)
+		return base_fail(err, -DCPI_EUSAGE, "-replay does not go with -background");
+	if (opt.nodaemon && opt.background)
+		return base_fail(err, -DCPI_EUSAGE, "-nodaemon does not go with -background");
+	if (opt.quiet && opt.verbose)
+		return base_fail(err, -DCPI_EUSAGE, "-quiet does not go with -verbose");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&command, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0)
+		r = check_options(&err);
+	if (r < 0)
+		return fail(&err);
+	opt.database = argv[0];
+	/* Whoever closes a socket or a pipe on us is told by the call that failed. */
+	signal(SIGPIPE, SIG_IGN);
+	return opt.background ? run_in_background() : run_here();
+}
