@@ -48,6 +48,8 @@ struct profdb_profile *profdb_profile_new(enum profdb_kind kind, const struct ba
 void profdb_profile_free(struct profdb_profile *p);
 
 enum profdb_kind profdb_profile_kind(const struct profdb_profile *p);
+/* "file", "kernel", …: as profile files have it. */
+const char *profdb_kind_name(enum profdb_kind kind);
 const struct base_id *profdb_profile_image(const struct profdb_profile *p);
 /* The image gets a new identity (a pseudo-image that grew); offsets stay. */
 void profdb_profile_set_image(struct profdb_profile *p, const struct base_id *image);
@@ -63,6 +65,10 @@ const char *profdb_profile_word(const struct profdb_profile *p, const char *word
  * functions here, or a value that its line could not hold (empty; no number where the word is one).
  */
 int profdb_profile_set_word(struct profdb_profile *p, const char *word, const char *value);
+
+/* Line @index of those, in the order of the file, repeated ones too: its value, and into @word its
+ * word; NULL past the end. */
+const char *profdb_profile_line(const struct profdb_profile *p, size_t index, const char **word);
 
 size_t profdb_profile_nr_events(const struct profdb_profile *p);
 const struct profdb_event *profdb_profile_event(const struct profdb_profile *p, size_t index);

@@ -108,7 +108,6 @@ struct profdb_profile *profdb_profile_copy(const struct profdb_profile *from);
 /* Words of @from replace those of @to. 0 or -ENOMEM. */
 int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_profile *from);
 
-const char *profdb_kind_name(enum profdb_kind kind);
 int profdb_kind_find(const char *name); /* or -ENOENT */
 
 /* ---- headers (header.c, word.c) ----------------------------------------------------------------

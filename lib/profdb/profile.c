@@ -124,6 +124,14 @@ const char *profdb_profile_word(const struct profdb_profile *p, const char *word
 	return line ? line->value : NULL;
 }
 
+const char *profdb_profile_line(const struct profdb_profile *p, size_t index, const char **word)
+{
+	if (index >= p->nr_lines)
+		return NULL;
+	*word = p->lines[index].word;
+	return p->lines[index].value;
+}
+
 int profdb_profile_add_line(struct profdb_profile *p, const char *word, const char *value)
 {
 	struct profdb_line line;

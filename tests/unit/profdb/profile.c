@@ -47,6 +47,7 @@ static void test_paths_are_limited(void **state)
 static void test_words(void **state)
 {
 	struct profdb_profile *p = new_profile();
+	const char *word;
 
 	(void)state;
 	assert_null(profdb_profile_word(p, "label"));
@@ -58,6 +59,10 @@ static void test_words(void **state)
 	assert_int_equal(profdb_profile_set_word(p, "tsize", "4096"), 0);
 	assert_int_equal(profdb_profile_set_word(p, "tstart", "0x120000000"), 0);
 	assert_string_equal(profdb_profile_word(p, "tstart"), "0x120000000");
+	assert_int_equal(profdb_profile_set_word(p, "weather", "fine"), 0);
+	assert_string_equal(profdb_profile_line(p, 2, &word), "fine");
+	assert_string_equal(word, "weather");
+	assert_null(profdb_profile_line(p, 3, &word));
 	profdb_profile_free(p);
 }
 

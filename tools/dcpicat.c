@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Print profile files as text, or write them in another version of the format. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profdb.h"
+#include "tools.h"
+
+static struct {
+	bool json;
+	const char *event, *format, *output;
+} opt;
+
+static const struct base_opt options[] = {
+	{ "event", BASE_OPT_STRING, &opt.event, "EVENT", "Only the counts of this event.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &opt.json, NULL, "Print JSON (schema dcpicat/1).", 0, 0 },
+	{ "output", BASE_OPT_STRING, &opt.output, "FILE",
+	  "Print nothing; write a profile file. Several profiles of one image are added up.", 0,
+	  0 },
+	{ "format", BASE_OPT_STRING, &opt.format, "VERSION",
+	  "Version of the file that -output writes: 1 (default), 0.07 or 0.06. The old ones hold "
+	  "one "
+	  "event (choose it by -event) and counts of 32 bits; more is an error.",
+	  0, 0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpicat",
+	.summary = "print profile files",
+	.operands = "PROFILE …",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpicat $DCPIDB/202611200754/box/libc.so.6.file.*",
+			  "What was sampled in the C library, by offset." },
+			{ "dcpicat -format 0.07 -event cycles -output old new",
+			  "Write one event of the profile 'new' for tools that know the old "
+			  "format." },
+			{ NULL, NULL } },
+	.min_operands = 1,
+	.max_operands = -1,
+};
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Bytes of the UTF-8 character at @s, 0 where there is none that a terminal may see. */
+static size_t printable(const unsigned char *s)
+{
+	size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+	uint32_t c = len == 1 ? s[0] : s[0] & (0x7fu >> len);
+
+	if (s[0] < ' ' || s[0] == 0x7f || (s[0] >= 0x80 && s[0] < 0xc2) || s[0] > 0xf4)
+		return 0;
+	for (size_t i = 1; i < len; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if ((len == 2 && c < 0xa0) || (len == 3 && c < 0x800) || (len == 4 && c < 0x10000) ||
+	    c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 0;
+	return len;
+}
+
+/* What a terminal, and JSON, can take: all else becomes \xHH. free(); NULL: no memory. */
+static char *clean(const char *text)
+{
+	char *out = malloc(4 * strlen(text) + 1), *to = out;
+
+	while (out && *text) {
+		size_t len = printable((const unsigned char *)text);
+
+		if (len) {
+			memcpy(to, text, len);
+			to += len;
+		} else {
+			to += sprintf(to, "\\x%02x", (unsigned char)*text);
+		}
+		text += len ? len : 1;
+	}
+	if (out)
+		*to = '\0';
+	return out;
+}
+
+static void print_word(const char *word, const char *value)
+{
+	char *w = clean(word), *v = clean(value);
+
+	if (w && v)
+		printf("%-10s %s\n", w, v);
+	free(w);
+	free(v);
+}
+
+/* Decimal, or hexadecimal after 0x, as the file has it; always printed as the latter. */
+static void print_size(const struct profdb_profile *p, const char *word, const char *name)
+{
+	const char *value = profdb_profile_word(p, word);
+
+	if (value)
+		printf("%-10s 0x%llx\n", name,
+		       strtoull(value, NULL, strncmp(value, "0x", 2) ? 10 : 16));
+}
+
+/* Printed at a place of their own. */
+static bool is_placed(const char *word)
+{
+	static const char *const words[] = { "label", "epoch", "platform", "tstart", "tsize" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!strcmp(words[i], word))
+			return true;
+	}
+	return false;
+}
+
+static void print_placed(const struct profdb_profile *p, const char *word)
+{
+	const char *value = profdb_profile_word(p, word);
+
+	if (value)
+		print_word(word, value);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void print_header(const char *file, const struct profdb_profile *p)
+{
+	char id[BASE_ID_TEXT_LEN];
+	const char *word, *value;
+
+	print_word("name", base_name(file));
+	print_word("image",
+		   profdb_profile_image(p)->len ? base_id_text(profdb_profile_image(p), id) : "0");
+	print_placed(p, "label");
+	for (size_t i = 0; profdb_profile_path(p, i); i++)
+		print_word("path", profdb_profile_path(p, i));
+	print_placed(p, "epoch");
+	print_placed(p, "platform");
+	print_size(p, "tstart", "text_start");
+	print_size(p, "tsize", "text_size");
+	if (profdb_profile_kind(p) != PROFDB_FILE)
+		print_word("kind", profdb_kind_name(profdb_profile_kind(p)));
+	for (size_t i = 0; (value = profdb_profile_line(p, i, &word)); i++) {
+		if (!is_placed(word))
+			print_word(word, value);
+	}
+}
+
+/* Events from *@first to *@end are meant. */
+static int choose_events(const struct profdb_profile *p, size_t *first, size_t *end,
+			 const char *file, struct base_err *err)
+{
+	int r;
+
+	*first = 0;
+	*end = profdb_profile_nr_events(p);
+	if (!opt.event)
+		return 0;
+	r = profdb_profile_event_find(p, opt.event);
+	if (r < 0) {
+		base_fail(err, r, "profile '%s' has no event '%s'", file, opt.event);
+		for (size_t i = 0; i < *end; i++)
+			base_hint(err, "it has '%s'%s", profdb_profile_event(p, i)->name,
+				  *end > 1 ? " and others" : "");
+		return r;
+	}
+	*first = (size_t)r;
+	*end = *first + 1;
+	return 0;
+}
+
+static void print_events(const struct profdb_profile *p, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++) {
+		const struct profdb_event *e = profdb_profile_event(p, i);
+
+		printf("%-10s %" PRIu64 " %s:%" PRIu64 ":%d\n", "event", e->sum, e->name, e->period,
+		       (int)(e->enabled * 10000 + 0.5));
+	}
+}
+
+static bool has_counts(const struct profdb_entry *e, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++) {
+		if (e->count[i])
+			return true;
+	}
+	return false;
+}
+
+static void print_rows(const struct profdb_profile *p, size_t first, size_t end)
+{
+	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
+		const struct profdb_entry *e = profdb_profile_entry(p, i);
+
+		if (!has_counts(e, first, end))
+			continue;
+		printf("0x%012" PRIx64, e->off);
+		for (size_t j = first; j < end; j++)
+			printf(" %" PRIu64, e->count[j]);
+		putchar('\n');
+	}
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static struct json_object *json_text(const char *text)
+{
+	char *copy = clean(text);
+	struct json_object *o = json_object_new_string(copy ? copy : "");
+
+	free(copy);
+	return o;
+}
+
+static struct json_object *json_events(const struct profdb_profile *p, size_t first, size_t end)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = first; i < end; i++) {
+		const struct profdb_event *e = profdb_profile_event(p, i);
+		struct json_object *o = json_object_new_object();
+
+		json_object_object_add(o, "name", json_text(e->name));
+		json_object_object_add(o, "samples", json_object_new_uint64(e->sum));
+		json_object_object_add(o, "period", json_object_new_uint64(e->period));
+		json_object_object_add(o, "enabled", json_object_new_double(e->enabled));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static struct json_object *json_rows(const struct profdb_profile *p, size_t first, size_t end)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
+		const struct profdb_entry *e = profdb_profile_entry(p, i);
+		struct json_object *o, *counts;
+
+		if (!has_counts(e, first, end))
+			continue;
+		o = json_object_new_object();
+		counts = json_object_new_array();
+		for (size_t j = first; j < end; j++)
+			json_object_array_add(counts, json_object_new_uint64(e->count[j]));
+		json_object_object_add(o, "offset", json_object_new_uint64(e->off));
+		json_object_object_add(o, "counts", counts);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static struct json_object *json_lines(const struct profdb_profile *p)
+{
+	struct json_object *list = json_object_new_array();
+	const char *word, *value;
+
+	for (size_t i = 0; (value = profdb_profile_line(p, i, &word)); i++) {
+		struct json_object *o = json_object_new_object();
+
+		json_object_object_add(o, "word", json_text(word));
+		json_object_object_add(o, "value", json_text(value));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static struct json_object *json_profile(const char *file, const struct profdb_profile *p,
+					size_t first, size_t end)
+{
+	struct json_object *o = json_object_new_object(), *paths = json_object_new_array();
+	const struct base_id *image = profdb_profile_image(p);
+	char id[BASE_ID_TEXT_LEN];
+
+	for (size_t i = 0; profdb_profile_path(p, i); i++)
+		json_object_array_add(paths, json_text(profdb_profile_path(p, i)));
+	json_object_object_add(o, "file", json_text(file));
+	json_object_object_add(o, "kind",
+			       json_object_new_string(profdb_kind_name(profdb_profile_kind(p))));
+	json_object_object_add(o, "image",
+			       image->len ? json_object_new_string(base_id_text(image, id)) : NULL);
+	json_object_object_add(o, "paths", paths);
+	json_object_object_add(o, "header", json_lines(p));
+	json_object_object_add(o, "events", json_events(p, first, end));
+	json_object_object_add(o, "rows", json_rows(p, first, end));
+	return o;
+}
+
+static int json_print(struct json_object *profiles)
+{
+	struct json_object *root = json_object_new_object();
+	const char *text;
+	int r = -ENOMEM;
+
+	json_object_object_add(root, "schema", json_object_new_string("dcpicat/1"));
+	json_object_object_add(root, "profiles", profiles);
+	text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
+							    JSON_C_TO_STRING_NOSLASHESCAPE);
+	if (text)
+		r = puts(text) < 0 ? -EIO : 0;
+	json_object_put(root);
+	return r;
+}
+
+/* ---- the commands ---------------------------------------------------------------------------- */
+
+static int fail(const struct base_err *err)
+{
+	base_err_print(err, cmd.name, stderr);
+	return err->code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
+}
+
+/* @profiles: for JSON, else NULL. */
+static int show(const char *file, struct json_object *profiles, bool *printed)
+{
+	struct profdb_profile *p = NULL;
+	struct base_err err = { 0 };
+	size_t first, end;
+	int r = profdb_profile_read(file, &p, &err);
+
+	if (r >= 0)
+		r = choose_events(p, &first, &end, file, &err);
+	if (r >= 0 && profiles) {
+		json_object_array_add(profiles, json_profile(file, p, first, end));
+	} else if (r >= 0) {
+		if (*printed)
+			putchar('\n');
+		print_header(file, p);
+		print_events(p, first, end);
+		print_rows(p, first, end);
+		*printed = true;
+	}
+	profdb_profile_free(p);
+	return r < 0 ? fail(&err) : BASE_EXIT_OK;
+}
+
+static int show_all(int nr, char **files)
+{
+	struct json_object *profiles = opt.json ? json_object_new_array() : NULL;
+	int code = BASE_EXIT_OK;
+	bool printed = false;
+
+	for (int i = 0; i < nr; i++) {
+		if (show(files[i], profiles, &printed) != BASE_EXIT_OK)
+			code = BASE_EXIT_FAILED;
+	}
+	if (profiles && json_print(profiles) < 0) {
+		fprintf(stderr, "%s: cannot print JSON: out of memory\n", cmd.name);
+		code = BASE_EXIT_FAILED;
+	}
+	return code;
+}
+
+static int find_format(enum profdb_format *format, struct base_err *err)
+{
+	static const char *const names[] = { [PROFDB_FORMAT_1] = "1",
+					     [PROFDB_FORMAT_0_07] = "0.07",
+					     [PROFDB_FORMAT_0_06] = "0.06" };
+
+	*format = PROFDB_FORMAT_1;
+	for (int i = 0; opt.format && i < 3; i++) {
+		if (!strcmp(names[i], opt.format)) {
+			*format = (enum profdb_format)i;
+			return 0;
+		}
+	}
+	if (!opt.format)
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "unknown format version '%s'", opt.format);
+	base_hint(err, "1, 0.07 and 0.06 can be written");
+	return -DCPI_EUSAGE;
+}
+
+/* Add @file to *@sum, which begins as the first one. */
+static int add_file(const char *file, struct profdb_profile **sum, struct base_err *err)
+{
+	struct profdb_profile *p;
+	int r = profdb_profile_read(file, &p, err);
+
+	if (r < 0)
+		return r;
+	if (!*sum) {
+		*sum = p;
+		return 0;
+	}
+	if (profdb_profile_kind(p) != profdb_profile_kind(*sum) ||
+	    !base_id_equal(profdb_profile_image(p), profdb_profile_image(*sum))) {
+		r = base_fail(err, -EINVAL, "profile '%s' is of another image", file);
+		base_hint(err, "only profiles of one image can be added up");
+	} else {
+		r = profdb_profile_merge(*sum, p);
+		if (r < 0)
+			base_fail_errno(err, r, "cannot add profile '%s'", file);
+	}
+	profdb_profile_free(p);
+	return r;
+}
+
+/* The event of an old format: the chosen one, or the only one. */
+static int write_profile(const struct profdb_profile *p, enum profdb_format format,
+			 struct base_err *err)
+{
+	struct base_buf buf = { 0 };
+	size_t first, end;
+	int r = choose_events(p, &first, &end, opt.output, err);
+
+	if (r >= 0 && format != PROFDB_FORMAT_1 && end - first != 1) {
+		r = base_fail(err, -DCPI_EUSAGE, "format %s holds one event, the profile %zu",
+			      opt.format, end - first);
+		base_hint(err, "choose one by -event");
+	}
+	if (r >= 0 && format == PROFDB_FORMAT_1 && opt.event) {
+		r = base_fail(err, -DCPI_EUSAGE, "-event chooses nothing in a file of version 1");
+		base_hint(err, "version 1 holds all events; use -format 0.07 for one alone");
+	}
+	if (r >= 0)
+		r = profdb_profile_format(p, format, first, &buf, err);
+	if (r >= 0)
+		r = base_file_write(AT_FDCWD, opt.output, 0644, buf.data, buf.len, err);
+	base_buf_release(&buf);
+	return r;
+}
+
+static int convert(int nr, char **files)
+{
+	struct profdb_profile *sum = NULL;
+	struct base_err err = { 0 };
+	enum profdb_format format;
+	int r = find_format(&format, &err);
+
+	for (int i = 0; r >= 0 && i < nr; i++)
+		r = add_file(files[i], &sum, &err);
+	if (r >= 0)
+		r = write_profile(sum, format, &err);
+	profdb_profile_free(sum);
+	return r < 0 ? fail(&err) : BASE_EXIT_OK;
+}
+
+int dcpicat_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0 && opt.format && !opt.output) {
+		r = base_fail(&err, -DCPI_EUSAGE, "-format needs -output");
+		base_hint(&err, "give the file to be written: -output FILE");
+	}
+	if (r >= 0 && opt.json && opt.output)
+		r = base_fail(&err, -DCPI_EUSAGE, "-json prints, -output does not");
+	if (r < 0)
+		return fail(&err);
+	return opt.output ? convert(argc, argv) : show_all(argc, argv);
+}
