@@ -12,6 +12,7 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+#define MADV_UNKNOWN (-1)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -70,7 +71,8 @@ void *dbgdyn_memory_page(size_t len, bool *wiped)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	*wiped = madvise(p, len, MADV_WIPEONFORK) == 0;
+	/* User-mode emulators take any advice and heed none: ask for what no kernel knows. */
+	*wiped = madvise(p, len, MADV_UNKNOWN) < 0 && madvise(p, len, MADV_WIPEONFORK) == 0;
 	madvise(p, len, MADV_DONTDUMP);
 	return p;
 }
