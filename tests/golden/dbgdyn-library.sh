@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# libdbgdyn from outside: what it exports and links, that both headers are clean C and C++, and that
+# an installed copy is found by pkg-config and CMake and is enough to build the examples.
+set -eu
+lib=$DCPI_LIB/libdbgdyn.so
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+fail() { echo "$*"; exit 1; }
+cross=${DCPI_EMULATOR:+aarch64-linux-gnu-}
+export DCPI_RUN=$tmp DCPI_QUEUE=/dbgdyn-test-none
+
+# -- exports: the interface and nothing else
+readelf --dyn-syms -W "$lib" |
+	awk '$5 == "GLOBAL" && $7 != "UND" && $4 == "FUNC" { sub(/@.*/, "", $8); print $8 }' |
+	LC_ALL=C sort > "$tmp/exports"
+diff - "$tmp/exports" <<'END' || fail "exported symbols differ"
+DBG$DYN_ADD
+DBG$DYN_BEGIN
+DBG$DYN_END
+dbgdyn_add
+dbgdyn_begin
+dbgdyn_end
+dbgdyn_flush
+dbgdyn_register
+dbgdyn_strerror
+END
+
+# -- links libc alone (a sanitizer's build has the sanitizer too), stays loaded, starts nothing
+needed=$(readelf -dW "$lib" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
+sanitize=
+case $needed in *asan*) sanitize=-fsanitize=address,undefined ;; esac
+for so in $needed; do
+	case $so in
+	libc.so* | libc.musl* | ld-linux*) ;;
+	libasan.so* | libubsan.so*) ;;
+	*) fail "links $so" ;;
+	esac
+done
+readelf -dW "$lib" | grep -q NODELETE || fail "dlclose would unload it"
+if [ -z "$sanitize" ]; then
+	# The compiler's own start-up entry is the only one.
+	n=$(readelf -SW "$lib" | awk '$2 == ".init_array" { print $6 }
+		$3 == ".init_array" { print $7 }')
+	[ "$n" = 000008 ] || fail "has a constructor (init_array of $n bytes)"
+fi
+
+# -- headers
+for h in dbgdyn.h dbgdyn_vms.h; do
+	echo "#include <$h>" > "$tmp/h.c"
+	pedantic=-Wpedantic
+	[ $h = dbgdyn.h ] || pedantic=	# `$` in names
+	for std in c99 c11 c17; do
+		${cross}gcc -std=$std -Wall -Wextra -Werror -Wshadow $pedantic \
+			-I"$DCPI_SRC/include" -c "$tmp/h.c" -o "$tmp/h.o" || fail "$h: $std"
+	done
+	for std in c++11 c++17; do
+		g++ -x c++ -std=$std -Wall -Wextra -Werror -Wshadow $pedantic \
+			-I"$DCPI_SRC/include" -c "$tmp/h.c" -o "$tmp/h.o" || fail "$h: $std"
+	done
+done
+
+# -- an installed copy, moved to where it was not configured for
+cmake --install "$DCPI_BIN/.." --component dbgdyn --prefix "$tmp/first" > "$tmp/install" 2>&1 ||
+	{ cat "$tmp/install"; fail "install"; }
+mv "$tmp/first" "$tmp/prefix"
+pc=$(find "$tmp/prefix" -name dbgdyn.pc)
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH
+libdir=$(dirname "$PKG_CONFIG_PATH")
+for example in hello dst; do
+	# shellcheck disable=SC2046,SC2086
+	${cross}gcc -O1 -Wall -Werror $sanitize "$DCPI_SRC/examples/jit/$example.c" \
+		$(pkg-config --cflags --libs dbgdyn) -o "$tmp/$example" || fail "build $example"
+	LD_LIBRARY_PATH=$libdir ASAN_OPTIONS=detect_leaks=0 ${DCPI_EMULATOR:+$DCPI_EMULATOR -L /usr/aarch64-linux-gnu \
+		-E LD_LIBRARY_PATH="$libdir"} "$tmp/$example" 0.2 > "$tmp/out" 2> "$tmp/err" ||
+		{ cat "$tmp/out" "$tmp/err"; fail "run $example"; }
+	awk '{ sum += $2 } NF != 3 || $3 != "%" { exit 1 }
+		END { exit !(NR == 3 && sum > 99.7 && sum < 100.3) }' "$tmp/out" ||
+		{ cat "$tmp/out"; fail "$example: its own shares do not sum"; }
+done
+grep -q 'DBG$DYN_END: status 132' "$tmp/err" || fail "dst: no daemon, but END says nothing"
+
+mkdir "$tmp/user"
+cp "$DCPI_SRC/examples/jit/hello.c" "$tmp/user"
+cat > "$tmp/user/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.20)
+project(user LANGUAGES C)
+find_package(dbgdyn 0.1 REQUIRED)
+add_executable(hello hello.c)
+target_link_libraries(hello PRIVATE DCPI::dbgdyn)
+END
+cmake -S "$tmp/user" -B "$tmp/user/build" -DCMAKE_PREFIX_PATH="$tmp/prefix" \
+	-DCMAKE_C_COMPILER="${cross}gcc" -DCMAKE_C_FLAGS="$sanitize" > "$tmp/cmake" 2>&1 &&
+	cmake --build "$tmp/user/build" >> "$tmp/cmake" 2>&1 || { cat "$tmp/cmake"; fail "CMake package"; }
