@@ -15,6 +15,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* Unit tests take another, so that no daemon of this machine finds their registries. */
+#ifndef DBGDYN_MEMFD_NAME
+#define DBGDYN_MEMFD_NAME WIRE_MEMFD_NAME
+#endif
+
 #define DBGDYN_RING_LEN	   (4u << 20)
 #define DBGDYN_RING_MIN	   (16u << 10)
 #define DBGDYN_TIMEOUT_MS  10000u

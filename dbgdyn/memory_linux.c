@@ -20,10 +20,10 @@
 /* Kernels from 6.3 log a line, or refuse, where the first flag is missing; older ones refuse it. */
 static int make_fd(void)
 {
-	int fd = memfd_create(WIRE_MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int fd = memfd_create(DBGDYN_MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
 	if (fd < 0)
-		fd = memfd_create(WIRE_MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		fd = memfd_create(DBGDYN_MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	return fd;
 }
 

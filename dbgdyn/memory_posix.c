@@ -19,7 +19,7 @@ static int make_fd(void)
 	int fd;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	snprintf(name, sizeof(name), "/%s.%ld.%ld", WIRE_MEMFD_NAME, (long)getpid(), now.tv_nsec);
+	snprintf(name, sizeof(name), "/%s.%ld.%ld", DBGDYN_MEMFD_NAME, (long)getpid(), now.tv_nsec);
 	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (fd >= 0)
 		shm_unlink(name);

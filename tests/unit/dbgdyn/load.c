@@ -7,6 +7,21 @@
 
 static const char code[16];
 
+/* As daemons look for it: by this very name, executable. */
+static bool marker_shows(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	bool shown = false;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, "/memfd:dbgdyn (deleted)") && strstr(line, " r-xs "))
+			shown = true;
+	if (maps)
+		fclose(maps);
+	return shown;
+}
+
 static int opens_and_closes(void)
 {
 	int (*begin)(const char *, size_t, const struct dbgdyn_options *, uint64_t *);
@@ -36,8 +51,11 @@ static int opens_and_closes(void)
 
 	fake_header(&f, &reg);
 	CHECK(reg.nr_facilities == 2 && reg.head > 0);
+	CHECK(marker_shows());
 	fake_die(&f);
-	CHECK(vms_end(&first) % 2 == 0 && first == 0);
+	/* A daemon of this machine may have found the marker, and answer: either is fine. */
+	vms_end(&first);
+	CHECK(first == 0);
 	fake_close(&f);
 	return 0;
 }

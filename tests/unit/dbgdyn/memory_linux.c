@@ -42,7 +42,7 @@ static int find_maps(struct map *marker, int *others)
 		struct map m = { 0 };
 		unsigned long off = 1;
 
-		if (!strstr(line, "/memfd:" WIRE_MEMFD_NAME))
+		if (!strstr(line, "/memfd:" DBGDYN_MEMFD_NAME))
 			continue;
 		CHECK(sscanf(line, "%lx-%lx %7s %lx", &m.start, &m.end, m.prot, &off) == 4);
 		CHECK(off == 0);
@@ -87,7 +87,7 @@ static int advice_is_taken(void)
 	smaps = fopen("/proc/self/smaps", "re");
 	CHECK(smaps);
 	while (fgets(line, sizeof(line), smaps)) {
-		if (strstr(line, "/memfd:" WIRE_MEMFD_NAME)) {
+		if (strstr(line, "/memfd:" DBGDYN_MEMFD_NAME)) {
 			in_registry = 1;
 			nr++;
 		} else if (in_registry && !strncmp(line, "VmFlags:", 8)) {
