@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analysis.h"
+
+static struct analysis_disasm *open_for(uint32_t machine)
+{
+	struct analysis_disasm *d = NULL;
+	struct base_err err = { 0 };
+
+	assert_int_equal(analysis_disasm_open(machine, &d, &err), 0);
+	return d;
+}
+
+static void expect(struct analysis_disasm *d, const void *code, size_t len, uint32_t insn_len,
+		   const char *text, uint64_t target)
+{
+	struct analysis_insn insn;
+
+	analysis_disasm_one(d, code, len, 0x1000, &insn);
+	assert_string_equal(insn.text, text);
+	assert_int_equal(insn.len, insn_len);
+	assert_int_equal(insn.vaddr, 0x1000);
+	assert_int_equal(insn.has_target, target != 0);
+	assert_int_equal(insn.target, target);
+}
+
+static void test_x86(void **state)
+{
+	struct analysis_disasm *d = open_for(EM_X86_64);
+	struct analysis_insn insn;
+
+	(void)state;
+	expect(d, "\xc3\x90", 2, 1, "retq", 0);
+	expect(d, "\xe8\x0b\x00\x00\x00", 5, 5, "callq   0x1010", 0x1010);
+	expect(d, "\x75\xfe", 2, 2, "jne     0x1000", 0x1000);
+	expect(d, "\xff\x25\x00\x10\x00\x00", 6, 6, "jmpq    *0x1000(%rip)", 0);
+	expect(d, "\xff\xd0", 2, 2, "callq   *%rax", 0);
+	/* Not an instruction, and one that is cut. */
+	expect(d, "\x06\xc3", 2, 1, ".byte   0x06", 0);
+	expect(d, "\xe8\x0b", 2, 1, ".byte   0xe8", 0);
+	analysis_disasm_one(d, (const uint8_t *)"\xe8\x0b\x00\x00\x00", 5, 0x1000, &insn);
+	assert_int_equal(insn.target_at, 8);
+	assert_int_equal(insn.target_len, 6);
+	analysis_disasm_close(d);
+}
+
+static void test_aarch64(void **state)
+{
+	struct analysis_disasm *d = open_for(EM_AARCH64);
+
+	(void)state;
+	expect(d, "\x02\x00\x00\x94", 4, 4, "bl      #0x1008", 0x1008);
+	expect(d, "\x60\x00\x00\xb4", 4, 4, "cbz     x0, #0x100c", 0x100c);
+	expect(d, "\xc0\x03\x5f\xd6", 4, 4, "ret", 0);
+	expect(d, "\x00\x00\x00\x00", 4, 4, ".word   0x00000000", 0);
+	expect(d, "\x02\x00", 2, 1, ".byte   0x02", 0);
+	analysis_disasm_close(d);
+}
+
+/* Whatever this capstone knows of it, lengths must be right. */
+static void test_riscv(void **state)
+{
+	struct analysis_disasm *d = open_for(EM_RISCV);
+	struct analysis_insn insn;
+
+	(void)state;
+	analysis_disasm_one(d, (const uint8_t *)"\x82\x80\x13\x05\x15\x00", 6, 0x1000, &insn);
+	assert_int_equal(insn.len, 2);
+	analysis_disasm_one(d, (const uint8_t *)"\x13\x05\x15\x00", 4, 0x1002, &insn);
+	assert_int_equal(insn.len, 4);
+	analysis_disasm_close(d);
+}
+
+static void test_unknown_machine(void **state)
+{
+	struct analysis_disasm *d = NULL;
+	struct base_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(analysis_disasm_open(EM_S390, &d, &err), -DCPI_EUNSUPPORTED);
+	assert_null(d);
+	assert_non_null(strstr(err.text, "machine 22"));
+}
+
+/* Any bytes: steps forward, ends at the end, stays in its buffer. */
+static void test_any_bytes(void **state)
+{
+	static const uint32_t machines[] = { EM_X86_64, EM_AARCH64, EM_RISCV };
+	struct analysis_insn insn;
+	uint8_t code[512];
+
+	(void)state;
+	srandom(7);
+	for (size_t m = 0; m < sizeof(machines) / sizeof(machines[0]); m++) {
+		struct analysis_disasm *d = open_for(machines[m]);
+
+		for (size_t i = 0; i < sizeof(code); i++)
+			code[i] = (uint8_t)random();
+		for (size_t at = 0; at < sizeof(code); at += insn.len) {
+			analysis_disasm_one(d, code + at, sizeof(code) - at, at, &insn);
+			assert_true(insn.len > 0 && insn.len <= sizeof(code) - at);
+			assert_true(*insn.text);
+			if (insn.has_target)
+				assert_true(insn.target_at + insn.target_len <= strlen(insn.text));
+		}
+		analysis_disasm_close(d);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_x86),	  cmocka_unit_test(test_aarch64),
+		cmocka_unit_test(test_riscv),	  cmocka_unit_test(test_unknown_machine),
+		cmocka_unit_test(test_any_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

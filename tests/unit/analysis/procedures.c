@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rows, listings and searches on the images of tests/unit/image. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analysis.h"
+
+static char dir[] = "/tmp/dcpi-procedures-XXXXXX";
+static uint64_t outer, inner, alpha;
+
+static uint64_t address(struct image *img, const char *name)
+{
+	size_t pos = 0;
+	const struct image_symbol *s = image_symbol_find(img, name, &pos);
+
+	assert_non_null(s);
+	return s->vaddr;
+}
+
+static uint64_t offset(struct image *img, uint64_t vaddr)
+{
+	uint64_t v;
+
+	for (uint64_t off = 0; off < 0x20000; off++)
+		if (image_vaddr(img, off, &v) == 0 && v == vaddr)
+			return off;
+	fail_msg("no offset of %#llx", (unsigned long long)vaddr);
+	return 0;
+}
+
+/* outer_proc 1 + 2 + 4 (around inner_proc 8), alpha 16, none 32, a gone image 64. */
+static void put_samples(struct profdb *db, struct base_err *err)
+{
+	struct image *img = NULL;
+	struct profdb_profile *p;
+	struct base_id id = { .len = 1, .bytes = { 77 } };
+
+	assert_int_equal(image_open_path(FIXTURES "/fixture.so", IMAGE_FILE, &img, err), 0);
+	outer = address(img, "outer_proc");
+	inner = address(img, "inner_proc");
+	alpha = address(img, "alpha");
+	p = profdb_profile_new(PROFDB_FILE, image_id(img), FIXTURES "/fixture.so");
+	assert_int_equal(profdb_profile_event_add(p, "cycles", 100), 0);
+	profdb_profile_add(p, offset(img, outer), 0, 1);
+	profdb_profile_add(p, offset(img, outer + 4), 0, 2);
+	profdb_profile_add(p, offset(img, outer + 16), 0, 4);
+	profdb_profile_add(p, offset(img, inner), 0, 8);
+	profdb_profile_add(p, offset(img, alpha), 0, 16);
+	profdb_profile_add(p, 0x7fffffff, 0, 32);
+	assert_int_equal(profdb_flush_put(db, "fixture.so", p, err), 0);
+	profdb_profile_free(p);
+	image_close(img);
+	p = profdb_profile_new(PROFDB_FILE, &id, "/nowhere/gone.so");
+	assert_int_equal(profdb_profile_event_add(p, "cycles", 100), 0);
+	profdb_profile_add(p, 1, 0, 64);
+	assert_int_equal(profdb_flush_put(db, "gone.so", p, err), 0);
+	profdb_profile_free(p);
+}
+
+static int set_up(void **state)
+{
+	char epoch[PROFDB_EPOCH_LEN + 1];
+	struct base_err err = { 0 };
+	struct profdb *db = NULL;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(profdb_open(dir, true, &db, &err), 0);
+	assert_true(profdb_lock(db, "box", &err) >= 0);
+	assert_true(profdb_epoch_start(db, 1700000000, epoch, &err) >= 0);
+	assert_true(profdb_flush_begin(db, &err) >= 0);
+	put_samples(db, &err);
+	assert_true(profdb_flush_commit(db, &err) >= 0);
+	profdb_close(db);
+	return 0;
+}
+
+static int clean_up(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+static struct analysis *open_db(void)
+{
+	struct analysis_selection sel = { .db = dir };
+	struct base_err err = { 0 };
+	struct analysis *a = NULL;
+
+	if (analysis_open(&sel, &a, &err) < 0)
+		fail_msg("%s", err.text);
+	return a;
+}
+
+static void expect_row(const struct analysis_row *row, const char *label, uint64_t count)
+{
+	assert_string_equal(analysis_row_label(row), label);
+	assert_int_equal(row->count[0], count);
+}
+
+static void test_rows(void **state)
+{
+	struct analysis *a = open_db();
+	struct analysis_rows rows = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < a->nr_images; i++)
+		assert_int_equal(analysis_rows_add_procedures(&rows, a, a->images[i]), 0);
+	analysis_rows_sort(&rows, 0);
+	assert_int_equal(rows.nr, 5);
+	expect_row(&rows.v[0], "(image missing)", 64);
+	expect_row(&rows.v[1], "(no symbol)", 32);
+	expect_row(&rows.v[2], "alpha", 16);
+	expect_row(&rows.v[3], "inner_proc", 8);
+	/* Left for the inner one and come back to: one row all the same. */
+	expect_row(&rows.v[4], "outer_proc", 7);
+	assert_int_equal(rows.total[0], 127);
+	analysis_rows_release(&rows);
+	analysis_close(a);
+}
+
+static void list(const char *what, struct analysis *a, struct analysis_listing **l)
+{
+	struct analysis_founds found = { 0 };
+	struct base_err err = { 0 };
+	struct image *img = NULL;
+
+	assert_int_equal(analysis_find(a, what, NULL, 0, &found, &err), 0);
+	assert_int_equal(found.nr, 1);
+	assert_int_equal(analysis_image_open(a, found.v[0].image, &img, &err), 0);
+	assert_int_equal(analysis_listing_open(a, found.v[0].image, img,
+					       image_symbol_at(img, found.v[0].vaddr), l, &err),
+			 0);
+	analysis_founds_release(&found);
+}
+
+static void test_listing(void **state)
+{
+	struct analysis *a = open_db();
+	struct analysis_listing *l = NULL;
+	uint64_t sum = 0;
+
+	(void)state;
+	list("outer_proc", a, &l);
+	assert_int_equal(l->total[0], 7);
+	for (size_t i = 0; i < l->nr_units; i++) {
+		const struct analysis_unit *u = &l->units[i];
+
+		assert_true(u->vaddr < inner || u->vaddr >= inner + 8);
+		assert_true(i == 0 || u->vaddr > l->units[i - 1].vaddr);
+		if (u->count)
+			sum += u->count[0];
+	}
+	assert_int_equal(sum, 7);
+	analysis_listing_close(l);
+	list("alpha", a, &l);
+	assert_int_equal(l->units[0].count[0], 16);
+	assert_int_equal(l->units[0].line, 14); /* "{" of alpha in fixture.c */
+	assert_string_equal(strrchr(l->files[l->units[0].file], '/'), "/fixture.c");
+	analysis_listing_close(l);
+	analysis_close(a);
+}
+
+static void test_find(void **state)
+{
+	struct analysis *a = open_db();
+	struct analysis_founds f = { 0 };
+	struct base_err err = { 0 };
+	char text[32];
+
+	(void)state;
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)inner + 3);
+	assert_int_equal(analysis_find(a, text, "fixture.so", 0, &f, &err), 0);
+	assert_int_equal(f.nr, 1);
+	assert_string_equal(f.v[0].name, "inner_proc");
+	assert_int_equal(f.v[0].count[0], 8);
+	analysis_founds_release(&f);
+	/* Another name of the address; and one without samples. */
+	assert_int_equal(analysis_find(a, "__alpha", NULL, 0, &f, &err), 0);
+	assert_string_equal(f.v[0].name, "alpha");
+	analysis_founds_release(&f);
+	assert_int_equal(analysis_find(a, "omega", NULL, 0, &f, &err), 0);
+	assert_int_equal(f.v[0].count[0], 0);
+	analysis_founds_release(&f);
+	assert_int_equal(analysis_find(a, "outer_prok", NULL, 0, &f, &err), -DCPI_ENOSYMBOL);
+	assert_non_null(strstr(err.hint, "'outer_proc'"));
+	analysis_founds_release(&f);
+	memset(&err, 0, sizeof(err));
+	assert_int_equal(analysis_find(a, "alpha", "fixtures.so", 0, &f, &err), -DCPI_ENOIMAGE);
+	assert_non_null(strstr(err.hint, "fixture.so"));
+	analysis_close(a);
+}
+
+static void test_match(void **state)
+{
+	struct analysis *a = open_db();
+	struct analysis_image *ai = NULL;
+	char id[BASE_ID_TEXT_LEN];
+
+	(void)state;
+	for (size_t i = 0; i < a->nr_images; i++)
+		if (strstr(a->images[i]->name, "fixture.so"))
+			ai = a->images[i];
+	assert_non_null(ai);
+	base_id_text(profdb_profile_image(ai->profile), id);
+	assert_true(analysis_image_match(a, ai, "fixture.so"));
+	assert_true(analysis_image_match(a, ai, FIXTURES "/fixture.so"));
+	assert_true(analysis_image_match(a, ai, id));
+	id[6] = '\0';
+	assert_true(analysis_image_match(a, ai, id));
+	id[3] = '\0';
+	assert_false(analysis_image_match(a, ai, id));
+	assert_false(analysis_image_match(a, ai, "fixture"));
+	assert_false(analysis_image_match(a, ai, ""));
+	analysis_close(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_listing),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_match),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, clean_up);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "table.h"
+
+static void expect_printed(const struct table *t, bool heads, const char *text)
+{
+	char *out = NULL;
+	size_t len = 0;
+	FILE *to = open_memstream(&out, &len);
+
+	assert_int_equal(table_print(t, heads, to), 0);
+	fclose(to);
+	assert_string_equal(out, text);
+	free(out);
+}
+
+static void test_columns(void **state)
+{
+	struct table t = { 0 };
+
+	(void)state;
+	table_column(&t, false, "n");
+	table_column(&t, true, "name");
+	table_column(&t, true, "image");
+	table_cell(&t, "%d", 12345);
+	table_cell(&t, "%s", "a\xc3\xa4");
+	table_cell(&t, "%s", "x");
+	table_cell(&t, "%d", 7);
+	table_cell(&t, "%s", "total");
+	table_cell(&t, "%s", "");
+	expect_printed(&t, true,
+		       "    n  name   image\n"
+		       "12345  a\xc3\xa4     x\n"
+		       "    7  total\n");
+	expect_printed(&t, false,
+		       "12345  a\xc3\xa4     x\n"
+		       "    7  total\n");
+	table_release(&t);
+}
+
+static void test_clean(void **state)
+{
+	static const char *const pairs[][2] = {
+		{ "plain", "plain" },
+		{ "a\nb\tc\x1b[31m\x7f", "a?b?c?[31m?" },
+		{ "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80" },
+		{ "\xff\xc3", "??" },		     /* no UTF-8; cut at the end */
+		{ "\xc0\xaf\xed\xa0\x80", "?????" }, /* overlong; a surrogate */
+		{ "\xc2\x9b", "??" },		     /* a control sequence introducer in one */
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		char *text = strdup(pairs[i][0]);
+
+		assert_string_equal(table_clean(text), pairs[i][1]);
+		free(text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_clean),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
