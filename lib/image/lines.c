@@ -12,6 +12,30 @@ static bool has_lines(const struct image_elf *f)
 	       image_elf_section(f, ".zdebug_line", &sh);
 }
 
+/*
+ * libdw (0.188) takes the length of a string by strlen, up to whatever follows the section: where
+ * one is not ended inside of it, the file is damaged and none of its lines are used.
+ */
+static bool strings_end(const struct image_elf *f)
+{
+	static const char *const names[] = { ".debug_str", ".debug_line_str" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		GElf_Shdr sh;
+		Elf_Scn *scn = image_elf_section(f, names[i], &sh);
+		Elf_Data *data;
+
+		if (!scn)
+			continue;
+		if ((sh.sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
+			return false;
+		data = elf_getdata(scn, NULL);
+		if (!data || !data->d_size || ((const char *)data->d_buf)[data->d_size - 1])
+			return false;
+	}
+	return true;
+}
+
 /* DWARF is large and most questions never ask for it: opened at the first one that does. */
 static Dwarf *dwarf_of(struct image *img)
 {
@@ -22,7 +46,7 @@ static Dwarf *dwarf_of(struct image *img)
 	img->dwarf_sought = true;
 	if (!has_lines(f))
 		f = image_debug(img);
-	if (f && has_lines(f))
+	if (f && has_lines(f) && strings_end(f))
 		img->dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
 	return img->dwarf;
 }
