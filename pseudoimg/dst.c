@@ -132,6 +132,20 @@ static int close_rows(struct decoder *d, size_t first_row)
 	return 0;
 }
 
+/* How far the line before what is malformed reaches nobody knows: it ends where it begins. */
+static void cut_rows(struct decoder *d, size_t first_row)
+{
+	struct pseudoimg_dst_row *last;
+
+	d->out->nr_bad++;
+	if (d->out->rows.nr == first_row)
+		return;
+	last = &d->out->rows.v[d->out->rows.nr - 1];
+	*last = (struct pseudoimg_dst_row){ .addr = last->addr,
+					    .file = PSEUDOIMG_NO_FILE,
+					    .end = true };
+}
+
 static int run_sources(struct decoder *d)
 {
 	int r = pseudoimg_source_begin(&d->source);
@@ -175,7 +189,7 @@ static int module_end(struct decoder *d)
 		return r;
 	r = run_lines(d);
 	if (r == -DCPI_EFORMAT)
-		d->out->nr_bad++;
+		cut_rows(d, first_row);
 	else if (r < 0)
 		return r;
 	d->sources.nr = d->lines.nr = 0;
