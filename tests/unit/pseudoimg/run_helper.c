@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The helper as dcpid runs it, and programs in its place that do not behave. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "image.h"
+
+enum { LONG_MS = 20000 };
+
+static const char *helper(void)
+{
+	static char path[4096];
+
+	snprintf(path, sizeof(path), "%s/dcpid-pseudoimg", getenv("DCPI_BIN"));
+	return path;
+}
+
+static int job_fd(const struct base_buf *job)
+{
+	int fd = image_fd();
+
+	assert_int_equal(base_write_all(fd, job->data, job->len), 0);
+	return fd; /* at its end: the helper must find the beginning by itself */
+}
+
+static void good_job(struct base_buf *job, size_t nr)
+{
+	static const uint8_t code[64] = { 0x90, 0xc3 };
+
+	job_image(job,
+		  &(struct job_image){ .machine = 62, .facility = "j", .host = "h", .exe = "x" });
+	job_run(job, 0x100000, 0, nr * 64);
+	for (size_t i = 0; i < nr; i++)
+		job_routine(job, &(struct job_routine){ .addr = 0x100000 + i * 64,
+							.name = "routine",
+							.code = code,
+							.code_len = sizeof(code) });
+}
+
+static void test_same_bytes_as_the_library(void **state)
+{
+	struct pseudoimg_result result;
+	struct image library, jailed = { 0 };
+	struct base_buf job = { 0 };
+	int in, out = image_fd();
+
+	(void)state;
+	good_job(&job, 2000);
+	image_write(&library, &job);
+	in = job_fd(&job);
+	assert_int_equal(pseudoimg_run_helper(helper(), in, out, LONG_MS, &result, &jailed.err), 0);
+	image_read(&jailed, out);
+	assert_int_equal(result.nr_routines, 2000);
+	assert_memory_equal(&result, &library.result, sizeof(result));
+	assert_int_equal(jailed.file.len, library.file.len);
+	assert_memory_equal(jailed.file.data, library.file.data, library.file.len);
+	image_release(&library);
+	image_release(&jailed);
+	base_buf_release(&job);
+	close(in);
+	close(out);
+}
+
+static void test_garbage(void **state)
+{
+	struct base_buf job = { 0 };
+	struct pseudoimg_result result;
+	struct base_err err = { 0 };
+	int in, out = image_fd();
+
+	(void)state;
+	base_buf_append(&job, "garbage, not a job", 18);
+	in = job_fd(&job);
+	assert_int_equal(pseudoimg_run_helper(helper(), in, out, LONG_MS, &result, &err),
+			 -DCPI_EFORMAT);
+	assert_string_equal(err.text,
+			    "cannot read pseudo-image job: it does not begin with its head");
+	base_buf_release(&job);
+	close(in);
+	close(out);
+}
+
+/* A job that never ends: the time does. */
+static void test_timeout(void **state)
+{
+	struct pseudoimg_result result;
+	struct base_err err = { 0 };
+	int ends[2], out = image_fd();
+	uint64_t start = base_now_ns();
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(pseudoimg_run_helper(helper(), ends[0], out, 100, &result, &err),
+			 -ETIMEDOUT);
+	assert_true(base_now_ns() - start < UINT64_C(10000000000));
+	assert_non_null(strstr(err.text, "took more than 100 ms"));
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left behind */
+	assert_int_equal(errno, ECHILD);
+	close(ends[0]);
+	close(ends[1]);
+	close(out);
+}
+
+static void test_no_such_program(void **state)
+{
+	struct pseudoimg_result result;
+	struct base_err err = { 0 };
+	int out = image_fd();
+
+	(void)state;
+	assert_int_equal(pseudoimg_run_helper("/nowhere/helper", out, out, LONG_MS, &result, &err),
+			 -ENOENT);
+	assert_string_equal(err.text,
+			    "cannot start helper '/nowhere/helper': No such file or directory");
+	close(out);
+}
+
+/* A script in the helper's place. */
+static int run_script(const char *text, struct base_err *err)
+{
+	char name[] = "/tmp/dcpi-helper-XXXXXX";
+	int fd = mkstemp(name), out = image_fd(), r;
+	struct pseudoimg_result result;
+
+	assert_true(fd >= 0);
+	assert_int_equal(base_write_all(fd, text, strlen(text)), 0);
+	assert_int_equal(fchmod(fd, 0700), 0);
+	close(fd);
+	r = pseudoimg_run_helper(name, out, out, 300, &result, err);
+	unlink(name);
+	close(out);
+	return r;
+}
+
+static void test_helpers_that_misbehave(void **state)
+{
+	static const struct {
+		const char *script;
+		int result;
+		const char *text;
+	} cases[] = {
+		{ "#!/bin/sh\nexit 3\n", -DCPI_EHELPER, "ended with status 3 and no answer" },
+		{ "#!/bin/sh\nkill -SYS $$\n", -DCPI_EHELPER, "ended by signal 31" },
+		{ "#!/bin/sh\nhead -c 5000 /dev/zero >&2\n", -DCPI_EHELPER, "no proper answer" },
+		{ "#!/bin/sh\necho short >&2\n", -DCPI_EHELPER, "" },
+		{ "#!/bin/sh\nexec sleep 60\n", -ETIMEDOUT, "took more than 300 ms" },
+		/* Closes its end and stays: it must not keep us waiting. */
+		{ "#!/bin/sh\nexec sleep 60 2>&-\n", -DCPI_EHELPER, "ended by signal 9" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct base_err err = { 0 };
+
+		assert_int_equal(run_script(cases[i].script, &err), cases[i].result);
+		assert_non_null(strstr(err.text, cases[i].text));
+	}
+}
+
+/* What a taken-over helper says is shown on one line, and its status believed only as an error. */
+static void test_answers_are_cleaned(void **state)
+{
+	static const char script[] = "#!/bin/sh\n"
+				     "{ printf 'PIMG\\373\\377\\377\\377'; head -c 40 /dev/zero; }"
+				     " | cat - /dev/zero | head -c 4096 >&2\n";
+	struct base_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(run_script(script, &err), -5);
+	assert_string_equal(err.text, "cannot write pseudo-image");
+}
+
+/* Signals blocked or ignored in the daemon are not so in the helper; its descriptors may be low. */
+static void test_inherits_nothing(void **state)
+{
+	struct base_err err = { 0 };
+	sigset_t all, old;
+
+	(void)state;
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
+	assert_int_equal(run_script("#!/bin/sh\nkill -TERM $$\nexit 0\n", &err), -DCPI_EHELPER);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	assert_non_null(strstr(err.text, "ended by signal 15"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_bytes_as_the_library),
+		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_timeout),
+		cmocka_unit_test(test_no_such_program),
+		cmocka_unit_test(test_helpers_that_misbehave),
+		cmocka_unit_test(test_answers_are_cleaned),
+		cmocka_unit_test(test_inherits_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
