@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "dyn_internal.h"
+#include "fake_registry.h"
+#include "pseudoimg.h"
+
+/* ---- recorded clients: no socket, no helper
+ * ------------------------------------------------------ */
+
+struct trial {
+	struct dyn *dyn;
+	struct images *images;
+	struct process p;
+	struct base_buf b;
+};
+
+static const uint8_t code_a[64] = { 0x90, 0x90, 0xc3, 1 };
+static const uint8_t code_b[64] = { 0x90, 0xc3, 2 };
+
+static void trial_open(struct trial *t)
+{
+	struct dyn_config config = { .host = "host one" };
+
+	*t = (struct trial){ .images = images_new(),
+			     .p = { .pid = 42, .uid = 7, .comm = "prog", .start_time_ns = 5000 } };
+	config.images = t->images;
+	assert_int_equal(dyn_open(&config, &t->dyn, NULL), 0);
+}
+
+static void trial_close(struct trial *t)
+{
+	if (t->p.dyn)
+		dyn_end(t->dyn, &t->p);
+	dyn_close(t->dyn);
+	images_free(t->images);
+	base_buf_release(&t->b);
+}
+
+/* What was collected is read at @time_ns. */
+static void tell(struct trial *t, uint64_t time_ns)
+{
+	assert_int_equal(dyn_records(t->dyn, &t->p, time_ns, t->b.data, t->b.len), 0);
+	base_buf_clear(&t->b);
+}
+
+static enum dyn_where where(struct trial *t, uint64_t addr, uint64_t time_ns)
+{
+	struct image *img = NULL;
+	uint64_t off;
+
+	return dyn_lookup(t->dyn, &t->p, addr, time_ns, &img, &off);
+}
+
+static uint64_t offset(struct trial *t, uint64_t addr, uint64_t time_ns)
+{
+	struct image *img = NULL;
+	uint64_t off = UINT64_MAX;
+
+	assert_int_equal(dyn_lookup(t->dyn, &t->p, addr, time_ns, &img, &off), DYN_FOUND);
+	assert_non_null(img);
+	return off;
+}
+
+static struct dyn_facility *facility(struct trial *t, uint32_t index)
+{
+	return t->p.dyn->own->facilities[index];
+}
+
+static void test_runs(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "jit/one:x");
+	fake_routine_rec(&t.b, 0, 0x700010, "first", code_a, 16);
+	fake_routine_rec(&t.b, 0, 0x300ff8, "spans pages", code_a, 16);
+	fake_routine_rec(&t.b, 0, 0x701000, "next page", code_a, 16);
+	fake_routine_rec(&t.b, 0, 0x700040, "same page", code_b, 16);
+	tell(&t, 100);
+	/* Whole pages, in order of registration. */
+	assert_int_equal(offset(&t, 0x700010, 100), 0x10);
+	assert_int_equal(offset(&t, 0x700040, 100), 0x40);
+	assert_int_equal(offset(&t, 0x300ff8, 100), 0x1ff8);
+	assert_int_equal(offset(&t, 0x301007, 100), 0x2007);
+	assert_int_equal(offset(&t, 0x701005, 100), 0x3005);
+	/* Beside routines, in their pages: nobody's. */
+	assert_int_equal(where(&t, 0x700020, 100), DYN_NONE);
+	assert_int_equal(where(&t, 0x700000, 100), DYN_NONE);
+	assert_int_equal(where(&t, 0x999999, 100), DYN_NONE);
+	/* The file's name begins with the facility, cleaned. */
+	assert_memory_equal(facility(&t, 0)->stem, "jit_one_x-host_one-42-", 22);
+	assert_string_equal(strrchr(facility(&t, 0)->stem, '.'), ".dyn");
+	trial_close(&t);
+}
+
+static void test_runs_joined(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	for (uint64_t i = 0; i < 50; i++)
+		fake_routine_rec(&t.b, 0, 0x400000 + i * 1000, "r", code_a, 64);
+	tell(&t, 1);
+	assert_ptr_equal(facility(&t, 0)->first_run, facility(&t, 0)->last_run);
+	assert_int_equal(facility(&t, 0)->first_run->node.end, 0x40c000);
+	trial_close(&t);
+}
+
+static void test_ranges(void **state)
+{
+	static const uint8_t text[] = { 1, 2, 3, 4 };
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "owner");
+	tell(&t, 50);
+	fake_range_rec(&t.b, 0, 0, WIRE_RANGE_CODE, 0x10080, 0x4000);
+	fake_range_rec(&t.b, 1, 0, WIRE_RANGE_DST, 0x90000, 0x1000);
+	fake_bytes_rec(&t.b, 0, WIRE_RANGE_CODE, 0x10080, 0x4000, text, sizeof(text));
+	tell(&t, 100);
+	assert_int_equal(offset(&t, 0x10080, 100), 0x80);
+	assert_int_equal(offset(&t, 0x1407f, 100), 0x407f);
+	assert_int_equal(where(&t, 0x1407f + 1, 100), DYN_NONE);
+	assert_int_equal(where(&t, 0x1007f, 100), DYN_NONE);
+	/* DST is no code; before the range was declared it was nobody's. */
+	assert_int_equal(where(&t, 0x90000, 100), DYN_NONE);
+	assert_int_equal(where(&t, 0x10080, 50), DYN_NONE);
+	assert_int_equal(offset(&t, 0x10080, 60), 0x80);
+	/* A range that says something else later, and lies of other kinds. */
+	fake_range_rec(&t.b, 0, 0, WIRE_RANGE_CODE, 0x10080, 0x8000);
+	fake_range_rec(&t.b, 2, 9, WIRE_RANGE_CODE, 0x1000, 0x8000);
+	fake_range_rec(&t.b, 3, 0, WIRE_RANGE_CODE, UINT64_MAX / 2, 0x8000);
+	fake_facility_rec(&t.b, 0, "other");
+	tell(&t, 200);
+	assert_int_equal(t.p.dyn->own->nr_bad, 4);
+	assert_int_equal(where(&t, 0x10080 + 0x5000, 200), DYN_NONE);
+	trial_close(&t);
+}
+
+/* Law 2: A, then B in its place, then A again. */
+static void test_reuse(void **state)
+{
+	struct dyn_facility *f;
+	struct trial t;
+	uint64_t a, b;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	tell(&t, 50);
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 100);
+	a = offset(&t, 0x10000, 100);
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 150);
+	assert_int_equal(offset(&t, 0x10000, 150), a);
+	assert_int_equal(facility(&t, 0)->nr_routines, 1);
+	fake_routine_rec(&t.b, 0, 0x10020, "B", code_b, 64);
+	tell(&t, 200);
+	b = offset(&t, 0x10020, 200);
+	f = facility(&t, 0);
+	assert_int_equal(f->nr_routines, 2);
+	assert_true(f->routines[1].elf >= DYN_PRIVATE_BASE);
+	assert_int_not_equal(b & ~4095ull, a & ~4095ull);
+	assert_int_equal(offset(&t, 0x1003f, 200), b + 0x1f);
+	/* B began somewhere in (150, 200): until then A, from then on B, between nobody knows. */
+	assert_int_equal(offset(&t, 0x10020, 150), a + 0x20);
+	assert_int_equal(where(&t, 0x10020, 151), DYN_REUSED);
+	assert_int_equal(where(&t, 0x10020, 199), DYN_REUSED);
+	/* The rest of A: A alone, as long as it may have lived; then nobody. */
+	assert_int_equal(offset(&t, 0x10000, 199), a);
+	assert_int_equal(where(&t, 0x10000, 200), DYN_NONE);
+	/* The rest of B, where nobody was before. */
+	assert_int_equal(offset(&t, 0x10050, 151), b + 0x30);
+	assert_int_equal(where(&t, 0x10050, 150), DYN_NONE);
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 300);
+	/* The same routine at the same place is the same place in the image. */
+	assert_int_equal(f->nr_routines, 2);
+	assert_int_equal(offset(&t, 0x10000, 300), a);
+	assert_int_equal(where(&t, 0x10020, 250), DYN_REUSED);
+	assert_int_equal(offset(&t, 0x10020, 200), b);
+	assert_int_equal(offset(&t, 0x10020, 120), a + 0x20);
+	trial_close(&t);
+}
+
+static void test_two_in_one_interval(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	tell(&t, 100);
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	fake_routine_rec(&t.b, 0, 0x10000, "B", code_a, 64);
+	tell(&t, 200);
+	assert_int_equal(where(&t, 0x10000, 150), DYN_REUSED);
+	assert_int_equal(where(&t, 0x10000, 100), DYN_NONE);
+	assert_int_equal(where(&t, 0x10000, 200), DYN_FOUND);
+	trial_close(&t);
+}
+
+static void test_other_facility_takes_over(void **state)
+{
+	struct image *img = NULL, *img2 = NULL;
+	struct trial t;
+	uint64_t off;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "one");
+	fake_facility_rec(&t.b, 1, "one");
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 100);
+	fake_routine_rec(&t.b, 1, 0x10000, "A", code_a, 64);
+	tell(&t, 200);
+	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x10000, 100, &img, &off), DYN_FOUND);
+	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x10000, 200, &img2, &off), DYN_FOUND);
+	assert_ptr_not_equal(img, img2);
+	assert_string_not_equal(img->stem, img2->stem);
+	assert_int_equal(where(&t, 0x10000, 150), DYN_REUSED);
+	trial_close(&t);
+}
+
+/* A sample from before what is remembered is not guessed at. */
+static void test_forgotten(void **state)
+{
+	const uint64_t later = 100 * DYN_PAST_NS;
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 100);
+	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
+	tell(&t, 200);
+	tell(&t, later);
+	assert_int_equal(t.p.dyn->own->tenants.nr_past, 0);
+	assert_int_equal(where(&t, 0x10000, later), DYN_FOUND);
+	assert_int_equal(where(&t, 0x10000, 201), DYN_FOUND);
+	assert_int_equal(where(&t, 0x10000, 150), DYN_REUSED);
+	trial_close(&t);
+}
+
+static void test_many_routines(void **state)
+{
+	enum { NR = 20000 };
+	struct trial t;
+	uint64_t x = 1;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	for (uint32_t i = 0; i < NR; i++) {
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		fake_routine_rec(&t.b, 0, 0x10000 + (x >> 40) % (NR * 4) * 32, "r", &x, 8 + i % 60);
+		if (i % 500 == 499)
+			tell(&t, i);
+	}
+	/* Each that is in the tree is found at both of its ends, and they are disjoint. */
+	const struct dyn_tree *now = &t.p.dyn->own->tenants.now;
+	uint64_t pos = 0, nr = 0;
+	struct dyn_node *n;
+
+	while ((n = dyn_tree_overlap(now, pos, UINT64_MAX))) {
+		assert_true(n->start >= pos && n->end > n->start);
+		assert_ptr_equal(dyn_tree_find(now, n->start), n);
+		assert_ptr_equal(dyn_tree_find(now, n->end - 1), n);
+		pos = n->end;
+		nr++;
+	}
+	assert_int_equal(nr, now->nr);
+	assert_true(nr > NR / 4 && nr < NR);
+	trial_close(&t);
+}
+
+static void test_changed_ranges(void **state)
+{
+	uint8_t text[3 * WIRE_PAGE] = { 0 };
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	memset(text, 0x90, 2 * WIRE_PAGE);
+	fake_facility_rec(&t.b, 0, "owner");
+	fake_range_rec(&t.b, 0, 0, WIRE_RANGE_CODE, 0x10000, 0x10000);
+	fake_range_rec(&t.b, 1, 0, WIRE_RANGE_DST, 0x90000, 0x1000);
+	fake_bytes_rec(&t.b, 0, WIRE_RANGE_CODE, 0x10000, 0x10000, text, 2 * WIRE_PAGE - 8);
+	fake_bytes_rec(&t.b, 0, WIRE_RANGE_DST, 0x90000, 0x1000, "\4\2\3\0\0", 3);
+	tell(&t, 100);
+	/* Growth, in both, is no change. */
+	fake_bytes_rec(&t.b, 0, WIRE_RANGE_CODE, 0x10000, 0x10000, text, 2 * WIRE_PAGE);
+	fake_bytes_rec(&t.b, 0, WIRE_RANGE_DST, 0x90000, 0x1000, "\4\2\3\7\0", 4);
+	tell(&t, 200);
+	assert_int_equal(t.p.dyn->own->nr_bad, 0);
+	assert_int_equal(offset(&t, 0x10000, 200), 0);
+	/* Changed code makes its page unknown and stays as it was; so does changed DST. */
+	text[5] = 0xcc;
+	text[2 * WIRE_PAGE] = 0x33;
+	fake_bytes_rec(&t.b, 0, WIRE_RANGE_CODE, 0x10000, 0x10000, text, 2 * WIRE_PAGE + 1);
+	fake_bytes_rec(&t.b, 0, WIRE_RANGE_DST, 0x90000, 0x1000, "\4\2\2\7\7", 5);
+	tell(&t, 300);
+	assert_int_equal(t.p.dyn->own->nr_bad, 2);
+	assert_int_equal(where(&t, 0x10ff0, 300), DYN_REUSED);
+	assert_int_equal(offset(&t, 0x11000, 300), 0x1000);
+	assert_int_equal(t.p.dyn->own->ranges[0].contents.data[5], 0x90);
+	assert_int_equal(t.p.dyn->own->ranges[0].contents.data[2 * WIRE_PAGE], 0x33);
+	assert_memory_equal(t.p.dyn->own->ranges[1].contents.data, "\4\2\3\7\7", 5);
+	trial_close(&t);
+}
+
+static void test_fork(void **state)
+{
+	struct process child = { .pid = 43 }, grandchild = { .pid = 44 };
+	struct image *img = NULL, *mine = NULL;
+	struct trial t;
+	uint64_t off;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 100);
+	dyn_fork(t.dyn, &t.p, &child, 150);
+	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
+	tell(&t, 200);
+	fake_routine_rec(&t.b, 0, 0x20000, "C", code_b, 64);
+	tell(&t, 300);
+	dyn_fork(t.dyn, &child, &grandchild, 400);
+	/* The fork came in the interval of B: what the child has is not known. C it has not. */
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 500, &img, &off), DYN_REUSED);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 500, &img, &off), DYN_NONE);
+	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x20000, 500, &img, &off), DYN_FOUND);
+	/* The grandchild inherited as of its parent's birth. */
+	assert_int_equal(dyn_lookup(t.dyn, &grandchild, 0x20000, 500, &mine, &off), DYN_NONE);
+	/* With a registry of its own, that comes first. */
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x20000, "D", code_b, 64);
+	assert_int_equal(dyn_records(t.dyn, &child, 600, t.b.data, t.b.len), 0);
+	base_buf_clear(&t.b);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 700, &mine, &off), DYN_FOUND);
+	assert_ptr_not_equal(mine, img);
+	dyn_end(t.dyn, &child);
+	assert_null(child.dyn);
+	/* The parent's code outlives it as long as a child may run it. */
+	dyn_end(t.dyn, &t.p);
+	assert_int_equal(dyn_lookup(t.dyn, &grandchild, 0x10000, 500, &img, &off), DYN_REUSED);
+	dyn_end(t.dyn, &grandchild);
+	trial_close(&t);
+}
+
+static void test_malformed_records(void **state)
+{
+	struct wire_routine *r;
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_routine_rec(&t.b, 0, 0x1000, "no facility", code_a, 8);
+	fake_facility_rec(&t.b, 0, "j");
+	fake_facility_rec(&t.b, 64, "too many");
+	fake_routine_rec(&t.b, 0, UINT64_MAX / 2, "nowhere", code_a, 8);
+	fake_bytes_rec(&t.b, 0, WIRE_RANGE_CODE, 0x5000, 0x1000, code_a, 8);
+	tell(&t, 100);
+	assert_int_equal(t.p.dyn->own->nr_bad, 4);
+	fake_routine_rec(&t.b, 0, 0x1000, "cut", code_a, 8);
+	r = (void *)t.b.data;
+	r->head.len += 8;
+	tell(&t, 200);
+	assert_int_equal(t.p.dyn->own->nr_bad, 5);
+	assert_int_equal(where(&t, 0x1000, 200), DYN_NONE);
+	trial_close(&t);
+}
+
+/* ---- the job
+ * --------------------------------------------------------------------------------------- */
+
+static void write_job(const struct dyn_facility *f, struct pseudoimg_result *result)
+{
+	int fd = memfd_create("job", MFD_CLOEXEC), out = memfd_create("image", MFD_CLOEXEC);
+	struct base_err err = { 0 };
+	off_t len;
+	uint8_t *job;
+
+	assert_int_equal(dyn_facility_job(f, fd), 0);
+	len = lseek(fd, 0, SEEK_END);
+	job = malloc((size_t)len);
+	assert_int_equal(pread(fd, job, (size_t)len, 0), len);
+	if (pseudoimg_write(job, (size_t)len, out, result, &err) < 0)
+		fail_msg("%s", err.text);
+	free(job);
+	close(fd);
+	close(out);
+}
+
+static void test_job(void **state)
+{
+	struct pseudoimg_result one = { 0 }, two = { 0 }, again = { 0 };
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	fake_facility_rec(&t.b, 1, "elsewhere");
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	fake_routine_rec(&t.b, 1, 0x50000, "X", code_a, 64);
+	tell(&t, 100);
+	write_job(facility(&t, 0), &one);
+	assert_int_equal(one.nr_routines, 1);
+	assert_int_equal(one.nr_bad, 0);
+	/* The newcomer stands beside the old one. */
+	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
+	tell(&t, 200);
+	write_job(facility(&t, 0), &two);
+	assert_int_equal(two.nr_routines, 2);
+	assert_int_equal(two.nr_bad, 0);
+	assert_memory_not_equal(one.build_id, two.build_id, 20);
+	write_job(facility(&t, 0), &again);
+	assert_memory_equal(again.build_id, two.build_id, 20);
+	trial_close(&t);
+}
+
+/* Law 7: the same program elsewhere in memory, in another process: the same identity. */
+static void test_identity_by_content(void **state)
+{
+	struct pseudoimg_result result[2] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		uint64_t base = i ? 0x7f0000123000 : 0x7f5555555000;
+		struct trial t;
+
+		trial_open(&t);
+		t.p.pid += i;
+		fake_facility_rec(&t.b, 0, "j");
+		fake_routine_rec(&t.b, 0, base + 0x10, "A", code_a, 64);
+		fake_routine_rec(&t.b, 0, base + 0x100, "B", code_a, 64);
+		fake_routine_rec(&t.b, 0, base + 0x10, "C", code_b, 32);
+		tell(&t, 100);
+		write_job(facility(&t, 0), &result[i]);
+		trial_close(&t);
+	}
+	assert_memory_equal(result[0].build_id, result[1].build_id, 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_runs_joined),
+		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_reuse),
+		cmocka_unit_test(test_two_in_one_interval),
+		cmocka_unit_test(test_other_facility_takes_over),
+		cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_many_routines),
+		cmocka_unit_test(test_changed_ranges),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_malformed_records),
+		cmocka_unit_test(test_job),
+		cmocka_unit_test(test_identity_by_content),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A registry made by hand, as libdbgdyn would or as a liar would. */
+#ifndef FAKE_REGISTRY_H
+#define FAKE_REGISTRY_H
+
+#include "base.h"
+#include "wire.h"
+
+struct fake {
+	int fd;	      /* sealed memfd */
+	uint8_t *map; /* all of it, writable */
+	size_t len;
+	struct wire_registry *h;
+	struct wire_facility *facilities;
+	struct wire_range *ranges;
+	uint8_t *ring;
+};
+
+void fake_open(struct fake *f, size_t ring_len);
+void fake_close(struct fake *f);
+uint32_t fake_facility(struct fake *f, const char *name);
+uint32_t fake_range(struct fake *f, uint32_t facility, uint32_t kind, uint64_t base, uint64_t len);
+/* Copy a record into the ring, padding to its start first where it does not fit before the end. */
+void fake_put(struct fake *f, const void *record);
+
+struct fake_routine {
+	uint32_t facility;
+	uint64_t addr;
+	const char *name;
+	const void *code; /* NULL: none in the record */
+	size_t code_len;
+	const struct wire_line *lines;
+	uint32_t nr_lines;
+	const char *file; /* one, or NULL */
+};
+/* The record of it, malloc'ed. */
+struct wire_routine *fake_routine(const struct fake_routine *what);
+void fake_put_routine(struct fake *f, uint32_t facility, uint64_t addr, const char *name,
+		      const void *code, size_t code_len);
+
+/* Normalized records, as the reader makes them, for dyn_records. */
+void fake_facility_rec(struct base_buf *b, uint32_t index, const char *name);
+void fake_range_rec(struct base_buf *b, uint32_t index, uint32_t facility, uint32_t kind,
+		    uint64_t base, uint64_t len);
+void fake_routine_rec(struct base_buf *b, uint32_t facility, uint64_t addr, const char *name,
+		      const void *code, size_t code_len);
+void fake_bytes_rec(struct base_buf *b, uint32_t facility, uint32_t kind, uint64_t base,
+		    uint64_t range_len, const void *bytes, size_t len);
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon_internal.h"
+#include "fake_registry.h"
+#include "reader_internal.h"
+#include "registry.h"
+
+static const uint8_t code[24] = { 0x31, 0xc0, 0xc3, 9, 9, 9 };
+
+static const char *helper_dir(void)
+{
+	const char *dir = getenv("DCPI_BIN");
+
+	return dir ? dir : "build-dev/bin";
+}
+
+/* Under user-mode emulation a program cannot start another one of its kind. */
+static bool can_exec(void)
+{
+	char path[4096];
+	int status = 0;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/dcpid-reader", helper_dir());
+	pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY);
+
+		dup2(null, 2);
+		execl(path, path, "no", "helper", NULL);
+		_exit(99);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) != 99;
+}
+
+static int setup(void **state)
+{
+	struct base_err err = { 0 };
+	struct reader *r = NULL;
+
+	if (!can_exec()) {
+		*state = NULL;
+		return 0;
+	}
+	if (reader_open(helper_dir(), &r, &err) < 0)
+		fail_msg("%s", err.text);
+	*state = r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	reader_close(*state);
+	return 0;
+}
+
+#define READER(state)                                                                              \
+	struct reader *r = *(state);                                                               \
+	if (!r)                                                                                    \
+	skip()
+
+/* The mapping of ours that holds @addr. */
+static void mapping_of(uintptr_t addr, uint64_t *start, uint64_t *end)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[4096];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		char *p;
+
+		*start = strtoull(line, &p, 16);
+		*end = strtoull(p + 1, NULL, 16);
+		if (addr >= *start && addr < *end)
+			break;
+	}
+	fclose(f);
+}
+
+static void test_image_id(void **state)
+{
+	struct base_id id = { 0 }, direct = { 0 };
+	uint64_t start, end;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	READER(state);
+	assert_int_equal(registry_file_id(fd, &direct), 0);
+	close(fd);
+	mapping_of((uintptr_t)test_image_id, &start, &end);
+	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	assert_true(base_id_equal(&id, &direct));
+	assert_true(reader_image_id(r, getpid(), 0x1000, 0x2000, &id) < 0);
+	assert_true(reader_image_id(r, INT32_MAX, start, end, &id) < 0);
+}
+
+static void test_registry_open(void **state)
+{
+	struct stat mine, got;
+	uint64_t start, end;
+	struct fake f;
+	int fd, plain;
+	void *p;
+
+	READER(state);
+	fake_open(&f, 64 << 10);
+	mapping_of((uintptr_t)f.map, &start, &end);
+	fd = reader_registry_open(r, getpid(), start, end);
+	if (fd == -EPERM || fd == -EACCES) {
+		fake_close(&f);
+		skip(); /* needs the right to open /proc/PID/map_files */
+	}
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &got) + fstat(f.fd, &mine), 0);
+	assert_int_equal(got.st_ino, mine.st_ino);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDWR);
+	close(fd);
+	/* Sealed, but no registry; a registry, but not sealed; no memfd at all. */
+	f.h->magic = 0;
+	assert_int_equal(reader_registry_open(r, getpid(), start, end), -DCPI_EFORMAT);
+	plain = memfd_create("dbgdyn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	f.h->magic = WIRE_REGISTRY_MAGIC;
+	assert_int_equal(write(plain, f.map, f.len), f.len);
+	p = mmap(NULL, f.len, PROT_READ, MAP_SHARED, plain, 0);
+	mapping_of((uintptr_t)p, &start, &end);
+	assert_int_equal(reader_registry_open(r, getpid(), start, end), -EPERM);
+	munmap(p, f.len);
+	close(plain);
+	mapping_of((uintptr_t)test_image_id, &start, &end);
+	assert_true(reader_registry_open(r, getpid(), start, end) < 0);
+	fake_close(&f);
+}
+
+static void test_registry_read(void **state)
+{
+	struct base_buf out = { 0 };
+	struct wire_routine_view v = { 0 };
+	const struct wire_head *h;
+	uint64_t tail = 0, life = 0;
+	struct fake f;
+	int nr = 0;
+
+	READER(state);
+	fake_open(&f, 64 << 10);
+	fake_facility(&f, "f");
+	fake_put_routine(&f, 0, 0x10000, "with code", code, sizeof(code));
+	fake_put_routine(&f, 0, (uintptr_t)code, "without", NULL, sizeof(code));
+	fake_put_routine(&f, 9, 0x10000, "bad", code, sizeof(code));
+	registry_process_life(getpid(), NULL, &life);
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), life, &tail, &out), 1);
+	assert_int_equal(tail, f.h->head);
+	WIRE_FOR_EACH (h, out.data, out.len, pos)
+		if (h->type == WIRE_ROUTINE && ++nr == 2)
+			assert_int_equal(wire_routine_parse(h, &v), 0);
+	assert_int_equal(nr, 2);
+	/* Where processes' memory may not be read (yama), the routine stays without. */
+	if (v.code)
+		assert_memory_equal(v.code, code, sizeof(code));
+	/* Another program by now: its memory is not read. */
+	tail = 0;
+	base_buf_clear(&out);
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), life + 2, &tail, &out), 1);
+	nr = 0;
+	WIRE_FOR_EACH (h, out.data, out.len, pos)
+		if (h->type == WIRE_ROUTINE && ++nr == 2)
+			assert_int_equal(wire_routine_parse(h, &v), 0);
+	assert_null(v.code);
+	f.h->magic = 1;
+	base_buf_clear(&out);
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), life, &tail, &out), -DCPI_EFORMAT);
+	assert_int_equal(out.len, 0);
+	base_buf_release(&out);
+	fake_close(&f);
+}
+
+static void test_range_read(void **state)
+{
+	const size_t len = 5 << 20;
+	uint8_t *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct wire_range range = { .kind = WIRE_RANGE_CODE, .base = (uintptr_t)p, .len = len };
+	struct base_buf out = { 0 };
+	const struct wire_bytes *b;
+	uint64_t life = 0;
+	int n;
+
+	READER(state);
+	memset(p, 0x5a, 3 << 20);
+	mprotect(p + WIRE_PAGE, WIRE_PAGE, PROT_NONE);
+	registry_process_life(getpid(), NULL, &life);
+	n = reader_range_read(r, getpid(), life, &range, &out);
+	assert_int_equal(n, 0);
+	if (!out.len) {
+		munmap(p, len);
+		skip(); /* yama: only a parent may read */
+	}
+	b = (const void *)out.data;
+	assert_int_equal(b->head.type, WIRE_BYTES);
+	assert_int_equal(b->bytes_len, 3 << 20);
+	assert_int_equal(((const uint8_t *)(b + 1))[(3 << 20) - 1], 0x5a);
+	assert_int_equal(reader_range_read(r, getpid(), life ^ 2, &range, &out), -ESRCH);
+	assert_int_equal(reader_range_read(r, INT32_MAX, 1, &range, &out), -ESRCH);
+	munmap(p, len);
+	base_buf_release(&out);
+}
+
+/* A request that does not end ends the helper; the next one has another. */
+static void test_hanging_helper(void **state)
+{
+	struct base_id id;
+	uint64_t start, end, before;
+	pid_t hung;
+
+	READER(state);
+	mapping_of((uintptr_t)test_image_id, &start, &end);
+	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	hung = r->pid;
+	kill(hung, SIGSTOP);
+	r->timeout_ms = 100;
+	before = base_now_ns();
+	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), -ETIMEDOUT);
+	assert_in_range(base_now_ns() - before, 90000000, 900000000);
+	r->timeout_ms = 1000;
+	assert_int_equal(kill(hung, 0), -1);
+	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	assert_int_not_equal(r->pid, hung);
+}
+
+static void test_dying_helper(void **state)
+{
+	struct base_id id;
+	uint64_t start, end;
+
+	READER(state);
+	mapping_of((uintptr_t)test_image_id, &start, &end);
+	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	kill(r->pid, SIGKILL);
+	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), -DCPI_EHELPER);
+	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+}
+
+/* Nothing but what reading needs is left to it. */
+static void test_rights(void **state)
+{
+	const uint64_t allowed = 1ull << 19 | 1ull << 2 | 1ull << 40;
+	char path[64], line[256];
+	uint64_t start, end, caps = UINT64_MAX;
+	struct base_id id;
+	bool locked = false;
+	FILE *f;
+
+	READER(state);
+	mapping_of((uintptr_t)test_image_id, &start, &end);
+	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	snprintf(path, sizeof(path), "/proc/%d/status", r->pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "CapEff:", 7))
+			caps = strtoull(line + 7, NULL, 16);
+		locked |= !strcmp(line, "NoNewPrivs:\t1\n");
+	}
+	fclose(f);
+	assert_int_equal(caps & ~allowed, 0);
+	assert_true(locked);
+}
+
+static void test_missing_helper(void **state)
+{
+	struct base_err err = { 0 };
+	struct reader *r = NULL;
+
+	(void)state;
+	assert_int_equal(reader_open("/nonexistent", &r, &err), -ENOENT);
+	assert_null(r);
+	assert_non_null(strstr(err.text, "cannot run '/nonexistent/dcpid-reader'"));
+	assert_true(err.hint[0] != '\0');
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_image_id, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_registry_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_registry_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_range_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hanging_helper, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dying_helper, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rights, setup, teardown),
+		cmocka_unit_test(test_missing_helper),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
