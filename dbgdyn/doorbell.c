@@ -6,6 +6,7 @@
 #include <mqueue.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -87,11 +88,14 @@ static bool send_registry(int sock, const struct dbgdyn_memory *m)
 
 enum dbgdyn_reach dbgdyn_hand_over(struct dbgdyn_state *s)
 {
+	struct stat st;
 	struct sockaddr_un to;
 	enum dbgdyn_reach reach;
 	int sock;
 
-	if (!address_make(&to))
+	/* Where there is no daemon, this saves making a socket: a quarter of what begin would cost.
+	 */
+	if (!address_make(&to) || stat(to.sun_path, &st) < 0)
 		return DBGDYN_ABSENT;
 	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (sock < 0)

@@ -230,13 +230,16 @@ static int a_mad_tail_harms_nothing(void)
 }
 
 #define NR_THREADS 4
-#define NR_EACH	   4000
+#define NR_EACH	   20000
+
+static pthread_barrier_t together;
 
 static void *register_many(void *arg)
 {
 	int thread = (int)(intptr_t)arg;
 	char name[32];
 
+	pthread_barrier_wait(&together);
 	for (int i = 0; i < NR_EACH;) {
 		struct dbgdyn_routine r;
 
@@ -272,6 +275,7 @@ static int threads_need_no_lock(void)
 	int total = 0;
 
 	CHECK(open_all(FAKE_SOCKET) == 0);
+	CHECK(!pthread_barrier_init(&together, NULL, NR_THREADS));
 	for (int i = 0; i < NR_THREADS; i++)
 		CHECK(!pthread_create(&thread[i], NULL, register_many, (void *)(intptr_t)i));
 	while (total < NR_THREADS * NR_EACH) {
