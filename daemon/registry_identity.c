@@ -7,7 +7,7 @@
 
 #include "registry.h"
 
-enum { HEAD_LEN = 64 << 10, NOTES_MAX = 64 << 10, PHDRS_MAX = 1024 };
+enum { HEAD_LEN = BASE_ID_HEAD_LEN, NOTES_MAX = 64 << 10, PHDRS_MAX = 1024 };
 
 struct file {
 	int fd;
@@ -141,21 +141,6 @@ static int build_id(const struct file *f, struct base_id *id)
 	return r;
 }
 
-/* The first 64 KiB hold the ELF header and, in every ordinary file, the program headers. */
-static void hash_id(const struct file *f, struct base_id *id)
-{
-	struct base_sha256 s;
-	uint8_t sum[32];
-
-	base_sha256_init(&s);
-	base_sha256_add(&s, "dcpi file", 9);
-	base_sha256_add(&s, &f->len, sizeof(f->len));
-	base_sha256_add(&s, f->head, f->head_len);
-	base_sha256_end(&s, sum);
-	*id = (struct base_id){ .len = 20 };
-	memcpy(id->bytes, sum, 20);
-}
-
 int registry_file_id(int fd, struct base_id *id)
 {
 	struct file f = { .fd = fd, .head = malloc(HEAD_LEN) };
@@ -174,7 +159,7 @@ int registry_file_id(int fd, struct base_id *id)
 	f.head_len = read_some(fd, 0, f.head, HEAD_LEN);
 	r = build_id(&f, id);
 	if (r == -ENOENT) {
-		hash_id(&f, id);
+		base_id_of_head(id, f.len, f.head, f.head_len);
 		r = 0;
 	}
 out:

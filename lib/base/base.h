@@ -224,6 +224,12 @@ struct base_id {
 char *base_id_text(const struct base_id *id, char *text);
 /* Parse 1 to 64 hex digits, even count. 0 or -EINVAL. */
 int base_id_parse(struct base_id *id, const char *text, size_t len);
+/*
+ * Stand-in for the build-id of a file that has none: from its length and its first
+ * BASE_ID_HEAD_LEN bytes (@head, shorter where the file is). The same wherever the file is copied.
+ */
+#define BASE_ID_HEAD_LEN (64u << 10)
+void base_id_of_head(struct base_id *id, uint64_t file_len, const void *head, size_t head_len);
 bool base_id_equal(const struct base_id *a, const struct base_id *b);
 
 /* ---- files ------------------------------------------------------------------------------------ */
