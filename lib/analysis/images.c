@@ -75,7 +75,7 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 {
 	struct image_query q = { .kind = kind_of(ai->kind) };
 	struct base_err why = { 0 };
-	const char **paths;
+	const char **paths, *identity;
 	int r;
 
 	if (ai->kind == PROFDB_NAMED)
@@ -83,6 +83,8 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	paths = paths_of(ai->profile);
 	if (!paths)
 		return base_fail_errno(err, -ENOMEM, "cannot open image");
+	identity = profdb_profile_word(ai->profile, "identity");
+	q.by_path = identity && strcmp(identity, "path") == 0;
 	q.id = *profdb_profile_image(ai->profile);
 	q.paths = paths;
 	r = image_open(a->store, &q, out, &why);

@@ -125,9 +125,25 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool is_it(const struct image *img, const struct base_id *id)
+static bool has_head_id(const struct image *img, const struct base_id *id)
 {
-	return !id->len || base_id_equal(&img->main.id, id) || image_note_replaces(&img->note, id);
+	void *head = malloc(BASE_ID_HEAD_LEN);
+	struct base_id mine = { 0 };
+
+	if (head)
+		base_id_of_head(&mine, img->main.len, head,
+				image_elf_read(&img->main, 0, head, BASE_ID_HEAD_LEN));
+	free(head);
+	return mine.len && base_id_equal(&mine, id);
+}
+
+static bool is_it(const struct image *img, const struct image_query *q)
+{
+	if (!q->id.len || (q->kind == IMAGE_FILE && q->by_path))
+		return true;
+	if (base_id_equal(&img->main.id, &q->id) || image_note_replaces(&img->note, &q->id))
+		return true;
+	return q->kind == IMAGE_FILE && !img->main.id.len && has_head_id(img, &q->id);
 }
 
 /* Open and compare: 0, -ESTALE where it is another one, or what image_elf_open says. */
@@ -142,8 +158,7 @@ static int try_file(int dir_fd, const char *path, const struct image_query *q, s
 		r = image_new(&f, q->kind, &img, err);
 	if (r < 0)
 		return r;
-	/* Without a build-id there is nothing to compare but the path. */
-	if (is_it(img, &q->id) || (q->kind == IMAGE_FILE && !img->main.id.len)) {
+	if (is_it(img, q)) {
 		*out = img;
 		return 0;
 	}
@@ -229,18 +244,11 @@ struct file_search {
 	struct image **out;
 };
 
-/* Copies of other machines' files: only an agreeing build-id makes one of them the image. */
+/* Copies of other machines' files: only an agreeing identity makes one of them the image. */
 static int try_copy(const char *path, const struct file_search *s)
 {
-	int r = try_file(AT_FDCWD, path, s->query, s->out, NULL);
-
-	if (r < 0)
+	if (s->query->by_path || try_file(AT_FDCWD, path, s->query, s->out, NULL) < 0)
 		return -ENOENT;
-	if (s->query->id.len && !(*s->out)->main.id.len) {
-		image_close(*s->out);
-		*s->out = NULL;
-		return -ENOENT;
-	}
 	return 0;
 }
 

@@ -36,6 +36,7 @@ void image_store_close(struct image_store *store);
 struct image_query {
 	enum image_kind kind;
 	struct base_id id; /* len 0: unknown, not compared */
+	bool by_path;	   /* FILE: the id is none of the contents; the path is all there is */
 	const char *const
 		*paths; /* NULL-terminated; DYNAMIC, KERNEL, VDSO: the base name is a hint */
 };
@@ -44,9 +45,9 @@ struct image;
 
 /*
  * Open the image that was profiled, not merely one of its name: the build-id must agree, or (of a
- * pseudo-image that has grown) stand among those it replaces. A file without build-id is taken by
- * its path. $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path> and
- * DIR/.build-id/xx/yyy.
+ * pseudo-image that has grown) stand among those it replaces. A file without build-id is
+ * known by base_id_of_head. $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path>
+ * and DIR/.build-id/xx/yyy.
  *
  * Errors, all with @err naming the file and a hint: -DCPI_ENOIMAGE (nowhere found), -ESTALE (found,
  * but another build-id), -EACCES and other -errno (not readable), -DCPI_EFORMAT, -DCPI_ETRUNCATED

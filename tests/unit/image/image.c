@@ -266,6 +266,30 @@ static void test_identity(void **state)
 	assert_non_null(strstr(err.text, "/nowhere/x.so"));
 }
 
+/* A file without build-id is known by its contents, or, where nobody could read those, by its path.
+ */
+static void test_no_build_id(void **state)
+{
+	static const char *const paths[] = { FIXTURES "/no_id.so", NULL };
+	struct base_buf whole = { 0 };
+	struct image_query q = query(IMAGE_FILE, OTHER_ID, paths);
+	struct base_err err = { 0 };
+	struct image *img;
+
+	(void)state;
+	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
+	q.by_path = true;
+	assert_int_equal(open_query(&q, &img, &err), 0);
+	image_close(img);
+	q.by_path = false;
+	memset(&err, 0, sizeof(err));
+	assert_true(base_file_read(AT_FDCWD, paths[0], 1 << 20, &whole, &err) >= 0);
+	base_id_of_head(&q.id, whole.len, whole.data, whole.len);
+	assert_int_equal(open_query(&q, &img, &err), 0);
+	image_close(img);
+	base_buf_release(&whole);
+}
+
 static void test_debug_path(void **state)
 {
 	static const char *const gone[] = { "/nowhere/fixture.so", NULL };
@@ -353,12 +377,13 @@ static void test_no_waiting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	 cmocka_unit_test(test_symbols_ascend),
-		cmocka_unit_test(test_stripped), cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_bytes),	 cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_dynamic),	 cmocka_unit_test(test_store),
-		cmocka_unit_test(test_identity), cmocka_unit_test(test_debug_path),
-		cmocka_unit_test(test_cut),	 cmocka_unit_test(test_no_waiting),
+		cmocka_unit_test(test_symbols),	   cmocka_unit_test(test_symbols_ascend),
+		cmocka_unit_test(test_stripped),   cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_bytes),	   cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_dynamic),	   cmocka_unit_test(test_store),
+		cmocka_unit_test(test_identity),   cmocka_unit_test(test_no_build_id),
+		cmocka_unit_test(test_debug_path), cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_no_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
