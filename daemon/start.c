@@ -239,18 +239,6 @@ static int open_database(struct daemon *d, struct base_err *err)
 	return r < 0 ? r : profdb_lock(d->db, d->platform, err);
 }
 
-/* From here on others find us. */
-static int open_doors(struct daemon *d, struct base_err *err)
-{
-	int r = open_dyn(d, err);
-
-	if (r >= 0)
-		d->attrib.dyn = d->dyn;
-	if (r >= 0 && d->attrib.live)
-		r = control_open(d->run_dir, daemon_command, d, &d->control, err);
-	return r;
-}
-
 int daemon_open(struct daemon *d, struct base_err *err)
 {
 	int r = choose_platform(d, err);
@@ -263,6 +251,9 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	d->attrib.live = r >= 0 && !driver_is_recorded(d->driver);
 	if (r >= 0 && d->attrib.live)
 		r = make_run_dir(d, err);
+	/* Who finds another daemon there has touched nothing yet. */
+	if (r >= 0 && d->attrib.live)
+		r = control_open(d->run_dir, daemon_command, d, &d->control, err);
 	if (r >= 0)
 		r = open_database(d, err);
 	if (r >= 0 && d->attrib.live)
@@ -275,7 +266,8 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	if (r >= 0)
 		r = open_record(d, err);
 	if (r >= 0)
-		r = open_doors(d, err);
+		r = open_dyn(d, err);
+	d->attrib.dyn = d->dyn;
 	return r < 0 ? r : open_epoch(d, err);
 }
 

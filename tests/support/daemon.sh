@@ -49,10 +49,21 @@ within()
 	echo "$1: $2 (truth $3 ± $4)"
 }
 
+# wait_for_end PID: ten seconds for its last flush; its files must be there as long.
+wait_for_end()
+{
+	local i
+	for ((i = 0; i < 100; i++)); do
+		kill -0 "$1" 2>/dev/null || return 0
+		sleep 0.1
+	done
+	echo "the daemon $1 does not end" >&2
+}
+
 cleanup()
 {
 	local status=$?
-	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || :
+	[ -z "$daemon" ] || ! kill "$daemon" 2>/dev/null || wait_for_end "$daemon"
 	[ $status = 0 ] || [ $status = 77 ] || [ ! -s "$work/log" ] || {
 		echo "--- the daemon's log"
 		tail -n 40 "$work/log"

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpid: what can be wrong with its options, its stream and its database is said in one line, with
+# a hint where there is a remedy; and what was good before it stays.
+set -eu
+export LC_ALL=C
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+printf 'dcpi-replay 1\nutc 1700000000\nevent cycles 1000\nmmap pid=1 addr=0x1000 len=0x1000 id=0101 path=/a\ncount pid=1 addr=0x1001\n' >good
+head -c -3 good >cut
+{ cat good; echo 'count pid=1 addr=0x1001 event=7'; } >bad
+mkdir other full
+touch other/letter.txt
+"$DCPI_BIN/dcpid" -quiet -replay good -platform test full
+
+run()
+{
+	local status=0
+	echo "\$ $*"
+	"$DCPI_BIN/$1" "${@:2}" 2>&1 || status=$?
+	echo "exit $status"
+}
+
+{
+	run dcpid
+	run dcpid -replay good -flsh 3 db
+	run dcpid -replay good -background db
+	run dcpid -replay good -rate 0 db
+	run dcpid -replay good -platform a/b db
+	run dcpid -replay good -platform .. db
+	run dcpid -replay missing -platform test db
+	ls -d db
+	run dcpid -replay good -quiet -platform test other
+	run dcpid -replay good -quiet -platform test other/letter.txt
+	run dcpid -replay good -quiet -platform test -record /nonexistent/x db
+	run dcpid -replay cut -quiet -platform test cutdb
+	run dcpid -replay bad -quiet -platform test baddb
+	run dcpiprof -db baddb -no_header -i
+	# A second epoch of the same minute takes the next free name; the first one is as it was.
+	run dcpid -replay good -quiet -platform test full
+	ls full | grep '^2'
+	run dcpiprof -db full -no_header -i -epoch all
+	run dcpictl -run "./none" status
+	run dcpictl flsh
+	run dcpiquit -run "./none"
+} >out 2>&1 || :
+diff -u "$DCPI_SRC/tests/golden/replay_errors.expected" out

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Who may do what, and what is said when something cannot be: rights, a second daemon, no daemon.
+set -eu
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+chmod 755 "$work"
+
+# A group dcpi, seen by this daemon alone.
+{ grep -v '^dcpi:' /etc/group; echo 'dcpi:x:54321:'; } >"$work/group"
+start_daemon_with_group()
+{
+	unshare -m sh -c 'mount --bind "$0" /etc/group && shift && exec "$@"' "$work/group" x \
+		"$DCPI_BIN/dcpid" -background -log "$work/log" "$db" || fail "dcpid does not start"
+	daemon=$(status_field pid)
+}
+as() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+as_member() { setpriv --reuid=65534 --regid=65534 --groups=54321 "$@"; }
+
+# refused TEXT COMMAND…: it fails with 1, one line of that text, and a hint.
+refused()
+{
+	local text=$1 status=0
+	shift
+	"$@" >"$work/out" 2>"$work/err" || status=$?
+	[ $status = 1 ] || fail "'$*' ends with $status: $(cat "$work/err")"
+	grep -q -- "$text" "$work/err" || fail "'$*' says: $(cat "$work/err")"
+	[ "$(wc -l <"$work/err")" = 2 ] && grep -q '^hint: ' "$work/err" ||
+		fail "'$*' gives no hint: $(cat "$work/err")"
+	echo "refused: $(head -n 1 "$work/err")"
+}
+
+refused 'no daemon answers' "$DCPI_BIN/dcpictl" status
+start_daemon_with_group
+
+# Anyone may look, only some may touch.
+as "$DCPI_BIN/dcpictl" status | grep -q "^pid  *$daemon\$" || fail "nobody cannot see the status"
+for verb in flush epoch quit; do
+	refused 'permission denied' as "$DCPI_BIN/dcpictl" $verb
+done
+as_member "$DCPI_BIN/dcpictl" flush || fail "a member of group dcpi may not flush"
+"$DCPI_BIN/dcpiflush" || fail "root may not flush"
+[ "$(status_field pid)" = "$daemon" ] || fail "it is another daemon"
+
+
+# A second one of the same platform is refused, whatever its folder; one in the same folder too.
+refused "in use\|owned\|another daemon\|$daemon" "$DCPI_BIN/dcpid" -run "$work/run2" -queue "$DCPI_QUEUE-2" "$db"
+refused 'another daemon answers' "$DCPI_BIN/dcpid" -platform other "$db"
+refused 'another daemon answers' "$DCPI_BIN/dcpid" -background -platform other "$work/db2"
+[ ! -e "$work/db2" ] || fail "a refused daemon left a database behind"
+[ "$(status_field pid)" = "$daemon" ] || fail "the first daemon does not answer any more"
+
+# No rights to sample; and nothing is left behind.
+refused 'sampl\|perf\|permission\|Permission' as "$DCPI_BIN/dcpid" -run "$work/run3" "$work/nobody"
+[ ! -e "$work/nobody" ] || fail "a database was made without rights to fill it"
+
+# A folder that is no database stays as it is.
+mkdir "$work/letters"
+echo hello >"$work/letters/one"
+refused 'not a profile database' "$DCPI_BIN/dcpid" -run "$work/run4" -queue "$DCPI_QUEUE-4" "$work/letters"
+[ "$(ls -A "$work/letters")" = one ] || fail "'letters' was changed"
+
+stop_daemon
+[ ! -e "$DCPI_RUN/control" ] || fail "the socket was left behind"
+refused 'no daemon answers' "$DCPI_BIN/dcpiquit"

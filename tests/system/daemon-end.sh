@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# However a daemon ends: SIGTERM flushes all; SIGKILL leaves a readable database, loses one flush
+# interval at most, and the next one goes on in the epoch and says so; a full disk loses nothing.
+set -eu
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+
+total()
+{
+	"$DCPI_BIN/dcpiprof" -db "${1:-$db}" -epoch all -i -no_header 2>>"$work/err" |
+		awk '$NF == "total" { print $1 }'
+}
+
+# end_by SIGNAL: end the daemon and wait until it is gone.
+end_by()
+{
+	kill "-$1" "$daemon"
+	for _ in $(seq 100); do
+		kill -0 "$daemon" 2>/dev/null || break
+		sleep 0.1
+	done
+	! kill -0 "$daemon" 2>/dev/null || fail "the daemon lives on after SIG$1"
+	daemon=
+}
+
+start_daemon -platform term
+sleep 1
+end_by TERM
+said=$(sed -nE 's/.* finished: ([0-9]+) samples stored/\1/p' "$work/log")
+echo "SIGTERM: the log says $said stored, on disk are $(total)"
+[ -n "$said" ] && [ "$said" -gt 100 ] && [ "$said" = "$(total)" ] || fail "SIGTERM lost samples"
+[ ! -e "$DCPI_RUN/control" ] || fail "SIGTERM: the socket was left behind"
+
+db=$work/killed
+export DCPIDB=$db
+start_daemon -platform kill
+epoch=$(status_field epoch)
+sleep 0.5
+"$DCPI_BIN/dcpictl" flush -json >"$work/flushed"
+stored=$(sed -E 's/.*"stored":([0-9]+).*/\1/' "$work/flushed")
+sleep 1.5
+end_by KILL
+[ "$(total)" = "$stored" ] || fail "SIGKILL: $stored were flushed, $(total) are on disk"
+start_daemon -platform kill
+[ "$(status_field epoch)" = "$epoch" ] || fail "the epoch does not go on"
+grep -qE "epoch $epoch was left open .* gap of [0-9]+ s" "$work/log" || fail "the gap is not in the log"
+grep -E "left open" "$work/log"
+sleep 0.5
+stop_daemon
+[ "$(total)" -gt "$stored" ] || fail "nothing was added after the restart"
+start_daemon -platform kill
+[ "$(status_field epoch)" != "$epoch" ] || fail "a finished epoch went on"
+end_by KILL
+start_daemon -platform kill -epoch
+[ "$(ls "$db" | grep -c '^2')" = 3 ] || fail "-epoch began no epoch: $(ls "$db")"
+end_by TERM
+
+# Without anybody's flush, all but the last interval is there.
+db=$work/interval
+export DCPIDB=$db
+start_daemon -platform interval -flush 1
+sleep 2.5
+end_by KILL
+echo "SIGKILL after 2.5 s, flushing every second: $(total) on disk"
+[ "$(total)" -gt 100 ] || fail "more than one interval was lost"
+
+# A disk of 4 MB that somebody fills.
+mkdir "$work/small"
+mount -t tmpfs -o size=4m none "$work/small" || {
+	echo "skip: cannot mount a tmpfs for the full disk"
+	exit 77
+}
+trap 'umount -l "$work/small"; cleanup' EXIT
+db=$work/small/db
+export DCPIDB=$db
+start_daemon -platform full
+dd if=/dev/zero of="$work/small/ballast" bs=64k 2>/dev/null || :
+sleep 0.5
+! "$DCPI_BIN/dcpictl" flush 2>"$work/err2" || fail "flush onto a full disk says that it worked"
+grep -q 'No space left' "$work/err2" || fail "flush onto a full disk says: $(cat "$work/err2")"
+[ -n "$(status_field flush_error)" ] || fail "the status does not show that flushes fail"
+! "$DCPI_BIN/dcpictl" quit 2>"$work/err2" || fail "quit on a full disk says that it worked"
+grep -q '^hint: ' "$work/err2" || fail "quit on a full disk gives no hint"
+rm "$work/small/ballast"
+"$DCPI_BIN/dcpictl" flush -json >"$work/flushed" || fail "flush after the disk has room again"
+stored=$(sed -E 's/.*"stored":([0-9]+).*/\1/' "$work/flushed")
+echo "full disk: $stored stored, on disk are $(total)"
+[ "$stored" -gt 100 ] && [ "$stored" = "$(total)" ] || fail "a full disk lost samples"
+[ "$(grep -c 'flush failed' "$work/log")" = 1 ] || fail "the log does not say once that flushes fail"
+stop_daemon

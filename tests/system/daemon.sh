@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A program whose functions do 60, 30 and 10 % of its work, static and dynamic: its shares, and how
+# much of it is unknown.
+set -eu
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+
+cat >"$work/spin.c" <<'END'
+#include <stdlib.h>
+#include <time.h>
+
+static volatile unsigned long sink;
+
+#define SPIN(name)                                                                                 \
+	__attribute__((noinline)) static void name(unsigned long n)                                \
+	{                                                                                          \
+		for (unsigned long i = 0; i < n; i++)                                              \
+			sink = sink * 3 + i;                                                       \
+	}
+SPIN(sixty)
+SPIN(thirty)
+SPIN(ten)
+
+int main(int argc, char **argv)
+{
+	double seconds = argc > 1 ? atof(argv[1]) : 1;
+	clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
+
+	while (clock() < end) {
+		sixty(600000);
+		thirty(300000);
+		ten(100000);
+	}
+	return 0;
+}
+END
+cc -O1 -o "$work/spin" "$work/spin.c"
+cc -O1 -static -o "$work/spin-static" "$work/spin.c"
+
+start_daemon
+"$work/spin" 3 &
+one=$!
+"$work/spin-static" 3 &
+wait $one $!
+"$DCPI_BIN/dcpictl" flush
+
+# share PROGRAM PROCEDURE: percent of the program's samples.
+share()
+{
+	"$DCPI_BIN/dcpiprof" -no_header "$work/$1" 2>>"$work/err" |
+		awk -v p="$2" '$NF == "total" { total = $1; next } $4 == p { n = $1 }
+			END { printf "%.2f\n", total ? 100 * n / total : -1 }'
+}
+for program in spin spin-static; do
+	within "$program sixty" "$(share $program sixty)" 60 3
+	within "$program thirty" "$(share $program thirty)" 30 3
+	within "$program ten" "$(share $program ten)" 10 3
+done
+
+# All that is unknown on the machine is below 1 % of these two processes' samples alone.
+samples=$("$DCPI_BIN/dcpiprof" -no_header -i | awk -v w="$work/spin" 'index($NF, w) == 1 { s += $1 } END { print s + 0 }')
+unknown=$("$DCPI_BIN/dcpictl" status -json | grep -oE '"(unknown|unknown process|dynamic, unknown)":[0-9]+' |
+	awk -F: '{ s += $2 } END { print s + 0 }')
+echo "samples of the two programs: $samples, unknown on the machine: $unknown"
+[ "$samples" -gt 2000 ] || fail "only $samples samples of two programs that ran for 3 s each"
+[ $((unknown * 100)) -le "$samples" ] || fail "$unknown samples are unknown"
+stop_daemon
