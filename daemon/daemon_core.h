@@ -206,9 +206,10 @@ struct daemon {
 	uint64_t next_flush_ns;
 	int64_t last_flush_utc; /* 0: none yet */
 	uint64_t nr_flushes;
-	struct base_err flush_error; /* of the last flush; code 0: it worked */
-	bool record_failed;	     /* logged */
-	bool finished;		     /* everything is on disk, the epoch is finished */
+	struct base_err flush_error;  /* of the last flush; code 0: it worked */
+	struct base_err source_error; /* the driver failed: no more will come from it */
+	bool record_failed;	      /* logged */
+	bool finished;		      /* everything is on disk, the epoch is finished */
 };
 
 /* Open everything; on failure daemon_close releases what there is. */

@@ -8,8 +8,11 @@
 
 static int drain_all(struct daemon *d, struct base_err *err)
 {
-	int r;
+	int r = 0;
 
+	/* What came before it failed is still worth keeping. */
+	if (d->source_error.code)
+		return 0;
 	do {
 		r = daemon_drain(d, true, err);
 	} while (r > 0);

@@ -70,6 +70,8 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 	attrib_resolve(&d->attrib);
 	mend_lost_events(d);
 	tell_record_error(d);
+	if (r < 0)
+		d->source_error = *err;
 	return r;
 }
 
@@ -196,9 +198,12 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	r = daemon_drain(d, false, err);
 	if (r >= 0)
 		r = serve_dyn(d, err);
-	if (r < 0)
-		return r;
-	control_serve(d->control);
+	if (r >= 0)
+		control_serve(d->control);
+	if (d->source_error.code) {
+		*err = d->source_error;
+		return err->code;
+	}
 	if (!d->finished)
 		periodic_flush(d);
 	return d->finished || got_signal(l);
