@@ -4,6 +4,7 @@
  * library itself knows nothing of it. Whatever happens, readers see the flush before or this one,
  * and the next daemon goes on from exactly what they saw.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <sys/wait.h>
 
@@ -130,24 +131,23 @@ static void first_flush(const char *dir)
 
 static int put(struct profdb *db, uint8_t id)
 {
-	struct profdb_profile *p = scratch_profile("/x", id, 3, 10);
+	struct profdb_profile *p = scratch_profile("/x", id, 3, 5);
 	int r = profdb_flush_put(db, "x", p, NULL);
 
 	profdb_profile_free(p);
 	return r;
 }
 
-/* As a daemon does it: what fails before the commit is undone, and told. */
+/* What fails, the caller must abort. */
 static int second_flush(struct profdb *db)
 {
 	int r = profdb_flush_begin(db, NULL);
 
-	for (uint8_t id = 1; r >= 0 && id <= 3; id++)
-		r = put(db, id);
+	/* Each twice: the second time what this flush wrote already is at stake. */
+	for (uint8_t i = 0; r >= 0 && i < 6; i++)
+		r = put(db, i / 2 + 1);
 	if (r >= 0)
 		r = profdb_flush_commit(db, NULL);
-	if (r < 0)
-		profdb_flush_abort(db);
 	return r;
 }
 
@@ -165,11 +165,13 @@ static struct profdb *resume(const char *dir)
 
 static void assert_nothing_left_over(const char *dir)
 {
-	char command[1200];
+	DIR *d = opendir(scratch_path(dir, SCRATCH_EPOCH "/box"));
+	struct dirent *e;
 
-	snprintf(command, sizeof(command),
-		 "test -z \"$(find '%s' -name '.new-*' -o -name '.tmp-*')\"", dir);
-	assert_int_equal(system(command), 0);
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		assert_true(strncmp(e->d_name, ".new-", 5) && strncmp(e->d_name, ".tmp-", 5));
+	closedir(d);
 }
 
 /* The next daemon: same state, and its own flush comes on top. */
@@ -263,6 +265,10 @@ static void test_failure_at_every_step(void **state)
 		mode = PASS;
 		s = look(dir);
 		assert_int_equal(is_after(&s), r >= 0);
+		if (r < 0)
+			profdb_flush_abort(db);
+		s = look(dir);
+		assert_int_equal(is_after(&s), r >= 0);
 		nr_failed += r < 0;
 		nr_done += r >= 0;
 		/* The same daemon goes on: nothing twice, nothing forgotten. */
@@ -283,7 +289,7 @@ static void test_death_during_recovery(void **state)
 {
 	char dir[512];
 
-	for (int n = 0; n < 60; n += 3) {
+	for (int n = 0; n < 90; n += 11) {
 		struct sums s;
 		bool after;
 		pid_t child;
@@ -293,7 +299,7 @@ static void test_death_during_recovery(void **state)
 		die_at(dir, n);
 		s = look(dir);
 		after = is_after(&s);
-		for (int m = 0; m < 8; m += 2) {
+		for (int m = 0; m < 9; m += 4) {
 			child = fork();
 			if (!child) {
 				mode = EXIT;
@@ -307,6 +313,35 @@ static void test_death_during_recovery(void **state)
 		}
 		check_next_daemon(dir, after);
 	}
+}
+
+/* A second put that fails takes the first one with it: who commits all the same is refused. */
+static void test_no_commit_without_what_was_put(void **state)
+{
+	int refused = 0;
+	char dir[512];
+
+	for (int n = 0; n < 8; n++) {
+		struct profdb *db;
+		struct sums s;
+		int again;
+
+		sub_dir(dir, sizeof(dir), *state, n);
+		first_flush(dir);
+		db = resume(dir);
+		assert_int_equal(profdb_flush_begin(db, NULL), 0);
+		assert_int_equal(put(db, 1), 0);
+		mode = FAIL;
+		countdown = n;
+		again = put(db, 1);
+		mode = PASS;
+		refused += profdb_flush_commit(db, NULL) == -EIO;
+		profdb_flush_abort(db);
+		s = look(dir);
+		assert_true(s.of[1] == 3 || s.of[1] == 3 + 15 + (again < 0 ? 0 : 15));
+		profdb_close(db);
+	}
+	assert_true(refused > 0);
 }
 
 #define FOLDER SCRATCH_EPOCH "/box"
@@ -353,8 +388,11 @@ static void test_hostile_record(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(test_death_at_every_step),	  scratch_test(test_failure_at_every_step),
-		scratch_test(test_death_during_recovery), scratch_test(test_damaged_record),
+		scratch_test(test_death_at_every_step),
+		scratch_test(test_failure_at_every_step),
+		scratch_test(test_death_during_recovery),
+		scratch_test(test_damaged_record),
+		scratch_test(test_no_commit_without_what_was_put),
 		scratch_test(test_hostile_record),
 	};
 

@@ -175,6 +175,7 @@ static void test_what_differs_stays_apart(void **state)
 	struct seen s = { 0 };
 
 	for (int round = 1; round <= 2; round++) {
+		assert_int_equal(profdb_flush_begin(db, NULL), 0);
 		for (size_t i = 0; i < N; i++) {
 			struct base_id id = { .len = images[i].id != 0, .bytes = { images[i].id } };
 			struct profdb_profile *p =
@@ -182,9 +183,10 @@ static void test_what_differs_stays_apart(void **state)
 
 			profdb_profile_event_add(p, "cycles", 1);
 			profdb_profile_add(p, 0, 0, 1);
-			flush_one(db, p, images[i].stem, 0);
+			assert_int_equal(profdb_flush_put(db, images[i].stem, p, NULL), 0);
 			profdb_profile_free(p);
 		}
+		assert_int_equal(profdb_flush_commit(db, NULL), 0);
 		walk(db, &s);
 		assert_int_equal(s.profiles, N);
 		assert_int_equal(s.bad, 0);

@@ -281,6 +281,27 @@ static void test_empty_profile(void **state)
 	profdb_profile_free(q);
 }
 
+/* The example of docs/format/dcpiformat.md. */
+static void test_the_page_tells_the_truth(void **state)
+{
+	static const uint8_t want[] = { "CNTS\0\0\0\0\5\0\0\0\0\0\0\0\x10\x02\x0f\xac\x02\0\0\0"
+					"FOOT\0\0\0\0\x18\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0"
+					"\x2e\1\0\0\0\0\0\0\1\0\0\0" };
+	struct profdb_profile *p = scratch_profile("/x", 1, 0, 0);
+	struct base_buf buf = { 0 };
+	const uint8_t *at;
+
+	(void)state;
+	profdb_profile_add(p, 0x20, 0, 300);
+	profdb_profile_add(p, 0x10, 0, 2);
+	print(p, &buf);
+	at = memmem(buf.data, buf.len, "CNTS", 4);
+	assert_int_equal(buf.data + buf.len - at, sizeof(want) - 1 + 4);
+	assert_memory_equal(at, want, sizeof(want) - 1);
+	base_buf_release(&buf);
+	profdb_profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +313,7 @@ int main(void)
 		cmocka_unit_test(test_sealed_nonsense_is_refused),
 		cmocka_unit_test(test_unknown_sections),
 		cmocka_unit_test(test_empty_profile),
+		cmocka_unit_test(test_the_page_tells_the_truth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

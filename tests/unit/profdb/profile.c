@@ -142,7 +142,7 @@ static void test_counts(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 3 * N; i++) {
 		assert_int_equal(profdb_profile_add(p, i * 1597 % N * 8, 0, i % N), 0);
-		if (i == N / 2)
+		if (i == N / 2 || i == 2 * N)
 			assert_non_null(profdb_profile_entry(p, 0));
 		if (i == N)
 			assert_int_equal(profdb_profile_event_add(p, "imiss", 1), 1);
