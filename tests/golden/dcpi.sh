@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpi: verbs are commands, a wrong one is answered with the nearest; a report that cannot be written
+# is a failure.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+
+{
+	run dcpi prof -no_header -keep 20
+	run dcpi dcpiprof -no_header -keep 20
+	run dcpi porf
+	run dcpi dcpilits
+	run dcpi something-else
+	run dcpi -nonsense
+} >out
+compare dcpi
+
+# Every command has help, options for completion and the text of its page, and is listed.
+"$DCPI_BIN/dcpi" -help >help
+for c in dcpiprof dcpilist dcpicat dcpictl dcpiflush dcpiepoch dcpiquit; do
+	grep -q "^  $c " help || { echo "$c is not listed"; exit 1; }
+	"$DCPI_BIN/dcpi" "$c" -help | grep -q "^usage: $c" || { echo "$c has no help"; exit 1; }
+	"$DCPI_BIN/$c" -help-man | grep -q '^\.SH OPTIONS' || { echo "$c has no page"; exit 1; }
+	"$DCPI_BIN/$c" -help-options | grep -qx -- -help || { echo "$c has no options"; exit 1; }
+done
+[ -w /dev/full ] || exit 0
+code=0
+"$DCPI_BIN/dcpiprof" >/dev/full 2>err || code=$?
+grep -q 'cannot write the output' err && [ "$code" = 1 ]
