@@ -33,11 +33,12 @@ static void test_one_writer_per_platform(void **state)
 static void test_a_killed_owner_owns_nothing(void **state)
 {
 	struct profdb *db = scratch_open(*state, true);
-	int ready[2];
+	int ready[2], hold[2];
 	char c;
 	pid_t child;
 
 	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe(hold), 0);
 	child = fork();
 	assert_true(child >= 0);
 	if (!child) {
@@ -45,8 +46,9 @@ static void test_a_killed_owner_owns_nothing(void **state)
 
 		if (profdb_lock(mine, "box", NULL) < 0 || write(ready[1], "x", 1) != 1)
 			_exit(1);
-		for (;;)
-			pause();
+		/* Ends with us, should nobody kill it. */
+		close(hold[1]);
+		_exit(read(hold[0], &c, 1) != 0);
 	}
 	assert_int_equal(read(ready[0], &c, 1), 1);
 	assert_int_equal(profdb_lock(db, "box", NULL), -DCPI_EBUSY);
@@ -56,6 +58,8 @@ static void test_a_killed_owner_owns_nothing(void **state)
 	profdb_close(db);
 	close(ready[0]);
 	close(ready[1]);
+	close(hold[0]);
+	close(hold[1]);
 }
 
 static void test_platform_names(void **state)
