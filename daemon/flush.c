@@ -28,13 +28,6 @@ static bool must_wait(const struct image *img)
 	return img->kind == PROFDB_DYNAMIC && (img->behind || !img->id.len);
 }
 
-/* Failures of one profile alone, as of a file that somebody has damaged. */
-static bool concerns_one(int r)
-{
-	return r == -DCPI_EFORMAT || r == -DCPI_EVERSION || r == -DCPI_ECHECKSUM ||
-	       r == -DCPI_ETRUNCATED || r == -DCPI_EOVERFLOW;
-}
-
 /* Of an event sampled at a frequency the period is only known once samples came. */
 static void set_periods(const struct daemon *d, struct profdb_profile *p)
 {
@@ -42,18 +35,20 @@ static void set_periods(const struct daemon *d, struct profdb_profile *p)
 		profdb_profile_event_set_period(p, i, driver_event_get(d->driver, i)->period);
 }
 
+/* 1: it was put, 0: it stays in memory, negative: nothing more can be put. */
 static int put_one(struct daemon *d, struct image *img, struct base_err *err)
 {
 	struct base_err own = { 0 };
 	int r;
 
 	set_periods(d, img->counts);
-	profdb_profile_set_word(img->counts, "epoch", d->epoch);
-	profdb_profile_set_word(img->counts, "platform", d->platform);
 	r = profdb_flush_put(d->db, img->stem, img->counts, &own);
+	if (r > 0)
+		base_log(BASE_LOG_WARN, "%s", own.text);
 	if (r >= 0)
 		return 1;
-	if (!concerns_one(r)) {
+	/* A sum that does not fit concerns this profile alone. */
+	if (r != -DCPI_EOVERFLOW) {
 		*err = err->code ? *err : own;
 		return r;
 	}

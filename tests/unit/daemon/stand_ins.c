@@ -56,6 +56,53 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint6
 	return stand_ins.where;
 }
 
+size_t dyn_poll_fds(const struct dyn *d, int *fds, size_t max)
+{
+	(void)d;
+	(void)fds;
+	(void)max;
+	return 0;
+}
+
+int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), void *ctx)
+{
+	(void)d;
+	(void)find;
+	(void)ctx;
+	stand_ins.nr_take++;
+	return 0;
+}
+
+void dyn_refresh(struct dyn *d, bool ranges)
+{
+	(void)d;
+	stand_ins.nr_refresh++;
+	stand_ins.nr_ranges += ranges;
+}
+
+bool dyn_wants_flush(const struct dyn *d)
+{
+	(void)d;
+	return false;
+}
+
+int dyn_write_images(struct dyn *d, struct base_err *err)
+{
+	(void)d;
+	if (stand_ins.on_write)
+		stand_ins.on_write();
+	if (stand_ins.write_result < 0)
+		base_fail_errno(err, stand_ins.write_result, "cannot write 'x.dyn'");
+	return stand_ins.write_result;
+}
+
+int kernel_write_images(struct kernel *k, struct base_err *err)
+{
+	(void)k;
+	(void)err;
+	return 0;
+}
+
 void kernel_load(struct kernel *k, const struct driver_load *load)
 {
 	(void)k;

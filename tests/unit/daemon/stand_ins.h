@@ -23,6 +23,10 @@ struct stand_ins {
 	unsigned int nr_fork, nr_end, nr_marker, nr_records;
 	uint64_t fork_ns;
 	uint64_t marker_addr;
+	/* dyn_write_images: what it answers, and what is done in it */
+	int write_result;
+	void (*on_write)(void);
+	unsigned int nr_take, nr_refresh, nr_ranges;
 	/* kernel_lookup: [kernel_start, kernel_end) is kernel_image */
 	struct image *kernel_image, *vdso;
 	uint64_t kernel_start, kernel_end, idle_addr;

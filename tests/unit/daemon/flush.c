@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stand_ins.h"
+
+static char folder[64], db_path[80];
+static struct trial t;
+static struct daemon d;
+static FILE *quiet;
+
+static void write_stream(const char *path)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs("dcpi-replay 1\nutc 1700000000\nevent cycles 1000\nevent misses 10\n"
+	      "mmap pid=1 addr=0x1000 len=0x1000 id=01 path=/bin/a\n"
+	      "count pid=1 addr=0x1001 n=3\n",
+	      f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int setup(void **state)
+{
+	struct driver_config config = { .source = "replay" };
+	struct base_err err = { 0 };
+	char path[96];
+
+	(void)state;
+	strcpy(folder, "/tmp/dcpi-flush-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/stream", folder);
+	snprintf(db_path, sizeof(db_path), "%s/db", folder);
+	write_stream(path);
+	config.replay_path = path;
+	trial_open(&t);
+	memset(&d, 0, sizeof(d));
+	strcpy(d.platform, "here");
+	assert_int_equal(driver_open(&config, &d.driver, &err), 0);
+	assert_int_equal(driver_start(d.driver, &err), 0);
+	assert_int_equal(profdb_open(db_path, true, &d.db, &err), 0);
+	assert_int_equal(profdb_lock(d.db, d.platform, &err), 0);
+	assert_int_equal(profdb_epoch_start(d.db, 1700000000, d.epoch, &err), 0);
+	d.images = t.a.images;
+	d.processes = t.a.processes;
+	d.identity = t.a.identity;
+	d.dyn = t.a.dyn;
+	d.kernel = t.a.kernel;
+	d.attrib = t.a;
+	base_log_init(quiet, BASE_LOG_ERROR, false);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	t.a = d.attrib;
+	trial_close(&t);
+	driver_close(d.driver);
+	profdb_close(d.db);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+struct found {
+	uint64_t sum;
+	unsigned int nr, nr_bad;
+};
+
+static int add(void *ctx, const char *file, struct profdb_profile *p)
+{
+	struct found *f = ctx;
+
+	(void)file;
+	f->nr++;
+	for (size_t i = 0; i < profdb_profile_nr_events(p); i++)
+		f->sum += profdb_profile_event(p, i)->sum;
+	profdb_profile_free(p);
+	return 0;
+}
+
+static void bad(void *ctx, const char *file, const struct base_err *err)
+{
+	struct found *f = ctx;
+
+	(void)file;
+	(void)err;
+	f->nr_bad++;
+}
+
+/* As a reader sees it, through a database of its own. */
+static struct found on_disk(void)
+{
+	struct profdb *db = NULL;
+	struct found f = { 0 };
+	struct base_err err = { 0 };
+
+	assert_int_equal(profdb_open(db_path, false, &db, &err), 0);
+	assert_int_equal(profdb_walk(db, d.epoch, "here", add, bad, &f, &err), 0);
+	profdb_close(db);
+	return f;
+}
+
+static int flush(void)
+{
+	struct base_err err = { 0 };
+	int r = daemon_flush(&d, &err);
+
+	assert_int_equal(r < 0 ? r : 0, err.code);
+	return r;
+}
+
+static void store(const char *path, uint8_t id, uint64_t n)
+{
+	const struct base_id image = trial_id(id);
+
+	attrib_store(&d.attrib, images_get(d.images, PROFDB_FILE, &image, path, path + 1), 8, 0, n);
+}
+
+static void drains_writes_and_clears(void **state)
+{
+	(void)state;
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 3);
+	assert_true(stand_ins.nr_ranges > 0);
+	assert_true(stand_ins.nr_take >= 2);
+	store("/b", 2, 5);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 8);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 8);
+	assert_int_equal(on_disk().nr, 2);
+	assert_int_equal(d.attrib.account.stored, 8);
+	assert_int_equal(d.nr_flushes, 3);
+}
+
+static void failure_keeps_counts(void **state)
+{
+	const struct rlimit none = { .rlim_cur = 0, .rlim_max = RLIM_INFINITY };
+	const struct rlimit all = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
+
+	(void)state;
+	assert_int_equal(flush(), 0);
+	store("/b", 2, 5);
+	store("/c", 3, 7);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_int_equal(flush(), -EFBIG);
+	assert_true(d.flush_error.text[0] != '\0');
+	assert_int_equal(flush(), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+	assert_int_equal(on_disk().sum, 3);
+	store("/b", 2, 1);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 16);
+	assert_int_equal(d.attrib.account.stored, 16);
+	assert_int_equal(d.flush_error.code, 0);
+	assert_int_equal(d.nr_flushes, 2);
+}
+
+static void pseudo_image_comes_first(void **state)
+{
+	const struct base_id id = trial_id(7);
+	struct image *img = images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+
+	(void)state;
+	attrib_store(&d.attrib, img, 8, 0, 5);
+	/* It is not on disk: its profile waits, the others do not. */
+	stand_ins.write_result = -ENOSPC;
+	assert_int_equal(flush(), -ENOSPC);
+	assert_int_equal(on_disk().sum, 3);
+	assert_true(img->dirty);
+	stand_ins.write_result = 0;
+	image_set_id(img, &id);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 8);
+	assert_false(img->dirty);
+	/* It is, but without a routine that has samples. */
+	attrib_store(&d.attrib, img, 16, 0, 1);
+	img->behind = true;
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 8);
+	img->behind = false;
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 9);
+}
+
+static void nothing_stored_yet(void)
+{
+	assert_int_equal(on_disk().sum, 0);
+}
+
+static void images_before_profiles(void **state)
+{
+	(void)state;
+	stand_ins.on_write = nothing_stored_yet;
+	assert_int_equal(flush(), 0);
+	stand_ins.on_write = NULL;
+	assert_int_equal(on_disk().sum, 3);
+}
+
+/* A damaged file stays for whom it may concern; what comes later goes beside it. */
+static void damaged_profile(void **state)
+{
+	char command[256];
+
+	(void)state;
+	assert_int_equal(flush(), 0);
+	snprintf(command, sizeof(command), "for f in %s/%s/here/a.*; do echo x >$f; done", db_path,
+		 d.epoch);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(on_disk().nr_bad, 1);
+	attrib_store(
+		&d.attrib,
+		images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"), 8,
+		0, 2);
+	store("/b", 2, 5);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 7);
+	assert_int_equal(on_disk().nr_bad, 1);
+	assert_int_equal(d.attrib.account.stored, 10);
+}
+
+/* A sum that does not fit stays in memory, and holds back no other. */
+static void full_counter(void **state)
+{
+	(void)state;
+	store("/b", 2, UINT64_MAX - 10);
+	assert_int_equal(flush(), 0);
+	store("/b", 2, 11);
+	store("/c", 3, 4);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().nr, 3);
+	assert_int_equal(on_disk().sum, UINT64_MAX - 10 + 3 + 4);
+}
+
+static void new_epoch_is_empty(void **state)
+{
+	char first[PROFDB_EPOCH_LEN + 1];
+	struct base_err err = { 0 };
+
+	(void)state;
+	strcpy(first, d.epoch);
+	assert_int_equal(daemon_new_epoch(&d, &err), 0);
+	assert_string_not_equal(d.epoch, first);
+	assert_int_equal(on_disk().nr, 0);
+	store("/b", 2, 5);
+	assert_int_equal(daemon_finish(&d, &err), 0);
+	assert_int_equal(on_disk().sum, 5);
+	assert_true(d.finished);
+	assert_int_equal(daemon_finish(&d, &err), 0);
+	strcpy(d.epoch, first);
+	assert_int_equal(on_disk().sum, 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(drains_writes_and_clears), TEST(failure_keeps_counts),
+		TEST(pseudo_image_comes_first), TEST(images_before_profiles),
+		TEST(damaged_profile),		TEST(full_counter),
+		TEST(new_epoch_is_empty),
+	};
+
+	quiet = fopen("/dev/null", "w");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
