@@ -124,6 +124,7 @@ void dyn_facility_free(struct dyn_facility *f)
 {
 	if (!f)
 		return;
+	f->registry->dyn->stats.routines -= f->nr_told;
 	dyn_facility_trim(f);
 	free_runs(f);
 	dyn_tree_release(&f->occupied);
@@ -271,6 +272,7 @@ static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, 
 	/* Without memory here the routine may get a second place one day: no harm. */
 	base_map_set(&f->by_contents, &hash, sizeof(hash), (void *)(uintptr_t)f->nr_routines);
 	f->changed = true;
+	f->nr_told++;
 	f->registry->dyn->stats.routines++;
 	return 0;
 }

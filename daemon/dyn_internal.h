@@ -69,6 +69,7 @@ struct dyn_facility {
 	struct base_buf records; /* WIRE_ROUTINE records with their ELF address */
 	struct dyn_routine *routines;
 	size_t nr_routines, cap_routines;
+	size_t nr_told;		     /* routines ever kept, of the daemon's figure */
 	struct base_map by_contents; /* hash -> index + 1 of the last routine with it */
 
 	bool changed; /* since the image was written */

@@ -308,7 +308,7 @@ void dyn_registry_read(struct dyn_registry *reg, bool ranges)
 	/* Only when all was read up to the header seen above was nothing else there before now. */
 	if (r == 0 && !reg->dirty)
 		reg->read_ns = now;
-	if (ranges && !reg->dirty) {
+	if (ranges && (r < 0 || !reg->dirty)) {
 		reg->flush_ready = wanted;
 		reg->flush_error = r;
 	}
@@ -320,8 +320,8 @@ void dyn_registry_read(struct dyn_registry *reg, bool ranges)
 
 bool dyn_registry_wants_flush(const struct dyn_registry *reg)
 {
-	return reg->fd >= 0 && !reg->over && reg->h.flush_wanted != reg->flush_answered &&
-	       reg->h.flush_wanted != 0;
+	return reg->fd >= 0 && !reg->over && !reg->refused &&
+	       reg->h.flush_wanted != reg->flush_answered && reg->h.flush_wanted != 0;
 }
 
 void dyn_registry_answer(struct dyn_registry *reg, int status)

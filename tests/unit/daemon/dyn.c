@@ -261,14 +261,16 @@ static void test_many_routines(void **state)
 {
 	enum { NR = 20000 };
 	struct trial t;
-	uint64_t x = 1;
+	uint64_t x = 1, bytes[9] = { 0 };
 
 	(void)state;
 	trial_open(&t);
 	fake_facility_rec(&t.b, 0, "j");
 	for (uint32_t i = 0; i < NR; i++) {
 		x = x * 6364136223846793005ull + 1442695040888963407ull;
-		fake_routine_rec(&t.b, 0, 0x10000 + (x >> 40) % (NR * 4) * 32, "r", &x, 8 + i % 60);
+		bytes[0] = x;
+		fake_routine_rec(&t.b, 0, 0x10000 + (x >> 40) % (NR * 4) * 32, "r", bytes,
+				 8 + i % 60);
 		if (i % 500 == 499)
 			tell(&t, i);
 	}

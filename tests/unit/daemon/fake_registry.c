@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fake_registry.h"
@@ -189,4 +190,29 @@ void fake_bytes_rec(struct base_buf *b, uint32_t facility, uint32_t kind, uint64
 	r->bytes_len = len;
 	r->range_len = range_len;
 	memcpy(r + 1, bytes, len);
+}
+
+const char *fake_helper_dir(void)
+{
+	const char *dir = getenv("DCPI_BIN");
+
+	return dir ? dir : "build-dev/bin";
+}
+
+bool fake_can_exec(const char *program)
+{
+	char path[4096];
+	int status = 0;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/%s", fake_helper_dir(), program);
+	pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY);
+
+		dup2(null, 2);
+		execl(path, path, "-help", NULL);
+		_exit(99);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) != 99;
 }

@@ -38,6 +38,11 @@ struct wire_routine *fake_routine(const struct fake_routine *what);
 void fake_put_routine(struct fake *f, uint32_t facility, uint64_t addr, const char *name,
 		      const void *code, size_t code_len);
 
+/* Under user-mode emulation a program cannot start another one of its kind: can it be run? */
+bool fake_can_exec(const char *program);
+/* Where the helper programs are. */
+const char *fake_helper_dir(void);
+
 /* Normalized records, as the reader makes them, for dyn_records. */
 void fake_facility_rec(struct base_buf *b, uint32_t index, const char *name);
 void fake_range_rec(struct base_buf *b, uint32_t index, uint32_t facility, uint32_t kind,

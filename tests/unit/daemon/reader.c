@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,42 +19,16 @@
 
 static const uint8_t code[24] = { 0x31, 0xc0, 0xc3, 9, 9, 9 };
 
-static const char *helper_dir(void)
-{
-	const char *dir = getenv("DCPI_BIN");
-
-	return dir ? dir : "build-dev/bin";
-}
-
-/* Under user-mode emulation a program cannot start another one of its kind. */
-static bool can_exec(void)
-{
-	char path[4096];
-	int status = 0;
-	pid_t pid;
-
-	snprintf(path, sizeof(path), "%s/dcpid-reader", helper_dir());
-	pid = fork();
-	if (pid == 0) {
-		int null = open("/dev/null", O_WRONLY);
-
-		dup2(null, 2);
-		execl(path, path, "no", "helper", NULL);
-		_exit(99);
-	}
-	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) != 99;
-}
-
 static int setup(void **state)
 {
 	struct base_err err = { 0 };
 	struct reader *r = NULL;
 
-	if (!can_exec()) {
+	if (!fake_can_exec("dcpid-reader")) {
 		*state = NULL;
 		return 0;
 	}
-	if (reader_open(helper_dir(), &r, &err) < 0)
+	if (reader_open(fake_helper_dir(), &r, &err) < 0)
 		fail_msg("%s", err.text);
 	*state = r;
 	return 0;

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "dyn_internal.h"
+#include "fake_registry.h"
+#include "reader_internal.h"
+
+/* A tracker with its helpers and a database; we are the process it follows. */
+struct trial {
+	char dir[64], db_path[128];
+	struct profdb *db;
+	struct images *images;
+	struct reader *reader;
+	struct dyn *dyn;
+	struct process p;
+	struct fake f;
+};
+
+static const uint8_t code[16] = { 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3 };
+
+static void open_dyn(struct trial *t, const char *helper_dir)
+{
+	struct dyn_config config = { .run_dir = t->dir,
+				     .helper_dir = helper_dir,
+				     .host = "here",
+				     .db = t->db,
+				     .images = t->images,
+				     .reader = t->reader };
+	struct base_err err = { 0 };
+
+	if (dyn_open(&config, &t->dyn, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static int setup(void **state)
+{
+	struct trial *t = calloc(1, sizeof(*t));
+	struct base_err err = { 0 };
+
+	*state = NULL;
+	if (!fake_can_exec("dcpid-reader")) {
+		free(t);
+		return 0;
+	}
+	base_log_init(stderr, BASE_LOG_ERROR, false);
+	strcpy(t->dir, "/tmp/dcpi-unit-XXXXXX");
+	assert_non_null(mkdtemp(t->dir));
+	snprintf(t->db_path, sizeof(t->db_path), "%s/db", t->dir);
+	if (profdb_open(t->db_path, true, &t->db, &err) < 0 ||
+	    reader_open(fake_helper_dir(), &t->reader, &err) < 0)
+		fail_msg("%s", err.text);
+	t->images = images_new();
+	t->p = (struct process){ .pid = getpid(), .uid = getuid(), .comm = "unit" };
+	open_dyn(t, fake_helper_dir());
+	fake_open(&t->f, 64 << 10);
+	*state = t;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct trial *t = *state;
+	char command[128];
+
+	if (!t)
+		return 0;
+	if (t->p.dyn)
+		dyn_end(t->dyn, &t->p);
+	dyn_close(t->dyn);
+	images_free(t->images);
+	reader_close(t->reader);
+	profdb_close(t->db);
+	fake_close(&t->f);
+	snprintf(command, sizeof(command), "rm -rf '%s'", t->dir);
+	assert_int_equal(system(command), 0);
+	free(t);
+	return 0;
+}
+
+#define TRIAL(state)                                                                               \
+	struct trial *t = *(state);                                                                \
+	if (!t)                                                                                    \
+	skip()
+
+static struct process *find(void *ctx, int32_t pid)
+{
+	struct trial *t = ctx;
+
+	return pid == t->p.pid ? &t->p : NULL;
+}
+
+static int hand_over(struct trial *t)
+{
+	struct wire_doorbell bell = { .magic = WIRE_DOORBELL_MAGIC };
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(to.sun_path, sizeof(to.sun_path), "%s/dyn", t->dir);
+	assert_int_equal(connect(sock, (void *)&to, sizeof(to)), 0);
+	assert_int_equal(reader_send(sock, &bell, sizeof(bell), t->f.fd), 0);
+	close(sock);
+	return dyn_take(t->dyn, find, t);
+}
+
+static enum dyn_where where(struct trial *t, uint64_t addr, struct image **img)
+{
+	uint64_t off;
+
+	return dyn_lookup(t->dyn, &t->p, addr, base_now_ns(), img, &off);
+}
+
+static void ask_flush(struct trial *t)
+{
+	t->f.h->flush_wanted++;
+	hand_over(t);
+	assert_true(dyn_wants_flush(t->dyn));
+}
+
+static void test_follow(void **state)
+{
+	struct dyn_stats stats;
+	struct image *img = NULL;
+	char path[512];
+	struct stat st;
+	TRIAL(state);
+
+	assert_int_equal(hand_over(t), 1);
+	assert_int_equal(t->f.h->attached, t->dyn->id);
+	assert_false(dyn_wants_flush(t->dyn));
+	/* The same one once more is known. */
+	assert_int_equal(hand_over(t), 0);
+	fake_facility(&t->f, "unit jit");
+	fake_put_routine(&t->f, 0, 0x10000, "routine", code, sizeof(code));
+	assert_int_equal(where(t, 0x10000, &img), DYN_NONE);
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(where(t, 0x10004, &img), DYN_FOUND);
+	assert_true(img->behind);
+	assert_int_equal(t->f.h->tail, t->f.h->head);
+
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_false(dyn_wants_flush(t->dyn));
+	assert_int_equal(t->f.h->flush_done, 1);
+	assert_int_equal(t->f.h->flush_status, 0);
+	assert_false(img->behind);
+	assert_int_equal(img->id.len, 20);
+	snprintf(path, sizeof(path), "%s/dyn/%s", t->db_path, img->stem);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	assert_true(st.st_size > 0);
+
+	/* Nothing new: answered at once. */
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(t->f.h->flush_done, 2);
+	dyn_stats_get(t->dyn, &stats);
+	assert_int_equal(stats.images_written, 1);
+	assert_int_equal(stats.clients, 1);
+	assert_int_equal(stats.routines, 1);
+	assert_int_equal(stats.records_bad, 0);
+}
+
+static void test_image_grows(void **state)
+{
+	struct image *img = NULL;
+	struct base_id first;
+	TRIAL(state);
+
+	fake_facility(&t->f, "jit");
+	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	first = img->id;
+	fake_put_routine(&t->f, 0, 0x20000, "two", code, sizeof(code));
+	/* It ended: what is in the ring is still read, and written. */
+	struct dyn_registry *reg = t->p.dyn->own;
+
+	reg->refs++;
+	dyn_end(t->dyn, &t->p);
+	assert_null(t->p.dyn);
+	assert_int_equal(reg->fd, -1);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_false(base_id_equal(&first, &img->id));
+	assert_int_equal(reg->facilities[0]->nr_routines, 0); /* freed: nothing more is written */
+	assert_int_equal(t->dyn->bytes, 0);
+	reg->refs--;
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_null(t->dyn->registries);
+}
+
+/* What cannot be written is answered, kept, and written when it can be. */
+static void test_failing_write(void **state)
+{
+	struct base_err err = { 0 };
+	struct image *img = NULL;
+	TRIAL(state);
+
+	dyn_close(t->dyn);
+	open_dyn(t, "/nonexistent");
+	fake_facility(&t->f, "jit");
+	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	ask_flush(t);
+	assert_true(dyn_write_images(t->dyn, &err) < 0);
+	assert_true(err.text[0] != '\0');
+	assert_int_equal(t->f.h->flush_done, 1);
+	assert_true(t->f.h->flush_status < 0);
+	assert_true(img->behind);
+	free(t->dyn->helper);
+	assert_true(asprintf(&t->dyn->helper, "%s/dcpid-pseudoimg", fake_helper_dir()) > 0);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_false(img->behind);
+}
+
+static void test_owned_ranges(void **state)
+{
+	static uint8_t text[2 * WIRE_PAGE] __attribute__((aligned(4096)));
+	struct image *img = NULL;
+	TRIAL(state);
+
+	memcpy(text, code, sizeof(code));
+	fake_facility(&t->f, "owner");
+	fake_range(&t->f, 0, WIRE_RANGE_CODE, (uintptr_t)text, sizeof(text));
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(where(t, (uintptr_t)text + 100, &img), DYN_FOUND);
+	if (!t->p.dyn->own->ranges[0].contents.len)
+		skip(); /* yama: only a parent may read */
+	assert_int_equal(t->p.dyn->own->ranges[0].contents.len, 6);
+	/* A flush reads them anew. */
+	text[WIRE_PAGE] = 0xc3;
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(t->p.dyn->own->ranges[0].contents.len, WIRE_PAGE + 1);
+	assert_int_equal(t->f.h->flush_done, 1);
+}
+
+static void test_header_lies_later(void **state)
+{
+	struct dyn_stats stats;
+	TRIAL(state);
+
+	fake_facility(&t->f, "jit");
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	t->f.h->ring_len = WIRE_PAGE;
+	t->f.h->head = 8;
+	dyn_refresh(t->dyn, false);
+	assert_true(t->p.dyn->own->refused);
+	dyn_stats_get(t->dyn, &stats);
+	assert_int_equal(stats.records_bad, 1);
+	dyn_refresh(t->dyn, true);
+	dyn_stats_get(t->dyn, &stats);
+	assert_int_equal(stats.records_bad, 1);
+}
+
+static void test_no_registry(void **state)
+{
+	TRIAL(state);
+
+	t->f.h->magic = 0;
+	assert_int_equal(hand_over(t), 0);
+	assert_null(t->p.dyn);
+	assert_null(t->dyn->registries);
+	assert_int_equal(t->f.h->attached, 0);
+}
+
+/* One that holds up the reader is asked less and less, and told that it failed. */
+static void test_slow_client(void **state)
+{
+	TRIAL(state);
+
+	fake_facility(&t->f, "jit");
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	t->reader->timeout_ms = 30;
+	kill(t->reader->pid, SIGSTOP);
+	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	dyn_refresh(t->dyn, false);
+	assert_true(t->p.dyn->own->pause_until_ns > base_now_ns());
+	assert_int_equal(t->f.h->tail, 0);
+	ask_flush(t);
+	dyn_write_images(t->dyn, NULL);
+	assert_int_equal(t->f.h->flush_done, 1);
+	assert_true(t->f.h->flush_status < 0);
+	t->reader->timeout_ms = 1000;
+	t->p.dyn->own->pause_until_ns = 0;
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(t->f.h->tail, t->f.h->head);
+	assert_int_equal(t->p.dyn->own->pause_ns, 0);
+}
+
+/* Law 6: a daemon after this one finds everything that is still in the ring. */
+static void test_restart(void **state)
+{
+	struct image *old = NULL, *new = NULL;
+	TRIAL(state);
+
+	fake_facility(&t->f, "jit");
+	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(where(t, 0x10000, &old), DYN_FOUND);
+	dyn_end(t->dyn, &t->p);
+	dyn_close(t->dyn);
+	assert_int_equal(t->f.h->attached, 0);
+	open_dyn(t, fake_helper_dir());
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(where(t, 0x10000, &new), DYN_FOUND);
+	/* The image that profiles of before refer to stays. */
+	assert_string_not_equal(old->stem, new->stem);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_follow, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_image_grows, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failing_write, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_owned_ranges, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_header_lies_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_registry, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
