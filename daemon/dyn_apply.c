@@ -110,7 +110,8 @@ static int flatten(const struct wire_range *range, const void *data, size_t len,
 			if (r < 0)
 				return r;
 		}
-		memcpy(flat->data + off, b + 1, b->bytes_len);
+		if (b->bytes_len)
+			memcpy(flat->data + off, b + 1, b->bytes_len);
 	}
 	return 0;
 }
@@ -121,6 +122,8 @@ static bool was_changed(const uint8_t *old, size_t old_len, const struct base_bu
 	size_t have = at < new->len ? new->len - at : 0;
 
 	have = have < old_len ? have : old_len;
+	if (!old_len)
+		return false;
 	if (have == old_len && !memcmp(old, new->data + at, old_len))
 		return false;
 	for (size_t i = 0; i < old_len; i++)
