@@ -86,7 +86,8 @@ int calc_call(struct calc *calc, const char *name, const union calc_value *args,
 
 /*
  * What the functions named by "shares" used of the CPU time of all rounds, in percent; the rest of
- * the time, under the name "-", comes last. Only with measure_shares. Returns false past the end.
+ * the time, under the name "-", comes last. Only with measure_shares, and where there is "shares".
+ * Returns false past the end.
  */
 bool calc_share(const struct calc *calc, unsigned int index, const char **name, double *percent);
 

@@ -122,8 +122,8 @@ void emit_call_helper(struct emit *e, int helper_off, struct emit_operand data);
 
 /* Whole routines: calc_enter_int; and for each of @nr functions a stub that has it compiled. */
 void emit_enter(struct emit *e);
-/* The stubs follow one another, emit_lazy_len bytes each, after emit_lazy_first. */
 void emit_lazy(struct emit *e, unsigned int nr, int resolve_off);
+/* Where in these the stub of a function lies. */
 size_t emit_lazy_off(unsigned int index);
 
 #endif

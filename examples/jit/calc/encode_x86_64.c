@@ -84,7 +84,6 @@ void x86_load_imm(struct emit *e, unsigned int reg, int64_t value)
 	}
 }
 
-/* An operation with a register and an operand that is no number, or one that was loaded to r11. */
 void x86_op_operand(struct emit *e, uint32_t op, enum emit_class cl, unsigned int reg,
 		    struct emit_operand o)
 {

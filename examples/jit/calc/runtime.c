@@ -136,7 +136,7 @@ bool calc_share(const struct calc *c, unsigned int index, const char **name, dou
 {
 	uint64_t sum = 0;
 
-	if (index > c->nr_shares || !c->opts.measure_shares)
+	if (index > c->nr_shares || c->nr_shares == 0 || !c->opts.measure_shares)
 		return false;
 	for (unsigned int i = 0; i <= c->nr_shares; i++)
 		sum += c->share_ns[i];
