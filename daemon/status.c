@@ -112,7 +112,7 @@ static double seconds(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* Its helpers' time is part of what profiling costs. */
+/* The time of helpers that have ended is part of what profiling costs. */
 static void add_cost(struct json_object *o)
 {
 	struct rusage own = { 0 }, helpers = { 0 };
