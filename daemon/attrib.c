@@ -53,19 +53,32 @@ void attrib_store_bucket(struct attrib *a, enum account_bucket bucket, uint32_t 
 		a->account.bucket[bucket] += n;
 }
 
+static enum account_bucket bucket_of(const struct pending *c)
+{
+	if (c->dynamic)
+		return ACCOUNT_BUCKET_DYNAMIC_UNKNOWN;
+	return !c->p || c->p->hollow ? ACCOUNT_BUCKET_UNKNOWN_PROCESS : ACCOUNT_BUCKET_UNKNOWN;
+}
+
+/* A user address in no image: stored under its bucket's name and, with -unknown, told one by one.
+ */
+static void store_unknown(struct attrib *a, enum account_bucket bucket, const struct pending *c)
+{
+	attrib_store_bucket(a, bucket, c->event, c->count);
+	if (a->log_unknown)
+		base_log(BASE_LOG_INFO, "%s: %llu samples of pid %d (%s) at 0x%llx",
+			 account_bucket_name(bucket), (unsigned long long)c->count, c->pid,
+			 c->p ? c->p->comm : "", (unsigned long long)c->addr);
+}
+
 /* Hold a count until the registries have been read. */
-static void pend(struct attrib *a, struct process *p, const struct driver_count *c, bool dynamic)
+static void pend(struct attrib *a, const struct pending *c)
 {
 	if (base_grow(&a->pending, &a->cap_pending, a->nr_pending + 1, sizeof(*a->pending)) < 0) {
 		a->account.lost[ACCOUNT_LOST_MEMORY] += c->count;
 		return;
 	}
-	a->pending[a->nr_pending++] = (struct pending){ .p = p,
-							.time_ns = c->time_ns,
-							.addr = c->addr,
-							.count = c->count,
-							.event = c->event,
-							.dynamic = dynamic };
+	a->pending[a->nr_pending++] = *c;
 	a->account.pending += c->count;
 }
 
@@ -91,14 +104,20 @@ static void count_user(struct attrib *a, const struct driver_count *c)
 	if (!p && c->pid > 0)
 		p = track_adopt(a, c->pid, c->time_ns);
 	m = p ? map_find(p, c->addr) : NULL;
+	struct pending rest = { .p = p,
+				.pid = c->pid,
+				.time_ns = c->time_ns,
+				.addr = c->addr,
+				.count = c->count,
+				.event = c->event,
+				.dynamic = m != NULL };
+
 	if (m && m->kind == MAP_IMAGE)
 		attrib_store(a, m->image, m->file_off + (c->addr - m->start), c->event, c->count);
 	else if (m || (p && p->dyn))
-		pend(a, p, c, m != NULL);
-	else if (!p || p->hollow)
-		attrib_store_bucket(a, ACCOUNT_BUCKET_UNKNOWN_PROCESS, c->event, c->count);
+		pend(a, &rest);
 	else
-		attrib_store_bucket(a, ACCOUNT_BUCKET_UNKNOWN, c->event, c->count);
+		store_unknown(a, bucket_of(&rest), &rest);
 }
 
 static void recorded(struct attrib *a, int r)
@@ -138,13 +157,6 @@ void attrib_record_load(struct attrib *a, const struct driver_load *l)
 		recorded(a, driver_record_load(a->record, l));
 }
 
-static enum account_bucket bucket_of(const struct pending *c)
-{
-	if (c->dynamic)
-		return ACCOUNT_BUCKET_DYNAMIC_UNKNOWN;
-	return c->p->hollow ? ACCOUNT_BUCKET_UNKNOWN_PROCESS : ACCOUNT_BUCKET_UNKNOWN;
-}
-
 static void resolve(struct attrib *a, const struct pending *c)
 {
 	struct image *img = NULL;
@@ -157,9 +169,9 @@ static void resolve(struct attrib *a, const struct pending *c)
 	if (where == DYN_FOUND)
 		attrib_store(a, img, off, c->event, c->count);
 	else if (where == DYN_REUSED)
-		attrib_store_bucket(a, ACCOUNT_BUCKET_REUSED, c->event, c->count);
+		store_unknown(a, ACCOUNT_BUCKET_REUSED, c);
 	else
-		attrib_store_bucket(a, bucket_of(c), c->event, c->count);
+		store_unknown(a, bucket_of(c), c);
 }
 
 static void let_go(void *ctx, struct process *p)

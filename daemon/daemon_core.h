@@ -83,6 +83,7 @@ void identity_forget(struct identity *t);
 struct pending {
 	struct process *p;
 	uint64_t time_ns, addr, count;
+	int32_t pid;
 	uint32_t event;
 	bool dynamic; /* it lay in a MAP_DYNAMIC mapping */
 };
@@ -96,8 +97,9 @@ struct attrib {
 	struct kernel *kernel; /* likewise */
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
-	bool live;    /* /proc tells of these processes */
-	FILE *record; /* where events are recorded, or NULL */
+	bool live;	  /* /proc tells of these processes */
+	FILE *record;	  /* where events are recorded, or NULL */
+	bool log_unknown; /* each user sample in no image goes to the log too */
 
 	/* kept here */
 	struct account account; /* the daemon's part */
@@ -180,7 +182,7 @@ struct options {
 	const char *database;
 	const char *event, *platform, *run_dir, *queue, *replay, *record, *log;
 	int64_t rate, flush_s;
-	bool quiet, verbose, background, nodaemon, new_epoch, no_scan;
+	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
 };
 
 struct daemon {

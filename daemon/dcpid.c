@@ -41,6 +41,8 @@ static const struct base_opt options[] = {
 	{ "log", BASE_OPT_STRING, &opt.log, "FILE",
 	  "Append messages to FILE, with the time (default: standard error; in the background "
 	  "'dcpid.log' in the -run folder).", 0, 0 },
+	{ "unknown", BASE_OPT_FLAG, &opt.unknown, NULL,
+	  "Log each user sample that is in no image, with its process and address.", 0, 0 },
 	{ "quiet", BASE_OPT_FLAG, &opt.quiet, NULL, "Log warnings and errors only.", 0, 0 },
 	{ "verbose", BASE_OPT_FLAG, &opt.verbose, NULL, "Log details.", 0, 0 },
 	{ "background", BASE_OPT_FLAG, &opt.background, NULL,

@@ -249,6 +249,7 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	if (r >= 0)
 		r = open_driver(d, err);
 	d->attrib.live = r >= 0 && !driver_is_recorded(d->driver);
+	d->attrib.log_unknown = d->opt.unknown;
 	if (r >= 0 && d->attrib.live)
 		r = make_run_dir(d, err);
 	/* Who finds another daemon there has touched nothing yet. */

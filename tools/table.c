@@ -87,7 +87,7 @@ static void print_row(const struct table *t, size_t first, const size_t *widths,
 		last--;
 	for (size_t c = 0; c < last; c++) {
 		const char *cell = t->cells[first + c];
-		size_t pad = widths[c] - width(cell);
+		size_t pad = width(cell) < widths[c] ? widths[c] - width(cell) : 0;
 		bool left = t->left >> c & 1;
 
 		fprintf(to, "%*s%s%s", (int)(owed + (left ? 0 : pad)), "", cell,
@@ -105,9 +105,16 @@ int table_print(const struct table *t, bool heads, FILE *to)
 		free(widths);
 		return -ENOMEM;
 	}
-	for (size_t i = heads ? 0 : t->nr_columns; i < t->nr_cells; i++)
-		if (width(t->cells[i]) > widths[i % t->nr_columns])
-			widths[i % t->nr_columns] = width(t->cells[i]);
+	for (size_t i = heads ? 0 : t->nr_columns; i < t->nr_cells; i++) {
+		size_t w = width(t->cells[i]);
+
+		/* One mangled name of a hundred characters must not push all else off the screen.
+		 */
+		if (w > TABLE_WIDEST)
+			w = TABLE_WIDEST;
+		if (w > widths[i % t->nr_columns])
+			widths[i % t->nr_columns] = w;
+	}
 	for (size_t i = heads ? 0 : t->nr_columns; i + t->nr_columns <= t->nr_cells;
 	     i += t->nr_columns)
 		print_row(t, i, widths, to);

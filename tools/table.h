@@ -5,6 +5,9 @@
 
 #include "base.h"
 
+/* Columns are at most this wide; a longer cell moves the rest of its own row only. */
+#define TABLE_WIDEST 40
+
 struct table {
 	char **cells;
 	size_t nr_cells, cap_cells;

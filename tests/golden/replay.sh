@@ -63,7 +63,7 @@ END
 given=$(awk '$1 == "count" { n = 1; for (i = 2; i <= NF; i++) if ($i ~ /^n=/) n = substr($i, 3); s += n }
 	END { print s }' stream)
 
-"$DCPI_BIN/dcpid" -replay stream -platform test -record again -log log db
+"$DCPI_BIN/dcpid" -replay stream -platform test -record again -unknown -log log db
 {
 	ls db
 	for file in db/2*/test/*; do
@@ -86,3 +86,14 @@ for file in db/2*/test/*; do
 	"$DCPI_BIN/dcpicat" "db2${file#db}" >two
 	diff -u one two
 done
+
+# -unknown names the process and address of each user sample that is in no image; those that might
+# have been a JIT's come last, when the registries have been read.
+sed -n 's/^[^ ]* info: \(.* samples of pid .*\)/\1/p' log >unknown
+diff -u - unknown <<END
+unknown: 1 samples of pid 10 () at 0x403000
+unknown: 1 samples of pid 11 (b) at 0x400010
+unknown process: 4 samples of pid 99 () at 0x400010
+unknown process: 1 samples of pid -1 () at 0x400010
+dynamic, unknown: 3 samples of pid 10 (b) at 0x700008
+END

@@ -44,6 +44,25 @@ static void test_columns(void **state)
 	table_release(&t);
 }
 
+/* A name wider than TABLE_WIDEST stands out of its column; the other rows stay narrow. */
+static void test_wide_cell(void **state)
+{
+	char name[TABLE_WIDEST + 11] = "", expected[256];
+	struct table t = { 0 };
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	table_column(&t, true, "name");
+	table_column(&t, true, "image");
+	table_cell(&t, "%s", name);
+	table_cell(&t, "a");
+	table_cell(&t, "y");
+	table_cell(&t, "b");
+	snprintf(expected, sizeof(expected), "%s  a\n%-*s  b\n", name, TABLE_WIDEST, "y");
+	expect_printed(&t, false, expected);
+	table_release(&t);
+}
+
 static void test_clean(void **state)
 {
 	static const char *const pairs[][2] = {
@@ -69,6 +88,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_wide_cell),
 		cmocka_unit_test(test_clean),
 	};
 
