@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Sourced by system tests about dynamic code, after daemon.sh.
+
+# share PROCEDURE IMAGE…: percent of the images' samples, over all rows of that name.
+share()
+{
+	local name=$1
+	shift
+	"$DCPI_BIN/dcpiprof" -epoch all "$@" | awk -v name="$name" '
+		$4 == name { sum += $1 }
+		$3 == "total" { all += $1 }
+		END { printf "%.2f\n", all ? 100 * sum / all : 0 }'
+}
+
+# samples IMAGE…: all of them.
+samples()
+{
+	"$DCPI_BIN/dcpiprof" -epoch all "$@" | awk '$3 == "total" { print $1 }'
+}
+
+# truth FILE NAME: what the program measured itself.
+truth()
+{
+	awk -v name="$2" '$1 == name { print $2 }' "$1"
+}
+
+# image FACILITY: the one pseudo-image of it.
+image()
+{
+	local found=("$db"/dyn/"$1"-*.dyn)
+	[ -f "${found[0]}" ] && [ ${#found[@]} = 1 ] || fail "not one image of '$1': ${found[*]}"
+	echo "${found[0]}"
+}
+
+# check_elf FILE ROUTINE BYTES: every tool accepts it; the routine has just these bytes (hex).
+check_elf()
+{
+	local file=$1 name=$2 bytes=$3 got addr
+	eu-elflint --gnu-ld "$file" >"$work/lint" 2>&1 || fail "eu-elflint: $(cat "$work/lint")"
+	readelf -SsW "$file" 2>&1 | grep -q "FUNC .* $name\$" || fail "readelf shows no '$name'"
+	got=$(objdump -d --disassemble="$name" "$file" |
+		awk -F'\t' '/^ / { gsub(/ /, "", $2); printf "%s", $2 }')
+	[ "$got" = "$bytes" ] || fail "$name: bytes $got in the image, $bytes in memory"
+	addr=$(nm "$file" | awk -v name="$name" '$3 == name { print $1 }')
+	[ "$(addr2line -f -e "$file" "0x$addr" | head -n 1)" = "$name" ] || fail "addr2line: $name"
+	gdb -nx -batch -ex "disassemble $name" "$file" 2>&1 |
+		grep -q "Dump of assembler code for function $name" || fail "gdb: $name"
+}

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Law 6: a daemon that starts after the JIT, or after a daemon that was killed, finds it by its marker.
+set -u
+. "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/dyn.sh"
+need_root
+
+"$DCPI_BIN/examples/hello" 9 >"$work/truth" &
+jit=$!
+sleep 1
+start_daemon
+sleep 2
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+late=$(samples hello)
+[ "$late" -gt 200 ] || fail "a JIT that was there before: $late samples"
+check_elf "$(image hello)" thirty 48ffcf75fbc3
+kill -KILL "$daemon"
+daemon=
+start_daemon
+wait $jit || fail "hello"
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+[ "$(samples hello)" -gt $((late + 200)) ] ||
+	fail "after the restart: $(samples hello) samples, before $late"
+for name in sixty thirty ten; do
+	within "share of $name" "$(share $name hello)" "$(truth "$work/truth" $name)" 3
+done
+within "share without a name" "$(share '(no' hello)" 0 0.01
+stop_daemon
