@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A copy installed elsewhere works from there: dcpid finds its helpers, the tools their names.
+set -eu -o pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$DCPI_BUILD" --prefix "$work/there" >"$work/log" || { cat "$work/log"; exit 1; }
+mv "$work/there" "$work/moved"
+cat >"$work/stream" <<'END'
+dcpi-replay 1
+utc 1700000000
+event cycles 65536
+mmap pid=1 addr=0x1000 len=0x1000 id=0101010101 path=/bin/a
+count pid=1 addr=0x1010 n=42
+END
+
+run() { $DCPI_EMULATOR "$work/moved/$1" "${@:2}"; }
+run sbin/dcpid -quiet -replay "$work/stream" -platform test "$work/db"
+run bin/dcpi prof -i -db "$work/db" -no_header >"$work/out" 2>/dev/null || :
+cat "$work/out"
+grep -q '^ *42 .*/bin/a$' "$work/out"
+[ "$(readlink "$work/moved/bin/dcpiprof")" = dcpi ]
+[ -x "$work/moved/libexec/dcpi/dcpid-reader" ] && [ -x "$work/moved/libexec/dcpi/dcpid-pseudoimg" ]
+rm "$work/moved/libexec/dcpi/dcpid-reader"
+! run sbin/dcpid -quiet -replay "$work/stream" -platform other "$work/db" 2>"$work/err"
+cat "$work/err"
+grep -q 'dcpid-reader' "$work/err" && grep -q '^hint: ' "$work/err"

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Every program that is installed for users has a page; every page is well-formed, has its sections,
+# names every option of its program, and refers to pages that exist.
+set -eu -o pipefail
+cd "$DCPI_BUILD/man"
+bad=0
+complain()
+{
+	echo "$*"
+	bad=$((bad + 1))
+}
+
+for program in "$DCPI_BUILD"/bin/dcpi*; do
+	name=${program##*/}
+	case $name in
+	dcpid-*) continue ;; # helpers, started by dcpid alone
+	esac
+	ls "$name".[0-9] >/dev/null 2>&1 || complain "$name has no page"
+done
+
+for page in *.[0-9]; do
+	mandoc -T lint -W error "$page" || complain "$page is malformed"
+	for section in NAME DESCRIPTION "SEE ALSO"; do
+		grep -qE "^\.S[Hh] \"?$section\"?\$" "$page" || complain "$page has no section $section"
+	done
+	case $page in
+	*.[18])
+		for section in SYNOPSIS OPTIONS EXAMPLES LIMITATIONS "KNOWN BUGS"; do
+			grep -qE "^\.S[Hh] \"?$section\"?\$" "$page" || complain "$page has no section $section"
+		done
+		;;
+	esac
+	# "dcpilist(1)" and the like must be there.
+	mandoc -T ascii "$page" | sed 's/.\x08//g' | grep -oE '\bdcpi[a-z0-9]*\([0-9]\)|\bdbgdyn\([0-9]\)' | sort -u |
+		while read -r ref; do
+			[ -f "$(echo "$ref" | sed 's/(/./; s/)//')" ] || echo "$page refers to $ref"
+		done >>"$DCPI_BUILD/man/.dangling"
+done
+if [ -s .dangling ]; then
+	cat .dangling
+	bad=$((bad + 1))
+fi
+rm -f .dangling
+echo "$(ls ./*.[0-9] | wc -l) pages, $bad complaints"
+[ "$bad" = 0 ]
