@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,17 @@ static void read_boot(struct dyn *d)
 	d->boot[strcspn(d->boot, "\n")] = '\0';
 }
 
+/* Each client holds a descriptor; the usual limit of 1024 is for programs that use select. */
+static void raise_descriptors(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
 int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err *err)
 {
 	struct dyn *d = calloc(1, sizeof(*d));
@@ -38,7 +50,7 @@ int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err 
 		return base_fail_errno(err, r, "cannot follow dynamic code");
 	d->config = *config;
 	d->id = (uint32_t)getpid();
-	d->intake = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1 };
+	d->intake = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1, .spare = -1 };
 	d->host = strdup(config->host ? config->host : "");
 	if (base_buf_printf(&name, "%s/dcpid-pseudoimg",
 			    config->helper_dir ? config->helper_dir : "") == 0)
@@ -48,8 +60,10 @@ int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err 
 		base_fail_errno(err, r, "cannot follow dynamic code");
 		goto out;
 	}
-	if (config->run_dir)
+	if (config->run_dir) {
 		read_boot(d);
+		raise_descriptors();
+	}
 	r = dyn_intake_open(&d->intake, config->run_dir, config->queue_name, err);
 	if (r == 0)
 		*out = d;

@@ -159,12 +159,13 @@ int dyn_intake_open(struct dyn_intake *in, const char *run_dir, const char *queu
 	struct base_err why = { 0 };
 	int r;
 
-	*in = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1 };
+	*in = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1, .spare = -1 };
 	if (!run_dir && !queue_name)
 		return 0;
 	in->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (in->epoll < 0)
 		return base_fail_errno(err, -errno, "cannot make an epoll descriptor");
+	in->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	r = run_dir ? open_socket(in, run_dir, &why) : 0;
 	if (r == -DCPI_EBUSY) {
 		base_log(BASE_LOG_WARN, "going on without hand-overs: %s", why.text);
@@ -194,9 +195,11 @@ void dyn_intake_close(struct dyn_intake *in)
 		mq_unlink(in->queue_name);
 	if (in->queue >= 0)
 		mq_close(in->queue);
+	if (in->spare >= 0)
+		close(in->spare);
 	if (in->epoll >= 0)
 		close(in->epoll);
-	*in = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1 };
+	*in = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1, .spare = -1 };
 }
 
 int dyn_intake_check(int fd)
@@ -267,6 +270,22 @@ static void keep_waiting(struct dyn_intake *in, int sock)
 	watch(in, sock);
 }
 
+/* Without a descriptor for it a connection would stay in the backlog, and wake us for ever. */
+static bool turn_away(struct dyn_intake *in)
+{
+	int sock;
+
+	if ((errno != EMFILE && errno != ENFILE) || in->spare < 0)
+		return false;
+	close(in->spare);
+	sock = accept4(in->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (sock >= 0)
+		close(sock);
+	in->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	in->nr_refused += sock >= 0;
+	return sock >= 0;
+}
+
 int dyn_intake_next(struct dyn_intake *in, int32_t *pid, uint32_t *uid)
 {
 	int sock, fd;
@@ -275,6 +294,8 @@ int dyn_intake_next(struct dyn_intake *in, int32_t *pid, uint32_t *uid)
 		return -EAGAIN;
 	for (;;) {
 		sock = accept4(in->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (sock < 0 && turn_away(in))
+			continue;
 		if (sock < 0)
 			return next_waiting(in, pid, uid);
 		fd = hear(sock, pid, uid);

@@ -222,6 +222,7 @@ int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const 
 
 struct dyn_intake {
 	int epoll, listener, queue;
+	int spare; /* given up for a moment when there are no more descriptors */
 	bool own_socket, own_queue;
 	char socket_path[108], queue_name[64];
 	size_t queue_msg_len;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -280,6 +281,25 @@ static void test_doorbell(void **state)
 	mq_close(q);
 }
 
+/* No descriptor is left: whoever comes is turned away, not kept at the door. */
+static void test_no_descriptors(void **state)
+{
+	struct trial *t = *state;
+	struct rlimit old, low;
+	int first = dial(t), second = dial(t);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = old;
+	low.rlim_cur = (rlim_t)second;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	assert_int_equal(next(t), -EAGAIN);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(t->in.nr_refused, 2);
+	assert_true(t->in.spare >= 0);
+	close(first);
+	close(second);
+}
+
 static void test_bad_folder(void **state)
 {
 	struct base_err err = { 0 };
@@ -301,6 +321,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_second_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_doorbell, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_descriptors, setup, teardown),
 		cmocka_unit_test(test_bad_folder),
 	};
 
