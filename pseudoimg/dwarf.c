@@ -221,7 +221,7 @@ int pseudoimg_dwarf_make(struct pseudoimg_dwarf *d, const struct pseudoimg_model
 		r = put_aranges(&d->aranges, l);
 	if (r >= 0)
 		r = put_ranges(&d->ranges, l);
-	return r < 0 ? r : pseudoimg_dwarf_line_make(&d->line, m);
+	return r < 0 ? r : pseudoimg_dwarf_line_make(&d->line, m, l);
 }
 
 void pseudoimg_dwarf_release(struct pseudoimg_dwarf *d)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* .debug_line, version 4: one program, one sequence of rows for each of the model's. */
+/* .debug_line, version 4: one program over everything. */
 #include <errno.h>
 
 #include "pseudoimg_internal.h"
@@ -108,20 +108,24 @@ static int put_header(struct base_buf *b, const struct pseudoimg_model *m)
 	return r < 0 ? r : pseudoimg_put_length(b, length_at);
 }
 
-struct registers {
-	uint64_t off;
+/* The state machine of a program that is being written. */
+struct program {
+	struct base_buf *b;
+	uint64_t addr;
 	uint32_t line, file; /* file: from 1 */
+	uint64_t end;	     /* of what has lines so far; 0: no sequence is open */
+	size_t text;	     /* the section the open sequence is in */
 };
 
-static int set_file(struct base_buf *b, struct registers *reg, uint32_t file)
+static int set_file(struct program *p, uint32_t file)
 {
 	int r = 0;
 
-	if (file != reg->file) {
-		r = pseudoimg_put_uint(b, DW_LNS_set_file, 1);
+	if (file != p->file) {
+		r = pseudoimg_put_uint(p->b, DW_LNS_set_file, 1);
 		if (r >= 0)
-			r = pseudoimg_put_uleb(b, file);
-		reg->file = file;
+			r = pseudoimg_put_uleb(p->b, file);
+		p->file = file;
 	}
 	return r;
 }
@@ -133,55 +137,96 @@ static int advance(struct base_buf *b, uint64_t by)
 	return r < 0 ? r : pseudoimg_put_uleb(b, by);
 }
 
-static int put_row(struct base_buf *b, struct registers *reg, const struct pseudoimg_row *row)
+/* By one special opcode where one reaches so far. */
+static int put_row(struct program *p, uint64_t addr, uint32_t to_line)
 {
-	int64_t line = (int64_t)row->line - reg->line;
-	uint64_t off = row->off - reg->off;
-	int r = row->line ? set_file(b, reg, row->file + 1) : 0;
+	int64_t line = (int64_t)to_line - p->line;
+	uint64_t by = addr - p->addr;
+	int r = 0;
 
-	reg->off = row->off;
-	reg->line = row->line;
-	if (r >= 0 && (line < LINE_BASE || line >= LINE_BASE + LINE_RANGE)) {
-		r = pseudoimg_put_uint(b, DW_LNS_advance_line, 1);
+	p->addr = addr;
+	p->line = to_line;
+	if (line < LINE_BASE || line >= LINE_BASE + LINE_RANGE) {
+		r = pseudoimg_put_uint(p->b, DW_LNS_advance_line, 1);
 		if (r >= 0)
-			r = pseudoimg_put_sleb(b, line);
+			r = pseudoimg_put_sleb(p->b, line);
 		line = 0;
 	}
-	if (r >= 0 && OPCODE_BASE + (line - LINE_BASE) + LINE_RANGE * (off > 18 ? 18 : off) > 255) {
-		r = advance(b, off);
-		off = 0;
+	if (r >= 0 && OPCODE_BASE + (line - LINE_BASE) + LINE_RANGE * (by > 18 ? 18 : by) > 255) {
+		r = advance(p->b, by);
+		by = 0;
 	}
 	if (r < 0)
 		return r;
 	return pseudoimg_put_uint(
-		b, (uint64_t)(OPCODE_BASE + (line - LINE_BASE)) + LINE_RANGE * off, 1);
+		p->b, (uint64_t)(OPCODE_BASE + (line - LINE_BASE)) + LINE_RANGE * by, 1);
 }
 
-static int put_seq(struct base_buf *b, const struct pseudoimg_model *m,
-		   const struct pseudoimg_seq *seq)
+static int begin_sequence(struct program *p, uint64_t addr)
 {
 	static const uint8_t set_address[] = { 0, 9, DW_LNE_set_address };
-	static const uint8_t end[] = { 0, 1, DW_LNE_end_sequence };
-	struct registers reg = { .line = 1, .file = 1 };
-	int r = base_buf_append(b, set_address, sizeof(set_address));
+	int r = base_buf_append(p->b, set_address, sizeof(set_address));
 
-	if (r >= 0)
-		r = pseudoimg_put_uint(b, seq->at.start, 8);
-	for (uint32_t i = 0; r >= 0 && i < seq->nr_rows; i++)
-		r = put_row(b, &reg, &m->rows.v[seq->first_row + i]);
-	if (r >= 0)
-		r = advance(b, seq->at.len - reg.off);
-	return r < 0 ? r : base_buf_append(b, end, sizeof(end));
+	p->addr = addr;
+	p->line = p->file = 1;
+	return r < 0 ? r : pseudoimg_put_uint(p->b, addr, 8);
 }
 
-int pseudoimg_dwarf_line_make(struct base_buf *line, const struct pseudoimg_model *m)
+static int end_sequence(struct program *p)
 {
+	static const uint8_t end[] = { 0, 1, DW_LNE_end_sequence };
+	int r;
+
+	if (!p->end)
+		return 0;
+	r = advance(p->b, p->end - p->addr);
+	p->end = 0;
+	return r < 0 ? r : base_buf_append(p->b, end, sizeof(end));
+}
+
+/*
+ * Readers of today take time in the square of the number of sequences. So what lies behind the last
+ * one in the same section goes on with it, over a row without line where there is a gap.
+ */
+static int put_seq(struct program *p, const struct pseudoimg_model *m,
+		   const struct pseudoimg_layout *l, const struct pseudoimg_seq *seq)
+{
+	size_t text = p->text;
+	int r = 0;
+
+	while (text < l->text.nr && l->text.v[text].addr + l->text.v[text].len <= seq->at.start)
+		text++;
+	if (!p->end || text != p->text || seq->at.start < p->end) {
+		r = end_sequence(p);
+		if (r >= 0)
+			r = begin_sequence(p, seq->at.start);
+	} else if (seq->at.start > p->end) {
+		r = put_row(p, p->end, 0);
+	}
+	for (uint32_t i = 0; r >= 0 && i < seq->nr_rows; i++) {
+		const struct pseudoimg_row *row = &m->rows.v[seq->first_row + i];
+
+		r = row->line ? set_file(p, row->file + 1) : 0;
+		if (r >= 0)
+			r = put_row(p, seq->at.start + row->off, row->line);
+	}
+	p->end = pseudoimg_span_end(&seq->at);
+	p->text = text;
+	return r;
+}
+
+int pseudoimg_dwarf_line_make(struct base_buf *line, const struct pseudoimg_model *m,
+			      const struct pseudoimg_layout *l)
+{
+	struct program p = { .b = line };
 	int r;
 
 	if (!m->files.nr)
 		return 0;
 	r = put_header(line, m);
 	for (size_t i = 0; r >= 0 && i < m->seqs.nr; i++)
-		r = put_seq(line, m, &m->seqs.v[i]);
+		r = put_seq(&p, m, l, &m->seqs.v[i]);
+	if (r >= 0)
+		r = end_sequence(&p);
 	return r < 0 ? r : pseudoimg_put_length(line, 0);
 }

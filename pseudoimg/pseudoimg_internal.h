@@ -157,6 +157,7 @@ struct pseudoimg_row {
 	uint32_t line; /* 0: none */
 	uint32_t file; /* index into files; 0 where line is 0 */
 };
+static_assert(sizeof(struct pseudoimg_row) == 12, "hashed as it lies in memory");
 
 /* Rows of consecutive code. */
 struct pseudoimg_seq {
@@ -258,7 +259,8 @@ struct pseudoimg_dwarf {
 int pseudoimg_dwarf_make(struct pseudoimg_dwarf *d, const struct pseudoimg_model *m,
 			 const struct pseudoimg_layout *l, const struct base_buf *strings,
 			 const uint32_t *names);
-int pseudoimg_dwarf_line_make(struct base_buf *line, const struct pseudoimg_model *m);
+int pseudoimg_dwarf_line_make(struct base_buf *line, const struct pseudoimg_model *m,
+			      const struct pseudoimg_layout *l);
 void pseudoimg_dwarf_release(struct pseudoimg_dwarf *d);
 
 int pseudoimg_put_uint(struct base_buf *b, uint64_t v, size_t len); /* little-endian */

@@ -64,19 +64,45 @@ static void make_lines(struct wire_line *lines)
 	assert_true(off < CODE_LEN);
 }
 
-static void check_rows(Dwarf *dw, const struct wire_line *lines, const char *const *files)
-{
-	Dwarf_Off next, at = 0;
-	size_t header_len, nr;
+static const struct job_image head = { .machine = 62, .facility = "j", .host = "h", .exe = "/x" };
+
+/* The line table of a job's image. */
+struct written {
+	int fd;
+	Dwarf *dw;
 	Dwarf_Lines *rows;
+	size_t nr;
+};
+
+static void written_open(struct written *w, struct base_buf *job)
+{
+	struct pseudoimg_result result;
+	Dwarf_Off next;
+	size_t header_len;
 	Dwarf_Die die;
 
-	assert_int_equal(dwarf_nextcu(dw, at, &next, &header_len, NULL, NULL, NULL), 0);
-	assert_non_null(dwarf_offdie(dw, at + header_len, &die));
-	assert_int_equal(dwarf_getsrclines(&die, &rows, &nr), 0);
-	assert_int_equal(nr, NR_ROWS + 1);
+	w->fd = image_fd();
+	assert_int_equal(pseudoimg_write(job->data, job->len, w->fd, &result, NULL), 0);
+	base_buf_release(job);
+	w->dw = dwarf_begin(w->fd, DWARF_C_READ);
+	assert_non_null(w->dw);
+	assert_int_equal(dwarf_nextcu(w->dw, 0, &next, &header_len, NULL, NULL, NULL), 0);
+	assert_non_null(dwarf_offdie(w->dw, header_len, &die));
+	assert_int_equal(dwarf_getsrclines(&die, &w->rows, &w->nr), 0);
+}
+
+static void written_close(struct written *w)
+{
+	dwarf_end(w->dw);
+	close(w->fd);
+}
+
+static void check_rows(const struct written *w, const struct wire_line *lines,
+		       const char *const *files)
+{
+	assert_int_equal(w->nr, NR_ROWS + 1);
 	for (size_t i = 0; i <= NR_ROWS; i++) {
-		Dwarf_Line *row = dwarf_onesrcline(rows, i);
+		Dwarf_Line *row = dwarf_onesrcline(w->rows, i);
 		Dwarf_Addr addr;
 		bool end;
 		int line;
@@ -97,13 +123,10 @@ static void check_rows(Dwarf *dw, const struct wire_line *lines, const char *con
 static void test_rows_are_read_back(void **state)
 {
 	static const char *const files[] = { "/a.c", "/b.c", "/c d.c", NULL };
-	const struct job_image head = { .machine = 62, .facility = "j", .host = "h", .exe = "/x" };
 	struct wire_line lines[NR_ROWS] = { 0 };
 	uint8_t *code = calloc(1, CODE_LEN);
-	struct pseudoimg_result result;
 	struct base_buf job = { 0 };
-	int fd = image_fd();
-	Dwarf *dw;
+	struct written w;
 
 	(void)state;
 	make_lines(lines);
@@ -116,14 +139,59 @@ static void test_rows_are_read_back(void **state)
 						 .lines = lines,
 						 .nr_lines = NR_ROWS,
 						 .files = files });
-	assert_int_equal(pseudoimg_write(job.data, job.len, fd, &result, NULL), 0);
-	dw = dwarf_begin(fd, DWARF_C_READ);
-	assert_non_null(dw);
-	check_rows(dw, lines, files);
-	dwarf_end(dw);
-	close(fd);
+	written_open(&w, &job);
+	check_rows(&w, lines, files);
+	written_close(&w);
 	free(code);
-	base_buf_release(&job);
+}
+
+/* One sequence in a section: gaps have a row without line, neighbours none between them. */
+static void test_sequences_are_joined(void **state)
+{
+	static const struct {
+		uint64_t addr;
+		int line;
+		bool end;
+	} rows[] = {
+		{ 0x1000, 5, false }, { 0x1004, 0, false }, { 0x1010, 6, false },
+		{ 0x1014, 7, false }, { 0x1018, 0, true },  { 0x90000, 8, false },
+		{ 0x90004, 0, true },
+	};
+	static const uint64_t addrs[] = { 0x1000, 0x1010, 0x1014, 0x90000 };
+	static const uint8_t code[4] = { 0x90, 0x90, 0x90, 0xc3 };
+	static const char *const files[] = { "/a.c", NULL };
+	struct base_buf job = { 0 };
+	struct written w;
+
+	(void)state;
+	job_image(&job, &head);
+	job_run(&job, 0x1000, 0, 0x100000);
+	for (uint32_t i = 0; i < 4; i++)
+		job_routine(&job,
+			    &(struct job_routine){ .addr = addrs[i],
+						   .name = "r",
+						   .code = code,
+						   .code_len = 4,
+						   .lines = &(struct wire_line){ .line = 5 + i },
+						   .nr_lines = 1,
+						   .files = files });
+	written_open(&w, &job);
+	assert_int_equal(w.nr, 7);
+	for (size_t i = 0; i < w.nr; i++) {
+		Dwarf_Line *row = dwarf_onesrcline(w.rows, i);
+		Dwarf_Addr addr;
+		bool end;
+		int line;
+
+		assert_int_equal(dwarf_lineaddr(row, &addr), 0);
+		assert_int_equal(dwarf_lineendsequence(row, &end), 0);
+		assert_int_equal(dwarf_lineno(row, &line), 0);
+		assert_int_equal(addr, rows[i].addr);
+		assert_int_equal(end, rows[i].end);
+		if (!end)
+			assert_int_equal(line, rows[i].line);
+	}
+	written_close(&w);
 }
 
 int main(void)
@@ -131,6 +199,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leb128),
 		cmocka_unit_test(test_rows_are_read_back),
+		cmocka_unit_test(test_sequences_are_joined),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
