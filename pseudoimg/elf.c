@@ -134,7 +134,6 @@ static int put_text(int fd, const struct pseudoimg_section *s, struct pseudoimg_
 
 	for (; r >= 0 && done < s->len; done += n) {
 		n = s->len - done < WINDOW ? s->len - done : WINDOW;
-		memset(window, 0, n);
 		if (pseudoimg_fill(filler, s->addr + done, window, n))
 			r = put(fd, window, n, s->file_off + done);
 	}

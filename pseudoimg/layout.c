@@ -104,16 +104,19 @@ void pseudoimg_layout_release(struct pseudoimg_layout *l)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static bool put(const struct pseudoimg_span *s, const uint8_t *bytes, uint64_t addr,
-		uint8_t *window, size_t len)
+/* The part of @bytes at @s that falls into the window, which is zeroed before the first. */
+static void put(const struct pseudoimg_span *s, const uint8_t *bytes, uint64_t addr,
+		uint8_t *window, size_t len, bool *any)
 {
 	uint64_t from = s->start > addr ? s->start : addr;
 	uint64_t to = pseudoimg_span_end(s) < addr + len ? pseudoimg_span_end(s) : addr + len;
 
 	if (from >= to)
-		return false;
+		return;
+	if (!*any)
+		memset(window, 0, len);
+	*any = true;
 	memcpy(window + (from - addr), bytes + (from - s->start), to - from);
-	return true;
 }
 
 bool pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, size_t len)
@@ -125,13 +128,13 @@ bool pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, 
 	while (f->range < f->m->ranges.nr && pseudoimg_span_end(&ranges[f->range].at) <= addr)
 		f->range++;
 	for (size_t i = f->range; i < f->m->ranges.nr && ranges[i].at.start < addr + len; i++)
-		any |= put(&ranges[i].at, ranges[i].bytes, addr, window, len);
+		put(&ranges[i].at, ranges[i].bytes, addr, window, len, &any);
 	/* What a record brought is what ran: it goes over the range's bytes. */
 	while (f->routine < f->m->routines.nr &&
 	       (!routines[f->routine].code || pseudoimg_span_end(&routines[f->routine].at) <= addr))
 		f->routine++;
 	for (size_t i = f->routine; i < f->m->routines.nr && routines[i].at.start < addr + len; i++)
 		if (routines[i].code)
-			any |= put(&routines[i].at, routines[i].code, addr, window, len);
+			put(&routines[i].at, routines[i].code, addr, window, len, &any);
 	return any;
 }

@@ -238,7 +238,7 @@ struct pseudoimg_filler {
 	const struct pseudoimg_model *m;
 	size_t range, routine; /* all before these end before the window */
 };
-/* @window is zeroed; returns whether anything was put there. */
+/* Whether anything stands in the window; @window is undefined where nothing does. */
 bool pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, size_t len);
 
 /* ---- names (name.c) -------------------------------------------------------------------------- */
