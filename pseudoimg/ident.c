@@ -48,9 +48,13 @@ static void add_seq(struct base_sha256 *s, const struct pseudoimg_model *m,
 		    const struct pseudoimg_seq *seq)
 {
 	add_place(s, m, 'L', &seq->at);
-	/* As they lie in memory: three 32-bit numbers, little-endian like every machine of wire.h.
-	 */
-	add_counted(s, m->rows.v + seq->first_row, seq->nr_rows * sizeof(*m->rows.v));
+	add_uint(s, seq->nr_rows);
+	for (uint32_t i = 0; i < seq->nr_rows; i++) {
+		const struct pseudoimg_row *row = &m->rows.v[seq->first_row + i];
+
+		add_uint(s, (uint64_t)row->off << 32 | row->line);
+		add_uint(s, row->file);
+	}
 }
 
 void pseudoimg_ident(const struct pseudoimg_model *m, uint8_t id[20])

@@ -157,7 +157,6 @@ struct pseudoimg_row {
 	uint32_t line; /* 0: none */
 	uint32_t file; /* index into files; 0 where line is 0 */
 };
-static_assert(sizeof(struct pseudoimg_row) == 12, "hashed as it lies in memory");
 
 /* Rows of consecutive code. */
 struct pseudoimg_seq {
