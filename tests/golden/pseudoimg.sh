@@ -99,6 +99,15 @@ all() {
 	quiet eu-elflint --gnu-ld none
 	quiet readelf -SsW none >/dev/null
 
+	# A kernel: symbols alone, as a file of debug information.
+	echo "== symbols"
+	printf "symbol %s\n" "0x1000 0x10 sized" "0x2000 0 open" "0 0 first" >symbols.txt
+	echo "text 62 0x10000" >>symbols.txt
+	quiet "$tests/mkjob" symbols <symbols.txt
+	quiet eu-elflint --gnu-ld -d symbols
+	quiet readelf -SsW symbols >/dev/null
+	quiet nm -nS symbols
+
 	# The jailed helper writes the same bytes (emulators have no jail).
 	if [ -z "${DCPI_EMULATOR:-}" ]; then
 		"$tests/mkjob" <x86-64.job >job

@@ -2,14 +2,10 @@
 /*
  * mkjob >JOB: a job from a description on stdin, for shell tests. mkjob IMAGE: the image of that
  *job, written without the helper; prints what it is. One word a field; numbers in C's notation,
- * bytes in hex:
- *	image MACHINE FACILITY PID HOST EXE
- *	run VADDR IMG_OFF LEN
- *	file NAME		} of the next routine
- *	line CODE_OFF LINE FILE	}
- *	routine ADDR NAME BYTES
- *	code BASE LEN BYTES	an owned code range
- *	dst BASE LEN BYTES
+ *bytes in hex: image MACHINE FACILITY PID HOST EXE run VADDR IMG_OFF LEN file NAME		} of
+ *the next routine line CODE_OFF LINE FILE	} routine ADDR NAME BYTES code BASE LEN BYTES an
+ *owned code range dst BASE LEN BYTES Or, for an image of symbols alone (IMAGE only): symbol OFF LEN
+ *NAME	} of the next text text MACHINE LEN
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,12 +16,16 @@
 #include "job.h"
 #include "pseudoimg.h"
 
-enum { MAX_FIELDS = 6, MAX_LINES = 64, MAX_FILES = 16 };
+enum { MAX_FIELDS = 6, MAX_LINES = 64, MAX_FILES = 16, MAX_SYMBOLS = 16 };
 
 static struct base_buf job;
 static struct wire_line lines[MAX_LINES];
 static char *files[MAX_FILES + 1];
 static size_t nr_lines, nr_files;
+static struct pseudoimg_symbol symbols[MAX_SYMBOLS];
+static size_t nr_symbols;
+static uint32_t symbols_machine;
+static uint64_t text_len; /* above 0: symbols, not a job */
 
 static void fail(const char *what)
 {
@@ -92,25 +92,39 @@ static void record(char **f, size_t nr)
 		job_bytes(&job, WIRE_RANGE_CODE, number(f[1]), number(f[2]), f[3], unhex(f[3]));
 	else if (!strcmp(f[0], "dst") && nr == 4)
 		job_bytes(&job, WIRE_RANGE_DST, number(f[1]), number(f[2]), f[3], unhex(f[3]));
-	else
+	else if (!strcmp(f[0], "symbol") && nr == 4 && nr_symbols < MAX_SYMBOLS)
+		symbols[nr_symbols++] = (struct pseudoimg_symbol){ .off = number(f[1]),
+								   .len = number(f[2]),
+								   .name = strdup(f[3]) };
+	else if (!strcmp(f[0], "text") && nr == 3) {
+		symbols_machine = (uint32_t)number(f[1]);
+		text_len = number(f[2]);
+	} else
 		fail("unknown record, or wrong number of fields");
 }
 
 static int write_image(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-	struct pseudoimg_result result;
+	struct pseudoimg_result result = { 0 };
 	struct base_err err = { 0 };
+	int r;
 
 	if (fd < 0)
 		fail("cannot create the image");
-	if (pseudoimg_write(job.data, job.len, fd, &result, &err) < 0) {
+	if (text_len)
+		r = pseudoimg_write_symbols(symbols, nr_symbols, text_len, symbols_machine,
+					    &(struct base_id){ .len = 20 }, fd, &err);
+	else
+		r = pseudoimg_write(job.data, job.len, fd, &result, &err);
+	if (r < 0) {
 		base_err_print(&err, "mkjob", stderr);
 		return 1;
 	}
 	close(fd);
-	printf("%u routines, %u bad, %llu bytes\n", result.nr_routines, result.nr_bad,
-	       (unsigned long long)result.text_bytes);
+	if (!text_len)
+		printf("%u routines, %u bad, %llu bytes\n", result.nr_routines, result.nr_bad,
+		       (unsigned long long)result.text_bytes);
 	return 0;
 }
 
