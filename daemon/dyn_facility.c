@@ -348,14 +348,17 @@ static int put_runs(const struct dyn_facility *f, struct base_buf *b)
 	return r;
 }
 
-/* In parts that are records; one, but for ranges of a size that nobody has seen yet. */
+/*
+ * In parts that are records; one, but for ranges of a size that nobody has seen yet. One without
+ * bytes as well: DST counts from the first code range, which may be empty still.
+ */
 static int write_range(const struct dyn_range *range, int fd)
 {
 	static const uint8_t zeros[8];
 	size_t pos = 0;
 	int r = 0;
 
-	while (r == 0 && pos < range->contents.len) {
+	do {
 		size_t part = range->contents.len - pos;
 		struct wire_bytes rec = { .head.type = WIRE_BYTES,
 					  .facility = range->range.facility,
@@ -368,12 +371,12 @@ static int write_range(const struct dyn_range *range, int fd)
 		rec.bytes_len = part;
 		rec.head.len = (uint32_t)base_align_up(sizeof(rec) + part, 8);
 		r = base_write_all(fd, &rec, sizeof(rec));
-		if (r == 0)
+		if (r == 0 && part)
 			r = base_write_all(fd, range->contents.data + pos, part);
 		if (r == 0)
 			r = base_write_all(fd, zeros, rec.head.len - sizeof(rec) - part);
 		pos += part;
-	}
+	} while (r == 0 && pos < range->contents.len);
 	return r;
 }
 
@@ -390,7 +393,8 @@ int dyn_facility_job(const struct dyn_facility *f, int fd)
 	if (r == 0)
 		r = base_write_all(fd, f->records.data, f->records.len);
 	for (size_t i = 0; r == 0 && i < reg->nr_ranges; i++)
-		if (reg->ranges[i].known && reg->ranges[i].range.facility == f->index)
+		if (reg->ranges[i].known && reg->ranges[i].range.facility == f->index &&
+		    reg->ranges[i].range.flags & WIRE_RANGE_OWNED)
 			r = write_range(&reg->ranges[i], fd);
 	base_buf_release(&b);
 	return r;

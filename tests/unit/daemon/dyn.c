@@ -437,6 +437,33 @@ static void test_job(void **state)
 	trial_close(&t);
 }
 
+/* DST counts from the first code range even while nothing is written there. */
+static void test_job_tells_empty_ranges(void **state)
+{
+	/* Module m, routine r of 64 bytes 0x4000 behind the first range's base. */
+	static const uint8_t dst[] = {
+		0x10, 0,   188, 0, 0,	0, 7, 0,  0,	0, 1, 0, 13, 0,	  1,
+		'm',  0,   14,	0, 190, 0, 0, 0,  0x40, 0, 0, 0, 0,  0,	  0,
+		1,    'r', 8,	0, 191, 0, 0, 64, 0,	0, 0, 3, 0,  189, 0
+	};
+	struct pseudoimg_result result = { 0 };
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "owner");
+	fake_range_rec(&t.b, 0, 0, WIRE_RANGE_CODE, 0x10000, 0x1000);
+	fake_range_rec(&t.b, 1, 0, WIRE_RANGE_CODE, 0x14000, 0x1000);
+	fake_range_rec(&t.b, 2, 0, WIRE_RANGE_DST, 0x90000, 0x1000);
+	fake_bytes_rec(&t.b, 0, WIRE_RANGE_CODE, 0x14000, 0x1000, code_a, 64);
+	fake_bytes_rec(&t.b, 0, WIRE_RANGE_DST, 0x90000, 0x1000, dst, sizeof(dst));
+	tell(&t, 100);
+	write_job(facility(&t, 0), &result);
+	assert_int_equal(result.nr_bad, 0);
+	assert_int_equal(result.nr_routines, 1);
+	trial_close(&t);
+}
+
 /* Law 7: the same program elsewhere in memory, in another process: the same identity. */
 static void test_identity_by_content(void **state)
 {
@@ -475,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_malformed_records),
 		cmocka_unit_test(test_job),
+		cmocka_unit_test(test_job_tells_empty_ranges),
 		cmocka_unit_test(test_identity_by_content),
 	};
 
