@@ -62,22 +62,24 @@ static int add_code(struct pseudoimg_model *m, const struct wire_bytes *b, uint6
 	return 0;
 }
 
+/* Parts of a range that is longer than a record follow each other. */
 static int add_dst(struct pseudoimg_model *m, const struct wire_bytes *b)
 {
-	struct pseudoimg_dst_range *to;
+	struct pseudoimg_dst_range *to = m->dst.nr ? &m->dst.v[m->dst.nr - 1] : NULL;
 
-	if (b->vaddr != b->range_base) { /* records begin where the range does */
+	if (b->vaddr == b->range_base) {
+		to = PSEUDOIMG_PUSH(&m->dst);
+		if (!to)
+			return -ENOMEM;
+		*to = (struct pseudoimg_dst_range){ .facility = b->facility,
+						    .range_base = b->range_base,
+						    .range_len = b->range_len };
+	} else if (!to || b->range_base != to->range_base || b->range_len != to->range_len ||
+		   b->vaddr - b->range_base != to->sent.len) {
 		m->nr_bad++;
 		return 0;
 	}
-	to = PSEUDOIMG_PUSH(&m->dst);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct pseudoimg_dst_range){ .facility = b->facility,
-					    .range_len = b->range_len,
-					    .bytes = (const uint8_t *)(b + 1),
-					    .bytes_len = b->bytes_len };
-	return 0;
+	return base_buf_append(&to->sent, b + 1, b->bytes_len);
 }
 
 static int add_bytes(struct pseudoimg_model *m, const struct wire_bytes *b, uint64_t order)
@@ -359,6 +361,7 @@ void pseudoimg_model_release(struct pseudoimg_model *m)
 	for (size_t i = 0; i < m->dst.nr; i++) {
 		pseudoimg_dst_release(&m->dst.v[i].dst);
 		free(m->dst.v[i].copy);
+		base_buf_release(&m->dst.v[i].sent);
 	}
 	free(m->runs.v);
 	free(m->routines.v);

@@ -48,18 +48,19 @@ static void mask_bases(const struct pseudoimg_model *m, struct pseudoimg_dst_ran
 
 static int decode(struct pseudoimg_model *m, struct pseudoimg_dst_range *d)
 {
-	uint64_t rest = d->range_len - d->bytes_len;
+	uint64_t rest = d->range_len - d->sent.len;
 	size_t len;
 	int r;
 
 	/* The last record may end in zeros that were not sent. */
 	if (rest > PSEUDOIMG_DST_RECORD_MAX)
 		rest = PSEUDOIMG_DST_RECORD_MAX;
-	len = d->bytes_len + rest;
+	len = d->sent.len + rest;
 	d->copy = calloc(1, len + 1);
 	if (!d->copy)
 		return -ENOMEM;
-	memcpy(d->copy, d->bytes, d->bytes_len);
+	if (d->sent.len)
+		memcpy(d->copy, d->sent.data, d->sent.len);
 	r = pseudoimg_dst_decode(d->copy, len, first_base(m, d->facility), &d->dst);
 	if (r < 0)
 		return r;

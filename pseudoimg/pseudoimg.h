@@ -7,8 +7,9 @@
  * A job is a stream of wire records (wire.h): WIRE_IMAGE first, then WIRE_RUN, WIRE_ROUTINE (with
  * code), WIRE_BYTES (owned code and DST ranges), WIRE_REPLACES, in any order. Every owned code
  * range has a WIRE_BYTES, be it with no bytes: addresses in DST count from the base of the one with
- * the lowest image offset (the first that was registered). A DST range is one WIRE_BYTES from its
- * base on. Of overlapping routines, runs or ranges the later is refused.
+ * the lowest image offset (the first that was registered). A DST range is
+ * WIRE_BYTES from its base on, its parts one after another. Of overlapping routines, runs or ranges
+ * the later is refused.
  */
 #ifndef DCPI_PSEUDOIMG_H
 #define DCPI_PSEUDOIMG_H

@@ -168,9 +168,8 @@ struct pseudoimg_seq {
 /* A DST range as it was sent, and a copy with the zeros that follow it in memory. */
 struct pseudoimg_dst_range {
 	uint32_t facility;
-	uint64_t range_len;
-	const uint8_t *bytes; /* in the job */
-	size_t bytes_len;
+	uint64_t range_base, range_len;
+	struct base_buf sent;
 	uint8_t *copy; /* owned; without absolute addresses once it is decoded */
 	size_t len;    /* of the copy that counts: records, and what is not zero behind */
 	struct pseudoimg_dst dst; /* strings point into the copy */

@@ -131,10 +131,10 @@ static int make_dst(struct writer *w)
 
 	for (size_t i = 0; r >= 0 && i < w->m.dst.nr; i++) {
 		const struct pseudoimg_dst_range *d = &w->m.dst.v[i];
-		size_t sent = d->bytes_len < d->len ? d->bytes_len : d->len;
+		size_t sent = d->sent.len < d->len ? d->sent.len : d->len;
 		void *rest;
 
-		r = base_buf_append(&w->dst, d->bytes, sent);
+		r = base_buf_append(&w->dst, d->sent.data, sent);
 		if (r >= 0)
 			r = base_buf_extend(&w->dst, d->len - sent, &rest);
 	}

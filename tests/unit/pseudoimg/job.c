@@ -88,9 +88,15 @@ void job_routine(struct base_buf *job, const struct job_routine *routine)
 void job_bytes(struct base_buf *job, enum wire_range_kind kind, uint64_t base, uint64_t range_len,
 	       const void *bytes, size_t bytes_len)
 {
+	job_part(job, kind, base, range_len, 0, bytes, bytes_len);
+}
+
+void job_part(struct base_buf *job, enum wire_range_kind kind, uint64_t base, uint64_t range_len,
+	      uint64_t at, const void *bytes, size_t bytes_len)
+{
 	const struct wire_bytes rec = { .head = { .type = WIRE_BYTES },
 					.kind = kind,
-					.vaddr = base,
+					.vaddr = base + at,
 					.bytes_len = bytes_len,
 					.range_base = base,
 					.range_len = range_len };

@@ -30,6 +30,8 @@ void job_routine(struct base_buf *job, const struct job_routine *routine);
 /* All of a range, from its base on. */
 void job_bytes(struct base_buf *job, enum wire_range_kind kind, uint64_t base, uint64_t range_len,
 	       const void *bytes, size_t bytes_len);
+void job_part(struct base_buf *job, enum wire_range_kind kind, uint64_t base, uint64_t range_len,
+	      uint64_t at, const void *bytes, size_t bytes_len);
 void job_replaces(struct base_buf *job, const uint8_t id[20]);
 
 #endif

@@ -203,6 +203,29 @@ static void test_owned_ranges(void **state)
 	image_release(&img);
 }
 
+/* A DST range in parts is one; a part that does not go on where the last one ended is refused. */
+static void test_dst_in_parts(void **state)
+{
+	static const uint8_t bytes[8] = { [7] = 0xc3 };
+	struct base_buf job = { 0 }, dst = { 0 };
+	struct image img;
+
+	(void)state;
+	put_dst_module(&dst, 0, 8, 'd');
+	job_image(&job, &head);
+	job_run(&job, 0x5000, 0, 0x1000);
+	job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, bytes, sizeof(bytes));
+	job_part(&job, WIRE_RANGE_DST, 0x7000, 0x1000, 0, dst.data, 16);
+	job_part(&job, WIRE_RANGE_DST, 0x7000, 0x1000, 16, dst.data + 16, dst.len - 16);
+	job_part(&job, WIRE_RANGE_DST, 0x7000, 0x1000, 0x200, dst.data, dst.len);
+	job_part(&job, WIRE_RANGE_DST, 0x8000, 0x1000, 0x10, dst.data, dst.len);
+	write_job(&img, &job);
+	assert_int_equal(img.result.nr_bad, 2);
+	assert_symbol(&img, "d", 0x5000, 8);
+	base_buf_release(&dst);
+	image_release(&img);
+}
+
 /* DST counts from the range with the lowest image offset, wherever that is in memory. */
 static void test_first_range_is_the_base(void **state)
 {
@@ -438,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_refused_routines),
 		cmocka_unit_test(test_first_come_stays),
 		cmocka_unit_test(test_owned_ranges),
+		cmocka_unit_test(test_dst_in_parts),
 		cmocka_unit_test(test_first_range_is_the_base),
 		cmocka_unit_test(test_nested_and_overlapping_dst),
 		cmocka_unit_test(test_names),
