@@ -16,11 +16,13 @@
 static int read_job(struct base_buf *job, struct base_err *err)
 {
 	off_t len = lseek(STDIN_FILENO, 0, SEEK_END);
-	size_t step = len > 0 && (uint64_t)len <= JOB_MOST ? (size_t)len + 1 : 1 << 16;
+	size_t step = len > 0 ? (size_t)len + 1 : 1 << 16;
 	ssize_t n = 1;
 	void *room;
 	int r;
 
+	if (len > (off_t)JOB_MOST)
+		return base_fail(err, -DCPI_ELIMIT, "cannot read job: longer than 1 GiB");
 	if (len >= 0)
 		lseek(STDIN_FILENO, 0, SEEK_SET);
 	while (n > 0) {
