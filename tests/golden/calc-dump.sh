@@ -4,7 +4,7 @@
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-calc="$DCPI_EMULATOR $DCPI_BIN/calc"
+calc=$DCPI_BIN/calc
 $calc -dump "$DCPI_SRC/examples/jit/calc/demo.calc" >"$work/one"
 $calc -dump "$DCPI_SRC/examples/jit/calc/demo.calc" >"$work/two"
 cmp "$work/one" "$work/two"

@@ -1,4 +1,3 @@
-export DCPI_RUN=$work/none DCPI_QUEUE=/dcpi-none # no daemon of this machine is disturbed
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # calc: the programs that come with it, its options, its messages and exit statuses.
@@ -13,7 +12,7 @@ run()
 {
 	echo "\$ $*"
 	# A program's own output, then messages, without what differs from run to run.
-	$DCPI_EMULATOR "$DCPI_BIN/$1" "${@:2}" >stdout 2>stderr
+	"$DCPI_BIN/$1" "${@:2}" >stdout 2>stderr
 	status=$?
 	sed -E 's/^(share [^ ]+) +[0-9.]+ %$/\1 N %/' stdout
 	sed -E 's/[0-9]+ rounds in [0-9.]+ s/N rounds in S s/' stderr
@@ -84,7 +83,7 @@ END
 } >out
 
 # Measured shares are what the program makes them.
-$DCPI_EMULATOR "$DCPI_BIN/calc" -time 0.5 -shares shares.calc 2>stderr | awk '
+"$DCPI_BIN/calc" -time 0.5 -shares shares.calc 2>stderr | awk '
 $1 == "share" { off = $3 - want[$2]; if (off < -5 || off > 5) { print; bad = 1 } nr++ }
 BEGIN { want["sixty"] = 60; want["thirty"] = 30; want["ten"] = 10; want["-"] = 0 }
 END { if (nr != 4) print nr " shares"; exit bad || nr != 4 }' || exit 1

@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 "$DCPI_SRC/scripts/demo" "$work/db" >"$work/out" || { cat "$work/out"; exit 1; }
-sed -n '/where the time went/,$p' "$work/out" | head -n 40
+sed -n '/where the time went/,$p' "$work/out" | awk "NR <= 40"
 
 profile() { sed -n '/where the time went/,/hottest routine/p' "$work/out"; }
 profile | grep -cE ' calc\[[0-9]+\]$' >/dev/null
