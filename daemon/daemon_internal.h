@@ -35,6 +35,7 @@
 	X(BUCKET_KERNEL_UNKNOWN, "unknown kernel", "kernel address in no known image")             \
 	X(BUCKET_IDLE, "idle", "the idle task, waiting")                                           \
 	X(BUCKET_DYNAMIC_UNKNOWN, "dynamic, unknown", "anonymous executable memory nobody names")  \
+	X(BUCKET_REFUSED, "dynamic, image refused", "no pseudo-image can be made of what it said") \
 	X(BUCKET_REUSED, "reused, time unknown", "address had several routines in the interval")   \
 	X(BUCKET_OTHER, "hypervisor or guest", "neither user nor kernel mode of this machine")
 
@@ -74,9 +75,10 @@ struct image {
 	char *path;
 	char *stem; /* for the profile's file name; DYNAMIC: the pseudo-image's file name */
 	struct profdb_profile *counts;
-	bool dirty;  /* counts hold samples that are not on disk */
-	bool behind; /* DYNAMIC: routines with samples are not in the file on disk yet: the profile
-			waits (law 3) */
+	bool dirty;   /* counts hold samples that are not on disk */
+	bool behind;  /* DYNAMIC: routines with samples are not in the file on disk yet: the profile
+			 waits (law 3) */
+	bool refused; /* DYNAMIC: what the program said makes no image; its counts go to a bucket */
 	uint32_t refs;
 };
 
@@ -180,7 +182,9 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint6
 /*
  * Write every pseudo-image that changed, durable before it returns, answer flush requests. Called
  * before the profiles of a flush are put (law 3), and at once when a client wants a flush
- * (dyn_wants_flush). A failure is logged, answered to the client, and tried again next time.
+ * (dyn_wants_flush). A failure is logged, answered to the client, and tried again next time. One
+ * that lies in what the client said is no failure of the flush: after three tries its image is
+ * refused.
  */
 int dyn_write_images(struct dyn *d, struct base_err *err);
 bool dyn_wants_flush(const struct dyn *d);
@@ -213,11 +217,11 @@ int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint
  * malformed. A routine without bytes gets them from the process (flag WIRE_ROUTINE_FETCHED), if
  * that still is @life (registry_process_life). -ESTALE: what was at *@tail is overwritten.
  */
-int reader_registry_read(struct reader *r, int fd, int32_t pid, uint64_t life,
-			 uint64_t *tail, struct base_buf *out);
+int reader_registry_read(struct reader *r, int fd, int32_t pid, uint64_t life, uint64_t *tail,
+			 struct base_buf *out);
 /* Contents of owned ranges (trailing zeros left out), as WIRE_BYTES records. */
-int reader_range_read(struct reader *r, int32_t pid, uint64_t life,
-		      const struct wire_range *range, struct base_buf *out);
+int reader_range_read(struct reader *r, int32_t pid, uint64_t life, const struct wire_range *range,
+		      struct base_buf *out);
 
 /* ---- the kernel's own code (kernel.c)
  * ------------------------------------------------------------------ */

@@ -148,6 +148,7 @@ static int adopt(struct dyn *d, struct process *p, int fd)
 	else if (fresh && !client_new(p))
 		r = -ENOMEM;
 	if (r < 0) {
+		d->intake.nr_refused += r == -EPERM;
 		close(fd);
 		return r;
 	}
@@ -297,9 +298,10 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint6
 /* ---- images
  * ------------------------------------------------------------------------------------------ */
 
-static int write_registry(struct dyn_registry *reg, struct base_err *err)
+/* *@answer: what the client is told. */
+static int write_registry(struct dyn_registry *reg, int *answer, struct base_err *err)
 {
-	int first = 0;
+	int first = 0, refused = 0;
 
 	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
 		struct dyn_facility *f = reg->facilities[i];
@@ -308,11 +310,18 @@ static int write_registry(struct dyn_registry *reg, struct base_err *err)
 
 		if (r == 0)
 			continue;
-		base_log(BASE_LOG_WARN, "%s", why.text);
+		if (!f->image->refused)
+			base_log(BASE_LOG_WARN, "%s", why.text);
+		/* What one client said is no reason to call everybody's flush failed. */
+		if (dyn_image_refusal(r)) {
+			refused = r;
+			continue;
+		}
 		if (!first)
 			base_fail(err, r, "%s", why.text);
 		first = first ? first : r;
 	}
+	*answer = first ? first : refused;
 	return first;
 }
 
@@ -343,14 +352,14 @@ int dyn_write_images(struct dyn *d, struct base_err *err)
 	int first = 0;
 
 	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
-		int r;
+		int r, answer;
 
 		next = reg->next;
 		if (d->config.reader && dyn_registry_wants_flush(reg) &&
 		    reg->flush_ready != reg->h.flush_wanted)
 			dyn_registry_read(reg, true);
-		r = write_registry(reg, err);
-		dyn_registry_answer(reg, r);
+		r = write_registry(reg, &answer, err);
+		dyn_registry_answer(reg, answer);
 		settle(reg);
 		first = first ? first : r;
 	}

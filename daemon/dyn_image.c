@@ -11,7 +11,7 @@
 #include "dyn_internal.h"
 #include "pseudoimg.h"
 
-enum { HELPER_TIMEOUT_MS = 5000 };
+enum { HELPER_TIMEOUT_MS = 5000, DYN_REFUSALS = 3 };
 
 /* ---- who may read it ------------------------------------------------------------------------- */
 
@@ -107,12 +107,31 @@ static int remember_id(struct dyn_facility *f)
 	return r;
 }
 
+bool dyn_image_refusal(int r)
+{
+	return r == -DCPI_EHELPER || r == -ETIMEDOUT || r == -DCPI_ELIMIT || r == -DCPI_EFORMAT ||
+	       r == -DCPI_EOVERFLOW || r == -EINVAL;
+}
+
+/* Three times, for a helper may also be killed or slow because the machine is in need. */
+static void count_refusal(struct dyn_facility *f)
+{
+	if (++f->nr_refused < DYN_REFUSALS)
+		return;
+	f->image->refused = true;
+	f->changed = false;
+	base_log(BASE_LOG_WARN, "'%s' is given up; its samples go to '%s'", f->stem,
+		 account_bucket_name(ACCOUNT_BUCKET_REFUSED));
+}
+
 int dyn_image_write(struct dyn_facility *f, struct base_err *err)
 {
 	struct pseudoimg_result result = { 0 };
 	struct base_id id = { .len = sizeof(result.build_id) };
 	int r, job;
 
+	if (f->image->refused)
+		return base_fail(err, -DCPI_EHELPER, "'%s' is given up", f->stem);
 	if (!f->changed)
 		return 0;
 	r = remember_id(f);
@@ -123,8 +142,11 @@ int dyn_image_write(struct dyn_facility *f, struct base_err *err)
 		return job;
 	r = write_file(f, job, &result, err);
 	close(job);
+	if (dyn_image_refusal(r))
+		count_refusal(f);
 	if (r < 0)
 		return r;
+	f->nr_refused = 0;
 	memcpy(id.bytes, result.build_id, sizeof(result.build_id));
 	image_set_id(f->image, &id);
 	if (f->nr_replaced && base_id_equal(&f->replaced[f->nr_replaced - 1], &id))

@@ -72,7 +72,8 @@ struct dyn_facility {
 	size_t nr_told;		     /* routines ever kept, of the daemon's figure */
 	struct base_map by_contents; /* hash -> index + 1 of the last routine with it */
 
-	bool changed; /* since the image was written */
+	bool changed;	     /* since the image was written */
+	uint32_t nr_refused; /* times that the helper would not make an image of it */
 	struct base_id *replaced;
 	size_t nr_replaced, cap_replaced;
 };
@@ -261,5 +262,8 @@ struct dyn {
 
 /* Write the facility's image if it changed; durable when it returns 0. */
 int dyn_image_write(struct dyn_facility *f, struct base_err *err);
+/* A failure of dyn_image_write that lies in what the client said, not in this machine's disk or
+ * memory. */
+bool dyn_image_refusal(int r);
 
 #endif

@@ -28,6 +28,48 @@ static bool must_wait(const struct image *img)
 	return img->kind == PROFDB_DYNAMIC && (img->behind || !img->id.len);
 }
 
+/* Move the counts of an image that will never be on disk to where they are told as such. */
+static int give_up(struct daemon *d, struct image *img)
+{
+	struct image *to = images_bucket(d->images, ACCOUNT_BUCKET_REFUSED);
+	uint64_t n = 0;
+	int r;
+
+	if (!to)
+		return -ENOMEM;
+	for (size_t e = 0; e < profdb_profile_nr_events(img->counts); e++) {
+		const struct profdb_event *from = profdb_profile_event(img->counts, e);
+
+		r = profdb_profile_event_add(to->counts, from->name, from->period);
+		if (r >= 0)
+			r = profdb_profile_add(to->counts, 0, (size_t)r, from->sum);
+		if (r < 0)
+			return r;
+		n += from->sum;
+	}
+	profdb_profile_clear(img->counts);
+	img->dirty = false;
+	to->dirty = true;
+	d->attrib.account.bucket[ACCOUNT_BUCKET_REFUSED] += n;
+	return 0;
+}
+
+/* Before profiles are put; at the end (@all) nothing can wait any more. */
+static int give_up_refused(struct daemon *d, bool all)
+{
+	struct image *img;
+
+	for (size_t pos = 0; images_next(d->images, &pos, &img);) {
+		if (!img->dirty || !(img->refused || (all && must_wait(img))))
+			continue;
+		int r = give_up(d, img);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* Of an event sampled at a frequency the period is only known once samples came. */
 static void set_periods(const struct daemon *d, struct profdb_profile *p)
 {
@@ -137,7 +179,9 @@ int daemon_flush(struct daemon *d, struct base_err *err)
 
 	if (r >= 0)
 		r = write_images(d, &own);
-	s = write_profiles(d, &own);
+	s = give_up_refused(d, false);
+	if (s >= 0)
+		s = write_profiles(d, &own);
 	if (r >= 0)
 		r = s;
 	/* A cause that nobody put into words. */
@@ -174,6 +218,16 @@ int daemon_new_epoch(struct daemon *d, struct base_err *err)
 	return r;
 }
 
+/* Everything else is on disk: what still waits for a pseudo-image waits in vain. */
+static int finish_waiting(struct daemon *d, struct base_err *err)
+{
+	int r = give_up_refused(d, true);
+
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot finish");
+	return write_profiles(d, err);
+}
+
 int daemon_finish(struct daemon *d, struct base_err *err)
 {
 	int r;
@@ -182,6 +236,8 @@ int daemon_finish(struct daemon *d, struct base_err *err)
 		return 0;
 	driver_stop(d->driver);
 	r = daemon_flush(d, err);
+	if (r >= 0)
+		r = finish_waiting(d, err);
 	if (r >= 0)
 		r = profdb_epoch_finish(d->db, err);
 	if (r < 0)

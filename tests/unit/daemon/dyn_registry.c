@@ -228,6 +228,30 @@ static void test_failing_write(void **state)
 	assert_false(img->behind);
 }
 
+/* What the client said makes no image: the client is told, the flush goes on, three times is
+ * enough. */
+static void test_refused_image(void **state)
+{
+	struct image *img = NULL;
+	TRIAL(state);
+
+	free(t->dyn->helper);
+	t->dyn->helper = strdup("/bin/false");
+	fake_facility(&t->f, "jit");
+	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	for (unsigned int i = 1; i <= 4; i++) {
+		assert_int_equal(img->refused, i > 3);
+		ask_flush(t);
+		assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+		assert_int_equal(t->f.h->flush_done, i);
+		assert_int_equal(t->f.h->flush_status, -DCPI_EHELPER);
+	}
+	assert_int_equal(t->dyn->stats.images_written, 0);
+}
+
 static void test_owned_ranges(void **state)
 {
 	static uint8_t text[2 * WIRE_PAGE] __attribute__((aligned(4096)));
@@ -279,6 +303,25 @@ static void test_no_registry(void **state)
 	assert_null(t->p.dyn);
 	assert_null(t->dyn->registries);
 	assert_int_equal(t->f.h->attached, 0);
+}
+
+/* A life of a process has one registry; another is refused, and that is counted. */
+static void test_second_registry(void **state)
+{
+	struct dyn_stats stats;
+	struct fake first;
+	TRIAL(state);
+
+	assert_int_equal(hand_over(t), 1);
+	first = t->f;
+	fake_open(&t->f, 64 << 10);
+	assert_int_equal(hand_over(t), 0);
+	assert_int_equal(t->f.h->attached, 0);
+	dyn_stats_get(t->dyn, &stats);
+	assert_int_equal(stats.clients, 1);
+	assert_int_equal(stats.records_bad, 1);
+	fake_close(&t->f);
+	t->f = first;
 }
 
 /* One that holds up the reader is asked less and less, and told that it failed. */
@@ -336,9 +379,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_follow, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_grows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failing_write, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_image, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_owned_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_header_lies_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_registry, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_second_registry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 	};

@@ -194,6 +194,39 @@ static void pseudo_image_comes_first(void **state)
 	assert_int_equal(on_disk().sum, 9);
 }
 
+/* The sum on disk under the bucket of refused images. */
+static uint64_t in_bucket(void)
+{
+	struct image *b = images_bucket(d.images, ACCOUNT_BUCKET_REFUSED);
+
+	assert_false(b->dirty);
+	return d.attrib.account.bucket[ACCOUNT_BUCKET_REFUSED];
+}
+
+/* No image will come: the samples are stored all the same, under a name that says so. */
+static void refused_image(void **state)
+{
+	struct image *img = images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+	struct image *late = images_get(d.images, PROFDB_DYNAMIC, NULL, "y.dyn", "y.dyn");
+	struct base_err err = { 0 };
+
+	(void)state;
+	attrib_store(&d.attrib, img, 8, 0, 5);
+	attrib_store(&d.attrib, img, 9, 1, 2);
+	attrib_store(&d.attrib, late, 8, 0, 11);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 3);
+	img->refused = true;
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 10);
+	assert_int_equal(in_bucket(), 7);
+	/* At the end nothing can wait any more. */
+	assert_int_equal(daemon_finish(&d, &err), 0);
+	assert_int_equal(on_disk().sum, 21);
+	assert_int_equal(in_bucket(), 18);
+	assert_int_equal(d.attrib.account.stored, 21);
+}
+
 static void nothing_stored_yet(void)
 {
 	assert_int_equal(on_disk().sum, 0);
@@ -267,9 +300,13 @@ static void new_epoch_is_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(drains_writes_and_clears), TEST(failure_keeps_counts),
-		TEST(pseudo_image_comes_first), TEST(images_before_profiles),
-		TEST(damaged_profile),		TEST(full_counter),
+		TEST(drains_writes_and_clears),
+		TEST(failure_keeps_counts),
+		TEST(pseudo_image_comes_first),
+		TEST(refused_image),
+		TEST(images_before_profiles),
+		TEST(damaged_profile),
+		TEST(full_counter),
 		TEST(new_epoch_is_empty),
 	};
 
