@@ -41,12 +41,12 @@ enum dcpi_code {
 #define X(code, text) code,
 	DCPI_ERRORS(X)
 #undef X
-	DCPI_ERROR_END
+		DCPI_ERROR_END
 };
 
 /* A caller's fixed buffer for a rich failure. Zero-initialize it: the first cause wins. */
 struct base_err {
-	int code;       /* negative, as returned; 0 while empty */
+	int code;	/* negative, as returned; 0 while empty */
 	char text[480]; /* "cannot open '/x': Permission denied": lower case, no newline */
 	char hint[240]; /* what to do about it, may be empty */
 };
@@ -80,10 +80,10 @@ void base_log(enum base_log_level level, const char *fmt, ...)
 /* ---- option tables -------------------------------------------------------------------------- */
 
 enum base_opt_kind {
-	BASE_OPT_FLAG,   /* dest: bool *, set true */
+	BASE_OPT_FLAG,	 /* dest: bool *, set true */
 	BASE_OPT_STRING, /* dest: const char **, last one wins; points into argv */
-	BASE_OPT_LIST,   /* dest: struct base_opt_list *, repeatable */
-	BASE_OPT_INT,    /* dest: int64_t *, checked against min..max (min == max: no limits) */
+	BASE_OPT_LIST,	 /* dest: struct base_opt_list *, repeatable */
+	BASE_OPT_INT,	 /* dest: int64_t *, checked against min..max (min == max: no limits) */
 	BASE_OPT_DOUBLE, /* dest: double *, same limits */
 };
 
@@ -144,7 +144,8 @@ struct base_buf {
 	size_t len, cap;
 };
 
-/* All return 0 or -ENOMEM (also for a length that would wrap). base_buf_extend hands out @len zeroed bytes. */
+/* All return 0 or -ENOMEM (also for a length that would wrap). base_buf_extend hands out @len
+ * zeroed bytes. */
 int base_buf_append(struct base_buf *b, const void *data, size_t len);
 int base_buf_extend(struct base_buf *b, size_t len, void **out);
 int base_buf_printf(struct base_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -211,7 +212,8 @@ void *base_map_del(struct base_map *m, const void *key, size_t key_len);
 bool base_map_next(const struct base_map *m, size_t *pos, void **value);
 void base_map_release(struct base_map *m);
 
-/* ---- identities ------------------------------------------------------------------------------- */
+/* ---- identities -------------------------------------------------------------------------------
+ */
 
 /* A build-id or its stand-in: up to 32 bytes. len 0: none. */
 struct base_id {
@@ -232,7 +234,8 @@ int base_id_parse(struct base_id *id, const char *text, size_t len);
 void base_id_of_head(struct base_id *id, uint64_t file_len, const void *head, size_t head_len);
 bool base_id_equal(const struct base_id *a, const struct base_id *b);
 
-/* ---- files ------------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------------------
+ */
 
 /*
  * A file that appears complete or not at all: written beside its final name under a temporary
@@ -240,7 +243,7 @@ bool base_id_equal(const struct base_id *a, const struct base_id *b);
  */
 struct base_file {
 	int dir_fd; /* dup of the caller's, or of the path's folder */
-	int fd;     /* write here by any means; -1 when closed */
+	int fd;	    /* write here by any means; -1 when closed */
 	char name[256];
 	char tmp[300];
 };
@@ -248,7 +251,8 @@ struct base_file {
 /* @dir_fd may be AT_FDCWD; @path may have folders. Modes as open(2). 0 or negative with @err. */
 int base_file_create(struct base_file *f, int dir_fd, const char *path, mode_t mode,
 		     struct base_err *err);
-/* Sync and rename over the final name (an existing file is replaced). On failure the temporary is removed. */
+/* Sync and rename over the final name (an existing file is replaced). On failure the temporary is
+ * removed. */
 int base_file_commit(struct base_file *f, struct base_err *err);
 /* Give up: remove the temporary. Safe on a zeroed, committed or aborted object. */
 void base_file_abort(struct base_file *f);
@@ -259,7 +263,8 @@ int base_file_write(int dir_fd, const char *path, mode_t mode, const void *data,
 int base_write_all(int fd, const void *data, size_t len);
 /* Read exactly @len bytes: 0, -DCPI_ETRUNCATED at end of file, or -errno. */
 int base_read_all(int fd, void *data, size_t len);
-/* Read a regular file of at most @max bytes into @out. Refuses FIFOs, devices and links' targets of such kind without blocking. */
+/* Read a regular file of at most @max bytes into @out. Refuses FIFOs, devices and links' targets of
+ * such kind without blocking. */
 int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *out,
 		   struct base_err *err);
 

@@ -22,8 +22,9 @@
 
 /* ---- where things are ------------------------------------------------------------------------ */
 
-#define WIRE_RUN_DIR "/run/dcpi" /* default; $DCPI_RUN in both library (secure_getenv) and tools   \
-				  */
+#define WIRE_RUN_DIR                                                                               \
+	"/run/dcpi" /* default; $DCPI_RUN in both library (secure_getenv) and tools                \
+		     */
 #define WIRE_CONTROL_NAME "control" /* stream socket in the run dir: JSON lines */
 #define WIRE_DYN_NAME	  "dyn"	    /* seqpacket socket in the run dir: hand-over of registries */
 #define WIRE_QUEUE_NAME	  "/dcpi"   /* POSIX message queue: doorbell; $DCPI_QUEUE likewise */

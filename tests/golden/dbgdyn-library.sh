@@ -89,6 +89,6 @@ find_package(dbgdyn 0.1 REQUIRED)
 add_executable(hello hello.c)
 target_link_libraries(hello PRIVATE DCPI::dbgdyn)
 END
-cmake -S "$tmp/user" -B "$tmp/user/build" -DCMAKE_PREFIX_PATH="$tmp/prefix" \
+cmake -G Ninja -S "$tmp/user" -B "$tmp/user/build" -DCMAKE_PREFIX_PATH="$tmp/prefix" \
 	-DCMAKE_C_COMPILER="${cross}gcc" -DCMAKE_C_FLAGS="$sanitize" > "$tmp/cmake" 2>&1 &&
 	cmake --build "$tmp/user/build" >> "$tmp/cmake" 2>&1 || { cat "$tmp/cmake"; fail "CMake package"; }
