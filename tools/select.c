@@ -12,7 +12,5 @@ int select_check(struct select *s, struct base_err *err)
 		base_hint(err, "use '-db DIR' or set DCPIDB");
 		return -DCPI_EUSAGE;
 	}
-	if (s->label)
-		return base_fail(err, -DCPI_EUSAGE, "labels are not supported yet");
 	return 0;
 }

@@ -9,7 +9,6 @@ struct select {
 	const char *db;	      /* -db, else $DCPIDB */
 	const char *epoch;    /* NAME|latest|all|FROM..TO; NULL: the newest */
 	const char *platform; /* NULL: all */
-	const char *label;    /* refused for now */
 	const char *event;    /* NULL: all events */
 	bool json;
 };
@@ -21,9 +20,7 @@ struct select {
 	{ "epoch", BASE_OPT_STRING, &(s).epoch, "EPOCH",                                           \
 	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
 	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \
-	  "Only this platform's samples (default: all).", 0, 0 },                                  \
-	{ "label", BASE_OPT_STRING, &(s).label, "NAME",                                            \
-	  "Only samples of processes with this label (not supported yet).", 0, 0 }
+	  "Only this platform's samples (default: all).", 0, 0 }
 #define SELECT_OPTIONS(s)                                                                          \
 	SELECT_OPTIONS_DB(s),                                                                      \
 	{ "event", BASE_OPT_STRING, &(s).event, "EVENT", "Only samples of this event.", 0, 0 },    \
