@@ -18,8 +18,7 @@
 #include "profdb.h"
 #include "wire.h"
 
-/* ---- accounting (account.c) ---------------------------------------------------------------------
- */
+/* ---- accounting (account.c) ---------------------------------------------------------------- */
 
 /* Every way in which a received sample fails to be stored: name in status, what it means. */
 #define ACCOUNT_LOSSES(X)                                                                          \
@@ -65,8 +64,7 @@ struct account {
 const char *account_loss_name(enum account_loss loss);
 const char *account_bucket_name(enum account_bucket bucket);
 
-/* ---- images (image.c)
- * ---------------------------------------------------------------------------- */
+/* ---- images (image.c) ------------------------------------------------------------------------ */
 
 /* An image and the counts not yet on disk. Lives as long as the daemon or until dropped unused. */
 struct image {
@@ -94,8 +92,7 @@ bool images_next(const struct images *t, size_t *pos, struct image **out);
 /* A pseudo-image on disk has a new build-id. */
 void image_set_id(struct image *img, const struct base_id *id);
 
-/* ---- processes (process.c)
- * ------------------------------------------------------------------------ */
+/* ---- processes (process.c) ------------------------------------------------------------------- */
 
 enum map_kind {
 	MAP_IMAGE,   /* image set; offset = file_off + (addr - start) */
@@ -126,8 +123,7 @@ struct process {
 	uint64_t attached_ns; /* when a hand-over asked for it last, or 0 */
 };
 
-/* ---- dynamic code (dyn.c)
- * -------------------------------------------------------------------------- */
+/* ---- dynamic code (dyn.c) -------------------------------------------------------------------- */
 
 struct dyn;	   /* all clients */
 struct dyn_client; /* one registry of one process life (a fork's child shares its parent's until it
@@ -193,8 +189,7 @@ struct dyn_stats {
 };
 void dyn_stats_get(const struct dyn *d, struct dyn_stats *out);
 
-/* ---- the reader process (reader.c; program dcpid-reader)
- * --------------------------------------------- */
+/* ---- the reader process (reader.c; program dcpid-reader) ------------------------------------- */
 
 /*
  * Reading a process's memory, or a file it names, can block without end and parses outside bytes:
@@ -223,8 +218,7 @@ int reader_registry_read(struct reader *r, int fd, int32_t pid, uint64_t life, u
 int reader_range_read(struct reader *r, int32_t pid, uint64_t life, const struct wire_range *range,
 		      struct base_buf *out);
 
-/* ---- the kernel's own code (kernel.c)
- * ------------------------------------------------------------------ */
+/* ---- the kernel's own code (kernel.c) -------------------------------------------------------- */
 
 /* kallsyms, modules, BPF and other ksymbols, vdso; their images are written into <db>/kernel/. */
 struct kernel;

@@ -210,8 +210,7 @@ static int serve_one(void)
 	return r;
 }
 
-/* ---- rights ------------------------------------------------------------------------------------
- */
+/* ---- rights -------------------------------------------------------------------------------- */
 
 /* What reading processes and their mapped files takes, of what there is; the rest goes. */
 static int drop_rights(void)

@@ -11,8 +11,7 @@
 /* Of one call, so that a crowd at the socket does not hold up sampling. */
 enum { TAKE_MAX = 256 };
 
-/* ---- open and close ----------------------------------------------------------------------------
- */
+/* ---- open and close ------------------------------------------------------------------------ */
 
 /* Names files of this boot apart from those of others; recorded streams need no such thing. */
 static void read_boot(struct dyn *d)
@@ -93,8 +92,7 @@ size_t dyn_poll_fds(const struct dyn *d, int *fds, size_t max)
 	return 1;
 }
 
-/* ---- clients
- * -------------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
 static struct dyn_client *client_new(struct process *p)
 {
@@ -295,8 +293,7 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint6
 	return DYN_NONE;
 }
 
-/* ---- images
- * ------------------------------------------------------------------------------------------ */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 /* *@answer: what the client is told. */
 static int write_registry(struct dyn_registry *reg, int *answer, struct base_err *err)

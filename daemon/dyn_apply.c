@@ -86,8 +86,7 @@ static int apply_routine(struct dyn_registry *reg, const struct wire_head *rec, 
 	return r;
 }
 
-/* ---- contents of owned ranges -------------------------------------------------------------------
- */
+/* ---- contents of owned ranges -------------------------------------------------------------- */
 
 /* Records become one array from the range's base on. */
 static int flatten(const struct wire_range *range, const void *data, size_t len,

@@ -7,8 +7,7 @@
 
 #include "dyn_internal.h"
 
-/* ---- names -------------------------------------------------------------------------------------
- */
+/* ---- names --------------------------------------------------------------------------------- */
 
 /* What is fit for a file name everywhere; nothing hidden, nothing empty. */
 static void clean(const char *from, size_t len, char *to, size_t max)
@@ -65,8 +64,7 @@ static int choose_stem(struct dyn_facility *f)
 	return f->stem ? 0 : -ENOMEM;
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int dyn_facility_new(struct dyn_registry *reg, const struct wire_facility_rec *rec,
 		     struct dyn_facility **out)
@@ -134,8 +132,7 @@ void dyn_facility_free(struct dyn_facility *f)
 	free(f);
 }
 
-/* ---- image offsets ------------------------------------------------------------------------------
- */
+/* ---- image offsets ------------------------------------------------------------------------- */
 
 static int add_run(struct dyn_facility *f, uint64_t start, uint64_t end)
 {
@@ -199,8 +196,7 @@ int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *of
 	return 0;
 }
 
-/* ---- routines
- * ------------------------------------------------------------------------------------ */
+/* ---- routines -------------------------------------------------------------------------------- */
 
 static const struct wire_routine *kept(const struct dyn_facility *f, const struct dyn_routine *r)
 {
@@ -293,9 +289,7 @@ int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view 
 	return keep_routine(f, v->rec, hash, elf);
 }
 
-/* ---- the job
- * --------------------------------------------------------------------------------------
- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static int put_head(const struct dyn_facility *f, struct base_buf *b)
 {

@@ -50,8 +50,7 @@ static void give_to_group(int fd)
 		(void)!fchown(fd, (uid_t)-1, g->gr_gid);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------
- */
+/* ---- writing ------------------------------------------------------------------------------- */
 
 static int make_job(const struct dyn_facility *f, struct base_err *err)
 {

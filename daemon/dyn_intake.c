@@ -25,8 +25,7 @@ static int watch(struct dyn_intake *in, int fd)
 	return epoll_ctl(in->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
-/* ---- the socket
- * ---------------------------------------------------------------------------------- */
+/* ---- the socket ------------------------------------------------------------------------------ */
 
 static bool somebody_listens(const struct sockaddr_un *to)
 {
@@ -74,9 +73,7 @@ static int open_socket(struct dyn_intake *in, const char *run_dir, struct base_e
 	return r;
 }
 
-/* ---- the queue
- * -------------------------------------------------------------------------------------
- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 static int open_queue_once(struct dyn_intake *in)
 {
@@ -149,9 +146,7 @@ bool dyn_intake_drain_queue(struct dyn_intake *in)
 	return rang;
 }
 
-/* ---- both
- * -------------------------------------------------------------------------------------------
- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 int dyn_intake_open(struct dyn_intake *in, const char *run_dir, const char *queue_name,
 		    struct base_err *err)

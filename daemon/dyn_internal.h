@@ -14,8 +14,7 @@
 #include "daemon_internal.h"
 #include "dyn_tree.h"
 
-/* ---- facilities (dyn_facility.c, dyn_image.c) ---------------------------------------------------
- */
+/* ---- facilities (dyn_facility.c, dyn_image.c) ---------------------------------------------- */
 
 /*
  * ELF addresses of routines whose own address an earlier routine of that pseudo-image has. Far
@@ -96,9 +95,7 @@ int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *of
 /* The job of the pseudo-image, written to @fd. 0 or -errno. */
 int dyn_facility_job(const struct dyn_facility *f, int fd);
 
-/* ---- tenants (dyn_tenant.c)
- * ----------------------------------------------------------------------
- */
+/* ---- tenants (dyn_tenant.c) ------------------------------------------------------------------ */
 
 /*
  * Who lived at [node.start, node.end), and when. Registries are read now and then, so that a change
@@ -143,8 +140,7 @@ enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint6
 void dyn_tenant_forget(struct dyn_tenants *t, uint64_t now_ns);
 void dyn_tenant_release(struct dyn_tenants *t);
 
-/* ---- registries (dyn_registry.c, dyn_apply.c) ---------------------------------------------------
- */
+/* ---- registries (dyn_registry.c, dyn_apply.c) ---------------------------------------------- */
 
 struct dyn_registry {
 	struct dyn *dyn;
@@ -215,9 +211,7 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const void *data,
 		       size_t len);
 
-/* ---- hand-over and doorbell (dyn_intake.c)
- * --------------------------------------------------------
- */
+/* ---- hand-over and doorbell (dyn_intake.c) --------------------------------------------------- */
 
 #define DYN_NR_WAITING 64
 
@@ -245,8 +239,7 @@ int dyn_intake_next(struct dyn_intake *in, int32_t *pid, uint32_t *uid);
 /* 0 if @fd is a memfd sealed against shrinking, and readable and writable; else -EPERM. */
 int dyn_intake_check(int fd);
 
-/* ---- all of it (dyn.c) --------------------------------------------------------------------------
- */
+/* ---- all of it (dyn.c) --------------------------------------------------------------------- */
 
 struct dyn {
 	struct dyn_config config;

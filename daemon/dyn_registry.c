@@ -160,8 +160,7 @@ void dyn_registry_give_back(struct dyn_registry *reg, uint64_t len)
 	reg->dyn->bytes -= len;
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 int dyn_registry_peek(struct dyn_registry *reg)
 {
@@ -315,8 +314,7 @@ void dyn_registry_read(struct dyn_registry *reg, bool ranges)
 	dyn_tenant_forget(&reg->tenants, now);
 }
 
-/* ---- flush requests
- * ------------------------------------------------------------------------------ */
+/* ---- flush requests -------------------------------------------------------------------------- */
 
 bool dyn_registry_wants_flush(const struct dyn_registry *reg)
 {
@@ -335,8 +333,7 @@ void dyn_registry_answer(struct dyn_registry *reg, int status)
 	reg->flush_answered = reg->flush_ready;
 }
 
-/* ---- lookup
- * ---------------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static const struct dyn_range *range_at(const struct dyn_registry *reg, uint64_t addr)
 {

@@ -12,8 +12,7 @@ enum { KALLSYMS_MAX = 256 << 20, MODULES_MAX = 1 << 20, NOTES_MAX = 64 << 10 };
 /* Code of which only the start is known (BPF in kallsyms) ends at the next symbol, or here. */
 enum { DYNSYM_GUESS = 4096, DYNSYM_ALIGN = 64 };
 
-/* ---- areas
- * --------------------------------------------------------------------------------------- */
+/* ---- areas ----------------------------------------------------------------------------------- */
 
 /* What was known there before is gone: addresses of kernel code are used again. */
 static void clear_area(struct kernel *k, uint64_t start, uint64_t end)
@@ -67,8 +66,7 @@ struct image *kernel_vdso(struct kernel *k)
 	return k->vdso;
 }
 
-/* ---- code that comes and goes ------------------------------------------------------------------
- */
+/* ---- code that comes and goes -------------------------------------------------------------- */
 
 static void hash_text(struct base_sha256 *s, const char *text)
 {
@@ -174,8 +172,7 @@ void kernel_load(struct kernel *k, const struct driver_load *load)
 			   load->len);
 }
 
-/* ---- this machine
- * ---------------------------------------------------------------------------------- */
+/* ---- this machine ---------------------------------------------------------------------------- */
 
 /* For a kernel or module without build-id: what its symbols are, relative to its base. */
 static void symbols_id(const struct kernel *k, const char *name, uint64_t start, uint64_t len,
@@ -360,8 +357,7 @@ static int fill_live(struct kernel *k, struct base_err *err)
 	return r;
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int kernel_open(struct profdb *db, struct images *images, bool live, struct kernel **out,
 		struct base_err *err)

@@ -104,8 +104,7 @@ int kernel_file_write_dynsyms(struct kernel *k, struct base_err *err)
 	return r;
 }
 
-/* ---- the vdso ----------------------------------------------------------------------------------
- */
+/* ---- the vdso ------------------------------------------------------------------------------ */
 
 /* Length of our mapping that begins at @start, 0 where there is none. */
 static size_t mapping_len(uintptr_t start)

@@ -7,8 +7,7 @@
 #include "daemon_internal.h"
 #include "dyn_tree.h"
 
-/* ---- kallsyms and modules (kernel_symbols.c) ----------------------------------------------------
- */
+/* ---- kallsyms and modules (kernel_symbols.c) ----------------------------------------------- */
 
 struct kernel_symbol {
 	uint64_t addr;
@@ -42,8 +41,7 @@ struct kernel_module {
 /* A line of /proc/modules: 0 or -DCPI_EFORMAT. */
 int kernel_module_parse(const char *line, struct kernel_module *m);
 
-/* ---- areas -------------------------------------------------------------------------------------
- */
+/* ---- areas --------------------------------------------------------------------------------- */
 
 /* A stretch of kernel addresses that is one image, or a part of one. */
 struct kernel_area {
@@ -85,8 +83,7 @@ struct kernel_texts {
 /* Make areas and images of them, and write the images' files. 0 or negative with @err. */
 int kernel_fill(struct kernel *k, const struct kernel_texts *texts, struct base_err *err);
 
-/* ---- files (kernel_file.c)
- * ----------------------------------------------------------------------- */
+/* ---- files (kernel_file.c) ------------------------------------------------------------------- */
 
 /*
  * Write the symbols within [start, start + len) as <db>/kernel/NAME-<id>.elf, unless it is there.

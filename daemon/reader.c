@@ -15,8 +15,7 @@
 
 enum { TIMEOUT_MS = 1000 };
 
-/* ---- the helper's life -------------------------------------------------------------------------
- */
+/* ---- the helper's life --------------------------------------------------------------------- */
 
 static void close_fd(int *fd)
 {
@@ -136,8 +135,7 @@ void reader_close(struct reader *r)
 	free(r);
 }
 
-/* ---- one request -------------------------------------------------------------------------------
- */
+/* ---- one request --------------------------------------------------------------------------- */
 
 static int wait_readable(int fd, uint64_t deadline_ns)
 {
@@ -241,8 +239,7 @@ static int call_long(struct reader *r, const struct reader_request *q, int fd,
 	return code < 0 ? code : status;
 }
 
-/* ---- the requests -------------------------------------------------------------------------------
- */
+/* ---- the requests -------------------------------------------------------------------------- */
 
 int reader_image_id(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end,
 		    struct base_id *id)

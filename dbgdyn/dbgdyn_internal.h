@@ -91,8 +91,7 @@ void dbgdyn_unlock(struct dbgdyn_state *s);
 struct dbgdyn_state *dbgdyn_context_find(uint64_t context, uint32_t *index);
 uint64_t dbgdyn_context_make(const struct dbgdyn_state *s, uint32_t index);
 
-/* ---- registry (registry.c) --------------------------------------------------------------------
- */
+/* ---- registry (registry.c) ----------------------------------------------------------------- */
 
 /* With the lock held: open the registry if there is none. */
 int dbgdyn_registry_open(struct dbgdyn_state *s);
@@ -106,8 +105,7 @@ int dbgdyn_range_add(struct dbgdyn_state *s, uint32_t facility, enum dbgdyn_kind
 bool dbgdyn_range_good(const void *base, size_t len);
 bool dbgdyn_attached(const struct dbgdyn_state *s);
 
-/* ---- ring (ring.c) ----------------------------------------------------------------------------
- */
+/* ---- ring (ring.c) ------------------------------------------------------------------------- */
 
 /* With the lock held: room for a record of @len bytes (a multiple of 8), contiguous, or NULL. */
 void *dbgdyn_ring_reserve(struct dbgdyn_state *s, size_t len);
@@ -115,14 +113,12 @@ void *dbgdyn_ring_reserve(struct dbgdyn_state *s, size_t len);
  */
 bool dbgdyn_ring_commit(struct dbgdyn_state *s, size_t len);
 
-/* ---- routine (routine.c) ----------------------------------------------------------------------
- */
+/* ---- routine (routine.c) ------------------------------------------------------------------- */
 
 int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_routine *r,
 		       uint64_t *handle);
 
-/* ---- doorbell (doorbell.c) --------------------------------------------------------------------
- */
+/* ---- doorbell (doorbell.c) ----------------------------------------------------------------- */
 
 enum dbgdyn_reach {
 	DBGDYN_ABSENT,	/* no socket to be seen from here: no daemon, or another mount namespace */
@@ -138,8 +134,7 @@ enum dbgdyn_reach dbgdyn_hand_over(struct dbgdyn_state *s);
 /* One datagram on the message queue, never waited on; true if the queue exists. */
 bool dbgdyn_doorbell(void);
 
-/* ---- flush (flush.c) --------------------------------------------------------------------------
- */
+/* ---- flush (flush.c) ----------------------------------------------------------------------- */
 
 /* Flush, or with @end close context @index first, and wait. */
 int dbgdyn_flush_wait(struct dbgdyn_state *s, uint32_t index, bool end);

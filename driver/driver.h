@@ -26,8 +26,7 @@ struct driver_config {
 	size_t ring_pages;  /* data pages per CPU, a power of two; 0: 128 */
 };
 
-/* ---- what comes out ---------------------------------------------------------------------------
- */
+/* ---- what comes out ------------------------------------------------------------------------ */
 
 enum driver_load_kind {
 	DRIVER_LOAD_MMAP,    /* an executable mapping appeared: addr, len, file_off, id, path */
@@ -90,8 +89,7 @@ struct driver_stats {
 	uint64_t throttled;		   /* times the kernel throttled an event */
 };
 
-/* ---- calls --------------------------------------------------------------------------------------
- */
+/* ---- calls --------------------------------------------------------------------------------- */
 
 struct driver;
 
@@ -125,8 +123,7 @@ bool driver_is_recorded(const struct driver *d);
 /* UTC seconds at which a recorded stream began, -1 for a live source. */
 int64_t driver_recorded_utc(const struct driver *d);
 
-/* ---- recorded streams (docs/format/replay.md) ---------------------------------------------------
- */
+/* ---- recorded streams (docs/format/replay.md) ---------------------------------------------- */
 
 /* Write the stream's head, then what a live source delivers: "dcpid -record FILE". 0 or -errno. */
 int driver_record_head(FILE *to, const struct driver *d, int64_t utc);

@@ -47,8 +47,7 @@ int pseudoimg_write_symbols(const struct pseudoimg_symbol *syms, size_t nr, uint
 			    uint32_t machine, const struct base_id *build_id, int fd,
 			    struct base_err *err);
 
-/* ---- the note: section .note.dcpi, owner "DCPI" ------------------------------------------------
- */
+/* ---- the note: section .note.dcpi, owner "DCPI" -------------------------------------------- */
 
 #define PSEUDOIMG_NOTE_SECTION                                                                     \
 	".dcpi.note"			  /* PROGBITS: eu-elflint refuses unknown SHT_NOTE owners */
@@ -60,8 +59,7 @@ int pseudoimg_write_symbols(const struct pseudoimg_symbol *syms, size_t nr, uint
  * Offsets in profiles are image offsets: WIRE_RUN maps them to ELF virtual addresses (its vaddr).
  */
 
-/* ---- the jailed helper
- * ---------------------------------------------------------------------------- */
+/* ---- the jailed helper ----------------------------------------------------------------------- */
 
 /*
  * Run the helper program @program: job from @job_fd (read from offset 0), image to @out_fd, bounded

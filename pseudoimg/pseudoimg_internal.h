@@ -134,8 +134,7 @@ void pseudoimg_lines_begin(struct pseudoimg_lines *l, uint64_t start, uint32_t m
 int pseudoimg_lines_run(struct pseudoimg_lines *l, struct pseudoimg_cursor commands, uint64_t base,
 			const struct pseudoimg_source *source, struct pseudoimg_dst *out);
 
-/* ---- model (model.c, model_dst.c, runs.c) -----------------------------------------------------
- */
+/* ---- model (model.c, model_dst.c, runs.c) -------------------------------------------------- */
 
 struct pseudoimg_routine {
 	struct pseudoimg_span at;	/* vaddr; len fits 32 bits */
@@ -297,8 +296,7 @@ int pseudoimg_elf_write(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler
 			struct base_err *err);
 void pseudoimg_elf_release(struct pseudoimg_elf *e);
 
-/* ---- the helper (jail_linux.c, run_helper.c, dcpid-pseudoimg.c) --------------------------------
- */
+/* ---- the helper (jail_linux.c, run_helper.c, dcpid-pseudoimg.c) ---------------------------- */
 
 /*
  * Give up every right and allow only what reading and writing open descriptors 0 to 2 and memory

@@ -59,8 +59,7 @@ struct list {
 	struct table t;
 };
 
-/* ---- which procedure ---------------------------------------------------------------------------
- */
+/* ---- which procedure ----------------------------------------------------------------------- */
 
 static void hint_candidates(const struct analysis_founds *f, size_t event, struct base_err *err)
 {
@@ -109,8 +108,7 @@ static int choose(struct list *x, const char *what, const char *image, struct ba
 	return r;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------
- */
+/* ---- lines --------------------------------------------------------------------------------- */
 
 static int by_line(const void *pa, const void *pb)
 {
@@ -207,8 +205,7 @@ static size_t sum_line(const struct list *x, size_t from, uint64_t *sum)
 	return i;
 }
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ---------------------------------------------------------------------------------- */
 
 static void put_counts(struct list *x, const uint64_t *count)
 {
@@ -394,8 +391,7 @@ static int print_text(struct list *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------
- */
+/* ---- JSON ---------------------------------------------------------------------------------- */
 
 static struct json_object *json_place(const struct list *x, const struct analysis_unit *u,
 				      struct json_object *o)
@@ -472,8 +468,7 @@ static int print_json(const struct list *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
-/* ---- the command -------------------------------------------------------------------------------
- */
+/* ---- the command --------------------------------------------------------------------------- */
 
 static void list_release(struct list *x)
 {

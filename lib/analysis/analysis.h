@@ -11,8 +11,7 @@
 #include "image.h"
 #include "profdb.h"
 
-/* ---- disassembly (disasm.c) --------------------------------------------------------------------
- */
+/* ---- disassembly (disasm.c) ---------------------------------------------------------------- */
 
 struct analysis_insn {
 	uint64_t vaddr;
@@ -35,8 +34,7 @@ void analysis_disasm_close(struct analysis_disasm *d);
 void analysis_disasm_one(struct analysis_disasm *d, const uint8_t *code, size_t len, uint64_t vaddr,
 			 struct analysis_insn *out);
 
-/* ---- the chosen samples (gather.c) -------------------------------------------------------------
- */
+/* ---- the chosen samples (gather.c) --------------------------------------------------------- */
 
 #define ANALYSIS_NR_EVENTS PROFDB_NR_EVENTS /* in all profiles together */
 
@@ -116,8 +114,7 @@ int analysis_event_find(const struct analysis *a, const char *name, struct base_
 /* The event to sort by when none is named: cycles, else a clock, else the first. */
 size_t analysis_event_default(const struct analysis *a);
 
-/* ---- images (images.c) -------------------------------------------------------------------------
- */
+/* ---- images (images.c) --------------------------------------------------------------------- */
 
 /* Open it and set its state; negative with @err where it cannot be. Named buckets: -ENOENT. */
 int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct image **out,
@@ -129,8 +126,7 @@ const char *analysis_kind_name(enum profdb_kind kind);
 /* -DCPI_ENOIMAGE, with the nearest names in the hint. */
 int analysis_image_unknown(struct analysis *a, const char *what, struct base_err *err);
 
-/* ---- rows (rows.c) ----------------------------------------------------------------------------
- */
+/* ---- rows (rows.c) ------------------------------------------------------------------------- */
 
 struct analysis_row {
 	const struct analysis_image *image;
@@ -157,8 +153,7 @@ void analysis_rows_release(struct analysis_rows *rows);
 /* Why a row has no procedure: "(no symbol)", "(image missing)", …; of a bucket "(idle)". */
 const char *analysis_row_label(const struct analysis_row *row);
 
-/* ---- one procedure (listing.c) -----------------------------------------------------------------
- */
+/* ---- one procedure (listing.c) ------------------------------------------------------------- */
 
 enum analysis_unit_kind {
 	ANALYSIS_UNIT_INSN,  /* an instruction */

@@ -212,8 +212,7 @@ void *base_map_del(struct base_map *m, const void *key, size_t key_len);
 bool base_map_next(const struct base_map *m, size_t *pos, void **value);
 void base_map_release(struct base_map *m);
 
-/* ---- identities -------------------------------------------------------------------------------
- */
+/* ---- identities ---------------------------------------------------------------------------- */
 
 /* A build-id or its stand-in: up to 32 bytes. len 0: none. */
 struct base_id {
@@ -234,8 +233,7 @@ int base_id_parse(struct base_id *id, const char *text, size_t len);
 void base_id_of_head(struct base_id *id, uint64_t file_len, const void *head, size_t head_len);
 bool base_id_equal(const struct base_id *a, const struct base_id *b);
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files --------------------------------------------------------------------------------- */
 
 /*
  * A file that appears complete or not at all: written beside its final name under a temporary

@@ -14,8 +14,7 @@
 
 #define DEBUG_DIR "/usr/lib/debug"
 
-/* ---- the database's own images ----------------------------------------------------------------
- */
+/* ---- the database's own images ------------------------------------------------------------- */
 
 struct store_entry {
 	struct base_id id;
@@ -206,8 +205,7 @@ static int open_stored(struct store_dir *d, const struct image_query *q, struct 
 	return not_in_store(q, err);
 }
 
-/* ---- ordinary files ---------------------------------------------------------------------------
- */
+/* ---- ordinary files ------------------------------------------------------------------------ */
 
 /* Calls @fn for each folder of $DCPI_DEBUG_PATH until it returns something else than -ENOENT. */
 static int each_debug_dir(int (*fn)(const char *dir, void *ctx), void *ctx)
@@ -332,8 +330,7 @@ int image_open(struct image_store *store, const struct image_query *query, struc
 	return open_file(query, out, err);
 }
 
-/* ---- separate debug files ---------------------------------------------------------------------
- */
+/* ---- separate debug files ------------------------------------------------------------------ */
 
 /* Only a build-id proves that symbols belong to the image. */
 static int try_debug(struct image *img, const char *path)

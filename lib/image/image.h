@@ -22,8 +22,7 @@ enum image_kind {
 	IMAGE_VDSO,    /* offsets are ELF file offsets; ELF in <db>/kernel */
 };
 
-/* ---- finding ------------------------------------------------------------------------------------
- */
+/* ---- finding ------------------------------------------------------------------------------- */
 
 /* The images that a database brings along. Found by build-id, indexed at the first question. */
 struct image_store;
@@ -60,8 +59,7 @@ int image_open_path(const char *path, enum image_kind kind, struct image **out,
 		    struct base_err *err);
 void image_close(struct image *img);
 
-/* ---- what it is --------------------------------------------------------------------------------
- */
+/* ---- what it is ---------------------------------------------------------------------------- */
 
 /* Where it was found: a path, or a file name in the database. Owned by the image, as all below. */
 const char *image_path(const struct image *img);
@@ -77,16 +75,14 @@ struct image_process {
 };
 const struct image_process *image_process(const struct image *img); /* NULL: none */
 
-/* ---- addresses ---------------------------------------------------------------------------------
- */
+/* ---- addresses ----------------------------------------------------------------------------- */
 
 /* 0, or -ENOENT where no part of the image stands at @off. */
 int image_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr);
 /* Copy up to @len bytes from @vaddr on; returns how many (0: none there, as in a kernel's ELF). */
 size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t len);
 
-/* ---- symbols -----------------------------------------------------------------------------------
- */
+/* ---- symbols ------------------------------------------------------------------------------- */
 
 /* A procedure: [vaddr, vaddr + len). Of several names for one address the plainest is shown. */
 struct image_symbol {
@@ -107,8 +103,7 @@ const struct image_symbol *image_symbol(struct image *img, size_t index); /* asc
  */
 const struct image_symbol *image_symbol_find(struct image *img, const char *name, size_t *pos);
 
-/* ---- lines and source --------------------------------------------------------------------------
- */
+/* ---- lines and source ---------------------------------------------------------------------- */
 
 struct image_line {
 	const char *file; /* as the compiler had it */

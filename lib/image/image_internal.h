@@ -8,8 +8,7 @@
 
 #include "image.h"
 
-/* ---- one ELF file (elf.c) ----------------------------------------------------------------------
- */
+/* ---- one ELF file (elf.c) ------------------------------------------------------------------ */
 
 struct image_elf {
 	int fd; /* -1: not open */
@@ -34,8 +33,7 @@ const char *image_elf_section_name(const struct image_elf *f, const GElf_Shdr *h
 /* Read up to @len bytes at @file_off; returns how many. */
 size_t image_elf_read(const struct image_elf *f, uint64_t file_off, void *out, size_t len);
 
-/* ---- a pseudo-image's note (note.c) ------------------------------------------------------------
- */
+/* ---- a pseudo-image's note (note.c) -------------------------------------------------------- */
 
 /* Section of pseudo-images (pseudoimg/pseudoimg.h): an ELF note over a stream of wire records. */
 #define IMAGE_NOTE_SECTION ".dcpi.note"
@@ -59,8 +57,7 @@ int image_note_read(struct image_note *note, const struct image_elf *f, struct b
 void image_note_release(struct image_note *note);
 bool image_note_replaces(const struct image_note *note, const struct base_id *id);
 
-/* ---- symbols (symbols.c) -----------------------------------------------------------------------
- */
+/* ---- symbols (symbols.c) ------------------------------------------------------------------- */
 
 struct image_symbol_entry {
 	struct image_symbol sym;
@@ -86,8 +83,7 @@ int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
 		       const struct image_elf *debug, struct base_err *err);
 void image_symbols_release(struct image_symbols *s);
 
-/* ---- the image --------------------------------------------------------------------------------
- */
+/* ---- the image ----------------------------------------------------------------------------- */
 
 struct image_segment {
 	uint64_t file_off, vaddr, len;

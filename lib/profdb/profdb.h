@@ -17,8 +17,7 @@
 #define PROFDB_EVENT_NAME   32
 #define PROFDB_NR_PATHS	    64 /* paths kept of one image */
 
-/* ---- profiles in memory -----------------------------------------------------------------------
- */
+/* ---- profiles in memory -------------------------------------------------------------------- */
 
 /* What a profile's offsets count in. */
 enum profdb_kind {
@@ -91,8 +90,7 @@ size_t profdb_profile_nr_entries(const struct profdb_profile *p);
 /* Ascending by offset; valid until the next change. */
 const struct profdb_entry *profdb_profile_entry(const struct profdb_profile *p, size_t index);
 
-/* ---- profile files ------------------------------------------------------------------------------
- */
+/* ---- profile files ------------------------------------------------------------------------- */
 
 enum profdb_format { PROFDB_FORMAT_1, PROFDB_FORMAT_0_07, PROFDB_FORMAT_0_06 };
 
@@ -108,8 +106,7 @@ int profdb_profile_parse(const void *data, size_t len, struct profdb_profile **o
 int profdb_profile_format(const struct profdb_profile *p, enum profdb_format format, size_t event,
 			  struct base_buf *out, struct base_err *err);
 
-/* ---- databases
- * ----------------------------------------------------------------------------------- */
+/* ---- databases ------------------------------------------------------------------------------- */
 
 struct profdb;
 
@@ -146,8 +143,7 @@ int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
 		void (*bad)(void *ctx, const char *file, const struct base_err *err), void *ctx,
 		struct base_err *err);
 
-/* ---- writing
- * ------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Own the platform until profdb_close: -DCPI_EBUSY names the live owner (host, pid) in @err. */
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);

@@ -15,8 +15,7 @@
 #define PROFDB_NAME_MAX	     200 /* longest name of a profile file; leaves room for a prefix */
 #define PROFDB_VERSION1_LINE "version dcpi-dynamic 1"
 
-/* ---- little-endian numbers ---------------------------------------------------------------------
- */
+/* ---- little-endian numbers ----------------------------------------------------------------- */
 
 static inline uint32_t profdb_get32(const uint8_t *p)
 {
@@ -40,8 +39,7 @@ static inline void profdb_put64(uint8_t *p, uint64_t v)
 	profdb_put32(p + 4, (uint32_t)(v >> 32));
 }
 
-/* ---- counts (counts.c) -------------------------------------------------------------------------
- */
+/* ---- counts (counts.c) --------------------------------------------------------------------- */
 
 /*
  * Rows of (offset, one count per event), each a struct profdb_entry; found by a hash that is only
@@ -71,8 +69,7 @@ static inline struct profdb_entry *profdb_counts_at(const struct profdb_counts *
 	return (struct profdb_entry *)(c->words + i * c->stride);
 }
 
-/* ---- profiles (profile.c) ----------------------------------------------------------------------
- */
+/* ---- profiles (profile.c) ------------------------------------------------------------------ */
 
 struct profdb_line {
 	char *word, *value;
@@ -110,8 +107,7 @@ int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_pro
 
 int profdb_kind_find(const char *name); /* or -ENOENT */
 
-/* ---- headers (header.c, word.c) ----------------------------------------------------------------
- */
+/* ---- headers (header.c, word.c) ------------------------------------------------------------ */
 
 /* What a value of @word must be: 0, or -EINVAL. Words that have functions of their own are refused.
  */
@@ -138,8 +134,7 @@ int profdb_header_parse(const uint8_t *data, size_t len, struct profdb_profile *
 int profdb_header_print(const struct profdb_profile *p, enum profdb_format format, size_t event,
 			struct base_buf *out, struct base_err *err);
 
-/* ---- binary parts (format0.c, format1.c) -------------------------------------------------------
- */
+/* ---- binary parts (format0.c, format1.c) --------------------------------------------------- */
 
 int profdb_format0_parse(const uint8_t *data, size_t len, struct profdb_profile *p,
 			 struct base_err *err);
@@ -156,8 +151,7 @@ bool profdb_error_is_content(int r);
 int profdb_profile_read_at(int dir_fd, const char *name, const char *shown,
 			   struct profdb_profile **out, struct base_err *err);
 
-/* ---- lists of names (names.c) ------------------------------------------------------------------
- */
+/* ---- lists of names (names.c) -------------------------------------------------------------- */
 
 struct profdb_names {
 	char **items;
@@ -172,8 +166,7 @@ char **profdb_names_pack(const struct profdb_names *n, size_t from, size_t to);
 /* All entries of the folder @name in @dir_fd but "." and "..", unsorted. 0 or -errno. */
 int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name);
 
-/* ---- the redo log (commit.c) -------------------------------------------------------------------
- */
+/* ---- the redo log (commit.c) --------------------------------------------------------------- */
 
 /*
  * ".commit" in <db>/<epoch>/<platform> names the last flush that counts and the files it wrote. A
@@ -201,8 +194,7 @@ int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err);
 char *profdb_new_name(uint64_t seq, const char *name, char out[256]);
 int profdb_sync_dir(int dir_fd);
 
-/* ---- files of an epoch (name.c) ----------------------------------------------------------------
- */
+/* ---- files of an epoch (name.c) ------------------------------------------------------------ */
 
 /* What tells one profile of (epoch, platform) from all others: "file.<id>", "NAME.dynamic", … */
 #define PROFDB_KEY_MAX 256
@@ -215,8 +207,7 @@ bool profdb_file_name_ok(const char *name);
 /* Key and version back from a file's name. */
 void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int *version);
 
-/* ---- the database (db.c) -----------------------------------------------------------------------
- */
+/* ---- the database (db.c) ------------------------------------------------------------------- */
 
 struct profdb_file {
 	uint64_t put_seq; /* flush in which it was put last */

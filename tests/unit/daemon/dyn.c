@@ -13,8 +13,7 @@
 #include "fake_registry.h"
 #include "pseudoimg.h"
 
-/* ---- recorded clients: no socket, no helper
- * ------------------------------------------------------ */
+/* ---- recorded clients: no socket, no helper -------------------------------------------------- */
 
 struct trial {
 	struct dyn *dyn;
@@ -389,8 +388,7 @@ static void test_malformed_records(void **state)
 	trial_close(&t);
 }
 
-/* ---- the job
- * --------------------------------------------------------------------------------------- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static void write_job(const struct dyn_facility *f, struct pseudoimg_result *result)
 {
