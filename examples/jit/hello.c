@@ -76,9 +76,11 @@ int main(int argc, char **argv)
 		dbgdyn_register(context, &r, NULL);
 	}
 
-	for (last = seconds(CLOCK_PROCESS_CPUTIME_ID); seconds(CLOCK_MONOTONIC) < end;)
+	last = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	/* Rounds differ in length, so that no sampler's period keeps step with them. */
+	for (unsigned long round = 0; seconds(CLOCK_MONOTONIC) < end; round++)
 		for (size_t i = 0; i < NR_ROUTINES; i++) {
-			routines[i].run(routines[i].turns);
+			routines[i].run(routines[i].turns / 8 * (3 + round * 5 % 11));
 			double now = seconds(CLOCK_PROCESS_CPUTIME_ID);
 
 			routines[i].seconds += now - last;

@@ -21,6 +21,16 @@ need_root()
 	}
 }
 
+# From here on use copies of the programs that any user can reach, wherever the build is.
+reachable_programs()
+{
+	chmod 755 "$work"
+	mkdir "$work/bin" "$work/bin/examples"
+	cp -P "$DCPI_BIN"/dcpi* "$work/bin"
+	cp "$DCPI_BIN/examples/hello" "$work/bin/examples"
+	DCPI_BIN=$work/bin
+}
+
 start_daemon()
 {
 	"$DCPI_BIN/dcpid" -background -log "$work/log" "$@" "$db" || fail "dcpid does not start"

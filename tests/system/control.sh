@@ -4,7 +4,7 @@
 set -eu
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
-chmod 755 "$work"
+reachable_programs
 
 # A group dcpi, seen by this daemon alone.
 { grep -v '^dcpi:' /etc/group; echo 'dcpi:x:54321:'; } >"$work/group"

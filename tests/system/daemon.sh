@@ -27,10 +27,13 @@ int main(int argc, char **argv)
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
 	clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
 
-	while (clock() < end) {
-		sixty(600000);
-		thirty(300000);
-		ten(100000);
+	/* Rounds differ in length, so that the sampler's period does not keep step with them. */
+	for (unsigned long round = 0; clock() < end; round++) {
+		unsigned long unit = 20000 + round * 7919 % 80000;
+
+		sixty(6 * unit);
+		thirty(3 * unit);
+		ten(unit);
 	}
 	return 0;
 }

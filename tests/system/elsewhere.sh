@@ -15,20 +15,17 @@ ask()
 	for report in "$@"; do
 		echo "--- $report"
 		# shellcheck disable=SC2086
-		$as "$work/bin/"$report -db "$from" || fail "$report on $from"
+		$as "$DCPI_BIN/"$report -db "$from" || fail "$report on $from"
 	done | sed "s|$from|DB|"
 }
 as=
 jit=("dcpiprof hello" "dcpiprof -json hello" "dcpilist -both sixty" "dcpilist -asm -json thirty")
 all=("dcpiprof" "dcpiprof -i" "dcpiprof -json" "${jit[@]}")
 
-# Where the unprivileged user can reach them, wherever the build is.
-chmod 755 "$work"
-mkdir "$work/bin"
-cp -P "$DCPI_BIN"/dcpi* "$DCPI_BIN/examples/hello" "$work/bin"
+reachable_programs
 
 start_daemon
-"$work/bin/hello" 1 >/dev/null || fail "hello"
+"$DCPI_BIN/examples/hello" 1 >/dev/null || fail "hello"
 "$DCPI_BIN/dcpictl" flush || fail "flush"
 kill -KILL "$daemon"
 while kill -0 "$daemon" 2>/dev/null; do sleep 0.05; done
@@ -53,5 +50,5 @@ as="setpriv --reuid 65534 --regid 65534 --clear-groups"
 $as test -r "$work/there/copy" || fail "the test's folder is closed"
 ask "$work/there/copy" "${jit[@]}" >"$work/jit-after"
 diff "$work/jit-before" "$work/jit-after" || fail "an unprivileged user gets other answers"
-$as "$work/bin/dcpiprof" -i -db "$work/there/copy" | grep -c 'total$' >/dev/null || fail "dcpiprof -i"
+$as "$DCPI_BIN/dcpiprof" -i -db "$work/there/copy" | grep -c 'total$' >/dev/null || fail "dcpiprof -i"
 echo "$(grep -c . "$work/jit-after") lines are the same for an unprivileged user"
