@@ -135,12 +135,12 @@ static void run_for(double seconds)
 {
 	double end = now(CLOCK_MONOTONIC) + seconds;
 
-	/* Rounds differ in length, so that no sampler's period keeps step with them. */
-	for (unsigned long round = 0; now(CLOCK_MONOTONIC) < end; round++)
+	/* Calls of random length, so that no sampler's period keeps step with them. */
+	while (now(CLOCK_MONOTONIC) < end)
 		for (size_t i = 0; i < NR_ROUTINES; i++) {
 			double before = now(CLOCK_PROCESS_CPUTIME_ID);
 
-			routines[i].run(routines[i].turns / 8 * (3 + round * 5 % 11));
+			routines[i].run(routines[i].turns / 8 * (1 + (unsigned long)rand() % 15));
 			routines[i].seconds += now(CLOCK_PROCESS_CPUTIME_ID) - before;
 		}
 }

@@ -77,10 +77,10 @@ int main(int argc, char **argv)
 	}
 
 	last = seconds(CLOCK_PROCESS_CPUTIME_ID);
-	/* Rounds differ in length, so that no sampler's period keeps step with them. */
-	for (unsigned long round = 0; seconds(CLOCK_MONOTONIC) < end; round++)
+	while (seconds(CLOCK_MONOTONIC) < end)
 		for (size_t i = 0; i < NR_ROUTINES; i++) {
-			routines[i].run(routines[i].turns / 8 * (3 + round * 5 % 11));
+			/* Of random length, so that no sampler's period keeps step with it. */
+			routines[i].run(routines[i].turns / 8 * (1 + (unsigned long)rand() % 15));
 			double now = seconds(CLOCK_PROCESS_CPUTIME_ID);
 
 			routines[i].seconds += now - last;
