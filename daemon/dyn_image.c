@@ -129,8 +129,11 @@ int dyn_image_write(struct dyn_facility *f, struct base_err *err)
 	struct base_id id = { .len = sizeof(result.build_id) };
 	int r, job;
 
-	if (f->image->refused)
+	if (f->image->refused) {
+		/* Nothing waits for it: who is over can be forgotten. */
+		f->changed = false;
 		return base_fail(err, -DCPI_EHELPER, "'%s' is given up", f->stem);
+	}
 	if (!f->changed)
 		return 0;
 	r = remember_id(f);

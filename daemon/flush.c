@@ -28,46 +28,60 @@ static bool must_wait(const struct image *img)
 	return img->kind == PROFDB_DYNAMIC && (img->behind || !img->id.len);
 }
 
-/* Move the counts of an image that will never be on disk to where they are told as such. */
-static int give_up(struct daemon *d, struct image *img)
+/* Nothing of @img is taken where the bucket cannot hold all of it. */
+static int make_room(struct image *to, const struct image *img)
 {
-	struct image *to = images_bucket(d->images, ACCOUNT_BUCKET_REFUSED);
-	uint64_t n = 0;
-	int r;
-
-	if (!to)
-		return -ENOMEM;
 	for (size_t e = 0; e < profdb_profile_nr_events(img->counts); e++) {
 		const struct profdb_event *from = profdb_profile_event(img->counts, e);
+		int i = profdb_profile_event_add(to->counts, from->name, from->period);
 
-		r = profdb_profile_event_add(to->counts, from->name, from->period);
-		if (r >= 0)
-			r = profdb_profile_add(to->counts, 0, (size_t)r, from->sum);
-		if (r < 0)
-			return r;
-		n += from->sum;
+		if (i < 0)
+			return i;
+		if (profdb_profile_event(to->counts, (size_t)i)->sum > UINT64_MAX - from->sum)
+			return -DCPI_EOVERFLOW;
 	}
-	profdb_profile_clear(img->counts);
-	img->dirty = false;
-	to->dirty = true;
-	d->attrib.account.bucket[ACCOUNT_BUCKET_REFUSED] += n;
 	return 0;
 }
 
-/* Before profiles are put; at the end (@all) nothing can wait any more. */
+/* Move the counts of an image that will never be on disk to where they are told as such. */
+static int give_up(struct daemon *d, struct image *img, struct image *to)
+{
+	int r = make_room(to, img);
+
+	/* The bucket has one offset: after the first of these nothing needs memory. */
+	for (size_t e = 0; r >= 0 && e < profdb_profile_nr_events(img->counts); e++) {
+		const struct profdb_event *from = profdb_profile_event(img->counts, e);
+		int i = profdb_profile_event_find(to->counts, from->name);
+
+		r = profdb_profile_add(to->counts, 0, (size_t)i, from->sum);
+		if (r >= 0)
+			d->attrib.account.bucket[ACCOUNT_BUCKET_REFUSED] += from->sum;
+	}
+	if (r < 0)
+		return r;
+	profdb_profile_clear(img->counts);
+	img->dirty = false;
+	to->dirty = true;
+	return 0;
+}
+
+/* Before profiles are put; at the end (@all) nothing can wait any more. How many, or negative. */
 static int give_up_refused(struct daemon *d, bool all)
 {
-	struct image *img;
+	/* Made before the walk, during which the table must not change. */
+	struct image *to = images_bucket(d->images, ACCOUNT_BUCKET_REFUSED), *img;
+	int nr = 0;
 
 	for (size_t pos = 0; images_next(d->images, &pos, &img);) {
 		if (!img->dirty || !(img->refused || (all && must_wait(img))))
 			continue;
-		int r = give_up(d, img);
+		int r = to ? give_up(d, img, to) : -ENOMEM;
 
 		if (r < 0)
 			return r;
+		nr++;
 	}
-	return 0;
+	return nr;
 }
 
 /* Of an event sampled at a frequency the period is only known once samples came. */
@@ -225,7 +239,7 @@ static int finish_waiting(struct daemon *d, struct base_err *err)
 
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot finish");
-	return write_profiles(d, err);
+	return r > 0 ? write_profiles(d, err) : 0;
 }
 
 int daemon_finish(struct daemon *d, struct base_err *err)

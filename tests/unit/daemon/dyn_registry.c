@@ -250,6 +250,11 @@ static void test_refused_image(void **state)
 		assert_int_equal(t->f.h->flush_status, -DCPI_EHELPER);
 	}
 	assert_int_equal(t->dyn->stats.images_written, 0);
+	/* What comes later is not waited for either: who is over is forgotten. */
+	fake_put_routine(&t->f, 0, 0x20000, "two", code, sizeof(code));
+	dyn_end(t->dyn, &t->p);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_null(t->dyn->registries);
 }
 
 static void test_owned_ranges(void **state)

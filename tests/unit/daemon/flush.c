@@ -227,6 +227,29 @@ static void refused_image(void **state)
 	assert_int_equal(d.attrib.account.stored, 21);
 }
 
+/* However many images there are, and so however the table of images grows meanwhile. */
+static void many_refused_images(void **state)
+{
+	assert_int_equal(teardown(state), 0);
+	for (unsigned int nr = 1; nr <= 40; nr++) {
+		struct base_err err = { 0 };
+
+		assert_int_equal(setup(state), 0);
+		for (unsigned int i = 0; i < nr; i++) {
+			char stem[16];
+
+			snprintf(stem, sizeof(stem), "%u.dyn", i);
+			attrib_store(&d.attrib,
+				     images_get(d.images, PROFDB_DYNAMIC, NULL, stem, stem), 8, 0,
+				     1);
+		}
+		assert_int_equal(daemon_finish(&d, &err), 0);
+		assert_int_equal(on_disk().sum, 3 + nr);
+		assert_int_equal(teardown(state), 0);
+	}
+	assert_int_equal(setup(state), 0);
+}
+
 static void nothing_stored_yet(void)
 {
 	assert_int_equal(on_disk().sum, 0);
@@ -300,13 +323,10 @@ static void new_epoch_is_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(drains_writes_and_clears),
-		TEST(failure_keeps_counts),
-		TEST(pseudo_image_comes_first),
-		TEST(refused_image),
-		TEST(images_before_profiles),
-		TEST(damaged_profile),
-		TEST(full_counter),
+		TEST(drains_writes_and_clears), TEST(failure_keeps_counts),
+		TEST(pseudo_image_comes_first), TEST(refused_image),
+		TEST(many_refused_images),	TEST(images_before_profiles),
+		TEST(damaged_profile),		TEST(full_counter),
 		TEST(new_epoch_is_empty),
 	};
 
