@@ -54,20 +54,16 @@ function(dcpi_unit_test name)
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_SRC=${CMAKE_SOURCE_DIR}")
 endfunction()
 
-# dcpi_script_test(KIND NAME SCRIPT [TIMEOUT n]): a shell script as ctest KIND/NAME. KIND is golden
+# dcpi_script_test(KIND NAME SCRIPT): a shell script as ctest KIND/NAME. KIND is golden
 # (no root, no kernel) or system (real daemon, real samples, one at a time).
 function(dcpi_script_test kind name script)
-	cmake_parse_arguments(A "" "TIMEOUT" "" ${ARGN})
-	if(NOT A_TIMEOUT)
-		set(A_TIMEOUT 300)
-	endif()
 	set(emulate)
 	if(CMAKE_CROSSCOMPILING)
 		set(emulate ${CMAKE_SOURCE_DIR}/tests/support/emulate)
 	endif()
 	add_test(NAME ${kind}/${name} COMMAND bash ${emulate} ${script})
 	set_tests_properties(${kind}/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS ${kind}
-		TIMEOUT ${A_TIMEOUT}
+		TIMEOUT 300
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_LIB=${CMAKE_BINARY_DIR}/lib;DCPI_BUILD=${CMAKE_BINARY_DIR};DCPI_SRC=${CMAKE_SOURCE_DIR};DCPI_EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}")
 	if(kind STREQUAL system)
 		set_tests_properties(${kind}/${name} PROPERTIES RUN_SERIAL ON)

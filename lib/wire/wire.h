@@ -207,7 +207,6 @@ struct wire_image {
 	uint32_t flags;
 };
 static_assert(sizeof(struct wire_image) == 48, "image job");
-#define WIRE_IMAGE_NO_HASH_LINES 1u /* reserved */
 
 /*
  * Image offsets: an address v in [vaddr, vaddr + len) of the process is image offset
