@@ -184,11 +184,13 @@ int image_symbols_load(struct image *img, struct base_err *err)
 {
 	GElf_Shdr sh;
 	bool own = image_elf_section(&img->main, ".symtab", &sh) != NULL;
+	bool versioned = img->kind == IMAGE_FILE || img->kind == IMAGE_VDSO;
 	int r;
 
 	if (img->symbols_state)
 		return img->symbols_state < 0 ? img->symbols_state : 0;
-	r = image_symbols_read(&img->symbols, &img->main, own ? NULL : image_debug(img), err);
+	r = image_symbols_read(&img->symbols, &img->main, own ? NULL : image_debug(img), versioned,
+			       err);
 	img->symbols_state = r < 0 ? r : 1;
 	return r;
 }

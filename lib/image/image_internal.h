@@ -78,9 +78,9 @@ struct image_symbols {
 	size_t nr_owned, cap_owned;
 };
 
-/* From .symtab of @f, of @debug (may be NULL), or .dynsym of @f. */
+/* From .symtab of @f, of @debug (may be NULL), or .dynsym of @f; @versioned: cut "@VERSION". */
 int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
-		       const struct image_elf *debug, struct base_err *err);
+		       const struct image_elf *debug, bool versioned, struct base_err *err);
 void image_symbols_release(struct image_symbols *s);
 
 /* ---- the image ----------------------------------------------------------------------------- */

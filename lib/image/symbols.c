@@ -24,6 +24,7 @@ struct section {
 
 struct build {
 	struct image_symbols *out;
+	bool versioned; /* names may carry a version */
 	struct candidate *v;
 	size_t nr, cap;
 	struct section *sections;
@@ -56,14 +57,14 @@ static int add(struct build *b, const struct candidate *c)
 	return 0;
 }
 
-/* "memcpy@@GLIBC_2.14": the version is the linker's affair. */
+/* "memcpy@@GLIBC_2.14": the version is the linker's affair; elsewhere a name may hold any byte. */
 static int plain_name(struct build *b, const char **name)
 {
 	const char *at = strchr(*name, '@');
 	char *copy;
 	int r;
 
-	if (!at || at == *name)
+	if (!b->versioned || !at || at == *name)
 		return 0;
 	copy = strndup(*name, (size_t)(at - *name));
 	r = own(b->out, copy);
@@ -313,9 +314,9 @@ static int finish(struct build *b)
 }
 
 int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
-		       const struct image_elf *debug, struct base_err *err)
+		       const struct image_elf *debug, bool versioned, struct base_err *err)
 {
-	struct build b = { .out = s };
+	struct build b = { .out = s, .versioned = versioned };
 	bool found = false;
 	int r = add_tables(&b, f, SHT_SYMTAB, &found);
 

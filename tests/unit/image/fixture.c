@@ -36,7 +36,25 @@ __asm__(".text\n"
 	"late_label:\n"
 	".skip 12\n"
 	".size outer_proc, . - outer_proc\n"
+	/* Decoding on through what lies inside would swallow what follows it. */
+	".globl uneven_proc\n"
+	".type uneven_proc, %function\n"
+	"uneven_proc:\n"
+	".byte 0x90, 0x90, 0x90, 0x90\n"
+	".globl uneven_inner\n"
+	".type uneven_inner, %function\n"
+	"uneven_inner:\n"
+	".byte 0xb8, 0x90\n"
+	".size uneven_inner, . - uneven_inner\n"
+	".byte 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90\n"
+	".size uneven_proc, . - uneven_proc\n"
 	".previous\n");
+
+int versioned(int x);
+int versioned(int x)
+{
+	return x + 4;
+}
 
 int omega(int x)
 {

@@ -4,10 +4,23 @@
  * Written out by hand from wire.h, so that the reader is not checked against itself.
  */
 int jitted(int x);
+int draw_a(int x);
+int draw_b(int x);
 
 int jitted(int x)
 {
 	return x + 1;
+}
+
+/* Renamed once linked, to what a runtime would call them: "draw@a.js:10", "draw@b.js:20". */
+int draw_a(int x)
+{
+	return x + 2;
+}
+
+int draw_b(int x)
+{
+	return x + 3;
 }
 
 /* clang-format off */

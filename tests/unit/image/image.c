@@ -192,6 +192,20 @@ static void test_dynamic(void **state)
 	image_close(img);
 }
 
+/* A version is cut from the names of files; what a runtime calls its code is its own affair. */
+static void test_at_sign(void **state)
+{
+	struct image *img = open_fixture("fixture.so", IMAGE_FILE);
+
+	(void)state;
+	expect_at(img, addr(img, "versioned"), "versioned");
+	image_close(img);
+	img = open_fixture("fixture_dyn.so", IMAGE_DYNAMIC);
+	expect_at(img, addr(img, "draw@a.js:10"), "draw@a.js:10");
+	expect_at(img, addr(img, "draw@b.js:20"), "draw@b.js:20");
+	image_close(img);
+}
+
 static struct image_query query(enum image_kind kind, const char *id, const char *const *paths)
 {
 	struct image_query q = { .kind = kind, .paths = paths };
@@ -383,7 +397,7 @@ int main(void)
 		cmocka_unit_test(test_dynamic),	   cmocka_unit_test(test_store),
 		cmocka_unit_test(test_identity),   cmocka_unit_test(test_no_build_id),
 		cmocka_unit_test(test_debug_path), cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_no_waiting),
+		cmocka_unit_test(test_no_waiting), cmocka_unit_test(test_at_sign),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
