@@ -267,16 +267,15 @@ static int try_debug_dir(const char *dir, void *ctx)
 	return r;
 }
 
-static int file_failed(const struct image_query *q, int code, struct base_err *first,
-		       struct base_err *err)
+static int file_failed(const struct image_query *q, int code, const char *path,
+		       const struct base_err *first, struct base_err *err)
 {
-	const char *path = q->paths && q->paths[0] ? q->paths[0] : "";
 	char id[BASE_ID_TEXT_LEN];
 
 	base_id_text(&q->id, id);
 	if (code == -ESTALE) {
 		base_fail(err, code, "image '%s' has changed since it was profiled", path);
-	} else if (code == -ENOENT || code == -ENOTDIR) {
+	} else if (code == -ENOENT) {
 		code = -DCPI_ENOIMAGE;
 		base_fail(err, code, "image '%s' is not here any more", path);
 	} else {
@@ -295,24 +294,29 @@ static int file_failed(const struct image_query *q, int code, struct base_err *f
 
 static int open_file(const struct image_query *q, struct image **out, struct base_err *err)
 {
+	const char *named = q->paths && q->paths[0] ? q->paths[0] : "";
 	struct file_search search = { q, out };
 	struct base_err first = { 0 };
 	int code = -ENOENT;
 
 	for (size_t i = 0; q->paths && q->paths[i]; i++) {
+		struct base_err why = { 0 };
 		int r = -ENOENT;
 
 		/* "[heap]", "//anon": names of mappings that are no files */
 		if (q->paths[i][0] == '/')
-			r = try_file(AT_FDCWD, q->paths[i], q, out, &first);
+			r = try_file(AT_FDCWD, q->paths[i], q, out, &why);
 		if (r >= 0)
 			return 0;
-		if (code == -ENOENT)
-			code = r;
+		if (code != -ENOENT || r == -ENOENT || r == -ENOTDIR)
+			continue;
+		code = r;
+		first = why;
+		named = q->paths[i];
 	}
 	if (each_debug_dir(try_debug_dir, &search) >= 0)
 		return 0;
-	return file_failed(q, code, &first, err);
+	return file_failed(q, code, named, &first, err);
 }
 
 int image_open(struct image_store *store, const struct image_query *query, struct image **out,

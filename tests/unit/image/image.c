@@ -280,6 +280,29 @@ static void test_identity(void **state)
 	assert_non_null(strstr(err.text, "/nowhere/x.so"));
 }
 
+/* Of several paths the error is that of the first file that was there, under its own name. */
+static void test_named_path(void **state)
+{
+	static const char *const changed[] = { "/nowhere/x.so", FIXTURES "/fixture.so",
+					       FIXTURES "/bare.so", NULL };
+	static const char *const damaged[] = { "/nowhere/x.so", FIXTURE_SOURCE, FIXTURES, NULL };
+	static const char *const gone[] = { "/nowhere/x.so", "/nowhere/y.so", NULL };
+	struct image_query q = query(IMAGE_FILE, OTHER_ID, changed);
+	struct base_err err;
+	struct image *img;
+
+	(void)state;
+	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
+	assert_non_null(strstr(err.text, FIXTURES "/fixture.so"));
+	q.paths = damaged;
+	assert_int_equal(open_query(&q, &img, &err), -DCPI_EFORMAT);
+	assert_non_null(strstr(err.text, FIXTURE_SOURCE));
+	assert_non_null(strstr(err.text, "not an ELF file"));
+	q.paths = gone;
+	assert_int_equal(open_query(&q, &img, &err), -DCPI_ENOIMAGE);
+	assert_non_null(strstr(err.text, "/nowhere/x.so"));
+}
+
 /* A file without build-id is known by its contents, or, where nobody could read those, by its path.
  */
 static void test_no_build_id(void **state)
@@ -398,6 +421,7 @@ int main(void)
 		cmocka_unit_test(test_identity),   cmocka_unit_test(test_no_build_id),
 		cmocka_unit_test(test_debug_path), cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_no_waiting), cmocka_unit_test(test_at_sign),
+		cmocka_unit_test(test_named_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
