@@ -139,6 +139,16 @@ static int add_strays(struct analysis_listing *l, const struct hits *hits, size_
 	return r;
 }
 
+/* Distance of the end of the inner procedure over @vaddr: its code is not ours to show, and may end
+ * where decoding straight through it would not. */
+static size_t behind_inner(struct analysis_listing *l, uint64_t vaddr)
+{
+	const struct image_symbol *s = image_symbol_at(l->img, vaddr);
+	uint64_t end = s ? s->vaddr + s->len : 0;
+
+	return (end > vaddr ? end : vaddr + 1) - l->symbol.vaddr;
+}
+
 static int add_instructions(struct analysis_listing *l, const struct hits *hits, size_t *next)
 {
 	struct analysis_insn insn;
@@ -148,11 +158,12 @@ static int add_instructions(struct analysis_listing *l, const struct hits *hits,
 	while (r >= 0 && l->disasm && off < l->code_len) {
 		uint64_t vaddr = l->symbol.vaddr + off;
 
+		if (!belongs(l, vaddr)) {
+			off = behind_inner(l, vaddr);
+			continue;
+		}
 		analysis_disasm_one(l->disasm, l->code + off, l->code_len - off, vaddr, &insn);
 		off += insn.len;
-		/* An inner procedure's code is not ours to show. */
-		if (!belongs(l, vaddr))
-			continue;
 		r = add_unit(l, ANALYSIS_UNIT_INSN, vaddr, insn.len);
 		while (r >= 0 && *next < hits->nr && hits->v[*next].vaddr == vaddr)
 			r = add_counts(l, &hits->v[(*next)++]);

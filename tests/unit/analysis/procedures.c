@@ -11,7 +11,7 @@
 #include "analysis.h"
 
 static char dir[] = "/tmp/dcpi-procedures-XXXXXX";
-static uint64_t outer, inner, alpha;
+static uint64_t outer, inner, alpha, uneven;
 
 static uint64_t address(struct image *img, const char *name)
 {
@@ -33,7 +33,8 @@ static uint64_t offset(struct image *img, uint64_t vaddr)
 	return 0;
 }
 
-/* outer_proc 1 + 2 + 4 (around inner_proc 8), alpha 16, none 32, a gone image 64. */
+/* outer_proc 1 + 2 + 4 (around inner_proc 8), alpha 16, none 32, a gone image 64,
+ * uneven_proc 128 just behind uneven_inner. */
 static void put_samples(struct profdb *db, struct base_err *err)
 {
 	struct image *img = NULL;
@@ -44,6 +45,7 @@ static void put_samples(struct profdb *db, struct base_err *err)
 	outer = address(img, "outer_proc");
 	inner = address(img, "inner_proc");
 	alpha = address(img, "alpha");
+	uneven = address(img, "uneven_proc");
 	p = profdb_profile_new(PROFDB_FILE, image_id(img), FIXTURES "/fixture.so");
 	assert_int_equal(profdb_profile_event_add(p, "cycles", 100), 0);
 	profdb_profile_add(p, offset(img, outer), 0, 1);
@@ -52,6 +54,7 @@ static void put_samples(struct profdb *db, struct base_err *err)
 	profdb_profile_add(p, offset(img, inner), 0, 8);
 	profdb_profile_add(p, offset(img, alpha), 0, 16);
 	profdb_profile_add(p, 0x7fffffff, 0, 32);
+	profdb_profile_add(p, offset(img, uneven + 6), 0, 128);
 	assert_int_equal(profdb_flush_put(db, "fixture.so", p, err), 0);
 	profdb_profile_free(p);
 	image_close(img);
@@ -115,14 +118,15 @@ static void test_rows(void **state)
 	for (size_t i = 0; i < a->nr_images; i++)
 		assert_int_equal(analysis_rows_add_procedures(&rows, a, a->images[i]), 0);
 	analysis_rows_sort(&rows, 0);
-	assert_int_equal(rows.nr, 5);
-	expect_row(&rows.v[0], "(image missing)", 64);
-	expect_row(&rows.v[1], "(no symbol)", 32);
-	expect_row(&rows.v[2], "alpha", 16);
-	expect_row(&rows.v[3], "inner_proc", 8);
+	assert_int_equal(rows.nr, 6);
+	expect_row(&rows.v[0], "uneven_proc", 128);
+	expect_row(&rows.v[1], "(image missing)", 64);
+	expect_row(&rows.v[2], "(no symbol)", 32);
+	expect_row(&rows.v[3], "alpha", 16);
+	expect_row(&rows.v[4], "inner_proc", 8);
 	/* Left for the inner one and come back to: one row all the same. */
-	expect_row(&rows.v[4], "outer_proc", 7);
-	assert_int_equal(rows.total[0], 127);
+	expect_row(&rows.v[5], "outer_proc", 7);
+	assert_int_equal(rows.total[0], 255);
 	analysis_rows_release(&rows);
 	analysis_close(a);
 }
@@ -165,6 +169,32 @@ static void test_listing(void **state)
 	assert_int_equal(l->units[0].count[0], 16);
 	assert_int_equal(l->units[0].line, 14); /* "{" of alpha in fixture.c */
 	assert_string_equal(strrchr(l->files[l->units[0].file], '/'), "/fixture.c");
+	analysis_listing_close(l);
+	analysis_close(a);
+}
+
+/* What lies inside is stepped over as a whole, whatever its bytes would decode to. */
+static void test_listing_uneven(void **state)
+{
+	struct analysis *a = open_db();
+	struct analysis_listing *l = NULL;
+	bool seen = false;
+
+	(void)state;
+	list("uneven_proc", a, &l);
+	assert_int_equal(l->total[0], 128);
+	for (size_t i = 0; i < l->nr_units; i++) {
+		const struct analysis_unit *u = &l->units[i];
+
+		assert_true(u->vaddr < uneven + 4 || u->vaddr >= uneven + 6);
+		assert_true(i == 0 || u->vaddr > l->units[i - 1].vaddr);
+		if (u->vaddr == uneven + 6) {
+			assert_int_equal(u->kind, ANALYSIS_UNIT_INSN);
+			assert_int_equal(u->count[0], 128);
+			seen = true;
+		}
+	}
+	assert_true(seen);
 	analysis_listing_close(l);
 	analysis_close(a);
 }
@@ -226,9 +256,8 @@ static void test_match(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_listing),
-		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_rows),	       cmocka_unit_test(test_listing),
+		cmocka_unit_test(test_listing_uneven), cmocka_unit_test(test_find),
 		cmocka_unit_test(test_match),
 	};
 
