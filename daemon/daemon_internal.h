@@ -210,13 +210,15 @@ int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint
  * Parse a registry: facilities, ranges and ring records from *@tail to its head, as normalized
  * records, about 8 MiB of them (then *@tail is not yet the head: call again). Returns how many were
  * malformed. A routine without bytes gets them from the process (flag WIRE_ROUTINE_FETCHED), if
- * that still is @life (registry_process_life). -ESTALE: what was at *@tail is overwritten.
+ * that still is @life (registry_process_life) and @uid's, who will see them. -ESTALE: what was at
+ * *@tail is overwritten.
  */
-int reader_registry_read(struct reader *r, int fd, int32_t pid, uint64_t life, uint64_t *tail,
-			 struct base_buf *out);
-/* Contents of owned ranges (trailing zeros left out), as WIRE_BYTES records. */
-int reader_range_read(struct reader *r, int32_t pid, uint64_t life, const struct wire_range *range,
-		      struct base_buf *out);
+int reader_registry_read(struct reader *r, int fd, int32_t pid, uint32_t uid, uint64_t life,
+			 uint64_t *tail, struct base_buf *out);
+/* Contents of owned ranges (trailing zeros left out), as WIRE_BYTES records. -ESRCH: it is not that
+ * life any more, or its memory is not @uid's to see (set-uid, or not to be dumped). */
+int reader_range_read(struct reader *r, int32_t pid, uint32_t uid, uint64_t life,
+		      const struct wire_range *range, struct base_buf *out);
 
 /* ---- the kernel's own code (kernel.c) -------------------------------------------------------- */
 

@@ -187,8 +187,8 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), voi
 			close(fd);
 			continue;
 		}
-		if (!p->uid)
-			p->uid = uid;
+		/* Who it was when it connected; since then it may run a set-uid program. */
+		p->uid = uid;
 		taken += adopt(d, p, fd) == 0;
 	}
 	for (struct dyn_registry *reg = d->registries; look && reg; reg = reg->next)
@@ -198,6 +198,7 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), voi
 
 void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 {
+	struct stat st;
 	int fd, r;
 
 	/* Ours has been handed over already: reading its marker would tell nothing new. */
@@ -205,6 +206,8 @@ void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 		return;
 	fd = reader_registry_open(d->config.reader, p->pid, addr, addr + len);
 	r = fd < 0 ? fd : dyn_intake_check(fd);
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
 	if (r < 0) {
 		base_log(BASE_LOG_DEBUG, "cannot open the registry of process %d: %s", p->pid,
 			 base_strerror(r));
@@ -212,6 +215,8 @@ void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 			close(fd);
 		return;
 	}
+	/* Who made it; a forked child's uid is its parent's until asked for. */
+	p->uid = st.st_uid;
 	adopt(d, p, fd);
 }
 

@@ -207,8 +207,8 @@ static int read_ring(struct dyn_registry *reg)
 		uint64_t tail = reg->tail;
 
 		base_buf_clear(&b);
-		r = reader_registry_read(reg->dyn->config.reader, reg->fd, reg->pid, reg->life,
-					 &tail, &b);
+		r = reader_registry_read(reg->dyn->config.reader, reg->fd, reg->pid, reg->uid,
+					 reg->life, &tail, &b);
 		if (r == -ESTALE && reg->tail < reg->h.tail) {
 			reg->tail = reg->h.tail;
 			r = 0;
@@ -240,7 +240,7 @@ static int read_range(struct dyn_registry *reg, struct dyn_range *range)
 		part.base += off;
 		part.len -= off;
 		part.len = part.len < REGISTRY_RANGE_MAX ? part.len : REGISTRY_RANGE_MAX;
-		r = reader_range_read(c->reader, reg->pid, reg->life, &part, &b);
+		r = reader_range_read(c->reader, reg->pid, reg->uid, reg->life, &part, &b);
 		if (b.len == before || b.len > DYN_REGISTRY_BYTES_MAX)
 			break;
 	}

@@ -276,11 +276,11 @@ int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint
 	return fd;
 }
 
-int reader_registry_read(struct reader *r, int fd, int32_t pid, uint64_t life, uint64_t *tail,
-			 struct base_buf *out)
+int reader_registry_read(struct reader *r, int fd, int32_t pid, uint32_t uid, uint64_t life,
+			 uint64_t *tail, struct base_buf *out)
 {
 	struct reader_request q = {
-		.op = READER_REGISTRY_READ, .pid = pid, .life = life, .tail = *tail
+		.op = READER_REGISTRY_READ, .pid = pid, .uid = uid, .life = life, .tail = *tail
 	};
 	struct reader_answer a;
 	int code = call_long(r, &q, fd, &a, out);
@@ -290,11 +290,11 @@ int reader_registry_read(struct reader *r, int fd, int32_t pid, uint64_t life, u
 	return code;
 }
 
-int reader_range_read(struct reader *r, int32_t pid, uint64_t life, const struct wire_range *range,
-		      struct base_buf *out)
+int reader_range_read(struct reader *r, int32_t pid, uint32_t uid, uint64_t life,
+		      const struct wire_range *range, struct base_buf *out)
 {
 	struct reader_request q = {
-		.op = READER_RANGE_READ, .pid = pid, .life = life, .range = *range
+		.op = READER_RANGE_READ, .pid = pid, .uid = uid, .life = life, .range = *range
 	};
 	struct reader_answer a;
 

@@ -13,14 +13,15 @@
 enum reader_op {
 	READER_IMAGE_ID = 1,  /* pid, addr, end -> id */
 	READER_REGISTRY_OPEN, /* pid, addr, end -> descriptor */
-	READER_REGISTRY_READ, /* descriptor, pid, life, tail -> tail, long answer */
-	READER_RANGE_READ,    /* pid, life, range -> long answer */
+	READER_REGISTRY_READ, /* descriptor, pid, uid, life, tail -> tail, long answer */
+	READER_RANGE_READ,    /* pid, uid, life, range -> long answer */
 };
 
 struct reader_request {
 	uint32_t op;
 	int32_t pid;
-	uint64_t life; /* registry_process_life; 0: not known */
+	uint32_t uid;  /* whose program it has to be */
+	uint64_t life; /* registry_process_life; 0: not known, no memory is read */
 	uint64_t addr, end;
 	uint64_t tail;
 	struct wire_range range;

@@ -132,7 +132,7 @@ static void test_registry_read(void **state)
 	fake_put_routine(&f, 0, (uintptr_t)code, "without", NULL, sizeof(code));
 	fake_put_routine(&f, 9, 0x10000, "bad", code, sizeof(code));
 	registry_process_life(getpid(), NULL, &life);
-	assert_int_equal(reader_registry_read(r, f.fd, getpid(), life, &tail, &out), 1);
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life, &tail, &out), 1);
 	assert_int_equal(tail, f.h->head);
 	WIRE_FOR_EACH (h, out.data, out.len, pos)
 		if (h->type == WIRE_ROUTINE && ++nr == 2)
@@ -144,15 +144,28 @@ static void test_registry_read(void **state)
 	/* Another program by now: its memory is not read. */
 	tail = 0;
 	base_buf_clear(&out);
-	assert_int_equal(reader_registry_read(r, f.fd, getpid(), life + 2, &tail, &out), 1);
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life + 2, &tail, &out),
+			 1);
 	nr = 0;
 	WIRE_FOR_EACH (h, out.data, out.len, pos)
 		if (h->type == WIRE_ROUTINE && ++nr == 2)
 			assert_int_equal(wire_routine_parse(h, &v), 0);
 	assert_null(v.code);
+	/* Nor that of a program which is not that user's. */
+	tail = 0;
+	base_buf_clear(&out);
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid() ^ 1, life, &tail, &out),
+			 1);
+	nr = 0;
+	WIRE_FOR_EACH (h, out.data, out.len, pos)
+		if (h->type == WIRE_ROUTINE && ++nr == 2)
+			assert_int_equal(wire_routine_parse(h, &v), 0);
+	assert_int_equal(nr, 2);
+	assert_null(v.code);
 	f.h->magic = 1;
 	base_buf_clear(&out);
-	assert_int_equal(reader_registry_read(r, f.fd, getpid(), life, &tail, &out), -DCPI_EFORMAT);
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life, &tail, &out),
+			 -DCPI_EFORMAT);
 	assert_int_equal(out.len, 0);
 	base_buf_release(&out);
 	fake_close(&f);
@@ -172,7 +185,7 @@ static void test_range_read(void **state)
 	memset(p, 0x5a, 3 << 20);
 	mprotect(p + WIRE_PAGE, WIRE_PAGE, PROT_NONE);
 	registry_process_life(getpid(), NULL, &life);
-	n = reader_range_read(r, getpid(), life, &range, &out);
+	n = reader_range_read(r, getpid(), getuid(), life, &range, &out);
 	assert_int_equal(n, 0);
 	if (!out.len) {
 		munmap(p, len);
@@ -182,8 +195,13 @@ static void test_range_read(void **state)
 	assert_int_equal(b->head.type, WIRE_BYTES);
 	assert_int_equal(b->bytes_len, 3 << 20);
 	assert_int_equal(((const uint8_t *)(b + 1))[(3 << 20) - 1], 0x5a);
-	assert_int_equal(reader_range_read(r, getpid(), life ^ 2, &range, &out), -ESRCH);
-	assert_int_equal(reader_range_read(r, INT32_MAX, 1, &range, &out), -ESRCH);
+	/* Somebody else's, as a set-uid program is. */
+	base_buf_clear(&out);
+	assert_int_equal(reader_range_read(r, getpid(), getuid() ^ 1, life, &range, &out), -ESRCH);
+	assert_int_equal(out.len, 0);
+	assert_int_equal(reader_range_read(r, getpid(), getuid(), 0, &range, &out), -ESRCH);
+	assert_int_equal(reader_range_read(r, getpid(), getuid(), life ^ 2, &range, &out), -ESRCH);
+	assert_int_equal(reader_range_read(r, INT32_MAX, getuid(), 1, &range, &out), -ESRCH);
 	munmap(p, len);
 	base_buf_release(&out);
 }
