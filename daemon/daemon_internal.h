@@ -203,8 +203,8 @@ void reader_close(struct reader *r);
 /* Identity of the file behind an old mapping of @pid: build-id, else a hash of the file's heads. */
 int reader_image_id(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end,
 		    struct base_id *id);
-/* Descriptor of the sealed registry behind a marker mapping (checked: memfd, sealed, owned by that
- * process). */
+/* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
+ * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);
 /*
  * Parse a registry: facilities, ranges and ring records from *@tail to its head, as normalized

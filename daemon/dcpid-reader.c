@@ -85,27 +85,34 @@ static int map_path(const struct reader_request *q, char *path, size_t len)
 /* O_NONBLOCK, so that a FIFO or device put in a file's place does not hold us up. */
 static int map_open(const struct reader_request *q, int flags)
 {
-	char path[4200];
-	int fd, r;
+	char path[64];
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", q->pid,
 		 (unsigned long long)q->addr, (unsigned long long)q->end);
 	fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	if (fd >= 0)
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * map_files takes a right that may be missing. The path may name another file by now: good enough
+ * for an identity, not for a registry, whose process could lead it to another's descriptor.
+ */
+static int image_open(const struct reader_request *q)
+{
+	char path[4200];
+	int fd = map_open(q, O_RDONLY);
+
+	if ((fd != -EPERM && fd != -EACCES) || map_path(q, path, sizeof(path)) < 0)
 		return fd;
-	r = -errno;
-	/* map_files takes a right that may be missing; the path may name another file by now, but
-	 * for registries, where that would matter, descriptor and seals are checked. */
-	if ((r != -EPERM && r != -EACCES) || map_path(q, path, sizeof(path)) < 0)
-		return r;
-	fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	return fd < 0 ? -errno : fd;
 }
 
 static int image_id(const struct reader_request *q, struct reader_answer *a)
 {
 	struct base_id id = { 0 };
-	int r, fd = map_open(q, O_RDONLY);
+	int r, fd = image_open(q);
 
 	if (fd < 0)
 		return fd;
