@@ -174,9 +174,6 @@ static void count_stats(struct perf *p)
 	 * samples there are far more. */
 	s->lost_ring = (p->features & PERF_USE_LOST ? lost : p->lost_said) + p->unsent;
 	s->lost_load = lost_track + p->load_bad;
-	if (p->distrusted != s->lost_load + p->lost_said)
-		perf_threads_forget(&p->threads);
-	p->distrusted = s->lost_load + p->lost_said;
 	s->lost_bad = p->sample_bad;
 	s->held = p->order.nr_samples;
 	s->received[0] = p->taken + s->lost_ring + s->lost_bad;
@@ -186,6 +183,26 @@ static void count_stats(struct perf *p)
 }
 
 /* ---- handing on ------------------------------------------------------------------------------ */
+
+/* Of side-band records: by the kernel's counts, by its word, by their contents. */
+static uint64_t load_losses(const struct perf *p)
+{
+	uint64_t lost = p->load_bad + p->lost_said;
+
+	for (size_t i = 0; i < p->nr_cpus; i++)
+		lost += p->cpus[i].lost_track;
+	return lost;
+}
+
+/*
+ * Whatever reaches over a loss may be wrong: counts from before this drain must not judge its
+ * records, nor its own counts those of the next.
+ */
+static void distrust_threads(struct perf *p, uint64_t lost)
+{
+	if (p->distrusted != lost)
+		perf_threads_forget(&p->threads);
+}
 
 static int hand_load(struct perf *p, struct perf_load *load, const struct driver_sink *sink)
 {
@@ -258,14 +275,18 @@ static int perf_drain(struct driver *d, bool all, const struct driver_sink *sink
 	struct perf *p = (struct perf *)d;
 	uint64_t now = base_now_ns();
 	uint64_t until = all && p->running ? now : UINT64_MAX;
-	uint64_t horizon = all ? UINT64_MAX : now - PERF_SLACK_NS;
+	uint64_t horizon = all ? UINT64_MAX : now - PERF_SLACK_NS, lost;
 	int r = 0, handed;
 
 	drop_gone(p);
 	read_counters(p);
 	for (size_t i = 0; i < p->nr_cpus && r >= 0; i++)
 		r = read_ring(p, i, until);
+	lost = load_losses(p);
+	distrust_threads(p, lost);
 	handed = hand_on(p, horizon, sink);
+	distrust_threads(p, lost);
+	p->distrusted = lost;
 	count_stats(p);
 	if (handed < 0)
 		return handed;

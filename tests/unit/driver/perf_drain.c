@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The source "perf" over a ring of hand-made records: what a loss does to the counts of threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include <cmocka.h>
+
+#include "perf_bytes.h"
+#include "perf_internal.h"
+
+enum { RING = 4096, PROCESS = 10, THREAD = 11 };
+
+static uint8_t ring_data[RING];
+static struct perf_event_mmap_page page;
+static struct perf *p;
+static int exits; /* handed on, of PROCESS */
+
+static int on_load(void *ctx, const struct driver_load *load)
+{
+	(void)ctx;
+	exits += load->kind == DRIVER_LOAD_EXIT && load->pid == PROCESS;
+	return 0;
+}
+
+static int on_count(void *ctx, const struct driver_count *count)
+{
+	(void)ctx;
+	(void)count;
+	return 0;
+}
+
+static void drain(void)
+{
+	const struct driver_sink sink = { on_load, on_count, NULL };
+
+	assert_int_equal(perf_ops.drain(&p->base, true, &sink, NULL), 0);
+}
+
+static void append(const struct bytes *b)
+{
+	for (size_t i = 0; i < b->len; i++)
+		ring_data[page.data_head++ % RING] = b->data[i];
+}
+
+static void task(uint32_t type, uint32_t ppid, uint32_t tid)
+{
+	static uint64_t time_ns;
+	struct bytes b;
+
+	make_task(&b, type, PROCESS, ppid, tid, ++time_ns);
+	append(&b);
+}
+
+/* A ring whose CPU has gone: no counter is read, so the tests set them. */
+static int open_source(void **state)
+{
+	(void)state;
+	exits = 0;
+	page = (struct perf_event_mmap_page){ 0 };
+	p = calloc(1, sizeof(*p));
+	assert_non_null(p);
+	p->kind = perf_kind_find("cpu-clock");
+	p->base.events[0].period = 1000000;
+	p->epoll_fd = epoll_create1(0);
+	p->cpus = calloc(1, sizeof(*p->cpus));
+	assert_non_null(p->cpus);
+	p->nr_cpus = 1;
+	perf_cpu_init(&p->cpus[0], 0);
+	p->cpus[0].gone = true;
+	p->cpus[0].map = &page;
+	p->cpus[0].ring = (struct perf_ring){ .data = ring_data, .len = RING };
+	return perf_order_init(&p->order, 1);
+}
+
+static int close_source(void **state)
+{
+	(void)state;
+	p->cpus[0].map = NULL;
+	perf_ops.close(&p->base);
+	return 0;
+}
+
+static void start_two_threads(void)
+{
+	task(PERF_RECORD_FORK, 1, PROCESS);
+	task(PERF_RECORD_FORK, PROCESS, THREAD);
+}
+
+static void the_last_of_two_threads_ends_the_process(void **state)
+{
+	(void)state;
+	start_two_threads();
+	drain();
+	task(PERF_RECORD_EXIT, 1, PROCESS);
+	drain();
+	assert_int_equal(exits, 0);
+	task(PERF_RECORD_EXIT, 1, THREAD);
+	drain();
+	assert_int_equal(exits, 1);
+}
+
+/* The thread's exit is lost; the main thread's comes in the drain that hears of the loss. */
+static void a_loss_is_heeded_in_its_drain(void **state)
+{
+	(void)state;
+	start_two_threads();
+	drain();
+	p->cpus[0].lost_track++;
+	task(PERF_RECORD_EXIT, 1, PROCESS);
+	drain();
+	assert_int_equal(exits, 1);
+}
+
+/* The same, said by the ring itself; here the thread's fork is lost. */
+static void a_thread_does_not_end_the_process(void **state)
+{
+	struct bytes lost;
+
+	(void)state;
+	task(PERF_RECORD_FORK, 1, PROCESS);
+	drain();
+	make_numbers(&lost, PERF_RECORD_LOST, 1, 1, 2, 1);
+	append(&lost);
+	task(PERF_RECORD_EXIT, 1, THREAD);
+	drain();
+	assert_int_equal(exits, 0);
+	task(PERF_RECORD_EXIT, 1, PROCESS);
+	drain();
+	assert_int_equal(exits, 1);
+}
+
+static void counts_of_that_drain_are_not_kept(void **state)
+{
+	(void)state;
+	start_two_threads();
+	p->cpus[0].lost_track++;
+	drain();
+	task(PERF_RECORD_EXIT, 1, PROCESS);
+	drain();
+	assert_int_equal(exits, 1);
+}
+
+#define IN_SOURCE(test) cmocka_unit_test_setup_teardown(test, open_source, close_source)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_SOURCE(the_last_of_two_threads_ends_the_process),
+		IN_SOURCE(a_loss_is_heeded_in_its_drain),
+		IN_SOURCE(a_thread_does_not_end_the_process),
+		IN_SOURCE(counts_of_that_drain_are_not_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
