@@ -11,12 +11,16 @@
 #include "pseudoimg_internal.h"
 
 #define JOB_MOST (UINT64_C(1) << 30)
+#define JOB_STEP ((size_t)1 << 16)
 
-/* From the start where it can be told where that is; a pipe is read to its end. */
+/*
+ * From the start where it can be told where that is; a pipe is read to its end. The end is seen
+ * with the room that the first step leaves, without a buffer twice as long.
+ */
 static int read_job(struct base_buf *job, struct base_err *err)
 {
 	off_t len = lseek(STDIN_FILENO, 0, SEEK_END);
-	size_t step = len > 0 ? (size_t)len + 1 : 1 << 16;
+	size_t step = (len > 0 ? (size_t)len : 0) + JOB_STEP;
 	ssize_t n = 1;
 	void *room;
 	int r;
@@ -35,6 +39,7 @@ static int read_job(struct base_buf *job, struct base_err *err)
 		if (n < 0)
 			return base_fail_errno(err, -errno, "cannot read job");
 		job->len -= step - (size_t)n;
+		step = JOB_STEP;
 		if (job->len > JOB_MOST)
 			return base_fail(err, -DCPI_ELIMIT, "cannot read job: longer than 1 GiB");
 	}
