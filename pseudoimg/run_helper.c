@@ -127,20 +127,12 @@ static ssize_t read_answer(int fd, struct pseudoimg_answer *answer, unsigned int
 	return got == sizeof(*answer) ? (ssize_t)got : -ETIMEDOUT;
 }
 
-/* It may say anything: only its text is shown, on one line. */
-static void clean(char *text, size_t len)
-{
-	text[len - 1] = '\0';
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-}
-
 static int take_answer(struct pseudoimg_answer *a, struct pseudoimg_result *result,
 		       struct base_err *err)
 {
-	clean(a->text, sizeof(a->text));
-	clean(a->hint, sizeof(a->hint));
+	/* It may say anything: base_fail and base_hint make one line of it, if it has an end. */
+	a->text[sizeof(a->text) - 1] = '\0';
+	a->hint[sizeof(a->hint) - 1] = '\0';
 	if (a->magic != PSEUDOIMG_ANSWER_MAGIC || a->status > 0 || a->status <= -DCPI_ERROR_END)
 		return base_fail(err, -DCPI_EHELPER,
 				 "cannot write pseudo-image: its helper gave no proper answer");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The helper as dcpid runs it, and programs in its place that do not behave. */
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -173,28 +172,57 @@ static void test_helpers_that_misbehave(void **state)
 /* What a taken-over helper says is shown on one line, and its status believed only as an error. */
 static void test_answers_are_cleaned(void **state)
 {
-	static const char script[] = "#!/bin/sh\n"
-				     "{ printf 'PIMG\\373\\377\\377\\377'; head -c 40 /dev/zero; }"
-				     " | cat - /dev/zero | head -c 4096 >&2\n";
+	/* Status -5, an empty result, a text and a hint without an end. */
+	static const char script[] =
+		"#!/bin/sh\n"
+		"{ printf 'PIMG\\373\\377\\377\\377'; head -c 40 /dev/zero\n"
+		"printf 'a\\nb\\033[1m\\177'; yes x | tr -d '\\n' | head -c 472\n"
+		"yes | head -c 240; } | head -c 768 >&2\n";
+	char text[480] = "a?b?[1m?", hint[240];
+	struct base_err err = { 0 };
+
+	(void)state;
+	memset(text + 8, 'x', sizeof(text) - 9);
+	text[sizeof(text) - 1] = '\0';
+	for (size_t i = 0; i < sizeof(hint); i++)
+		hint[i] = i % 2 ? '?' : 'y';
+	hint[sizeof(hint) - 1] = '\0';
+	assert_int_equal(run_script(script, &err), -5);
+	assert_string_equal(err.text, text);
+	assert_string_equal(err.hint, hint);
+}
+
+static void test_an_answer_may_say_nothing(void **state)
+{
+	static const char script[] =
+		"#!/bin/sh\n"
+		"{ printf 'PIMG\\373\\377\\377\\377'; head -c 760 /dev/zero; } >&2\n";
 	struct base_err err = { 0 };
 
 	(void)state;
 	assert_int_equal(run_script(script, &err), -5);
 	assert_string_equal(err.text, "cannot write pseudo-image");
+	assert_string_equal(err.hint, "");
 }
 
-/* Signals blocked or ignored in the daemon are not so in the helper; its descriptors may be low. */
+/* Signals blocked or ignored in the daemon are not so in the helper. */
 static void test_inherits_nothing(void **state)
 {
-	struct base_err err = { 0 };
+	static const char script[] = "#!/bin/sh\nkill -TERM $$\nexit 0\n";
+	struct base_err blocked = { 0 }, ignored = { 0 };
+	void (*handler)(int);
 	sigset_t all, old;
 
 	(void)state;
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &old);
-	assert_int_equal(run_script("#!/bin/sh\nkill -TERM $$\nexit 0\n", &err), -DCPI_EHELPER);
+	assert_int_equal(run_script(script, &blocked), -DCPI_EHELPER);
 	sigprocmask(SIG_SETMASK, &old, NULL);
-	assert_non_null(strstr(err.text, "ended by signal 15"));
+	assert_non_null(strstr(blocked.text, "ended by signal 15"));
+	handler = signal(SIGTERM, SIG_IGN);
+	assert_int_equal(run_script(script, &ignored), -DCPI_EHELPER);
+	signal(SIGTERM, handler);
+	assert_non_null(strstr(ignored.text, "ended by signal 15"));
 }
 
 int main(void)
@@ -206,6 +234,7 @@ int main(void)
 		cmocka_unit_test(test_no_such_program),
 		cmocka_unit_test(test_helpers_that_misbehave),
 		cmocka_unit_test(test_answers_are_cleaned),
+		cmocka_unit_test(test_an_answer_may_say_nothing),
 		cmocka_unit_test(test_inherits_nothing),
 	};
 
