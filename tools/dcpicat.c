@@ -310,7 +310,7 @@ static int json_print(struct json_object *profiles)
 	text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
 							    JSON_C_TO_STRING_NOSLASHESCAPE);
 	if (text)
-		r = puts(text) < 0 ? -EIO : 0;
+		r = puts(text) < 0 ? -errno : 0;
 	json_object_put(root);
 	return r;
 }
@@ -352,13 +352,15 @@ static int show_all(int nr, char **files)
 	struct json_object *profiles = opt.json ? json_object_new_array() : NULL;
 	int code = BASE_EXIT_OK;
 	bool printed = false;
+	int r;
 
 	for (int i = 0; i < nr; i++) {
 		if (show(files[i], profiles, &printed) != BASE_EXIT_OK)
 			code = BASE_EXIT_FAILED;
 	}
-	if (profiles && json_print(profiles) < 0) {
-		fprintf(stderr, "%s: cannot print JSON: out of memory\n", cmd.name);
+	r = profiles ? json_print(profiles) : 0;
+	if (r < 0) {
+		fprintf(stderr, "%s: cannot print JSON: %s\n", cmd.name, base_strerror(r));
 		code = BASE_EXIT_FAILED;
 	}
 	return code;
@@ -384,6 +386,19 @@ static int find_format(enum profdb_format *format, struct base_err *err)
 	return -DCPI_EUSAGE;
 }
 
+/* As the database tells them apart: where there is no identity, by the first path. */
+static bool same_image(const struct profdb_profile *a, const struct profdb_profile *b)
+{
+	const char *path_a = profdb_profile_path(a, 0), *path_b = profdb_profile_path(b, 0);
+
+	if (profdb_profile_kind(a) != profdb_profile_kind(b) ||
+	    !base_id_equal(profdb_profile_image(a), profdb_profile_image(b)))
+		return false;
+	if (profdb_profile_image(a)->len && profdb_profile_kind(a) != PROFDB_NAMED)
+		return true;
+	return !strcmp(path_a ? path_a : "", path_b ? path_b : "");
+}
+
 /* Add @file to *@sum, which begins as the first one. */
 static int add_file(const char *file, struct profdb_profile **sum, struct base_err *err)
 {
@@ -396,8 +411,7 @@ static int add_file(const char *file, struct profdb_profile **sum, struct base_e
 		*sum = p;
 		return 0;
 	}
-	if (profdb_profile_kind(p) != profdb_profile_kind(*sum) ||
-	    !base_id_equal(profdb_profile_image(p), profdb_profile_image(*sum))) {
+	if (!same_image(p, *sum)) {
 		r = base_fail(err, -EINVAL, "profile '%s' is of another image", file);
 		base_hint(err, "only profiles of one image can be added up");
 	} else {
@@ -409,13 +423,13 @@ static int add_file(const char *file, struct profdb_profile **sum, struct base_e
 	return r;
 }
 
-/* The event of an old format: the chosen one, or the only one. */
-static int write_profile(const struct profdb_profile *p, enum profdb_format format,
-			 struct base_err *err)
+/* The event of an old format: the chosen one, or the only one. @file: where @p is from. */
+static int write_profile(const struct profdb_profile *p, const char *file,
+			 enum profdb_format format, struct base_err *err)
 {
 	struct base_buf buf = { 0 };
 	size_t first, end;
-	int r = choose_events(p, &first, &end, opt.output, err);
+	int r = choose_events(p, &first, &end, file, err);
 
 	if (r >= 0 && format != PROFDB_FORMAT_1 && end - first != 1) {
 		r = base_fail(err, -DCPI_EUSAGE, "format %s holds one event, the profile %zu",
@@ -444,7 +458,7 @@ static int convert(int nr, char **files)
 	for (int i = 0; r >= 0 && i < nr; i++)
 		r = add_file(files[i], &sum, &err);
 	if (r >= 0)
-		r = write_profile(sum, format, &err);
+		r = write_profile(sum, files[0], format, &err);
 	profdb_profile_free(sum);
 	return r < 0 ? fail(&err) : BASE_EXIT_OK;
 }

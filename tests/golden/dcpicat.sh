@@ -75,6 +75,19 @@ run() {
 	run dcpicat -event cycles -output x both
 	sed 's/^image 19/image 20/' imiss >other
 	run dcpicat -output x cycles other
+	echo "# without an identity the first path tells images apart"
+	sed 's/^image .*/image 0/' cycles >none1
+	sed 's/^image .*/image 0/' imiss >none2
+	sed 's|^path /usr/.*|path /usr/bin/other|' none2 >none3
+	run dcpicat -output x none1 none3
+	run dcpicat -output nones none1 none2
+	sed '/^version/a kind named' cycles | sed 's|^path /usr/.*|path idle|' >named1
+	sed 's|^path idle|path unknown|' named1 >named2
+	run dcpicat -output x named1 named2
+	echo "# who is to blame"
+	run dcpicat -event nope -format 0.07 -output x both imiss
+	(dcpicat -json both both both both both both both both both both >/dev/full) 2>&1 || :
+	rm -f none1 none2 none3 nones named1 named2
 	old cycles 1 0x10 1 0xffffffff 1 0xffffffff >full
 	run dcpicat -output full2 full full
 	run dcpicat -format 0.07 -output x full2
