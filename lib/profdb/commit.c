@@ -9,6 +9,7 @@
 #include "profdb_internal.h"
 
 #define NEW_PREFIX "new-"
+#define BAD_PREFIX "bad-"
 
 enum { COMMIT_MAX = 1 << 26 };
 
@@ -134,15 +135,30 @@ int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct bas
 	return 0;
 }
 
+/* ".new-SEQ-NAME" becomes ".bad-SEQ-NAME", which no recovery removes. */
+static int keep_file(int dir_fd, const char *name, struct base_err *err)
+{
+	char kept[256];
+
+	snprintf(kept, sizeof(kept), "." BAD_PREFIX "%s", name + 1 + strlen(NEW_PREFIX));
+	if (renameat(dir_fd, name, dir_fd, kept) < 0)
+		return base_fail_errno(err, -errno, "cannot set aside '%s'", name);
+	return 0;
+}
+
 /* The record is damaged, so nobody knows what was committed: keep everything, go on above it. */
 static int set_aside(int dir_fd, const struct profdb_names *all, uint64_t *seq,
 		     struct base_err *err)
 {
 	for (size_t i = 0; i < all->nr; i++) {
 		uint64_t n = seq_of(all->items[i]);
+		int r = n ? keep_file(dir_fd, all->items[i], err) : 0;
 
+		if (r < 0)
+			return r;
 		*seq = n > *seq ? n : *seq;
 	}
+	/* Last: who is killed before finds it damaged again. */
 	if (renameat(dir_fd, PROFDB_COMMIT_NAME, dir_fd, PROFDB_COMMIT_NAME "-bad") < 0)
 		return base_fail_errno(err, -errno, "cannot set aside a bad '%s'",
 				       PROFDB_COMMIT_NAME);

@@ -360,9 +360,12 @@ static void test_damaged_record(void **state)
 	s = look(dir);
 	assert_int_equal(s.bad, 1);
 	assert_int_equal(s.of[1], 3);
+	/* Not the next daemon, nor the one after it. */
+	profdb_close(resume(dir));
 	db = resume(dir);
 	assert_int_equal(stat(scratch_path(dir, FOLDER "/.commit-bad"), &st), 0);
-	assert_int_equal(stat(scratch_path(dir, FOLDER "/.new-7-a.file.ab01"), &st), 0);
+	assert_int_equal(stat(scratch_path(dir, FOLDER "/.bad-7-a.file.ab01"), &st), 0);
+	assert_int_equal(st.st_size, 5);
 	assert_int_equal(second_flush(db), 0);
 	s = look(dir);
 	assert_true(is_after(&s));
