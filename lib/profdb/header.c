@@ -276,7 +276,7 @@ static int64_t next_line(struct header *h, const uint8_t *data, size_t len, size
 	size_t n = end ? (size_t)(end - data) - pos : limit - pos;
 
 	h->line++;
-	if (memchr(data + pos, 0, n))
+	if (n && memchr(data + pos, 0, n))
 		return base_fail(h->err, -DCPI_EFORMAT, "line %zu: not text", h->line);
 	if (!end && limit == len)
 		return base_fail(h->err, -DCPI_ETRUNCATED, "header ends before its line 'samples'");

@@ -5,13 +5,16 @@
 
 /*
  * A value that its line can hold. Version 1 escapes what would break the line or vanish at its
- * ends; version 0 has no escapes (a backslash is one): there such bytes become question marks.
+ * ends; version 0 has no escapes (a backslash is one): there such bytes become question marks,
+ * and so do blanks alone, of which nothing would be left.
  */
 static int print_value(struct base_buf *out, enum profdb_format format, const char *value)
 {
 	size_t len = strlen(value);
 	int r = 0;
 
+	if (format != PROFDB_FORMAT_1 && strspn(value, " ") == len)
+		return base_buf_append(out, "?", 1);
 	for (size_t i = 0; r >= 0 && i < len; i++) {
 		unsigned char c = (unsigned char)value[i];
 		bool blank = c == ' ' && (i == 0 || i == len - 1);

@@ -391,6 +391,39 @@ static void test_what_is_written_an_old_reader_reads(void **state)
 	profdb_profile_free(q);
 }
 
+/* A line of version 0 holds no blanks at its ends: nothing would be left of these. */
+static void test_values_of_blanks_alone(void **state)
+{
+	struct profdb_profile *p = scratch_profile(" ", 1, 1, 1), *q;
+	struct base_buf buf = { 0 };
+
+	(void)state;
+	assert_int_equal(profdb_profile_set_word(p, "platform", "  "), 0);
+	assert_int_equal(profdb_profile_set_word(p, "label", " "), 0);
+	assert_int_equal(profdb_profile_format(p, PROFDB_FORMAT_0_07, 0, &buf, NULL), 0);
+	assert_int_equal(profdb_profile_parse(buf.data, buf.len, &q, NULL), 0);
+	assert_string_equal(profdb_profile_path(q, 0), "?");
+	assert_string_equal(profdb_profile_word(q, "platform"), "?");
+	assert_string_equal(profdb_profile_word(q, "label"), "?");
+	profdb_profile_free(q);
+	base_buf_clear(&buf);
+	assert_int_equal(profdb_profile_format(p, PROFDB_FORMAT_1, 0, &buf, NULL), 0);
+	assert_int_equal(profdb_profile_parse(buf.data, buf.len, &q, NULL), 0);
+	assert_string_equal(profdb_profile_path(q, 0), " ");
+	assert_string_equal(profdb_profile_word(q, "platform"), "  ");
+	base_buf_release(&buf);
+	profdb_profile_free(p);
+	profdb_profile_free(q);
+}
+
+static void test_nothing_is_truncated(void **state)
+{
+	struct profdb_profile *p;
+
+	(void)state;
+	assert_int_equal(profdb_profile_parse(NULL, 0, &p, NULL), -DCPI_ETRUNCATED);
+}
+
 static void test_what_does_not_fit_is_an_error(void **state)
 {
 	struct profdb_profile *p = scratch_profile("/x", 1, 1, UINT32_MAX);
@@ -415,6 +448,8 @@ static void test_what_does_not_fit_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values_of_blanks_alone),
+		cmocka_unit_test(test_nothing_is_truncated),
 		cmocka_unit_test(test_reads_every_version_zero),
 		cmocka_unit_test(test_refuses_other_versions),
 		cmocka_unit_test(test_keeps_lines_it_does_not_know),
