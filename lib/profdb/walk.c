@@ -57,9 +57,11 @@ static void take_file(int fd, uint64_t seq, const char *name, struct taken *t)
 
 	if (seq)
 		r = base_file_read(fd, profdb_new_name(seq, name, new_name), PROFDB_FILE_MAX,
-				   &t->bytes, NULL);
-	if (r == -ENOENT)
+				   &t->bytes, &t->err);
+	if (r == -ENOENT) {
+		t->err = (struct base_err){ 0 };
 		r = base_file_read(fd, name, PROFDB_FILE_MAX, &t->bytes, &t->err);
+	}
 	t->gone = r == -ENOENT;
 }
 

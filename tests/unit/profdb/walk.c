@@ -128,6 +128,38 @@ static void test_bad_files_are_named_and_the_walk_goes_on(void **state)
 	profdb_close(db);
 }
 
+/* What stands in the way of a committed file is what is wrong, not that nothing could be read. */
+static void look_for_cause(void *ctx, const char *file, const struct base_err *err)
+{
+	(void)file;
+	*(int *)ctx += err->code == -EISDIR && strstr(err->text, ".new-9-aaa");
+}
+
+static int look_at_none(void *ctx, const char *file, struct profdb_profile *p)
+{
+	(void)ctx, (void)file;
+	profdb_profile_free(p);
+	return 0;
+}
+
+static void test_a_new_file_that_cannot_be_read_says_why(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	char text[128];
+	int found = 0, len;
+
+	flush_all(db);
+	len = sprintf(text, "dcpi-commit 1\nseq 9\nfile aaa\n");
+	len += sprintf(text + len, "crc %08x\n", base_crc32c(0, text, (size_t)len));
+	scratch_write(*state, FOLDER ".commit", text, (size_t)len);
+	assert_int_equal(mkdir(scratch_path(*state, FOLDER ".new-9-aaa"), 0755), 0);
+	assert_int_equal(
+		profdb_walk(db, SCRATCH_EPOCH, "box", look_at_none, look_for_cause, &found, NULL),
+		0);
+	assert_int_equal(found, 1);
+	profdb_close(db);
+}
+
 static int stop(void *ctx, const char *file, struct profdb_profile *p)
 {
 	(void)file;
@@ -165,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_readers_see_one_flush),
 		scratch_test(test_bad_files_are_named_and_the_walk_goes_on),
+		scratch_test(test_a_new_file_that_cannot_be_read_says_why),
 		scratch_test(test_the_visitor_can_stop),
 		scratch_test(test_no_such_epoch),
 	};
