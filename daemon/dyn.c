@@ -179,7 +179,7 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), voi
 		if (fd == -EAGAIN)
 			break;
 		/* Whoever asks again for what we have already wants to be looked at. */
-		look = true;
+		look |= fd >= 0 || fd == -ENODATA;
 		if (fd < 0)
 			continue;
 		p = find_file(d, fd) ? NULL : find(ctx, pid);

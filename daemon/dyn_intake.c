@@ -287,20 +287,15 @@ int dyn_intake_next(struct dyn_intake *in, int32_t *pid, uint32_t *uid)
 
 	if (in->listener < 0)
 		return -EAGAIN;
-	for (;;) {
-		sock = accept4(in->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (sock < 0 && turn_away(in))
-			continue;
-		if (sock < 0)
-			return next_waiting(in, pid, uid);
-		fd = hear(sock, pid, uid);
-		if (fd == -EAGAIN) {
-			keep_waiting(in, sock);
-			continue;
-		}
-		close(sock);
-		if (fd >= 0 || fd == -ENODATA)
-			return fd;
-		in->nr_refused++;
+	sock = accept4(in->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (sock < 0)
+		return turn_away(in) ? -EMFILE : next_waiting(in, pid, uid);
+	fd = hear(sock, pid, uid);
+	if (fd == -EAGAIN) {
+		keep_waiting(in, sock);
+		return -EINPROGRESS;
 	}
+	close(sock);
+	in->nr_refused += fd < 0 && fd != -ENODATA;
+	return fd;
 }

@@ -234,7 +234,11 @@ int dyn_intake_open(struct dyn_intake *in, const char *run_dir, const char *queu
 void dyn_intake_close(struct dyn_intake *in);
 /* True if the doorbell rang. */
 bool dyn_intake_drain_queue(struct dyn_intake *in);
-/* The next registry handed over: its descriptor (sealed memfd) and its process, or -EAGAIN. */
+/*
+ * The next registry handed over: its descriptor (sealed memfd) and its process. -EAGAIN: no more
+ * for now. Else one connection was of no use, which the caller counts: -ENODATA, a doorbell;
+ * -EINPROGRESS, it said nothing yet, and waits; else it was refused (counted).
+ */
 int dyn_intake_next(struct dyn_intake *in, int32_t *pid, uint32_t *uid);
 /* 0 if @fd is a memfd sealed against shrinking, and readable and writable; else -EPERM. */
 int dyn_intake_check(int fd);

@@ -125,7 +125,7 @@ static void test_refused(void **state)
 	struct trial *t = *state;
 	unsigned int before = nr_descriptors();
 	char path[64];
-	int pair[2], plain, readonly, sock;
+	int pair[2], plain, readonly, sock, fd;
 	struct fake f;
 
 	fake_open(&f, WIRE_PAGE);
@@ -145,6 +145,12 @@ static void test_refused(void **state)
 	close(sock);
 	sock = dial(t);
 	close(sock);
+	/* One at a time, so that a crowd of them is bounded by who asks. */
+	for (unsigned int i = 1; i <= 6; i++) {
+		fd = next(t);
+		assert_true(fd < 0 && fd != -EAGAIN);
+		assert_int_equal(t->in.nr_refused, i);
+	}
 	assert_int_equal(next(t), -EAGAIN);
 	assert_int_equal(t->in.nr_refused, 6);
 	/* Without a descriptor it is a doorbell. */
@@ -202,6 +208,8 @@ static void test_silence(void **state)
 	fake_open(&f, WIRE_PAGE);
 	for (size_t i = 0; i < DYN_NR_WAITING + 6; i++)
 		socks[i] = dial(t);
+	for (size_t i = 0; i < DYN_NR_WAITING + 6; i++)
+		assert_int_equal(next(t), -EINPROGRESS);
 	assert_int_equal(next(t), -EAGAIN);
 	assert_int_equal(t->in.nr_waiting, DYN_NR_WAITING);
 	assert_int_equal(t->in.nr_refused, 6);
@@ -292,6 +300,8 @@ static void test_no_descriptors(void **state)
 	low = old;
 	low.rlim_cur = (rlim_t)second;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	assert_int_equal(next(t), -EMFILE);
+	assert_int_equal(next(t), -EMFILE);
 	assert_int_equal(next(t), -EAGAIN);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	assert_int_equal(t->in.nr_refused, 2);
