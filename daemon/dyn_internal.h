@@ -166,11 +166,13 @@ struct dyn_registry {
 	int flush_error;	 /* of that reading, or 0 */
 	uint32_t flush_answered; /* as told to the library */
 	uint64_t nr_bad;
+	uint64_t budget_ns;		   /* one reading begins no request after so long */
 	uint64_t pause_until_ns, pause_ns; /* after its reading took too long */
 
 	struct dyn_facility *facilities[WIRE_NR_FACILITIES];
 	struct dyn_range *ranges; /* by slot */
 	size_t nr_ranges, cap_ranges;
+	size_t next_range; /* to be read first: not always the same when time is short */
 	struct dyn_tenants tenants;
 	uint64_t bytes; /* kept, of DYN_REGISTRY_BYTES_MAX */
 };

@@ -10,6 +10,7 @@
 
 /* Of one reading: the rest comes with the next, so that one client does not hold up the others. */
 enum { READS_MAX = 16 };
+#define BUDGET_NS      1000000000ull
 #define PAUSE_FIRST_NS 1000000000ull
 #define PAUSE_MAX_NS   (60 * 1000000000ull)
 
@@ -79,6 +80,7 @@ int dyn_registry_new(struct dyn *d, const struct process *p, int fd, struct dyn_
 	}
 	reg->dyn = d;
 	reg->fd = fd;
+	reg->budget_ns = BUDGET_NS;
 	reg->next = d->registries;
 	d->registries = reg;
 	d->stats.clients++;
@@ -198,7 +200,13 @@ static void take(struct dyn_registry *reg, const struct base_buf *b, int nr_bad,
 		(uint64_t)nr_bad + (uint64_t)dyn_apply(reg, b->data, b->len, reg->read_ns, hi);
 }
 
-static int read_ring(struct dyn_registry *reg)
+/* Each request may take a second: many that almost do are as bad as one that does. */
+static int check_budget(uint64_t deadline_ns)
+{
+	return base_now_ns() < deadline_ns ? 0 : -ETIMEDOUT;
+}
+
+static int read_ring(struct dyn_registry *reg, uint64_t deadline_ns)
 {
 	struct base_buf b = { 0 };
 	int r = 0;
@@ -221,13 +229,15 @@ static int read_ring(struct dyn_registry *reg)
 		reg->tail = tail;
 		PUT(reg, tail, &tail);
 		reg->dirty = tail < reg->h.head;
+		if (reg->dirty)
+			r = check_budget(deadline_ns);
 	}
 	base_buf_release(&b);
 	return r < 0 ? r : 0;
 }
 
 /* In steps: what lies lowest was written first, so a step of nothing but zeros is the end. */
-static int read_range(struct dyn_registry *reg, struct dyn_range *range)
+static int read_range(struct dyn_registry *reg, struct dyn_range *range, uint64_t deadline_ns)
 {
 	const struct dyn_config *c = &reg->dyn->config;
 	struct base_buf b = { 0 };
@@ -237,6 +247,9 @@ static int read_range(struct dyn_registry *reg, struct dyn_range *range)
 		struct wire_range part = range->range;
 		size_t before = b.len;
 
+		r = off ? check_budget(deadline_ns) : 0;
+		if (r < 0)
+			break;
 		part.base += off;
 		part.len -= off;
 		part.len = part.len < REGISTRY_RANGE_MAX ? part.len : REGISTRY_RANGE_MAX;
@@ -254,18 +267,26 @@ static int read_range(struct dyn_registry *reg, struct dyn_range *range)
 	return r < 0 && r != -ESRCH && r != -DCPI_ELIMIT ? r : 0;
 }
 
-static int read_ranges(struct dyn_registry *reg, bool all)
+/* At least one, whatever time is left. */
+static int read_ranges(struct dyn_registry *reg, bool all, uint64_t deadline_ns)
 {
+	size_t first = reg->next_range, nr_read = 0;
 	int r = 0;
 
 	if (reg->over || !reg->life)
 		return 0;
 	for (size_t i = 0; r == 0 && i < reg->nr_ranges; i++) {
-		struct dyn_range *range = &reg->ranges[i];
+		size_t at = (first + i) % reg->nr_ranges;
+		struct dyn_range *range = &reg->ranges[at];
 
-		if (range->known && (range->range.flags & WIRE_RANGE_OWNED) &&
-		    (all || !range->read))
-			r = read_range(reg, range);
+		if (!range->known || !(range->range.flags & WIRE_RANGE_OWNED) ||
+		    (range->read && !all))
+			continue;
+		r = nr_read++ ? check_budget(deadline_ns) : 0;
+		if (r < 0)
+			break;
+		reg->next_range = at + 1;
+		r = read_range(reg, range, deadline_ns);
 	}
 	return r;
 }
@@ -286,7 +307,7 @@ static void set_pause(struct dyn_registry *reg, int r)
 
 void dyn_registry_read(struct dyn_registry *reg, bool ranges)
 {
-	uint64_t now = base_now_ns();
+	uint64_t now = base_now_ns(), deadline = now + reg->budget_ns;
 	uint32_t wanted;
 	int r = 0;
 
@@ -299,9 +320,10 @@ void dyn_registry_read(struct dyn_registry *reg, bool ranges)
 	} else {
 		bool news = reg->dirty;
 
-		r = reg->refused ? -DCPI_EFORMAT : read_ring(reg);
-		if (r == 0 && (news || ranges))
-			r = read_ranges(reg, ranges);
+		r = reg->refused ? -DCPI_EFORMAT : read_ring(reg, deadline);
+		/* After a pause there may be ranges left that were not read yet. */
+		if (r == 0 && (news || ranges || reg->pause_ns))
+			r = read_ranges(reg, ranges, deadline);
 		set_pause(reg, r);
 	}
 	/* Only when all was read up to the header seen above was nothing else there before now. */

@@ -354,6 +354,37 @@ static void test_slow_client(void **state)
 	assert_int_equal(t->p.dyn->own->pause_ns, 0);
 }
 
+/* Many ranges, each of which takes its time: a reading ends, the next goes on behind it. */
+static void test_slow_ranges(void **state)
+{
+	static uint8_t text[3][WIRE_PAGE] __attribute__((aligned(4096)));
+	struct dyn_registry *reg;
+	TRIAL(state);
+
+	fake_facility(&t->f, "owner");
+	for (size_t i = 0; i < 3; i++)
+		fake_range(&t->f, 0, WIRE_RANGE_CODE, (uintptr_t)text[i], sizeof(text[i]));
+	hand_over(t);
+	reg = t->p.dyn->own;
+	reg->budget_ns = 0;
+	for (size_t i = 0; i < 3; i++) {
+		reg->pause_until_ns = 0;
+		dyn_refresh(t->dyn, false);
+		assert_int_equal(reg->next_range, i + 1);
+		assert_true(reg->ranges[i].read);
+		assert_false(i < 2 && reg->ranges[i + 1].read);
+		assert_int_equal(reg->pause_ns > 0, i < 2);
+	}
+	/* All of them anew, from the first on. */
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(reg->next_range, 1);
+	assert_true(reg->pause_ns > 0);
+	reg->pause_until_ns = 0;
+	reg->budget_ns = 1000000000;
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(reg->pause_ns, 0);
+}
+
 /* Law 6: a daemon after this one finds everything that is still in the ring. */
 static void test_restart(void **state)
 {
@@ -390,6 +421,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_registry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_second_registry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 	};
 
