@@ -24,8 +24,8 @@ static int open_regular(int dir_fd, const char *path, uint64_t *len)
 	fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		r = errno ? -errno : -EINVAL;
+	r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	if (r < 0) {
 		close(fd);
 		return r;
 	}
