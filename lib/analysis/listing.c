@@ -198,8 +198,9 @@ int analysis_listing_open(struct analysis *a, struct analysis_image *ai, struct 
 	int r = -ENOMEM;
 
 	if (!l) {
+		base_fail_errno(err, r, "cannot list '%s'", symbol->name);
 		image_close(img);
-		return base_fail_errno(err, r, "cannot list '%s'", symbol->name);
+		return r;
 	}
 	l->a = a;
 	l->ai = ai;
