@@ -62,8 +62,11 @@ void image_store_close(struct image_store *store)
 
 static int dir_add(struct store_dir *d, const struct base_id *id, const char *name)
 {
-	int r = base_grow(&d->v, &d->cap, d->nr + 1, sizeof(*d->v));
+	int r;
 
+	if (!id->len)
+		return 0;
+	r = base_grow(&d->v, &d->cap, d->nr + 1, sizeof(*d->v));
 	if (r < 0)
 		return r;
 	d->v[d->nr].id = *id;
@@ -197,7 +200,9 @@ static int open_stored(struct store_dir *d, const struct image_query *q, struct 
 	}
 	if (r >= 0)
 		return 0;
-	if (q->id.len && (r = dir_index(d)) < 0)
+	if (!q->id.len)
+		return not_in_store(q, err);
+	if ((r = dir_index(d)) < 0)
 		return base_fail_errno(err, r, "cannot read the database's images");
 	for (size_t i = 0; i < d->nr; i++)
 		if (base_id_equal(&d->v[i].id, &q->id))
@@ -245,7 +250,8 @@ struct file_search {
 /* Copies of other machines' files: only an agreeing identity makes one of them the image. */
 static int try_copy(const char *path, const struct file_search *s)
 {
-	if (s->query->by_path || try_file(AT_FDCWD, path, s->query, s->out, NULL) < 0)
+	if (s->query->by_path || !s->query->id.len ||
+	    try_file(AT_FDCWD, path, s->query, s->out, NULL) < 0)
 		return -ENOENT;
 	return 0;
 }
@@ -283,12 +289,10 @@ static int file_failed(const struct image_query *q, int code, const char *path,
 			*err = *first;
 		return code;
 	}
-	if (q->id.len)
+	if (q->id.len && !q->by_path)
 		base_hint(err,
 			  "put the file with build-id %.16s… under a folder of DCPI_DEBUG_PATH",
 			  id);
-	else
-		base_hint(err, "put the file under a folder of DCPI_DEBUG_PATH");
 	return code;
 }
 

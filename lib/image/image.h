@@ -34,7 +34,7 @@ void image_store_close(struct image_store *store);
 
 struct image_query {
 	enum image_kind kind;
-	struct base_id id; /* len 0: unknown, not compared */
+	struct base_id id; /* len 0: unknown, not compared; no copy is taken for it */
 	bool by_path;	   /* FILE: the id is none of the contents; the path is all there is */
 	const char *const
 		*paths; /* NULL-terminated; DYNAMIC, KERNEL, VDSO: the base name is a hint */
@@ -48,9 +48,9 @@ struct image;
  * known by base_id_of_head. $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path>
  * and DIR/.build-id/xx/yyy.
  *
- * Errors, all with @err naming the file and a hint: -DCPI_ENOIMAGE (nowhere found), -ESTALE (found,
- * but another build-id), -EACCES and other -errno (not readable), -DCPI_EFORMAT, -DCPI_ETRUNCATED
- * (no ELF, or damaged).
+ * Errors, all with @err naming the file, and a hint where a copy would do: -DCPI_ENOIMAGE (nowhere
+ * found), -ESTALE (found, but another build-id), -EACCES and other -errno (not readable),
+ * -DCPI_EFORMAT, -DCPI_ETRUNCATED (no ELF, or damaged).
  */
 int image_open(struct image_store *store, const struct image_query *query, struct image **out,
 	       struct base_err *err);

@@ -362,6 +362,31 @@ static void test_debug_path(void **state)
 	rmdir(dir);
 }
 
+/* Without an identity nothing proves that a copy is the image, nor that one in the store is. */
+static void test_no_identity(void **state)
+{
+	static const char *const gone[] = { "/fixture.so", NULL };
+	static const char *const unknown[] = { "no-such-name.dyn", NULL };
+	struct image_query file = query(IMAGE_FILE, NULL, gone);
+	struct image_query stored = query(IMAGE_DYNAMIC, OTHER_ID, unknown);
+	int fd = open(FIXTURES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct image_store *store;
+	struct base_err err;
+	struct image *img;
+
+	(void)state;
+	setenv("DCPI_DEBUG_PATH", FIXTURES, 1);
+	assert_int_equal(open_query(&file, &img, &err), -DCPI_ENOIMAGE);
+	assert_null(strstr(err.hint, "DCPI_DEBUG_PATH"));
+	unsetenv("DCPI_DEBUG_PATH");
+	assert_int_equal(image_store_open(fd, fd, &store), 0);
+	assert_int_equal(image_open(store, &stored, &img, NULL), -DCPI_ENOIMAGE);
+	stored.id.len = 0; /* the index stands now, no_id.so not in it */
+	assert_int_equal(image_open(store, &stored, &img, NULL), -DCPI_ENOIMAGE);
+	image_store_close(store);
+	close(fd);
+}
+
 /* Every shorter form of a good file is refused or read, and never more than that. */
 static void test_cut(void **state)
 {
@@ -421,7 +446,7 @@ int main(void)
 		cmocka_unit_test(test_identity),   cmocka_unit_test(test_no_build_id),
 		cmocka_unit_test(test_debug_path), cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_no_waiting), cmocka_unit_test(test_at_sign),
-		cmocka_unit_test(test_named_path),
+		cmocka_unit_test(test_named_path), cmocka_unit_test(test_no_identity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
