@@ -26,7 +26,7 @@ struct analysis_insn {
 
 struct analysis_disasm;
 
-/* @machine: EM_X86_64, EM_AARCH64, EM_RISCV (as data only where capstone does not know it).
+/* @machine: EM_X86_64, EM_386, EM_AARCH64, EM_RISCV (as data only where capstone does not know it).
  * Else -DCPI_EUNSUPPORTED. */
 int analysis_disasm_open(uint32_t machine, struct analysis_disasm **out, struct base_err *err);
 void analysis_disasm_close(struct analysis_disasm *d);

@@ -21,6 +21,8 @@ static cs_err open_machine(struct analysis_disasm *d)
 	switch (d->machine) {
 	case EM_X86_64:
 		return cs_open(CS_ARCH_X86, CS_MODE_64, &d->handle);
+	case EM_386:
+		return cs_open(CS_ARCH_X86, CS_MODE_32, &d->handle);
 	case EM_AARCH64:
 		return cs_open(CS_ARCH_ARM64, CS_MODE_ARM, &d->handle);
 #if CS_API_MAJOR >= 5
@@ -36,7 +38,8 @@ int analysis_disasm_open(uint32_t machine, struct analysis_disasm **out, struct 
 {
 	struct analysis_disasm *d;
 
-	if (machine != EM_X86_64 && machine != EM_AARCH64 && machine != EM_RISCV)
+	if (machine != EM_X86_64 && machine != EM_386 && machine != EM_AARCH64 &&
+	    machine != EM_RISCV)
 		return base_fail(err, -DCPI_EUNSUPPORTED,
 				 "cannot disassemble code for ELF machine %u", machine);
 	d = calloc(1, sizeof(*d));
@@ -46,7 +49,7 @@ int analysis_disasm_open(uint32_t machine, struct analysis_disasm **out, struct 
 	d->opened = open_machine(d) == CS_ERR_OK;
 	if (d->opened) {
 		cs_option(d->handle, CS_OPT_DETAIL, CS_OPT_ON);
-		if (machine == EM_X86_64)
+		if (machine == EM_X86_64 || machine == EM_386)
 			cs_option(d->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
 		d->insn = cs_malloc(d->handle);
 	}

@@ -262,6 +262,8 @@ void analysis_unit_text(const struct analysis_listing *l, const struct analysis_
 
 	if (unit->kind == ANALYSIS_UNIT_STRAY) {
 		snprintf(buf, buf_len, "(inside the instruction above)");
+	} else if (!l->disasm && off < l->code_len) {
+		snprintf(buf, buf_len, "(this code cannot be disassembled here)");
 	} else if (unit->kind == ANALYSIS_UNIT_BYTES || !l->disasm) {
 		snprintf(buf, buf_len, "(no bytes of this code)");
 	} else {

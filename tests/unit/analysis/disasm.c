@@ -51,6 +51,19 @@ static void test_x86(void **state)
 	analysis_disasm_close(d);
 }
 
+/* Some bytes are an instruction in 32 bits only, or another one. */
+static void test_386(void **state)
+{
+	struct analysis_disasm *d = open_for(EM_386);
+
+	(void)state;
+	expect(d, "\xc3\x90", 2, 1, "retl", 0);
+	expect(d, "\x06\xc3", 2, 1, "pushl   %es", 0);
+	expect(d, "\x40\xc3", 2, 1, "incl    %eax", 0);
+	expect(d, "\xe8\x0b\x00\x00\x00", 5, 5, "calll   0x1010", 0x1010);
+	analysis_disasm_close(d);
+}
+
 static void test_aarch64(void **state)
 {
 	struct analysis_disasm *d = open_for(EM_AARCH64);
@@ -89,10 +102,26 @@ static void test_unknown_machine(void **state)
 	assert_non_null(strstr(err.text, "machine 22"));
 }
 
+/* Bytes without a disassembler are not the same as no bytes. */
+static void test_no_disassembler(void **state)
+{
+	uint8_t code[8] = { 0 };
+	struct analysis_unit u = { .kind = ANALYSIS_UNIT_BYTES, .vaddr = 0x1004 };
+	struct analysis_listing l = { .symbol = { "f", 0x1000, 16 }, .code = code, .code_len = 8 };
+	char text[64];
+
+	(void)state;
+	analysis_unit_text(&l, &u, text, sizeof(text));
+	assert_string_equal(text, "(this code cannot be disassembled here)");
+	u.vaddr = 0x1008;
+	analysis_unit_text(&l, &u, text, sizeof(text));
+	assert_string_equal(text, "(no bytes of this code)");
+}
+
 /* Any bytes: steps forward, ends at the end, stays in its buffer. */
 static void test_any_bytes(void **state)
 {
-	static const uint32_t machines[] = { EM_X86_64, EM_AARCH64, EM_RISCV };
+	static const uint32_t machines[] = { EM_X86_64, EM_386, EM_AARCH64, EM_RISCV };
 	struct analysis_insn insn;
 	uint8_t code[512];
 
@@ -117,8 +146,12 @@ static void test_any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_x86),	  cmocka_unit_test(test_aarch64),
-		cmocka_unit_test(test_riscv),	  cmocka_unit_test(test_unknown_machine),
+		cmocka_unit_test(test_x86),
+		cmocka_unit_test(test_386),
+		cmocka_unit_test(test_no_disassembler),
+		cmocka_unit_test(test_aarch64),
+		cmocka_unit_test(test_riscv),
+		cmocka_unit_test(test_unknown_machine),
 		cmocka_unit_test(test_any_bytes),
 	};
 
