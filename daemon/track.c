@@ -49,13 +49,6 @@ static bool is_dynamic(const struct driver_load *l, enum track_how how)
 	       (how == TRACK_EVENT && is_deleted(path));
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* The image of an ordinary file; l->id is filled in where something better than the path tells. */
 static struct image *file_image(struct attrib *a, struct process *p, struct driver_load *l)
 {
@@ -71,7 +64,7 @@ static struct image *file_image(struct attrib *a, struct process *p, struct driv
 	snprintf(path, sizeof(path), "%s", l->path);
 	if (is_deleted(path))
 		path[strlen(path) - (sizeof(deleted) - 1)] = '\0';
-	img = images_get(a->images, PROFDB_FILE, &id, path, base_name(path));
+	img = images_get(a->images, PROFDB_FILE, &id, path, base_path_name(path));
 	if (img && by_path && !profdb_profile_word(img->counts, "identity"))
 		profdb_profile_set_word(img->counts, "identity", "path");
 	return img;

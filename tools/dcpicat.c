@@ -128,19 +128,12 @@ static void print_placed(const struct profdb_profile *p, const char *word)
 		print_word(word, value);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static void print_header(const char *file, const struct profdb_profile *p)
 {
 	char id[BASE_ID_TEXT_LEN];
 	const char *word, *value;
 
-	print_word("name", base_name(file));
+	print_word("name", base_path_name(file));
 	print_word("image",
 		   profdb_profile_image(p)->len ? base_id_text(profdb_profile_image(p), id) : "0");
 	print_placed(p, "label");

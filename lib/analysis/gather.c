@@ -15,13 +15,6 @@ static void image_free(struct analysis_image *ai)
 	free(ai);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /*
  * What makes two profiles one image's. A pseudo-image changes its build-id while it grows and keeps
  * its file name; others have an identity by content, or at least a path.
@@ -34,7 +27,7 @@ static int identity(const struct profdb_profile *p, struct base_buf *key)
 	int r = base_buf_append(key, &kind, sizeof(kind));
 
 	if (r >= 0 && kind == PROFDB_DYNAMIC && path)
-		return base_buf_append(key, base_name(path), strlen(base_name(path)));
+		return base_buf_append(key, base_path_name(path), strlen(base_path_name(path)));
 	if (r >= 0 && kind != PROFDB_NAMED && id->len)
 		return base_buf_append(key, id->bytes, id->len);
 	if (r >= 0 && path)
@@ -51,7 +44,7 @@ static char *shown_name(const struct profdb_profile *p)
 	if (!path)
 		return strdup("?");
 	if (profdb_profile_kind(p) == PROFDB_DYNAMIC)
-		return strdup(base_name(path));
+		return strdup(base_path_name(path));
 	if (profdb_profile_kind(p) != PROFDB_NAMED || path[0] == '(')
 		return strdup(path);
 	return asprintf(&name, "(%s)", path) < 0 ? NULL : name;
@@ -160,11 +153,6 @@ static void on_bad(void *ctx, const char *file, const struct base_err *err)
 		base_hint(&bad->err, "%s", err->hint);
 }
 
-static void free_names(char **names)
-{
-	free(names); /* one allocation, see profdb.h */
-}
-
 static int note_platform(struct analysis *a, const char *name)
 {
 	int r;
@@ -226,7 +214,7 @@ static int walk_epoch(struct analysis *a, const char *name, const char *only, st
 		if (!only || strcmp(only, platforms[i]) == 0)
 			r = walk_platform(a, &a->epochs[a->nr_epochs - 1], platforms[i], err);
 	}
-	free_names(platforms);
+	free(platforms); /* one allocation, see profdb.h */
 	return r;
 }
 
@@ -248,7 +236,7 @@ static int walk_all(struct analysis *a, const struct analysis_selection *sel, st
 		r = walk_epoch(a, epochs[i], sel->platform, &seen, err);
 	if (r >= 0 && sel->platform && !a->nr_platforms)
 		r = no_platform(sel->platform, &seen, err);
-	free_names(epochs);
+	free(epochs); /* one allocation, see profdb.h */
 	base_buf_release(&seen);
 	return r < 0 ? r : 0;
 }

@@ -235,6 +235,9 @@ bool base_id_equal(const struct base_id *a, const struct base_id *b);
 
 /* ---- files --------------------------------------------------------------------------------- */
 
+/* Behind the last slash; all of @path where it ends with one. Points into @path. */
+const char *base_path_name(const char *path);
+
 /*
  * A file that appears complete or not at all: written beside its final name under a temporary
  * one (".tmp-<pid>-<n>-NAME"), synced, renamed, the folder synced.

@@ -42,6 +42,13 @@ int base_read_all(int fd, void *data, size_t len)
 	return 0;
 }
 
+const char *base_path_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 /* Fresh descriptor of the folder of @path, its last part into @name. */
 static int open_folder(int dir_fd, const char *path, char name[256])
 {

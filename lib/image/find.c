@@ -120,13 +120,6 @@ static int dir_index(struct store_dir *d)
 	return r;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static bool has_head_id(const struct image *img, const struct base_id *id)
 {
 	void *head = malloc(BASE_ID_HEAD_LEN);
@@ -183,12 +176,12 @@ static int not_in_store(const struct image_query *q, struct base_err *err)
 static int open_stored(struct store_dir *d, const struct image_query *q, struct image **out,
 		       struct base_err *err)
 {
-	const char *name = q->paths && q->paths[0] ? base_name(q->paths[0]) : "";
+	const char *name = q->paths && q->paths[0] ? base_path_name(q->paths[0]) : "";
 	int r = -ENOENT;
 
 	if (d->fd < 0)
 		return not_in_store(q, err);
-	if (*name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+	if (*name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
 		struct base_err first = { 0 };
 
 		r = try_file(d->fd, name, q, out, &first);
@@ -368,7 +361,7 @@ static int try_debug_link(struct image *img)
 {
 	GElf_Word crc;
 	const char *link = dwelf_elf_gnu_debuglink(img->main.elf, &crc);
-	int folder = (int)(base_name(img->main.path) - img->main.path);
+	int folder = (int)(base_path_name(img->main.path) - img->main.path);
 	const char *p = img->main.path;
 	char path[PATH_MAX];
 

@@ -21,6 +21,15 @@ static void check_content(const char *name, const char *expected)
 	base_buf_release(&b);
 }
 
+static void path_name(void **state)
+{
+	(void)state;
+	assert_string_equal(base_path_name("/usr/lib/x.so"), "x.so");
+	assert_string_equal(base_path_name("x.so"), "x.so");
+	assert_string_equal(base_path_name("/x/"), "/x/");
+	assert_string_equal(base_path_name(""), "");
+}
+
 static void write_and_replace(void **state)
 {
 	struct stat st;
@@ -233,12 +242,19 @@ static void descriptors_do_not_leak(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_FOLDER(write_and_replace),	 IN_FOLDER(paths),
-		IN_FOLDER(long_names),		 IN_FOLDER(nothing_before_commit),
-		IN_FOLDER(abort_leaves_nothing), IN_FOLDER(a_zeroed_object_owns_no_descriptor),
-		IN_FOLDER(refused_names),	 IN_FOLDER(final_name_is_a_folder),
-		IN_FOLDER(folder_not_writable),	 IN_FOLDER(write_fails_midway),
-		IN_FOLDER(two_at_once),		 IN_FOLDER(descriptors_do_not_leak),
+		IN_FOLDER(path_name),
+		IN_FOLDER(write_and_replace),
+		IN_FOLDER(paths),
+		IN_FOLDER(long_names),
+		IN_FOLDER(nothing_before_commit),
+		IN_FOLDER(abort_leaves_nothing),
+		IN_FOLDER(a_zeroed_object_owns_no_descriptor),
+		IN_FOLDER(refused_names),
+		IN_FOLDER(final_name_is_a_folder),
+		IN_FOLDER(folder_not_writable),
+		IN_FOLDER(write_fails_midway),
+		IN_FOLDER(two_at_once),
+		IN_FOLDER(descriptors_do_not_leak),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
