@@ -19,11 +19,6 @@ struct image_elf {
 	GElf_Ehdr header;
 };
 
-#define IMAGE_ELF_EMPTY                                                                            \
-	{                                                                                          \
-		.fd = -1                                                                           \
-	}
-
 /* A regular file that is ELF, with every section inside of it. Errors as image_open. */
 int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct base_err *err);
 void image_elf_close(struct image_elf *f);
@@ -43,7 +38,6 @@ struct image_run {
 };
 
 struct image_note {
-	bool found;
 	struct image_process process;
 	char *strings;		/* what process points into */
 	struct image_run *runs; /* ascending by img_off */

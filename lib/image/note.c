@@ -109,6 +109,7 @@ static int read_notes(struct image_note *note, Elf_Data *data)
 {
 	size_t off = 0, name_off, desc_off;
 	GElf_Nhdr nh;
+	bool found = false;
 	int r = 0;
 
 	while (r >= 0 && (off = gelf_getnote(data, off, &nh, &name_off, &desc_off)) > 0) {
@@ -116,10 +117,10 @@ static int read_notes(struct image_note *note, Elf_Data *data)
 
 		if (nh.n_namesz != 5 || memcmp(bytes + name_off, "DCPI", 5) != 0)
 			continue;
-		note->found = true;
+		found = true;
 		r = read_stream(note, bytes + desc_off, nh.n_descsz);
 	}
-	return r < 0 ? r : note->found ? 0 : -DCPI_EFORMAT;
+	return r < 0 ? r : found ? 0 : -DCPI_EFORMAT;
 }
 
 int image_note_read(struct image_note *note, const struct image_elf *f, struct base_err *err)
