@@ -184,13 +184,6 @@ static bool any_source(const struct list *x)
 	return false;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Sum of a line's units by event; returns the index behind them. */
 static size_t sum_line(const struct list *x, size_t from, uint64_t *sum)
 {
@@ -256,7 +249,7 @@ static void put_line(struct list *x, uint32_t file, unsigned int line, const uin
 	else if (!source_text(s->text, line, s->indent, text, sizeof(text)))
 		snprintf(text, sizeof(text), "(no such line in the source)");
 	put_counts(x, count);
-	table_cell(&x->t, "%s:%u", base_name(x->l->files[file]), line);
+	table_cell(&x->t, "%s:%u", base_path_name(x->l->files[file]), line);
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", text);
 }
@@ -458,7 +451,7 @@ static int print_json(const struct list *x, struct base_err *err)
 	json_object_object_add(root, "length", json_object_new_uint64(x->l->symbol.len));
 	json_object_object_add(root, "image", report_json_text(x->l->ai->name));
 	json_object_object_add(root, "kind",
-			       json_object_new_string(analysis_kind_name(x->l->ai->kind)));
+			       json_object_new_string(profdb_kind_name(x->l->ai->kind)));
 	json_object_object_add(root, "build_id",
 			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
 	json_object_object_add(root, "instructions", units);

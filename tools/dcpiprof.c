@@ -62,7 +62,7 @@ static bool has_samples(const struct analysis *a, const struct analysis_image *a
 	return false;
 }
 
-/* Bit per operand that this image answers to; all images where there are no operands. */
+/* Is the image asked for? All are without operands; those that name it are marked in @used. */
 static bool wanted(struct profile *p, struct analysis_image *ai, bool *used, int nr, char **what)
 {
 	bool yes = nr == 0;
@@ -233,7 +233,7 @@ static struct json_object *json_row(const struct profile *p, const struct analys
 				       row->procedure ? report_json_hex(row->vaddr) : NULL);
 	}
 	json_object_object_add(o, "image", report_json_text(ai->name));
-	json_object_object_add(o, "kind", json_object_new_string(analysis_kind_name(ai->kind)));
+	json_object_object_add(o, "kind", json_object_new_string(profdb_kind_name(ai->kind)));
 	json_object_object_add(o, "build_id",
 			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
 	json_object_object_add(o, "path", report_json_text(profdb_profile_path(ai->profile, 0)));

@@ -16,7 +16,6 @@
 struct analysis_insn {
 	uint64_t vaddr;
 	uint32_t len;	 /* bytes, above 0 */
-	bool known;	 /* false: the bytes are no instruction; text shows them as data */
 	bool has_target; /* a direct branch or call */
 	uint64_t target;
 	/* Where in text the target's address stands, so that a name can take its place. */
@@ -121,8 +120,6 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 			struct base_err *err);
 /* Is it what the user means: path, base name, shown name, facility, build-id prefix (4 digits)? */
 bool analysis_image_match(struct analysis *a, struct analysis_image *ai, const char *what);
-/* "file", "kernel", "dynamic", "vdso", "named". */
-const char *analysis_kind_name(enum profdb_kind kind);
 /* -DCPI_ENOIMAGE, with the nearest names in the hint. */
 int analysis_image_unknown(struct analysis *a, const char *what, struct base_err *err);
 
@@ -194,8 +191,6 @@ void analysis_listing_close(struct analysis_listing *l);
 /* Text of a unit, branch targets as name+offset. */
 void analysis_unit_text(const struct analysis_listing *l, const struct analysis_unit *unit,
 			char *buf, size_t buf_len);
-/* "name", "name+0x12", or "0x4012": where @vaddr is. */
-void analysis_where(struct image *img, uint64_t vaddr, char *buf, size_t buf_len);
 
 /* A procedure that the user may mean. */
 struct analysis_found {

@@ -145,7 +145,6 @@ void analysis_disasm_one(struct analysis_disasm *d, const uint8_t *code, size_t 
 		as_data(d, code, len, out);
 		return;
 	}
-	out->known = true;
 	out->len = d->insn->size;
 	if (*d->insn->op_str)
 		snprintf(out->text, sizeof(out->text), "%-7s %s", d->insn->mnemonic,

@@ -3,17 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis.h"
-
-const char *analysis_kind_name(enum profdb_kind kind)
-{
-	static const char *const names[] = {
-		[PROFDB_FILE] = "file", [PROFDB_KERNEL] = "kernel", [PROFDB_DYNAMIC] = "dynamic",
-		[PROFDB_VDSO] = "vdso", [PROFDB_NAMED] = "named",
-	};
-
-	return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "unknown";
-}
+#include "analysis_internal.h"
 
 static enum image_kind kind_of(enum profdb_kind kind)
 {
@@ -102,11 +92,26 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	return r;
 }
 
-static const char *base_name(const char *path)
+bool analysis_entry_wanted(const struct analysis_image *ai, const struct profdb_entry *e)
 {
-	const char *slash = strrchr(path, '/');
+	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++)
+		if (ai->event_of[i] != SIZE_MAX && e->count[i])
+			return true;
+	return false;
+}
 
-	return slash ? slash + 1 : path;
+void analysis_entry_add(const struct analysis_image *ai, const struct profdb_entry *e,
+			uint64_t *count, uint64_t *total)
+{
+	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++) {
+		size_t to = ai->event_of[i];
+
+		if (to == SIZE_MAX)
+			continue;
+		count[to] += e->count[i];
+		if (total)
+			total[to] += e->count[i];
+	}
 }
 
 static bool id_starts_with(const struct base_id *id, const char *prefix)
@@ -141,7 +146,7 @@ bool analysis_image_match(struct analysis *a, struct analysis_image *ai, const c
 	if (strcmp(ai->name, what) == 0)
 		return true;
 	for (size_t i = 0; (path = profdb_profile_path(ai->profile, i)); i++)
-		if (strcmp(path, what) == 0 || strcmp(base_name(path), what) == 0)
+		if (strcmp(path, what) == 0 || strcmp(base_path_name(path), what) == 0)
 			return true;
 	if (id_starts_with(profdb_profile_image(ai->profile), what))
 		return true;
@@ -154,8 +159,8 @@ int analysis_image_unknown(struct analysis *a, const char *what, struct base_err
 	unsigned int best = 1 + (unsigned int)strlen(what) / 2;
 
 	for (size_t i = 0; i < a->nr_images; i++) {
-		const char *name = base_name(a->images[i]->name);
-		unsigned int d = base_name_distance(name, base_name(what));
+		const char *name = base_path_name(a->images[i]->name);
+		unsigned int d = base_name_distance(name, base_path_name(what));
 
 		if (strncmp(name, what, strlen(what)) == 0)
 			d = 0;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis.h"
+#include "analysis_internal.h"
 
 enum { CODE_MAX = 16 << 20 };
 
@@ -28,14 +28,6 @@ static bool belongs(struct analysis_listing *l, uint64_t vaddr)
 	return s && s->vaddr == l->symbol.vaddr;
 }
 
-static bool has_wanted(const struct analysis_image *ai, const struct profdb_entry *e)
-{
-	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++)
-		if (ai->event_of[i] != SIZE_MAX && e->count[i])
-			return true;
-	return false;
-}
-
 static int by_vaddr(const void *pa, const void *pb)
 {
 	const struct hit *a = pa, *b = pb;
@@ -52,7 +44,7 @@ static int collect(struct analysis_listing *l, struct hits *hits)
 	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
 		const struct profdb_entry *e = profdb_profile_entry(p, i);
 
-		if (!has_wanted(l->ai, e) || image_vaddr(l->img, e->off, &vaddr) < 0 ||
+		if (!analysis_entry_wanted(l->ai, e) || image_vaddr(l->img, e->off, &vaddr) < 0 ||
 		    !belongs(l, vaddr))
 			continue;
 		r = base_grow(&hits->v, &hits->cap, hits->nr + 1, sizeof(*hits->v));
@@ -109,14 +101,7 @@ static int add_counts(struct analysis_listing *l, const struct hit *hit)
 		u->count = calloc(l->a->nr_events + 1, sizeof(*u->count));
 	if (!u->count)
 		return -ENOMEM;
-	for (size_t i = 0; i < profdb_profile_nr_events(l->ai->profile); i++) {
-		size_t to = l->ai->event_of[i];
-
-		if (to == SIZE_MAX)
-			continue;
-		u->count[to] += hit->entry->count[i];
-		l->total[to] += hit->entry->count[i];
-	}
+	analysis_entry_add(l->ai, hit->entry, u->count, l->total);
 	return 0;
 }
 
@@ -240,7 +225,8 @@ void analysis_listing_close(struct analysis_listing *l)
 	free(l);
 }
 
-void analysis_where(struct image *img, uint64_t vaddr, char *buf, size_t buf_len)
+/* "name", "name+0x12", or "0x4012". */
+static void where_is(struct image *img, uint64_t vaddr, char *buf, size_t buf_len)
 {
 	const struct image_symbol *s = image_symbol_at(img, vaddr);
 
@@ -273,7 +259,7 @@ void analysis_unit_text(const struct analysis_listing *l, const struct analysis_
 			snprintf(buf, buf_len, "%s", insn.text);
 			return;
 		}
-		analysis_where(l->img, insn.target, where, sizeof(where));
+		where_is(l->img, insn.target, where, sizeof(where));
 		snprintf(buf, buf_len, "%.*s%s%s", (int)insn.target_at, insn.text, where,
 			 insn.text + insn.target_at + insn.target_len);
 	}

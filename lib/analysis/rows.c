@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis.h"
+#include "analysis_internal.h"
 
 static int add_row(struct analysis_rows *rows, struct analysis *a, const struct analysis_image *ai,
 		   const struct image_symbol *symbol, struct analysis_row **out)
@@ -31,32 +31,20 @@ static int add_row(struct analysis_rows *rows, struct analysis *a, const struct 
 	return 0;
 }
 
-static void count(struct analysis_rows *rows, struct analysis_row *row, size_t event, uint64_t n)
-{
-	row->count[event] += n;
-	rows->total[event] += n;
-}
-
 int analysis_rows_add_image(struct analysis_rows *rows, struct analysis *a,
 			    struct analysis_image *ai)
 {
 	struct analysis_row *row;
 	int r = add_row(rows, a, ai, NULL, &row);
 
-	for (size_t i = 0; r >= 0 && i < a->nr_events; i++)
-		count(rows, row, i, ai->count[i]);
+	for (size_t i = 0; r >= 0 && i < a->nr_events; i++) {
+		row->count[i] += ai->count[i];
+		rows->total[i] += ai->count[i];
+	}
 	return r;
 }
 
-static bool has_wanted(const struct analysis_image *ai, const struct profdb_entry *e)
-{
-	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++)
-		if (ai->event_of[i] != SIZE_MAX && e->count[i])
-			return true;
-	return false;
-}
-
-/* Row of the symbol over @vaddr: the last one again, or a new one; entries ascend by offset. */
+/* One image's way into rows. */
 struct placing {
 	struct analysis_rows *rows;
 	struct analysis *a;
@@ -65,6 +53,7 @@ struct placing {
 	size_t none;		  /* index + 1 of the row without procedure */
 };
 
+/* The row of @symbol (NULL: none), the one it had or a new one. */
 static int place(struct placing *p, const struct image_symbol *symbol, struct analysis_row **out)
 {
 	size_t at = symbol ? (size_t)(uintptr_t)base_map_get(&p->by_vaddr, &symbol->vaddr,
@@ -102,14 +91,13 @@ int analysis_rows_add_procedures(struct analysis_rows *rows, struct analysis *a,
 		struct analysis_row *row;
 		uint64_t vaddr;
 
-		if (!has_wanted(ai, e))
+		if (!analysis_entry_wanted(ai, e))
 			continue;
 		if (img && image_vaddr(img, e->off, &vaddr) >= 0)
 			symbol = image_symbol_at(img, vaddr);
 		r = place(&p, symbol, &row);
-		for (size_t k = 0; r >= 0 && k < profdb_profile_nr_events(ai->profile); k++)
-			if (ai->event_of[k] != SIZE_MAX)
-				count(rows, row, ai->event_of[k], e->count[k]);
+		if (r >= 0)
+			analysis_entry_add(ai, e, row->count, rows->total);
 	}
 	base_map_release(&p.by_vaddr);
 	image_close(img);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis.h"
+#include "analysis_internal.h"
 
 enum { NEAR_MAX = 3 };
 
@@ -84,13 +84,9 @@ static void count_found(struct search *s, struct analysis_image *ai, struct imag
 
 		if (image_vaddr(img, e->off, &vaddr) < 0 || !(symbol = image_symbol_at(img, vaddr)))
 			continue;
-		for (size_t f = from; f < s->out->nr; f++) {
-			if (s->out->v[f].vaddr != symbol->vaddr)
-				continue;
-			for (size_t k = 0; k < profdb_profile_nr_events(p); k++)
-				if (ai->event_of[k] != SIZE_MAX)
-					s->out->v[f].count[ai->event_of[k]] += e->count[k];
-		}
+		for (size_t f = from; f < s->out->nr; f++)
+			if (s->out->v[f].vaddr == symbol->vaddr)
+				analysis_entry_add(ai, e, s->out->v[f].count, NULL);
 	}
 }
 
