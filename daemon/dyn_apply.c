@@ -23,7 +23,6 @@ static int apply_facility(struct dyn_registry *reg, const struct wire_facility_r
 	/* A slot keeps its facility. */
 	if (f->name_len != rec->name_len || memcmp(f->name, rec + 1, rec->name_len) != 0)
 		return -EINVAL;
-	f->state = rec->state;
 	return 0;
 }
 

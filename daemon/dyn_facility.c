@@ -77,7 +77,6 @@ int dyn_facility_new(struct dyn_registry *reg, const struct wire_facility_rec *r
 		return r;
 	f->registry = reg;
 	f->index = rec->index;
-	f->state = rec->state;
 	f->machine = rec->machine;
 	f->name_len = rec->name_len < WIRE_FACILITY_NAME ? rec->name_len : WIRE_FACILITY_NAME;
 	memcpy(f->name, rec + 1, f->name_len);
@@ -106,8 +105,7 @@ static void free_runs(struct dyn_facility *f)
 
 void dyn_facility_trim(struct dyn_facility *f)
 {
-	if (f->registry)
-		dyn_registry_give_back(f->registry, f->records.len);
+	dyn_registry_give_back(f->registry, f->records.len);
 	base_buf_release(&f->records);
 	free(f->routines);
 	f->routines = NULL;
@@ -264,7 +262,7 @@ static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, 
 	mine = (void *)(f->records.data + at);
 	mine->addr = *elf;
 	mine->generation = 0;
-	f->routines[f->nr_routines++] = (struct dyn_routine){ rec->addr, *elf, rec->code_len, at };
+	f->routines[f->nr_routines++] = (struct dyn_routine){ rec->addr, *elf, at };
 	/* Without memory here the routine may get a second place one day: no harm. */
 	base_map_set(&f->by_contents, &hash, sizeof(hash), (void *)(uintptr_t)f->nr_routines);
 	f->changed = true;

@@ -121,7 +121,6 @@ static void open_queue(struct dyn_intake *in, const char *name)
 		return;
 	}
 	in->queue = q;
-	in->own_queue = true;
 }
 
 bool dyn_intake_drain_queue(struct dyn_intake *in)
@@ -186,10 +185,10 @@ void dyn_intake_close(struct dyn_intake *in)
 		unlink(in->socket_path);
 	if (in->listener >= 0)
 		close(in->listener);
-	if (in->own_queue)
+	if (in->queue >= 0) {
 		mq_unlink(in->queue_name);
-	if (in->queue >= 0)
 		mq_close(in->queue);
+	}
 	if (in->spare >= 0)
 		close(in->spare);
 	if (in->epoll >= 0)

@@ -49,13 +49,13 @@ struct dyn_range {
 };
 
 struct dyn_routine {
-	uint64_t addr, elf, len;
+	uint64_t addr, elf;
 	size_t record; /* offset in the facility's records */
 };
 
 struct dyn_facility {
 	struct dyn_registry *registry;
-	uint32_t index, state, machine;
+	uint32_t index, machine;
 	char name[WIRE_FACILITY_NAME + 1]; /* as given, for the image */
 	uint32_t name_len;
 	char *stem; /* file name in <db>/dyn */
@@ -110,13 +110,13 @@ struct dyn_tenant {
 	bool evicted; /* others lived at some of its addresses before */
 };
 
-/* A tenant of the past, and the window of its end. */
+/* A tenant of the past, and when it was gone for certain. */
 struct dyn_past {
 	uint64_t start, end;
 	struct dyn_facility *facility;
 	uint64_t elf;
-	uint64_t lo, hi;
-	uint64_t until_lo, until_hi;
+	uint64_t lo; /* as the tenant's */
+	uint64_t until_hi;
 };
 
 /* Samples are settled long before a tenant has been gone for so long. */
@@ -220,7 +220,7 @@ int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const 
 struct dyn_intake {
 	int epoll, listener, queue;
 	int spare; /* given up for a moment when there are no more descriptors */
-	bool own_socket, own_queue;
+	bool own_socket;
 	char socket_path[108], queue_name[64];
 	size_t queue_msg_len;
 	struct {

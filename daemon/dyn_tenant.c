@@ -4,7 +4,7 @@
 
 #include "dyn_internal.h"
 
-static int remember(struct dyn_tenants *t, const struct dyn_tenant *n, uint64_t lo, uint64_t hi)
+static int remember(struct dyn_tenants *t, const struct dyn_tenant *n, uint64_t hi)
 {
 	int r;
 
@@ -26,8 +26,6 @@ static int remember(struct dyn_tenants *t, const struct dyn_tenant *n, uint64_t 
 						   .facility = n->facility,
 						   .elf = n->elf,
 						   .lo = n->lo,
-						   .hi = n->hi,
-						   .until_lo = lo,
 						   .until_hi = hi };
 	if (hi > t->past_latest)
 		t->past_latest = hi;
@@ -56,7 +54,7 @@ int dyn_tenant_enter(struct dyn_tenants *t, struct dyn_facility *f, uint64_t add
 				  .lo = lo,
 				  .hi = hi };
 	while ((old = (void *)dyn_tree_overlap(&t->now, addr, addr + len))) {
-		if (remember(t, old, lo, hi) < 0)
+		if (remember(t, old, hi) < 0)
 			t->forgotten = hi;
 		n->evicted = true;
 		dyn_tree_remove(&t->now, &old->node);

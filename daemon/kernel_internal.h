@@ -92,7 +92,8 @@ int kernel_fill(struct kernel *k, const struct kernel_texts *texts, struct base_
 int kernel_file_write(struct kernel *k, const char *name, const struct base_id *id,
 		      const char *module, uint64_t start, uint64_t len, struct base_err *err);
 int kernel_file_write_dynsyms(struct kernel *k, struct base_err *err);
-/* The vdso this process has: its bytes into <db>/kernel/, its identity to @id. -ENOENT: none. */
+/* The vdso this process has: its bytes into <db>/kernel/, its identity to @id. -ENOENT: none, or
+ * (logged) one that cannot be identified. */
 int kernel_file_write_vdso(struct kernel *k, struct base_id *id, struct base_err *err);
 
 #endif
