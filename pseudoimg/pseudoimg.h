@@ -47,7 +47,7 @@ int pseudoimg_write_symbols(const struct pseudoimg_symbol *syms, size_t nr, uint
 			    uint32_t machine, const struct base_id *build_id, int fd,
 			    struct base_err *err);
 
-/* ---- the note: section .note.dcpi, owner "DCPI" -------------------------------------------- */
+/* ---- the note: section .dcpi.note, owner "DCPI" -------------------------------------------- */
 
 #define PSEUDOIMG_NOTE_SECTION                                                                     \
 	".dcpi.note"			  /* PROGBITS: eu-elflint refuses unknown SHT_NOTE owners */
