@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "dbgdyn_internal.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -45,6 +46,17 @@ struct dbgdyn_state *dbgdyn_state_get(bool make)
 	return s;
 }
 
+/* A call of dbgdyn_register comes here too: it is no cancellation point and leaves errno alone. */
+static void nap(void)
+{
+	int error = errno, cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+	pthread_setcancelstate(cancel, &cancel);
+	errno = error;
+}
+
 static void relax(unsigned int turn)
 {
 	/* Yields first; then sleeps, as a yield lets no thread of lower priority run. */
@@ -53,7 +65,7 @@ static void relax(unsigned int turn)
 	if (turn < 1100)
 		sched_yield();
 	else
-		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+		nap();
 }
 
 /*

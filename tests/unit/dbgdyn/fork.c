@@ -3,6 +3,9 @@
 #include "dbgdyn_internal.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,15 +94,50 @@ static int a_lock_held_does_not_pass(void)
 	return 0;
 }
 
+static void on_alarm(int unused)
+{
+	(void)unused;
+}
+
+static bool came_back;
+
+static void *register_cancelled(void *arg)
+{
+	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
+
+	pthread_cancel(pthread_self());
+	came_back = dbgdyn_register(*(uint64_t *)arg, &r, NULL) == DBGDYN_EFULL;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* The lock is another's for good: a call waits a while, and the caller notices nothing of how. */
+static int waiting_changes_nothing(uint64_t c)
+{
+	struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, never = { 0 };
+	struct sigaction act = { .sa_handler = on_alarm };
+	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
+	pthread_t thread;
+
+	CHECK(sigaction(SIGALRM, &act, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+	errno = 4711;
+	CHECK(dbgdyn_register(c, &r, NULL) == DBGDYN_EFULL);
+	CHECK(errno == 4711 && setitimer(ITIMER_REAL, &never, NULL) == 0);
+	CHECK(!pthread_create(&thread, NULL, register_cancelled, &c));
+	CHECK(!pthread_join(thread, NULL) && came_back);
+	return 0;
+}
+
 /* As from a signal handler that interrupted a call: refused, counted, no dead lock. */
 static int a_call_within_a_call_gives_up(void)
 {
 	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
 	struct dbgdyn_state *s;
-	uint64_t c;
+	uint64_t c, other;
 
 	fake_open(&fake, 0);
 	CHECK(dbgdyn_begin("jit", 3, NULL, &c) == DBGDYN_OK);
+	CHECK(dbgdyn_begin("other", 5, NULL, &other) == DBGDYN_OK);
 	s = dbgdyn_state_get(false);
 	CHECK(dbgdyn_lock(s));
 	CHECK(dbgdyn_register(c, &r, NULL) == DBGDYN_EFULL && s->reg->nr_dropped == 1);
@@ -108,6 +146,7 @@ static int a_call_within_a_call_gives_up(void)
 	/* A holder that never runs again: given up after a while. */
 	s->lock = 1;
 	CHECK(!dbgdyn_lock(s));
+	CHECK(waiting_changes_nothing(other) == 0);
 	fake_close(&fake);
 	return 0;
 }
