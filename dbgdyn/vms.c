@@ -40,6 +40,8 @@ uint32_t DBG$DYN_BEGIN(const struct dsc$descriptor_s *facility_id, int64_t code_
 {
 	struct dbgdyn_options opts = { .size = sizeof(opts) };
 
+	if (context)
+		*context = 0;
 	if (!facility_id || !length_of(code_bytes, &opts.code_len) ||
 	    !length_of(dst_bytes, &opts.dst_len))
 		return DBG$_BADPARAM;

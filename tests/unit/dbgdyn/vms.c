@@ -59,12 +59,14 @@ static int failures_are_even(void)
 {
 	$DESCRIPTOR(facility, "RDB");
 	struct dsc$descriptor_s none = { 0 };
-	uint64_t context = 0, before;
+	uint64_t context = 7, before;
 
 	fake_open(&fake, 0);
-	CHECK(DBG$DYN_BEGIN(NULL, 0, 0, 0, 0, &context) == DBG$_BADPARAM);
+	CHECK(DBG$DYN_BEGIN(NULL, 0, 0, 0, 0, &context) == DBG$_BADPARAM && context == 0);
 	CHECK(DBG$DYN_BEGIN(&none, 0, 0, 0, 0, &context) == DBG$_BADPARAM);
-	CHECK(DBG$DYN_BEGIN(&facility, -1, 0x1000, 0, 0, &context) == DBG$_BADPARAM);
+	context = 7;
+	CHECK(DBG$DYN_BEGIN(&facility, -1, 0x1000, 0, 0, &context) == DBG$_BADPARAM &&
+	      context == 0);
 	CHECK(DBG$DYN_BEGIN(&facility, 8, 0x1000, INT64_MIN, 0, &context) == DBG$_BADPARAM);
 	CHECK(DBG$DYN_BEGIN(&facility, 8, 0, 0, 0, &context) == DBG$_BADPARAM);
 	CHECK(DBG$DYN_BEGIN(&facility, 0, 0, 0, 0, NULL) == DBG$_BADPARAM);
