@@ -109,6 +109,11 @@ bool dbgdyn_attached(const struct dbgdyn_state *s);
 
 /* With the lock held: room for a record of @len bytes (a multiple of 8), contiguous, or NULL. */
 void *dbgdyn_ring_reserve(struct dbgdyn_state *s, size_t len);
+/*
+ * With the lock held, after dbgdyn_ring_reserve gave nothing: where a record of @len bytes would
+ * never fit between here and the ring's end, skip to its start, so that a later call succeeds.
+ */
+void dbgdyn_ring_turn(struct dbgdyn_state *s, size_t len);
 /* With the lock held: the reserved record is written. True when the ring has just become half full.
  */
 bool dbgdyn_ring_commit(struct dbgdyn_state *s, size_t len);

@@ -24,6 +24,24 @@ void *dbgdyn_ring_reserve(struct dbgdyn_state *s, size_t len)
 	return s->ring;
 }
 
+/*
+ * As the pad counts, a long record may not fit here even into an empty ring. The pad alone then
+ * goes to the daemon: once it has read that, the record fits at the start.
+ */
+void dbgdyn_ring_turn(struct dbgdyn_state *s, size_t len)
+{
+	uint64_t pos = s->head % s->ring_len, to_end = s->ring_len - pos;
+	struct wire_head *h = (void *)(s->ring + pos);
+
+	if (len > s->ring_len || to_end >= len || to_end + len <= s->ring_len ||
+	    to_end > s->ring_len - ring_used(s))
+		return;
+	*h = (struct wire_head){ .len = (uint32_t)to_end, .type = WIRE_PAD };
+	s->head += to_end;
+	s->published = s->head;
+	__atomic_store_n(&s->reg->head, s->head, __ATOMIC_RELEASE);
+}
+
 bool dbgdyn_ring_commit(struct dbgdyn_state *s, size_t len)
 {
 	uint64_t half = s->ring_len / 2, used, grown;

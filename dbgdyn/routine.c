@@ -147,6 +147,7 @@ int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct d
 		return dropped(s);
 	rec = reserve(s, r, name_len, files_len, &with_code, &len);
 	if (!rec) {
+		dbgdyn_ring_turn(s, len);
 		dbgdyn_unlock(s);
 		return dropped(s);
 	}

@@ -212,6 +212,29 @@ static int code_longer_than_the_ring_goes_without(void)
 	return 0;
 }
 
+/* Longer than what is left behind it, and than what a pad of that would leave. */
+static int a_long_record_waits_for_the_rings_start(void)
+{
+	static const struct dbgdyn_line lines[200000];
+	struct dbgdyn_routine r = fake_routine("long", code, 64);
+	struct wire_routine_view v;
+	struct wire_registry reg;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	r.lines = lines;
+	r.nr_lines = 160000;
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	r.nr_lines = 200000;
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_EFULL);
+	fake_header(&fake, &reg);
+	CHECK(reg.head % RING_LEN == 0 && reg.nr_dropped == 1);
+	fake_read(&fake, stream, sizeof(stream));
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.code && v.rec->nr_lines == r.nr_lines);
+	fake_close(&fake);
+	return 0;
+}
+
 /* The daemon's line is only believed where it makes sense: the ring is then as good as full. */
 static int a_mad_tail_harms_nothing(void)
 {
@@ -302,6 +325,7 @@ FAKE_TEST(bad_arguments_are_refused)
 FAKE_TEST(ring_goes_round)
 FAKE_TEST(a_full_ring_drops_and_counts)
 FAKE_TEST(code_longer_than_the_ring_goes_without)
+FAKE_TEST(a_long_record_waits_for_the_rings_start)
 FAKE_TEST(a_mad_tail_harms_nothing)
 FAKE_TEST(threads_need_no_lock)
 
@@ -314,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_ring_goes_round),
 		cmocka_unit_test(test_a_full_ring_drops_and_counts),
 		cmocka_unit_test(test_code_longer_than_the_ring_goes_without),
+		cmocka_unit_test(test_a_long_record_waits_for_the_rings_start),
 		cmocka_unit_test(test_a_mad_tail_harms_nothing),
 		cmocka_unit_test(test_threads_need_no_lock),
 	};
