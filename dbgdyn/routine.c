@@ -145,6 +145,10 @@ int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct d
 	with_code = wants_code(s);
 	if (!dbgdyn_lock(s))
 		return dropped(s);
+	if (!s->open[facility]) { /* ended meanwhile */
+		dbgdyn_unlock(s);
+		return DBGDYN_EREFUSED;
+	}
 	rec = reserve(s, r, name_len, files_len, &with_code, &len);
 	if (!rec) {
 		dbgdyn_ring_turn(s, len);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fake.h"
+#include "dbgdyn_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,6 +94,34 @@ static int end_closes_whatever_the_result(void)
 	CHECK(dbgdyn_add(context, DBGDYN_CODE, code, 1) == DBGDYN_EREFUSED);
 	CHECK(dbgdyn_register(other, &r, NULL) == DBGDYN_OK);
 	CHECK(dbgdyn_begin("jit", 3, NULL, &other) == DBGDYN_OK && other != context);
+	fake_close(&fake);
+	return 0;
+}
+
+static void *register_late(void *result)
+{
+	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
+
+	*(int *)result = dbgdyn_register(context, &r, NULL);
+	return NULL;
+}
+
+/* The context is ended while a call waits for the lock. */
+static int an_end_meanwhile_refuses(void)
+{
+	int result = DBGDYN_OK;
+	struct dbgdyn_state *s;
+	pthread_t thread;
+
+	CHECK(begin(0, 0) == 0);
+	s = dbgdyn_state_get(false);
+	CHECK(dbgdyn_lock(s));
+	CHECK(!pthread_create(&thread, NULL, register_late, &result));
+	nap_ms(20);
+	CHECK(dbgdyn_end(context) == DBGDYN_ETIMEDOUT);
+	dbgdyn_unlock(s);
+	pthread_join(thread, NULL);
+	CHECK(result == DBGDYN_EREFUSED && s->reg->head == 0 && s->reg->nr_dropped == 0);
 	fake_close(&fake);
 	return 0;
 }
@@ -196,6 +225,7 @@ static int a_descriptor_taken_away_is_never_sent(void)
 	CHECK(dbgdyn_flush(context) == DBGDYN_ETIMEDOUT);
 	close(fake.fd);
 	fake.fd = -1;
+	fake.message_pid = 0;
 	CHECK(!fake_take(&fake) && fake.message_pid == (uint32_t)getpid());
 	fake_close(&fake);
 	return 0;
@@ -204,6 +234,7 @@ static int a_descriptor_taken_away_is_never_sent(void)
 FAKE_TEST(flush_waits_for_the_answer)
 FAKE_TEST(a_failed_write_is_said)
 FAKE_TEST(end_closes_whatever_the_result)
+FAKE_TEST(an_end_meanwhile_refuses)
 FAKE_TEST(without_a_daemon_it_says_so)
 FAKE_TEST(a_killed_daemon_is_found_out)
 FAKE_TEST(a_daemon_killed_meanwhile_is_found_out)
@@ -217,6 +248,7 @@ int main(void)
 		cmocka_unit_test(test_flush_waits_for_the_answer),
 		cmocka_unit_test(test_a_failed_write_is_said),
 		cmocka_unit_test(test_end_closes_whatever_the_result),
+		cmocka_unit_test(test_an_end_meanwhile_refuses),
 		cmocka_unit_test(test_without_a_daemon_it_says_so),
 		cmocka_unit_test(test_a_killed_daemon_is_found_out),
 		cmocka_unit_test(test_a_daemon_killed_meanwhile_is_found_out),
