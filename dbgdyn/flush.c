@@ -82,6 +82,8 @@ int dbgdyn_flush_wait(struct dbgdyn_state *s, uint32_t index, bool end)
 		dbgdyn_unlock(s);
 	} else if (end) {
 		__atomic_store_n(&s->open[index], 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->facilities[index].state, WIRE_FACILITY_ENDED,
+				 __ATOMIC_RELEASE);
 	}
 	if (!locked)
 		return DBGDYN_ETIMEDOUT;

@@ -9,7 +9,9 @@
  * code, and after a refused dbgdyn_begin every later call with its context is a cheap no-op that
  * returns DBGDYN_EREFUSED. All calls may be made from any thread; they need no lock of the
  * caller's, leave errno alone and are no cancellation points. From a signal handler that
- * interrupted one of them a call fails (DBGDYN_EFULL, counted) instead of waiting for itself.
+ * interrupted one of them a call gives up instead of waiting for itself: register with
+ * DBGDYN_EFULL, counted; begin and add with DBGDYN_EFULL; flush and end with DBGDYN_ETIMEDOUT (end
+ * closes the context all the same).
  *
  * fork: a context belongs to the process that began it. In a child every call with one of the
  * parent's contexts returns DBGDYN_EREFUSED at once; what the parent told until then holds for the

@@ -84,7 +84,7 @@ static_assert(offsetof(struct wire_registry, tail) == 512, "daemon's line");
 struct wire_facility {
 	uint32_t state;	     /* enum wire_facility_state, stored with release */
 	uint32_t name_len;   /* at most WIRE_FACILITY_NAME */
-	uint32_t end_wanted; /* the flush_wanted of its end, 0 before */
+	uint32_t end_wanted; /* the flush_wanted of its end, 0 before and where that gave up */
 	uint32_t reserved[3];
 	char name[WIRE_FACILITY_NAME]; /* as the application gave it, no NUL needed */
 };

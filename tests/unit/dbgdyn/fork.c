@@ -133,7 +133,7 @@ static int a_call_within_a_call_gives_up(void)
 {
 	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
 	struct dbgdyn_state *s;
-	uint64_t c, other;
+	uint64_t c, other, mine = 7;
 
 	fake_open(&fake, 0);
 	CHECK(dbgdyn_begin("jit", 3, NULL, &c) == DBGDYN_OK);
@@ -142,7 +142,10 @@ static int a_call_within_a_call_gives_up(void)
 	CHECK(dbgdyn_lock(s));
 	CHECK(dbgdyn_register(c, &r, NULL) == DBGDYN_EFULL && s->reg->nr_dropped == 1);
 	CHECK(dbgdyn_add(c, DBGDYN_CODE, code, 1) == DBGDYN_EFULL);
+	CHECK(dbgdyn_begin("jit", 3, NULL, &mine) == DBGDYN_EFULL && mine == 0);
+	CHECK(dbgdyn_flush(c) == DBGDYN_ETIMEDOUT && s->facilities[0].state == WIRE_FACILITY_OPEN);
 	CHECK(dbgdyn_end(c) == DBGDYN_ETIMEDOUT && dbgdyn_end(c) == DBGDYN_EREFUSED);
+	CHECK(s->facilities[0].state == WIRE_FACILITY_ENDED);
 	/* A holder that never runs again: given up after a while. */
 	s->lock = 1;
 	CHECK(!dbgdyn_lock(s));
