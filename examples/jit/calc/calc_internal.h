@@ -121,7 +121,7 @@ enum calc_builtin calc_builtin_find(const char *name);
 const char *calc_type_name(struct calc_type type);
 const char *calc_op_name(enum calc_op op);
 
-/* gen.c: compile one function into c->emit; the lines are the caller's to free. */
+/* gen.c: compile one function into c->emit; the lines live as long as the program. */
 struct calc_line *calc_gen_function(struct calc *c, struct calc_function *f, size_t *nr_lines);
 
 /* code.c. 0 or -errno. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Declarations and statements, by recursive descent; README.md has the grammar. */
+/* Declarations and statements, by recursive descent; README.md describes the language. */
 #include <string.h>
 
 #include "parser.h"
