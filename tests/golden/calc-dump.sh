@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# calc -dump: every function, lines in order, as many bytes as it says; two runs are the same.
+# calc -dump: every function; each line starts where the one before it ends, the first at +0000; as many
+# bytes in all as it says; two runs are the same.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -17,7 +18,13 @@ function done() {
 	}
 }
 /^[^ ]/ { done(); name = $1; sub(":$", "", name); want = $2; nr = 0; functions[name] = 1; next }
-{ nr += NF - 3; lines[name] = lines[name] " " $3 }
+$1 ~ /^\+/ {
+	if ($1 != sprintf("+%04x", nr)) {
+		print name ": line at " $1 " after " nr " bytes"
+		bad = 1
+	}
+	nr += NF - 3
+}
 END {
 	done()
 	nr_wanted = split("random escape mandelbrot sieve matrix gravity by_value sort fib main", w)
