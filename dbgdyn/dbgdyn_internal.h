@@ -30,7 +30,7 @@
 #define DBGDYN_POLL_MIN_NS 100000u
 #define DBGDYN_POLL_MAX_NS 5000000u
 
-/* ---- memory (memory_linux.c, memory_posix.c) ------------------------------------------------- */
+/* ---- memory (memory.c; memory_linux.c or memory_posix.c) ------------------------------------ */
 
 /* The registry's object: a sealed memfd, elsewhere an unlinked POSIX shared-memory object. */
 struct dbgdyn_memory {

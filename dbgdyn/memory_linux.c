@@ -81,10 +81,3 @@ void dbgdyn_memory_page_free(void *page, size_t len)
 {
 	munmap(page, len);
 }
-
-bool dbgdyn_memory_same(int fd, dev_t dev, ino_t ino)
-{
-	struct stat st;
-
-	return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
-}
