@@ -33,7 +33,6 @@ enum {
 #define WIDE	   0x1000000u
 #define MOV_LOAD   (WIDE | 0x8b)
 #define MOV_STORE  (WIDE | 0x89)
-#define LEA	   (WIDE | 0x8d)
 #define CMP	   (WIDE | 0x3b)
 #define TEST	   (WIDE | 0x85)
 #define XCHG	   (WIDE | 0x87)

@@ -5,7 +5,6 @@
  * here what it would make in C.
  */
 #include <ffi.h>
-#include <stdlib.h>
 
 #include "calc_internal.h"
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
 #include "parser.h"
 
 static const struct binary {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Declarations and statements, by recursive descent; README.md describes the language. */
-#include <string.h>
-
 #include "parser.h"
 
 bool calc_parser_accept(struct calc_parser *p, int token)

@@ -5,7 +5,6 @@
  */
 #include "fake.h"
 
-#include <errno.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

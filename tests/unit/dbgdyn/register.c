@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define RING_LEN (4u << 20)

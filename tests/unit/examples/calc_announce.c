@@ -2,8 +2,6 @@
 /* What is told of routines, and when. */
 #include "calc_program.h"
 
-#include <stdlib.h>
-
 static struct made {
 	char name[32];
 	const void *code;

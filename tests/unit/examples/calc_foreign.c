@@ -2,8 +2,6 @@
 /* C functions called from compiled code, and calling back. */
 #include "calc_program.h"
 
-#include <stdlib.h>
-
 /* What programs here declare as C functions: found in this process by name. */
 double t_mixed(int64_t a, double b, int32_t c, double d, int64_t e, double f, int64_t g, double h,
 	       int64_t i, double j, int64_t k, double l, int64_t m, double n, int64_t o, double p);

@@ -7,7 +7,6 @@
 #include "calc_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define NR_PROGRAMS 400
 #define NR_INPUTS   4
