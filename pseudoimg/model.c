@@ -203,7 +203,7 @@ int64_t pseudoimg_model_file(struct pseudoimg_model *m, const char *name, size_t
 static int record_files(struct pseudoimg_model *m, const struct wire_routine_view *view,
 			struct base_buf *out)
 {
-	const uint8_t *p = view->files;
+	size_t pos = 0, len = 0;
 	uint32_t *numbers;
 	void *room;
 	int r;
@@ -214,13 +214,12 @@ static int record_files(struct pseudoimg_model *m, const struct wire_routine_vie
 		return r;
 	numbers = room;
 	for (uint32_t i = 0; i < view->rec->nr_files; i++) {
-		size_t len = p[0] | (size_t)p[1] << 8;
+		const char *name = wire_file_next(view, &pos, &len);
 		int64_t file = PSEUDOIMG_NO_FILE;
 
-		if (len && (file = pseudoimg_model_file(m, (const char *)p + 2, len)) < 0)
+		if (name && len && (file = pseudoimg_model_file(m, name, len)) < 0)
 			return (int)file;
 		numbers[i] = (uint32_t)file;
-		p += 2 + len;
 	}
 	return 0;
 }

@@ -90,16 +90,28 @@ int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *vi
 	return lines_good(r, view->lines) ? 0 : -EINVAL;
 }
 
+const char *wire_file_next(const struct wire_routine_view *view, size_t *pos, size_t *len)
+{
+	const uint8_t *p = view->files + *pos;
+
+	if (*pos >= view->files_len)
+		return NULL;
+	*len = p[0] | (size_t)p[1] << 8;
+	*pos += 2 + *len;
+	return (const char *)p + 2;
+}
+
 const char *wire_routine_file(const struct wire_routine_view *view, uint32_t index, size_t *len)
 {
-	const uint8_t *p = view->files;
+	const char *name;
+	size_t pos = 0;
 
 	if (index >= view->rec->nr_files)
 		return NULL;
-	while (index--)
-		p += 2 + (p[0] | (size_t)p[1] << 8);
-	*len = p[0] | (size_t)p[1] << 8;
-	return (const char *)p + 2;
+	do {
+		name = wire_file_next(view, &pos, len);
+	} while (index--);
+	return name;
 }
 
 static bool image_good(const struct wire_image *i)

@@ -252,6 +252,9 @@ struct wire_routine_view {
 /* 0, or -EINVAL where a length lies, lines do not ascend or leave the code, or a file index is out
  * of range. */
 int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *view);
+/* Step through the files of a parsed routine: @pos starts at 0. The next one's bytes and length, or
+ * NULL past the last. */
+const char *wire_file_next(const struct wire_routine_view *view, size_t *pos, size_t *len);
 /* File @index of a parsed routine: its bytes and length, or NULL. */
 const char *wire_routine_file(const struct wire_routine_view *view, uint32_t index, size_t *len);
 /* Check the fixed part and the trailing lengths of the other types: 0 or -EINVAL. */

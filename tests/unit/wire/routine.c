@@ -65,6 +65,31 @@ static void test_parts(void **state)
 	assert_int_equal(wire_check(&rec->head), 0);
 }
 
+static void test_files_one_by_one(void **state)
+{
+	struct wire_routine r = good;
+	struct wire_line lines[2] = { good_lines[0], good_lines[0] };
+	struct wire_routine_view v;
+	size_t pos = 0, len = 99;
+
+	(void)state;
+	assert_int_equal(wire_routine_parse(&record(&good, good_lines)->head, &v), 0);
+	assert_memory_equal(wire_file_next(&v, &pos, &len), "a.c", 3);
+	assert_int_equal(len, 3);
+	assert_non_null(wire_file_next(&v, &pos, &len));
+	assert_int_equal(len, 0);
+	assert_int_equal(pos, sizeof(files));
+	assert_null(wire_file_next(&v, &pos, &len));
+	assert_null(wire_file_next(&v, &pos, &len));
+	/* What pads the record is no file. */
+	r.nr_files = 1;
+	pos = 0;
+	assert_int_equal(wire_routine_parse(&record(&r, lines)->head, &v), 0);
+	assert_non_null(wire_file_next(&v, &pos, &len));
+	assert_null(wire_file_next(&v, &pos, &len));
+	assert_null(wire_routine_file(&v, 1, &len));
+}
+
 static void test_without_code(void **state)
 {
 	struct wire_routine r = { .head = { .len = 64, .type = WIRE_ROUTINE },
@@ -161,9 +186,13 @@ static void test_len(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),	   cmocka_unit_test(test_without_code),
-		cmocka_unit_test(test_lies),	   cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_truncation), cmocka_unit_test(test_len),
+		cmocka_unit_test(test_files_one_by_one),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_without_code),
+		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_truncation),
+		cmocka_unit_test(test_len),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
