@@ -243,7 +243,7 @@ const char *base_path_name(const char *path);
  * one (".tmp-<pid>-<n>-NAME"), synced, renamed, the folder synced.
  */
 struct base_file {
-	int dir_fd; /* dup of the caller's, or of the path's folder */
+	int dir_fd; /* the folder that @path names, opened anew */
 	int fd;	    /* write here by any means; -1 when closed */
 	char name[256];
 	char tmp[300];
@@ -260,6 +260,8 @@ void base_file_abort(struct base_file *f);
 /* Create, write all of @data, commit. */
 int base_file_write(int dir_fd, const char *path, mode_t mode, const void *data, size_t len,
 		    struct base_err *err);
+/* Make the folder's names last; where the file system cannot, no failure. 0 or -errno. */
+int base_sync_dir(int dir_fd);
 /* Write everything, going on after EINTR and short writes. 0 or -errno. */
 int base_write_all(int fd, const void *data, size_t len);
 /* Read exactly @len bytes: 0, -DCPI_ETRUNCATED at end of file, or -errno. */

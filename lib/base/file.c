@@ -121,10 +121,10 @@ out:
 	return r;
 }
 
-/* Some file systems cannot sync a folder and say EINVAL: nothing more can be done there. */
-static int sync_folder(int fd)
+int base_sync_dir(int dir_fd)
 {
-	return fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
+	/* Some file systems cannot sync a folder and say EINVAL: nothing more can be done there. */
+	return fsync(dir_fd) < 0 && errno != EINVAL ? -errno : 0;
 }
 
 static int publish(struct base_file *f)
@@ -140,7 +140,7 @@ static int publish(struct base_file *f)
 	if (renameat(f->dir_fd, f->tmp, f->dir_fd, f->name) < 0)
 		return -errno;
 	f->tmp[0] = '\0';
-	return sync_folder(f->dir_fd);
+	return base_sync_dir(f->dir_fd);
 }
 
 int base_file_commit(struct base_file *f, struct base_err *err)

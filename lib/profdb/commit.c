@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,12 +34,6 @@ static uint64_t seq_of(const char *name)
 	return sscanf(name + 1 + strlen(NEW_PREFIX), "%20llu%c", &seq, &dash) == 2 && dash == '-'
 		       ? seq
 		       : 0;
-}
-
-int profdb_sync_dir(int dir_fd)
-{
-	/* Some file systems cannot sync a folder and say EINVAL: nothing more can be done there. */
-	return fsync(dir_fd) < 0 && errno != EINVAL ? -errno : 0;
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -120,6 +112,7 @@ int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_e
 int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct base_err *err)
 {
 	char new_name[256];
+	int r;
 
 	for (size_t i = 0; i < c->files.nr; i++) {
 		const char *name = c->files.items[i];
@@ -130,9 +123,8 @@ int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct bas
 			return base_fail_errno(err, -errno, "cannot rename '%s' to '%s'", new_name,
 					       name);
 	}
-	if (profdb_sync_dir(dir_fd) < 0)
-		return base_fail_errno(err, -errno, "cannot sync an epoch's folder");
-	return 0;
+	r = base_sync_dir(dir_fd);
+	return r < 0 ? base_fail_errno(err, r, "cannot sync an epoch's folder") : 0;
 }
 
 /* ".new-SEQ-NAME" becomes ".bad-SEQ-NAME", which no recovery removes. */

@@ -104,7 +104,7 @@ static int finish_current(struct profdb *db, struct base_err *err)
 		return r;
 	if (unlinkat(db->epoch_fd, PROFDB_OPEN_NAME, 0) < 0 && errno != ENOENT)
 		return base_fail_errno(err, -errno, "cannot close epoch '%s'", db->epoch);
-	r = profdb_sync_dir(db->epoch_fd);
+	r = base_sync_dir(db->epoch_fd);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot close epoch '%s'", db->epoch);
 	profdb_epoch_leave(db);
@@ -190,10 +190,10 @@ static int make_folders(struct profdb *db, const char *epoch)
 	fd = openat(db->fd, epoch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = profdb_sync_dir(fd);
+	r = base_sync_dir(fd);
 	close(fd);
 	if (r >= 0)
-		r = profdb_sync_dir(db->fd);
+		r = base_sync_dir(db->fd);
 	return r < 0 ? r : 1;
 }
 

@@ -203,7 +203,7 @@ static int sync_all(struct profdb *db, struct base_err *err)
 	for (size_t i = 0; r >= 0 && i < db->commit.files.nr; i++)
 		r = sync_file(db, db->commit.files.items[i], err);
 	if (r >= 0) {
-		r = profdb_sync_dir(db->epoch_fd);
+		r = base_sync_dir(db->epoch_fd);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot sync epoch '%s'", db->epoch);
 	}

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
-
 #include "profdb_internal.h"
 
 enum { CHUNK_LEN = 8, FOOTER_LEN = 8, COUNT_LEN = 4 };

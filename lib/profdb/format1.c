@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
 #include <string.h>
 
 #include "profdb_internal.h"
@@ -123,7 +122,7 @@ static int take_entry(const struct section *s, size_t *pos, uint64_t *next,
 
 	if (r < 0)
 		return r;
-	if (base_add_overflow(off, *next, &off) || (off < *next))
+	if (base_add_overflow(off, *next, &off))
 		return -DCPI_EFORMAT;
 	for (size_t i = 0; i < p->nr_events; i++) {
 		r = get_varint(s, pos, &count);

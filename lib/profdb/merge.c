@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
 #include <string.h>
 
 #include "profdb_internal.h"
@@ -148,15 +147,4 @@ int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile 
 	if (r >= 0)
 		merge_counts(to, from, at);
 	return r;
-}
-
-struct profdb_profile *profdb_profile_copy(const struct profdb_profile *from)
-{
-	struct profdb_profile *p = profdb_profile_new(from->kind, &from->image, NULL);
-
-	if (p && profdb_profile_merge(p, from) < 0) {
-		profdb_profile_free(p);
-		return NULL;
-	}
-	return p;
 }

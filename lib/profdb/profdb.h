@@ -31,7 +31,7 @@ enum profdb_kind {
 struct profdb_event {
 	char name[PROFDB_EVENT_NAME]; /* "cycles", "cpu-clock": no blanks */
 	uint64_t period;	      /* mean; cycles or events, for clocks nanoseconds */
-	uint64_t sum;		      /* samples, of all offsets (kept by profdb_add) */
+	uint64_t sum;		      /* samples, of all offsets (kept by profdb_profile_add) */
 	double enabled; /* fraction of the time it was counted, 1 where not multiplexed */
 };
 

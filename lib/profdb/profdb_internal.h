@@ -100,8 +100,6 @@ struct profdb_profile {
 int profdb_profile_add_line(struct profdb_profile *p, const char *word, const char *value);
 int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], const void *data,
 			       size_t len);
-/* A copy with all words of @from; NULL: no memory. */
-struct profdb_profile *profdb_profile_copy(const struct profdb_profile *from);
 /* Words of @from replace those of @to. 0 or -ENOMEM. */
 int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_profile *from);
 
@@ -112,7 +110,6 @@ int profdb_kind_find(const char *name); /* or -ENOENT */
 /* What a value of @word must be: 0, or -EINVAL. Words that have functions of their own are refused.
  */
 int profdb_word_check(const char *word, const char *value);
-bool profdb_word_name_ok(const char *word);
 bool profdb_event_name_ok(const char *name);
 /* All of @text in @base (10 or 16), digits only. */
 int profdb_number_parse(const char *text, unsigned int base, uint64_t *out);
@@ -192,7 +189,6 @@ int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct bas
 int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err);
 /* ".new-SEQ-NAME" */
 char *profdb_new_name(uint64_t seq, const char *name, char out[256]);
-int profdb_sync_dir(int dir_fd);
 
 /* ---- files of an epoch (name.c) ------------------------------------------------------------ */
 

@@ -96,7 +96,7 @@ static const struct {
 	{ "cpuimplv", is_number }, { "cpuamask", is_hex },
 };
 
-bool profdb_word_name_ok(const char *word)
+static bool word_name_ok(const char *word)
 {
 	size_t len = 0;
 
@@ -109,12 +109,12 @@ bool profdb_word_name_ok(const char *word)
 
 bool profdb_event_name_ok(const char *name)
 {
-	return profdb_word_name_ok(name) && strlen(name) < PROFDB_EVENT_NAME;
+	return word_name_ok(name) && strlen(name) < PROFDB_EVENT_NAME;
 }
 
 int profdb_word_check(const char *word, const char *value)
 {
-	if (!profdb_word_name_ok(word) || !*value)
+	if (!word_name_ok(word) || !*value)
 		return -EINVAL;
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		if (!strcmp(rules[i].word, word))
