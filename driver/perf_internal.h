@@ -18,7 +18,7 @@
 /* ---- what is asked of the kernel (perf_attr.c) ----------------------------------------------- */
 
 /* The same for both events, so that every record of a ring ends alike. */
-#define PERF_SAMPLES (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
+#define PERF_SAMPLES (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
 
 /* What older kernels or some machines refuse; dropped one after another in this order. */
 enum perf_feature {

@@ -9,14 +9,12 @@
 struct trailer {
 	uint32_t pid, tid;
 	uint64_t time_ns;
-	uint32_t cpu, reserved;
 };
 
 struct sample {
 	uint64_t ip;
 	uint32_t pid, tid;
 	uint64_t time_ns;
-	uint32_t cpu, reserved;
 };
 
 struct mmap2 {

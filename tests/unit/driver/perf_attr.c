@@ -17,8 +17,7 @@ static struct perf_event_attr attr;
 static void check_common(void)
 {
 	assert_int_equal(attr.size, sizeof(attr));
-	assert_int_equal(attr.sample_type,
-			 PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU);
+	assert_int_equal(attr.sample_type, PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME);
 	assert_int_equal(attr.disabled, 1);
 	assert_int_equal(attr.sample_id_all, 1);
 	assert_int_equal(attr.watermark, 1);

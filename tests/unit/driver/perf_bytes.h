@@ -42,13 +42,12 @@ static inline void put_size(struct bytes *b)
 	memcpy(b->data + 6, &size, 2);
 }
 
-/* pid, tid, time, cpu: the end of every record but a sample; and the size into the head. */
+/* pid, tid, time: the end of every record but a sample; and the size into the head. */
 static inline void put_trailer(struct bytes *b, uint32_t pid, uint32_t tid, uint64_t time_ns)
 {
 	put(b, pid, 4);
 	put(b, tid, 4);
 	put(b, time_ns, 8);
-	put(b, 3, 8);
 	put_size(b);
 }
 
@@ -60,7 +59,6 @@ static inline void make_sample(struct bytes *b, uint16_t misc, uint32_t pid, uin
 	put(b, pid, 4);
 	put(b, pid + 1, 4);
 	put(b, time_ns, 8);
-	put(b, 3, 8);
 	put_size(b);
 }
 
