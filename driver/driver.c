@@ -73,10 +73,10 @@ const char *driver_describe(const struct driver *d)
 
 bool driver_is_recorded(const struct driver *d)
 {
-	return d->recorded;
+	return d->utc >= 0;
 }
 
 int64_t driver_recorded_utc(const struct driver *d)
 {
-	return d->recorded ? d->utc : -1;
+	return d->utc;
 }

@@ -22,8 +22,7 @@ struct driver {
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
 	struct driver_stats stats;
-	bool recorded;
-	int64_t utc; /* -1: live */
+	int64_t utc; /* when the recorded stream began; -1: live */
 	char describe[160];
 };
 

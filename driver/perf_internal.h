@@ -205,7 +205,6 @@ struct perf {
 	uint64_t lost_said;  /* by PERF_RECORD_LOST, where the kernel does not count by event */
 	uint64_t load_bad;   /* load records that made no sense */
 	uint64_t sample_bad; /* samples of that kind, and ends of rings that made none */
-	uint64_t taken;	     /* good samples read from rings */
 	uint64_t distrusted; /* losses at which the threads were last forgotten */
 	uint8_t scratch[PERF_RECORD_LEN_MAX];
 };

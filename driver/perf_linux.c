@@ -47,10 +47,8 @@ static int queue_sample(struct perf *p, size_t index, const struct driver_count 
 	};
 	int r = perf_order_add(&p->order, index, &item);
 
-	if (r >= 0) {
-		p->taken++;
+	if (r >= 0)
 		p->cpus[index].received++;
-	}
 	return r;
 }
 
@@ -158,7 +156,7 @@ static uint64_t cpu_missed(const struct perf *p, const struct perf_cpu *c)
 static void count_stats(struct perf *p)
 {
 	struct driver_stats *s = &p->base.stats;
-	uint64_t lost = 0, lost_track = 0, missed = 0, value = 0, had = 0;
+	uint64_t lost = 0, lost_track = 0, missed = 0, value = 0, received = 0;
 
 	for (size_t i = 0; i < p->nr_cpus; i++) {
 		struct perf_cpu *c = &p->cpus[i];
@@ -166,7 +164,7 @@ static void count_stats(struct perf *p)
 		lost += c->lost;
 		lost_track += c->lost_track;
 		value += c->value;
-		had += c->received + c->lost;
+		received += c->received;
 		missed += c->missed = cpu_missed(p, c);
 	}
 	/* The kernel counts records by event; of the sampling one they are samples but for a few
@@ -176,10 +174,10 @@ static void count_stats(struct perf *p)
 	s->lost_load = lost_track + p->load_bad;
 	s->lost_bad = p->sample_bad;
 	s->held = p->order.nr_samples;
-	s->received[0] = p->taken + s->lost_ring + s->lost_bad;
+	s->received[0] = received + s->lost_ring + s->lost_bad;
 	s->missed[0] = missed;
-	if (!p->kind->clock && had)
-		p->base.events[0].period = value / had;
+	if (!p->kind->clock && received + lost)
+		p->base.events[0].period = value / (received + lost);
 }
 
 /* ---- handing on ------------------------------------------------------------------------------ */

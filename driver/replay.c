@@ -268,7 +268,6 @@ int replay_open_stream(FILE *in, const char *name, struct driver **out, struct b
 	}
 	p->in = in;
 	p->base.ops = &replay_ops;
-	p->base.recorded = true;
 	snprintf(p->base.describe, sizeof(p->base.describe), "replay: '%s'", name);
 	r = head_parse(p, err);
 	if (r < 0)

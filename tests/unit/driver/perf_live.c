@@ -109,6 +109,8 @@ static void child_is_seen_in_order(void **state)
 	int status;
 
 	(void)state;
+	assert_false(driver_is_recorded(d));
+	assert_int_equal(driver_recorded_utc(d), -1);
 	assert_int_equal(driver_start(d, NULL), 0);
 	s.child = start_spinner();
 	assert_true(s.child > 0);
