@@ -104,20 +104,9 @@ static int areas_make(struct areas *a, const struct pseudoimg_model *m)
 
 static bool areas_hold(const struct areas *a, const struct pseudoimg_span *s)
 {
-	size_t lo = 0, hi = a->v.nr, mid;
-	const struct pseudoimg_span *area;
+	const struct pseudoimg_span *area = pseudoimg_span_find(a->v.v, a->v.nr, s->start);
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (a->v.v[mid].start <= s->start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo)
-		return false;
-	area = &a->v.v[lo - 1];
-	return s->start - area->start <= area->len &&
+	return area && s->start - area->start <= area->len &&
 	       s->len <= area->len - (s->start - area->start);
 }
 

@@ -29,6 +29,9 @@ static inline uint64_t pseudoimg_span_end(const struct pseudoimg_span *s)
 int pseudoimg_span_compare(const void *a, const void *b);
 /* Sort @array (elements start with a span) and drop overlapping ones. Returns how many are left. */
 size_t pseudoimg_span_disjoint(void *array, size_t nr, size_t elem_len);
+/* The last of ascending  that starts at  or before, or NULL; it may end before . */
+const struct pseudoimg_span *pseudoimg_span_find(const struct pseudoimg_span *v, size_t nr,
+						 uint64_t addr);
 
 /* ---- growable arrays ------------------------------------------------------------------------- */
 

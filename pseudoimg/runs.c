@@ -46,20 +46,9 @@ uint32_t pseudoimg_runs_settle(struct pseudoimg_model *m)
 
 const struct pseudoimg_span *pseudoimg_runs_find(const struct pseudoimg_model *m, uint64_t vaddr)
 {
-	size_t lo = 0, hi = m->runs.nr, mid;
-	const struct pseudoimg_span *run;
+	const struct pseudoimg_span *run = pseudoimg_span_find(m->runs.v, m->runs.nr, vaddr);
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (m->runs.v[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo)
-		return NULL;
-	run = &m->runs.v[lo - 1];
-	return vaddr - run->start < run->len ? run : NULL;
+	return run && vaddr - run->start < run->len ? run : NULL;
 }
 
 bool pseudoimg_runs_place(const struct pseudoimg_model *m, struct pseudoimg_span *at)

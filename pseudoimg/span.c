@@ -36,3 +36,18 @@ size_t pseudoimg_span_disjoint(void *array, size_t nr, size_t elem_len)
 	}
 	return kept;
 }
+
+const struct pseudoimg_span *pseudoimg_span_find(const struct pseudoimg_span *v, size_t nr,
+						 uint64_t addr)
+{
+	size_t lo = 0, hi = nr, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (v[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? &v[lo - 1] : NULL;
+}
