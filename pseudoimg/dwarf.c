@@ -120,7 +120,10 @@ static int put_unit(struct base_buf *b, const struct pseudoimg_model *m)
 	return r < 0 ? r : pseudoimg_put_uint(b, 0, lines ? 8 : 4);
 }
 
-/* The line on which routine @at begins: its first row with a line. Both lists ascend. */
+/*
+ * The row in force where routine @at begins, or where the first sequence does that begins within
+ * it; NULL where that row has no line. Routines and sequences ascend.
+ */
 static const struct pseudoimg_row *first_row(const struct pseudoimg_model *m, size_t *seq,
 					     const struct pseudoimg_span *at)
 {

@@ -26,8 +26,9 @@ struct pseudoimg_result {
 };
 
 /*
- * Write the ELF image of @job to @fd (seekable, empty). 0 or negative with @err. Equal contents
- * give equal bytes but for the note. Runs in the jailed helper; also callable directly in tests.
+ * Write the ELF image of @job to @fd (seekable, empty). 0 or negative with @err. Equal contents at
+ * equal addresses and of one facility give equal bytes but for the note. Runs in the jailed helper;
+ * also callable directly in tests.
  */
 int pseudoimg_write(const void *job, size_t job_len, int fd, struct pseudoimg_result *result,
 		    struct base_err *err);

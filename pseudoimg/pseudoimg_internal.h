@@ -294,7 +294,10 @@ bool pseudoimg_machine_known(uint32_t machine);
 int pseudoimg_elf_add(struct pseudoimg_elf *e, const struct pseudoimg_section *section);
 /* Contents of a GNU build-id note. 0 or -ENOMEM. */
 int pseudoimg_build_id_note(struct base_buf *b, const uint8_t *id, size_t id_len);
-/* .symtab over the string table that follows it, at @first + 1. */
+/*
+ * Add .shstrtab and write the file to @fd; @filler gives the contents of .text, NULL where there
+ * are none. 0, or negative with @err.
+ */
 int pseudoimg_elf_write(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler *filler,
 			struct base_err *err);
 void pseudoimg_elf_release(struct pseudoimg_elf *e);

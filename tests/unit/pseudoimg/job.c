@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
