@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "driver_internal.h"
+#include "wire.h"
 
 /* Few enough that a daemon's drains between two flushes are exercised by a stream of any size. */
 enum { REPLAY_DRAIN_RECORDS = 4096 };
-/* The longest wire record (64 MiB) in hex, and room for the rest of its line. */
-#define REPLAY_LINE_MAX ((128u << 20) + 65536u)
+/* The longest wire record in hex, and room for the rest of its line. */
+#define REPLAY_LINE_MAX (2 * WIRE_RECORD_MAX + 65536u)
 
 struct replay {
 	struct driver base;

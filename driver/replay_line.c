@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One line of a recorded stream, taken apart. */
-#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
