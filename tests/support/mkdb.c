@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* clang-format off */
 /*
  * mkdb DATABASE < DESCRIPTION: make a database from a text, for tests of what reads databases.
  *
  *	platform NAME                 own it; first
  *	epoch UTC-SECONDS             start an epoch (the one before is finished)
  *	profile KIND PATH [FILE]      file, kernel, dynamic, vdso, named; its build-id is read from
- *	                              FILE, or for kernel and dynamic from
- *DATABASE/{kernel,dyn}/PATH id HEX                        another build-id for the profile path
- *PATH                     a further path of it word NAME VALUE               a header word event
- *NAME PERIOD             events get their numbers in this order, from 0 at WHERE COUNT … samples by
- *event; WHERE: an offset, or PROCEDURE or PROCEDURE+OFFSET of the image symbol NAME OFFSET LENGTH
- *} a kernel's image in DATABASE/kernel: its symbols, then kernel FILE BUILD-ID LENGTH   } what it
- *is flush                         put the profiles since the last one on disk finish flush, and
- *finish the epoch; else it stays open
+ *	                              FILE, or for kernel, vdso and dynamic from
+ *	                              DATABASE/{kernel,dyn}/PATH
+ *	id HEX                        another build-id for the profile
+ *	path PATH                     a further path of it
+ *	word NAME VALUE               a header word
+ *	event NAME PERIOD             events get their numbers in this order, from 0
+ *	at WHERE COUNT …              samples by event; WHERE: an offset, or PROCEDURE or
+ *	                              PROCEDURE+OFFSET of the image
+ *	symbol NAME OFFSET LENGTH     } a kernel's image in DATABASE/kernel: its symbols, then
+ *	kernel FILE BUILD-ID LENGTH   } what it is
+ *	flush                         put the profiles since the last one on disk
+ *	finish                        flush, and finish the epoch; else it stays open
  */
+/* clang-format on */
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>

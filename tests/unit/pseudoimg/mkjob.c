@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* clang-format off */
 /*
  * mkjob >JOB: a job from a description on stdin, for shell tests. mkjob IMAGE: the image of that
- *job, written without the helper; prints what it is. One word a field; numbers in C's notation,
- *bytes in hex: image MACHINE FACILITY PID HOST EXE run VADDR IMG_OFF LEN file NAME		} of
- *the next routine line CODE_OFF LINE FILE	} routine ADDR NAME BYTES code BASE LEN BYTES an
- *owned code range dst BASE LEN BYTES Or, for an image of symbols alone (IMAGE only): symbol OFF LEN
- *NAME	} of the next text text MACHINE LEN
+ * job, written without the helper; prints what it is. One word a field; numbers in C's notation,
+ * bytes in hex:
+ *
+ *	image MACHINE FACILITY PID HOST EXE
+ *	run VADDR IMG_OFF LEN
+ *	file NAME                     } of the next routine
+ *	line CODE_OFF LINE FILE       }
+ *	routine ADDR NAME BYTES
+ *	code BASE LEN BYTES           an owned code range
+ *	dst BASE LEN BYTES
+ *
+ * Or, for an image of symbols alone (IMAGE only):
+ *
+ *	symbol OFF LEN NAME           } of the next text
+ *	text MACHINE LEN
  */
+/* clang-format on */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
