@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 	if (t)
 		return finish(t->main(argc, argv));
 	if (argc < 2 || argv[1][0] == '-')
-		return own_options(argc, argv);
+		return finish(own_options(argc, argv));
 	t = find(argv[1]);
 	return t ? finish(t->main(argc - 1, argv + 1)) : unknown(argv[1]);
 }

@@ -24,6 +24,9 @@ for c in dcpiprof dcpilist dcpicat dcpictl dcpiflush dcpiepoch dcpiquit; do
 	"$DCPI_BIN/$c" -help-options | grep -qx -- -help || { echo "$c has no options"; exit 1; }
 done
 [ -w /dev/full ] || exit 0
-code=0
-"$DCPI_BIN/dcpiprof" >/dev/full 2>err || code=$?
-grep -q 'cannot write the output' err && [ "$code" = 1 ]
+for command in "dcpiprof" "dcpi -help"; do
+	code=0
+	"$DCPI_BIN"/$command >/dev/full 2>err || code=$?
+	grep -q 'cannot write the output' err || { echo "$command >/dev/full says nothing"; exit 1; }
+	[ "$code" = 1 ] || { echo "$command >/dev/full exits $code"; exit 1; }
+done
