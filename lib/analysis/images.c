@@ -156,7 +156,7 @@ bool analysis_image_match(struct analysis *a, struct analysis_image *ai, const c
 int analysis_image_unknown(struct analysis *a, const char *what, struct base_err *err)
 {
 	const char *near = NULL;
-	unsigned int best = 1 + (unsigned int)strlen(what) / 2;
+	unsigned int best = 1 + (unsigned int)strlen(base_path_name(what)) / 2;
 
 	for (size_t i = 0; i < a->nr_images; i++) {
 		const char *name = base_path_name(a->images[i]->name);

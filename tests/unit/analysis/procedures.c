@@ -229,6 +229,21 @@ static void test_find(void **state)
 	analysis_close(a);
 }
 
+/* However long the folder is: a name is near by its own letters. */
+static void test_unknown_image(void **state)
+{
+	struct analysis *a = open_db();
+	struct base_err err = { 0 };
+
+	(void)state;
+	analysis_image_unknown(a, "/a/folder/of/many/letters/qqq", &err);
+	assert_null(strstr(err.hint, "did you mean"));
+	memset(&err, 0, sizeof(err));
+	analysis_image_unknown(a, "/a/folder/of/many/letters/fixtures.so", &err);
+	assert_non_null(strstr(err.hint, "fixture.so"));
+	analysis_close(a);
+}
+
 static void test_match(void **state)
 {
 	struct analysis *a = open_db();
@@ -258,7 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),	       cmocka_unit_test(test_listing),
 		cmocka_unit_test(test_listing_uneven), cmocka_unit_test(test_find),
-		cmocka_unit_test(test_match),
+		cmocka_unit_test(test_match),	       cmocka_unit_test(test_unknown_image),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, clean_up);
