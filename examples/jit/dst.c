@@ -97,30 +97,34 @@ static void check(uint32_t status, const char *call)
 }
 
 /*
- * A module for one routine. All of it or nothing: a module does not span DST ranges, so what did
- * not fit is wiped again and the caller takes a new range.
+ * A module for one routine. What is written does not change, and a module does not span DST
+ * ranges: so it is made apart, and copied if it fits. Else the caller takes a new range.
  */
 static int put_module(struct dbgdyn_dst *d, const struct emitter *e, const char *name, int base)
 {
-	struct dbgdyn_dst start = *d;
+	unsigned char room[DST_LEN] = { 0 };
+	struct dbgdyn_dst m = { .base = room, .len = sizeof(room) };
 	uint32_t len = e->at - e->start, first = e->lines[0].line;
 	uint32_t span = e->lines[e->nr_lines - 1].line - first + 1;
 	int bad = 0;
 
 	if (base)
-		bad |= dbgdyn_dst_base_put(d, e->base);
-	bad |= dbgdyn_dst_modbeg_put(d, DBGDYN_DST_C, name, strlen(name), "dst", 3);
-	bad |= dbgdyn_dst_file_put(d, 1, __FILE__, strlen(__FILE__));
-	bad |= dbgdyn_dst_source_put(d, 1, first, first, (uint16_t)span);
-	bad |= dbgdyn_dst_rtnbeg_put(d, e->start, name, strlen(name));
-	bad |= dbgdyn_dst_lines_put(d, e->start, len, e->lines, e->nr_lines);
-	bad |= dbgdyn_dst_rtnend_put(d, len);
-	bad |= dbgdyn_dst_modend_put(d);
-	if (bad) {
-		memset(start.base + start.used, 0, d->used - start.used);
-		*d = start;
-	}
-	return bad;
+		bad |= dbgdyn_dst_base_put(&m, e->base);
+	bad |= dbgdyn_dst_modbeg_put(&m, DBGDYN_DST_C, name, strlen(name), "dst", 3);
+	bad |= dbgdyn_dst_file_put(&m, 1, __FILE__, strlen(__FILE__));
+	bad |= dbgdyn_dst_source_put(&m, 1, first, first, (uint16_t)span);
+	bad |= dbgdyn_dst_rtnbeg_put(&m, e->start, name, strlen(name));
+	bad |= dbgdyn_dst_lines_put(&m, e->start, len, e->lines, e->nr_lines);
+	bad |= dbgdyn_dst_rtnend_put(&m, len);
+	bad |= dbgdyn_dst_modend_put(&m);
+	if (bad || d->len - d->used < m.used)
+		return DBGDYN_EFULL;
+	/* The first length last: the daemon may read at any time, and sees all of it or nothing. */
+	memcpy(d->base + d->used + 2, room + 2, m.used - 2);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy(d->base + d->used, room, 2);
+	d->used += m.used;
+	return 0;
 }
 
 static double now(clockid_t clock)
