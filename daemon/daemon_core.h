@@ -22,10 +22,10 @@ uint64_t account_lost(const struct account *a);
 
 /* ---- images (image.c) ---------------------------------------------------------------------- */
 
-/* Forget files that no mapping shows and that hold no samples. */
+/* Forget files that no mapping shows, pseudo-images of no facility, when they hold no samples. */
 void images_drop_unused(struct images *t);
 size_t images_nr(const struct images *t);
-/* References held by mappings; @img may be NULL. */
+/* References held by mappings and facilities; @img may be NULL. */
 struct image *image_get(struct image *img);
 void image_put(struct image *img);
 

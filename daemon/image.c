@@ -146,13 +146,19 @@ void image_put(struct image *img)
 		img->refs--;
 }
 
-/* Others than files are kept by those who asked for them without counting. */
+/* The kernel's images are few, and the buckets are kept by whoever asks for them again. */
+static bool may_be_dropped(const struct image *img)
+{
+	return (img->kind == PROFDB_FILE || img->kind == PROFDB_DYNAMIC) && !img->refs &&
+	       !img->dirty;
+}
+
 static struct image *find_unused(const struct images *t)
 {
 	struct image *img;
 
 	for (size_t pos = 0; images_next(t, &pos, &img);)
-		if (img->kind == PROFDB_FILE && !img->refs && !img->dirty)
+		if (may_be_dropped(img))
 			return img;
 	return NULL;
 }

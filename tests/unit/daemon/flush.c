@@ -170,7 +170,7 @@ static void failure_keeps_counts(void **state)
 static void pseudo_image_comes_first(void **state)
 {
 	const struct base_id id = trial_id(7);
-	struct image *img = images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+	struct image *img = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
 
 	(void)state;
 	attrib_store(&d.attrib, img, 8, 0, 5);
@@ -206,7 +206,7 @@ static uint64_t in_bucket(void)
 /* No image will come: the samples are stored all the same, under a name that says so. */
 static void refused_image(void **state)
 {
-	struct image *img = images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+	struct image *img = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
 	struct image *late = images_get(d.images, PROFDB_DYNAMIC, NULL, "y.dyn", "y.dyn");
 	struct base_err err = { 0 };
 

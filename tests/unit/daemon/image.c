@@ -62,6 +62,7 @@ static void drop_unused(void **state)
 	(void)state;
 	assert_non_null(images_get(t, PROFDB_FILE, &three, "/unused", "unused"));
 	image_get(mapped);
+	image_get(dynamic);
 	dirty->dirty = true;
 	images_drop_unused(t);
 	assert_int_equal(images_nr(t), 3);
@@ -70,6 +71,10 @@ static void drop_unused(void **state)
 	images_drop_unused(t);
 	assert_int_equal(images_nr(t), 1);
 	assert_ptr_equal(images_get(t, PROFDB_DYNAMIC, NULL, "c", "c"), dynamic);
+	/* A pseudo-image too, when its facility is gone. */
+	image_put(dynamic);
+	images_drop_unused(t);
+	assert_int_equal(images_nr(t), 0);
 	images_free(t);
 }
 
