@@ -31,6 +31,10 @@ void account_total(const struct account *own, const struct driver_stats *driver,
 		out->received += driver->received[i];
 	out->pending += driver->held;
 	out->lost[ACCOUNT_LOST_RING] += driver->lost_ring;
+	out->lost[ACCOUNT_LOST_TABLE] += driver->lost_table;
+	out->lost[ACCOUNT_LOST_LATE] += driver->lost_late;
+	out->lost[ACCOUNT_LOST_NESTED] += driver->lost_nested;
+	out->lost[ACCOUNT_LOST_READ] += driver->lost_read;
 	out->lost[ACCOUNT_LOST_BAD] += driver->lost_bad;
 }
 

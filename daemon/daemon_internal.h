@@ -23,6 +23,10 @@
 /* Every way in which a received sample fails to be stored: name in status, what it means. */
 #define ACCOUNT_LOSSES(X)                                                                          \
 	X(LOST_RING, "ring-full", "found its ring buffer full")                                    \
+	X(LOST_TABLE, "table-full", "found the kernel's table full, before a drain could be had")  \
+	X(LOST_LATE, "drain-late", "found it full, 100 ms or more after a drain was asked for")    \
+	X(LOST_NESTED, "nested", "interrupted the counting of another on the same CPU")            \
+	X(LOST_READ, "table-unread", "lay in a table that could not be read")                      \
 	X(LOST_BAD, "bad-record", "came in a record that made no sense")                           \
 	X(LOST_MEMORY, "no-memory", "the daemon had no memory for it")                             \
 	X(LOST_OVERFLOW, "count-overflow", "its counter was full")
@@ -31,6 +35,7 @@
 #define ACCOUNT_BUCKETS(X)                                                                         \
 	X(BUCKET_UNKNOWN, "unknown", "user address in no known mapping")                           \
 	X(BUCKET_UNKNOWN_PROCESS, "unknown process", "process gone before it was known")           \
+	X(BUCKET_AMBIGUOUS, "ambiguous mapping", "the address changed its file in the interval")   \
 	X(BUCKET_KERNEL_UNKNOWN, "unknown kernel", "kernel address in no known image")             \
 	X(BUCKET_IDLE, "idle", "the idle task, waiting")                                           \
 	X(BUCKET_DYNAMIC_UNKNOWN, "dynamic, unknown", "anonymous executable memory nobody names")  \

@@ -161,9 +161,10 @@ static int open_epoch(struct daemon *d, struct base_err *err)
 
 static int open_driver(struct daemon *d, struct base_err *err)
 {
-	const struct driver_config config = { .source = d->opt.replay ? "replay" : "perf",
+	const struct driver_config config = { .source = d->opt.replay ? "replay" : NULL,
 					      .replay_path = d->opt.replay,
-					      .event = d->opt.event,
+					      .slots = &d->opt.event,
+					      .nr_slots = d->opt.event ? 1 : 0,
 					      .frequency = (uint64_t)d->opt.rate };
 
 	return driver_open(&config, &d->driver, err);

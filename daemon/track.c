@@ -271,6 +271,7 @@ void track_load(struct attrib *a, const struct driver_load *l)
 		break;
 	case DRIVER_LOAD_KSYMBOL:
 	case DRIVER_LOAD_KERNEL:
+	case DRIVER_LOAD_POKE:
 		if (a->kernel)
 			kernel_load(a->kernel, l);
 		break;

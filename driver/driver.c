@@ -40,6 +40,11 @@ int driver_poll_fd(const struct driver *d)
 	return d->ops->poll_fd(d);
 }
 
+int driver_ranges_set(struct driver *d, int32_t pid, const struct driver_range *ranges, size_t nr)
+{
+	return d->ops->ranges_set ? d->ops->ranges_set(d, pid, ranges, nr) : 0;
+}
+
 void driver_stop(struct driver *d)
 {
 	d->ops->stop(d);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where samples and load events come from. One interface, several sources: "perf" (system-wide
- * perf_event_open, a ring per CPU), "replay" (a recorded stream), later "bpf" and "inprocess".
- * Load events and counts come out in the order of time; what the daemon does with them is its own.
+ * Where samples and load events come from. One interface, several sources: "bpf" (counts made in
+ * the kernel), "perf" (system-wide perf_event_open, a ring per CPU), "replay" (a recorded stream or
+ * a perf.data file), "inprocess" (a program that samples itself: dcpirun). Load events and counts
+ * come out in the order of time; what the daemon does with them is its own.
  */
 #ifndef DCPI_DRIVER_H
 #define DCPI_DRIVER_H
@@ -13,17 +14,31 @@
 
 /* One sampled event, as asked for and as it came out. */
 struct driver_event {
-	char name[32];	 /* "cycles", "cpu-clock" */
+	char name[32];	 /* "cycles", "cpu-clock", "cycles:pp" */
 	uint64_t period; /* mean distance of samples: events, or nanoseconds for clocks; of events
 			    sampled at a frequency it is measured, 0 before the first drain */
+	double enabled;	 /* fraction of the time that it was counted (multiplexing), 0 to 1; 1
+			    before the first drain */
 };
 
 struct driver_config {
-	const char *source;	 /* "perf", "replay"; NULL: perf */
+	const char *source; /* NULL: "bpf", and where that is refused "perf": describe says why */
 	const char *replay_path; /* source replay */
-	const char *event;  /* NULL: hardware cycles where there are any, cpu-clock otherwise */
-	uint64_t frequency; /* samples per second and CPU; 0: 1000 */
+	/*
+	 * What to sample: each slot names events that are counted at the same time,
+	 * "NAME[:MODIFIERS][:PERIOD]" joined by '+'; several slots are counted in turn
+	 * (multiplexed). None: hardware cycles where there are any, a clock otherwise.
+	 */
+	const char *const *slots;
+	size_t nr_slots;
+	uint64_t frequency; /* samples per second and CPU of events without a period; 0: 1000 */
+	bool fixed_period;  /* do not draw the periods of clocks anew (to show what that does) */
+	uint32_t slot_ms;   /* how long a slot has its turn; 0: 1000 */
 	size_t ring_pages;  /* data pages per CPU, a power of two; 0: 128 */
+	size_t table_len;   /* bpf: entries of a CPU's table, a power of two; 0: 16384 */
+	uint32_t drain_ms;  /* bpf: longest time between two swaps of the tables; 0: 5000 */
+	int32_t pid; /* above 0: this process and its later children alone, their user mode (perf,
+			inprocess); 0: everything */
 };
 
 /* ---- what comes out ------------------------------------------------------------------------ */
@@ -37,6 +52,7 @@ enum driver_load_kind {
 	DRIVER_LOAD_KSYMBOL, /* kernel code at addr, len, named path appeared (flags: gone) */
 	DRIVER_LOAD_KERNEL,  /* replay only: kernel text at addr, len; id */
 	DRIVER_LOAD_DYN,     /* replay only: data/data_len holds wire records of pid's registry */
+	DRIVER_LOAD_POKE,    /* the kernel changed its own code at addr: data holds the new bytes */
 };
 
 #define DRIVER_LOAD_GONE 1u /* flags: KSYMBOL unregistered */
@@ -59,14 +75,18 @@ struct driver_load {
 
 enum driver_mode { DRIVER_USER, DRIVER_KERNEL, DRIVER_OTHER /* hypervisor, guest: no image */ };
 
-/* @count samples of @event at @addr by process @pid at @time_ns (or in the interval that ends
- * there). */
+/*
+ * @count samples of @event at @addr, all in one life of process @pid (between fork, exec and exit),
+ * the first at @first_ns, the last at @time_ns. They come in the order of time_ns, between the load
+ * events before and after it.
+ */
 struct driver_count {
-	uint64_t time_ns;
-	int32_t pid, tid; /* 0: the idle task; -1: unknown */
+	uint64_t first_ns, time_ns;
+	int32_t pid, tid; /* 0: the idle task; -1: unknown, or any (bpf: in kernel mode) */
 	uint32_t event;	  /* index, see driver_event_get */
 	enum driver_mode mode;
-	uint32_t generation; /* 0 until sources tell */
+	uint32_t generation;	/* of the code at addr, see driver_ranges_set; 0 elsewhere */
+	bool generation_unread; /* its word could not be read */
 	uint64_t addr;
 	uint64_t count;
 };
@@ -81,10 +101,14 @@ struct driver_sink {
 /* The accounting law's left side and the losses below the daemon; all only grow. */
 struct driver_stats {
 	uint64_t received[DRIVER_NR_EVENTS]; /* handed to count() + still held + lost */
-	uint64_t held;			     /* read from the rings, waiting for order */
+	uint64_t held;			     /* read from rings or tables, waiting for order */
 	uint64_t lost_ring;		     /* samples that found a ring full */
-	uint64_t lost_load; /* side-band records lost: attribution may suffer; not samples */
-	uint64_t lost_bad;  /* samples whose record made no sense */
+	uint64_t lost_table;  /* bpf: found the table full, before a drain could be had */
+	uint64_t lost_late;   /* bpf: the same, 100 ms or more after a drain was asked for */
+	uint64_t lost_nested; /* bpf: interrupted the counting of another on the same CPU */
+	uint64_t lost_read;   /* bpf: lay in a table that could not be read */
+	uint64_t lost_load;   /* side-band records lost: attribution may suffer; not samples */
+	uint64_t lost_bad;    /* samples whose record made no sense */
 	uint64_t missed[DRIVER_NR_EVENTS]; /* enabled time / period - received: never delivered */
 	uint64_t throttled;		   /* times the kernel throttled an event */
 };
@@ -102,14 +126,14 @@ int driver_open(const struct driver_config *config, struct driver **out, struct 
 int driver_start(struct driver *d, struct base_err *err);
 /*
  * Hand everything available to @sink, in order of time. Without @all, records younger than what
- * another CPU may still deliver are held for the next call; with it (after stop, or for a flush:
- * the order is then settled up to now) nothing is held. Replay: returns 1 while there is more, 0 at
- * its end.
+ * another CPU may still deliver are held for the next call, and bpf's tables are read only when
+ * that is due; with it (after stop, or for a flush: the order is then settled up to now) nothing is
+ * held. Replay: returns 1 while there is more, 0 at its end.
  */
 int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, struct base_err *err);
 /* A descriptor that becomes readable when a drain is due, or -1: drain by the clock. */
 int driver_poll_fd(const struct driver *d);
-/* Stop counting; what is in the rings can still be drained. */
+/* Stop counting; what is in the rings and tables can still be drained. */
 void driver_stop(struct driver *d);
 void driver_close(struct driver *d);
 
@@ -122,6 +146,38 @@ const char *driver_describe(const struct driver *d);
 bool driver_is_recorded(const struct driver *d);
 /* UTC seconds at which a recorded stream began, -1 for a live source. */
 int64_t driver_recorded_utc(const struct driver *d);
+
+/* ---- code that is reused ------------------------------------------------------------------- */
+
+/*
+ * A range of a process's addresses in which code comes and goes, so that a count over an interval
+ * does not tell enough. @words 0: each sample is handed on by itself, with its time. Else counts
+ * come apart by generation, which the sampler reads from the process with the sample: the word (32
+ * bits) of the 4 KiB block at start + 4096 * i stands at words + 4 * i.
+ */
+struct driver_range {
+	uint64_t start, end; /* vaddr, [start, end) */
+	uint64_t words;	     /* vaddr */
+};
+
+enum { DRIVER_NR_RANGES = 8 }; /* of one process */
+
+/*
+ * The ranges of process @pid from now until its exec or end (or the next call; @nr 0: none). 0 also
+ * where a source hands on every sample by itself anyway. -DCPI_ELIMIT: too many ranges or
+ * processes, its samples are counted like any other's; -errno.
+ */
+int driver_ranges_set(struct driver *d, int32_t pid, const struct driver_range *ranges, size_t nr);
+
+/* ---- what this machine offers -------------------------------------------------------------- */
+
+/* Onto @out, for people, a line each: the events that can be sampled here, and what each needs. */
+int driver_list_events(struct base_buf *out, struct base_err *err);
+/*
+ * Onto @out, for people: sources, events, rights and limits; what is missing and how to get it; and
+ * what a sample costs here, measured (about three seconds; idle CPUs apart).
+ */
+int driver_check(struct base_buf *out, struct base_err *err);
 
 /* ---- recorded streams (docs/format/replay.md) ---------------------------------------------- */
 

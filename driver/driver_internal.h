@@ -13,6 +13,9 @@ struct driver_ops {
 	int (*drain)(struct driver *d, bool all, const struct driver_sink *sink,
 		     struct base_err *err);
 	int (*poll_fd)(const struct driver *d);
+	/* NULL: every sample is handed on by itself */
+	int (*ranges_set)(struct driver *d, int32_t pid, const struct driver_range *ranges,
+			  size_t nr);
 	void (*stop)(struct driver *d);
 	void (*close)(struct driver *d); /* frees @d; also called on a half-opened source */
 };
@@ -26,6 +29,32 @@ struct driver {
 	char describe[160];
 };
 
+/* ---- events by name (event.c) -------------------------------------------------------------- */
+
+/* What to sample, before any system call. Numbers as perf_event_open(2) takes them. */
+struct event_spec {
+	char name[32]; /* as announced and stored: the text without its period */
+	bool tick;     /* the scheduler's tick: no perf event at all */
+	bool clock;    /* counts nanoseconds: can be said to miss samples */
+	uint32_t type; /* PERF_TYPE_*, or a PMU's number from sysfs */
+	uint64_t config, config1, config2;
+	uint64_t period;      /* 0: by frequency */
+	unsigned int precise; /* precise_ip, 0 to 3 */
+	bool exclude_user, exclude_kernel, exclude_hv;
+	uint32_t slot; /* index: events of one slot are counted together */
+};
+
+/*
+ * "NAME[:MODIFIERS][:PERIOD]". : the folder of PMUs (NULL: '/sys/bus/event_source/devices').
+ * -DCPI_EUSAGE: no such event (the nearest names as hint), or a bad modifier or period.
+ */
+int event_parse(const char *text, const char *sysfs, struct event_spec *out, struct base_err *err);
+/* All slots, in order, at most DRIVER_NR_EVENTS events, none twice. The number, or as above. */
+int event_parse_slots(const char *const *slots, size_t nr_slots, const char *sysfs,
+		      struct event_spec *out, struct base_err *err);
+
+/* ---- sources --------------------------------------------------------------------------------- */
+
 int perf_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 int replay_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 /* @in is closed with the driver, also when this fails; @name stands in messages. */
@@ -38,6 +67,7 @@ enum { REPLAY_VERSION = 1 };
 
 /* Keys of a record line, in the order in which they are written. */
 #define REPLAY_KEYS(X)                                                                             \
+	X(FIRST, "first")                                                                          \
 	X(TIME, "t")                                                                               \
 	X(PID, "pid")                                                                              \
 	X(PPID, "ppid")                                                                            \
@@ -45,6 +75,7 @@ enum { REPLAY_VERSION = 1 };
 	X(EVENT, "event")                                                                          \
 	X(MODE, "mode")                                                                            \
 	X(GENERATION, "gen")                                                                       \
+	X(UNREAD, "unread")                                                                        \
 	X(GONE, "gone")                                                                            \
 	X(ADDR, "addr")                                                                            \
 	X(LEN, "len")                                                                              \
@@ -74,7 +105,7 @@ struct replay_kind {
 };
 
 /* Indexed by enum driver_load_kind; the last entry is the count line. */
-enum { REPLAY_COUNT_LINE = DRIVER_LOAD_DYN + 1, REPLAY_NR_KINDS };
+enum { REPLAY_COUNT_LINE = DRIVER_LOAD_POKE + 1, REPLAY_NR_KINDS };
 extern const struct replay_kind replay_kinds[REPLAY_NR_KINDS];
 extern const char *const replay_keys[REPLAY_NR_KEYS];
 extern const char *const replay_modes[DRIVER_OTHER + 1];

@@ -215,6 +215,7 @@ static int hand_load(struct perf *p, struct perf_load *load, const struct driver
 static int hand_sample(const struct perf_item *item, const struct driver_sink *sink)
 {
 	const struct driver_count count = {
+		.first_ns = item->time_ns,
 		.time_ns = item->time_ns,
 		.pid = item->pid,
 		.tid = item->tid,

@@ -157,8 +157,8 @@ static int check_config(const struct driver_config *config, struct base_err *err
 {
 	size_t pages = config->ring_pages;
 
-	if (config->event && !perf_kind_find(config->event)) {
-		base_fail(err, -DCPI_EUSAGE, "unknown event '%s'", config->event);
+	if (config->nr_slots && !perf_kind_find(config->slots[0])) {
+		base_fail(err, -DCPI_EUSAGE, "unknown event '%s'", config->slots[0]);
 		base_hint(err, "events are: %s", perf_kind_names());
 		return -DCPI_EUSAGE;
 	}
@@ -194,6 +194,7 @@ static void announce(struct perf *p)
 
 	p->base.nr_events = 1;
 	snprintf(e->name, sizeof(e->name), "%s", p->kind->name);
+	e->enabled = 1;
 	if (p->kind->clock)
 		e->period = 1000000000u / p->frequency;
 }
@@ -219,7 +220,7 @@ int perf_open(const struct driver_config *config, struct driver **out, struct ba
 	if (r < 0)
 		base_fail_errno(err, r, "cannot sample");
 	if (r >= 0)
-		r = choose(p, config->event, err);
+		r = choose(p, config->nr_slots ? config->slots[0] : NULL, err);
 	if (r >= 0)
 		r = open_rings(p, err);
 	if (r < 0) {

@@ -100,6 +100,7 @@ static bool parse_sample(struct body *b, uint16_t misc, struct perf_record *out)
 		s.pid = s.tid = (uint32_t)-1;
 	out->time_ns = s.time_ns;
 	out->count = (struct driver_count){
+		.first_ns = s.time_ns,
 		.time_ns = s.time_ns,
 		.pid = (int32_t)s.pid,
 		.tid = (int32_t)s.tid,

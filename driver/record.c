@@ -29,9 +29,10 @@ const struct replay_kind replay_kinds[REPLAY_NR_KINDS] = {
 				  BIT(TIME) | BIT(PID) | BIT(TID) | BIT(GONE) },
 	[DRIVER_LOAD_KERNEL] = { "kernel", BIT(ADDR) | BIT(LEN), BIT(TIME) | BIT(ID) | BIT(PATH) },
 	[DRIVER_LOAD_DYN] = { "dyn", BIT(PID) | BIT(DATA), BIT(TIME) | BIT(TID) },
+	[DRIVER_LOAD_POKE] = { "poke", BIT(ADDR) | BIT(DATA), BIT(TIME) },
 	[REPLAY_COUNT_LINE] = { "count", BIT(PID) | BIT(ADDR),
-				BIT(TIME) | BIT(TID) | BIT(EVENT) | BIT(MODE) | BIT(GENERATION) |
-					BIT(COUNT) },
+				BIT(FIRST) | BIT(TIME) | BIT(TID) | BIT(EVENT) | BIT(MODE) |
+					BIT(GENERATION) | BIT(UNREAD) | BIT(COUNT) },
 };
 #undef BIT
 
@@ -120,7 +121,7 @@ int driver_record_load(FILE *to, const struct driver_load *load)
 	char id[BASE_ID_TEXT_LEN];
 	struct line l;
 
-	if ((unsigned int)load->kind > DRIVER_LOAD_DYN)
+	if ((unsigned int)load->kind > DRIVER_LOAD_POKE)
 		return -EINVAL;
 	l = line_begin(to, load->kind);
 	put_dec(&l, REPLAY_TIME, load->time_ns, 0);
@@ -149,6 +150,7 @@ int driver_record_count(FILE *to, const struct driver_count *count)
 	if ((unsigned int)count->mode > DRIVER_OTHER)
 		return -EINVAL;
 	l = line_begin(to, REPLAY_COUNT_LINE);
+	put_dec(&l, REPLAY_FIRST, count->first_ns, count->time_ns);
 	put_dec(&l, REPLAY_TIME, count->time_ns, 0);
 	put_pid(&l, REPLAY_PID, count->pid, 0);
 	put_pid(&l, REPLAY_TID, count->tid, count->pid);
@@ -156,6 +158,7 @@ int driver_record_count(FILE *to, const struct driver_count *count)
 	if (count->mode != DRIVER_USER)
 		fprintf(to, " %s=%s", replay_keys[REPLAY_MODE], replay_modes[count->mode]);
 	put_dec(&l, REPLAY_GENERATION, count->generation, 0);
+	put_dec(&l, REPLAY_UNREAD, count->generation_unread, 0);
 	put_hex(&l, REPLAY_ADDR, count->addr);
 	put_dec(&l, REPLAY_COUNT, count->count, 1);
 	return line_end(&l);

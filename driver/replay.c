@@ -105,7 +105,7 @@ static int magic_parse(struct replay *p, struct base_err *err)
 	return 0;
 }
 
-static int event_parse(struct replay *p, char *at, struct base_err *err)
+static int event_line_parse(struct replay *p, char *at, struct base_err *err)
 {
 	char *name = replay_word_next(&at), *period = name ? replay_word_next(&at) : NULL;
 	struct driver_event *e = &p->base.events[p->base.nr_events];
@@ -116,6 +116,7 @@ static int event_parse(struct replay *p, char *at, struct base_err *err)
 	    !replay_number_parse(period, &e->period) || replay_word_next(&at))
 		return bad_line(p, err, -DCPI_EFORMAT, "bad event");
 	memcpy(e->name, name, strlen(name) + 1);
+	e->enabled = 1;
 	p->base.nr_events++;
 	return 0;
 }
@@ -156,7 +157,7 @@ static int head_parse(struct replay *p, struct base_err *err)
 		if (line_begins(line, "utc", &rest)) {
 			r = utc_parse(p, rest, &utc, err);
 		} else if (line_begins(line, "event", &rest)) {
-			r = event_parse(p, rest, err);
+			r = event_line_parse(p, rest, err);
 		} else {
 			p->waiting = true;
 			break;

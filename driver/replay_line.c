@@ -133,6 +133,7 @@ static uint64_t number_max(enum replay_key key)
 {
 	switch (key) {
 	case REPLAY_GONE:
+	case REPLAY_UNREAD:
 		return 1;
 	case REPLAY_EVENT:
 	case REPLAY_GENERATION:
@@ -264,12 +265,14 @@ static void load_fill(struct driver_load *load, enum driver_load_kind kind, cons
 static void count_fill(struct driver_count *count, const struct fields *f)
 {
 	*count = (struct driver_count){
+		.first_ns = f->num[f->seen & REPLAY_BIT(FIRST) ? REPLAY_FIRST : REPLAY_TIME],
 		.time_ns = f->num[REPLAY_TIME],
 		.pid = f->pid[REPLAY_PID],
 		.tid = f->pid[REPLAY_TID],
 		.event = (uint32_t)f->num[REPLAY_EVENT],
 		.mode = (enum driver_mode)f->num[REPLAY_MODE],
 		.generation = (uint32_t)f->num[REPLAY_GENERATION],
+		.generation_unread = f->num[REPLAY_UNREAD] != 0,
 		.addr = f->num[REPLAY_ADDR],
 		.count = f->num[REPLAY_COUNT],
 	};

@@ -138,12 +138,14 @@ static void cpu_lists_are_read(void **state)
 
 static void bad_wishes_are_usage_errors(void **state)
 {
-	static const struct {
+	struct {
 		struct driver_config config;
 		const char *text, *hint;
 	} bad[] = {
 		{ { .source = "oracle" }, "unknown source of samples 'oracle'", "perf, replay" },
-		{ { .event = "cycels" }, "unknown event 'cycels'", "cycles, instructions" },
+		{ { .slots = (const char *const[]){ "cycels" }, .nr_slots = 1 },
+		  "unknown event 'cycels'",
+		  "cycles, instructions" },
 		{ { .frequency = 100001 }, "frequency 100001 is above 100000", "" },
 		{ { .ring_pages = 3 }, "ring of 3 pages: not a power of two", "" },
 		{ { .source = "replay" }, "no file to replay", "" },

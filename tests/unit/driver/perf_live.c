@@ -163,7 +163,9 @@ static bool spin_until_due(int fd)
 
 static void small_rings_ask_to_be_drained(void **state)
 {
-	const struct driver_config config = { .event = "cpu-clock", .ring_pages = 1 };
+	const struct driver_config config = { .slots = (const char *const[]){ "cpu-clock" },
+					      .nr_slots = 1,
+					      .ring_pages = 1 };
 	struct seen s = { 0 };
 	const struct driver_sink sink = { on_load, on_count, &s };
 	struct driver *saved = d;
@@ -189,7 +191,8 @@ static void small_rings_ask_to_be_drained(void **state)
 static void full_rings_are_accounted_for(void **state)
 {
 	const struct driver_config config = {
-		.event = "cpu-clock",
+		.slots = (const char *const[]){ "cpu-clock" },
+		.nr_slots = 1,
 		.ring_pages = 1,
 		.frequency = 2000,
 	};
