@@ -143,6 +143,8 @@ int scan_process(struct attrib *a, struct process *p);
 int scan_describe(struct process *p);
 /* Read all of them; returns how many. */
 int scan_all(struct attrib *a);
+/* Read those again that are known. */
+void scan_known(struct attrib *a);
 /* Forget processes that /proc no longer has (their end was lost). */
 void scan_sweep(struct attrib *a);
 /* One line of /proc/PID/maps into @l (path points into @line, which is changed): 1 executable, 0
@@ -183,6 +185,11 @@ struct options {
 	const char *event, *platform, *run_dir, *queue, *replay, *record, *log;
 	int64_t rate, flush_s;
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
+	const char *source; /* as driver_config takes it */
+	int32_t pid;	    /* above 0: this process and its children alone */
+	/* One program of the user's own (dcpirun): no control socket, no doorbell, nothing of the
+	 * kernel's but the vdso. */
+	bool own;
 };
 
 struct daemon {
@@ -222,6 +229,8 @@ void daemon_close(struct daemon *d);
 /* One drain in the order that daemon_internal.h tells; @all: nothing is held back. 1: a replay has
  * more. */
 int daemon_drain(struct daemon *d, bool all, struct base_err *err);
+/* What a live daemon does whenever it wakes: drain, answer clients, flush when it is due. */
+int daemon_turn(struct daemon *d, struct base_err *err);
 /* Until a signal, quit, or the end of a recorded stream. */
 int daemon_loop(struct daemon *d, struct base_err *err);
 /* Everything received so far onto disk. On failure nothing is lost: the counts stay. */

@@ -234,6 +234,8 @@ struct kernel;
 int kernel_open(struct profdb *db, struct images *images, bool live, struct kernel **out,
 		struct base_err *err);
 void kernel_close(struct kernel *k);
+/* The vdso alone, for one that was opened without . 0 or negative with @err. */
+int kernel_fill_vdso(struct kernel *k, struct base_err *err);
 void kernel_load(struct kernel *k, const struct driver_load *load); /* KSYMBOL, KERNEL */
 /* Image and offset of a kernel address; *@idle: it is a routine in which an idle CPU waits. NULL:
  * unknown. */

@@ -319,7 +319,7 @@ static int module_id(const char *name, struct base_id *id)
 	return notes_id(path, id);
 }
 
-static int fill_vdso(struct kernel *k, struct base_err *err)
+int kernel_fill_vdso(struct kernel *k, struct base_err *err)
 {
 	struct base_id id;
 	int r = kernel_file_write_vdso(k, &id, err);
@@ -351,7 +351,7 @@ static int fill_live(struct kernel *k, struct base_err *err)
 	notes_id("/sys/kernel/notes", &t.id);
 	r = kernel_fill(k, &t, err);
 	if (r == 0)
-		r = fill_vdso(k, err);
+		r = kernel_fill_vdso(k, err);
 	base_buf_release(&kallsyms);
 	base_buf_release(&modules);
 	return r;

@@ -32,7 +32,10 @@ static void mend_lost_events(struct daemon *d)
 	base_log(BASE_LOG_WARN, "%llu load events were lost: reading /proc again",
 		 (unsigned long long)(stats.lost_load - d->lost_load_seen));
 	d->lost_load_seen = stats.lost_load;
-	scan_all(&d->attrib);
+	if (d->opt.own)
+		scan_known(&d->attrib);
+	else
+		scan_all(&d->attrib);
 }
 
 static void tell_record_error(struct daemon *d)
@@ -184,6 +187,23 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	return r;
 }
 
+int daemon_turn(struct daemon *d, struct base_err *err)
+{
+	int r = daemon_drain(d, false, err);
+
+	if (r >= 0)
+		r = serve_dyn(d, err);
+	if (r >= 0 && d->control)
+		control_serve(d->control);
+	if (d->source_error.code) {
+		*err = d->source_error;
+		return err->code;
+	}
+	if (!d->finished)
+		periodic_flush(d);
+	return 0;
+}
+
 static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 {
 	struct epoll_event events[DYN_FDS + 8];
@@ -195,17 +215,9 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	/* Whatever it was that woke us: a drain is cheap, and all sources are emptied by one. */
 	if (read(l->timer_fd, &ticks, sizeof(ticks)) < 0 && errno != EAGAIN)
 		return base_fail_errno(err, -errno, "cannot read the timer");
-	r = daemon_drain(d, false, err);
-	if (r >= 0)
-		r = serve_dyn(d, err);
-	if (r >= 0)
-		control_serve(d->control);
-	if (d->source_error.code) {
-		*err = d->source_error;
-		return err->code;
-	}
-	if (!d->finished)
-		periodic_flush(d);
+	r = daemon_turn(d, err);
+	if (r < 0)
+		return r;
 	return d->finished || got_signal(l);
 }
 

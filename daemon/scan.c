@@ -207,6 +207,14 @@ int scan_all(struct attrib *a)
 	return nr;
 }
 
+void scan_known(struct attrib *a)
+{
+	struct process *p;
+
+	for (size_t pos = 0; processes_next(a->processes, &pos, &p);)
+		scan_process(a, p);
+}
+
 static bool is_gone(const struct process *p)
 {
 	char path[64];

@@ -161,11 +161,13 @@ static int open_epoch(struct daemon *d, struct base_err *err)
 
 static int open_driver(struct daemon *d, struct base_err *err)
 {
-	const struct driver_config config = { .source = d->opt.replay ? "replay" : NULL,
+	const struct driver_config config = { .source = d->opt.replay ? "replay" : d->opt.source,
 					      .replay_path = d->opt.replay,
 					      .slots = &d->opt.event,
 					      .nr_slots = d->opt.event ? 1 : 0,
-					      .frequency = (uint64_t)d->opt.rate };
+					      .frequency = (uint64_t)d->opt.rate,
+					      .pid = d->opt.pid,
+					      .run_dir = d->opt.own ? d->opt.run_dir : NULL };
 
 	return driver_open(&config, &d->driver, err);
 }
@@ -181,13 +183,21 @@ static void record_dyn(void *ctx, int32_t pid, uint64_t time_ns, const void *dat
 	attrib_record_load(ctx, &l);
 }
 
+/* The doorbell of dcpirun would outlive it where it is killed; its programs hand over. */
+static const char *queue_name(const struct daemon *d)
+{
+	if (!d->attrib.live || d->opt.own)
+		return NULL;
+	return env_or(d->opt.queue, "DCPI_QUEUE", default_queue);
+}
+
 static int open_dyn(struct daemon *d, struct base_err *err)
 {
 	bool live = d->attrib.live;
 	char host[256] = "";
 	struct dyn_config config = {
 		.run_dir = live ? d->run_dir : NULL,
-		.queue_name = live ? env_or(d->opt.queue, "DCPI_QUEUE", default_queue) : NULL,
+		.queue_name = queue_name(d),
 		.helper_dir = d->helper_dir,
 		.host = host,
 		.db = d->db,
@@ -217,6 +227,16 @@ static int open_tables(struct daemon *d, struct base_err *err)
 	for (size_t i = 0; i < d->attrib.nr_events; i++)
 		d->attrib.events[i] = *driver_event_get(d->driver, i);
 	return 0;
+}
+
+static int open_kernel(struct daemon *d, struct base_err *err)
+{
+	int r = kernel_open(d->db, d->images, d->attrib.live && !d->opt.own, &d->kernel, err);
+
+	if (r >= 0 && d->opt.own)
+		r = kernel_fill_vdso(d->kernel, err);
+	d->attrib.kernel = d->kernel;
+	return r;
 }
 
 static int open_record(struct daemon *d, struct base_err *err)
@@ -254,7 +274,7 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	if (r >= 0 && d->attrib.live)
 		r = make_run_dir(d, err);
 	/* Who finds another daemon there has touched nothing yet. */
-	if (r >= 0 && d->attrib.live)
+	if (r >= 0 && d->attrib.live && !d->opt.own)
 		r = control_open(d->run_dir, daemon_command, d, &d->control, err);
 	if (r >= 0)
 		r = open_database(d, err);
@@ -263,8 +283,7 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	if (r >= 0)
 		r = open_tables(d, err);
 	if (r >= 0)
-		r = kernel_open(d->db, d->images, d->attrib.live, &d->kernel, err);
-	d->attrib.kernel = d->kernel;
+		r = open_kernel(d, err);
 	if (r >= 0)
 		r = open_record(d, err);
 	if (r >= 0)
@@ -280,7 +299,7 @@ int daemon_start(struct daemon *d, struct base_err *err)
 	if (r < 0)
 		return r;
 	base_log(BASE_LOG_INFO, "%s", driver_describe(d->driver));
-	if (!d->attrib.live || d->opt.no_scan)
+	if (!d->attrib.live || d->opt.no_scan || d->opt.own)
 		return 0;
 	nr = scan_all(&d->attrib);
 	if (nr < 0)

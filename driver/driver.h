@@ -39,6 +39,7 @@ struct driver_config {
 	uint32_t drain_ms;  /* bpf: longest time between two swaps of the tables; 0: 5000 */
 	int32_t pid; /* above 0: this process and its later children alone, their user mode (perf,
 			inprocess); 0: everything */
+	const char *run_dir; /* inprocess: folder in which the program's agents put their rings */
 };
 
 /* ---- what comes out ------------------------------------------------------------------------ */

@@ -115,6 +115,7 @@ struct base_cmd {
 	const struct base_opt *opts;
 	const struct base_example *examples;
 	int min_operands, max_operands; /* max -1: any number */
+	bool first_ends; /* the first operand ends the options: the rest is another command's */
 };
 
 /* base_opt_parse results: go on, or the request was served and the program should exit 0. */

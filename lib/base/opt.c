@@ -263,12 +263,14 @@ int base_opt_parse(const struct base_cmd *cmd, int *argc, char ***argv, struct b
 		int r = BASE_OPT_RUN;
 
 		used = 1;
-		if (ended || word[0] != '-' || !word[1])
+		if (ended || word[0] != '-' || !word[1]) {
 			words[nr++] = word;
-		else if (!strcmp(word, "--"))
+			ended |= cmd->first_ends;
+		} else if (!strcmp(word, "--")) {
 			ended = true;
-		else
+		} else {
 			r = take(cmd, words + i, left - i, &used, err);
+		}
 		if (r != BASE_OPT_RUN)
 			return r;
 	}

@@ -125,6 +125,26 @@ static void operands(void **state)
 	assert_int_equal(nr_rest, 0);
 }
 
+/* "dcpirun -quiet ls -l -- x": what stands behind the program is the program's. */
+static void another_command(void **state)
+{
+	struct base_cmd runs = cmd;
+
+	(void)state;
+	runs.first_ends = true;
+	assert_int_equal(parse_for(&runs, "-db d one -quiet --"), BASE_OPT_RUN);
+	assert_int_equal(nr_rest, 3);
+	assert_string_equal(rest[0], "one");
+	assert_string_equal(rest[1], "-quiet");
+	assert_string_equal(rest[2], "--");
+	assert_false(got.quiet);
+	assert_string_equal(got.db, "d");
+	assert_int_equal(parse_for(&runs, "-- -one -quiet"), BASE_OPT_RUN);
+	assert_int_equal(nr_rest, 2);
+	assert_string_equal(rest[0], "-one");
+	assert_int_equal(parse_for(&runs, "-unknown one"), -DCPI_EUSAGE);
+}
+
 static void no_words_at_all(void **state)
 {
 	char *none[] = { NULL }, **argv = none;
@@ -246,11 +266,12 @@ static void distances(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_kind),	  cmocka_unit_test(other_spellings),
-		cmocka_unit_test(operands),	  cmocka_unit_test(no_words_at_all),
-		cmocka_unit_test(operand_counts), cmocka_unit_test(integers),
-		cmocka_unit_test(limits),	  cmocka_unit_test(wrong_usage),
-		cmocka_unit_test(a_huge_option),  cmocka_unit_test(distances),
+		cmocka_unit_test(every_kind),	   cmocka_unit_test(other_spellings),
+		cmocka_unit_test(operands),	   cmocka_unit_test(no_words_at_all),
+		cmocka_unit_test(operand_counts),  cmocka_unit_test(integers),
+		cmocka_unit_test(limits),	   cmocka_unit_test(wrong_usage),
+		cmocka_unit_test(another_command), cmocka_unit_test(a_huge_option),
+		cmocka_unit_test(distances),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
 
