@@ -69,3 +69,48 @@ function(dcpi_script_test kind name script)
 		set_tests_properties(${kind}/${name} PROPERTIES RUN_SERIAL ON)
 	endif()
 endfunction()
+
+# BPF programs need clang and bpftool at build time, on the machine that builds.
+find_program(DCPI_CLANG NAMES clang clang-19 clang-16 clang-15 clang-14)
+find_program(DCPI_BPFTOOL NAMES bpftool PATHS /usr/sbin /sbin)
+option(DCPI_BPF_PROGRAMS "Build the BPF programs (the source 'bpf')" ON)
+set(DCPI_HAVE_BPF OFF)
+if(DCPI_BPF_PROGRAMS AND DCPI_CLANG AND DCPI_BPFTOOL AND
+	CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|aarch64)$")
+	execute_process(COMMAND ${DCPI_CLANG} -print-targets
+		OUTPUT_VARIABLE targets ERROR_QUIET)
+	if(targets MATCHES "bpf")
+		set(DCPI_HAVE_BPF ON)
+	endif()
+endif()
+if(NOT DCPI_HAVE_BPF)
+	message(STATUS "no clang for BPF, or no bpftool: built without BPF programs")
+endif()
+
+# dcpi_bpf(TARGET NAME SOURCE [DEPENDS …]): compile SOURCE for BPF; TARGET can include
+# NAME.skel.h then and has DCPI_HAVE_BPF defined. Does nothing where BPF programs cannot be built.
+function(dcpi_bpf target name source)
+	cmake_parse_arguments(A "" "" "DEPENDS" ${ARGN})
+	if(NOT DCPI_HAVE_BPF)
+		return()
+	endif()
+	set(dir ${CMAKE_CURRENT_BINARY_DIR}/bpf)
+	file(MAKE_DIRECTORY ${dir})
+	set(include)
+	foreach(path ${BPF_INCLUDE_DIRS})
+		list(APPEND include -idirafter ${path})
+	endforeach()
+	# Host headers of bpf/ alone: they hold nothing of an architecture.
+	add_custom_command(OUTPUT ${dir}/${name}.bpf.o
+		COMMAND ${DCPI_CLANG} -target bpf -mcpu=v3 -ffreestanding -O2 -g -Wall -Werror
+			-DDCPI_BPF_${CMAKE_SYSTEM_PROCESSOR} -I${CMAKE_CURRENT_SOURCE_DIR} ${include}
+			-c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${dir}/${name}.bpf.o
+		DEPENDS ${source} ${A_DEPENDS} VERBATIM)
+	add_custom_command(OUTPUT ${dir}/${name}.skel.h
+		COMMAND sh -c "\"$0\" gen skeleton \"$1\" name \"$2\" >\"$3\""
+			${DCPI_BPFTOOL} ${dir}/${name}.bpf.o ${name} ${dir}/${name}.skel.h
+		DEPENDS ${dir}/${name}.bpf.o VERBATIM)
+	target_sources(${target} PRIVATE ${dir}/${name}.skel.h)
+	target_include_directories(${target} SYSTEM PRIVATE ${dir})
+	target_compile_definitions(${target} PRIVATE DCPI_HAVE_BPF)
+endfunction()

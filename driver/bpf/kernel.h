@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What DCPI's BPF programs know of the kernel: the types that its helpers use, the register layouts
+ * that programs are handed (part of its interface, fixed for each architecture), and the few fields
+ * of its own structs, whose places are found when a program is loaded (CO-RE).
+ */
+#ifndef DCPI_BPF_KERNEL_H
+#define DCPI_BPF_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Names that bpf_helpers.h leans on. */
+typedef uint8_t __u8;
+typedef uint16_t __u16;
+typedef uint32_t __u32;
+typedef uint64_t __u64;
+typedef int32_t __s32;
+typedef int64_t __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+
+/* Numbers of the interface, by bpf(2). */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_F_MMAPABLE = 1024,
+};
+
+#include <bpf/bpf_helpers.h>
+
+/* ---- registers ------------------------------------------------------------------------------ */
+
+#if defined(DCPI_BPF_x86_64)
+struct kernel_user_regs {
+	uint64_t general[16];
+	uint64_t ip, cs, flags, sp, ss;
+};
+#define KERNEL_MODE_WORD   cs
+#define KERNEL_IS_USER(cs) (((cs)&3) != 0)
+#elif defined(DCPI_BPF_aarch64)
+struct kernel_user_regs {
+	uint64_t general[31];
+	uint64_t sp, ip, pstate;
+};
+#define KERNEL_MODE_WORD       pstate
+#define KERNEL_IS_USER(pstate) (((pstate)&15) == 0)
+#else
+#error "no register layout for this architecture"
+#endif
+
+struct bpf_perf_event_data {
+	struct kernel_user_regs regs;
+	uint64_t sample_period, addr;
+};
+
+/* ---- structs, by CO-RE ---------------------------------------------------------------------- */
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+};
+
+struct task_struct {
+	int pid, tgid;
+	uint32_t self_exec_id;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+	uint64_t start_boottime;
+};
+
+/* The program counter, and behind it the word that tells the mode. */
+struct pt_regs {
+#if defined(DCPI_BPF_x86_64)
+	uint64_t ip;
+#else
+	uint64_t pc;
+#endif
+};
+
+struct hrtimer_clock_base {
+	void *cpu_base;
+};
+
+struct hrtimer {
+	void *function;
+	struct hrtimer_clock_base *base;
+};
+
+#pragma clang attribute pop
+
+#endif

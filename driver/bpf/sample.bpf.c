@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * The sampler: counts (process instance, address, event) in its CPU's table, in the interrupt of
+ * the sample. The daemon exchanges tables by one update of a map of maps, and reads the old ones
+ * when no program uses them any more.
+ */
+#include "kernel.h"
+
+#define COUNT_AT(table, index)                                                                     \
+	({                                                                                         \
+		__u32 index_ = (index);                                                            \
+		(union count_bucket *)bpf_map_lookup_elem((table), &index_);                       \
+	})
+
+#include "count_table.h"
+#include "sample.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* ---- set before loading ---------------------------------------------------------------------- */
+
+const volatile struct count_shape shape = { 4096, 4096, 4096 };
+const volatile uint64_t tick_function = 0; /* of the timer that is the scheduler's tick */
+const volatile int64_t irq_regs_delta = 0; /* from a CPU's hrtimer_bases to its __irq_regs */
+const volatile uint32_t event = 0; /* the index of what is sampled: each has its own program */
+
+/* ---- maps ------------------------------------------------------------------------------------ */
+
+struct table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* replaced when the source is opened */
+	__uint(key_size, sizeof(uint32_t));
+	__uint(value_size, sizeof(union count_bucket));
+};
+
+/* By CPU: the table that it counts in now. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* likewise */
+	__type(key, uint32_t);
+	__array(values, struct table);
+} tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SAMPLE_NR_CLIENTS);
+	__type(key, uint32_t);
+	__type(value, struct sample_client);
+} clients SEC(".maps");
+
+/* At least so many processes stand in it: it is looked at only then. */
+uint32_t nr_clients = 0;
+
+/* A byte for each table that wants to be drained; only that there is one matters. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, SAMPLE_NOTES_LEN);
+} notes SEC(".maps");
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+enum range_found { RANGE_NONE, RANGE_SINGLE, RANGE_WORDS };
+
+/* In which of the ranges of its process @addr lies; *@word: where its generation stands. */
+static __always_inline enum range_found range_find(uint32_t tgid, uint64_t addr, uint64_t *word)
+{
+	struct sample_client *c = bpf_map_lookup_elem(&clients, &tgid);
+
+	if (!c)
+		return RANGE_NONE;
+	for (int i = 0; i < SAMPLE_NR_RANGES && i < c->nr; i++) {
+		const struct sample_range *r = &c->ranges[i];
+
+		if (addr < r->start || addr >= r->end)
+			continue;
+		if (!r->words)
+			return RANGE_SINGLE;
+		*word = r->words + ((addr - r->start) >> SAMPLE_BLOCK_SHIFT) * sizeof(uint32_t);
+		return RANGE_WORDS;
+	}
+	return RANGE_NONE;
+}
+
+/* The generation that runs there now, into the key. */
+static __always_inline void generation_read(struct count_key *k, uint64_t word)
+{
+	if (bpf_probe_read_user(&k->generation, sizeof(k->generation), (void *)word) == 0)
+		return;
+	k->generation = 0;
+	k->what |= COUNT_WHAT_UNREAD;
+}
+
+/* A user-mode sample while there are clients. */
+static __always_inline void count_client(void *table, const struct count_shape *s,
+					 struct count_head *h, struct count_key *k, uint64_t now)
+{
+	union count_bucket *floods = COUNT_AT(table, COUNT_FLOODS);
+	uint64_t word = 0;
+	enum range_found found = range_find(k->tgid, k->addr, &word);
+
+	if (found == RANGE_SINGLE) {
+		count_add_single(table, s, h, k, now);
+		return;
+	}
+	if (found == RANGE_WORDS && floods && count_is_flooded(floods, s, k->tgid))
+		k->what |= COUNT_WHAT_UNREAD;
+	else if (found == RANGE_WORDS)
+		generation_read(k, word);
+	if (count_add(table, s, h, k, now) && found == RANGE_WORDS && floods)
+		count_flood(floods, k->tgid);
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+/* Whose life this is: an exec or another use of the pid has another number. */
+static __always_inline void key_process(struct count_key *k)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	k->instance = task->group_leader->start_boottime << 16 | (uint16_t)task->self_exec_id;
+	k->tgid = task->tgid;
+}
+
+static __always_inline void ask_for_drain(struct count_head *h, uint64_t now)
+{
+	uint8_t note = 0;
+
+	if (bpf_ringbuf_output(&notes, &note, sizeof(note), 0) == 0)
+		h->told_ns = now;
+}
+
+static __always_inline void count_in(void *table, struct count_head *h, struct count_key *k,
+				     bool user)
+{
+	const struct count_shape s = { shape.nr_buckets, shape.nr_log, shape.nr_flood };
+	/* After the table was looked up: what a younger table holds is never older than the
+	 * exchange. */
+	uint64_t now = bpf_ktime_get_ns();
+
+	if (user && nr_clients)
+		count_client(table, &s, h, k, now);
+	else
+		count_add(table, &s, h, k, now);
+	if (count_should_tell(&s, h))
+		ask_for_drain(h, now);
+}
+
+static __always_inline int count(uint64_t addr, bool user)
+{
+	uint32_t cpu = bpf_get_smp_processor_id();
+	void *table = bpf_map_lookup_elem(&tables, &cpu);
+	union count_bucket *first = table ? COUNT_AT(table, COUNT_HEAD) : NULL;
+	struct count_key k = {
+		.addr = addr,
+		.what = COUNT_WHAT(event, user ? SAMPLE_USER : SAMPLE_KERNEL),
+	};
+
+	if (!first)
+		return 0;
+	first->head.received[event % COUNT_NR_EVENTS]++;
+	if (!count_enter(&first->head))
+		return 0;
+	if (user)
+		key_process(&k);
+	else
+		k.tgid = (uint32_t)bpf_get_current_pid_tgid() ? (uint32_t)-1 : 0;
+	count_in(table, &first->head, &k, user);
+	count_leave(&first->head);
+	return 0;
+}
+
+SEC("perf_event")
+int sample_event(struct bpf_perf_event_data *ctx)
+{
+	return count(ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD));
+}
+
+/* For measuring what a sample costs without being counted. */
+SEC("perf_event")
+int sample_nothing(struct bpf_perf_event_data *ctx)
+{
+	return 0;
+}
+
+/*
+ * The scheduler's tick, before its timer's function runs. What it interrupted is in __irq_regs, a
+ * per-CPU variable, found by its distance to one that the timer leads to.
+ */
+SEC("tp_btf/hrtimer_expire_entry")
+int sample_tick(uint64_t *ctx)
+{
+	struct hrtimer *timer = (struct hrtimer *)ctx[0];
+	struct pt_regs *regs = NULL;
+	uint64_t v[2];
+
+	if ((uint64_t)timer->function != tick_function)
+		return 0;
+	if (bpf_probe_read_kernel(&regs, sizeof(regs),
+				  (char *)timer->base->cpu_base + irq_regs_delta) ||
+	    !regs)
+		return 0;
+#if defined(DCPI_BPF_x86_64)
+	if (bpf_probe_read_kernel(v, sizeof(v), &regs->ip))
+#else
+	if (bpf_probe_read_kernel(v, sizeof(v), &regs->pc))
+#endif
+		return 0;
+	return count(v[0], KERNEL_IS_USER(v[1]));
+}
+
+/* ---- the end of ranges ----------------------------------------------------------------------- */
+
+static __always_inline void client_drop(uint32_t tgid)
+{
+	if (bpf_map_delete_elem(&clients, &tgid) == 0)
+		__sync_fetch_and_sub(&nr_clients, 1);
+}
+
+SEC("tp_btf/sched_process_exec")
+int sample_exec(uint64_t *ctx)
+{
+	client_drop(((struct task_struct *)ctx[0])->tgid);
+	return 0;
+}
+
+/* Of a process: its last thread has counted itself out already. */
+SEC("tp_btf/sched_process_exit")
+int sample_exit(uint64_t *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+
+	if (task->signal->live.counter == 0)
+		client_drop(task->tgid);
+	return 0;
+}

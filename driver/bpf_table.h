@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The counting table as user space has it: mapped, an array of elements. Reading and clearing for
+ * the source (and whoever counts without a kernel: tests/support/restream).
+ */
+#ifndef DCPI_BPF_TABLE_H
+#define DCPI_BPF_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define COUNT_AT(table, index) (&((union count_bucket *)(table))[index])
+
+#include "count_table.h"
+
+/*
+ * Every entry that holds counts, in no order. @table is nobody's but the caller's now. Stops at a
+ * negative return of @fn and returns it; else 0.
+ */
+int count_walk(const union count_bucket *table, const struct count_shape *s,
+	       int (*fn)(void *ctx, const struct count_entry *e), void *ctx);
+/* Empty, head and all. */
+void count_clear(union count_bucket *table, const struct count_shape *s);
+/* One sample from its reception on, as the program does it. True: a new key. */
+bool count_sample(union count_bucket *table, const struct count_shape *s, const struct count_key *k,
+		  bool single, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table in which one CPU counts: DCPI's four-way hash table. One source for the BPF program
+ * that fills it in the interrupt, for user space that fills it in tests, and for the daemon that
+ * reads it. Free of locks: only its own CPU writes, and who interrupts that finds it busy.
+ *
+ * A table is an array of elements of one size (a BPF array map that can be mapped): the head, a
+ * line of counters against floods, the buckets, and a log of what no bucket could hold: entries
+ * pushed out by others, and samples that are to stay single.
+ *
+ * Law: the sum of received[] is the sum of all counts and of the three losses.
+ *
+ * Whoever includes this defines before
+ *	COUNT_AT(table, index)		pointer to an element, or null where there is none
+ * and may use stdint's names.
+ */
+#ifndef DCPI_COUNT_TABLE_H
+#define DCPI_COUNT_TABLE_H
+
+#define COUNT_INLINE	static inline __attribute__((always_inline))
+#define COUNT_BARRIER() __asm__ volatile("" ::: "memory")
+
+enum {
+	COUNT_NR_EVENTS = 16,
+	COUNT_WAYS = 4,
+	COUNT_NR_FLOODS = 32, /* a power of two */
+	COUNT_HEAD = 0,	      /* indices of elements */
+	COUNT_FLOODS = 1,
+	COUNT_BUCKETS = 2, /* the first of them */
+};
+
+#define COUNT_LATE_NS 100000000ull
+
+/* What a count is of: event, mode of the CPU (enum driver_mode) and the fate of its generation. */
+#define COUNT_WHAT(event, mode) ((event) | (mode) << 8)
+#define COUNT_WHAT_EVENT(what)	((what)&0xff)
+#define COUNT_WHAT_MODE(what)	((what) >> 8 & 0xff)
+#define COUNT_WHAT_UNREAD	0x10000u
+
+struct count_key {
+	uint64_t instance; /* one life of a process, told apart from all others; 0 in kernel mode */
+	uint64_t addr;
+	uint32_t tgid; /* (uint32_t)-1: any; 0: the idle task */
+	uint32_t generation;
+	uint32_t what;
+};
+
+struct count_entry {
+	uint64_t instance, addr;
+	uint32_t tgid, generation, what;
+	uint32_t count; /* 0: free, and so are the ways behind it */
+	uint64_t first_ns, last_ns;
+};
+
+struct count_head {
+	uint64_t received[COUNT_NR_EVENTS];
+	uint64_t lost_table, lost_late, lost_nested;
+	uint64_t told_ns; /* when a drain was asked for; 0: not yet */
+	uint32_t nr_log;  /* entries in the log */
+	uint32_t busy;	  /* somebody is counting */
+	uint32_t clock;	  /* which way goes next */
+	uint32_t unused[5];
+};
+
+/* An element. */
+union count_bucket {
+	struct count_entry way[COUNT_WAYS];
+	struct count_head head;
+	uint32_t floods[COUNT_NR_FLOODS];
+};
+
+_Static_assert(sizeof(struct count_entry) == 48, "count_entry");
+_Static_assert(sizeof(union count_bucket) == COUNT_WAYS * sizeof(struct count_entry), "element");
+
+/* How large a table is. */
+struct count_shape {
+	uint32_t nr_buckets; /* a power of two */
+	uint32_t nr_log;     /* entries, a multiple of COUNT_WAYS */
+	uint32_t nr_flood;   /* entries with a generation that one process may make */
+};
+
+/* A log a quarter as long as the table. @table_len: entries, a power of two, at least COUNT_WAYS.
+ */
+COUNT_INLINE struct count_shape count_shape_of(uint32_t table_len)
+{
+	struct count_shape s = {
+		.nr_buckets = table_len / COUNT_WAYS,
+		.nr_log = table_len / 4 < COUNT_WAYS ? COUNT_WAYS : table_len / 4,
+		.nr_flood = table_len / 4,
+	};
+
+	return s;
+}
+
+COUNT_INLINE uint32_t count_nr_elements(const struct count_shape *s)
+{
+	return COUNT_BUCKETS + s->nr_buckets + s->nr_log / COUNT_WAYS;
+}
+
+/*
+ * Take the table. False: the caller interrupted another on this CPU, and its sample is counted as
+ * lost. An interrupt between test and setting leaves the table as it found it.
+ */
+COUNT_INLINE bool count_enter(struct count_head *h)
+{
+	if (h->busy) {
+		__sync_fetch_and_add(&h->lost_nested, 1);
+		return false;
+	}
+	*(volatile uint32_t *)&h->busy = 1;
+	COUNT_BARRIER();
+	return true;
+}
+
+COUNT_INLINE void count_leave(struct count_head *h)
+{
+	COUNT_BARRIER();
+	*(volatile uint32_t *)&h->busy = 0;
+}
+
+COUNT_INLINE bool count_same(const struct count_entry *e, const struct count_key *k)
+{
+	return e->addr == k->addr && e->instance == k->instance && e->tgid == k->tgid &&
+	       e->generation == k->generation && e->what == k->what && e->count != UINT32_MAX;
+}
+
+COUNT_INLINE void count_fill(struct count_entry *e, const struct count_key *k, uint64_t now_ns)
+{
+	e->instance = k->instance;
+	e->addr = k->addr;
+	e->tgid = k->tgid;
+	e->generation = k->generation;
+	e->what = k->what;
+	e->count = 1;
+	e->first_ns = e->last_ns = now_ns;
+}
+
+COUNT_INLINE uint32_t count_hash(const struct count_key *k)
+{
+	uint64_t x = k->instance * 0x9e3779b97f4a7c15ull ^ k->addr;
+
+	x ^= (uint64_t)k->what << 48 ^ (uint64_t)k->generation << 20;
+	x *= 0xff51afd7ed558ccdull;
+	return (uint32_t)(x >> 32) ^ (uint32_t)(x >> 52);
+}
+
+/* Room at the end of the log, or null: it is full, one sample is lost. */
+COUNT_INLINE struct count_entry *count_log(void *table, const struct count_shape *s,
+					   struct count_head *h, uint64_t now_ns)
+{
+	uint32_t at = h->nr_log;
+	union count_bucket *b = 0;
+
+	if (at < s->nr_log)
+		b = COUNT_AT(table, COUNT_BUCKETS + s->nr_buckets + at / COUNT_WAYS);
+	if (!b) {
+		if (h->told_ns && now_ns - h->told_ns > COUNT_LATE_NS)
+			h->lost_late++;
+		else
+			h->lost_table++;
+		return 0;
+	}
+	h->nr_log = at + 1;
+	return &b->way[at % COUNT_WAYS];
+}
+
+/* A sample by itself. Between count_enter and count_leave, as the next. */
+COUNT_INLINE void count_add_single(void *table, const struct count_shape *s, struct count_head *h,
+				   const struct count_key *k, uint64_t now_ns)
+{
+	struct count_entry *e = count_log(table, s, h, now_ns);
+
+	if (e)
+		count_fill(e, k, now_ns);
+}
+
+/* The entry of @k in @b, or a free one for it, or null. */
+COUNT_INLINE struct count_entry *count_find(union count_bucket *b, const struct count_key *k)
+{
+#pragma GCC unroll 4
+	for (uint32_t w = 0; w < COUNT_WAYS; w++) {
+		if (!b->way[w].count || count_same(&b->way[w], k))
+			return &b->way[w];
+	}
+	return 0;
+}
+
+/* True: the key is new. */
+COUNT_INLINE bool count_add(void *table, const struct count_shape *s, struct count_head *h,
+			    const struct count_key *k, uint64_t now_ns)
+{
+	union count_bucket *b =
+		COUNT_AT(table, COUNT_BUCKETS + (count_hash(k) & (s->nr_buckets - 1)));
+	struct count_entry *e, *old;
+
+	if (!b) {
+		h->lost_table++;
+		return false;
+	}
+	e = count_find(b, k);
+	if (e && e->count) {
+		e->count++;
+		e->last_ns = now_ns;
+		return false;
+	}
+	if (!e) {
+		/* DCPI's way: round and round, whoever that hits. */
+		e = count_log(table, s, h, now_ns);
+		if (!e)
+			return false;
+		old = &b->way[h->clock++ % COUNT_WAYS];
+		*e = *old;
+		e = old;
+	}
+	count_fill(e, k, now_ns);
+	return true;
+}
+
+/*
+ * Counters by a hash of the process: who shares one with a process that floods the table counts as
+ * flooding too. @floods: element COUNT_FLOODS.
+ */
+COUNT_INLINE bool count_is_flooded(const union count_bucket *floods, const struct count_shape *s,
+				   uint32_t tgid)
+{
+	return floods->floods[tgid % COUNT_NR_FLOODS] >= s->nr_flood;
+}
+
+/* @tgid made an entry that has a generation. */
+COUNT_INLINE void count_flood(union count_bucket *floods, uint32_t tgid)
+{
+	floods->floods[tgid % COUNT_NR_FLOODS]++;
+}
+
+/* Nobody was told yet, and the log is half full: ask for a drain, and set told_ns. */
+COUNT_INLINE bool count_should_tell(const struct count_shape *s, const struct count_head *h)
+{
+	return !h->told_ns && h->nr_log >= s->nr_log / 2;
+}
+
+#endif
