@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The text of an event: "NAME[:MODIFIERS][:PERIOD]" or "PMU/TERM,…/[:MODIFIERS][:PERIOD]". */
+#include <ctype.h>
+#include <linux/perf_event.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "event_internal.h"
+
+enum {
+	CLOCK_PERIOD_MIN = 10000, /* ns; the kernel's timers of events go no faster */
+};
+
+/* ---- taking the text apart ------------------------------------------------------------------- */
+
+/* Pieces of the text, cut in a copy. */
+struct parts {
+	char copy[EVENT_TEXT_MAX];
+	const char *full;      /* what the caller wrote, for messages */
+	char *head;	       /* a name, or a PMU's */
+	char *terms;	       /* between the slashes; NULL: a mere name */
+	const char *modifiers; /* "" where there are none */
+	const char *period;    /* NULL: none */
+};
+
+static int bad_text(const struct parts *p, const char *why, struct base_err *err)
+{
+	base_fail(err, -DCPI_EUSAGE, "cannot take event '%.200s': %s", p->full, why);
+	base_hint(err, "events are NAME[:MODIFIERS][:PERIOD], as 'cycles:u:100000'");
+	return -DCPI_EUSAGE;
+}
+
+static bool all_digits(const char *s)
+{
+	return *s && strspn(s, "0123456789") == strlen(s);
+}
+
+/* "u", "u:1000" or "1000". */
+static int split_rest(struct parts *p, char *rest, struct base_err *err)
+{
+	char *field;
+
+	while ((field = strsep(&rest, ":"))) {
+		if (!*field)
+			return bad_text(p, "nothing between ':' and the next or the end", err);
+		if (p->period)
+			return bad_text(p, "the period must be last", err);
+		if (all_digits(field))
+			p->period = field;
+		else if (*p->modifiers)
+			return bad_text(p, "modifiers must stand together", err);
+		else
+			p->modifiers = field;
+	}
+	return 0;
+}
+
+static int split(const char *text, struct parts *p, struct base_err *err)
+{
+	char *rest;
+
+	*p = (struct parts){ .full = text, .modifiers = "" };
+	for (const char *c = text; *c; c++)
+		if (!isgraph((unsigned char)*c))
+			return bad_text(p, "only printable ASCII without blanks is allowed", err);
+	if (strlen(text) >= sizeof(p->copy))
+		return bad_text(p, "too long", err);
+	strcpy(p->copy, text);
+	p->head = p->copy;
+	p->terms = strchr(p->copy, '/');
+	if (p->terms) {
+		*p->terms++ = '\0';
+		rest = strchr(p->terms, '/');
+		if (!rest)
+			return bad_text(p, "the '/' that ends the terms of the PMU is missing",
+					err);
+		*rest++ = '\0';
+		/* perf's users write "cpu/…/u" too. */
+		rest = *rest == ':' ? rest + 1 : *rest ? rest : NULL;
+	} else {
+		rest = strchr(p->copy, ':');
+		if (rest)
+			*rest++ = '\0';
+	}
+	if (!*p->head)
+		return bad_text(p, "it has no name", err);
+	return rest ? split_rest(p, rest, err) : 0;
+}
+
+/* ---- what is to be counted ------------------------------------------------------------------- */
+
+static int near_add(void *ctx, const char *name)
+{
+	event_near_add(ctx, name);
+	return 0;
+}
+
+static int unknown_event(const char *name, const char *sysfs, struct base_err *err)
+{
+	const struct event_name *e;
+	struct event_near near;
+
+	base_fail(err, -DCPI_EUSAGE, "unknown event '%.200s'", name);
+	event_near_init(&near, name);
+	for (size_t i = 0; (e = event_name_nth(i)); i++)
+		event_near_add(&near, e->name);
+	event_sysfs_list(sysfs, "cpu", "events", near_add, &near);
+	event_near_hint(&near, "'dcpid -list-events' lists those of this machine", err);
+	return -DCPI_EUSAGE;
+}
+
+/* "r1a2": the CPU's own code of an event, in hexadecimal. */
+static bool raw_parse(const char *name, struct event_spec *out)
+{
+	uint64_t code = 0;
+
+	if (name[0] != 'r' || !name[1] || strlen(name) > 17)
+		return false;
+	for (const char *c = name + 1; *c; c++) {
+		if (!isxdigit((unsigned char)*c))
+			return false;
+		code = code << 4 | (uint64_t)(isdigit((unsigned char)*c)
+						      ? *c - '0'
+						      : tolower((unsigned char)*c) - 'a' + 10);
+	}
+	out->type = PERF_TYPE_RAW;
+	out->config = code;
+	return true;
+}
+
+static int find(const struct parts *p, const char *sysfs, struct event_spec *out, char *own_name,
+		struct base_err *err)
+{
+	const struct event_name *e;
+	char pmu[EVENT_PMU_LEN];
+
+	*own_name = '\0';
+	if (p->terms)
+		return event_sysfs_resolve(sysfs, p->head, p->terms, out, own_name, err);
+	e = event_name_find(p->head);
+	if (e) {
+		out->type = e->type;
+		out->config = e->config;
+		out->clock = e->clock;
+		out->tick = e->class == EVENT_TICK;
+		return 0;
+	}
+	if (event_sysfs_core(sysfs, p->head, pmu) == 0)
+		return event_sysfs_resolve(sysfs, pmu, p->head, out, own_name, err);
+	return raw_parse(p->head, out) ? 0 : unknown_event(p->head, sysfs, err);
+}
+
+/* ---- how ------------------------------------------------------------------------------------- */
+
+static int take_modifiers(const struct parts *p, struct event_spec *out, struct base_err *err)
+{
+	bool user = false, kernel = false, hv = false;
+
+	for (const char *c = p->modifiers; *c; c++) {
+		user |= *c == 'u';
+		kernel |= *c == 'k';
+		hv |= *c == 'h';
+		out->precise += *c == 'p';
+		if (strchr("ukhp", *c))
+			continue;
+		base_fail(err, -DCPI_EUSAGE, "unknown modifier '%c' of event '%.200s'", *c,
+			  p->full);
+		base_hint(err, "modifiers are u (user mode), k (kernel), h (hypervisor), "
+			       "p, pp, ppp (precise); a period is digits only");
+		return -DCPI_EUSAGE;
+	}
+	if (out->precise > 3)
+		return bad_text(p, "more than three 'p'", err);
+	if (user || kernel || hv) {
+		out->exclude_user = !user;
+		out->exclude_kernel = !kernel;
+		out->exclude_hv = !hv;
+	}
+	return 0;
+}
+
+static int take_period(const struct parts *p, struct event_spec *out, struct base_err *err)
+{
+	uint64_t n;
+
+	if (p->period) {
+		if (!event_number_parse(p->period, &n) || n == 0)
+			return bad_text(p, "the period is no number above 0", err);
+		out->period = n;
+	}
+	/* The kernel keeps the sign. */
+	if (out->period > INT64_MAX)
+		return bad_text(p, "the period is too large", err);
+	if (out->period && out->clock && out->period < CLOCK_PERIOD_MIN)
+		return bad_text(p, "a clock's period is in nanoseconds, 10000 at least", err);
+	return 0;
+}
+
+static int check_tick(const struct parts *p, struct base_err *err)
+{
+	if (*p->modifiers || p->period)
+		return bad_text(p, "the scheduler's tick has neither modifiers nor another period",
+				err);
+	return 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+/* "name=" of a PMU's terms is the name; the modifiers belong to it. */
+static int take_name(const struct parts *p, const char *own, struct event_spec *out,
+		     struct base_err *err)
+{
+	int full = (int)(p->period ? strlen(p->full) - strlen(p->period) - 1 : strlen(p->full));
+	int n;
+
+	if (*own)
+		n = snprintf(out->name, sizeof(out->name), "%s%s%s", own, *p->modifiers ? ":" : "",
+			     p->modifiers);
+	else
+		n = snprintf(out->name, sizeof(out->name), "%.*s", full, p->full);
+	if (n >= 0 && n < (int)sizeof(out->name))
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "event '%.200s' has a name of more than %zu bytes", p->full,
+		  sizeof(out->name) - 1);
+	base_hint(err, p->terms
+			       ? "give it a shorter one: PMU/…,name=NAME/"
+			       : "names of this machine's events can be given as PMU/NAME,name=…/");
+	return -DCPI_EUSAGE;
+}
+
+int event_parse(const char *text, const char *sysfs, struct event_spec *out, struct base_err *err)
+{
+	char own_name[EVENT_NAME_LEN];
+	struct parts p;
+	int r = split(text, &p, err);
+
+	*out = (struct event_spec){ 0 };
+	if (r >= 0)
+		r = find(&p, sysfs, out, own_name, err);
+	if (r >= 0 && out->tick)
+		r = check_tick(&p, err);
+	if (r >= 0)
+		r = take_modifiers(&p, out, err);
+	if (r >= 0)
+		r = take_period(&p, out, err);
+	if (r >= 0)
+		r = event_precise(text, sysfs, out, err);
+	return r < 0 ? r : take_name(&p, own_name, out, err);
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+/* A profile knows its events by their names. */
+static int take_event(const char *text, const char *sysfs, uint32_t slot, struct event_spec *all,
+		      size_t *nr, struct base_err *err)
+{
+	struct event_spec one;
+	int r = event_parse(text, sysfs, &one, err);
+
+	if (r < 0)
+		return r;
+	if (*nr == DRIVER_NR_EVENTS)
+		return base_fail(err, -DCPI_EUSAGE, "more than %d events", DRIVER_NR_EVENTS);
+	for (size_t i = 0; i < *nr; i++)
+		if (!strcmp(all[i].name, one.name))
+			return base_fail(err, -DCPI_EUSAGE, "event '%s' is asked for twice",
+					 one.name);
+	one.slot = slot;
+	all[(*nr)++] = one;
+	return 0;
+}
+
+int event_parse_slots(const char *const *slots, size_t nr_slots, const char *sysfs,
+		      struct event_spec *out, struct base_err *err)
+{
+	char text[EVENT_TEXT_MAX + 1];
+	size_t nr = 0;
+
+	for (size_t i = 0; i < nr_slots; i++) {
+		const char *at = slots[i];
+
+		for (bool more = true; more;) {
+			size_t len = strcspn(at, "+");
+			/* Cut where event_parse will find it too long. */
+			int n = len < sizeof(text) ? (int)len : (int)sizeof(text) - 1, r;
+
+			snprintf(text, sizeof(text), "%.*s", n, at);
+			r = take_event(text, sysfs, (uint32_t)i, out, &nr, err);
+			if (r < 0)
+				return r;
+			more = at[len] == '+';
+			at += len + more;
+		}
+	}
+	return (int)nr;
+}

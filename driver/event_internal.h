@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events by name from within: the names every machine's users know (event_name.c), the PMUs of
+ * this machine as its sysfs describes them (event_sysfs.c), and the text around them (event.c).
+ *
+ * Facts: perf_event_open(2), perf-list(1), and Documentation/ABI/testing/
+ * sysfs-bus-event_source-devices-{format,events} of the kernel.
+ */
+#ifndef DCPI_EVENT_INTERNAL_H
+#define DCPI_EVENT_INTERNAL_H
+
+#include "driver_internal.h"
+
+#define EVENT_SYSFS "/sys/bus/event_source/devices"
+
+enum {
+	EVENT_NAME_LEN = 32,   /* of struct event_spec, its end included */
+	EVENT_TEXT_MAX = 1024, /* longest text of an event */
+};
+
+/* ---- names (event_name.c) -------------------------------------------------------------------- */
+
+enum event_class { EVENT_HARDWARE, EVENT_CACHE, EVENT_SOFTWARE, EVENT_TICK, EVENT_DCPI };
+
+struct event_name {
+	const char *name;
+	enum event_class class;
+	uint32_t type;
+	uint64_t config;
+	bool clock;
+	const char *what; /* a few words for people; NULL: the name says it, or an alias */
+};
+
+/* NULL for an unknown one. */
+const struct event_name *event_name_find(const char *name);
+/* All of them, those of a class together; NULL at the end. */
+const struct event_name *event_name_nth(size_t index);
+
+/* The few names nearest to a word, for hints. */
+struct event_near {
+	char word[64];
+	unsigned int reach; /* names further away are no slip of the fingers */
+	struct {
+		char name[64];
+		unsigned int distance;
+	} best[3];
+	size_t nr;
+};
+
+void event_near_init(struct event_near *n, const char *word);
+void event_near_add(struct event_near *n, const char *name);
+/* "did you mean 'a', 'b'?", or @otherwise where nothing is near. */
+void event_near_hint(const struct event_near *n, const char *otherwise, struct base_err *err);
+
+/* ---- PMUs (event_sysfs.c) -------------------------------------------------------------------- */
+
+/*
+ * The file <sysfs>/<pmu>/<folder>/<file> (@folder NULL: none) without its newline as a string into
+ * @text. Length, or -errno; -DCPI_EFORMAT where it holds other bytes than printable ones.
+ */
+int event_sysfs_read(const char *sysfs, const char *pmu, const char *folder, const char *file,
+		     char *text, size_t text_len);
+/* A decimal number in such a file. */
+int event_sysfs_number(const char *sysfs, const char *pmu, const char *folder, const char *file,
+		       uint64_t max, uint64_t *out);
+/* Call @each with every name in that folder that can be one of an event or PMU, sorted, until it
+ * returns other than 0, which is returned. @pmu NULL: names of PMUs. -errno. */
+int event_sysfs_list(const char *sysfs, const char *pmu, const char *folder,
+		     int (*each)(void *ctx, const char *name), void *ctx);
+/* Whether <sysfs>/<pmu>/events/<name> is there. */
+bool event_sysfs_has(const char *sysfs, const char *pmu, const char *name);
+/* A PMU that counts what a CPU executes (of several the first by name) and that knows the event
+ * @name, into @pmu (EVENT_PMU_LEN bytes). 0 or -ENOENT. */
+enum { EVENT_PMU_LEN = 64 };
+int event_sysfs_core(const char *sysfs, const char *name, char *pmu);
+
+/*
+ * Type and config words of "TERM[=VALUE],…" of @pmu into @out; "name=…" goes into @name
+ * (EVENT_NAME_LEN bytes, "" where there is none), "period=…" into out->period.
+ */
+int event_sysfs_resolve(const char *sysfs, const char *pmu, const char *terms,
+			struct event_spec *out, char *name, struct base_err *err);
+
+/* ---- precision (event_precise.c) ------------------------------------------------------------- */
+
+/*
+ * See that the machine is as precise as @out asks for; on AMD put IBS in its place. @text stands in
+ * messages.
+ */
+int event_precise(const char *text, const char *sysfs, struct event_spec *out,
+		  struct base_err *err);
+
+/* ---- shared ---------------------------------------------------------------------------------- */
+
+/* Decimal, or hexadecimal behind 0x, and nothing else. */
+bool event_number_parse(const char *text, uint64_t *out);
+
+#endif
