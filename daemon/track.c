@@ -91,6 +91,16 @@ static void marker(struct attrib *a, struct process *p, const struct driver_load
 	dyn_marker(a->dyn, p, l->addr, l->len);
 }
 
+/* A recorded stream may tell which one it was; its image is not here. */
+static struct image *vdso_image(struct attrib *a, const struct driver_load *l)
+{
+	struct image *img = a->kernel ? kernel_vdso(a->kernel) : NULL;
+
+	if (!img && !a->live && l->id.len)
+		img = images_get(a->images, PROFDB_VDSO, &l->id, "[vdso]", "vdso");
+	return img;
+}
+
 void track_mmap(struct attrib *a, struct process *p, const struct driver_load *event,
 		enum track_how how)
 {
@@ -106,7 +116,7 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 	}
 	if (strcmp(l.path, "[vdso]") == 0) {
 		m.file_off = 0;
-		m.image = a->kernel ? kernel_vdso(a->kernel) : NULL;
+		m.image = vdso_image(a, &l);
 	} else if (!is_dynamic(&l, how)) {
 		m.image = file_image(a, p, &l);
 	}

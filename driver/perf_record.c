@@ -119,10 +119,8 @@ static bool parse_mmap2(struct body *b, uint16_t misc, struct perf_record *out)
 	out->what = PERF_LOAD;
 	if (!take(b, &m, sizeof(m)) || !take_text(b, &l->path))
 		return false;
-	if (!(m.prot & PROT_EXEC)) {
+	if (!(m.prot & PROT_EXEC))
 		out->what = PERF_SKIP;
-		return true;
-	}
 	l->kind = DRIVER_LOAD_MMAP;
 	l->pid = (int32_t)m.pid;
 	l->tid = (int32_t)m.tid;
@@ -228,6 +226,14 @@ static bool parse_other(uint32_t type, uint16_t misc, struct body *b, struct per
 	default:
 		return true;
 	}
+}
+
+bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, size_t len,
+			    struct perf_record *out)
+{
+	struct body b = { body, len };
+
+	return parse_other(type, misc, &b, out);
 }
 
 int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out)

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The source "replay": a recorded stream, as docs/format/replay.md has it. */
+/*
+ * The source "replay": a recorded stream, as docs/format/replay.md has it. A file of perf's is told
+ * by its first byte and read by perfdata.c.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "driver_internal.h"
+#include "perfdata_internal.h"
 #include "wire.h"
 
 /* Few enough that a daemon's drains between two flushes are exercised by a stream of any size. */
@@ -279,14 +285,44 @@ int replay_open_stream(FILE *in, const char *name, struct driver **out, struct b
 	return r;
 }
 
+/* A FIFO without a writer would keep us waiting for ever: only standard input is read as a pipe. */
+static int open_file(const char *path, FILE **out, struct base_err *err)
+{
+	bool input = !strcmp(path, "-");
+	int fd = input ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+		       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return base_fail_errno(err, -errno, "cannot open '%s'", path);
+	if (!input && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
+		close(fd);
+		r = base_fail(err, -EINVAL, "cannot replay '%s': not a regular file", path);
+		base_hint(err, "a pipe is read as '-': standard input");
+		return r;
+	}
+	*out = fdopen(fd, "r");
+	if (*out)
+		return 0;
+	r = base_fail_errno(err, -errno, "cannot open '%s'", path);
+	close(fd);
+	return r;
+}
+
 int replay_open(const struct driver_config *config, struct driver **out, struct base_err *err)
 {
-	FILE *in;
+	FILE *in = NULL;
+	int r, c;
 
 	if (!config->replay_path)
 		return base_fail(err, -DCPI_EUSAGE, "no file to replay");
-	in = fopen(config->replay_path, "re");
-	if (!in)
-		return base_fail_errno(err, -errno, "cannot open '%s'", config->replay_path);
+	r = open_file(config->replay_path, &in, err);
+	if (r < 0)
+		return r;
+	c = getc(in);
+	ungetc(c, in);
+	if (perfdata_begins(c))
+		return perfdata_open_stream(in, config->replay_path, out, err);
 	return replay_open_stream(in, config->replay_path, out, err);
 }

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The source "replay", once its file has turned out to be one of perf's. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "perfdata_internal.h"
+
+enum { DRAIN_RECORDS = 16384 };
+#define SECOND_NS 1000000000u
+
+/* ---- handing on ------------------------------------------------------------------------------ */
+
+struct handing {
+	struct perfdata *p;
+	const struct driver_sink *sink;
+};
+
+/* Behind something younger, whose place in time is gone: what was between may have changed. */
+static bool is_late(const struct perfdata *p, const struct perfdata_item *item)
+{
+	return item->time_ns < p->handed_ns;
+}
+
+static int hand_load(struct perfdata *p, struct driver_load *load, bool late,
+		     const struct driver_sink *sink)
+{
+	if (late && load->time_ns) {
+		p->base.stats.lost_load++;
+		load->time_ns = p->handed_ns;
+	}
+	return perf_threads_pass(&p->threads, load) ? sink->load(sink->ctx, load) : 0;
+}
+
+static int hand_sample(const struct perfdata *p, const struct perfdata_item *item, bool late,
+		       const struct driver_sink *sink)
+{
+	const struct driver_count count = {
+		.first_ns = item->time_ns,
+		.time_ns = late ? p->handed_ns : item->time_ns,
+		.pid = item->pid,
+		.tid = item->tid,
+		.event = item->event,
+		.mode = (enum driver_mode)item->mode,
+		.addr = item->addr,
+		.count = 1,
+	};
+
+	return sink->count(sink->ctx, &count);
+}
+
+static int hand_item(void *ctx, struct perfdata_item *item)
+{
+	const struct handing *h = ctx;
+	bool late = is_late(h->p, item);
+
+	if (!late)
+		h->p->handed_ns = item->time_ns;
+	if (item->load)
+		return hand_load(h->p, &item->load->load, late, h->sink);
+	if (!item->lost)
+		return hand_sample(h->p, item, late, h->sink);
+	perf_threads_forget(&h->p->threads);
+	return 0;
+}
+
+static int hand_until(struct perfdata *p, uint64_t until, const struct driver_sink *sink)
+{
+	struct handing h = { p, sink };
+
+	return perfdata_order_hand(&p->order, until, hand_item, &h);
+}
+
+/* ---- the kernel's mappings ------------------------------------------------------------------- */
+
+/* "[ext4]" and "/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz" are both ext4.ko. */
+static void name_module(const char *path, char *name, size_t len)
+{
+	const char *base = base_path_name(path), *end = strstr(base, ".ko");
+
+	if (base[0] == '[' && base[strcspn(base, "]")])
+		snprintf(name, len, "%.*s.ko", (int)strcspn(base + 1, "]"), base + 1);
+	else
+		snprintf(name, len, "%.*s", end ? (int)(end + 3 - base) : 255, base);
+}
+
+/*
+ * Offsets in the kernel's image are from its first symbol on, whose address perf keeps where other
+ * mappings have their offset in the file.
+ */
+static void begin_at_symbol(struct driver_load *l)
+{
+	uint64_t skipped = l->file_off - l->addr;
+
+	if (l->file_off > l->addr && skipped < l->len) {
+		l->addr = l->file_off;
+		l->len -= skipped;
+	}
+}
+
+static void describe_kernel(const struct perfdata *p, struct driver_load *l, char *name, size_t len)
+{
+	const struct base_id *id = perfdata_build_id_find(&p->build_ids, l->path);
+
+	if (!strncmp(l->path, "[kernel.", 8) || !strncmp(base_path_name(l->path), "vmlinux", 7)) {
+		begin_at_symbol(l);
+		id = &p->build_ids.kernel;
+		snprintf(name, len, "vmlinux%s%s", p->release[0] ? "-" : "", p->release);
+	} else {
+		name_module(l->path, name, len);
+	}
+	if (!l->id.len && id)
+		l->id = *id;
+	l->path = name;
+	l->file_off = 0;
+	l->pid = l->tid = -1;
+	l->prot = 0;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static int fail(struct perfdata *p, int code, const char *what)
+{
+	return perfdata_fail(&p->stream, &p->failure, code, "%s: %s", what, base_strerror(code));
+}
+
+/* Samples that were received, as the law of accounting has it. */
+static int receive(struct perfdata *p, const struct perfdata_record *rec, uint64_t nr)
+{
+	size_t index = rec->event && rec->event->index > 0 ? (size_t)rec->event->index : 0;
+	uint64_t *received = &p->base.stats.received[index];
+
+	return base_add_overflow(*received, nr, received) ? fail(p, -DCPI_EOVERFLOW, "samples") : 0;
+}
+
+static void measure_period(struct perfdata *p, struct perfdata_record *rec)
+{
+	struct perfdata_event *ev = rec->event;
+	uint64_t sum;
+
+	if (!ev->attr.freq || !rec->period || base_add_overflow(ev->period_sum, rec->period, &sum))
+		return;
+	ev->period_sum = sum;
+	p->base.events[ev->index].period = sum / ++ev->nr_periods;
+}
+
+static int keep_sample(struct perfdata *p, struct perfdata_record *rec)
+{
+	int r = perfdata_order_sample(&p->order, rec->perf.time_ns, &rec->perf.count);
+
+	if (r < 0)
+		return fail(p, r, "samples");
+	measure_period(p, rec);
+	return receive(p, rec, 1);
+}
+
+static int keep_load(struct perfdata *p, struct perfdata_record *rec)
+{
+	struct driver_load *l = &rec->perf.load;
+	const struct base_id *id;
+	char name[300];
+	int r;
+
+	l->time_ns = rec->perf.time_ns;
+	if (rec->kernel) {
+		describe_kernel(p, l, name, sizeof(name));
+	} else if (l->kind == DRIVER_LOAD_MMAP && !l->id.len) {
+		id = perfdata_build_id_find(&p->build_ids, l->path);
+		if (id)
+			l->id = *id;
+	}
+	r = perfdata_order_load(&p->order, rec->perf.time_ns, l);
+	return r < 0 ? fail(p, r, "load events") : 0;
+}
+
+/*
+ * Losses are told as they were noticed, whatever was lost; and where the kernel counts those of
+ * each event, once more at the end. Threads are not to be judged over a loss.
+ */
+static int keep_lost(struct perfdata *p, const struct perfdata_record *rec)
+{
+	uint64_t nr = rec->perf.nr, told;
+	int r;
+
+	if (rec->perf.what == PERF_UNSENT && p->events.lost_counted) {
+		told = nr < p->lost_said ? nr : p->lost_said;
+		p->lost_said -= told;
+		nr -= told;
+	} else if (rec->perf.what == PERF_LOST) {
+		perf_threads_forget(&p->threads);
+		r = perfdata_order_lost(&p->order, rec->perf.time_ns);
+		if (r < 0)
+			return fail(p, r, "load events");
+		if (base_add_overflow(p->lost_said, nr, &p->lost_said))
+			return fail(p, -DCPI_EOVERFLOW, "lost records");
+	}
+	if (base_add_overflow(p->base.stats.lost_ring, nr, &p->base.stats.lost_ring))
+		return fail(p, -DCPI_EOVERFLOW, "lost records");
+	return receive(p, rec, nr);
+}
+
+static int keep_bad(struct perfdata *p, const struct perfdata_record *rec)
+{
+	if (rec->perf.what == PERF_LOAD)
+		p->base.stats.lost_load++;
+	if (rec->perf.what != PERF_SAMPLE)
+		return 0;
+	p->base.stats.lost_bad++;
+	return receive(p, rec, 1);
+}
+
+static int keep(struct perfdata *p, struct perfdata_record *rec)
+{
+	switch (rec->perf.what) {
+	case PERF_SAMPLE:
+		return keep_sample(p, rec);
+	case PERF_LOAD:
+		return keep_load(p, rec);
+	case PERF_LOST:
+	case PERF_UNSENT:
+		return keep_lost(p, rec);
+	case PERF_THROTTLED:
+		p->base.stats.throttled++;
+		return 0;
+	case PERF_SKIP:
+		return 0;
+	}
+	return 0;
+}
+
+/* Records without a time belong where they stand. */
+static void give_time(struct perfdata *p, struct perfdata_record *rec)
+{
+	if (!rec->has_time)
+		rec->perf.time_ns = p->read_ns;
+	else if (rec->perf.time_ns > p->read_ns)
+		p->read_ns = rec->perf.time_ns;
+}
+
+static int take_kernel_record(struct perfdata *p, const uint8_t *bytes, size_t len)
+{
+	struct perfdata_record rec;
+
+	if (perfdata_record_parse(&p->events, bytes, len, &rec) < 0)
+		return keep_bad(p, &rec);
+	give_time(p, &rec);
+	return keep(p, &rec);
+}
+
+static uint32_t type_of(const uint8_t *rec)
+{
+	uint32_t type;
+
+	memcpy(&type, rec, sizeof(type));
+	return type;
+}
+
+/* 1: all is known up to *@until now; 0: not more than before. */
+static int take_record(struct perfdata *p, const uint8_t *rec, size_t len, uint64_t *until)
+{
+	uint32_t type = type_of(rec);
+	int r;
+
+	if (type == PERFDATA_FINISHED_ROUND) {
+		*until = perfdata_order_round(&p->order);
+		return 1;
+	}
+	if (type >= PERFDATA_ATTR)
+		return perfdata_note_parse(p, type, rec, len, &p->failure);
+	r = take_kernel_record(p, rec, len);
+	return r < 0 ? r : perfdata_order_full(&p->order, until);
+}
+
+/* 1: there may be more; 0: the end. */
+static int next_record(struct perfdata *p, const uint8_t **rec, size_t *len, struct base_err *err)
+{
+	if (!p->waiting)
+		return perfdata_next(&p->stream, rec, len, err);
+	*rec = p->waiting;
+	*len = p->waiting_len;
+	p->waiting = NULL;
+	return 1;
+}
+
+/* As next_record; a failure of the file's is in p->failure and ends it, any other is the sink's. */
+static int step(struct perfdata *p, const struct driver_sink *sink)
+{
+	uint64_t until = 0;
+	const uint8_t *rec;
+	size_t len;
+	int r = next_record(p, &rec, &len, &p->failure), known = 0;
+
+	if (r > 0)
+		known = take_record(p, rec, len, &until);
+	if (r <= 0 || known < 0) {
+		p->ended = true;
+		return 0;
+	}
+	r = known ? hand_until(p, until, sink) : 0;
+	return r < 0 ? r : 1;
+}
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+static int perfdata_start(struct driver *d, struct base_err *err)
+{
+	(void)d;
+	(void)err;
+	return 0;
+}
+
+static int perfdata_drain(struct driver *d, bool all, const struct driver_sink *sink,
+			  struct base_err *err)
+{
+	struct perfdata *p = (struct perfdata *)d;
+	int r = 1;
+
+	(void)all; /* what is held has no order yet, however much it is wanted */
+	for (int n = 0; n < DRAIN_RECORDS && r > 0 && !p->ended; n++)
+		r = step(p, sink);
+	if (r >= 0 && p->ended)
+		r = hand_until(p, UINT64_MAX, sink);
+	p->base.stats.held = p->order.nr_samples;
+	if (r < 0 || !p->failure.code)
+		return r < 0 ? r : !p->ended;
+	base_fail(err, p->failure.code, "%s", p->failure.text);
+	if (p->failure.hint[0])
+		base_hint(err, "%s", p->failure.hint);
+	return p->failure.code;
+}
+
+static int perfdata_poll_fd(const struct driver *d)
+{
+	(void)d;
+	return -1;
+}
+
+static void perfdata_stop(struct driver *d)
+{
+	(void)d;
+}
+
+static void perfdata_close(struct driver *d)
+{
+	struct perfdata *p = (struct perfdata *)d;
+
+	perfdata_stream_close(&p->stream);
+	perfdata_events_release(&p->events);
+	perfdata_build_ids_release(&p->build_ids);
+	perfdata_order_release(&p->order);
+	perf_threads_forget(&p->threads);
+	free(p->name);
+	free(p);
+}
+
+static const struct driver_ops perfdata_ops = {
+	.start = perfdata_start,
+	.drain = perfdata_drain,
+	.poll_fd = perfdata_poll_fd,
+	.stop = perfdata_stop,
+	.close = perfdata_close,
+};
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* What perf says of events and features comes before everything else. */
+static int read_notes(struct perfdata *p, struct base_err *err)
+{
+	const uint8_t *rec;
+	size_t len;
+	int r;
+
+	while ((r = perfdata_next(&p->stream, &rec, &len, err)) > 0) {
+		uint32_t type = type_of(rec);
+
+		if (type < PERFDATA_ATTR || type == PERFDATA_FINISHED_ROUND) {
+			p->waiting = rec;
+			p->waiting_len = len;
+			return 0;
+		}
+		r = perfdata_note_parse(p, type, rec, len, err);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+static int announce(struct perfdata *p, struct base_err *err)
+{
+	const char *why = NULL;
+	int r = perfdata_events_settle(&p->events, &why);
+
+	if (r < 0)
+		return base_fail(err, r, "cannot replay '%s': %s", p->name, why);
+	r = perfdata_events_announce(&p->events, &p->base);
+	if (r < 0)
+		return base_fail(err, r, "cannot replay '%s': more than %d events", p->name,
+				 DRIVER_NR_EVENTS);
+	return 0;
+}
+
+/* Without a clock's feature: when the file was written last, less what it holds. */
+static int64_t utc_of(const struct perfdata *p)
+{
+	uint64_t len_ns = p->last_ns > p->first_ns ? p->last_ns - p->first_ns : 0;
+	int64_t utc = (int64_t)time(NULL);
+	struct stat st;
+	int fd = fileno(p->stream.in);
+
+	if (p->utc_ns)
+		return (int64_t)(p->utc_ns / SECOND_NS);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		utc = (int64_t)st.st_mtime;
+	utc -= (int64_t)(len_ns / SECOND_NS);
+	return utc > 0 ? utc : 0;
+}
+
+static void describe(struct perfdata *p)
+{
+	snprintf(p->base.describe, sizeof(p->base.describe), "replay: '%.60s', by perf %.20s on %.40s%s",
+		 p->name, p->version[0] ? p->version : "unknown", p->host[0] ? p->host : "unknown",
+		 p->unfinished ? ", unfinished" : "");
+}
+
+static int open_all(struct perfdata *p, struct base_err *err)
+{
+	int r = perfdata_head_read(p, err);
+
+	if (r >= 0 && p->pipe)
+		r = read_notes(p, err);
+	if (r >= 0)
+		r = announce(p, err);
+	if (r < 0)
+		return r;
+	p->base.utc = utc_of(p);
+	describe(p);
+	return 0;
+}
+
+int perfdata_open_stream(FILE *in, const char *name, struct driver **out, struct base_err *err)
+{
+	struct perfdata *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (p)
+		p->name = strdup(name);
+	if (!p || !p->name) {
+		fclose(in);
+		free(p);
+		return base_fail_errno(err, -ENOMEM, "cannot replay '%s'", name);
+	}
+	p->base.ops = &perfdata_ops;
+	p->stream.in = in;
+	p->stream.name = p->name;
+	r = open_all(p, err);
+	if (r < 0)
+		perfdata_close(&p->base);
+	else
+		*out = &p->base;
+	return r;
+}

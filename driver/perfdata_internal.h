@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The source "replay" where its file is one of perf's: perf.data, or what 'perf record -o -' writes
+ * into a pipe. Bytes are cut into records, decompressed where they are packed (perfdata_stream.c);
+ * the file's head and its features (perfdata_head.c, perfdata_feature.c) tell the events
+ * (perfdata_event.c) and build-ids; records of the kernel's are parsed by the attributes of their
+ * event (perfdata_record.c), put in order of time (perfdata_order.c), and handed on (perfdata.c).
+ *
+ * Facts of the format: <linux/perf_event.h>, and the kernel's
+ * tools/perf/Documentation/perf.data-file-format.txt.
+ */
+#ifndef DCPI_PERFDATA_INTERNAL_H
+#define DCPI_PERFDATA_INTERNAL_H
+
+#include "perf_internal.h"
+
+/* ---- a piece of bytes, taken from its front ----------------------------------------------------
+ */
+
+struct perfdata_bytes {
+	const uint8_t *at;
+	size_t len;
+};
+
+/* False: fewer than @len are left, none is taken. */
+bool perfdata_take(struct perfdata_bytes *b, void *to, size_t len);
+bool perfdata_skip(struct perfdata_bytes *b, size_t len);
+/* A string behind its length (u32), both within @b; NULL: there is none. */
+const char *perfdata_take_string(struct perfdata_bytes *b);
+
+/* ---- records as bytes (perfdata_stream.c) ------------------------------------------------------
+ */
+
+/* What perf adds to the kernel's kinds of records. */
+enum perfdata_type {
+	PERFDATA_ATTR = 64,
+	PERFDATA_EVENT_TYPE = 65,
+	PERFDATA_TRACING_DATA = 66, /* bytes follow that its size does not count */
+	PERFDATA_BUILD_ID = 67,
+	PERFDATA_FINISHED_ROUND = 68,
+	PERFDATA_AUXTRACE = 71, /* bytes follow that its size does not count */
+	PERFDATA_EVENT_UPDATE = 78,
+	PERFDATA_FEATURE = 80,
+	PERFDATA_COMPRESSED = 81,
+	PERFDATA_COMPRESSED2 = 83,
+};
+
+enum { PERFDATA_RECORD_MAX = 65536 };
+/* What one packed record of at most 64 KiB may become; perf's own are as long as a ring. */
+#define PERFDATA_UNPACKED_MAX (128ull << 20)
+
+struct perfdata_stream {
+	FILE *in;	  /* owned */
+	const char *name; /* in messages */
+	uint64_t pos;	  /* of the next byte to be read */
+	uint64_t end;	  /* of the records; UINT64_MAX: the file's end, wherever it is */
+	uint64_t at;	  /* where the current record began; of a packed one, its pack */
+	void *unpack;	  /* ZSTD_DStream; NULL until needed */
+	struct perfdata_bytes packed; /* of the current pack, not yet unpacked */
+	bool unpacking;		      /* a pack is being unpacked */
+	uint64_t unpacked_len;	      /* what came out of it so far */
+	size_t part_len;	      /* of a record that the next pack completes */
+	bool part_used;		      /* it was complete, and handed out */
+	_Alignas(8) uint8_t plain[PERFDATA_RECORD_MAX];
+	_Alignas(8) uint8_t part[PERFDATA_RECORD_MAX];
+};
+
+/* "cannot replay 'NAME': offset N: …", N being where the current record began. Returns @code. */
+int perfdata_fail(const struct perfdata_stream *s, struct base_err *err, int code, const char *fmt,
+		  ...) __attribute__((format(printf, 4, 5)));
+/* Exactly @len bytes at the current place: -DCPI_ETRUNCATED, or -EIO. */
+int perfdata_read(struct perfdata_stream *s, void *to, size_t len, struct base_err *err);
+/*
+ * The next record, whole, 8-byte aligned, valid until the next call. 1; 0: the end; -DCPI_EFORMAT
+ * (a size that lies, packs within packs, packs that cannot be unpacked), -DCPI_ETRUNCATED,
+ * -DCPI_ELIMIT (a pack that becomes too long), -ENOMEM, -EIO.
+ */
+int perfdata_next(struct perfdata_stream *s, const uint8_t **rec, size_t *len,
+		  struct base_err *err);
+void perfdata_stream_close(struct perfdata_stream *s);
+
+/* ---- events (perfdata_event.c) -----------------------------------------------------------------
+ */
+
+struct perfdata_event {
+	struct perf_event_attr attr;
+	char name[128]; /* as perf calls it; empty: it did not say */
+	int index;	/* as announced by the driver; -1: it never samples */
+	uint64_t period_sum, nr_periods;
+};
+
+struct perfdata_id {
+	uint64_t id;
+	size_t event; /* index into perfdata_events.v */
+};
+
+enum { PERFDATA_NR_EVENTS = 4096, PERFDATA_NR_IDS = 4 << 20 };
+
+struct perfdata_events {
+	struct perfdata_event *v;
+	size_t nr, cap;
+	struct perfdata_id *ids; /* ascending where sorted */
+	bool sorted;
+	size_t nr_ids, cap_ids;
+	size_t last;	   /* whose id was looked up last */
+	bool lost_counted; /* the kernel counts losses by event: perf adds them at the end */
+};
+
+/*
+ * One more event: @len bytes of its attributes (fewer or more than we know), @nr_ids ids at @ids,
+ * any alignment. 0, -DCPI_EFORMAT, -DCPI_ELIMIT, -ENOMEM.
+ */
+int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len, const void *ids,
+			size_t nr_ids);
+/* Whether records tell of which event they are: 0, or -DCPI_EFORMAT with the cause in *@why. */
+int perfdata_events_settle(struct perfdata_events *e, const char **why);
+/* NULL where none has that id. */
+struct perfdata_event *perfdata_events_find(struct perfdata_events *e, uint64_t id);
+/* Fill the driver's events: names without blanks, that fit, each another. -DCPI_ELIMIT. */
+int perfdata_events_announce(struct perfdata_events *e, struct driver *d);
+void perfdata_events_release(struct perfdata_events *e);
+/* Records tell alike of which of the two events they are (perfdata_record.c). */
+bool perfdata_layout_agrees(const struct perf_event_attr *a, const struct perf_event_attr *b);
+
+/* ---- build-ids (perfdata_build_id.c) -----------------------------------------------------------
+ */
+
+/* Of files by path, for mappings that came without. */
+struct perfdata_build_ids {
+	struct base_map files; /* path -> struct base_id, owned */
+	struct base_id kernel;
+};
+
+/* One entry of the table, or a record of that kind: 0, -DCPI_EFORMAT, -ENOMEM. */
+int perfdata_build_id_add(struct perfdata_build_ids *t, const uint8_t *rec, size_t len);
+/* The whole table. */
+int perfdata_build_ids_parse(struct perfdata_build_ids *t, const uint8_t *data, size_t len);
+/* NULL where unknown. */
+const struct base_id *perfdata_build_id_find(const struct perfdata_build_ids *t, const char *path);
+void perfdata_build_ids_release(struct perfdata_build_ids *t);
+
+/* ---- records (perfdata_record.c) ---------------------------------------------------------------
+ */
+
+struct perfdata_record {
+	struct perf_record perf; /* what, count, load, nr; time_ns where has_time */
+	bool has_time;
+	bool lost_counted; /* PERF_UNSENT: may repeat what PERF_LOST said before */
+	bool kernel;	   /* a mapping of the kernel's own; load.file_off is what perf says */
+	struct perfdata_event *event; /* NULL: none known */
+	uint64_t period;	      /* of a sample; 0: not told */
+};
+
+/*
+ * Parse a record of one of the kernel's kinds, as perf_record_parse does. Mappings of the kernel's
+ * are DRIVER_LOAD_KERNEL with perf's own path and no more done to them.
+ */
+int perfdata_record_parse(struct perfdata_events *e, const uint8_t *rec, size_t len,
+			  struct perfdata_record *out);
+
+/* ---- order (perfdata_order.c) ------------------------------------------------------------------
+ */
+
+/* One allocation: the event, its data, its path. */
+struct perfdata_load {
+	struct driver_load load;
+	uint8_t bytes[];
+};
+
+struct perfdata_item {
+	uint64_t time_ns;
+	uint64_t seq; /* place in the file */
+	uint64_t addr;
+	struct perfdata_load *load; /* owned; NULL: a sample, or a mark that records were lost */
+	int32_t pid, tid;
+	uint8_t event, mode;
+	bool lost;
+};
+
+struct perfdata_order {
+	struct perfdata_item *items;
+	size_t nr, cap;
+	size_t len; /* bytes held */
+	uint64_t seq;
+	uint64_t youngest_ns; /* of all that were added */
+	uint64_t round_ns;    /* what no record behind the last round is older than */
+	uint64_t nr_samples;
+};
+
+/* More than this is not held: the older half goes first. */
+#define PERFDATA_HELD_MAX (128u << 20)
+
+/* 0 or -ENOMEM. What @load points at is copied. */
+int perfdata_order_load(struct perfdata_order *o, uint64_t time_ns, const struct driver_load *load);
+int perfdata_order_sample(struct perfdata_order *o, uint64_t time_ns,
+			  const struct driver_count *count);
+int perfdata_order_lost(struct perfdata_order *o, uint64_t time_ns);
+/* A round ended: up to which time the order is known. */
+uint64_t perfdata_order_round(struct perfdata_order *o);
+/* Too much is held: up to which time to hand on; else 0. Sorts. */
+bool perfdata_order_full(struct perfdata_order *o, uint64_t *until);
+/*
+ * Hand all items up to @until to @fn in order of time (equal ones as in the file); they are gone
+ * then. Stops behind the item for which @fn returned negative.
+ */
+int perfdata_order_hand(struct perfdata_order *o, uint64_t until,
+			int (*fn)(void *ctx, struct perfdata_item *item), void *ctx);
+void perfdata_order_release(struct perfdata_order *o);
+
+/* ---- the source (perfdata.c) -------------------------------------------------------------------
+ */
+
+struct perfdata {
+	struct driver base;
+	struct perfdata_stream stream;
+	char *name;
+	bool pipe;	 /* the form without seeking: events and features are records */
+	bool unfinished; /* perf never came to write its head */
+	struct perfdata_events events;
+	struct perfdata_build_ids build_ids;
+	struct perfdata_order order;
+	struct perf_threads threads;
+	char release[64], host[64], version[64]; /* of the machine and perf; may be empty */
+	uint64_t utc_ns;	    /* when it began, by the clock's feature; 0: unknown */
+	uint64_t first_ns, last_ns; /* times of its first and last sample; 0: unknown */
+	uint64_t read_ns;	    /* time of the last record that has one */
+	uint64_t handed_ns;	    /* of the youngest handed on */
+	uint64_t lost_said;	    /* by records of loss, not yet counted by event */
+	const uint8_t *waiting;	    /* a record read ahead while looking for events */
+	size_t waiting_len;
+	struct base_err failure; /* the source stays failed */
+	bool ended;
+};
+
+/* Which parts of a file's end are read (bit numbers of the head's flags). */
+enum perfdata_feature {
+	PERFDATA_FEAT_BUILD_ID = 2,
+	PERFDATA_FEAT_HOSTNAME = 3,
+	PERFDATA_FEAT_OSRELEASE = 4,
+	PERFDATA_FEAT_VERSION = 5,
+	PERFDATA_FEAT_EVENT_DESC = 12,
+	PERFDATA_FEAT_SAMPLE_TIME = 21,
+	PERFDATA_FEAT_DIR_FORMAT = 24,
+	PERFDATA_FEAT_CLOCK_DATA = 29,
+};
+
+/* Magic, head, and of a file in full form events and features; leaves the stream at the records. */
+int perfdata_head_read(struct perfdata *p, struct base_err *err);
+bool perfdata_feature_wanted(unsigned int feature);
+/* 0, or negative with @err; what is not wanted is ignored. */
+int perfdata_feature_parse(struct perfdata *p, uint64_t feature, const uint8_t *data, size_t len,
+			   struct base_err *err);
+/* A record of perf's own that tells of events, features and build-ids (pipe form), or is ignored.
+ */
+int perfdata_note_parse(struct perfdata *p, uint32_t type, const uint8_t *rec, size_t len,
+			struct base_err *err);
+
+/* The first byte of a file of perf's, in either byte order; no recorded stream begins so. */
+bool perfdata_begins(int c);
+/* As replay_open_stream. */
+int perfdata_open_stream(FILE *in, const char *name, struct driver **out, struct base_err *err);
+
+#endif
