@@ -71,14 +71,13 @@ static void store_unknown(struct attrib *a, enum account_bucket bucket, const st
 			 c->p ? c->p->comm : "", (unsigned long long)c->addr);
 }
 
-/* Hold a count until the registries have been read. */
-static void pend(struct attrib *a, const struct pending *c)
+static void pend(struct attrib *a, struct pendings *to, const struct pending *c)
 {
-	if (base_grow(&a->pending, &a->cap_pending, a->nr_pending + 1, sizeof(*a->pending)) < 0) {
+	if (base_grow(&to->items, &to->cap, to->nr + 1, sizeof(*to->items)) < 0) {
 		a->account.lost[ACCOUNT_LOST_MEMORY] += c->count;
 		return;
 	}
-	a->pending[a->nr_pending++] = *c;
+	to->items[to->nr++] = *c;
 	a->account.pending += c->count;
 }
 
@@ -96,28 +95,72 @@ static void count_kernel(struct attrib *a, const struct driver_count *c)
 		attrib_store_bucket(a, ACCOUNT_BUCKET_KERNEL_UNKNOWN, c->event, c->count);
 }
 
+/*
+ * With every event up to the count's last sample seen. Its image is the mapping's, if that stood
+ * there since the first one, or nothing else did before.
+ */
+static void settle(struct attrib *a, struct pending *c)
+{
+	const struct map *m = c->p ? map_find(c->p, c->addr) : NULL;
+
+	c->dynamic = m && m->kind == MAP_DYNAMIC;
+	if (m && m->since_ns > c->first_ns)
+		store_unknown(a, ACCOUNT_BUCKET_AMBIGUOUS, c);
+	else if (m && m->kind == MAP_IMAGE)
+		attrib_store(a, m->image, m->file_off + (c->addr - m->start), c->event, c->count);
+	else if (m || (c->p && c->p->dyn))
+		pend(a, &a->dynamic, c);
+	else
+		store_unknown(a, bucket_of(c), c);
+}
+
+/* Events still to come may tell that the mapping found in /proc is younger than the count. */
+static bool is_unsettled(const struct pending *c)
+{
+	const struct map *m = c->p && c->time_ns < c->p->known_ns ? map_find(c->p, c->addr) : NULL;
+
+	return m && m->listed && !m->since_ns;
+}
+
 static void count_user(struct attrib *a, const struct driver_count *c)
 {
-	struct process *p = processes_find(a->processes, c->pid);
-	const struct map *m;
-
-	if (!p && c->pid > 0)
-		p = track_adopt(a, c->pid, c->time_ns);
-	m = p ? map_find(p, c->addr) : NULL;
-	struct pending rest = { .p = p,
+	struct pending rest = { .p = c->pid > 0 ? track_find(a, c->pid, c->time_ns) : NULL,
 				.pid = c->pid,
+				.first_ns = c->first_ns,
 				.time_ns = c->time_ns,
 				.addr = c->addr,
 				.count = c->count,
-				.event = c->event,
-				.dynamic = m != NULL };
+				.event = c->event };
 
-	if (m && m->kind == MAP_IMAGE)
-		attrib_store(a, m->image, m->file_off + (c->addr - m->start), c->event, c->count);
-	else if (m || (p && p->dyn))
-		pend(a, &rest);
-	else
-		store_unknown(a, bucket_of(&rest), &rest);
+	if (!is_unsettled(&rest)) {
+		settle(a, &rest);
+		return;
+	}
+	rest.p->unsettled = true;
+	if (rest.p->known_ns > a->unsettled_ns)
+		a->unsettled_ns = rest.p->known_ns;
+	pend(a, &a->unsettled, &rest);
+}
+
+static void settle_all(struct attrib *a)
+{
+	for (size_t i = 0; i < a->unsettled.nr; i++) {
+		struct pending *c = &a->unsettled.items[i];
+
+		a->account.pending -= c->count;
+		c->p->unsettled = false;
+		settle(a, c);
+	}
+	a->unsettled.nr = 0;
+	a->unsettled_ns = 0;
+}
+
+/* What comes now happened at @time_ns. */
+static void go_on(struct attrib *a, uint64_t time_ns)
+{
+	a->now_ns = time_ns;
+	if (a->unsettled.nr && time_ns >= a->unsettled_ns)
+		settle_all(a);
 }
 
 static void recorded(struct attrib *a, int r)
@@ -132,7 +175,7 @@ int attrib_count(void *ctx, const struct driver_count *c)
 
 	if (a->record)
 		recorded(a, driver_record_count(a->record, c));
-	a->now_ns = c->time_ns;
+	go_on(a, c->time_ns);
 	if (c->mode == DRIVER_USER)
 		count_user(a, c);
 	else if (c->mode == DRIVER_KERNEL)
@@ -146,7 +189,7 @@ int attrib_load(void *ctx, const struct driver_load *l)
 {
 	struct attrib *a = ctx;
 
-	a->now_ns = l->time_ns;
+	go_on(a, l->time_ns);
 	track_load(a, l);
 	return 0;
 }
@@ -164,7 +207,7 @@ static void resolve(struct attrib *a, const struct pending *c)
 	enum dyn_where where = DYN_NONE;
 
 	if (a->dyn)
-		where = dyn_lookup(a->dyn, c->p, c->addr, c->time_ns, &img, &off);
+		where = dyn_lookup(a->dyn, c->p, c->addr, c->first_ns, c->time_ns, &img, &off);
 	a->account.pending -= c->count;
 	if (where == DYN_FOUND)
 		attrib_store(a, img, off, c->event, c->count);
@@ -178,6 +221,7 @@ static void let_go(void *ctx, struct process *p)
 {
 	struct attrib *a = ctx;
 
+	ranges_end(a, p);
 	if (a->dyn && p->dyn)
 		dyn_end(a->dyn, p);
 }
@@ -187,21 +231,31 @@ static void end_hollow(struct attrib *a)
 {
 	struct process *p;
 
-	for (size_t pos = 0; a->hollow_made && processes_next(a->processes, &pos, &p);)
-		if (p->hollow && !p->dyn && !p->attached_ns) {
-			processes_end(a->processes, p);
-			pos = 0;
-		}
+	for (size_t pos = 0; a->hollow_made && processes_next(a->processes, &pos, &p);) {
+		if (!p->hollow)
+			continue;
+		p->asked = false;
+		if (p->dyn || p->attached_ns)
+			continue;
+		processes_end(a->processes, p);
+		pos = 0;
+	}
 	a->hollow_made = false;
 }
 
-void attrib_resolve(struct attrib *a)
+void attrib_resolve(struct attrib *a, uint64_t until_ns)
 {
-	for (size_t i = 0; i < a->nr_pending; i++)
-		resolve(a, &a->pending[i]);
-	if (a->nr_pending)
-		a->dynamic_seen = true;
-	a->nr_pending = 0;
+	go_on(a, until_ns > a->now_ns ? until_ns : a->now_ns);
+	for (size_t i = 0; i < a->dynamic.nr; i++)
+		resolve(a, &a->dynamic.items[i]);
+	if (a->dynamic.nr)
+		a->dynamic_ns = base_now_ns();
+	a->dynamic.nr = 0;
+	if (a->dyn)
+		dyn_settled(a->dyn, a->now_ns);
+	/* Whoever is over may still have the older counts. */
+	if (a->unsettled.nr)
+		return;
 	end_hollow(a);
 	processes_reap(a->processes, let_go, a);
 }
@@ -213,11 +267,15 @@ struct process *attrib_find(void *ctx, int32_t pid)
 
 	if (!p)
 		p = processes_find_over(a->processes, pid);
-	if (!p)
-		p = track_adopt(a, pid, UINT64_MAX);
-	if (!p)
-		return NULL;
-	p->attached_ns = base_now_ns();
+	/* What it has mapped, its events tell, which are on their way. */
+	if (!p) {
+		p = processes_add(a->processes, pid);
+		if (!p)
+			return NULL;
+		p->hollow = a->hollow_made = true;
+	}
+	p->attached_ns = a->dynamic_ns = base_now_ns();
+	a->ranges_changed = true;
 	/* The uid and start time of a forked child are its parent's until asked for. */
 	if (a->live && !p->exited)
 		scan_describe(p);
@@ -226,9 +284,9 @@ struct process *attrib_find(void *ctx, int32_t pid)
 
 void attrib_release(struct attrib *a)
 {
-	free(a->pending);
-	a->pending = NULL;
-	a->nr_pending = a->cap_pending = 0;
+	free(a->dynamic.items);
+	free(a->unsettled.items);
+	a->dynamic = a->unsettled = (struct pendings){ 0 };
 	processes_free(a->processes, let_go, a);
 	a->processes = NULL;
 }

@@ -33,15 +33,18 @@ void image_put(struct image *img);
 
 /* The mapping at @addr, or NULL. */
 const struct map *map_find(const struct process *p, uint64_t addr);
-/* Put @m (takes a reference of its image); what it covers of older mappings is cut away. -ENOMEM:
- * nothing changed. */
+/*
+ * @m (a reference of its image is taken) stands there from @m->since_ns on; what it covers of older
+ * mappings is cut away. Where it stood already it keeps its time. -ENOMEM: nothing changed.
+ */
 int map_insert(struct process *p, const struct map *m);
-/* Put @m only where nothing is mapped. */
-int map_fill(struct process *p, const struct map *m);
+/* The same of an event from before the last reading of /proc (known_ns): what was listed stays. */
+int map_recall(struct process *p, const struct map *m);
 int map_copy(struct process *to, const struct process *from);
 void map_clear(struct process *p);
-/* Drop what an event before the last reading of /proc told. */
-void map_drop_unlisted(struct process *p);
+/* A life that was listed only later began at @time_ns: what events told of the one before is gone.
+ */
+void map_restart(struct process *p, uint64_t time_ns);
 
 /* ---- processes (process.c) ----------------------------------------------------------------- */
 
@@ -55,7 +58,8 @@ struct process *processes_find(const struct processes *t, int32_t pid);
 struct process *processes_find_over(const struct processes *t, int32_t pid);
 /* A new life; an older one of that pid is over. NULL: no memory. */
 struct process *processes_add(struct processes *t, int32_t pid);
-/* The life is over; it stays until the next reaping, for counts that still refer to it. */
+/* The life is over; it stays until the next reaping, for counts that still refer to it. Its
+ * mappings go at once, unless @p->unsettled. */
 void processes_end(struct processes *t, struct process *p);
 /* Free all lives that are over; @end sees each before (may be NULL). */
 void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx);
@@ -80,12 +84,19 @@ void identity_forget(struct identity *t);
 
 /* ---- the way of a sample (attrib.c: counts; track.c: load events; scan.c: /proc) ------------- */
 
+/* A count that waits: for the registries to be read, or for the events before a reading of /proc.
+ */
 struct pending {
 	struct process *p;
-	uint64_t time_ns, addr, count;
+	uint64_t first_ns, time_ns, addr, count;
 	int32_t pid;
 	uint32_t event;
 	bool dynamic; /* it lay in a MAP_DYNAMIC mapping */
+};
+
+struct pendings {
+	struct pending *items;
+	size_t nr, cap;
 };
 
 struct attrib {
@@ -97,25 +108,35 @@ struct attrib {
 	struct kernel *kernel; /* likewise */
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
-	bool live;	  /* /proc tells of these processes */
-	FILE *record;	  /* where events are recorded, or NULL */
-	bool log_unknown; /* each user sample in no image goes to the log too */
+	bool live; /* /proc tells of these processes */
+	/* driver_ranges_set, or NULL: nobody needs to know where code changes. */
+	int (*ranges_set)(struct driver *d, int32_t pid, const struct driver_range *ranges,
+			  size_t nr);
+	struct driver *driver; /* its first argument */
+	FILE *record;	       /* where events are recorded, or NULL */
+	bool log_unknown;      /* each user sample in no image goes to the log too */
 
 	/* kept here */
-	struct account account; /* the daemon's part */
-	struct pending *pending;
-	size_t nr_pending, cap_pending;
-	uint64_t now_ns;   /* time of the last count or event */
-	bool hollow_made;  /* there may be hollow processes */
-	bool dynamic_seen; /* counts were resolved in dynamic code since this was last cleared */
-	int record_error;  /* first failure of writing the record, or 0 */
+	struct account account;	   /* the daemon's part */
+	struct pendings dynamic;   /* lie in dynamic code: resolved when the registries were read */
+	struct pendings unsettled; /* older than the listing of their mapping: settled after the
+				      events up to then (unsettled_ns) were seen */
+	uint64_t unsettled_ns;
+	uint64_t now_ns;     /* time of the last count or event */
+	bool hollow_made;    /* there may be hollow processes */
+	bool ranges_changed; /* of some process the driver may have to be told */
+	uint64_t dynamic_ns; /* when counts in dynamic code, or a new client, were seen last; 0 */
+	int record_error;    /* first failure of writing the record, or 0 */
 };
 
 /* Callbacks for driver_drain; @ctx: struct attrib. They return 0. */
 int attrib_count(void *ctx, const struct driver_count *c);
 int attrib_load(void *ctx, const struct driver_load *l);
-/* After dyn_refresh: settle all pending counts and let go of processes that are over. */
-void attrib_resolve(struct attrib *a);
+/*
+ * After dyn_refresh: resolve what is pending and let go of processes that are over. @until_ns: what
+ * there is up to then has been seen; 0: up to the last count or event.
+ */
+void attrib_resolve(struct attrib *a, uint64_t until_ns);
 /* For dyn_take: the process of a pid, made and read from /proc if needed. */
 struct process *attrib_find(void *ctx, int32_t pid);
 /* Everything kept here, and the processes; settles nothing. */
@@ -132,10 +153,15 @@ enum track_how {
 	TRACK_LISTED, /* /proc lists it */
 };
 void track_load(struct attrib *a, const struct driver_load *l);
+/* Of a mapping that /proc lists: memory that programs write code into themselves. */
+bool track_is_dynamic(const struct driver_load *l);
 void track_mmap(struct attrib *a, struct process *p, const struct driver_load *l,
 		enum track_how how);
-/* The process of a pid, as far as can be found out. NULL: no memory. */
-struct process *track_adopt(struct attrib *a, int32_t pid, uint64_t time_ns);
+/*
+ * The process of a pid at @time_ns, which an event or a count has just named. One of which nothing
+ * is known is looked for in /proc, once. NULL: no memory.
+ */
+struct process *track_find(struct attrib *a, int32_t pid, uint64_t time_ns);
 
 /* Read one process from /proc: start time, uid, name, mappings. -ESRCH where it is gone. */
 int scan_process(struct attrib *a, struct process *p);
@@ -147,9 +173,19 @@ int scan_all(struct attrib *a);
 void scan_known(struct attrib *a);
 /* Forget processes that /proc no longer has (their end was lost). */
 void scan_sweep(struct attrib *a);
+/* Calls @fn with the executable memory of @p that is in no file, as it is now. */
+void scan_dynamic(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
+		  void *ctx);
 /* One line of /proc/PID/maps into @l (path points into @line, which is changed): 1 executable, 0
  * other, -DCPI_EFORMAT. */
 int scan_parse_line(char *line, struct driver_load *l);
+
+/* ---- where code changes, for the driver (ranges.c) ------------------------------------------- */
+
+/* Tell the driver of each registered process what it does not know yet. */
+void ranges_tell(struct attrib *a);
+/* @p is over: the driver may forget its ranges. */
+void ranges_end(struct attrib *a, struct process *p);
 
 /* ---- control requests (request.c: parsing; control.c: the socket; command.c: what they do) --- */
 

@@ -107,10 +107,13 @@ enum map_kind {
 struct map {
 	uint64_t start, end; /* vaddr, [start, end) */
 	uint64_t file_off;
+	uint64_t since_ns; /* until then others stood at these addresses; 0: nobody did */
 	enum map_kind kind;
 	struct image *image;
 	bool listed; /* read from /proc, not told by an event */
 };
+
+struct ranges; /* ranges.c */
 
 /* One life of a pid between fork, exec and exit. */
 struct process {
@@ -123,9 +126,12 @@ struct process {
 	struct dyn_client *dyn; /* NULL: no registry known (for this life); counted reference */
 	bool exited;	   /* this life is over (exit or exec); kept until its counts are settled */
 	bool hollow;	   /* nothing is known of it but its pid */
+	bool asked;	   /* it was looked for in /proc */
+	bool unsettled;	   /* counts wait for events of before its mappings were listed */
 	bool gone;	   /* /proc had it no more when it was looked for */
 	uint64_t known_ns; /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
 	uint64_t attached_ns; /* when a hand-over asked for it last, or 0 */
+	struct ranges *told;  /* what the driver was told of its dynamic code, or NULL */
 };
 
 /* ---- dynamic code (dyn.c) -------------------------------------------------------------------- */
@@ -168,18 +174,24 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 void dyn_end(struct dyn *d, struct process *p);
 /* Records from a recorded stream (replay), as the reader delivered them at @time_ns. */
 int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *data, size_t len);
-/* Read every registry whose header moved; owned ranges too when @ranges. */
-void dyn_refresh(struct dyn *d, bool ranges);
+/* Read every registry whose header moved; owned ranges too when @ranges. True: something was new.
+ */
+bool dyn_refresh(struct dyn *d, bool ranges);
+/* All samples up to @time_ns have been looked up. */
+void dyn_settled(struct dyn *d, uint64_t time_ns);
+/* Calls @fn with the addresses where @p said that code is or comes. */
+void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
+		void *ctx);
 
 enum dyn_where { DYN_NONE, DYN_FOUND, DYN_REUSED };
 /*
- * Where a sample at @addr taken at @time_ns belongs (any time up to the last dyn_refresh; samples
- * may have been held over several): DYN_FOUND stores image and offset; DYN_REUSED: the address
- * changed tenant in the interval between two readings that holds the sample; DYN_NONE: in no range
- * and no routine.
+ * Where samples at @addr belong that were taken from @first_ns to @time_ns (any time up to the last
+ * dyn_refresh; samples may have been held over several). DYN_FOUND stores image and offset: the
+ * address had this tenant, and no other, all the time. DYN_REUSED: it had several, or one for a
+ * part of the time, as far as readings of the registry tell. DYN_NONE: in no range and no routine.
  */
-enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t time_ns,
-			  struct image **image, uint64_t *off);
+enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t first_ns,
+			  uint64_t time_ns, struct image **image, uint64_t *off);
 /*
  * Write every pseudo-image that changed, durable before it returns, answer flush requests. Called
  * before the profiles of a flush are put (law 3), and at once when a client wants a flush

@@ -274,28 +274,61 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 	return 0;
 }
 
-void dyn_refresh(struct dyn *d, bool ranges)
+bool dyn_refresh(struct dyn *d, bool ranges)
 {
+	bool news = false;
+
 	if (!d->config.reader)
-		return;
+		return false;
 	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next)
-		dyn_registry_read(reg, ranges);
+		news |= dyn_registry_read(reg, ranges);
+	return news;
 }
 
-enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t time_ns,
-			  struct image **image, uint64_t *off)
+void dyn_settled(struct dyn *d, uint64_t time_ns)
 {
+	d->settled_ns = time_ns;
+}
+
+void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
+		void *ctx)
+{
+	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
+		for (size_t i = 0; c->own && i < WIRE_NR_FACILITIES; i++)
+			if (c->own->facilities[i])
+				dyn_facility_ranges(c->own->facilities[i], fn, ctx);
+}
+
+enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t first_ns,
+			  uint64_t time_ns, struct image **image, uint64_t *off)
+{
+	enum dyn_where found = DYN_NONE;
+
 	(void)d;
 	for (const struct dyn_client *c = p->dyn; c; c = c->inherited) {
 		enum dyn_where where = DYN_NONE;
+		struct image *img = NULL;
+		uint64_t at = 0;
+		bool sure = false;
 
 		if (c->own)
-			where = dyn_registry_lookup(c->own, addr, time_ns, image, off);
-		if (where != DYN_NONE)
-			return where;
+			where = dyn_registry_lookup(c->own, addr, first_ns, time_ns, &img, &at,
+						    &sure);
+		/* Until the child's own came, what it inherited may have stood there. */
+		if (where != DYN_NONE && found != DYN_NONE)
+			return DYN_REUSED;
+		if (where != DYN_NONE) {
+			found = where;
+			*image = img;
+			*off = at;
+		}
+		if (where == DYN_REUSED || sure)
+			break;
+		/* Inherited code is what it was at the fork. */
 		time_ns = time_ns < c->fork_ns ? time_ns : c->fork_ns;
+		first_ns = time_ns;
 	}
-	return DYN_NONE;
+	return found;
 }
 
 /* ---- images ---------------------------------------------------------------------------------- */

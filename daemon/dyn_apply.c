@@ -31,7 +31,8 @@ static struct dyn_facility *facility_of(const struct dyn_registry *reg, uint32_t
 	return index < WIRE_NR_FACILITIES ? reg->facilities[index] : NULL;
 }
 
-static int apply_range(struct dyn_registry *reg, const struct wire_range_rec *rec, uint64_t lo)
+static int apply_range(struct dyn_registry *reg, const struct wire_range_rec *rec, uint64_t lo,
+		       uint64_t hi)
 {
 	struct dyn_facility *f = facility_of(reg, rec->range.facility);
 	struct dyn_range *range;
@@ -61,6 +62,7 @@ static int apply_range(struct dyn_registry *reg, const struct wire_range_rec *re
 	}
 	range->range = rec->range;
 	range->lo = lo;
+	range->hi = hi;
 	range->known = true;
 	return 0;
 }
@@ -248,7 +250,7 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 		if (r == 0 && h->type == WIRE_FACILITY)
 			r = apply_facility(reg, (const void *)h);
 		else if (r == 0 && h->type == WIRE_RANGE)
-			r = apply_range(reg, (const void *)h, lo);
+			r = apply_range(reg, (const void *)h, lo, hi);
 		else if (r == 0 && h->type == WIRE_ROUTINE)
 			r = apply_routine(reg, h, lo, hi);
 		else if (r == 0 && h->type == WIRE_BYTES)

@@ -194,6 +194,14 @@ int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *of
 	return 0;
 }
 
+void dyn_facility_ranges(const struct dyn_facility *f,
+			 void (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx)
+{
+	for (const struct dyn_run *run = f->first_run; run; run = run->next)
+		if (run->node.start < DYN_PRIVATE_BASE)
+			fn(ctx, run->node.start, run->node.end);
+}
+
 /* ---- routines -------------------------------------------------------------------------------- */
 
 static const struct wire_routine *kept(const struct dyn_facility *f, const struct dyn_routine *r)

@@ -44,6 +44,7 @@ struct dyn_range {
 	bool read;		  /* its contents were read at least once */
 	bool limited;		  /* contents left out for lack of room (counted once) */
 	uint64_t lo;		  /* samples up to here are from before it was declared */
+	uint64_t hi;		  /* those from here on are not */
 	struct base_buf contents; /* from its base on, as last read, without trailing zeros */
 	struct dyn_tree changed;  /* pages whose code was changed after it was read */
 };
@@ -92,6 +93,9 @@ int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len);
 int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view *v, uint64_t *elf);
 /* Image offset of an ELF address, or -ENOENT. */
 int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *off);
+/* Calls @fn with the pages of its routines and declared ranges, at their own addresses. */
+void dyn_facility_ranges(const struct dyn_facility *f,
+			 void (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx);
 /* The job of the pseudo-image, written to @fd. 0 or -errno. */
 int dyn_facility_job(const struct dyn_facility *f, int fd);
 
@@ -119,25 +123,29 @@ struct dyn_past {
 	uint64_t until_hi;
 };
 
-/* Samples are settled long before a tenant has been gone for so long. */
+/* A tenant that was gone so long before the last samples that came is forgotten. */
 #define DYN_PAST_NS  (10 * 1000000000ull)
 #define DYN_PAST_MAX 16384
 
 struct dyn_tenants {
 	struct dyn_tree now;
-	struct dyn_past *past;
+	struct dyn_past *past; /* ascending by until_hi */
 	size_t nr_past, cap_past;
-	uint64_t past_latest; /* latest until_hi */
-	uint64_t forgotten;   /* tenants that ended up to here may be missing from past */
+	uint64_t forgotten; /* tenants that ended up to here may be missing from past */
 };
 
 /* [addr, addr+len) is from now on of a routine at @elf; what overlaps is evicted. 0 or -ENOMEM. */
 int dyn_tenant_enter(struct dyn_tenants *t, struct dyn_facility *f, uint64_t addr, uint64_t len,
 		     uint64_t elf, uint64_t lo, uint64_t hi);
-/* DYN_FOUND fills @f and @elf; DYN_NONE: no tenant at that time. */
-enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t time_ns,
-			       struct dyn_facility **f, uint64_t *elf);
-void dyn_tenant_forget(struct dyn_tenants *t, uint64_t now_ns);
+/*
+ * DYN_FOUND fills @f and @elf: the one tenant of the interval, all the time; @sure: certainly, not
+ * only as far as this registry tells. DYN_NONE: no tenant at any time of it.
+ */
+enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t first_ns,
+			       uint64_t time_ns, struct dyn_facility **f, uint64_t *elf,
+			       bool *sure);
+/* Nobody will ask for long before @settled_ns. */
+void dyn_tenant_forget(struct dyn_tenants *t, uint64_t settled_ns);
 void dyn_tenant_release(struct dyn_tenants *t);
 
 /* ---- registries (dyn_registry.c, dyn_apply.c) ---------------------------------------------- */
@@ -190,16 +198,19 @@ int dyn_registry_new(struct dyn *d, const struct process *p, int fd, struct dyn_
 void dyn_registry_free(struct dyn_registry *reg);
 /* Look at the header: dirty, flush wanted. 0 or negative (then it is refused). */
 int dyn_registry_peek(struct dyn_registry *reg);
-/* Read what is new; owned ranges that were never read, or all of them. */
-void dyn_registry_read(struct dyn_registry *reg, bool ranges);
+/* Read what is new; owned ranges that were never read, or all of them. True: there was something.
+ */
+bool dyn_registry_read(struct dyn_registry *reg, bool ranges);
 /* Answer a flush request. */
 void dyn_registry_answer(struct dyn_registry *reg, int status);
 bool dyn_registry_wants_flush(const struct dyn_registry *reg);
 void dyn_registry_detach(struct dyn_registry *reg);
 /* Free the contents of ranges: no image will be written any more. */
 void dyn_registry_trim(struct dyn_registry *reg);
-enum dyn_where dyn_registry_lookup(const struct dyn_registry *reg, uint64_t addr, uint64_t time_ns,
-				   struct image **image, uint64_t *off);
+/* As dyn_lookup; @sure: what DYN_FOUND says needs nobody else's word. */
+enum dyn_where dyn_registry_lookup(const struct dyn_registry *reg, uint64_t addr, uint64_t first_ns,
+				   uint64_t time_ns, struct image **image, uint64_t *off,
+				   bool *sure);
 /* Room for @len more bytes, taken from the registry's and the daemon's limits. */
 bool dyn_registry_room(struct dyn_registry *reg, uint64_t len);
 void dyn_registry_give_back(struct dyn_registry *reg, uint64_t len);
@@ -254,7 +265,8 @@ struct dyn {
 	uint32_t id;   /* put into `attached`, not 0 */
 	struct dyn_intake intake;
 	struct dyn_registry *registries;
-	uint64_t bytes; /* kept, of DYN_ALL_BYTES_MAX */
+	uint64_t bytes;	     /* kept, of DYN_ALL_BYTES_MAX */
+	uint64_t settled_ns; /* samples up to here have been looked up */
 	struct dyn_stats stats;
 	uint64_t bad_gone, dropped_gone; /* counts of registries that are gone */
 };

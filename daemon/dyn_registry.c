@@ -305,21 +305,21 @@ static void set_pause(struct dyn_registry *reg, int r)
 		 base_strerror(r), (unsigned long long)(reg->pause_ns / 1000000000));
 }
 
-void dyn_registry_read(struct dyn_registry *reg, bool ranges)
+bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 {
 	uint64_t now = base_now_ns(), deadline = now + reg->budget_ns;
+	bool news = false;
 	uint32_t wanted;
 	int r = 0;
 
 	if (reg->fd < 0 || reg->refused)
-		return;
+		return false;
 	dyn_registry_peek(reg);
 	wanted = reg->h.flush_wanted;
 	if (now < reg->pause_until_ns) {
 		r = -ETIMEDOUT;
 	} else {
-		bool news = reg->dirty;
-
+		news = reg->dirty;
 		r = reg->refused ? -DCPI_EFORMAT : read_ring(reg, deadline);
 		/* After a pause there may be ranges left that were not read yet. */
 		if (r == 0 && (news || ranges || reg->pause_ns))
@@ -333,7 +333,8 @@ void dyn_registry_read(struct dyn_registry *reg, bool ranges)
 		reg->flush_ready = wanted;
 		reg->flush_error = r;
 	}
-	dyn_tenant_forget(&reg->tenants, now);
+	dyn_tenant_forget(&reg->tenants, reg->dyn->settled_ns);
+	return news;
 }
 
 /* ---- flush requests -------------------------------------------------------------------------- */
@@ -370,29 +371,34 @@ static const struct dyn_range *range_at(const struct dyn_registry *reg, uint64_t
 }
 
 /* An address of a declared range in no routine: the range's own place, if nobody else has it. */
-static enum dyn_where in_range(const struct dyn_registry *reg, uint64_t addr, uint64_t time_ns,
-			       struct dyn_facility **f)
+static enum dyn_where in_range(const struct dyn_registry *reg, uint64_t addr, uint64_t first_ns,
+			       uint64_t time_ns, struct dyn_facility **f, bool *sure)
 {
 	const struct dyn_range *range = range_at(reg, addr);
 
 	if (!range || time_ns <= range->lo)
 		return DYN_NONE;
 	*f = reg->facilities[range->range.facility];
+	*sure = first_ns >= range->hi;
 	if (dyn_tree_find(&(*f)->occupied, addr))
 		return DYN_NONE;
+	if (first_ns <= range->lo)
+		return DYN_REUSED;
 	return dyn_tree_find(&range->changed, addr) ? DYN_REUSED : DYN_FOUND;
 }
 
-enum dyn_where dyn_registry_lookup(const struct dyn_registry *reg, uint64_t addr, uint64_t time_ns,
-				   struct image **image, uint64_t *off)
+enum dyn_where dyn_registry_lookup(const struct dyn_registry *reg, uint64_t addr, uint64_t first_ns,
+				   uint64_t time_ns, struct image **image, uint64_t *off,
+				   bool *sure)
 {
 	struct dyn_facility *f = NULL;
 	uint64_t elf = addr;
-	enum dyn_where where = dyn_tenant_find(&reg->tenants, addr, time_ns, &f, &elf);
+	enum dyn_where where =
+		dyn_tenant_find(&reg->tenants, addr, first_ns, time_ns, &f, &elf, sure);
 
 	if (where == DYN_NONE) {
 		elf = addr;
-		where = in_range(reg, addr, time_ns, &f);
+		where = in_range(reg, addr, first_ns, time_ns, &f, sure);
 	}
 	if (where != DYN_FOUND)
 		return where;

@@ -8,6 +8,9 @@ static int remember(struct dyn_tenants *t, const struct dyn_tenant *n, uint64_t 
 {
 	int r;
 
+	/* A recorded stream may tell times in any order; the past is searched by them. */
+	if (t->nr_past && hi < t->past[t->nr_past - 1].until_hi)
+		hi = t->past[t->nr_past - 1].until_hi;
 	if (t->nr_past == DYN_PAST_MAX) {
 		/* The older half; whoever asks for so long ago is told that it is not known. */
 		size_t half = DYN_PAST_MAX / 2;
@@ -27,8 +30,6 @@ static int remember(struct dyn_tenants *t, const struct dyn_tenant *n, uint64_t 
 						   .elf = n->elf,
 						   .lo = n->lo,
 						   .until_hi = hi };
-	if (hi > t->past_latest)
-		t->past_latest = hi;
 	return 0;
 }
 
@@ -64,45 +65,73 @@ int dyn_tenant_enter(struct dyn_tenants *t, struct dyn_facility *f, uint64_t add
 	return 0;
 }
 
-enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t time_ns,
-			       struct dyn_facility **f, uint64_t *elf)
+/* What is known of an address so far. */
+struct answer {
+	enum dyn_where where;
+	struct dyn_facility *facility;
+	uint64_t elf;
+};
+
+/* One more that may have lived there in the interval; @whole: if it was there, then all the time.
+ */
+static void may_be(struct answer *a, struct dyn_facility *f, uint64_t elf, bool whole)
 {
-	const struct dyn_tenant *n = (const void *)dyn_tree_find(&t->now, addr);
-	enum dyn_where where = DYN_NONE;
+	bool other = a->where != DYN_NONE && (a->facility != f || a->elf != elf);
 
-	if (n && n->lo < time_ns) {
-		*f = n->facility;
-		*elf = n->elf + (addr - n->node.start);
-		where = DYN_FOUND;
-		if (time_ns >= n->hi)
-			return where;
-	}
-	/* Not certainly this one: whoever else may have lived here then makes it unknown. */
-	if (time_ns >= t->past_latest)
-		return where;
-	if (time_ns < t->forgotten && n && n->evicted)
-		return DYN_REUSED;
-	for (size_t i = 0; i < t->nr_past; i++) {
-		const struct dyn_past *p = &t->past[i];
-		uint64_t at = p->elf + (addr - p->start);
-
-		if (addr < p->start || addr >= p->end || p->lo >= time_ns || time_ns >= p->until_hi)
-			continue;
-		if (where == DYN_FOUND && (*f != p->facility || *elf != at))
-			return DYN_REUSED;
-		*f = p->facility;
-		*elf = at;
-		where = DYN_FOUND;
-	}
-	return where;
+	a->facility = f;
+	a->elf = elf;
+	if (other || a->where == DYN_REUSED)
+		a->where = DYN_REUSED;
+	else if (a->where == DYN_NONE)
+		a->where = whole ? DYN_FOUND : DYN_REUSED;
 }
 
-void dyn_tenant_forget(struct dyn_tenants *t, uint64_t now_ns)
+/* The first of the past that was not gone for certain at @time_ns. */
+static size_t first_past(const struct dyn_tenants *t, uint64_t time_ns)
+{
+	size_t low = 0, high = t->nr_past;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (t->past[mid].until_hi > time_ns)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t first_ns,
+			       uint64_t time_ns, struct dyn_facility **f, uint64_t *elf, bool *sure)
+{
+	const struct dyn_tenant *n = (const void *)dyn_tree_find(&t->now, addr);
+	struct answer a = { 0 };
+
+	if (n && n->lo < time_ns)
+		may_be(&a, n->facility, n->elf + (addr - n->node.start), n->lo < first_ns);
+	*sure = n && first_ns >= n->hi;
+	if (!*sure && first_ns < t->forgotten && n && n->evicted)
+		return DYN_REUSED;
+	/* Not certainly this one: whoever else may have lived here then makes it unknown. */
+	for (size_t i = first_past(t, first_ns); !*sure && i < t->nr_past; i++) {
+		const struct dyn_past *p = &t->past[i];
+
+		if (addr >= p->start && addr < p->end && p->lo < time_ns)
+			may_be(&a, p->facility, p->elf + (addr - p->start),
+			       p->lo < first_ns && time_ns < p->until_hi);
+	}
+	*f = a.facility;
+	*elf = a.elf;
+	return a.where;
+}
+
+void dyn_tenant_forget(struct dyn_tenants *t, uint64_t settled_ns)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < t->nr_past; i++) {
-		if (t->past[i].until_hi + DYN_PAST_NS >= now_ns)
+		if (t->past[i].until_hi + DYN_PAST_NS >= settled_ns)
 			t->past[kept++] = t->past[i];
 		else if (t->past[i].until_hi > t->forgotten)
 			t->forgotten = t->past[i].until_hi;

@@ -12,6 +12,8 @@
 #define SECOND_NS 1000000000ull
 /* Owned ranges are copied whole: not at every drain of a busy second. */
 #define RANGES_NS (2 * SECOND_NS)
+/* Dynamic code counts as running for so long after its last samples: they come late. */
+#define BUSY_NS (10 * SECOND_NS)
 /* Reading all of /proc must not become the load under which more events are lost. */
 #define MEND_NS (5 * SECOND_NS)
 
@@ -49,12 +51,11 @@ static void tell_record_error(struct daemon *d)
 
 static bool ranges_due(struct daemon *d, bool all)
 {
-	uint64_t now = base_now_ns();
+	uint64_t now = base_now_ns(), seen = d->attrib.dynamic_ns;
 
-	if (!all && !(d->attrib.dynamic_seen && now - d->ranges_read_ns > RANGES_NS))
+	if (!all && (!seen || now - seen > BUSY_NS || now - d->ranges_read_ns < RANGES_NS))
 		return false;
 	d->ranges_read_ns = now;
-	d->attrib.dynamic_seen = false;
 	return true;
 }
 
@@ -63,14 +64,17 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 	const struct driver_sink sink = { .load = attrib_load,
 					  .count = attrib_count,
 					  .ctx = &d->attrib };
+	uint64_t now = base_now_ns();
 	int r;
 
 	dyn_take(d->dyn, attrib_find, &d->attrib);
+	ranges_tell(&d->attrib);
 	r = driver_drain(d->driver, all, &sink, err);
 	/* Who announced itself and ran while we drained has samples among those just read. */
 	dyn_take(d->dyn, attrib_find, &d->attrib);
-	dyn_refresh(d->dyn, ranges_due(d, all));
-	attrib_resolve(&d->attrib);
+	d->attrib.ranges_changed |= dyn_refresh(d->dyn, ranges_due(d, all));
+	attrib_resolve(&d->attrib, all && d->attrib.live && r >= 0 ? now : 0);
+	ranges_tell(&d->attrib);
 	mend_lost_events(d);
 	tell_record_error(d);
 	if (r < 0)

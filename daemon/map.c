@@ -28,64 +28,130 @@ const struct map *map_find(const struct process *p, uint64_t addr)
 	return i < p->nr_maps && p->maps[i].start <= addr ? &p->maps[i] : NULL;
 }
 
-/* The part of @m within [start, end), with a reference of its own. */
-static struct map part(const struct map *m, uint64_t start, uint64_t end)
+/* Where both are, they show the same. What stands in dynamic memory is not the mapping's to say. */
+static bool same(const struct map *a, const struct map *b)
 {
-	struct map piece = *m;
-
-	piece.file_off += start - m->start;
-	piece.start = start;
-	piece.end = end;
-	image_get(piece.image);
-	return piece;
+	return a->kind == b->kind &&
+	       (a->kind == MAP_DYNAMIC ||
+		(a->image == b->image && a->file_off - a->start == b->file_off - b->start));
 }
 
-int map_insert(struct process *p, const struct map *m)
+/* Room for a mapping at @at, which the caller has seen to; with a reference of its own. */
+static void put_at(struct process *p, size_t at, const struct map *m, uint64_t start, uint64_t end)
 {
-	size_t from = first_above(p, m->start), to = from, nr = 0;
-	struct map pieces[3];
+	struct map *to = &p->maps[at];
+
+	memmove(to + 1, to, (p->nr_maps++ - at) * sizeof(*to));
+	*to = *m;
+	to->file_off += start - m->start;
+	to->start = start;
+	to->end = end;
+	image_get(to->image);
+}
+
+static void cut(struct process *p, uint64_t addr)
+{
+	size_t i = first_above(p, addr);
+	struct map whole;
+
+	if (i == p->nr_maps || p->maps[i].start >= addr)
+		return;
+	whole = p->maps[i];
+	p->maps[i].end = addr;
+	put_at(p, i + 1, &whole, addr, whole.end);
+}
+
+/* @m now stands where @old, which is not larger, stood until @m->since_ns. */
+static void cover(struct map *old, const struct map *m)
+{
+	struct map new = *m;
+
+	if (same(old, m)) {
+		old->listed = m->listed;
+		return;
+	}
+	new.start = old->start;
+	new.end = old->end;
+	new.file_off += old->start - m->start;
+	image_get(new.image);
+	image_put(old->image);
+	*old = new;
+}
+
+/*
+ * @m stood there at @m->since_ns, and at @known_ns /proc listed @old. What came between, later
+ * events may tell: until then it is something else.
+ */
+static void recall(struct map *old, const struct map *m, uint64_t known_ns)
+{
+	if (!old->listed)
+		cover(old, m);
+	else if (!same(old, m))
+		old->since_ns = known_ns;
+	else if (old->since_ns == known_ns || (!old->since_ns && old->kind == MAP_IMAGE))
+		old->since_ns = m->since_ns;
+}
+
+static void join(struct process *p, size_t from, size_t to)
+{
+	size_t last = from;
+
+	for (size_t i = from + 1; i < to; i++) {
+		struct map *a = &p->maps[last], *b = &p->maps[i];
+
+		if (a->end == b->start && same(a, b) && a->since_ns == b->since_ns &&
+		    a->listed == b->listed) {
+			a->end = b->end;
+			image_put(b->image);
+		} else {
+			p->maps[++last] = *b;
+		}
+	}
+	if (from == to)
+		return;
+	memmove(p->maps + last + 1, p->maps + to, (p->nr_maps - to) * sizeof(*p->maps));
+	p->nr_maps -= to - last - 1;
+}
+
+static int put(struct process *p, const struct map *m, bool late)
+{
+	size_t from = first_above(p, m->start), to = from, i;
+	uint64_t addr = m->start;
+	struct map fresh = *m;
 	int r;
 
 	while (to < p->nr_maps && p->maps[to].start < m->end)
 		to++;
-	r = base_grow(&p->maps, &p->cap_maps, p->nr_maps + 2, sizeof(*p->maps));
+	/* Two cuts, and a gap before, between and behind. */
+	r = base_grow(&p->maps, &p->cap_maps, p->nr_maps + (to - from) + 3, sizeof(*p->maps));
 	if (r < 0)
 		return r;
-	if (from < to && p->maps[from].start < m->start)
-		pieces[nr++] = part(&p->maps[from], p->maps[from].start, m->start);
-	pieces[nr++] = part(m, m->start, m->end);
-	if (from < to && p->maps[to - 1].end > m->end)
-		pieces[nr++] = part(&p->maps[to - 1], m->end, p->maps[to - 1].end);
-	for (size_t i = from; i < to; i++)
-		image_put(p->maps[i].image);
-	memmove(p->maps + from + nr, p->maps + to, (p->nr_maps - to) * sizeof(*p->maps));
-	memcpy(p->maps + from, pieces, nr * sizeof(*pieces));
-	p->nr_maps = p->nr_maps - (to - from) + nr;
+	cut(p, m->start);
+	cut(p, m->end);
+	fresh.since_ns = 0;
+	for (i = first_above(p, m->start); addr < m->end; addr = p->maps[i++].end) {
+		uint64_t stop =
+			i < p->nr_maps && p->maps[i].start < m->end ? p->maps[i].start : m->end;
+
+		if (addr < stop)
+			put_at(p, i, &fresh, addr, stop);
+		else if (late)
+			recall(&p->maps[i], m, p->known_ns);
+		else
+			cover(&p->maps[i], m);
+	}
+	join(p, from ? from - 1 : 0, i < p->nr_maps ? i + 1 : i);
 	return 0;
 }
 
-int map_fill(struct process *p, const struct map *m)
+int map_insert(struct process *p, const struct map *m)
 {
-	uint64_t addr = m->start;
+	return put(p, m, false);
+}
 
-	while (addr < m->end) {
-		size_t i = first_above(p, addr);
-		uint64_t next = i < p->nr_maps ? p->maps[i].start : m->end;
-		uint64_t taken = i < p->nr_maps ? p->maps[i].end : m->end;
-		struct map piece = *m;
-		int r;
-
-		piece.file_off += addr - m->start;
-		piece.start = addr;
-		piece.end = next < m->end ? next : m->end;
-		if (next > addr) {
-			r = map_insert(p, &piece);
-			if (r < 0)
-				return r;
-		}
-		addr = taken;
-	}
-	return 0;
+int map_recall(struct process *p, const struct map *m)
+{
+	return put(p, m, true);
 }
 
 int map_copy(struct process *to, const struct process *from)
@@ -111,15 +177,18 @@ void map_clear(struct process *p)
 	p->nr_maps = 0;
 }
 
-void map_drop_unlisted(struct process *p)
+void map_restart(struct process *p, uint64_t time_ns)
 {
 	size_t nr = 0;
 
 	for (size_t i = 0; i < p->nr_maps; i++) {
-		if (p->maps[i].listed)
-			p->maps[nr++] = p->maps[i];
-		else
+		if (!p->maps[i].listed) {
 			image_put(p->maps[i].image);
+			continue;
+		}
+		p->maps[nr] = p->maps[i];
+		p->maps[nr++].since_ns = time_ns;
 	}
 	p->nr_maps = nr;
+	join(p, 0, nr);
 }

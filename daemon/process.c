@@ -16,10 +16,18 @@ struct processes *processes_new(void)
 	return calloc(1, sizeof(struct processes));
 }
 
-static void process_free(struct process *p)
+static void free_maps(struct process *p)
 {
 	map_clear(p);
 	free(p->maps);
+	p->maps = NULL;
+	p->cap_maps = 0;
+}
+
+static void process_free(struct process *p)
+{
+	free_maps(p);
+	free(p->told);
 	free(p);
 }
 
@@ -76,6 +84,9 @@ void processes_end(struct processes *t, struct process *p)
 		return;
 	p->exited = true;
 	base_map_del(&t->by_pid, &p->pid, sizeof(p->pid));
+	/* Storms of short programs leave thousands of lives to a drain. */
+	if (!p->unsettled)
+		free_maps(p);
 	t->over[t->nr_over++] = p;
 }
 

@@ -117,7 +117,8 @@ int scan_parse_line(char *line, struct driver_load *l)
 	return perms[2] == 'x';
 }
 
-static int scan_maps(struct attrib *a, struct process *p)
+/* Each executable mapping of @pid. */
+static int each_map(int32_t pid, void (*fn)(void *ctx, struct driver_load *l), void *ctx)
 {
 	struct driver_load l;
 	size_t cap = 0;
@@ -125,22 +126,60 @@ static int scan_maps(struct attrib *a, struct process *p)
 	FILE *maps;
 	int r = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", p->pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	maps = fopen(path, "re");
 	if (!maps)
 		return -errno;
-	while (getline(&line, &cap, maps) > 0) {
-		if (scan_parse_line(line, &l) <= 0)
-			continue;
-		l.pid = l.tid = p->pid;
-		l.time_ns = a->now_ns;
-		track_mmap(a, p, &l, TRACK_LISTED);
-	}
+	while (getline(&line, &cap, maps) > 0)
+		if (scan_parse_line(line, &l) > 0)
+			fn(ctx, &l);
 	if (ferror(maps))
 		r = -EIO;
 	free(line);
 	fclose(maps);
 	return r;
+}
+
+struct listing {
+	struct attrib *a;
+	struct process *p;
+};
+
+static void list_map(void *ctx, struct driver_load *l)
+{
+	struct listing *to = ctx;
+
+	l->pid = l->tid = to->p->pid;
+	l->time_ns = to->a->now_ns;
+	track_mmap(to->a, to->p, l, TRACK_LISTED);
+}
+
+static int scan_maps(struct attrib *a, struct process *p)
+{
+	struct listing to = { a, p };
+
+	return each_map(p->pid, list_map, &to);
+}
+
+struct dynamic_listing {
+	void (*fn)(void *ctx, uint64_t start, uint64_t end);
+	void *ctx;
+};
+
+static void list_dynamic(void *ctx, struct driver_load *l)
+{
+	struct dynamic_listing *to = ctx;
+
+	if (track_is_dynamic(l))
+		to->fn(to->ctx, l->addr, l->addr + l->len);
+}
+
+void scan_dynamic(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
+		  void *ctx)
+{
+	struct dynamic_listing to = { fn, ctx };
+
+	each_map(p->pid, list_dynamic, &to);
 }
 
 static void record_comm(struct attrib *a, const struct process *p)

@@ -289,6 +289,8 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	if (r >= 0)
 		r = open_dyn(d, err);
 	d->attrib.dyn = d->dyn;
+	d->attrib.driver = d->driver;
+	d->attrib.ranges_set = driver_ranges_set;
 	return r < 0 ? r : open_epoch(d, err);
 }
 

@@ -49,6 +49,12 @@ static bool is_dynamic(const struct driver_load *l, enum track_how how)
 	       (how == TRACK_EVENT && is_deleted(path));
 }
 
+bool track_is_dynamic(const struct driver_load *l)
+{
+	return l->path && !is_marker(l->path) && strcmp(l->path, "[vdso]") != 0 &&
+	       is_dynamic(l, TRACK_LISTED);
+}
+
 /* The image of an ordinary file; l->id is filled in where something better than the path tells. */
 static struct image *file_image(struct attrib *a, struct process *p, struct driver_load *l)
 {
@@ -70,14 +76,15 @@ static struct image *file_image(struct attrib *a, struct process *p, struct driv
 	return img;
 }
 
-static void put(struct process *p, const struct map *m, enum track_how how)
+static void put(struct attrib *a, struct process *p, const struct map *m, enum track_how how)
 {
-	int r = how == TRACK_LATE ? map_fill(p, m) : map_insert(p, m);
+	int r = how == TRACK_LATE ? map_recall(p, m) : map_insert(p, m);
 
 	if (r < 0)
 		base_log(BASE_LOG_ERROR, "no memory for a mapping of pid %d", p->pid);
 	else if (how == TRACK_EVENT)
 		p->hollow = false;
+	a->ranges_changed |= p->dyn != NULL;
 }
 
 static void marker(struct attrib *a, struct process *p, const struct driver_load *l,
@@ -89,6 +96,7 @@ static void marker(struct attrib *a, struct process *p, const struct driver_load
 	if (a->live)
 		scan_describe(p);
 	dyn_marker(a->dyn, p, l->addr, l->len);
+	a->ranges_changed = true;
 }
 
 /* A recorded stream may tell which one it was; its image is not here. */
@@ -105,7 +113,11 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		enum track_how how)
 {
 	struct driver_load l = *event;
-	struct map m = { .start = l.addr, .file_off = l.file_off, .listed = how == TRACK_LISTED };
+	bool listed = how == TRACK_LISTED;
+	struct map m = { .start = l.addr,
+			 .file_off = l.file_off,
+			 .since_ns = listed ? p->known_ns : l.time_ns,
+			 .listed = listed };
 
 	if (!l.path || !l.len || base_add_overflow(l.addr, l.len, &m.end))
 		return;
@@ -122,7 +134,7 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 	}
 	m.kind = m.image ? MAP_IMAGE : MAP_DYNAMIC;
 	attrib_record_load(a, &l);
-	put(p, &m, how);
+	put(a, p, &m, how);
 }
 
 /* Nanoseconds by which the clock of start times is ahead of the clock of events (suspends). */
@@ -142,17 +154,28 @@ static bool began_after(const struct process *p, uint64_t time_ns)
 	return time_ns != UINT64_MAX && p->start_time_ns > time_ns + boot_ahead();
 }
 
-struct process *track_adopt(struct attrib *a, int32_t pid, uint64_t time_ns)
+/* Events of it were lost, or it is older than we are. */
+static void ask(struct attrib *a, struct process *p, uint64_t time_ns)
 {
-	struct process *p = processes_add(a->processes, pid);
+	p->asked = true;
+	p->hollow = !a->live || scan_process(a, p) < 0 || began_after(p, time_ns);
+	if (!p->hollow)
+		return;
+	map_clear(p);
+	p->known_ns = 0;
+	a->hollow_made = true;
+}
+
+struct process *track_find(struct attrib *a, int32_t pid, uint64_t time_ns)
+{
+	struct process *p = processes_find(a->processes, pid);
 
 	if (!p)
-		return NULL;
-	if (!a->live || scan_process(a, p) < 0 || began_after(p, time_ns)) {
-		map_clear(p);
-		p->known_ns = 0;
-		p->hollow = a->hollow_made = true;
-	}
+		p = processes_add(a->processes, pid);
+	else if (!p->hollow || p->asked)
+		return p;
+	if (p)
+		ask(a, p, time_ns);
 	return p;
 }
 
@@ -167,6 +190,8 @@ static void carry_client(struct process *from, struct process *to, const struct 
 	to->attached_ns = from->attached_ns;
 	to->dyn = from->dyn;
 	from->dyn = NULL;
+	to->told = from->told;
+	from->told = NULL;
 }
 
 static bool is_late(const struct process *p, const struct driver_load *l)
@@ -179,15 +204,20 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 	struct process *parent = processes_find(a->processes, l->ppid);
 	struct process *old = processes_find(a->processes, l->pid), *p;
 
-	if (is_late(old, l) || l->pid == l->ppid)
+	if (l->pid == l->ppid)
 		return;
+	if (is_late(old, l)) {
+		map_restart(old, l->time_ns);
+		return;
+	}
+	if (parent && parent->hollow)
+		parent = track_find(a, l->ppid, l->time_ns);
 	p = processes_add(a->processes, l->pid);
 	if (!p)
 		return;
 	carry_client(old, p, l);
 	if (!parent) {
-		if (!a->live || scan_process(a, p) < 0)
-			p->hollow = true;
+		ask(a, p, UINT64_MAX);
 		return;
 	}
 	if (map_copy(p, parent) < 0)
@@ -196,6 +226,7 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 	memcpy(p->comm, parent->comm, sizeof(p->comm));
 	if (parent->dyn && a->dyn)
 		dyn_fork(a->dyn, parent, p, l->time_ns);
+	a->ranges_changed |= p->dyn != NULL;
 }
 
 static void set_comm(struct process *p, const char *comm)
@@ -209,7 +240,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 	struct process *old = processes_find(a->processes, l->pid), *p;
 
 	if (is_late(old, l)) {
-		map_drop_unlisted(old);
+		map_restart(old, l->time_ns);
 		return;
 	}
 	p = processes_add(a->processes, l->pid);
@@ -225,10 +256,8 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 
 static void on_mmap(struct attrib *a, const struct driver_load *l)
 {
-	struct process *p = processes_find(a->processes, l->pid);
+	struct process *p = track_find(a, l->pid, l->time_ns);
 
-	if (!p)
-		p = track_adopt(a, l->pid, l->time_ns);
 	if (p)
 		track_mmap(a, p, l, is_late(p, l) ? TRACK_LATE : TRACK_EVENT);
 }
@@ -243,10 +272,8 @@ static void on_exit_event(struct attrib *a, const struct driver_load *l)
 
 static void on_dyn(struct attrib *a, const struct driver_load *l)
 {
-	struct process *p = processes_find(a->processes, l->pid);
+	struct process *p = track_find(a, l->pid, l->time_ns);
 
-	if (!p)
-		p = track_adopt(a, l->pid, l->time_ns);
 	if (p && a->dyn && dyn_records(a->dyn, p, l->time_ns, l->data, l->data_len) < 0)
 		base_log(BASE_LOG_WARN, "bad records of dynamic code of pid %d", l->pid);
 }

@@ -109,6 +109,157 @@ static void replaced_library(void **state)
 	assert_int_equal(trial_count(&t, "/lib/a", 0x2000), 1);
 }
 
+/* Law 2 of counts over an interval: right, or named as not known. */
+static void remapped_in_the_interval(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/lib/a", 1);
+	before = t.time_ns;
+	trial_mmap(&t, 10, 0x1000, 0x2000, 0, "/lib/b", 2);
+	trial_span(&t, 10, 0x1000, t.time_ns);
+	trial_span(&t, 10, 0x1000, t.time_ns - 1);
+	trial_span(&t, 10, 0x1000, before);
+	/* Where nothing stood before, it was this one. */
+	trial_span(&t, 10, 0x2000, before);
+	assert_int_equal(trial_count(&t, "/lib/b", 0), 2);
+	assert_int_equal(trial_count(&t, "/lib/b", 0x1000), 1);
+	assert_int_equal(trial_count(&t, "/lib/a", 0), 0);
+	assert_int_equal(t.a.account.bucket[ACCOUNT_BUCKET_AMBIGUOUS], 1);
+	/* The protection changed: the file did not. */
+	trial_mmap(&t, 10, 0x1000, 0x2000, 0, "/lib/b", 2);
+	trial_span(&t, 10, 0x1000, before + 2);
+	assert_int_equal(trial_count(&t, "/lib/b", 0), 3);
+	/* There and back again: what came between may have been any of them. */
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/lib/a", 1);
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/lib/b", 2);
+	trial_span(&t, 10, 0x1000, before + 2);
+	assert_int_equal(trial_count(&t, "ambiguous mapping", 0), 2);
+	assert_int_equal(given(), 6);
+}
+
+static void remapped_dynamic(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	before = t.time_ns;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/lib/b", 2);
+	trial_span(&t, 10, 0x1000, before);
+	assert_int_equal(t.a.account.bucket[ACCOUNT_BUCKET_AMBIGUOUS], 1);
+	before = t.time_ns;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_span(&t, 10, 0x1000, before);
+	assert_int_equal(t.a.account.bucket[ACCOUNT_BUCKET_AMBIGUOUS], 2);
+	/* Whose it is in dynamic memory, and since when, is asked of its registry. */
+	before = t.time_ns;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0x500, "//anon", 0);
+	trial_span(&t, 10, 0x1000, before);
+	assert_int_equal(t.a.account.pending, 1);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stand_ins.looked_up_first_ns, before);
+}
+
+static void child_keeps_times(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/lib/a", 1);
+	before = t.time_ns;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/lib/b", 2);
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
+	trial_span(&t, 11, 0x1000, t.time_ns);
+	assert_int_equal(trial_count(&t, "/lib/b", 0), 1);
+	/* A life after exec has no past. */
+	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
+	trial_mmap(&t, 11, 0x1000, 0x1000, 0, "/lib/a", 1);
+	trial_span(&t, 11, 0x1000, before);
+	assert_int_equal(trial_count(&t, "/lib/a", 0), 1);
+	assert_int_equal(t.a.account.bucket[ACCOUNT_BUCKET_AMBIGUOUS], 0);
+}
+
+/* A count from before the reading of /proc waits for the events up to then. */
+static void older_than_listing(void **state)
+{
+	struct process *p = processes_add(t.a.processes, 10);
+	struct driver_load l = { .kind = DRIVER_LOAD_MMAP,
+				 .pid = 10,
+				 .addr = 0x1000,
+				 .len = 0x3000,
+				 .id = trial_id(1),
+				 .path = "/bin/a" };
+
+	(void)state;
+	p->known_ns = t.time_ns + 100;
+	track_mmap(&t.a, p, &l, TRACK_LISTED);
+	trial_sample(&t, 10, 0x1000);
+	trial_sample(&t, 10, 0x2000);
+	assert_int_equal(t.a.account.pending, 2);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(t.a.account.pending, 2);
+	/* Part of it came only now; what stood there before is not known. */
+	trial_mmap(&t, 10, 0x2000, 0x1000, 0x1000, "/bin/a", 1);
+	trial_sample(&t, 10, 0x2000);
+	assert_int_equal(trial_count(&t, "/bin/a", 0x1000), 1);
+	/* Part of it is something else for now, and something that the listing did not have. */
+	trial_mmap(&t, 10, 0x3000, 0x2000, 0, "/bin/b", 2);
+	trial_sample(&t, 10, 0x3000);
+	trial_sample(&t, 10, 0x4000);
+	assert_int_equal(trial_count(&t, "ambiguous mapping", 0), 1);
+	assert_int_equal(trial_count(&t, "/bin/b", 0x1000), 1);
+	/* They are settled before the next life begins. */
+	t.time_ns += 100;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_int_equal(t.a.account.pending, 0);
+	assert_int_equal(trial_count(&t, "/bin/a", 0), 1);
+	assert_int_equal(trial_count(&t, "ambiguous mapping", 0), 2);
+	assert_int_equal(given(), 5);
+}
+
+static void older_than_listing_at_the_end(void **state)
+{
+	struct process *p = processes_add(t.a.processes, 10);
+	struct driver_load l = { .pid = 10, .addr = 0x1000, .len = 0x1000, .path = "//anon" };
+
+	(void)state;
+	p->known_ns = t.time_ns + 100;
+	track_mmap(&t.a, p, &l, TRACK_LISTED);
+	trial_sample(&t, 10, 0x1000);
+	/* Its end was lost. */
+	processes_end(t.a.processes, p);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(t.a.account.pending, 1);
+	attrib_resolve(&t.a, p->known_ns);
+	assert_int_equal(t.a.account.pending, 0);
+	assert_int_equal(trial_count(&t, "dynamic, unknown", 0), 1);
+}
+
+/* The pid of kernel samples may stand for any process, or none. */
+static void nobody_is_adopted(void **state)
+{
+	static const int32_t pids[] = { -1, 0 };
+
+	(void)state;
+	t.a.live = true;
+	for (size_t i = 0; i < 2; i++) {
+		struct driver_count c = { .time_ns = t.time_ns, .pid = pids[i], .count = 1 };
+
+		c.mode = DRIVER_KERNEL;
+		assert_int_equal(attrib_count(&t.a, &c), 0);
+		c.mode = DRIVER_USER;
+		assert_int_equal(attrib_count(&t.a, &c), 0);
+		c.mode = DRIVER_OTHER;
+		assert_int_equal(attrib_count(&t.a, &c), 0);
+	}
+	assert_int_equal(processes_nr(t.a.processes), 0);
+	assert_int_equal(trial_count(&t, "unknown kernel", 0), 2);
+	assert_int_equal(trial_count(&t, "unknown process", 0), 2);
+	assert_int_equal(given(), 6);
+}
+
 static void reused_pid(void **state)
 {
 	(void)state;
@@ -127,10 +278,10 @@ static void unknown_process(void **state)
 	trial_sample(&t, -1, 0x1000);
 	assert_int_equal(trial_count(&t, "unknown process", 0), 2);
 	/* Who is not known at the end of a drain is looked for again in the next. */
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	assert_int_equal(processes_nr(t.a.processes), 0);
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	assert_int_equal(processes_nr(t.a.processes), 0);
 }
 
@@ -179,10 +330,12 @@ static void dynamic_found(void **state)
 	assert_int_equal(t.a.account.pending, 1);
 	assert_int_equal(t.a.account.stored, 0);
 	assert_int_equal(given(), 1);
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	assert_int_equal(t.a.account.pending, 0);
 	assert_int_equal(trial_count(&t, "x.dyn", 0x40), 1);
+	assert_int_equal(stand_ins.looked_up_first_ns, time_ns);
 	assert_int_equal(stand_ins.looked_up_ns, time_ns);
+	assert_int_equal(stand_ins.settled_ns, time_ns);
 	assert_int_equal(given(), 1);
 }
 
@@ -195,12 +348,12 @@ static void dynamic_not_found(void **state)
 	/* No mapping, but the process has a registry: it may know. */
 	trial_sample(&t, 10, 0x9999);
 	assert_int_equal(t.a.account.pending, 2);
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	assert_int_equal(trial_count(&t, "dynamic, unknown", 0), 1);
 	assert_int_equal(trial_count(&t, "unknown", 0), 1);
 	stand_ins.where = DYN_REUSED;
 	trial_sample(&t, 10, 0x1234);
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	assert_int_equal(trial_count(&t, "reused, time unknown", 0), 1);
 	assert_int_equal(given(), 3);
 }
@@ -222,7 +375,7 @@ static void dynamic_of_the_dead(void **state)
 	trial_sample(&t, 10, 0x1234);
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
 	assert_int_equal(stand_ins.nr_end, 0);
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	assert_ptr_equal(stand_ins.looked_up_by, client);
 	assert_int_equal(stand_ins.nr_end, 1);
 	assert_int_equal(trial_count(&t, "x.dyn", 0), 1);
@@ -265,9 +418,9 @@ static void lost_by_name(void **state)
 static void resolve_empty(void **state)
 {
 	(void)state;
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	assert_int_equal(given(), 0);
-	assert_false(t.a.dynamic_seen);
+	assert_int_equal(t.a.dynamic_ns, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -275,11 +428,26 @@ static void resolve_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(offset_in_file),	    TEST(two_events),	       TEST(exec_forgets),
-		TEST(fork_inherits_a_copy), TEST(replaced_library),    TEST(reused_pid),
-		TEST(unknown_process),	    TEST(kernel_and_idle),     TEST(dynamic_found),
-		TEST(dynamic_not_found),    TEST(dynamic_of_the_dead), TEST(fork_shares_registry),
-		TEST(lost_by_name),	    TEST(resolve_empty),
+		TEST(offset_in_file),
+		TEST(two_events),
+		TEST(exec_forgets),
+		TEST(fork_inherits_a_copy),
+		TEST(replaced_library),
+		TEST(reused_pid),
+		TEST(unknown_process),
+		TEST(kernel_and_idle),
+		TEST(dynamic_found),
+		TEST(dynamic_not_found),
+		TEST(dynamic_of_the_dead),
+		TEST(fork_shares_registry),
+		TEST(lost_by_name),
+		TEST(resolve_empty),
+		TEST(remapped_in_the_interval),
+		TEST(remapped_dynamic),
+		TEST(child_keeps_times),
+		TEST(older_than_listing),
+		TEST(older_than_listing_at_the_end),
+		TEST(nobody_is_adopted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

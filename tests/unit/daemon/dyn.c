@@ -56,7 +56,7 @@ static enum dyn_where where(struct trial *t, uint64_t addr, uint64_t time_ns)
 	struct image *img = NULL;
 	uint64_t off;
 
-	return dyn_lookup(t->dyn, &t->p, addr, time_ns, &img, &off);
+	return dyn_lookup(t->dyn, &t->p, addr, time_ns, time_ns, &img, &off);
 }
 
 static uint64_t offset(struct trial *t, uint64_t addr, uint64_t time_ns)
@@ -64,7 +64,7 @@ static uint64_t offset(struct trial *t, uint64_t addr, uint64_t time_ns)
 	struct image *img = NULL;
 	uint64_t off = UINT64_MAX;
 
-	assert_int_equal(dyn_lookup(t->dyn, &t->p, addr, time_ns, &img, &off), DYN_FOUND);
+	assert_int_equal(dyn_lookup(t->dyn, &t->p, addr, time_ns, time_ns, &img, &off), DYN_FOUND);
 	assert_non_null(img);
 	return off;
 }
@@ -227,11 +227,101 @@ static void test_other_facility_takes_over(void **state)
 	tell(&t, 100);
 	fake_routine_rec(&t.b, 1, 0x10000, "A", code_a, 64);
 	tell(&t, 200);
-	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x10000, 100, &img, &off), DYN_FOUND);
-	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x10000, 200, &img2, &off), DYN_FOUND);
+	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x10000, 100, 100, &img, &off), DYN_FOUND);
+	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x10000, 200, 200, &img2, &off), DYN_FOUND);
 	assert_ptr_not_equal(img, img2);
 	assert_string_not_equal(img->stem, img2->stem);
 	assert_int_equal(where(&t, 0x10000, 150), DYN_REUSED);
+	trial_close(&t);
+}
+
+/* Counts over an interval: one tenant all the time, or it is not known. */
+static enum dyn_where span(struct trial *t, uint64_t addr, uint64_t first_ns, uint64_t time_ns,
+			   uint64_t *off)
+{
+	struct image *img = NULL;
+
+	return dyn_lookup(t->dyn, &t->p, addr, first_ns, time_ns, &img, off);
+}
+
+static void test_intervals(void **state)
+{
+	uint64_t off = 0, a, b;
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	tell(&t, 50);
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 100);
+	fake_routine_rec(&t.b, 0, 0x20000, "other", code_a, 64);
+	tell(&t, 200);
+	a = offset(&t, 0x10000, 200);
+	/* Alone since 50 at the earliest: a sample before was somebody else's. */
+	assert_int_equal(span(&t, 0x10000, 51, 200, &off), DYN_FOUND);
+	assert_int_equal(off, a);
+	assert_int_equal(span(&t, 0x10000, 50, 200, &off), DYN_REUSED);
+	assert_int_equal(span(&t, 0x10000, 10, 50, &off), DYN_NONE);
+	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 32);
+	tell(&t, 300);
+	b = offset(&t, 0x10000, 300);
+	/* A is gone between 200 and 300. */
+	assert_int_equal(span(&t, 0x10000, 60, 200, &off), DYN_FOUND);
+	assert_int_equal(off, a);
+	assert_int_equal(span(&t, 0x10000, 60, 201, &off), DYN_REUSED);
+	assert_int_equal(span(&t, 0x10000, 299, 400, &off), DYN_REUSED);
+	assert_int_equal(span(&t, 0x10000, 300, 400, &off), DYN_FOUND);
+	assert_int_equal(off, b);
+	/* Where A was, and nobody after it: as long as it may have lived. */
+	assert_int_equal(span(&t, 0x10030, 60, 299, &off), DYN_FOUND);
+	assert_int_equal(span(&t, 0x10030, 60, 300, &off), DYN_REUSED);
+	assert_int_equal(span(&t, 0x10030, 300, 400, &off), DYN_NONE);
+	/* A, B and A again: the same offset at both ends tells nothing. */
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 500);
+	assert_int_equal(offset(&t, 0x10000, 500), a);
+	assert_int_equal(span(&t, 0x10000, 60, 600, &off), DYN_REUSED);
+	assert_int_equal(span(&t, 0x10000, 300, 400, &off), DYN_REUSED);
+	assert_int_equal(span(&t, 0x10000, 500, 600, &off), DYN_FOUND);
+	trial_close(&t);
+}
+
+static void test_range_in_an_interval(void **state)
+{
+	struct trial t;
+	uint64_t off;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "owner");
+	tell(&t, 50);
+	fake_range_rec(&t.b, 0, 0, WIRE_RANGE_CODE, 0x10000, 0x4000);
+	tell(&t, 100);
+	assert_int_equal(span(&t, 0x10000, 10, 50, &off), DYN_NONE);
+	assert_int_equal(span(&t, 0x10000, 50, 60, &off), DYN_REUSED);
+	assert_int_equal(span(&t, 0x10000, 51, 200, &off), DYN_FOUND);
+	trial_close(&t);
+}
+
+/* A client may evict as often as it likes; who asks for what is forgotten is told so. */
+static void test_many_evictions(void **state)
+{
+	enum { NR = DYN_PAST_MAX + 100 };
+	struct trial t;
+	uint64_t off;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	for (uint64_t i = 0; i < NR; i++) {
+		fake_routine_rec(&t.b, 0, 0x10000, i % 2 ? "A" : "B", code_a, 64);
+		tell(&t, 10 + i);
+	}
+	assert_true(t.p.dyn->own->tenants.nr_past <= DYN_PAST_MAX);
+	assert_int_equal(span(&t, 0x10000, 20, 20, &off), DYN_REUSED);
+	assert_int_equal(span(&t, 0x10000, NR, NR, &off), DYN_FOUND);
+	assert_int_equal(span(&t, 0x10000, NR, NR + 1, &off), DYN_REUSED);
 	trial_close(&t);
 }
 
@@ -344,23 +434,31 @@ static void test_fork(void **state)
 	tell(&t, 300);
 	dyn_fork(t.dyn, &child, &grandchild, 400);
 	/* The fork came in the interval of B: what the child has is not known. C it has not. */
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 500, &img, &off), DYN_REUSED);
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 500, &img, &off), DYN_NONE);
-	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x20000, 500, &img, &off), DYN_FOUND);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 500, 500, &img, &off), DYN_REUSED);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 500, 500, &img, &off), DYN_NONE);
+	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x20000, 500, 500, &img, &off), DYN_FOUND);
 	/* The grandchild inherited as of its parent's birth. */
-	assert_int_equal(dyn_lookup(t.dyn, &grandchild, 0x20000, 500, &mine, &off), DYN_NONE);
+	assert_int_equal(dyn_lookup(t.dyn, &grandchild, 0x20000, 500, 500, &mine, &off), DYN_NONE);
 	/* With a registry of its own, that comes first. */
 	fake_facility_rec(&t.b, 0, "j");
 	fake_routine_rec(&t.b, 0, 0x20000, "D", code_b, 64);
 	assert_int_equal(dyn_records(t.dyn, &child, 600, t.b.data, t.b.len), 0);
 	base_buf_clear(&t.b);
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 700, &mine, &off), DYN_FOUND);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 700, 700, &mine, &off), DYN_FOUND);
 	assert_ptr_not_equal(mine, img);
+	/* Before that its parent's code may have stood there, if its parent had any at the fork. */
+	fake_routine_rec(&t.b, 0, 0x10000, "E", code_b, 64);
+	assert_int_equal(dyn_records(t.dyn, &child, 700, t.b.data, t.b.len), 0);
+	base_buf_clear(&t.b);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 650, 650, &mine, &off), DYN_REUSED);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 500, 700, &mine, &off), DYN_REUSED);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 700, 800, &mine, &off), DYN_FOUND);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 500, 500, &mine, &off), DYN_FOUND);
 	dyn_end(t.dyn, &child);
 	assert_null(child.dyn);
 	/* The parent's code outlives it as long as a child may run it. */
 	dyn_end(t.dyn, &t.p);
-	assert_int_equal(dyn_lookup(t.dyn, &grandchild, 0x10000, 500, &img, &off), DYN_REUSED);
+	assert_int_equal(dyn_lookup(t.dyn, &grandchild, 0x10000, 500, 500, &img, &off), DYN_REUSED);
 	dyn_end(t.dyn, &grandchild);
 	trial_close(&t);
 }
@@ -494,6 +592,9 @@ int main(void)
 		cmocka_unit_test(test_reuse),
 		cmocka_unit_test(test_two_in_one_interval),
 		cmocka_unit_test(test_other_facility_takes_over),
+		cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_range_in_an_interval),
+		cmocka_unit_test(test_many_evictions),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_many_routines),
 		cmocka_unit_test(test_changed_ranges),

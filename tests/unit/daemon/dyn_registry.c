@@ -116,9 +116,9 @@ static int hand_over(struct trial *t)
 
 static enum dyn_where where(struct trial *t, uint64_t addr, struct image **img)
 {
-	uint64_t off;
+	uint64_t off, now = base_now_ns();
 
-	return dyn_lookup(t->dyn, &t->p, addr, base_now_ns(), img, &off);
+	return dyn_lookup(t->dyn, &t->p, addr, now, now, img, &off);
 }
 
 static void ask_flush(struct trial *t)

@@ -32,7 +32,7 @@ static int teardown(void **state)
 
 static struct map range(uint64_t start, uint64_t end, struct image *img)
 {
-	return (struct map){ .start = start, .end = end, .file_off = start * 16, .image = img };
+	return (struct map){ .start = start, .end = end, .file_off = start, .image = img };
 }
 
 static void insert(uint64_t start, uint64_t end, struct image *img)
@@ -132,22 +132,129 @@ static void touching_is_not_overlapping(void **state)
 	expect("0-10b 10-20a 20-30b");
 }
 
-static void fill_gaps(void **state)
+/* p was read from /proc at 1000; later events tell of before. */
+static void listed(uint64_t start, uint64_t end, struct image *img)
 {
-	const struct map all = range(0, 100, &b), inside = range(12, 18, &b);
+	struct map m = range(start, end, img);
 
+	m.listed = true;
+	p.known_ns = m.since_ns = 1000;
+	assert_int_equal(map_insert(&p, &m), 0);
+}
+
+static void recall(uint64_t start, uint64_t end, struct image *img, uint64_t time_ns)
+{
+	struct map m = range(start, end, img);
+
+	m.since_ns = time_ns;
+	assert_int_equal(map_recall(&p, &m), 0);
+}
+
+static uint64_t since(uint64_t addr)
+{
+	return map_find(&p, addr)->since_ns;
+}
+
+static void recalled_fills_gaps(void **state)
+{
 	(void)state;
-	insert(10, 20, &a);
-	insert(40, 50, &a);
-	assert_int_equal(map_fill(&p, &inside), 0);
-	expect("10-20a 40-50a");
-	assert_int_equal(map_fill(&p, &all), 0);
-	assert_int_equal(p.nr_maps, 5);
+	listed(10, 20, &a);
+	listed(40, 50, &a);
+	recall(12, 18, &b, 500);
 	assert_ptr_equal(map_find(&p, 15)->image, &a);
+	recall(0, 100, &b, 510);
+	assert_ptr_equal(map_find(&p, 15)->image, &a);
+	assert_ptr_equal(map_find(&p, 45)->image, &a);
 	assert_ptr_equal(map_find(&p, 5)->image, &b);
 	assert_ptr_equal(map_find(&p, 30)->image, &b);
 	assert_ptr_equal(map_find(&p, 99)->image, &b);
-	assert_int_equal(map_find(&p, 30)->file_off, 20);
+	assert_int_equal(map_find(&p, 30)->file_off, map_find(&p, 30)->start);
+	assert_int_equal(since(30), 0);
+	/* What is not listed any more is replaced like anything else. */
+	recall(30, 35, &a, 520);
+	assert_ptr_equal(map_find(&p, 30)->image, &a);
+	assert_int_equal(since(30), 520);
+}
+
+/* What stood there at 1000 came at 600; from 700 to 800 it was something else. */
+static void recalled_times(void **state)
+{
+	(void)state;
+	listed(10, 30, &a);
+	assert_int_equal(since(10), 0);
+	recall(10, 20, &a, 600);
+	assert_int_equal(since(10), 600);
+	assert_int_equal(since(20), 0);
+	recall(10, 20, &a, 650);
+	assert_int_equal(since(10), 600);
+	recall(10, 20, &b, 700);
+	assert_int_equal(since(19), 1000);
+	recall(10, 20, &a, 800);
+	assert_int_equal(since(10), 800);
+	map_restart(&p, 900);
+	assert_int_equal(since(10), 900);
+	assert_int_equal(since(20), 900);
+	expect("10-30a");
+}
+
+/* Where something else stood before, and only there, it is known since when. */
+static void times(void **state)
+{
+	struct map m = range(10, 30, &a);
+
+	(void)state;
+	insert(10, 20, &a);
+	m.since_ns = 100;
+	assert_int_equal(map_insert(&p, &m), 0);
+	assert_int_equal(since(10), 0);
+	assert_int_equal(since(25), 0);
+	expect("10-30a");
+	/* Half over it, half over nothing. */
+	m = range(20, 40, &b);
+	m.since_ns = 200;
+	assert_int_equal(map_insert(&p, &m), 0);
+	assert_int_equal(since(19), 0);
+	assert_int_equal(since(20), 200);
+	assert_int_equal(since(30), 0);
+	/* Told again, as by mprotect, in parts too: it is as old as it was. */
+	m.since_ns = 300;
+	assert_int_equal(map_insert(&p, &m), 0);
+	m = range(24, 26, &b);
+	m.since_ns = 400;
+	assert_int_equal(map_insert(&p, &m), 0);
+	assert_int_equal(since(24), 200);
+	assert_int_equal(since(30), 0);
+	expect("10-20a 20-30b 30-40b");
+	/* The same file at another offset is not the same. */
+	m.file_off++;
+	m.since_ns = 500;
+	assert_int_equal(map_insert(&p, &m), 0);
+	assert_int_equal(since(24), 500);
+	assert_int_equal(since(26), 200);
+	assert_int_equal(map_copy(&q, &p), 0);
+	assert_int_equal(map_find(&q, 24)->since_ns, 500);
+}
+
+/* Dynamic memory is dynamic memory, whatever its offset; a file in its place is not. */
+static void times_of_dynamic(void **state)
+{
+	struct map m = { .start = 10, .end = 20, .kind = MAP_DYNAMIC, .since_ns = 100 };
+
+	(void)state;
+	assert_int_equal(map_insert(&p, &m), 0);
+	m.file_off = 77;
+	m.since_ns = 200;
+	assert_int_equal(map_insert(&p, &m), 0);
+	assert_int_equal(since(10), 0);
+	m = range(10, 15, &a);
+	m.since_ns = 300;
+	assert_int_equal(map_insert(&p, &m), 0);
+	assert_int_equal(since(10), 300);
+	assert_int_equal(since(15), 0);
+	m = (struct map){ .start = 10, .end = 20, .kind = MAP_DYNAMIC, .since_ns = 400 };
+	assert_int_equal(map_insert(&p, &m), 0);
+	assert_int_equal(since(10), 400);
+	assert_int_equal(since(15), 0);
 }
 
 static void copy_counts_references(void **state)
@@ -165,43 +272,58 @@ static void copy_counts_references(void **state)
 	assert_null(map_find(&q, 70));
 }
 
-static void drop_what_proc_did_not_list(void **state)
+static void restart_drops_what_proc_did_not_list(void **state)
 {
-	struct map listed = range(10, 20, &a);
-
 	(void)state;
-	listed.listed = true;
-	assert_int_equal(map_insert(&p, &listed), 0);
+	listed(10, 20, &a);
 	insert(30, 40, &b);
-	map_drop_unlisted(&p);
+	map_restart(&p, 7);
 	expect("10-20a");
+	assert_int_equal(since(10), 7);
 	assert_int_equal(b.refs, 0);
 }
 
-/* Against a plain array of who owns each address. */
+/* Against a plain array of who stands at each address, and since when. */
 static void random_against_model(void **state)
 {
-	struct image *model[256] = { 0 };
+	struct {
+		struct image *image;
+		uint64_t off, since;
+	} model[256] = { 0 };
 	unsigned int seed = 42;
 
 	(void)state;
-	for (int round = 0; round < 2000; round++) {
+	for (uint64_t round = 1; round <= 2000; round++) {
 		uint64_t start = (uint64_t)rand_r(&seed) % 250;
 		uint64_t end = start + 1 + (uint64_t)rand_r(&seed) % (255 - start);
-		struct image *img = rand_r(&seed) % 2 ? &a : &b;
-		bool fill = rand_r(&seed) % 4 == 0;
-		const struct map m = { .start = start, .end = end, .image = img };
+		/* Often the same at the same place. */
+		const struct map m = { .start = start,
+				       .end = end,
+				       .file_off = start + (uint64_t)rand_r(&seed) % 2,
+				       .since_ns = round,
+				       .image = rand_r(&seed) % 2 ? &a : &b };
 
-		assert_int_equal(fill ? map_fill(&p, &m) : map_insert(&p, &m), 0);
-		for (uint64_t i = start; i < end; i++)
-			if (!fill || !model[i])
-				model[i] = img;
+		assert_int_equal(map_insert(&p, &m), 0);
+		for (uint64_t i = start; i < end; i++) {
+			uint64_t off = m.file_off + (i - start);
+
+			if (model[i].image && (model[i].image != m.image || model[i].off != off))
+				model[i].since = round;
+			model[i].image = m.image;
+			model[i].off = off;
+		}
 		for (uint64_t i = 0; i < 256; i++) {
 			const struct map *found = map_find(&p, i);
 
-			assert_ptr_equal(found ? found->image : NULL, model[i]);
+			assert_ptr_equal(found ? found->image : NULL, model[i].image);
+			if (!found)
+				continue;
+			assert_int_equal(found->file_off + (i - found->start), model[i].off);
+			assert_int_equal(found->since_ns, model[i].since);
 		}
-		if (round % 100 == 99) {
+		for (size_t i = 1; i < p.nr_maps; i++)
+			assert_true(p.maps[i - 1].end <= p.maps[i].start);
+		if (round % 100 == 0) {
 			map_clear(&p);
 			memset(model, 0, sizeof(model));
 		}
@@ -217,9 +339,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(covers_several, setup, teardown),
 		cmocka_unit_test_setup_teardown(same_place, setup, teardown),
 		cmocka_unit_test_setup_teardown(touching_is_not_overlapping, setup, teardown),
-		cmocka_unit_test_setup_teardown(fill_gaps, setup, teardown),
+		cmocka_unit_test_setup_teardown(recalled_fills_gaps, setup, teardown),
+		cmocka_unit_test_setup_teardown(recalled_times, setup, teardown),
+		cmocka_unit_test_setup_teardown(times, setup, teardown),
+		cmocka_unit_test_setup_teardown(times_of_dynamic, setup, teardown),
 		cmocka_unit_test_setup_teardown(copy_counts_references, setup, teardown),
-		cmocka_unit_test_setup_teardown(drop_what_proc_did_not_list, setup, teardown),
+		cmocka_unit_test_setup_teardown(restart_drops_what_proc_did_not_list, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(random_against_model, setup, teardown),
 	};
 

@@ -44,12 +44,13 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 	return 0;
 }
 
-enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t time_ns,
-			  struct image **image, uint64_t *off)
+enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t first_ns,
+			  uint64_t time_ns, struct image **image, uint64_t *off)
 {
 	(void)d;
 	(void)addr;
 	stand_ins.looked_up_by = p->dyn;
+	stand_ins.looked_up_first_ns = first_ns;
 	stand_ins.looked_up_ns = time_ns;
 	*image = stand_ins.dyn_image;
 	*off = stand_ins.dyn_off;
@@ -73,11 +74,26 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), voi
 	return 0;
 }
 
-void dyn_refresh(struct dyn *d, bool ranges)
+bool dyn_refresh(struct dyn *d, bool ranges)
 {
 	(void)d;
 	stand_ins.nr_refresh++;
 	stand_ins.nr_ranges += ranges;
+	return false;
+}
+
+void dyn_settled(struct dyn *d, uint64_t time_ns)
+{
+	(void)d;
+	stand_ins.settled_ns = time_ns;
+}
+
+void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
+		void *ctx)
+{
+	(void)p;
+	if (stand_ins.code_end)
+		fn(ctx, stand_ins.code_start, stand_ins.code_end);
 }
 
 bool dyn_wants_flush(const struct dyn *d)
@@ -202,7 +218,13 @@ void trial_event(struct trial *t, enum driver_load_kind kind, int32_t pid, int32
 
 void trial_sample(struct trial *t, int32_t pid, uint64_t addr)
 {
-	const struct driver_count c = { .time_ns = ++t->time_ns,
+	trial_span(t, pid, addr, t->time_ns + 1);
+}
+
+void trial_span(struct trial *t, int32_t pid, uint64_t addr, uint64_t first_ns)
+{
+	const struct driver_count c = { .first_ns = first_ns,
+					.time_ns = ++t->time_ns,
 					.pid = pid,
 					.tid = pid,
 					.mode = DRIVER_USER,

@@ -17,7 +17,9 @@ struct stand_ins {
 	enum dyn_where where;
 	struct image *dyn_image;
 	uint64_t dyn_off;
-	uint64_t looked_up_ns;
+	uint64_t looked_up_first_ns, looked_up_ns, settled_ns;
+	/* dyn_ranges: one, or none where its end is 0 */
+	uint64_t code_start, code_end;
 	struct dyn_client *looked_up_by;
 	/* dyn calls seen */
 	unsigned int nr_fork, nr_end, nr_marker, nr_records;
@@ -52,6 +54,8 @@ void trial_mmap(struct trial *t, int32_t pid, uint64_t addr, uint64_t len, uint6
 		const char *path, uint8_t id);
 void trial_event(struct trial *t, enum driver_load_kind kind, int32_t pid, int32_t ppid);
 void trial_sample(struct trial *t, int32_t pid, uint64_t addr);
+/* A count of one that may have been taken at any time since @first_ns. */
+void trial_span(struct trial *t, int32_t pid, uint64_t addr, uint64_t first_ns);
 /* Samples of event 0 at @off of the image @path; 0 where there is none. */
 uint64_t trial_count(const struct trial *t, const char *path, uint64_t off);
 uint64_t trial_sum(const struct trial *t);

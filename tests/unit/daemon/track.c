@@ -170,12 +170,12 @@ static void client_goes_over(void **state)
 	p->attached_ns = t.time_ns + 100;
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
 	assert_ptr_equal(processes_find(t.a.processes, 10)->dyn, client);
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	assert_int_equal(stand_ins.nr_end, 0);
 	t.time_ns += 200;
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
 	assert_null(processes_find(t.a.processes, 10)->dyn);
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	assert_int_equal(stand_ins.nr_end, 1);
 }
 
@@ -187,7 +187,7 @@ static void hand_over_before_events(void **state)
 	(void)state;
 	assert_non_null(p);
 	assert_true(p->hollow);
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	assert_ptr_equal(processes_find(t.a.processes, 10), p);
 	/* And one from a process that has ended in this drain finds the life that ended. */
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
@@ -213,11 +213,11 @@ static void no_memory_of_unused_images(void **state)
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
 	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	images_drop_unused(t.a.images);
 	assert_int_equal(images_nr(t.a.images), 1);
 	trial_event(&t, DRIVER_LOAD_EXIT, 11, 0);
-	attrib_resolve(&t.a);
+	attrib_resolve(&t.a, 0);
 	images_drop_unused(t.a.images);
 	assert_int_equal(images_nr(t.a.images), 0);
 }
