@@ -26,7 +26,7 @@ struct driver {
 	size_t nr_events;
 	struct driver_stats stats;
 	int64_t utc; /* when the recorded stream began; -1: live */
-	char describe[160];
+	char describe[256];
 };
 
 /* ---- events by name (event.c) -------------------------------------------------------------- */

@@ -1,80 +1,78 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <string.h>
+#include <inttypes.h>
 #include <time.h>
 
 #include "perf_internal.h"
 
-static const struct perf_kind kinds[] = {
-	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false },
-	{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false },
-	{ "cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false },
-	{ "branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false },
-	{ "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true },
-	{ "task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true },
-};
+enum { SECOND_NS = 1000000000 };
 
-const struct perf_kind *perf_kind_find(const char *name)
+uint64_t perf_spec_period(const struct event_spec *spec, uint64_t frequency)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (!strcmp(kinds[i].name, name))
-			return &kinds[i];
-	}
-	return NULL;
+	if (spec->period || !spec->clock)
+		return spec->period;
+	return SECOND_NS / frequency;
 }
 
-const char *perf_kind_names(void)
-{
-	return "cycles, instructions, cache-misses, branch-misses, cpu-clock, task-clock";
-}
-
-static void attr_common(struct perf_event_attr *attr, size_t ring_len)
+static void attr_common(struct perf_event_attr *attr, int32_t pid, unsigned int features)
 {
 	*attr = (struct perf_event_attr){
 		.size = sizeof(*attr),
 		.sample_type = PERF_SAMPLES,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 		.disabled = 1,
 		.sample_id_all = 1,
-		/* Woken when half a ring is full, not for each sample. */
-		.watermark = 1,
-		.wakeup_watermark = (uint32_t)(ring_len / 2),
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};
-}
-
-void perf_attr_sampling(struct perf_event_attr *attr, const struct perf_kind *kind,
-			uint64_t frequency, size_t ring_len, unsigned int features)
-{
-	attr_common(attr, ring_len);
-	attr->type = kind->type;
-	attr->config = kind->config;
-	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
 	if (features & PERF_USE_LOST)
 		attr->read_format |= PERF_FORMAT_LOST;
-	if (kind->clock) {
-		/* One fixed period: a loop that runs in step with it is seen at one point only.
-		 * Varied periods are a later matter. */
-		attr->sample_period = 1000000000u / frequency;
-		return;
+	if (pid > 0) {
+		attr->inherit = 1;
+		attr->exclude_kernel = 1;
+		attr->exclude_hv = 1;
 	}
-	attr->freq = 1;
-	attr->sample_freq = frequency;
-	attr->exclude_guest = features & PERF_USE_EXCLUDE_GUEST ? 1 : 0;
 }
 
-void perf_attr_tracking(struct perf_event_attr *attr, size_t ring_len, unsigned int features)
+void perf_attr_sampling(struct perf_event_attr *attr, const struct event_spec *spec,
+			uint64_t period, uint64_t frequency, int32_t pid, unsigned int features)
 {
-	attr_common(attr, ring_len);
+	attr_common(attr, pid, features);
+	attr->type = spec->type;
+	attr->config = spec->config;
+	attr->config1 = spec->config1;
+	attr->config2 = spec->config2;
+	attr->precise_ip = spec->precise & 3;
+	attr->exclude_user |= spec->exclude_user;
+	attr->exclude_kernel |= spec->exclude_kernel;
+	attr->exclude_hv |= spec->exclude_hv;
+	if (spec->type != PERF_TYPE_SOFTWARE)
+		attr->exclude_guest = features & PERF_USE_EXCLUDE_GUEST ? 1 : 0;
+	attr->freq = !period;
+	if (period)
+		attr->sample_period = period;
+	else
+		attr->sample_freq = frequency;
+}
+
+void perf_attr_tracking(struct perf_event_attr *attr, size_t ring_len, int32_t pid,
+			unsigned int features)
+{
+	attr_common(attr, pid, features);
 	attr->type = PERF_TYPE_SOFTWARE;
 	attr->config = PERF_COUNT_SW_DUMMY;
-	attr->read_format = features & PERF_USE_LOST ? PERF_FORMAT_LOST : 0;
+	/* Woken when half a ring is full, not for each record. */
+	attr->watermark = 1;
+	attr->wakeup_watermark = (uint32_t)(ring_len / 2);
 	attr->mmap = 1;
 	attr->mmap2 = 1;
 	attr->comm = 1;
 	attr->comm_exec = 1;
 	attr->task = 1;
 	attr->build_id = features & PERF_USE_BUILD_ID ? 1 : 0;
+	if (pid > 0)
+		return;
+	attr->text_poke = features & PERF_USE_POKE ? 1 : 0;
 	attr->ksymbol = features & PERF_USE_KSYMBOL ? 1 : 0;
 }
 
@@ -88,4 +86,40 @@ int perf_attr_fallback(unsigned int features, unsigned int may_drop, int error)
 			return (int)(features & ~f);
 	}
 	return -1;
+}
+
+/* How often @spec comes in a second; 0: nobody knows before. */
+static uint64_t rate_of(const struct event_spec *spec, uint64_t frequency)
+{
+	if (!spec->period)
+		return frequency;
+	return spec->clock ? SECOND_NS / spec->period : 0;
+}
+
+static int rate_refuse(const struct event_spec *spec, uint64_t rate, uint64_t max_rate,
+		       struct base_err *err)
+{
+	base_fail(err, -DCPI_EUSAGE,
+		  "cannot sample '%s' %" PRIu64 " times a second: "
+		  "kernel.perf_event_max_sample_rate is %" PRIu64,
+		  spec->name, rate, max_rate);
+	base_hint(err,
+		  "ask for a lower rate, or raise the limit: sysctl "
+		  "kernel.perf_event_max_sample_rate=%" PRIu64
+		  " (the kernel lowers it where samples take long: "
+		  "kernel.perf_cpu_time_max_percent)",
+		  rate);
+	return -DCPI_EUSAGE;
+}
+
+int perf_rate_check(const struct event_spec *specs, size_t nr, uint64_t frequency,
+		    uint64_t max_rate, struct base_err *err)
+{
+	for (size_t i = 0; max_rate && i < nr; i++) {
+		uint64_t rate = specs[i].tick ? 0 : rate_of(&specs[i], frequency);
+
+		if (rate > max_rate)
+			return rate_refuse(&specs[i], rate, max_rate, err);
+	}
+	return 0;
 }

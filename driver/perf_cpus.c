@@ -36,3 +36,12 @@ int perf_cpus_parse(const char *text, unsigned int *cpus, size_t max)
 	}
 	return *text == '\0' || *text == '\n' ? (int)nr : -EINVAL;
 }
+
+bool perf_cpu_is_listed(unsigned int cpu, const unsigned int *cpus, int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		if (cpus[i] == cpu)
+			return true;
+	}
+	return false;
+}

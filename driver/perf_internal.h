@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The source "perf" from within. Per CPU two events with one ring (perf_ring_linux.c): the sampling
- * one, and a dummy that tracks mappings and processes, so that the kernel counts what each of them
- * lost. Rings are walked record by record (perf_ring.c), records parsed (perf_record.c), queued per
- * CPU and merged by time (perf_order.c), forks and exits of threads told from those of processes
- * (perf_threads.c), and handed on (perf_linux.c). Only the *_linux.c files make system calls.
+ * perf events from within, for the sources "perf" and "bpf". What both share is struct
+ * perf_sampler: on each CPU a *tracking* event that owns a ring and puts load events into it, and
+ * the sampling events. Those of "perf" put their samples into the same ring; those of "bpf" run a
+ * program and use no ring. The source "bpf" needs this header's first part alone, up to "parts".
  *
- * Facts of the records: perf_event_open(2) and <linux/perf_event.h>.
+ * Only the *_linux.c files make system calls. Facts of the records: perf_event_open(2) and
+ * <linux/perf_event.h>.
  */
 #ifndef DCPI_PERF_INTERNAL_H
 #define DCPI_PERF_INTERNAL_H
@@ -15,42 +15,26 @@
 
 #include "driver_internal.h"
 
-/* ---- what is asked of the kernel (perf_attr.c) ----------------------------------------------- */
+/* ---- counters of one event on one CPU (perf_count.c) ----------------------------------------- */
 
-/* The same for both events, so that every record of a ring ends alike. */
-#define PERF_SAMPLES (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
-
-/* What older kernels or some machines refuse; dropped one after another in this order. */
-enum perf_feature {
-	PERF_USE_LOST = 1,	    /* PERF_FORMAT_LOST: Linux 6.0 */
-	PERF_USE_BUILD_ID = 2,	    /* Linux 5.12 */
-	PERF_USE_KSYMBOL = 4,	    /* Linux 5.1 */
-	PERF_USE_EXCLUDE_GUEST = 8, /* not every machine can */
-	PERF_USE_ALL = 15,
-	PERF_USE_KERNEL = 7, /* depend on the kernel alone, so the tracking event tells */
+/* As the kernel counts, from an event's opening on. */
+struct perf_reading {
+	uint64_t value;
+	uint64_t enabled_ns; /* wanted: its slot had its turn */
+	uint64_t running_ns; /* had a counter */
+	uint64_t lost;	     /* records that found the ring full (PERF_USE_LOST) */
 };
 
-struct perf_kind {
-	const char *name;
-	uint32_t type;
-	uint64_t config;
-	bool clock; /* counts nanoseconds: has a fixed period, and can be said to miss samples */
+/* A CPU that goes offline and comes back opens its events again: nothing here shrinks then. */
+struct perf_count {
+	struct perf_reading now, past; /* of this opening; of those before, together */
+	uint64_t period;	       /* since the last draw; 0: by frequency */
+	struct perf_reading drawn;     /* at the last draw, of this opening */
+	uint64_t due;		       /* whole periods in the intervals before the last draw */
+	uint64_t received, missed;
 };
 
-/* NULL for an unknown name. */
-const struct perf_kind *perf_kind_find(const char *name);
-/* "cycles, instructions, …", for hints. */
-const char *perf_kind_names(void);
-void perf_attr_sampling(struct perf_event_attr *attr, const struct perf_kind *kind,
-			uint64_t frequency, size_t ring_len, unsigned int features);
-void perf_attr_tracking(struct perf_event_attr *attr, size_t ring_len, unsigned int features);
-/*
- * Which features to try next after the kernel said @error (positive errno), giving up one of
- * @may_drop; -1: it has other reasons.
- */
-int perf_attr_fallback(unsigned int features, unsigned int may_drop, int error);
-
-/* ---- rings (perf_ring.c) --------------------------------------------------------------------- */
+/* ---- one CPU --------------------------------------------------------------------------------- */
 
 /* A ring of @len bytes (a power of two), written up to @head, read up to @tail; both only grow. */
 struct perf_ring {
@@ -59,7 +43,246 @@ struct perf_ring {
 	uint64_t head, tail;
 };
 
+struct perf_event {
+	int fd;	     /* -1: not open */
+	uint64_t id; /* the kernel's, stands in its samples */
+	struct perf_count count;
+};
+
+struct perf_cpu {
+	unsigned int cpu;
+	int track_fd; /* owns the ring; -1: the CPU is offline, or was refused */
+	void *map;
+	size_t map_len;
+	struct perf_ring ring;
+	struct perf_count track;
+	struct perf_event *events; /* by event, as driver_event_get numbers them */
+	uint64_t alive_ns;	   /* when its counters were last read */
+	bool gone;		   /* its events will deliver nothing more: closed once read */
+};
+
+/* ---- order (perf_order.c) -------------------------------------------------------------------- */
+
+/* A load event, its data and path behind it: one allocation. */
+struct perf_load {
+	struct driver_load load;
+	uint64_t bytes[];
+};
+
+/* What waits for its turn by count.time_ns. @load is owned; NULL: a count. */
+struct perf_item {
+	struct driver_count count;
+	struct perf_load *load;
+};
+
+struct perf_queue {
+	struct perf_item *items;
+	size_t first, end, cap; /* [first, end) are in use */
+};
+
+/* Queues, each sorted by time, merged by a heap of their first items. */
+struct perf_order {
+	struct perf_queue *queues;
+	size_t *heap; /* queues that are not empty, earliest first */
+	size_t nr_queues, nr_heap;
+	uint64_t nr_samples; /* in items without a load */
+};
+
+/* ---- turns of slots and periods (perf_turn.c) ------------------------------------------------ */
+
+struct perf_turn {
+	uint32_t nr_slots, slot; /* whose turn it is */
+	uint64_t slot_ns;
+	uint64_t slot_since, drawn_since; /* CLOCK_MONOTONIC */
+	bool draws;			  /* periods are drawn anew */
+	uint64_t random;		  /* state of the generator */
+};
+
+/* ---- threads and processes (perf_threads.c) -------------------------------------------------- */
+
+/*
+ * How many threads each process has, so that its exit is that of its last thread, whichever that
+ * is. Known from the process's fork or exec on; of older processes nothing is known, and the exit
+ * of the main thread stands for that of the process (it may outlive it; its later samples still
+ * carry its pid).
+ */
+struct perf_threads {
+	struct base_map counts; /* pid -> number, as the value itself */
+};
+
+/* ---- the sampler: what "perf" and "bpf" share (perf_open_linux.c, perf_sampler_linux.c) -------
+ */
+
 enum { PERF_RECORD_LEN_MAX = 65536 };
+
+struct perf_sampler {
+	struct driver *d; /* whose events, stats and description are kept up */
+	struct event_spec specs[DRIVER_NR_EVENTS];
+	uint64_t periods[DRIVER_NR_EVENTS]; /* nominal; 0: by frequency */
+	bool in_kernel;			    /* samples run programs, and do not go into rings */
+	int programs[DRIVER_NR_EVENTS];	    /* -1: none */
+	uint64_t frequency, max_rate;
+	size_t ring_len;
+	int32_t pid; /* above 0: this process and its later children; else -1 */
+	unsigned int features;
+	const char *why;       /* behind the description */
+	char trouble[80];      /* "; CPU 1 refused: …", or empty */
+	uint64_t trouble_ns;   /* when it was seen last */
+	struct perf_cpu *cpus; /* all possible ones */
+	size_t nr_cpus;
+	struct perf_event *events; /* of all CPUs: one allocation */
+	struct perf_order order;   /* a queue per CPU, and a last one: perf_sampler_add */
+	struct perf_threads threads;
+	struct perf_turn turn;
+	int epoll_fd, timer_fd;
+	bool running;
+	uint64_t looked_ns;		      /* when CPUs were last looked for */
+	uint64_t unsent[DRIVER_NR_EVENTS];    /* PERF_RECORD_LOST_SAMPLES */
+	uint64_t lost_said[DRIVER_NR_EVENTS]; /* by PERF_RECORD_LOST, without PERF_USE_LOST */
+	uint64_t load_bad;   /* load records that made no sense, times when a CPU was unseen */
+	uint64_t sample_bad; /* samples of that kind, and ends of rings that made none */
+	uint64_t distrusted; /* losses at which the threads were last forgotten */
+	uint8_t scratch[PERF_RECORD_LEN_MAX];
+};
+
+/*
+ * What @config asks for, or, where it names nothing, what this machine has: hardware cycles or
+ * cpu-clock (then *why says so, else it is ""). At most DRIVER_NR_EVENTS. The number, or
+ * -DCPI_EUSAGE, -DCPI_ENOEVENTS.
+ */
+int perf_specs_choose(const struct driver_config *config, struct event_spec *out, const char **why,
+		      struct base_err *err);
+/* Can it be sampled here and now? 0 or the -errno of perf_event_open. @pid as in driver_config. */
+int perf_spec_probe(const struct event_spec *spec, int32_t pid);
+/*
+ * Open @nr events on all CPUs, not yet counting, and announce them in @d (events, nr_events,
+ * describe). Tick events get a number, but no perf event. @programs: for each event the descriptor
+ * of a program to run (the caller's; it must outlive @s); NULL: samples go into the rings. @why
+ * stands behind the description. Errors: -DCPI_EUSAGE, -DCPI_ENOEVENTS, with hints. Also after a
+ * failure @s must be closed; zeroed memory may be, too.
+ */
+int perf_sampler_open(struct perf_sampler *s, struct driver *d, const struct driver_config *config,
+		      const struct event_spec *specs, size_t nr, const int *programs,
+		      const char *why, struct base_err *err);
+void perf_sampler_close(struct perf_sampler *s);
+int perf_sampler_start(struct perf_sampler *s, struct base_err *err);
+void perf_sampler_stop(struct perf_sampler *s);
+/* Readable when a ring is half full or a slot's turn has ended: then drain. */
+int perf_sampler_poll_fd(const struct perf_sampler *s);
+/* Make it readable with @fd, too. 0 or -errno. */
+int perf_sampler_poll_add(struct perf_sampler *s, int fd);
+
+/*
+ * A drain is, in this order:
+ *   perf_sampler_turn     the next slot, new periods, CPUs that came back: what is due;
+ *   perf_sampler_read     the counters, then the rings, into the queues;
+ *   perf_sampler_add      (bpf) each count of the tables;
+ *   perf_sampler_received (bpf) what each CPU's tables say they received;
+ *   perf_sampler_hand_on  everything up to a horizon, in order;
+ *   perf_sampler_account  into d->stats and d->events.
+ * bpf swaps its tables between read and add, so that what came between counts as received.
+ */
+void perf_sampler_turn(struct perf_sampler *s, uint64_t now_ns);
+/*
+ * Queue records up to the first of each ring that is younger than @until; younger ones stay in
+ * their ring. 0 or -errno: no memory, the rest stays in the rings.
+ */
+int perf_sampler_read(struct perf_sampler *s, uint64_t until);
+/*
+ * Queue a count by its time_ns; cheap where they come in ascending order (within 10 or so). What is
+ * younger than the horizon waits for the next drain. 0 or -ENOMEM.
+ */
+int perf_sampler_add(struct perf_sampler *s, const struct driver_count *count);
+/* @nr more samples of @event were received on CPU number @cpu. Told only when that is complete:
+ * what is not received by the time of perf_sampler_account counts as missed. */
+void perf_sampler_received(struct perf_sampler *s, unsigned int cpu, size_t event, uint64_t nr);
+/* 0, or what the sink said; the item it refused is gone, the others stay. */
+int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct driver_sink *sink);
+/*
+ * Events: enabled, and the period of those sampled at a frequency. Stats: missed, throttled, held,
+ * lost_load; of events without a program also received, lost_ring, lost_bad.
+ * @received: all were told (bpf: this drain read the tables), so that missed can be.
+ */
+void perf_sampler_account(struct perf_sampler *s, bool received);
+
+/* ==== parts: of no concern to the source "bpf" ================================================ */
+
+/* ---- what is asked of the kernel (perf_attr.c) ----------------------------------------------- */
+
+/* The same for all events, so that every record of a ring ends alike. */
+#define PERF_SAMPLES (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
+
+/* What older kernels or some machines refuse; dropped one after another in this order. */
+enum perf_feature {
+	PERF_USE_LOST = 1,	     /* PERF_FORMAT_LOST: Linux 6.0 */
+	PERF_USE_BUILD_ID = 2,	     /* Linux 5.12 */
+	PERF_USE_POKE = 4,	     /* text_poke: Linux 5.9 */
+	PERF_USE_KSYMBOL = 8,	     /* Linux 5.1 */
+	PERF_USE_EXCLUDE_GUEST = 16, /* not every machine can */
+	PERF_USE_ALL = 31,
+	PERF_USE_KERNEL = 15, /* depend on the kernel alone, so the tracking event tells */
+};
+
+enum {
+	PERF_FREQUENCY = 1000,
+	PERF_FREQUENCY_MAX = 100000, /* the kernel's clocks go no faster */
+	PERF_CLOCK_LEAST = 10000,    /* nanoseconds: their shortest period */
+};
+
+/* The nominal period of @spec: its own, or a clock's at @frequency; 0: it is sampled by frequency.
+ */
+uint64_t perf_spec_period(const struct event_spec *spec, uint64_t frequency);
+/* @period 0: by @frequency. @pid above 0: a process's, with its children, in user mode. */
+void perf_attr_sampling(struct perf_event_attr *attr, const struct event_spec *spec,
+			uint64_t period, uint64_t frequency, int32_t pid, unsigned int features);
+void perf_attr_tracking(struct perf_event_attr *attr, size_t ring_len, int32_t pid,
+			unsigned int features);
+/*
+ * Which features to try next after the kernel said @error (positive errno), giving up one of
+ * @may_drop; -1: it has other reasons.
+ */
+int perf_attr_fallback(unsigned int features, unsigned int may_drop, int error);
+/* -DCPI_EUSAGE where an event would come more often than @max_rate a second (0: unknown). */
+int perf_rate_check(const struct event_spec *specs, size_t nr, uint64_t frequency,
+		    uint64_t max_rate, struct base_err *err);
+
+/* ---- counters (perf_count.c) ----------------------------------------------------------------- */
+
+/* What was read now; what would shrink stays. */
+void perf_count_read(struct perf_count *c, const struct perf_reading *r);
+/* It counted for long enough since the last draw that its broken last period does not matter. */
+bool perf_count_may_draw(const struct perf_count *c);
+/* The period from what was last read on. */
+void perf_count_draw(struct perf_count *c, uint64_t period);
+/* The opening ends; nothing more is read of it. */
+void perf_count_close(struct perf_count *c);
+/* Of a clock: periods that passed less samples that came. */
+void perf_count_miss(struct perf_count *c);
+uint64_t perf_count_value(const struct perf_count *c);
+uint64_t perf_count_running_ns(const struct perf_count *c);
+uint64_t perf_count_lost(const struct perf_count *c);
+/* @running of @all: near 1 is 1, as what lies between two calls is no multiplexing. */
+double perf_count_enabled(uint64_t running_ns, uint64_t all_ns);
+
+/* ---- turns (perf_turn.c) --------------------------------------------------------------------- */
+
+/* It begins; slot 0 has its turn. */
+void perf_turn_start(struct perf_turn *t, uint64_t now_ns);
+/* Is it the next slot's turn? If so, it has it. */
+bool perf_turn_rotate(struct perf_turn *t, uint64_t now_ns);
+/* Are new periods due? If so, they count as drawn. */
+bool perf_turn_draw(struct perf_turn *t, uint64_t now_ns);
+/* When to be woken; 0: never. */
+uint64_t perf_turn_next_ns(const struct perf_turn *t);
+/*
+ * A period beside @nominal: 1 to 4 % shorter or longer, all alike, so that the mean is nominal and
+ * the nominal one never comes. Where the shortest is below @least, only longer ones; where 4 % are
+ * less than one, @nominal itself.
+ */
+uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random);
+uint64_t perf_period_mean(uint64_t nominal, uint64_t least);
+
+/* ---- rings (perf_ring.c) --------------------------------------------------------------------- */
 
 /*
  * The record at the tail, made contiguous in @scratch (PERF_RECORD_LEN_MAX bytes) where it wraps.
@@ -82,9 +305,10 @@ enum perf_what {
 struct perf_record {
 	enum perf_what what;
 	uint64_t time_ns;
+	uint64_t id; /* of the event that put it into the ring */
 	uint64_t nr;
-	struct driver_count count;
-	struct driver_load load; /* path points into the record */
+	struct driver_count count; /* without event */
+	struct driver_load load;   /* path and data point into the record, data at any alignment */
 };
 
 /*
@@ -101,118 +325,79 @@ bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, s
 
 /* ---- order (perf_order.c) -------------------------------------------------------------------- */
 
-/* A record waiting for its turn. @load is owned; NULL: a sample. */
-struct perf_item {
-	uint64_t time_ns;
-	uint64_t addr;
-	int32_t pid, tid;
-	enum driver_mode mode;
-	struct perf_load *load;
-};
-
-/* A load event with its path behind it, one allocation. */
-struct perf_load {
-	struct driver_load load;
-	char path[];
-};
-
-struct perf_queue {
-	struct perf_item *items;
-	size_t first, end, cap; /* [first, end) are in use */
-};
-
-/* A queue for each ring, each sorted by time, merged by a heap of their first items. */
-struct perf_order {
-	struct perf_queue *queues;
-	size_t *heap; /* queues that are not empty, earliest first */
-	size_t nr_queues, nr_heap;
-	uint64_t nr_samples; /* items without a load */
-};
-
 int perf_order_init(struct perf_order *o, size_t nr_queues);
 /* Frees the loads that still wait. */
 void perf_order_release(struct perf_order *o);
 /* 0 or -ENOMEM; takes item->load on success. Stable for equal times of one queue. */
 int perf_order_add(struct perf_order *o, size_t queue, const struct perf_item *item);
+/* The same with a copy of @load, its path and data. */
+int perf_order_add_load(struct perf_order *o, size_t queue, const struct driver_load *load);
 /* After adding, before taking. */
 void perf_order_settle(struct perf_order *o);
 /* Take the earliest item if it is older than @horizon or of that age; its load is the caller's. */
 bool perf_order_take(struct perf_order *o, uint64_t horizon, struct perf_item *out);
 
-/* ---- threads and processes (perf_threads.c) -------------------------------------------------- */
-
-/*
- * How many threads each process has, so that its exit is that of its last thread, whichever that
- * is. Known from the process's fork or exec on; of older processes nothing is known, and the exit
- * of the main thread stands for that of the process (it may outlive it; its later samples still
- * carry its pid).
- */
-struct perf_threads {
-	struct base_map counts; /* pid -> number, as the value itself */
-};
+/* ---- threads (perf_threads.c) ---------------------------------------------------------------- */
 
 /* Feed every load event in order of time. False: it is about a mere thread, do not hand it on. */
 bool perf_threads_pass(struct perf_threads *t, const struct driver_load *load);
 /* Events were lost: forget the counts, which may be wrong now. */
 void perf_threads_forget(struct perf_threads *t);
 
-/* ---- CPUs (perf_cpus.c) ---------------------------------------------------------------------- */
+/* ---- CPUs by name (perf_cpus.c) -------------------------------------------------------------- */
 
 /* "0-3,8" as sysfs writes it; at most @max numbers into @cpus. How many, or -EINVAL. */
 int perf_cpus_parse(const char *text, unsigned int *cpus, size_t max);
+/* @nr below 0: none. */
+bool perf_cpu_is_listed(unsigned int cpu, const unsigned int *cpus, int nr);
 
-/* ---- one CPU's events (perf_ring_linux.c) ---------------------------------------------------- */
+/* ---- one CPU's events (perf_cpu_linux.c) ----------------------------------------------------- */
 
-struct perf_cpu {
-	unsigned int cpu;
-	int fd;	      /* sampling; owns the ring */
-	int track_fd; /* load events, put into the same ring */
-	void *map;
-	size_t map_len;
-	struct perf_ring ring;
-	bool gone; /* the CPU went offline: nothing more will come */
-
-	uint64_t value, enabled_ns; /* of the sampling event */
-	uint64_t lost, lost_track;  /* by the kernel's own count (PERF_USE_LOST) */
-	uint64_t received;	    /* samples read from the ring */
-	uint64_t missed;
-};
-
-/* Empty, so that perf_cpu_close is always allowed. */
-void perf_cpu_init(struct perf_cpu *c, unsigned int cpu);
-/* A mere perf_event_open on @cpu for all processes: descriptor or -errno. */
-int perf_event_try(const struct perf_event_attr *attr, unsigned int cpu);
-/* 0, or -errno of perf_event_open or mmap; *@mapping tells which. @c is closed on failure. */
-int perf_cpu_open(struct perf_cpu *c, const struct perf_event_attr *sampling,
-		  const struct perf_event_attr *tracking, size_t ring_len, bool *mapping);
-void perf_cpu_close(struct perf_cpu *c);
-int perf_cpu_enable(struct perf_cpu *c, bool on);
+/* Not open. @events: as many as there are, the sampler's. */
+void perf_cpu_init(struct perf_cpu *c, unsigned int cpu, struct perf_event *events, size_t nr);
+/* A mere perf_event_open: descriptor or -errno. @pid -1: all processes. */
+int perf_event_try(const struct perf_event_attr *attr, int32_t pid, unsigned int cpu);
+/* The tracking event and its ring. 0, or -errno; *@mapping: of mmap. Closed on failure. */
+int perf_cpu_track(struct perf_cpu *c, const struct perf_event_attr *attr, int32_t pid,
+		   size_t ring_len, bool *mapping);
+/* An event beside it, with @program (-1: into the ring). 0 or -errno. */
+int perf_cpu_sample(struct perf_cpu *c, size_t event, const struct perf_event_attr *attr,
+		    int32_t pid, int program);
+/* The counts stay. */
+void perf_cpu_close(struct perf_cpu *c, size_t nr_events);
 /* Read the counters; what cannot be read keeps its last value. */
-void perf_cpu_read(struct perf_cpu *c, bool with_lost);
+void perf_cpu_read(struct perf_cpu *c, size_t nr_events, bool with_lost);
+int perf_event_enable(int fd, bool on);
+/* 0 or -errno. */
+int perf_event_period(struct perf_event *e, uint64_t period);
 /* See what the kernel has written; tell it what was read. */
 void perf_cpu_look(struct perf_cpu *c);
 void perf_cpu_release(struct perf_cpu *c);
 
-/* ---- the source (opened by perf_open_linux.c, run by perf_linux.c) --------------------------- */
+/* ---- inside the sampler ---------------------------------------------------------------------- */
+
+/* Open @c with its features and periods. 0 or -errno; *@failed: the event, or -1: tracking. */
+int perf_sampler_open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *failed, bool *mapping);
+/* Enable what has its turn. 0 or -errno. */
+int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c);
+/* Also tells which CPUs are gone. */
+void perf_sampler_read_counters(struct perf_sampler *s);
+/* CPUs that are gone are closed once their rings were read, those that came back opened. */
+void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns);
+void perf_sampler_describe(struct perf_sampler *s);
+/* @r below 0: the kernel refused something of @c; stands in the description for a while. */
+void perf_sampler_trouble(struct perf_sampler *s, const struct perf_cpu *c, int r);
+/* The period of an event from now on: drawn, or the nominal one. */
+uint64_t perf_sampler_period(struct perf_sampler *s, size_t event);
+/* Numbers of the CPUs that "possible" or "online" of sysfs lists, to be freed; how many or -errno.
+ */
+int perf_cpus_list(const char *which, unsigned int **out);
+
+/* ---- the source "perf" (perf_linux.c) -------------------------------------------------------- */
 
 struct perf {
 	struct driver base;
-	const struct perf_kind *kind;
-	uint64_t frequency;
-	size_t ring_len;
-	unsigned int features;
-	struct perf_cpu *cpus;
-	size_t nr_cpus;
-	struct perf_order order; /* a queue per CPU */
-	struct perf_threads threads;
-	int epoll_fd;
-	bool running;
-	uint64_t unsent;     /* PERF_RECORD_LOST_SAMPLES */
-	uint64_t lost_said;  /* by PERF_RECORD_LOST, where the kernel does not count by event */
-	uint64_t load_bad;   /* load records that made no sense */
-	uint64_t sample_bad; /* samples of that kind, and ends of rings that made none */
-	uint64_t distrusted; /* losses at which the threads were last forgotten */
-	uint8_t scratch[PERF_RECORD_LEN_MAX];
+	struct perf_sampler sampler;
 };
 
 extern const struct driver_ops perf_ops;

@@ -1,51 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opening of the source "perf": which event, which features, which CPUs; failures said plainly. */
+/* Opening of the sampler: which events, which features, which CPUs; failures said plainly. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "perf_internal.h"
 
 enum {
-	PERF_CPUS_MAX = 8192,
-	PERF_FREQUENCY = 1000,
-	PERF_FREQUENCY_MAX = 100000, /* the kernel's clocks go no faster: 10 us */
 	PERF_RING_PAGES = 128,
 	PERF_RING_PAGES_MAX = 1 << 18,
+	PERF_SLOT_MS = 1000,
 };
 
-static int online_cpus(unsigned int *cpus)
-{
-	struct base_buf text = { 0 };
-	int r = base_file_read(AT_FDCWD, "/sys/devices/system/cpu/online", 65536, &text, NULL);
+/* ---- messages -------------------------------------------------------------------------------- */
 
-	if (r >= 0)
-		r = base_buf_append(&text, "", 1);
-	if (r >= 0)
-		r = perf_cpus_parse((const char *)text.data, cpus, PERF_CPUS_MAX);
-	base_buf_release(&text);
-	if (r > 0)
-		return r;
-	/* No sysfs: the usual numbering. */
-	r = (int)sysconf(_SC_NPROCESSORS_ONLN);
-	for (int i = 0; i < r && i < PERF_CPUS_MAX; i++)
-		cpus[i] = (unsigned int)i;
-	return r > 0 && r <= PERF_CPUS_MAX ? r : -ENODEV;
-}
-
-static void hint_rights(struct base_err *err)
+static void hint_rights(int32_t pid, struct base_err *err)
 {
 	struct base_buf text = { 0 };
 	int r = base_file_read(AT_FDCWD, "/proc/sys/kernel/perf_event_paranoid", 64, &text, NULL);
 
 	if (r >= 0 && text.len && text.data[text.len - 1] == '\n')
 		text.len--;
-	base_hint(err,
-		  "run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid to 0%s%.*s",
-		  r >= 0 ? ", it is " : "", r >= 0 ? (int)text.len : 0, (const char *)text.data);
+	base_hint(
+		err,
+		"run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid to %d%s%.*s",
+		pid > 0 ? 2 : 0, r >= 0 ? ", it is " : "", r >= 0 ? (int)text.len : 0,
+		(const char *)text.data);
 	base_buf_release(&text);
 }
 
@@ -55,113 +41,103 @@ static bool means_no_event(int r)
 	return r == -ENOENT || r == -ENODEV || r == -EOPNOTSUPP;
 }
 
-/* Say why an event could not be opened (or its ring not mapped). */
-static int open_failed(const struct perf *p, int error, bool mapping, struct base_err *err)
+static bool is_hardware(const struct event_spec *spec)
 {
-	const char *what = mapping ? "cannot map the ring of" : "cannot sample";
+	return spec && spec->type != PERF_TYPE_SOFTWARE;
+}
 
-	base_fail(err, -DCPI_ENOEVENTS, "%s '%s' on all CPUs: %s", what, p->kind->name,
-		  means_no_event(error) ? "this machine has no such event" : base_strerror(error));
+static void hint_open(const struct perf_sampler *s, const struct event_spec *spec, int error,
+		      bool mapping, struct base_err *err)
+{
 	if (mapping && (error == -EPERM || error == -ENOMEM))
 		base_hint(err, "raise kernel.perf_event_mlock_kb, or ask for smaller rings");
 	else if (error == -EPERM || error == -EACCES)
-		hint_rights(err);
+		hint_rights(s->pid, err);
 	else if (error == -EMFILE || error == -ENFILE)
 		base_hint(err,
-			  "two open files for each CPU are needed: raise the limit (ulimit -n)");
+			  "%zu open files for each CPU are needed: raise the limit (ulimit -n)",
+			  s->d->nr_events + 1);
 	else if (error == -ENOSYS)
 		base_hint(err, "this kernel has no perf events; recorded streams can be replayed");
-	else if (error == -EINVAL && !p->kind->clock)
-		base_hint(err, "the frequency may be above kernel.perf_event_max_sample_rate");
-	else if (!p->kind->clock)
+	else if (error == -ESRCH)
+		base_hint(err, "it has ended");
+	else if (is_hardware(spec))
 		base_hint(err, "this machine may have no hardware counters: try cpu-clock");
+}
+
+/* Say why an event (NULL: the tracking one) could not be opened, or its ring not mapped. */
+static int open_failed(const struct perf_sampler *s, const struct event_spec *spec, int error,
+		       bool mapping, struct base_err *err)
+{
+	const char *what = mapping ? "map the ring of" : "sample";
+	const char *name = spec ? spec->name : s->specs[0].name;
+	const char *why = means_no_event(error) && spec ? "this machine has no such event"
+							: base_strerror(error);
+
+	if (s->pid > 0)
+		base_fail(err, -DCPI_ENOEVENTS, "cannot %s '%s' of process %d: %s", what, name,
+			  s->pid, why);
+	else
+		base_fail(err, -DCPI_ENOEVENTS, "cannot %s '%s' on all CPUs: %s", what, name, why);
+	hint_open(s, spec, error, mapping, err);
 	return -DCPI_ENOEVENTS;
 }
 
-/* Try @attr on the first CPU that is there, giving up features of @may_drop. 0 or -errno. */
-static int probe(struct perf *p, bool tracking, unsigned int may_drop)
+/* ---- what to sample -------------------------------------------------------------------------- */
+
+int perf_spec_probe(const struct event_spec *spec, int32_t pid)
 {
+	unsigned int features = 0, *cpus = NULL;
 	struct perf_event_attr attr;
-	int fd, next;
+	int r = perf_cpus_list("online", &cpus), fd;
 
-	for (;;) {
-		if (tracking)
-			perf_attr_tracking(&attr, p->ring_len, p->features);
-		else
-			perf_attr_sampling(&attr, p->kind, p->frequency, p->ring_len, p->features);
-		fd = perf_event_try(&attr, p->cpus[0].cpu);
-		if (fd >= 0)
-			return close(fd);
-		next = perf_attr_fallback(p->features, may_drop, -fd);
-		if (next < 0)
-			return fd;
-		p->features = (unsigned int)next;
-	}
+	if (r < 0)
+		return r;
+	if (spec->type != PERF_TYPE_SOFTWARE)
+		features = PERF_USE_EXCLUDE_GUEST;
+	do {
+		perf_attr_sampling(&attr, spec, perf_spec_period(spec, PERF_FREQUENCY),
+				   PERF_FREQUENCY, pid, features);
+		fd = perf_event_try(&attr, pid > 0 ? pid : -1, cpus[0]);
+		r = fd < 0 ? perf_attr_fallback(features, features, -fd) : -1;
+		features = 0;
+	} while (r >= 0);
+	free(cpus);
+	return fd < 0 ? fd : close(fd);
 }
 
-/* Choose the event and the features that this machine has. */
-static int choose(struct perf *p, const char *wanted, struct base_err *err)
+/* The first event that is there. Rights and the like are told of later, by opening it. */
+static int choose_default(int32_t pid, struct event_spec *out, const char **why,
+			  struct base_err *err)
 {
-	const char *why = "";
-	int r = probe(p, true, PERF_USE_KERNEL);
+	const char *const hardware = "cycles", *const clock = "cpu-clock";
+	int r = event_parse_slots(&hardware, 1, NULL, out, err);
 
-	p->kind = perf_kind_find(wanted ? wanted : "cycles");
 	if (r >= 0)
-		r = probe(p, false, PERF_USE_EXCLUDE_GUEST);
-	if (!wanted && (means_no_event(r) || r == -EINVAL)) {
-		p->kind = perf_kind_find("cpu-clock");
-		why = " (no hardware cycles here)";
-		r = probe(p, false, 0);
-	}
-	if (r < 0)
-		return open_failed(p, r, false, err);
-	snprintf(p->base.describe, sizeof(p->base.describe),
-		 "perf: %s at %" PRIu64 " Hz on %zu CPU%s%s", p->kind->name, p->frequency,
-		 p->nr_cpus, p->nr_cpus == 1 ? "" : "s", why);
-	return 0;
+		r = perf_spec_probe(out, pid);
+	else if (r != -DCPI_EUSAGE)
+		return r;
+	if (r >= 0 || !(r == -DCPI_EUSAGE || means_no_event(r) || r == -EINVAL))
+		return 1;
+	if (err)
+		*err = (struct base_err){ 0 };
+	*why = " (no hardware cycles here)";
+	return event_parse_slots(&clock, 1, NULL, out, err);
 }
 
-static int poll_add(struct perf *p, size_t index)
+int perf_specs_choose(const struct driver_config *config, struct event_spec *out, const char **why,
+		      struct base_err *err)
 {
-	struct epoll_event e = { .events = EPOLLIN, .data.u64 = index };
-
-	return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, p->cpus[index].fd, &e) < 0 ? -errno : 0;
-}
-
-static int open_rings(struct perf *p, struct base_err *err)
-{
-	struct perf_event_attr sampling, tracking;
-	bool mapping = false;
-	size_t kept = 0;
-	int r = 0;
-
-	perf_attr_sampling(&sampling, p->kind, p->frequency, p->ring_len, p->features);
-	perf_attr_tracking(&tracking, p->ring_len, p->features);
-	for (size_t i = 0; i < p->nr_cpus && r >= 0; i++) {
-		p->cpus[kept] = p->cpus[i];
-		r = perf_cpu_open(&p->cpus[kept], &sampling, &tracking, p->ring_len, &mapping);
-		if (r >= 0)
-			r = poll_add(p, kept);
-		if (r >= 0)
-			kept++;
-		else if (r == -ENODEV && (kept || i + 1 < p->nr_cpus))
-			r = 0; /* went offline since the list was read */
-	}
-	if (r < 0)
-		return open_failed(p, r, mapping, err);
-	p->nr_cpus = kept;
-	return 0;
+	*why = "";
+	if (config->nr_slots)
+		return event_parse_slots(config->slots, config->nr_slots, NULL, out, err);
+	return choose_default(config->pid, out, why, err);
 }
 
 static int check_config(const struct driver_config *config, struct base_err *err)
 {
 	size_t pages = config->ring_pages;
 
-	if (config->nr_slots && !perf_kind_find(config->slots[0])) {
-		base_fail(err, -DCPI_EUSAGE, "unknown event '%s'", config->slots[0]);
-		base_hint(err, "events are: %s", perf_kind_names());
-		return -DCPI_EUSAGE;
-	}
 	if (config->frequency > PERF_FREQUENCY_MAX)
 		return base_fail(err, -DCPI_EUSAGE, "frequency %" PRIu64 " is above %d",
 				 config->frequency, PERF_FREQUENCY_MAX);
@@ -172,62 +148,220 @@ static int check_config(const struct driver_config *config, struct base_err *err
 	return 0;
 }
 
-static int list_cpus(struct perf *p)
+/* 0 where it is not told. */
+static uint64_t max_rate(void)
 {
-	unsigned int *cpus = calloc(PERF_CPUS_MAX, sizeof(*cpus));
-	int r = cpus ? online_cpus(cpus) : -ENOMEM;
+	const char *path = "/proc/sys/kernel/perf_event_max_sample_rate";
+	struct base_buf text = { 0 };
+	uint64_t rate = 0;
 
-	if (r >= 0) {
-		p->cpus = calloc((size_t)r, sizeof(*p->cpus));
-		p->nr_cpus = p->cpus ? (size_t)r : 0;
-		for (size_t i = 0; i < p->nr_cpus; i++)
-			perf_cpu_init(&p->cpus[i], cpus[i]);
-		r = p->cpus ? perf_order_init(&p->order, p->nr_cpus) : -ENOMEM;
+	if (base_file_read(AT_FDCWD, path, 64, &text, NULL) >= 0 &&
+	    base_buf_append(&text, "", 1) >= 0)
+		rate = strtoull((const char *)text.data, NULL, 10);
+	base_buf_release(&text);
+	return rate;
+}
+
+static uint64_t least_period(const struct perf_sampler *s, size_t event)
+{
+	uint64_t by_rate = s->max_rate ? 1000000000u / s->max_rate : 0;
+
+	if (!s->specs[event].clock)
+		return 0;
+	return by_rate > PERF_CLOCK_LEAST ? by_rate : PERF_CLOCK_LEAST;
+}
+
+uint64_t perf_sampler_period(struct perf_sampler *s, size_t event)
+{
+	uint64_t nominal = s->periods[event];
+
+	if (!s->turn.draws || !nominal)
+		return nominal;
+	return perf_period_draw(nominal, least_period(s, event), &s->turn.random);
+}
+
+static void announce(struct perf_sampler *s)
+{
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		struct driver_event *e = &s->d->events[i];
+
+		snprintf(e->name, sizeof(e->name), "%s", s->specs[i].name);
+		e->enabled = 1;
+		s->periods[i] = e->period = perf_spec_period(&s->specs[i], s->frequency);
+		if (s->turn.draws && e->period)
+			e->period = perf_period_mean(e->period, least_period(s, i));
+	}
+}
+
+static int take_config(struct perf_sampler *s, const struct driver_config *config,
+		       const struct event_spec *specs, size_t nr, const int *programs)
+{
+	for (size_t i = 0; i < nr; i++) {
+		s->specs[i] = specs[i];
+		s->programs[i] = programs ? programs[i] : -1;
+		if (specs[i].slot + 1 > s->turn.nr_slots)
+			s->turn.nr_slots = specs[i].slot + 1;
+	}
+	s->d->nr_events = nr;
+	s->in_kernel = programs != NULL;
+	s->frequency = config->frequency ? config->frequency : PERF_FREQUENCY;
+	s->max_rate = max_rate();
+	s->ring_len = (config->ring_pages ? config->ring_pages : PERF_RING_PAGES) *
+		      (size_t)sysconf(_SC_PAGESIZE);
+	s->pid = config->pid > 0 ? config->pid : -1;
+	s->features = PERF_USE_ALL;
+	s->turn.draws = !config->fixed_period;
+	s->turn.slot_ns = (config->slot_ms ? config->slot_ms : PERF_SLOT_MS) * 1000000ull;
+	/* Early in a boot there is nothing random yet: the time must do. */
+	if (getrandom(&s->turn.random, sizeof(s->turn.random), GRND_NONBLOCK) < 0)
+		s->turn.random = base_now_ns();
+	announce(s);
+	return 0;
+}
+
+/* ---- CPUs ------------------------------------------------------------------------------------ */
+
+static int list_cpus(struct perf_sampler *s)
+{
+	size_t nr_events = s->d->nr_events;
+	unsigned int *cpus = NULL;
+	int r = perf_cpus_list("possible", &cpus);
+
+	if (r < 0)
+		return r;
+	s->cpus = calloc((size_t)r, sizeof(*s->cpus));
+	s->events = calloc((size_t)r * nr_events, sizeof(*s->events));
+	if (s->cpus && s->events) {
+		s->nr_cpus = (size_t)r;
+		for (size_t i = 0; i < s->nr_cpus; i++)
+			perf_cpu_init(&s->cpus[i], cpus[i], s->events + i * nr_events, nr_events);
+		r = perf_order_init(&s->order, s->nr_cpus + 1);
+	} else {
+		r = -ENOMEM;
 	}
 	free(cpus);
 	return r;
 }
 
-static void announce(struct perf *p)
+/* The tracking event tells what the kernel knows, on the first CPU that is there. 0 or -errno. */
+static int open_tracking(struct perf_sampler *s, struct perf_cpu *c, bool *mapping)
 {
-	struct driver_event *e = &p->base.events[0];
+	struct perf_event_attr attr;
+	int r, next;
 
-	p->base.nr_events = 1;
-	snprintf(e->name, sizeof(e->name), "%s", p->kind->name);
-	e->enabled = 1;
-	if (p->kind->clock)
-		e->period = 1000000000u / p->frequency;
+	for (;;) {
+		perf_attr_tracking(&attr, s->ring_len, s->pid, s->features);
+		r = perf_cpu_track(c, &attr, s->pid, s->ring_len, mapping);
+		if (r >= 0 || *mapping)
+			return r;
+		next = perf_attr_fallback(s->features, PERF_USE_KERNEL, -r);
+		if (next < 0)
+			return r;
+		s->features = (unsigned int)next;
+	}
 }
 
-int perf_open(const struct driver_config *config, struct driver **out, struct base_err *err)
+static int open_sampling(struct perf_sampler *s, struct perf_cpu *c, size_t i)
 {
-	struct perf *p;
+	struct perf_event_attr attr;
+	uint64_t period = perf_sampler_period(s, i);
+	int r, next;
+
+	for (;;) {
+		perf_attr_sampling(&attr, &s->specs[i], period, s->frequency, s->pid, s->features);
+		/* A program reads no sample, so none is made for it. */
+		if (s->programs[i] >= 0)
+			attr.sample_type = 0;
+		c->events[i].count.period = period;
+		r = perf_cpu_sample(c, i, &attr, s->pid, s->programs[i]);
+		if (r >= 0 || s->specs[i].type == PERF_TYPE_SOFTWARE)
+			return r;
+		next = perf_attr_fallback(s->features, PERF_USE_EXCLUDE_GUEST, -r);
+		if (next < 0)
+			return r;
+		s->features = (unsigned int)next;
+	}
+}
+
+static int poll_cpu(struct perf_sampler *s, struct perf_cpu *c)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
+
+	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, c->track_fd, &e) < 0 ? -errno : 0;
+}
+
+int perf_sampler_open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *failed, bool *mapping)
+{
+	int r = open_tracking(s, c, mapping);
+
+	*failed = -1;
+	for (size_t i = 0; i < s->d->nr_events && r >= 0; i++) {
+		if (s->specs[i].tick)
+			continue;
+		r = open_sampling(s, c, i);
+		if (r < 0)
+			*failed = (int)i;
+	}
+	if (r >= 0)
+		r = poll_cpu(s, c);
+	if (r < 0)
+		perf_cpu_close(c, s->d->nr_events);
+	return r;
+}
+
+static int open_cpus(struct perf_sampler *s, struct base_err *err)
+{
+	unsigned int *online = NULL;
+	int nr = perf_cpus_list("online", &online), r = nr < 0 ? nr : 0, failed = -1;
+	bool mapping = false;
+	size_t opened = 0;
+
+	for (size_t i = 0; i < s->nr_cpus && r >= 0; i++) {
+		if (!perf_cpu_is_listed(s->cpus[i].cpu, online, nr))
+			continue;
+		r = perf_sampler_open_cpu(s, &s->cpus[i], &failed, &mapping);
+		if (r >= 0)
+			opened++;
+		else if (r == -ENODEV && opened)
+			r = 0; /* went offline since the list was read */
+	}
+	free(online);
+	if (r >= 0 && !opened)
+		r = -ENODEV;
+	return r < 0 ? open_failed(s, failed < 0 ? NULL : &s->specs[failed], r, mapping, err) : 0;
+}
+
+static int open_polling(struct perf_sampler *s)
+{
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll_fd < 0)
+		return -errno;
+	s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	return s->timer_fd < 0 ? -errno : perf_sampler_poll_add(s, s->timer_fd);
+}
+
+int perf_sampler_open(struct perf_sampler *s, struct driver *d, const struct driver_config *config,
+		      const struct event_spec *specs, size_t nr, const int *programs,
+		      const char *why, struct base_err *err)
+{
 	int r = check_config(config, err);
 
 	if (r < 0)
 		return r;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return base_fail_errno(err, -ENOMEM, "cannot sample");
-	p->base.ops = &perf_ops;
-	p->base.utc = -1;
-	p->features = PERF_USE_ALL;
-	p->frequency = config->frequency ? config->frequency : PERF_FREQUENCY;
-	p->ring_len = (config->ring_pages ? config->ring_pages : PERF_RING_PAGES) *
-		      (size_t)sysconf(_SC_PAGESIZE);
-	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	r = p->epoll_fd < 0 ? -errno : list_cpus(p);
+	s->d = d;
+	s->why = why;
+	s->epoll_fd = s->timer_fd = -1;
+	take_config(s, config, specs, nr, programs);
+	r = perf_rate_check(specs, nr, s->frequency, s->max_rate, err);
 	if (r < 0)
-		base_fail_errno(err, r, "cannot sample");
-	if (r >= 0)
-		r = choose(p, config->nr_slots ? config->slots[0] : NULL, err);
-	if (r >= 0)
-		r = open_rings(p, err);
-	if (r < 0) {
-		perf_ops.close(&p->base);
 		return r;
-	}
-	announce(p);
-	*out = &p->base;
-	return 0;
+	r = open_polling(s);
+	if (r >= 0)
+		r = list_cpus(s);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot sample");
+	r = open_cpus(s, err);
+	if (r >= 0)
+		perf_sampler_describe(s);
+	return r;
 }

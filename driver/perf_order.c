@@ -46,18 +46,42 @@ int perf_order_add(struct perf_order *o, size_t queue, const struct perf_item *i
 	if (r < 0)
 		return r;
 	/* One CPU's records are in order but where an interrupt came between: a step or two. */
-	for (at = q->end++; at > q->first && q->items[at - 1].time_ns > item->time_ns; at--)
+	for (at = q->end++; at > q->first && q->items[at - 1].count.time_ns > item->count.time_ns;
+	     at--)
 		q->items[at] = q->items[at - 1];
 	q->items[at] = *item;
-	o->nr_samples += !item->load;
+	if (!item->load)
+		o->nr_samples += item->count.count;
 	return 0;
+}
+
+int perf_order_add_load(struct perf_order *o, size_t queue, const struct driver_load *load)
+{
+	size_t path_len = load->path ? strlen(load->path) + 1 : 0;
+	size_t data_len = load->data ? load->data_len : 0;
+	size_t at = (data_len + 7) / 8 * 8;
+	struct perf_item item = { .count.time_ns = load->time_ns };
+	int r;
+
+	item.load = malloc(sizeof(*item.load) + at + path_len);
+	if (!item.load)
+		return -ENOMEM;
+	item.load->load = *load;
+	if (data_len)
+		item.load->load.data = memcpy(item.load->bytes, load->data, data_len);
+	if (path_len)
+		item.load->load.path = memcpy((char *)item.load->bytes + at, load->path, path_len);
+	r = perf_order_add(o, queue, &item);
+	if (r < 0)
+		free(item.load);
+	return r;
 }
 
 static uint64_t heap_time(const struct perf_order *o, size_t at)
 {
 	const struct perf_queue *q = &o->queues[o->heap[at]];
 
-	return q->items[q->first].time_ns;
+	return q->items[q->first].count.time_ns;
 }
 
 /* Equal times: the lower queue first, so that equal input gives equal output. */
@@ -106,7 +130,8 @@ bool perf_order_take(struct perf_order *o, uint64_t horizon, struct perf_item *o
 		return false;
 	q = &o->queues[o->heap[0]];
 	*out = q->items[q->first++];
-	o->nr_samples -= !out->load;
+	if (!out->load)
+		o->nr_samples -= out->count.count;
 	if (q->first == q->end) {
 		q->first = q->end = 0;
 		o->heap[0] = o->heap[--o->nr_heap];

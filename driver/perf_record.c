@@ -9,9 +9,11 @@
 struct trailer {
 	uint32_t pid, tid;
 	uint64_t time_ns;
+	uint64_t id;
 };
 
 struct sample {
+	uint64_t id;
 	uint64_t ip;
 	uint32_t pid, tid;
 	uint64_t time_ns;
@@ -99,6 +101,7 @@ static bool parse_sample(struct body *b, uint16_t misc, struct perf_record *out)
 	if (!s.pid && mode_of(misc) == DRIVER_USER)
 		s.pid = s.tid = (uint32_t)-1;
 	out->time_ns = s.time_ns;
+	out->id = s.id;
 	out->count = (struct driver_count){
 		.first_ns = s.time_ns,
 		.time_ns = s.time_ns,
@@ -185,6 +188,23 @@ static bool parse_ksymbol(struct body *b, struct perf_record *out)
 	return true;
 }
 
+/* Behind the head the old bytes, then the new ones. */
+static bool parse_poke(struct body *b, struct perf_record *out)
+{
+	struct driver_load *l = &out->load;
+	uint16_t lens[2]; /* of old and new */
+
+	out->what = PERF_LOAD;
+	if (!take(b, &l->addr, sizeof(l->addr)) || !take(b, lens, sizeof(lens)) ||
+	    b->len < (size_t)lens[0] + lens[1])
+		return false;
+	l->kind = DRIVER_LOAD_POKE;
+	l->len = lens[1];
+	l->data = b->at + lens[0];
+	l->data_len = lens[1];
+	return true;
+}
+
 static bool parse_lost(struct body *b, struct perf_record *out)
 {
 	struct lost l;
@@ -216,6 +236,8 @@ static bool parse_other(uint32_t type, uint16_t misc, struct body *b, struct per
 		return parse_task(b, DRIVER_LOAD_EXIT, out);
 	case PERF_RECORD_KSYMBOL:
 		return parse_ksymbol(b, out);
+	case PERF_RECORD_TEXT_POKE:
+		return parse_poke(b, out);
 	case PERF_RECORD_LOST:
 		return parse_lost(b, out);
 	case PERF_RECORD_LOST_SAMPLES:
@@ -234,6 +256,11 @@ bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, s
 	struct body b = { body, len };
 
 	return parse_other(type, misc, &b, out);
+}
+
+static bool is_of_process(enum driver_load_kind kind)
+{
+	return kind != DRIVER_LOAD_KSYMBOL && kind != DRIVER_LOAD_POKE;
 }
 
 int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out)
@@ -257,9 +284,10 @@ int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out)
 	if (!parse_other(h.type, h.misc, &b, out))
 		return -DCPI_EFORMAT;
 	/* A process that is dead already, or not in our PID namespace: nobody to tell it of. */
-	if (out->what == PERF_LOAD && out->load.kind != DRIVER_LOAD_KSYMBOL && out->load.pid <= 0)
+	if (out->what == PERF_LOAD && is_of_process(out->load.kind) && out->load.pid <= 0)
 		out->what = PERF_SKIP;
 	out->time_ns = t.time_ns;
+	out->id = t.id;
 	out->load.time_ns = t.time_ns;
 	return 0;
 }

@@ -34,27 +34,47 @@ static void use_record(struct perf_order *o, struct perf_threads *t, const uint8
 	if (!exact)
 		abort();
 	memcpy(exact, bytes, len);
-	if (perf_record_parse(exact, len, &rec) >= 0) {
-		const struct perf_item item = { .time_ns = rec.time_ns, .addr = rec.count.addr };
+	if (perf_record_parse(exact, len, &rec) >= 0 && rec.what == PERF_LOAD) {
+		use_load(t, &rec.load);
+		if (perf_order_add_load(o, nr % QUEUES, &rec.load) < 0)
+			abort();
+	} else {
+		struct perf_item item = { .count = rec.count };
 
-		if (rec.what == PERF_LOAD)
-			use_load(t, &rec.load);
+		item.count.time_ns = rec.time_ns;
 		if (perf_order_add(o, nr % QUEUES, &item) < 0)
 			abort();
 	}
 	free(exact);
 }
 
-static void use_order(struct perf_order *o)
+/* It stays good when the record it came from is gone. */
+static void use_copy(struct perf_load *load)
 {
-	uint64_t nr = o->nr_samples, last = 0;
+	const uint8_t *data = load->load.data;
+	unsigned int sum = 0;
+
+	for (size_t i = 0; data && i < load->load.data_len; i++)
+		sum += data[i];
+	if (load->load.path)
+		sum += (unsigned int)strlen(load->load.path);
+	if (sum == UINT32_MAX)
+		abort();
+	free(load);
+}
+
+static void use_order(struct perf_order *o, size_t nr)
+{
+	uint64_t last = 0;
 	struct perf_item item;
 
 	perf_order_settle(o);
 	while (perf_order_take(o, UINT64_MAX, &item)) {
-		if (item.time_ns < last || !nr--)
+		if (item.count.time_ns < last || !nr--)
 			abort();
-		last = item.time_ns;
+		last = item.count.time_ns;
+		if (item.load)
+			use_copy(item.load);
 	}
 	if (nr || o->nr_samples)
 		abort();
@@ -66,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct perf_threads threads = { 0 };
 	struct perf_order order;
 	const uint8_t *bytes;
+	size_t nr = 0;
 	int n;
 
 	/* The first two bytes say where the reader stands. */
@@ -75,11 +96,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	ring.head = ring.tail + len - 2;
 	for (size_t i = 2; i < len; i++)
 		ring_data[(ring.tail + i - 2) % RING] = data[i];
-	for (size_t nr = 0; (n = perf_ring_peek(&ring, scratch, &bytes)) > 0; nr++) {
+	for (; (n = perf_ring_peek(&ring, scratch, &bytes)) > 0; nr++) {
 		use_record(&order, &threads, bytes, (size_t)n, nr);
 		ring.tail += (uint64_t)n;
 	}
-	use_order(&order);
+	use_order(&order, nr);
 	perf_order_release(&order);
 	perf_threads_forget(&threads);
 	return 0;

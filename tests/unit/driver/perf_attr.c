@@ -13,88 +13,133 @@
 
 static struct perf_event_attr attr;
 
-/* What both events must have, or records of one ring would not end alike. */
+static const struct event_spec cycles = { .name = "cycles",
+					  .type = PERF_TYPE_HARDWARE,
+					  .config = PERF_COUNT_HW_CPU_CYCLES };
+static const struct event_spec clock_event = { .name = "cpu-clock",
+					       .type = PERF_TYPE_SOFTWARE,
+					       .config = PERF_COUNT_SW_CPU_CLOCK,
+					       .clock = true };
+/* As a PMU of some CPU takes it. */
+static const struct event_spec precise = { .name = "ibs_op:u",
+					   .type = 11,
+					   .config = 0x80001,
+					   .config1 = 0x22,
+					   .config2 = 0x33,
+					   .period = 250000,
+					   .precise = 2,
+					   .exclude_kernel = true,
+					   .exclude_hv = true };
+
+enum { TIMES = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING };
+
+/* What all events must have, or records of one ring would not end alike. */
 static void check_common(void)
 {
 	assert_int_equal(attr.size, sizeof(attr));
-	assert_int_equal(attr.sample_type, PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME);
+	assert_int_equal(attr.sample_type, PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP |
+						   PERF_SAMPLE_TID | PERF_SAMPLE_TIME);
 	assert_int_equal(attr.disabled, 1);
 	assert_int_equal(attr.sample_id_all, 1);
-	assert_int_equal(attr.watermark, 1);
-	assert_int_equal(attr.wakeup_watermark, 4096);
 	assert_int_equal(attr.use_clockid, 1);
 	assert_int_equal(attr.clockid, CLOCK_MONOTONIC);
 	assert_int_equal(attr.inherit, 0);
 }
 
-static void each_name_is_its_event(void **state)
+static void specs_become_attributes(void **state)
 {
-	static const struct {
-		const char *name;
-		uint32_t type;
-		uint64_t config;
-		bool clock;
-	} want[] = {
-		{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false },
-		{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false },
-		{ "cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false },
-		{ "branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false },
-		{ "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true },
-		{ "task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true },
-	};
+	(void)state;
+	perf_attr_sampling(&attr, &clock_event, 250000, 4000, -1, PERF_USE_ALL);
+	check_common();
+	assert_int_equal(attr.type, PERF_TYPE_SOFTWARE);
+	assert_int_equal(attr.config, PERF_COUNT_SW_CPU_CLOCK);
+	assert_int_equal(attr.freq, 0);
+	assert_int_equal(attr.sample_period, 250000);
+	assert_int_equal(attr.exclude_guest, 0);
+	assert_int_equal(attr.mmap | attr.comm | attr.task | attr.ksymbol | attr.text_poke, 0);
+	assert_int_equal(attr.read_format, TIMES | PERF_FORMAT_LOST);
+
+	perf_attr_sampling(&attr, &cycles, 0, 4000, -1, PERF_USE_ALL);
+	check_common();
+	assert_int_equal(attr.type, PERF_TYPE_HARDWARE);
+	assert_int_equal(attr.freq, 1);
+	assert_int_equal(attr.sample_freq, 4000);
+	assert_int_equal(attr.exclude_guest, 1);
+	assert_int_equal(attr.exclude_kernel | attr.exclude_user | attr.exclude_hv, 0);
+
+	perf_attr_sampling(&attr, &precise, 250000, 4000, -1, PERF_USE_ALL);
+	check_common();
+	assert_int_equal(attr.type, 11);
+	assert_int_equal(attr.config, 0x80001);
+	assert_int_equal(attr.config1, 0x22);
+	assert_int_equal(attr.config2, 0x33);
+	assert_int_equal(attr.precise_ip, 2);
+	assert_int_equal(attr.freq, 0);
+	assert_int_equal(attr.sample_period, 250000);
+	assert_true(attr.exclude_kernel && attr.exclude_hv && !attr.exclude_user);
+}
+
+static void periods_are_told_or_follow_from_the_rate(void **state)
+{
+	struct event_spec spec = clock_event;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		const struct perf_kind *kind = perf_kind_find(want[i].name);
-
-		assert_non_null(kind);
-		assert_non_null(strstr(perf_kind_names(), want[i].name));
-		perf_attr_sampling(&attr, kind, 4000, 8192, PERF_USE_ALL);
-		check_common();
-		assert_int_equal(attr.type, want[i].type);
-		assert_int_equal(attr.config, want[i].config);
-		assert_int_equal(attr.freq, !want[i].clock);
-		assert_int_equal(attr.sample_period, want[i].clock ? 250000 : 4000);
-		assert_int_equal(attr.exclude_guest, !want[i].clock);
-		assert_int_equal(attr.mmap | attr.comm | attr.task | attr.ksymbol, 0);
-	}
-	assert_null(perf_kind_find("cycle"));
-	assert_null(perf_kind_find(""));
+	assert_int_equal(perf_spec_period(&clock_event, 4000), 250000);
+	assert_int_equal(perf_spec_period(&cycles, 4000), 0);
+	assert_int_equal(perf_spec_period(&precise, 4000), 250000);
+	spec.period = 12345;
+	assert_int_equal(perf_spec_period(&spec, 4000), 12345);
 }
 
 static void tracking_asks_for_all_load_events(void **state)
 {
 	(void)state;
-	perf_attr_tracking(&attr, 8192, PERF_USE_ALL);
+	perf_attr_tracking(&attr, 8192, -1, PERF_USE_ALL);
 	check_common();
 	assert_int_equal(attr.type, PERF_TYPE_SOFTWARE);
 	assert_int_equal(attr.config, PERF_COUNT_SW_DUMMY);
+	assert_int_equal(attr.watermark, 1);
+	assert_int_equal(attr.wakeup_watermark, 4096);
 	assert_true(attr.mmap && attr.mmap2 && attr.build_id && attr.comm && attr.comm_exec &&
-		    attr.task && attr.ksymbol);
+		    attr.task && attr.ksymbol && attr.text_poke);
 	assert_int_equal(attr.mmap_data, 0);
-	assert_int_equal(attr.read_format, PERF_FORMAT_LOST);
+	assert_int_equal(attr.read_format, TIMES | PERF_FORMAT_LOST);
+}
+
+/* What paranoid level 2 lets every user ask for. */
+static void a_process_is_seen_in_user_mode_alone(void **state)
+{
+	(void)state;
+	perf_attr_tracking(&attr, 8192, 4711, PERF_USE_ALL);
+	assert_true(attr.inherit && attr.exclude_kernel && attr.exclude_hv && !attr.exclude_user);
+	assert_true(attr.mmap && attr.mmap2 && attr.build_id && attr.comm && attr.comm_exec &&
+		    attr.task);
+	assert_int_equal(attr.ksymbol | attr.text_poke, 0);
+	perf_attr_sampling(&attr, &clock_event, 250000, 4000, 4711, PERF_USE_ALL);
+	assert_true(attr.inherit && attr.exclude_kernel && attr.exclude_hv && !attr.exclude_user);
 }
 
 static void features_can_be_given_up(void **state)
 {
-	const struct perf_kind *cycles = perf_kind_find("cycles");
-
 	(void)state;
-	perf_attr_tracking(&attr, 8192, PERF_USE_ALL & ~PERF_USE_LOST);
-	assert_int_equal(attr.read_format, 0);
+	perf_attr_tracking(&attr, 8192, -1, PERF_USE_ALL & ~PERF_USE_LOST);
+	assert_int_equal(attr.read_format, TIMES);
 	assert_int_equal(attr.build_id, 1);
-	perf_attr_tracking(&attr, 8192, PERF_USE_ALL & ~PERF_USE_BUILD_ID);
+	perf_attr_tracking(&attr, 8192, -1, PERF_USE_ALL & ~PERF_USE_BUILD_ID);
 	assert_int_equal(attr.build_id, 0);
+	assert_true(attr.ksymbol && attr.text_poke);
+	perf_attr_tracking(&attr, 8192, -1, PERF_USE_ALL & ~PERF_USE_POKE);
+	assert_int_equal(attr.text_poke, 0);
 	assert_int_equal(attr.ksymbol, 1);
-	perf_attr_tracking(&attr, 8192, 0);
+	perf_attr_tracking(&attr, 8192, -1, 0);
 	check_common();
-	assert_int_equal(attr.ksymbol | attr.build_id, 0);
+	assert_int_equal(attr.ksymbol | attr.build_id | attr.text_poke, 0);
 	assert_true(attr.mmap && attr.mmap2 && attr.comm && attr.comm_exec && attr.task);
-	perf_attr_sampling(&attr, cycles, 1000, 8192, PERF_USE_LOST);
-	assert_int_equal(attr.read_format, PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_LOST);
+	perf_attr_sampling(&attr, &cycles, 0, 1000, -1, PERF_USE_LOST);
+	assert_int_equal(attr.read_format, TIMES | PERF_FORMAT_LOST);
 	assert_int_equal(attr.exclude_guest, 0);
-	perf_attr_sampling(&attr, cycles, 1000, 8192, 0);
-	assert_int_equal(attr.read_format, PERF_FORMAT_TOTAL_TIME_ENABLED);
+	perf_attr_sampling(&attr, &cycles, 0, 1000, -1, 0);
+	assert_int_equal(attr.read_format, TIMES);
 }
 
 static void the_newest_feature_is_given_up_first(void **state)
@@ -103,8 +148,10 @@ static void the_newest_feature_is_given_up_first(void **state)
 
 	(void)state;
 	f = perf_attr_fallback((unsigned int)f, PERF_USE_KERNEL, EINVAL);
-	assert_int_equal(f, PERF_USE_BUILD_ID | PERF_USE_KSYMBOL | PERF_USE_EXCLUDE_GUEST);
+	assert_int_equal(f, PERF_USE_ALL & ~PERF_USE_LOST);
 	f = perf_attr_fallback((unsigned int)f, PERF_USE_KERNEL, E2BIG);
+	assert_int_equal(f, PERF_USE_POKE | PERF_USE_KSYMBOL | PERF_USE_EXCLUDE_GUEST);
+	f = perf_attr_fallback((unsigned int)f, PERF_USE_KERNEL, EINVAL);
 	assert_int_equal(f, PERF_USE_KSYMBOL | PERF_USE_EXCLUDE_GUEST);
 	f = perf_attr_fallback((unsigned int)f, PERF_USE_KERNEL, EINVAL);
 	assert_int_equal(f, PERF_USE_EXCLUDE_GUEST);
@@ -113,6 +160,28 @@ static void the_newest_feature_is_given_up_first(void **state)
 			 0);
 	assert_int_equal(perf_attr_fallback(PERF_USE_ALL, PERF_USE_ALL, EACCES), -1);
 	assert_int_equal(perf_attr_fallback(PERF_USE_ALL, PERF_USE_ALL, ENOENT), -1);
+}
+
+static void rates_above_the_limit_are_refused(void **state)
+{
+	struct event_spec specs[] = { cycles, clock_event };
+	struct base_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(perf_rate_check(specs, 2, 4000, 4000, &err), 0);
+	assert_int_equal(perf_rate_check(specs, 2, 4000, 0, &err), 0);
+	assert_int_equal(perf_rate_check(specs, 2, 4001, 4000, &err), -DCPI_EUSAGE);
+	assert_string_equal(err.text, "cannot sample 'cycles' 4001 times a second: "
+				      "kernel.perf_event_max_sample_rate is 4000");
+	assert_non_null(strstr(err.hint, "sysctl kernel.perf_event_max_sample_rate=4001"));
+	/* A clock by its period: 200 us are 5000 a second. Of others a period tells no rate. */
+	specs[0].period = specs[1].period = 200000;
+	err = (struct base_err){ 0 };
+	assert_int_equal(perf_rate_check(specs, 2, 1000, 5000, &err), 0);
+	assert_int_equal(perf_rate_check(specs, 2, 1000, 4999, &err), -DCPI_EUSAGE);
+	assert_non_null(strstr(err.text, "'cpu-clock' 5000 times a second"));
+	specs[1].tick = true;
+	assert_int_equal(perf_rate_check(specs, 2, 1000, 4999, &err), 0);
 }
 
 static void cpu_lists_are_read(void **state)
@@ -145,9 +214,12 @@ static void bad_wishes_are_usage_errors(void **state)
 		{ { .source = "oracle" }, "unknown source of samples 'oracle'", "perf, replay" },
 		{ { .slots = (const char *const[]){ "cycels" }, .nr_slots = 1 },
 		  "unknown event 'cycels'",
-		  "cycles, instructions" },
+		  "cycles" },
 		{ { .frequency = 100001 }, "frequency 100001 is above 100000", "" },
 		{ { .ring_pages = 3 }, "ring of 3 pages: not a power of two", "" },
+		{ { .source = "perf", .slots = (const char *const[]){ "tick" }, .nr_slots = 1 },
+		  "cannot sample 'tick' with the source 'perf'",
+		  "cpu-clock" },
 		{ { .source = "replay" }, "no file to replay", "" },
 	};
 
@@ -166,10 +238,13 @@ static void bad_wishes_are_usage_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_name_is_its_event),
+		cmocka_unit_test(specs_become_attributes),
+		cmocka_unit_test(periods_are_told_or_follow_from_the_rate),
 		cmocka_unit_test(tracking_asks_for_all_load_events),
+		cmocka_unit_test(a_process_is_seen_in_user_mode_alone),
 		cmocka_unit_test(features_can_be_given_up),
 		cmocka_unit_test(the_newest_feature_is_given_up_first),
+		cmocka_unit_test(rates_above_the_limit_are_refused),
 		cmocka_unit_test(cpu_lists_are_read),
 		cmocka_unit_test(bad_wishes_are_usage_errors),
 	};

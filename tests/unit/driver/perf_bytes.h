@@ -42,12 +42,16 @@ static inline void put_size(struct bytes *b)
 	memcpy(b->data + 6, &size, 2);
 }
 
-/* pid, tid, time: the end of every record but a sample; and the size into the head. */
+/* The kernel's number of the event that puts all records into a ring. */
+enum { EVENT_ID = 77 };
+
+/* pid, tid, time, event: the end of every record but a sample; and the size into the head. */
 static inline void put_trailer(struct bytes *b, uint32_t pid, uint32_t tid, uint64_t time_ns)
 {
 	put(b, pid, 4);
 	put(b, tid, 4);
 	put(b, time_ns, 8);
+	put(b, EVENT_ID, 8);
 	put_size(b);
 }
 
@@ -55,6 +59,7 @@ static inline void make_sample(struct bytes *b, uint16_t misc, uint32_t pid, uin
 			       uint64_t time_ns)
 {
 	put_head(b, PERF_RECORD_SAMPLE, misc);
+	put(b, EVENT_ID, 8);
 	put(b, ip, 8);
 	put(b, pid, 4);
 	put(b, pid + 1, 4);
@@ -120,6 +125,22 @@ static inline void make_ksymbol(struct bytes *b, uint16_t flags, const char *nam
 	put(b, flags, 2);
 	put_text(b, name);
 	put_trailer(b, 9, 9, time_ns);
+}
+
+/* @old_len bytes 0x90 become @new_len bytes 0xcc. */
+static inline void make_poke(struct bytes *b, uint16_t old_len, uint16_t new_len, uint64_t time_ns)
+{
+	size_t len = ((size_t)old_len + new_len + 4 + 7) / 8 * 8 - 4;
+
+	put_head(b, PERF_RECORD_TEXT_POKE, PERF_RECORD_MISC_KERNEL);
+	put(b, 0xffffffff81000001ull, 8);
+	put(b, old_len, 2);
+	put(b, new_len, 2);
+	memset(b->data + b->len, 0, len);
+	memset(b->data + b->len, 0x90, old_len);
+	memset(b->data + b->len + old_len, 0xcc, new_len);
+	b->len += len;
+	put_trailer(b, 0, 0, time_ns);
 }
 
 static inline void make_numbers(struct bytes *b, uint32_t type, uint64_t first, uint64_t second,

@@ -55,31 +55,38 @@ static void task(uint32_t type, uint32_t ppid, uint32_t tid)
 	append(&b);
 }
 
-/* A ring whose CPU has gone: no counter is read, so the tests set them. */
+/* A ring without events behind it, as a process's that sleeps: the tests set the counters. */
 static int open_source(void **state)
 {
+	struct perf_sampler *s;
+	struct perf_cpu *c;
+
 	(void)state;
 	exits = 0;
 	page = (struct perf_event_mmap_page){ 0 };
 	p = calloc(1, sizeof(*p));
 	assert_non_null(p);
-	p->kind = perf_kind_find("cpu-clock");
-	p->base.events[0].period = 1000000;
-	p->epoll_fd = epoll_create1(0);
-	p->cpus = calloc(1, sizeof(*p->cpus));
-	assert_non_null(p->cpus);
-	p->nr_cpus = 1;
-	perf_cpu_init(&p->cpus[0], 0);
-	p->cpus[0].gone = true;
-	p->cpus[0].map = &page;
-	p->cpus[0].ring = (struct perf_ring){ .data = ring_data, .len = RING };
-	return perf_order_init(&p->order, 1);
+	s = &p->sampler;
+	s->d = &p->base;
+	s->pid = 1;
+	s->why = "";
+	s->epoll_fd = epoll_create1(0);
+	s->timer_fd = -1;
+	s->cpus = c = calloc(1, sizeof(*s->cpus));
+	s->events = calloc(1, sizeof(*s->events));
+	assert_true(c && s->events);
+	s->nr_cpus = p->base.nr_events = 1;
+	perf_cpu_init(c, 0, s->events, 1);
+	s->events[0].id = EVENT_ID;
+	c->map = &page;
+	c->ring = (struct perf_ring){ .data = ring_data, .len = RING };
+	return perf_order_init(&s->order, 2);
 }
 
 static int close_source(void **state)
 {
 	(void)state;
-	p->cpus[0].map = NULL;
+	p->sampler.cpus[0].map = NULL;
 	perf_ops.close(&p->base);
 	return 0;
 }
@@ -109,7 +116,7 @@ static void a_loss_is_heeded_in_its_drain(void **state)
 	(void)state;
 	start_two_threads();
 	drain();
-	p->cpus[0].lost_track++;
+	p->sampler.cpus[0].track.now.lost++;
 	task(PERF_RECORD_EXIT, 1, PROCESS);
 	drain();
 	assert_int_equal(exits, 1);
@@ -137,7 +144,7 @@ static void counts_of_that_drain_are_not_kept(void **state)
 {
 	(void)state;
 	start_two_threads();
-	p->cpus[0].lost_track++;
+	p->sampler.cpus[0].track.now.lost++;
 	drain();
 	task(PERF_RECORD_EXIT, 1, PROCESS);
 	drain();

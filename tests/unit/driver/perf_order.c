@@ -13,7 +13,7 @@ static struct perf_order o;
 
 static void add(size_t queue, uint64_t time_ns, uint64_t addr)
 {
-	const struct perf_item item = { .time_ns = time_ns, .addr = addr };
+	const struct perf_item item = { .count = { .time_ns = time_ns, .addr = addr, .count = 1 } };
 
 	assert_int_equal(perf_order_add(&o, queue, &item), 0);
 }
@@ -26,7 +26,7 @@ static void expect(uint64_t horizon, const uint64_t *addrs)
 	perf_order_settle(&o);
 	for (; *addrs; addrs++) {
 		assert_true(perf_order_take(&o, horizon, &item));
-		assert_int_equal(item.addr, *addrs);
+		assert_int_equal(item.count.addr, *addrs);
 	}
 	assert_false(perf_order_take(&o, horizon, &item));
 }
@@ -110,9 +110,9 @@ static void long_runs_stay_sorted_and_complete(void **state)
 		}
 		perf_order_settle(&o);
 		while (perf_order_take(&o, round + 1 < ROUNDS ? now + 500 : UINT64_MAX, &item)) {
-			assert_true(item.time_ns >= last);
-			last = item.time_ns;
-			sum_out += item.addr;
+			assert_true(item.count.time_ns >= last);
+			last = item.count.time_ns;
+			sum_out += item.count.addr;
 			taken++;
 		}
 		/* The next round's times begin behind this horizon. */
@@ -123,9 +123,58 @@ static void long_runs_stay_sorted_and_complete(void **state)
 	perf_order_release(&o);
 }
 
+/* What is queued must not point into a ring that is overwritten. */
+static void loads_are_copied(void **state)
+{
+	uint64_t data[2] = { 0x1122334455667788, 0x99 };
+	char path[] = "/bin/x";
+	const struct driver_load load = {
+		.time_ns = 5, .addr = 7, .path = path, .data = data, .data_len = 9
+	};
+	struct perf_item item;
+
+	(void)state;
+	assert_int_equal(perf_order_init(&o, 1), 0);
+	assert_int_equal(perf_order_add_load(&o, 0, &load), 0);
+	assert_int_equal(perf_order_add_load(&o, 0, &(struct driver_load){ .time_ns = 6 }), 0);
+	path[1] = '?';
+	data[0] = 0;
+	perf_order_settle(&o);
+	assert_true(perf_order_take(&o, 9, &item));
+	assert_int_equal(item.count.time_ns, 5);
+	assert_int_equal(item.load->load.addr, 7);
+	assert_string_equal(item.load->load.path, "/bin/x");
+	assert_int_equal((uintptr_t)item.load->load.data % 8, 0);
+	assert_memory_equal(item.load->load.data, "\x88\x77\x66\x55\x44\x33\x22\x11\x99", 9);
+	free(item.load);
+	assert_true(perf_order_take(&o, 9, &item));
+	assert_null(item.load->load.path);
+	assert_null(item.load->load.data);
+	free(item.load);
+	perf_order_release(&o);
+}
+
+/* A count over an interval weighs what it says. */
+static void counts_are_held_by_their_number(void **state)
+{
+	const struct perf_item many = { .count = { .time_ns = 7, .count = 40 } };
+	struct perf_item item;
+
+	(void)state;
+	assert_int_equal(perf_order_init(&o, 1), 0);
+	assert_int_equal(perf_order_add(&o, 0, &many), 0);
+	add(0, 8, 1);
+	assert_int_equal(o.nr_samples, 41);
+	perf_order_settle(&o);
+	assert_true(perf_order_take(&o, 7, &item));
+	assert_int_equal(item.count.count, 40);
+	assert_int_equal(o.nr_samples, 1);
+	perf_order_release(&o);
+}
+
 static void waiting_loads_are_freed(void **state)
 {
-	struct perf_item item = { .time_ns = 1 }, out;
+	struct perf_item item = { .count.time_ns = 1 }, out;
 
 	(void)state;
 	assert_int_equal(perf_order_init(&o, 1), 0);
@@ -148,6 +197,8 @@ int main(void)
 		cmocka_unit_test(an_interrupt_may_swap_records),
 		cmocka_unit_test(equal_times_keep_their_order),
 		cmocka_unit_test(long_runs_stay_sorted_and_complete),
+		cmocka_unit_test(loads_are_copied),
+		cmocka_unit_test(counts_are_held_by_their_number),
 		cmocka_unit_test(waiting_loads_are_freed),
 	};
 

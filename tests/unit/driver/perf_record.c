@@ -40,6 +40,7 @@ static void samples_carry_mode_and_address(void **state)
 		assert_int_equal(rec.count.tid, 43);
 		assert_int_equal(rec.count.time_ns, 900);
 		assert_int_equal(rec.time_ns, 900);
+		assert_int_equal(rec.id, EVENT_ID);
 		assert_int_equal(rec.count.count, 1);
 	}
 	make_sample(&b, PERF_RECORD_MISC_KERNEL, UINT32_MAX, 1, 1);
@@ -166,9 +167,32 @@ static void losses_are_told(void **state)
 	make_numbers(&b, PERF_RECORD_UNTHROTTLE, 1, 2, 2, 1);
 	assert_int_equal(perf_record_parse(b.data, b.len, &rec), 0);
 	assert_int_equal(rec.what, PERF_SKIP);
-	make_numbers(&b, PERF_RECORD_TEXT_POKE, 1, 2, 2, 1);
+	assert_int_equal(rec.id, EVENT_ID);
+	make_numbers(&b, PERF_RECORD_NAMESPACES, 1, 2, 2, 1);
 	assert_int_equal(perf_record_parse(b.data, b.len, &rec), 0);
 	assert_int_equal(rec.what, PERF_SKIP);
+}
+
+static void kernel_code_is_changed(void **state)
+{
+	static const uint8_t bytes[] = { 0xcc, 0xcc, 0xcc };
+
+	(void)state;
+	make_poke(&b, 5, 3, 6);
+	assert_int_equal(perf_record_parse(b.data, b.len, &rec), 0);
+	assert_int_equal(rec.what, PERF_LOAD);
+	assert_int_equal(rec.load.kind, DRIVER_LOAD_POKE);
+	assert_true(rec.load.addr == 0xffffffff81000001ull);
+	assert_int_equal(rec.load.len, 3);
+	assert_int_equal(rec.load.data_len, 3);
+	assert_memory_equal(rec.load.data, bytes, 3);
+	assert_int_equal(rec.time_ns, 6);
+	/* Lengths that lie. */
+	b.data[8 + 8 + 2] = 0xff;
+	assert_int_equal(perf_record_parse(b.data, b.len, &rec), -DCPI_EFORMAT);
+	b.data[8 + 8 + 2] = b.data[8 + 8 + 3] = b.data[8 + 8] = b.data[8 + 8 + 1] = 0xff;
+	assert_int_equal(perf_record_parse(b.data, b.len, &rec), -DCPI_EFORMAT);
+	assert_int_equal(rec.what, PERF_LOAD);
 }
 
 /* Every cut of @b either fails as what it was, or (a name's padding) is still whole. */
@@ -204,6 +228,8 @@ static void short_records_are_refused(void **state)
 	check_cuts(PERF_LOST, b.len);
 	make_ksymbol(&b, 0, "", 6);
 	check_cuts(PERF_LOAD, b.len - 8);
+	make_poke(&b, 2, 2, 6);
+	check_cuts(PERF_LOAD, b.len);
 	make_mmap2(&b, 1, PROT_EXEC, id, 20, "", 6);
 	check_cuts(PERF_LOAD, b.len - 8);
 	make_comm(&b, 0, 1, 1, "", 6);
@@ -258,7 +284,7 @@ static void records_wrap_at_any_place(void **state)
 
 static void lying_sizes_are_refused(void **state)
 {
-	static const uint16_t sizes[] = { 0, 1, 7, 33, 128, 0xffff };
+	static const uint16_t sizes[] = { 0, 1, 7, 41, 128, 0xffff };
 	const uint8_t *bytes;
 
 	(void)state;
@@ -290,6 +316,7 @@ int main(void)
 		cmocka_unit_test(names_and_programs_differ),
 		cmocka_unit_test(kernel_code_comes_and_goes),
 		cmocka_unit_test(losses_are_told),
+		cmocka_unit_test(kernel_code_is_changed),
 		cmocka_unit_test(short_records_are_refused),
 		cmocka_unit_test(names_without_end_are_refused),
 		cmocka_unit_test(records_wrap_at_any_place),

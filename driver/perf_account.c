@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the sampler tells of itself: statistics and its description. */
+#include <inttypes.h>
+
+#include "perf_internal.h"
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+/* A clock that some mode stops goes on while its samples are kept back: nothing tells them. */
+static bool tells_missed(const struct perf_sampler *s, size_t event)
+{
+	const struct event_spec *spec = &s->specs[event];
+
+	return spec->clock && s->pid < 0 && !spec->exclude_user && !spec->exclude_kernel;
+}
+
+static void account_event(struct perf_sampler *s, size_t event, uint64_t all_ns, bool received)
+{
+	uint64_t value = 0, running = 0, came = 0, lost = 0, missed = 0;
+	struct driver_stats *st = &s->d->stats;
+	struct driver_event *e = &s->d->events[event];
+
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		struct perf_count *c = &s->cpus[i].events[event].count;
+
+		if (received && tells_missed(s, event))
+			perf_count_miss(c);
+		missed += c->missed;
+		value += perf_count_value(c);
+		running += perf_count_running_ns(c);
+		came += c->received;
+		lost += perf_count_lost(c);
+	}
+	st->missed[event] = missed;
+	e->enabled = perf_count_enabled(running, all_ns);
+	if (!s->periods[event] && came + lost)
+		e->period = value / (came + lost);
+	if (s->in_kernel)
+		return;
+	/* The kernel counts records by event: samples but for a few notes of throttling. */
+	lost = (s->features & PERF_USE_LOST ? lost : s->lost_said[event]) + s->unsent[event];
+	st->lost_ring += lost;
+	st->received[event] = came + lost;
+}
+
+void perf_sampler_account(struct perf_sampler *s, bool received)
+{
+	struct driver_stats *st = &s->d->stats;
+	uint64_t all_ns = 0;
+
+	st->lost_load = s->load_bad;
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		all_ns += perf_count_running_ns(&s->cpus[i].track);
+		st->lost_load += perf_count_lost(&s->cpus[i].track);
+	}
+	st->held = s->order.nr_samples;
+	st->lost_ring = 0;
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		if (!s->specs[i].tick)
+			account_event(s, i, all_ns, received);
+	}
+	/* Nobody can say of which event they were. */
+	st->lost_bad = s->sample_bad;
+	if (!s->in_kernel)
+		st->received[0] += s->sample_bad;
+}
+
+/* ---- description ----------------------------------------------------------------------------- */
+
+static size_t describe_events(const struct perf_sampler *s, char *to, size_t len)
+{
+	size_t at = 0;
+
+	to[0] = '\0';
+	for (size_t i = 0; i < s->d->nr_events && at < len; i++) {
+		const struct event_spec *spec = &s->specs[i];
+
+		if (i)
+			at += (size_t)snprintf(to + at, len - at, "%s",
+					       spec->slot == s->specs[i - 1].slot ? " + " : ", ");
+		if (at < len)
+			at += (size_t)snprintf(to + at, len - at, "%s", spec->name);
+		if (at < len && spec->period)
+			at += (size_t)snprintf(to + at, len - at, " each %" PRIu64, spec->period);
+		else if (at < len && !spec->tick)
+			at += (size_t)snprintf(to + at, len - at, " at %" PRIu64 " Hz",
+					       s->frequency);
+	}
+	return at;
+}
+
+void perf_sampler_describe(struct perf_sampler *s)
+{
+	const char *source = s->in_kernel ? "bpf" : "perf";
+	size_t open = 0;
+	char events[96];
+
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		open += s->cpus[i].track_fd >= 0;
+	if (describe_events(s, events, sizeof(events)) >= sizeof(events))
+		snprintf(events, sizeof(events), "%zu events", s->d->nr_events);
+	snprintf(s->d->describe, sizeof(s->d->describe), "%s: %s on %zu CPU%s%s%s", source, events,
+		 open, open == 1 ? "" : "s", s->why, s->trouble);
+}

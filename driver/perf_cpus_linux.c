@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which CPUs there are, which were taken away, which came back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "perf_internal.h"
+
+enum { PERF_CPUS_MAX = 8192 };
+
+#define LOOK_NS	   1000000000u /* between looks for CPUs that came back */
+#define TROUBLE_NS 3000000000u /* a refusal is told for so long after it was last seen */
+#define STILL_NS   20000000u   /* an event whose clock stood for longer than that is dead */
+
+/* No sysfs: the usual numbering. */
+static int cpus_guess(unsigned int *cpus)
+{
+	int nr = (int)sysconf(_SC_NPROCESSORS_ONLN);
+
+	for (int i = 0; i < nr && i < PERF_CPUS_MAX; i++)
+		cpus[i] = (unsigned int)i;
+	return nr > 0 && nr <= PERF_CPUS_MAX ? nr : -ENODEV;
+}
+
+int perf_cpus_list(const char *which, unsigned int **out)
+{
+	unsigned int *cpus = calloc(PERF_CPUS_MAX, sizeof(*cpus));
+	struct base_buf text = { 0 };
+	char path[64];
+	int r;
+
+	if (!cpus)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/%s", which);
+	r = base_file_read(AT_FDCWD, path, 65536, &text, NULL);
+	if (r >= 0)
+		r = base_buf_append(&text, "", 1);
+	if (r >= 0)
+		r = perf_cpus_parse((const char *)text.data, cpus, PERF_CPUS_MAX);
+	base_buf_release(&text);
+	if (r <= 0)
+		r = cpus_guess(cpus);
+	if (r < 0)
+		free(cpus);
+	else
+		*out = cpus;
+	return r;
+}
+
+/*
+ * Events of a CPU that went offline stay dead when it comes back, and nothing tells: on some
+ * kernels they hang up, on others only the time for which they were enabled stands still. A
+ * process's events sleep with it.
+ */
+void perf_sampler_read_counters(struct perf_sampler *s)
+{
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		struct perf_cpu *c = &s->cpus[i];
+		uint64_t before_ns = base_now_ns(), had_ns = c->track.now.enabled_ns;
+
+		if (c->track_fd < 0)
+			continue;
+		perf_cpu_read(c, s->d->nr_events, s->features & PERF_USE_LOST);
+		if (s->pid < 0 &&
+		    c->track.now.enabled_ns - had_ns + STILL_NS < before_ns - c->alive_ns)
+			c->gone = true;
+		c->alive_ns = base_now_ns();
+	}
+}
+
+/* What it delivered has been read: its ring is empty and stays so. */
+static void close_gone(struct perf_sampler *s, struct perf_cpu *c)
+{
+	perf_cpu_look(c);
+	if (c->ring.head != c->ring.tail)
+		return;
+	perf_cpu_close(c, s->d->nr_events);
+}
+
+void perf_sampler_trouble(struct perf_sampler *s, const struct perf_cpu *c, int r)
+{
+	/* Gone again: the next look tells. */
+	if (r >= 0 || r == -ENODEV)
+		return;
+	snprintf(s->trouble, sizeof(s->trouble), "; CPU %u refused: %.40s", c->cpu,
+		 base_strerror(r));
+	s->trouble_ns = base_now_ns();
+	perf_sampler_describe(s);
+}
+
+/* Nobody saw what ran there before its events were open: counts as a loss of load events. */
+static void bring_back(struct perf_sampler *s, struct perf_cpu *c)
+{
+	bool mapping;
+	int failed, r = perf_sampler_open_cpu(s, c, &failed, &mapping);
+
+	if (r >= 0)
+		r = perf_sampler_enable_cpu(s, c);
+	if (r < 0)
+		perf_cpu_close(c, s->d->nr_events);
+	else
+		s->load_bad++;
+	perf_sampler_trouble(s, c, r);
+}
+
+static void look_for_closed(struct perf_sampler *s)
+{
+	unsigned int *online = NULL;
+	int nr = perf_cpus_list("online", &online);
+
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		if (s->cpus[i].track_fd < 0 && perf_cpu_is_listed(s->cpus[i].cpu, online, nr))
+			bring_back(s, &s->cpus[i]);
+	}
+	if (nr >= 0)
+		free(online);
+}
+
+void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns)
+{
+	bool closed = false, changed = s->trouble[0] && now_ns > s->trouble_ns + TROUBLE_NS;
+
+	if (changed)
+		s->trouble[0] = '\0';
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		struct perf_cpu *c = &s->cpus[i];
+
+		if (c->track_fd >= 0 && c->gone) {
+			close_gone(s, c);
+			changed = true;
+		}
+		closed |= c->track_fd < 0;
+	}
+	if (s->running && s->pid < 0 && closed && now_ns >= s->looked_ns + LOOK_NS) {
+		s->looked_ns = now_ns;
+		look_for_closed(s);
+		changed = true;
+	}
+	if (changed)
+		perf_sampler_describe(s);
+}

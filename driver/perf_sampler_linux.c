@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sampler, once it is open: started, turned, read, counted. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "perf_internal.h"
+
+/* ---- starting and stopping ------------------------------------------------------------------- */
+
+static bool has_turn(const struct perf_sampler *s, size_t event)
+{
+	return s->specs[event].slot == s->turn.slot;
+}
+
+/* Tracking first and last, so that no sample comes without the load events before it. */
+int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c)
+{
+	int r = perf_event_enable(c->track_fd, true);
+
+	for (size_t i = 0; i < s->d->nr_events && r >= 0; i++) {
+		if (c->events[i].fd >= 0 && has_turn(s, i))
+			r = perf_event_enable(c->events[i].fd, true);
+	}
+	c->alive_ns = base_now_ns();
+	return r;
+}
+
+static void disable_cpu(struct perf_sampler *s, struct perf_cpu *c)
+{
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		if (c->events[i].fd >= 0)
+			perf_event_enable(c->events[i].fd, false);
+	}
+	if (c->track_fd >= 0)
+		perf_event_enable(c->track_fd, false);
+}
+
+static void arm_timer(struct perf_sampler *s)
+{
+	uint64_t at = s->running ? perf_turn_next_ns(&s->turn) : 0;
+	const struct itimerspec when = { .it_value = { .tv_sec = (time_t)(at / 1000000000u),
+						       .tv_nsec = (long)(at % 1000000000u) } };
+
+	timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+int perf_sampler_start(struct perf_sampler *s, struct base_err *err)
+{
+	perf_turn_start(&s->turn, base_now_ns());
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		int r = s->cpus[i].track_fd < 0 ? 0 : perf_sampler_enable_cpu(s, &s->cpus[i]);
+
+		if (r < 0 && r != -ENODEV)
+			return base_fail_errno(err, r, "cannot start sampling on CPU %u",
+					       s->cpus[i].cpu);
+	}
+	s->running = true;
+	arm_timer(s);
+	return 0;
+}
+
+void perf_sampler_stop(struct perf_sampler *s)
+{
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		disable_cpu(s, &s->cpus[i]);
+	s->running = false;
+	arm_timer(s);
+}
+
+void perf_sampler_close(struct perf_sampler *s)
+{
+	if (!s->d)
+		return;
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		perf_cpu_close(&s->cpus[i], s->d->nr_events);
+	if (s->epoll_fd >= 0)
+		close(s->epoll_fd);
+	if (s->timer_fd >= 0)
+		close(s->timer_fd);
+	perf_order_release(&s->order);
+	perf_threads_forget(&s->threads);
+	free(s->cpus);
+	free(s->events);
+	s->d = NULL;
+}
+
+int perf_sampler_poll_fd(const struct perf_sampler *s)
+{
+	return s->epoll_fd;
+}
+
+int perf_sampler_poll_add(struct perf_sampler *s, int fd)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = NULL };
+
+	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static void enable_slot(struct perf_sampler *s, struct perf_cpu *c, uint32_t slot, bool on)
+{
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		if (c->events[i].fd >= 0 && s->specs[i].slot == slot)
+			perf_sampler_trouble(s, c, perf_event_enable(c->events[i].fd, on));
+	}
+}
+
+static void draw_periods(struct perf_sampler *s, struct perf_cpu *c)
+{
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		struct perf_event *e = &c->events[i];
+		uint64_t period;
+		int r;
+
+		if (e->fd < 0 || !perf_count_may_draw(&e->count))
+			continue;
+		period = perf_sampler_period(s, i);
+		r = perf_event_period(e, period);
+		if (r >= 0)
+			perf_count_draw(&e->count, period);
+		perf_sampler_trouble(s, c, r);
+	}
+}
+
+void perf_sampler_turn(struct perf_sampler *s, uint64_t now_ns)
+{
+	uint32_t from = s->turn.slot;
+	bool rotate, draw;
+
+	if (!s->running)
+		return;
+	rotate = perf_turn_rotate(&s->turn, now_ns);
+	draw = perf_turn_draw(&s->turn, now_ns);
+	if (draw)
+		perf_sampler_read_counters(s);
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		if (rotate) {
+			enable_slot(s, &s->cpus[i], from, false);
+			enable_slot(s, &s->cpus[i], s->turn.slot, true);
+		}
+		if (draw)
+			draw_periods(s, &s->cpus[i]);
+	}
+	arm_timer(s);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int event_of(const struct perf_sampler *s, const struct perf_cpu *c, uint64_t id)
+{
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		if (c->events[i].id == id && id)
+			return (int)i;
+	}
+	return -1;
+}
+
+static int queue_sample(struct perf_sampler *s, size_t index, const struct perf_record *rec)
+{
+	struct perf_cpu *c = &s->cpus[index];
+	struct perf_item item = { .count = rec->count };
+	int event = event_of(s, c, rec->id), r;
+
+	if (event < 0) {
+		s->sample_bad++;
+		return 0;
+	}
+	item.count.event = (uint32_t)event;
+	r = perf_order_add(&s->order, index, &item);
+	if (r >= 0)
+		c->events[event].count.received++;
+	return r;
+}
+
+static void count_bad(struct perf_sampler *s, const struct perf_record *rec)
+{
+	if (rec->what == PERF_SAMPLE)
+		s->sample_bad++;
+	else if (rec->what == PERF_LOAD)
+		s->load_bad++;
+}
+
+/* Without the kernel's count by event, what was lost may be of any: of samples there are most. */
+static size_t loser(const struct perf_sampler *s, size_t index, uint64_t id)
+{
+	int event = event_of(s, &s->cpus[index], id);
+
+	return event < 0 ? 0 : (size_t)event;
+}
+
+/* Queue or count a good record. Negative: no memory, it stays in the ring. */
+static int keep(struct perf_sampler *s, size_t index, const struct perf_record *rec)
+{
+	switch (rec->what) {
+	case PERF_SAMPLE:
+		return queue_sample(s, index, rec);
+	case PERF_LOAD:
+		return perf_order_add_load(&s->order, index, &rec->load);
+	case PERF_LOST:
+		s->lost_said[loser(s, index, rec->id)] += rec->nr;
+		break;
+	case PERF_UNSENT:
+		s->unsent[loser(s, index, rec->id)] += rec->nr;
+		break;
+	case PERF_THROTTLED:
+		s->d->stats.throttled++;
+		break;
+	case PERF_SKIP:
+		break;
+	}
+	return 0;
+}
+
+/* Read a ring up to the first record younger than @until. */
+static int read_ring(struct perf_sampler *s, size_t index, uint64_t until)
+{
+	struct perf_cpu *c = &s->cpus[index];
+	struct perf_record rec;
+	const uint8_t *bytes;
+	int len, r = 0;
+
+	perf_cpu_look(c);
+	while ((len = perf_ring_peek(&c->ring, s->scratch, &bytes)) > 0) {
+		if (perf_record_parse(bytes, (size_t)len, &rec) < 0) {
+			count_bad(s, &rec);
+		} else {
+			r = rec.time_ns > until ? 1 : keep(s, index, &rec);
+			if (r)
+				break;
+		}
+		c->ring.tail += (uint64_t)len;
+	}
+	if (len < 0) {
+		s->sample_bad++;
+		c->ring.tail = c->ring.head;
+	}
+	perf_cpu_release(c);
+	return r < 0 ? r : 0;
+}
+
+/* What hangs up would wake the daemon for ever: a CPU that went offline, a process that ended. */
+static void drop_gone(struct perf_sampler *s)
+{
+	struct epoll_event e[16];
+	int n;
+
+	n = epoll_wait(s->epoll_fd, e, 16, 0);
+	for (int i = 0; i < n; i++) {
+		struct perf_cpu *c = e[i].data.ptr;
+
+		if (!c || !(e[i].events & (EPOLLHUP | EPOLLERR)))
+			continue;
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->track_fd, NULL);
+		c->gone = true;
+	}
+}
+
+int perf_sampler_read(struct perf_sampler *s, uint64_t until)
+{
+	int r = 0;
+
+	drop_gone(s);
+	perf_sampler_read_counters(s);
+	for (size_t i = 0; i < s->nr_cpus && r >= 0; i++) {
+		if (s->cpus[i].map)
+			r = read_ring(s, i, until);
+	}
+	if (r >= 0)
+		perf_sampler_look_for_cpus(s, base_now_ns());
+	return r;
+}
+
+int perf_sampler_add(struct perf_sampler *s, const struct driver_count *count)
+{
+	return perf_order_add(&s->order, s->nr_cpus, &(struct perf_item){ .count = *count });
+}
+
+void perf_sampler_received(struct perf_sampler *s, unsigned int cpu, size_t event, uint64_t nr)
+{
+	size_t i = cpu;
+
+	if (i >= s->nr_cpus || s->cpus[i].cpu != cpu) {
+		for (i = 0; i < s->nr_cpus && s->cpus[i].cpu != cpu; i++)
+			;
+	}
+	if (i < s->nr_cpus)
+		s->cpus[i].events[event].count.received += nr;
+}
+
+/* ---- handing on ------------------------------------------------------------------------------ */
+
+/* Of side-band records: by the kernel's counts, by its word, by their contents. */
+static uint64_t load_losses(const struct perf_sampler *s)
+{
+	uint64_t lost = s->load_bad;
+
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		lost += perf_count_lost(&s->cpus[i].track);
+	for (size_t i = 0; i < s->d->nr_events; i++)
+		lost += s->lost_said[i];
+	return lost;
+}
+
+/*
+ * Whatever reaches over a loss may be wrong: counts from before this drain must not judge its
+ * records, nor its own counts those of the next.
+ */
+static void distrust_threads(struct perf_sampler *s, uint64_t lost)
+{
+	if (s->distrusted != lost)
+		perf_threads_forget(&s->threads);
+}
+
+static int hand_load(struct perf_sampler *s, struct perf_load *load, const struct driver_sink *sink)
+{
+	int r = 0;
+
+	if (perf_threads_pass(&s->threads, &load->load))
+		r = sink->load(sink->ctx, &load->load);
+	free(load);
+	return r;
+}
+
+int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct driver_sink *sink)
+{
+	uint64_t lost = load_losses(s);
+	struct perf_item item;
+	int r = 0;
+
+	distrust_threads(s, lost);
+	perf_order_settle(&s->order);
+	while (r >= 0 && perf_order_take(&s->order, horizon, &item))
+		r = item.load ? hand_load(s, item.load, sink) : sink->count(sink->ctx, &item.count);
+	distrust_threads(s, lost);
+	s->distrusted = lost;
+	return r < 0 ? r : 0;
+}

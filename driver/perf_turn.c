@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whose turn it is, and how long the periods are: arithmetic over times that the caller tells. */
+#include "perf_internal.h"
+
+/*
+ * New periods once a second. A daemon's clock of a second is a little early now and then; without
+ * any clock a draw is due half a second late.
+ */
+#define DRAW_LEAST_NS 900000000u
+#define DRAW_MOST_NS  1500000000u
+
+void perf_turn_start(struct perf_turn *t, uint64_t now_ns)
+{
+	t->slot = 0;
+	t->slot_since = t->drawn_since = now_ns;
+}
+
+bool perf_turn_rotate(struct perf_turn *t, uint64_t now_ns)
+{
+	if (t->nr_slots < 2 || now_ns < t->slot_since + t->slot_ns)
+		return false;
+	t->slot = (t->slot + 1) % t->nr_slots;
+	t->slot_since = now_ns;
+	return true;
+}
+
+bool perf_turn_draw(struct perf_turn *t, uint64_t now_ns)
+{
+	if (!t->draws || now_ns < t->drawn_since + DRAW_LEAST_NS)
+		return false;
+	t->drawn_since = now_ns;
+	return true;
+}
+
+uint64_t perf_turn_next_ns(const struct perf_turn *t)
+{
+	if (t->nr_slots > 1)
+		return t->slot_since + t->slot_ns;
+	return t->draws ? t->drawn_since + DRAW_MOST_NS : 0;
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014): every state is a good one. */
+static uint64_t random_next(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+static uint64_t nearest(uint64_t nominal)
+{
+	return nominal / 100 + (nominal % 100 != 0);
+}
+
+static uint64_t farthest(uint64_t nominal)
+{
+	return nominal / 25;
+}
+
+static bool only_longer(uint64_t nominal, uint64_t least)
+{
+	return nominal - farthest(nominal) < least;
+}
+
+uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random)
+{
+	uint64_t near = nearest(nominal), far = farthest(nominal), r = random_next(random), off;
+
+	if (!far)
+		return nominal;
+	off = near + (r >> 1) % (far - near + 1);
+	return r & 1 || only_longer(nominal, least) ? nominal + off : nominal - off;
+}
+
+uint64_t perf_period_mean(uint64_t nominal, uint64_t least)
+{
+	uint64_t far = farthest(nominal);
+
+	return far && only_longer(nominal, least) ? nominal + (nearest(nominal) + far) / 2
+						  : nominal;
+}
