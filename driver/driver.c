@@ -9,6 +9,7 @@ static const struct {
 } sources[] = {
 	{ "perf", perf_open },
 	{ "replay", replay_open },
+	{ "inprocess", inprocess_open },
 };
 
 int driver_open(const struct driver_config *config, struct driver **out, struct base_err *err)
@@ -21,7 +22,7 @@ int driver_open(const struct driver_config *config, struct driver **out, struct 
 			return sources[i].open(config, out, err);
 	}
 	base_fail(err, -DCPI_EUSAGE, "unknown source of samples '%s'", name);
-	base_hint(err, "sources are: perf, replay");
+	base_hint(err, "sources are: perf, replay, inprocess");
 	return -DCPI_EUSAGE;
 }
 
@@ -84,4 +85,9 @@ bool driver_is_recorded(const struct driver *d)
 int64_t driver_recorded_utc(const struct driver *d)
 {
 	return d->utc;
+}
+
+const char *driver_agent_env(const struct driver *d)
+{
+	return d->agent_env;
 }

@@ -148,6 +148,10 @@ bool driver_is_recorded(const struct driver *d);
 /* UTC seconds at which a recorded stream began, -1 for a live source. */
 int64_t driver_recorded_utc(const struct driver *d);
 
+/* Inprocess: what its agents are told, "NAME=VALUE" for the program's environment. NULL: no agents.
+ */
+const char *driver_agent_env(const struct driver *d);
+
 /* ---- code that is reused ------------------------------------------------------------------- */
 
 /*

@@ -27,6 +27,7 @@ struct driver {
 	struct driver_stats stats;
 	int64_t utc; /* when the recorded stream began; -1: live */
 	char describe[256];
+	char *agent_env; /* see driver_agent_env; the source's */
 };
 
 /* ---- events by name (event.c) -------------------------------------------------------------- */
@@ -56,6 +57,7 @@ int event_parse_slots(const char *const *slots, size_t nr_slots, const char *sys
 /* ---- sources --------------------------------------------------------------------------------- */
 
 int perf_open(const struct driver_config *config, struct driver **out, struct base_err *err);
+int inprocess_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 int replay_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 /* @in is closed with the driver, also when this fails; @name stands in messages. */
 int replay_open_stream(FILE *in, const char *name, struct driver **out, struct base_err *err);

@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The source "inprocess": rings are found, read, put in order of time, handed on. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inprocess_source.h"
+
+/* A record gets its time before it is written, by a thread that may just then lose its CPU. */
+#define SLACK_NS 10000000u
+/* A record begun and not completed for so long never will be (its thread was killed in it). */
+#define TORN_NS 1000000000u
+/* Units of a ring: a second of 16 busy threads; it is read ten times as often. */
+enum { RING_UNITS = 4096 };
+/* Processes of other PID namespaces get numbers that no process here can have. */
+enum { FOREIGN_PID = 0x40000000 };
+
+static const char event_name[] = "cpu-time";
+
+/* One life of a process. */
+struct ring {
+	int fd;
+	struct inprocess_head head; /* as read last; magic 0: not yet */
+	int32_t pid;		    /* as handed on */
+	uint64_t tail;
+	uint64_t stuck_ns;   /* since when the record at the tail is awaited, or 0 */
+	uint64_t nr_samples; /* read */
+	bool announced;	     /* its birth was queued */
+	bool superseded;     /* its pid has a newer life */
+	bool over;	     /* all is read, nothing more will come */
+};
+
+/* A record waiting for its turn. */
+struct item {
+	uint64_t time_ns, seq; /* seq: order of reading, for equal times */
+	struct driver_count count;
+	struct driver_load *load; /* with its path behind it, one allocation; NULL: a sample */
+};
+
+struct inprocess {
+	struct driver base;
+	char *folder;
+	uint64_t space;
+	struct ring *rings;
+	size_t nr_rings, cap_rings;
+	struct item *items;
+	size_t nr_items, cap_items;
+	uint64_t seq, handed_ns;
+	int32_t nr_foreign;
+	bool running;
+	uint8_t *bytes; /* of a span */
+	size_t cap_bytes;
+	struct inprocess_record record;
+	/* of rings that are gone */
+	uint64_t received, lost, torn, missed, lost_maps;
+	uint64_t bad_maps;
+};
+
+/* ---- items --------------------------------------------------------------------------------- */
+
+/* Its time is the program's word: never before what was handed on, never in the future. */
+static int queue(struct inprocess *s, struct item *item, uint64_t now)
+{
+	int r = base_grow(&s->items, &s->cap_items, s->nr_items + 1, sizeof(*s->items));
+
+	if (r < 0)
+		return r;
+	if (item->time_ns < s->handed_ns)
+		item->time_ns = s->handed_ns;
+	if (item->time_ns > now)
+		item->time_ns = now;
+	item->seq = s->seq++;
+	s->items[s->nr_items++] = *item;
+	return 0;
+}
+
+static int queue_load(struct inprocess *s, const struct driver_load *load, uint64_t now)
+{
+	size_t len = load->path ? strlen(load->path) + 1 : 0;
+	struct item item = { .time_ns = load->time_ns };
+	char *path;
+	int r;
+
+	item.load = malloc(sizeof(*item.load) + len);
+	if (!item.load)
+		return -ENOMEM;
+	*item.load = *load;
+	path = (char *)(item.load + 1);
+	if (len)
+		item.load->path = memcpy(path, load->path, len);
+	r = queue(s, &item, now);
+	if (r < 0)
+		free(item.load);
+	return r;
+}
+
+static int item_order(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+static int hand_item(struct item *item, const struct driver_sink *sink)
+{
+	int r;
+
+	if (!item->load) {
+		item->count.first_ns = item->count.time_ns = item->time_ns;
+		return sink->count(sink->ctx, &item->count);
+	}
+	item->load->time_ns = item->time_ns;
+	r = sink->load(sink->ctx, item->load);
+	free(item->load);
+	return r;
+}
+
+static int hand_on(struct inprocess *s, uint64_t horizon, const struct driver_sink *sink)
+{
+	size_t nr = 0;
+	int r = 0;
+
+	if (s->nr_items)
+		qsort(s->items, s->nr_items, sizeof(*s->items), item_order);
+	while (r >= 0 && nr < s->nr_items && s->items[nr].time_ns <= horizon) {
+		s->handed_ns = s->items[nr].time_ns;
+		r = hand_item(&s->items[nr++], sink);
+	}
+	memmove(s->items, s->items + nr, (s->nr_items - nr) * sizeof(*s->items));
+	s->nr_items -= nr;
+	return r < 0 ? r : 0;
+}
+
+/* ---- rings: found -------------------------------------------------------------------------- */
+
+static int ring_open(struct inprocess *s, int dir, const char *name)
+{
+	struct ring ring = { 0 };
+	int r = base_grow(&s->rings, &s->cap_rings, s->nr_rings + 1, sizeof(*s->rings));
+
+	if (r < 0)
+		return r;
+	ring.fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	/* Out of descriptors: it stays where it is, for another time. */
+	if (ring.fd < 0)
+		return -errno;
+	unlinkat(dir, name, 0);
+	s->rings[s->nr_rings++] = ring;
+	return 0;
+}
+
+static int find_rings(struct inprocess *s)
+{
+	DIR *dir = opendir(s->folder);
+	struct dirent *e;
+	int r = 0;
+
+	if (!dir)
+		return -errno;
+	while ((e = readdir(dir)) && r != -ENOMEM)
+		if (!strncmp(e->d_name, INPROCESS_PREFIX, sizeof(INPROCESS_PREFIX) - 1))
+			r = ring_open(s, dirfd(dir), e->d_name);
+	closedir(dir);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* ---- rings: who it is ------------------------------------------------------------------------ */
+
+/* The latest life of a pid that begins before @before_ns, or NULL. */
+static struct ring *ring_find(struct inprocess *s, uint64_t space, int32_t pid, uint64_t before_ns)
+{
+	struct ring *best = NULL;
+
+	for (size_t i = 0; i < s->nr_rings; i++) {
+		struct ring *g = &s->rings[i];
+
+		if (g->announced && g->head.pid == pid && g->head.pid_space == space &&
+		    g->head.start_ns < before_ns &&
+		    (!best || g->head.start_ns > best->head.start_ns))
+			best = g;
+	}
+	return best;
+}
+
+static bool is_foreign(const struct inprocess *s, uint64_t space)
+{
+	return !space || space != s->space;
+}
+
+/* Where nothing tells which pid it is here, one that nobody has keeps it apart. */
+static int32_t pid_here(struct inprocess *s, const struct ring *g)
+{
+	const struct ring *old;
+
+	if (!is_foreign(s, g->head.pid_space))
+		return g->head.pid;
+	old = ring_find(s, g->head.pid_space, g->head.pid, g->head.start_ns);
+	if (old && g->head.born == INPROCESS_EXEC)
+		return old->pid;
+	return FOREIGN_PID + s->nr_foreign++ % FOREIGN_PID;
+}
+
+static int announce(struct inprocess *s, struct ring *g, uint64_t now)
+{
+	struct ring *old = ring_find(s, g->head.pid_space, g->head.pid, g->head.start_ns), *parent;
+	struct driver_load l = { .kind = DRIVER_LOAD_EXEC, .time_ns = g->head.start_ns };
+
+	g->pid = pid_here(s, g);
+	g->announced = true;
+	if (old)
+		old->superseded = true;
+	l.pid = l.tid = g->pid;
+	l.path = g->head.comm;
+	if (g->head.born == INPROCESS_EXEC)
+		return queue_load(s, &l, now);
+	parent = ring_find(s, g->head.parent_space, g->head.parent_pid, g->head.start_ns);
+	l.kind = DRIVER_LOAD_FORK;
+	l.path = NULL;
+	l.ppid = parent ? parent->pid : g->head.parent_pid;
+	if (!parent && is_foreign(s, g->head.parent_space))
+		l.ppid = g->pid;
+	return queue_load(s, &l, now);
+}
+
+/* Read the head again. Its constants are believed once. */
+static int ring_look(struct ring *g)
+{
+	struct inprocess_head h;
+	struct stat st;
+	ssize_t n = pread(g->fd, &h, sizeof(h), 0);
+	int r;
+
+	if (n < 0 || fstat(g->fd, &st) < 0)
+		return -errno;
+	r = inprocess_head_parse(&h, (size_t)n, (uint64_t)st.st_size, &h);
+	if (r < 0)
+		return r;
+	if (!g->head.magic) {
+		g->head = h;
+		return 0;
+	}
+	g->head.head = h.head;
+	g->head.received = h.received;
+	g->head.lost = h.lost;
+	g->head.lost_maps = h.lost_maps;
+	g->head.missed = h.missed;
+	return 0;
+}
+
+static struct ring *next_new(struct inprocess *s)
+{
+	struct ring *first = NULL;
+
+	for (size_t i = 0; i < s->nr_rings; i++) {
+		struct ring *g = &s->rings[i];
+
+		if (g->head.magic && !g->announced &&
+		    (!first || g->head.start_ns < first->head.start_ns))
+			first = g;
+	}
+	return first;
+}
+
+/* In the order of their births, so that each meets its parent and the life before it. */
+static int announce_all(struct inprocess *s, uint64_t now)
+{
+	struct ring *g;
+	int r = 0;
+
+	for (size_t i = 0; i < s->nr_rings; i++)
+		if (!s->rings[i].head.magic && ring_look(&s->rings[i]) == -DCPI_EFORMAT)
+			s->rings[i].over = true;
+	while (r >= 0 && (g = next_new(s)))
+		r = announce(s, g, now);
+	return r;
+}
+
+/* ---- rings: what is in them ------------------------------------------------------------------ */
+
+static int read_units(struct inprocess *s, const struct ring *g, uint64_t from, uint64_t to)
+{
+	uint64_t nr_units = g->head.nr_units, unit = sizeof(struct inprocess_unit);
+	size_t have = 0;
+	int r = base_grow(&s->bytes, &s->cap_bytes, (size_t)((to - from) * unit), 1);
+
+	while (r >= 0 && from < to) {
+		uint64_t at = from & (nr_units - 1);
+		uint64_t nr = to - from < nr_units - at ? to - from : nr_units - at;
+		ssize_t n = pread(g->fd, s->bytes + have, (size_t)(nr * unit),
+				  (off_t)(INPROCESS_HEAD_LEN + at * unit));
+
+		if (n != (ssize_t)(nr * unit))
+			return n < 0 ? -errno : -DCPI_ETRUNCATED;
+		have += (size_t)n;
+		from += nr;
+	}
+	return r;
+}
+
+static int take_record(struct inprocess *s, struct ring *g, uint64_t now)
+{
+	struct inprocess_record *rec = &s->record;
+	struct item item = { .time_ns = rec->time_ns };
+
+	if (rec->type == INPROCESS_MAP) {
+		rec->load.pid = g->pid;
+		return queue_load(s, &rec->load, now);
+	}
+	rec->count.pid = g->pid;
+	item.count = rec->count;
+	g->nr_samples++;
+	return queue(s, &item, now);
+}
+
+/* A record that is begun is waited for, but not for ever; of the dead not at all. */
+static bool give_up_waiting(struct ring *g, bool dead, uint64_t now)
+{
+	if (!g->stuck_ns)
+		g->stuck_ns = now;
+	if (!dead && now - g->stuck_ns < TORN_NS)
+		return false;
+	g->stuck_ns = 0;
+	return true;
+}
+
+static int take_span(struct inprocess *s, struct ring *g, const struct inprocess_span *span,
+		     bool dead, uint64_t now)
+{
+	int r;
+
+	while ((r = inprocess_record_next(span, &g->tail, &s->record)) != 0) {
+		if (r == -EAGAIN) {
+			if (!give_up_waiting(g, dead, now))
+				return 0;
+			inprocess_record_skip(span, &g->tail);
+			continue;
+		}
+		g->stuck_ns = 0;
+		if (r == -DCPI_EFORMAT)
+			s->bad_maps += s->record.type == INPROCESS_MAP;
+		else
+			r = take_record(s, g, now);
+		if (r == -ENOMEM)
+			return r;
+	}
+	return 0;
+}
+
+static void tell_tail(struct ring *g)
+{
+	ssize_t n = pwrite(g->fd, &g->tail, sizeof(g->tail), offsetof(struct inprocess_head, tail));
+
+	/* The agent then finds its ring full, and counts. */
+	(void)n;
+}
+
+static int ring_read(struct inprocess *s, struct ring *g, bool dead, uint64_t now)
+{
+	struct inprocess_span span = { .from = g->tail, .to = g->head.head };
+	uint64_t before = g->tail;
+	int r;
+
+	if (span.to - span.from > g->head.nr_units) {
+		/* A head that lies, or went back: what it leaves out is lost. */
+		if (span.to < span.from)
+			return 0;
+		span.from = g->tail = span.to - g->head.nr_units;
+	}
+	r = read_units(s, g, span.from, span.to);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	span.bytes = s->bytes;
+	r = take_span(s, g, &span, dead, now);
+	if (g->tail != before)
+		tell_tail(g);
+	return r;
+}
+
+/* ---- rings: their end ------------------------------------------------------------------------ */
+
+static bool ring_dead(const struct inprocess *s, const struct ring *g)
+{
+	return g->superseded ||
+	       (!is_foreign(s, g->head.pid_space) && !inprocess_alive(g->pid, g->head.start_ns));
+}
+
+/* Taken by a handler that did not live to write it down. Bounded: the number is the program's. */
+static uint64_t torn(const struct ring *g)
+{
+	uint64_t had;
+
+	if (base_add_overflow(g->nr_samples, g->head.lost, &had) || g->head.received <= had)
+		return 0;
+	had = g->head.received - had;
+	return had < g->head.nr_units ? had : g->head.nr_units;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return base_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static int ring_end(struct inprocess *s, struct ring *g, uint64_t now)
+{
+	const struct driver_load l = {
+		.kind = DRIVER_LOAD_EXIT, .time_ns = now, .pid = g->pid, .tid = g->pid
+	};
+	uint64_t bad = torn(g);
+
+	g->over = true;
+	s->received = add(s->received, add(add(g->nr_samples, g->head.lost), bad));
+	s->lost = add(s->lost, g->head.lost);
+	s->torn = add(s->torn, bad);
+	s->missed = add(s->missed, g->head.missed);
+	s->lost_maps = add(s->lost_maps, g->head.lost_maps);
+	return g->superseded ? 0 : queue_load(s, &l, now);
+}
+
+static void drop_over(struct inprocess *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->nr_rings; i++) {
+		if (s->rings[i].over)
+			close(s->rings[i].fd);
+		else
+			s->rings[kept++] = s->rings[i];
+	}
+	s->nr_rings = kept;
+}
+
+static int read_one(struct inprocess *s, struct ring *g, uint64_t now)
+{
+	/* Asked before it is read: then what is read of the dead is all. */
+	bool dead = ring_dead(s, g) || !s->running;
+	int r = ring_look(g);
+
+	if (r >= 0)
+		r = ring_read(s, g, dead, now);
+	if (r == -ENOMEM)
+		return r;
+	return dead ? ring_end(s, g, now) : 0;
+}
+
+/* New ones are announced before any is read: what they supersede is then read to its end. */
+static int read_all(struct inprocess *s, uint64_t now)
+{
+	int r = find_rings(s);
+
+	if (r >= 0)
+		r = announce_all(s, now);
+	for (size_t i = 0; i < s->nr_rings && r != -ENOMEM; i++)
+		if (s->rings[i].announced)
+			r = read_one(s, &s->rings[i], now);
+	drop_over(s);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+static void count_stats(struct inprocess *s)
+{
+	struct driver_stats *t = &s->base.stats;
+	uint64_t received = s->received, lost = s->lost, missed = s->missed, maps = s->lost_maps;
+
+	for (size_t i = 0; i < s->nr_rings; i++) {
+		const struct ring *g = &s->rings[i];
+
+		received = add(received, add(g->nr_samples, g->head.lost));
+		lost = add(lost, g->head.lost);
+		missed = add(missed, g->head.missed);
+		maps = add(maps, g->head.lost_maps);
+	}
+	t->received[0] = received;
+	t->lost_ring = lost;
+	t->lost_bad = s->torn;
+	t->lost_load = add(maps, s->bad_maps);
+	t->missed[0] = missed;
+	t->held = 0;
+	for (size_t i = 0; i < s->nr_items; i++)
+		t->held += !s->items[i].load;
+}
+
+static int source_start(struct driver *d, struct base_err *err)
+{
+	(void)err;
+	((struct inprocess *)d)->running = true;
+	return 0;
+}
+
+static int source_drain(struct driver *d, bool all, const struct driver_sink *sink,
+			struct base_err *err)
+{
+	struct inprocess *s = (struct inprocess *)d;
+	uint64_t now = base_now_ns(), horizon = all ? UINT64_MAX : now - SLACK_NS;
+	int r = read_all(s, now), handed = hand_on(s, horizon, sink);
+
+	count_stats(s);
+	if (handed < 0)
+		return handed;
+	return r < 0 ? base_fail_errno(err, r, "cannot read the rings") : 0;
+}
+
+static int source_poll_fd(const struct driver *d)
+{
+	(void)d;
+	return -1;
+}
+
+/* Whoever still runs is told; one whose ring nobody saw yet gives up when it stays full. */
+static void source_stop(struct driver *d)
+{
+	static const uint32_t yes = 1;
+	struct inprocess *s = (struct inprocess *)d;
+
+	for (size_t i = 0; i < s->nr_rings; i++) {
+		ssize_t n = pwrite(s->rings[i].fd, &yes, sizeof(yes),
+				   offsetof(struct inprocess_head, stop));
+
+		(void)n;
+	}
+	s->running = false;
+}
+
+static void source_close(struct driver *d)
+{
+	struct inprocess *s = (struct inprocess *)d;
+
+	for (size_t i = 0; i < s->nr_rings; i++)
+		close(s->rings[i].fd);
+	for (size_t i = 0; i < s->nr_items; i++)
+		free(s->items[i].load);
+	free(s->rings);
+	free(s->items);
+	free(s->bytes);
+	free(s->folder);
+	free(s->base.agent_env);
+	free(s);
+}
+
+static const struct driver_ops ops = {
+	.start = source_start,
+	.drain = source_drain,
+	.poll_fd = source_poll_fd,
+	.stop = source_stop,
+	.close = source_close,
+};
+
+static int check_config(const struct driver_config *config, struct base_err *err)
+{
+	if (!config->run_dir) {
+		base_fail(err, -DCPI_EUSAGE, "source 'inprocess' samples a program that it starts");
+		base_hint(err, "use 'dcpirun PROGRAM'");
+		return -DCPI_EUSAGE;
+	}
+	for (size_t i = 0; i < config->nr_slots; i++) {
+		if (!strcmp(config->slots[i], event_name))
+			continue;
+		base_fail(err, -DCPI_EUSAGE, "cannot sample '%s' from inside a program",
+			  config->slots[i]);
+		base_hint(err, "there is only %s, the CPU time of its threads", event_name);
+		return -DCPI_EUSAGE;
+	}
+	return 0;
+}
+
+static void describe(struct inprocess *s, uint64_t period)
+{
+	struct driver_event *e = &s->base.events[0];
+
+	s->base.nr_events = 1;
+	snprintf(e->name, sizeof(e->name), "%s", event_name);
+	e->period = period;
+	e->enabled = 1;
+	snprintf(s->base.describe, sizeof(s->base.describe),
+		 "inprocess: %s, %llu samples a second of each thread's", event_name,
+		 (unsigned long long)(1000000000u / period));
+}
+
+int inprocess_open(const struct driver_config *config, struct driver **out, struct base_err *err)
+{
+	uint64_t period = inprocess_period_ns(config->frequency);
+	struct inprocess *s;
+	int r = check_config(config, err);
+
+	if (r < 0)
+		return r;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return base_fail_errno(err, -ENOMEM, "cannot sample");
+	s->base.ops = &ops;
+	s->folder = strdup(config->run_dir);
+	if (!s->folder || asprintf(&s->base.agent_env, INPROCESS_ENV "=%llu:%u:%s",
+				   (unsigned long long)period, RING_UNITS, s->folder) < 0) {
+		s->base.agent_env = NULL;
+		source_close(&s->base);
+		return base_fail_errno(err, -ENOMEM, "cannot sample");
+	}
+	s->base.utc = -1;
+	s->space = inprocess_own_space();
+	describe(s, period);
+	*out = &s->base;
+	return 0;
+}

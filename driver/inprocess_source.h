@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The source "inprocess" from within: agents in the program and its children (driver/inprocess/)
+ * fill rings in a folder (inprocess_ring.h); here they are found, read, taken apart
+ * (inprocess_source_ring.c), put in order of time and handed on (inprocess_source.c). Which of them
+ * live, /proc tells (inprocess_source_linux.c).
+ */
+#ifndef DCPI_INPROCESS_SOURCE_H
+#define DCPI_INPROCESS_SOURCE_H
+
+#include "driver_internal.h"
+#include "inprocess_ring.h"
+
+/* ---- bytes (inprocess_source_ring.c) --------------------------------------------------------- */
+
+/* Head of a ring file of @file_len bytes. 0, -EAGAIN: not written yet, -DCPI_EFORMAT. */
+int inprocess_head_parse(const void *bytes, size_t len, uint64_t file_len,
+			 struct inprocess_head *out);
+
+/* A copy of the units at positions [from, to), without the wrap. */
+struct inprocess_span {
+	const uint8_t *bytes;
+	uint64_t from, to;
+};
+
+struct inprocess_record {
+	enum inprocess_type type;
+	uint64_t time_ns;
+	struct driver_count count; /* SAMPLE; pid 0 */
+	struct driver_load load;   /* MAP; pid 0 */
+	char path[INPROCESS_PATH_MAX + 1];
+};
+
+/*
+ * The record at *@pos, which moves behind it. 0: none is left. -EAGAIN: it is not written yet,
+ * *@pos stays. -DCPI_EFORMAT: it makes no sense, *@pos moves on. 1: @out is filled.
+ */
+int inprocess_record_next(const struct inprocess_span *span, uint64_t *pos,
+			  struct inprocess_record *out);
+/* The next position from *@pos on at which a record is written, or the end of the span. */
+void inprocess_record_skip(const struct inprocess_span *span, uint64_t *pos);
+
+/* ---- processes (inprocess_source_linux.c) ---------------------------------------------------- */
+
+/* Inode of our PID namespace, 0: not known. */
+uint64_t inprocess_own_space(void);
+/* Is the process that had @pid at @at_ns (CLOCK_MONOTONIC) still running a program? */
+bool inprocess_alive(int32_t pid, uint64_t at_ns);
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+/* The kernel looks at CPU timers once a tick; its length. */
+uint64_t inprocess_tick_ns(void);
+/* CPU time between samples for a wish of @frequency a second (0: as many as there can be). */
+uint64_t inprocess_period_ns(uint64_t frequency);
+
+#endif
