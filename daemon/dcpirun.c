@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpirun: run a program and sample it, and what it starts, into a database. No rights needed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "dcpirun.h"
+
+enum {
+	DRAIN_MS = 100,
+	DYN_FDS = 16,
+	FLUSH_S = 60,
+};
+
+static struct options opt = { .flush_s = FLUSH_S, .own = true, .new_epoch = true };
+static const char *database;
+static bool wait_all;
+
+/* clang-format off */
+static const struct base_opt options[] = {
+	{ "db", BASE_OPT_STRING, &database, "DIR",
+	  "Database to write, made where there is none (default: $DCPIDB or 'dcpi.db').", 0, 0 },
+	{ "source", BASE_OPT_STRING, &opt.source, "NAME",
+	  "Where samples come from: 'perf' (the kernel's events), 'inprocess' (from inside the "
+	  "program). Default: perf where the kernel allows it.", 0, 0 },
+	{ "event", BASE_OPT_STRING, &opt.event, "NAME",
+	  "What to sample: of perf 'cycles', 'cpu-clock', … as of dcpid; 'cpu-time', from inside the "
+	  "program (default: cycles where there are any, else cpu-clock; inprocess: cpu-time).",
+	  0, 0 },
+	{ "rate", BASE_OPT_INT, &opt.rate, "HZ",
+	  "Samples a second (default: 1000; inprocess: the rate of the kernel's tick, which cannot "
+	  "be exceeded).", 1, 100000 },
+	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
+	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
+	{ "wait", BASE_OPT_FLAG, &wait_all, NULL,
+	  "Go on until everything that the program started has ended too (default: until the program "
+	  "has).", 0, 0 },
+	{ "unknown", BASE_OPT_FLAG, &opt.unknown, NULL,
+	  "Tell each sample that is in no image, with its process and address.", 0, 0 },
+	{ "quiet", BASE_OPT_FLAG, &opt.quiet, NULL, "Say nothing but errors.", 0, 0 },
+	{ "verbose", BASE_OPT_FLAG, &opt.verbose, NULL, "Say details.", 0, 0 },
+	{ 0 },
+};
+
+static const struct base_example examples[] = {
+	{ "dcpirun -db /tmp/db sort -u words", "Profile a program." },
+	{ "dcpirun -source inprocess -- ./a.out -x", "Without any help of the kernel's." },
+	{ 0 },
+};
+/* clang-format on */
+
+static const struct base_cmd command = {
+	.name = "dcpirun",
+	.summary = "run a program and sample it into a profile database",
+	.operands = "PROGRAM [ARG …]",
+	.opts = options,
+	.examples = examples,
+	.min_operands = 1,
+	.max_operands = -1,
+	.first_ends = true,
+};
+
+static struct daemon daemon_state;
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void say(const char *fmt, ...)
+{
+	char text[2048];
+	va_list args;
+
+	if (opt.quiet)
+		return;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	fprintf(stderr, "dcpirun: %s\n", text);
+}
+
+static int fail(const struct base_err *err, int status)
+{
+	base_err_print(err, "dcpirun", stderr);
+	return err->code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : status;
+}
+
+/* ---- its own folder ------------------------------------------------------------------------ */
+
+/* Of the user's alone; in it the socket for registries and the rings. */
+static int make_run_dir(char *dir, size_t len, struct base_err *err)
+{
+	const char *const places[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp" };
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		/* What separates the agent's orders cannot be a problem: the folder is last. */
+		if (!places[i] || places[i][0] != '/' ||
+		    snprintf(dir, len, "%s/dcpirun-XXXXXX", places[i]) >= (int)len)
+			continue;
+		if (mkdtemp(dir))
+			return 0;
+		r = -errno;
+	}
+	dir[0] = '\0';
+	base_fail_errno(err, r, "cannot make a folder for the run");
+	base_hint(err, "TMPDIR can name a place where you may");
+	return r;
+}
+
+/* With rings that came too late to be read. */
+static void remove_run_dir(const char *path)
+{
+	DIR *dir = path[0] ? opendir(path) : NULL;
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir)
+		closedir(dir);
+	if (path[0])
+		rmdir(path);
+}
+
+/* ---- what the program is told ---------------------------------------------------------------- */
+
+/* Without the agent perf events can still be had: then @preload stays NULL, and @err says why. */
+static int make_env(struct child_env *env, const char *run_dir, struct base_err *err)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char agent[4096];
+	int r = source_agent(agent, sizeof(agent), err);
+
+	env->run_dir = run_dir;
+	snprintf(env->queue, sizeof(env->queue), "/dcpirun-%d", getpid());
+	if (r == -DCPI_EHELPER)
+		return 0;
+	if (r < 0)
+		return r;
+	if (asprintf(&env->preload, "%s%s%s", agent, old && *old ? ":" : "", old ? old : "") < 0)
+		return base_fail_errno(err, -ENOMEM, "cannot start");
+	return 0;
+}
+
+/* ---- signals ------------------------------------------------------------------------------- */
+
+static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM };
+
+/* Before the fork, so that none is missed; the program gets @old back. */
+static int open_signals(sigset_t *old)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
+		sigaddset(&set, forwarded[i]);
+	if (sigprocmask(SIG_BLOCK, &set, old) < 0)
+		return -errno;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/*
+ * The program gets what was sent to us alone. What the terminal sends (SI_KERNEL) it got itself, as
+ * one of the foreground's processes. True: end, nobody is left to forward to.
+ */
+static bool take_signals(int fd, const struct child *c)
+{
+	struct signalfd_siginfo info;
+	bool end = false;
+
+	while (read(fd, &info, sizeof(info)) == sizeof(info)) {
+		int sig = (int)info.ssi_signo;
+
+		if (sig == SIGCHLD)
+			continue;
+		if (c->ended)
+			end = true;
+		else if (info.ssi_code != SI_KERNEL)
+			kill(c->pid, sig);
+	}
+	return end;
+}
+
+/* ---- the run ------------------------------------------------------------------------------- */
+
+static void wait_for_work(struct daemon *d, int signal_fd)
+{
+	struct pollfd p[DYN_FDS + 2] = { { .fd = signal_fd, .events = POLLIN } };
+	int fds[DYN_FDS];
+	size_t nr = dyn_poll_fds(d->dyn, fds, DYN_FDS), n = 1;
+
+	if (driver_poll_fd(d->driver) >= 0)
+		p[n++] = (struct pollfd){ .fd = driver_poll_fd(d->driver), .events = POLLIN };
+	for (size_t i = 0; i < nr; i++)
+		p[n++] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	/* Interrupted or not, what there is to do is looked for. */
+	if (poll(p, n, DRAIN_MS) < 0 && errno != EINTR)
+		base_log(BASE_LOG_DEBUG, "cannot wait: %s", base_strerror(-errno));
+}
+
+static int run_to_end(struct daemon *d, struct child *c, int signal_fd, struct base_err *err)
+{
+	bool end = false;
+	int r = 0;
+
+	d->next_flush_ns = base_now_ns() + FLUSH_S * 1000000000ull;
+	while (r >= 0 && !end) {
+		wait_for_work(d, signal_fd);
+		end = take_signals(signal_fd, c);
+		/* Asked before the drain, so that the last one sees everything. */
+		if (child_ended(c) && (!wait_all || !processes_nr(d->processes)))
+			end = true;
+		r = daemon_turn(d, err);
+	}
+	return r;
+}
+
+/* The program must go on, whatever became of its profile. */
+static void wait_unprofiled(struct child *c, int signal_fd)
+{
+	struct pollfd p = { .fd = signal_fd, .events = POLLIN };
+
+	while (!child_ended(c)) {
+		poll(&p, 1, DRAIN_MS);
+		take_signals(signal_fd, c);
+	}
+}
+
+/* Few samples are no wonder where little CPU time was used. */
+static void explain_none(const struct daemon *d, const struct child *c, const char *refusal)
+{
+	double period = (double)driver_event_get(d->driver, 0)->period / 1e9;
+
+	if (refusal)
+		say("nothing could be sampled from inside the program: %s", refusal);
+	else if (c->cpu_seconds < 3 * period)
+		say("the program used %.3f s of CPU time, too little for a sample", c->cpu_seconds);
+	else if (driver_agent_env(d->driver))
+		say("the program used %.3f s of CPU time, but the agent 'libdcpirun.so' did not "
+		    "come up in it",
+		    c->cpu_seconds);
+}
+
+static void report(const struct daemon *d, const struct child *c, const char *refusal)
+{
+	struct driver_stats stats = { 0 };
+	struct account total;
+	char lost[64] = "";
+
+	driver_stats_get(d->driver, &stats);
+	account_total(&d->attrib.account, &stats, &total);
+	if (!total.stored)
+		explain_none(d, c, refusal);
+	if (account_lost(&total))
+		snprintf(lost, sizeof(lost), " (%" PRIu64 " lost)", account_lost(&total));
+	say("%" PRIu64 " samples%s of %s, %s, are in '%s', epoch %s: dcpiprof -db '%s'",
+	    total.stored, lost, driver_event_get(d->driver, 0)->name,
+	    driver_agent_env(d->driver) ? "taken inside the program" : "from perf events",
+	    profdb_path(d->db), d->epoch, profdb_path(d->db));
+}
+
+static int not_executable(const char *name, int r)
+{
+	struct base_err err = { 0 };
+
+	base_fail_errno(&err, r, "cannot run '%s'", name);
+	return fail(&err, r == -ENOENT ? DCPIRUN_NOT_FOUND : DCPIRUN_NOT_EXECUTABLE);
+}
+
+/* The core is open and samples: let the program go. Its exit status. */
+static int run_program(struct daemon *d, struct child *c, const char *name, const char *refusal,
+		       int signal_fd)
+{
+	struct base_err err = { 0 };
+	int r = child_release(c, driver_agent_env(d->driver)), s;
+
+	if (r < 0) {
+		child_abandon(c);
+		return not_executable(name, r);
+	}
+	r = run_to_end(d, c, signal_fd, &err);
+	s = daemon_finish(d, &err);
+	if (r < 0 || s < 0)
+		base_err_print(&err, "dcpirun", stderr);
+	else
+		report(d, c, refusal);
+	wait_unprofiled(c, signal_fd);
+	return child_exit_code(c);
+}
+
+static int start_core(struct daemon *d, const struct child *c, const struct child_env *env,
+		      struct choice *choice, struct base_err *err)
+{
+	struct base_err no_agent = *err;
+	int r;
+
+	*err = (struct base_err){ 0 };
+	r = source_choose(opt.source, opt.event, opt.rate, c->pid, choice, err);
+
+	if (r < 0)
+		return r;
+	opt.source = choice->source;
+	if (!strcmp(choice->source, "inprocess") && !env->preload) {
+		*err = no_agent;
+		return err->code;
+	}
+	opt.run_dir = env->run_dir;
+	opt.pid = c->pid;
+	d->opt = opt;
+	r = daemon_open(d, err);
+	return r < 0 ? r : daemon_start(d, err);
+}
+
+static const char *choose_database(void)
+{
+	const char *env = getenv("DCPIDB");
+
+	return database ? database : env && *env ? env : "dcpi.db";
+}
+
+static int run(char **argv, const char *run_dir, const char *path)
+{
+	struct child_env env = { 0 };
+	struct choice choice = { 0 };
+	struct base_err err = { 0 };
+	const char *refusal;
+	struct child c = { 0 };
+	sigset_t old;
+	int fd, status = DCPIRUN_FAILED;
+	int r = make_env(&env, run_dir, &err);
+
+	fd = r < 0 ? r : open_signals(&old);
+	if (fd < 0)
+		r = base_fail_errno(&err, fd, "cannot start");
+	/* First of all: it inherits nothing of ours. */
+	if (r >= 0)
+		r = child_start(&c, argv, &env, &old, &err);
+	signal(SIGPIPE, SIG_IGN);
+	/* Were it ignored, as we inherited it, nobody would tell how the program ended. */
+	signal(SIGCHLD, SIG_DFL);
+	if (r >= 0)
+		r = start_core(&daemon_state, &c, &env, &choice, &err);
+	if (r < 0) {
+		status = fail(&err, DCPIRUN_FAILED);
+		child_abandon(&c);
+	} else {
+		refusal = driver_agent_env(daemon_state.driver) ? program_refusal(path) : NULL;
+		say("%s", choice.why);
+		status = run_program(&daemon_state, &c, argv[0], refusal, fd);
+	}
+	daemon_close(&daemon_state);
+	free(env.preload);
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	char run_dir[256], path[4096];
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&command, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0 && opt.quiet && opt.verbose)
+		r = base_fail(&err, -DCPI_EUSAGE, "-quiet does not go with -verbose");
+	if (r < 0)
+		return fail(&err, DCPIRUN_FAILED);
+	opt.database = choose_database();
+	base_log_init(stderr,
+		      opt.verbose   ? BASE_LOG_DEBUG
+		      : opt.quiet   ? BASE_LOG_ERROR
+		      : opt.unknown ? BASE_LOG_INFO
+				    : BASE_LOG_WARN,
+		      false);
+	r = program_find(argv[0], path, sizeof(path));
+	if (r < 0)
+		return not_executable(argv[0], r);
+	if (make_run_dir(run_dir, sizeof(run_dir), &err) < 0)
+		return fail(&err, DCPIRUN_FAILED);
+	r = run(argv, run_dir, path);
+	remove_run_dir(run_dir);
+	return r;
+}
