@@ -84,11 +84,18 @@ static int give_up_refused(struct daemon *d, bool all)
 	return nr;
 }
 
-/* Of an event sampled at a frequency the period is only known once samples came. */
-static void set_periods(const struct daemon *d, struct profdb_profile *p)
+/*
+ * Of an event sampled at a frequency the period is only known once samples came, of one that takes
+ * turns with others the fraction of the time that was its own.
+ */
+static void describe_events(const struct daemon *d, struct profdb_profile *p)
 {
-	for (size_t i = 0; i < profdb_profile_nr_events(p); i++)
-		profdb_profile_event_set_period(p, i, driver_event_get(d->driver, i)->period);
+	for (size_t i = 0; i < profdb_profile_nr_events(p); i++) {
+		const struct driver_event *e = driver_event_get(d->driver, i);
+
+		profdb_profile_event_set_period(p, i, e->period);
+		profdb_profile_event_set_enabled(p, i, e->enabled);
+	}
 }
 
 /* 1: it was put, 0: it stays in memory, negative: nothing more can be put. */
@@ -97,7 +104,7 @@ static int put_one(struct daemon *d, struct image *img, struct base_err *err)
 	struct base_err own = { 0 };
 	int r;
 
-	set_periods(d, img->counts);
+	describe_events(d, img->counts);
 	r = profdb_flush_put(d->db, img->stem, img->counts, &own);
 	if (r > 0)
 		base_log(BASE_LOG_WARN, "%s", own.text);

@@ -20,6 +20,14 @@ static void add_u64(struct json_object *o, const char *name, uint64_t v)
 	json_object_object_add(o, name, json_object_new_uint64(v));
 }
 
+static void add_fraction(struct json_object *o, const char *name, double v)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.6f", v);
+	json_object_object_add(o, name, json_object_new_double_s(v, text));
+}
+
 static struct json_object *events(const struct daemon *d, const struct driver_stats *stats)
 {
 	struct json_object *list = json_object_new_array();
@@ -30,6 +38,7 @@ static struct json_object *events(const struct daemon *d, const struct driver_st
 
 		add_text(o, "name", e->name);
 		add_u64(o, "period", e->period);
+		add_fraction(o, "enabled", e->enabled);
 		add_u64(o, "received", stats->received[i]);
 		add_u64(o, "missed", stats->missed[i]);
 		json_object_array_add(list, o);

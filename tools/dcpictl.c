@@ -158,6 +158,14 @@ static unsigned long long number_of(struct json_object *o, const char *name)
 	return json_object_object_get_ex(o, name, &value) ? json_object_get_uint64(value) : 0;
 }
 
+/* 1 where it is not told. */
+static double fraction_of(struct json_object *o, const char *name)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(o, name, &value) ? json_object_get_double(value) : 1;
+}
+
 static struct json_object *part_of(struct json_object *o, const char *name)
 {
 	struct json_object *value = NULL;
@@ -189,8 +197,10 @@ static void print_events(struct json_object *o)
 	for (size_t i = 0; i < nr; i++) {
 		struct json_object *e = json_object_array_get_idx(list, i);
 
-		printf("event       %s, period %llu: received %llu, missed %llu\n",
-		       text_of(e, "name"), number_of(e, "period"), number_of(e, "received"),
+		printf("event       %s, period %llu", text_of(e, "name"), number_of(e, "period"));
+		if (fraction_of(e, "enabled") < 1)
+			printf(", %.1f %% of the time", 100 * fraction_of(e, "enabled"));
+		printf(": received %llu, missed %llu\n", number_of(e, "received"),
 		       number_of(e, "missed"));
 	}
 }

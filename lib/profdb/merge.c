@@ -76,13 +76,22 @@ static int merge_words(struct profdb_profile *to, const struct profdb_profile *f
 	return 0;
 }
 
+/* The events that really happened, as far as the samples tell. */
+static double happened(const struct profdb_event *e)
+{
+	double events = (double)e->sum * (e->period ? (double)e->period : 1);
+
+	return e->enabled > 0 ? events / e->enabled : events;
+}
+
 /*
- * Periods and fractions that differ: the mean by samples, which keeps the product samples x period,
- * the events that really happened, what it was.
+ * Periods and fractions that differ: their means are such that samples x period, what was counted,
+ * and that by the fraction, what happened, are what they were.
  */
 static void merge_event(struct profdb_event *to, const struct profdb_event *from)
 {
 	double a = (double)to->sum, b = (double)from->sum;
+	struct profdb_event sum = { .sum = to->sum + from->sum, .period = to->period };
 
 	if (a + b == 0) {
 		a = 0;
@@ -91,11 +100,15 @@ static void merge_event(struct profdb_event *to, const struct profdb_event *from
 	if (to->period != from->period) {
 		double mean = ((double)to->period * a + (double)from->period * b) / (a + b);
 
-		to->period = mean >= 18446744073709549568.0 ? UINT64_MAX : (uint64_t)(mean + 0.5);
+		sum.period = mean >= 18446744073709549568.0 ? UINT64_MAX : (uint64_t)(mean + 0.5);
 	}
-	if (to->enabled != from->enabled)
-		to->enabled = (to->enabled * a + from->enabled * b) / (a + b);
-	to->sum += from->sum;
+	if (!to->sum)
+		to->enabled = from->enabled;
+	else if (from->sum && to->enabled != from->enabled)
+		to->enabled = happened(&sum) / (happened(to) + happened(from));
+	to->enabled = to->enabled <= 1 ? to->enabled : 1;
+	to->period = sum.period;
+	to->sum = sum.sum;
 }
 
 static int map_events(struct profdb_profile *to, const struct profdb_profile *from,

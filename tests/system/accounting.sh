@@ -18,11 +18,13 @@ check()
 	"$DCPI_BIN/dcpictl" status -json >"$work/status"
 	parts=$(tr ',{}' '\n\n\n' <"$work/status" | awk -F: '
 		{ gsub(/"/, "", $1) }
+		$1 == "losses" { inside = 1; next }
+		$1 == "buckets" { inside = 0 }
+		inside && $2 != "" { l += $2; names++ }
 		$1 == "received" { r = $2 }  # the last one is the sum: events come before
 		$1 == "stored" { s = $2 }
 		$1 == "pending" { p = $2 }
-		$1 == "ring-full" || $1 == "bad-record" || $1 == "no-memory" || $1 == "count-overflow" { l += $2 }
-		END { print r, s, p, l + 0 }')
+		END { print r, s, p, names ? l : "unnamed" }')
 	read -r received stored pending lost <<<"$parts"
 	echo "$1: received $received, stored $stored, pending $pending, lost $lost"
 	[ "$received" -gt 0 ] || fail "$1: nothing received"

@@ -73,6 +73,7 @@ static int teardown(void **state)
 
 struct found {
 	uint64_t sum;
+	double enabled; /* of the last event with samples */
 	unsigned int nr, nr_bad;
 };
 
@@ -82,8 +83,12 @@ static int add(void *ctx, const char *file, struct profdb_profile *p)
 
 	(void)file;
 	f->nr++;
-	for (size_t i = 0; i < profdb_profile_nr_events(p); i++)
-		f->sum += profdb_profile_event(p, i)->sum;
+	for (size_t i = 0; i < profdb_profile_nr_events(p); i++) {
+		const struct profdb_event *e = profdb_profile_event(p, i);
+
+		f->sum += e->sum;
+		f->enabled = e->sum ? e->enabled : f->enabled;
+	}
 	profdb_profile_free(p);
 	return 0;
 }
@@ -250,6 +255,28 @@ static void many_refused_images(void **state)
 	assert_int_equal(setup(state), 0);
 }
 
+/* The part of the time in which an event was counted reaches the disk, and is merged there. */
+static void fraction_of_the_time(void **state)
+{
+	struct driver_event *e = (struct driver_event *)driver_event_get(d.driver, 0);
+	double enabled;
+
+	(void)state;
+	e->enabled = 0.25;
+	assert_int_equal(flush(), 0);
+	enabled = on_disk().enabled;
+	assert_true(enabled > 0.2499 && enabled < 0.2501);
+	/* 3 samples in a quarter of the time are 12; 6 in half of it as many. */
+	e->enabled = 0.5;
+	attrib_store(
+		&d.attrib,
+		images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"), 8,
+		0, 6);
+	assert_int_equal(flush(), 0);
+	enabled = on_disk().enabled;
+	assert_true(enabled > 0.3749 && enabled < 0.3751);
+}
+
 static void nothing_stored_yet(void)
 {
 	assert_int_equal(on_disk().sum, 0);
@@ -327,7 +354,7 @@ int main(void)
 		TEST(pseudo_image_comes_first), TEST(refused_image),
 		TEST(many_refused_images),	TEST(images_before_profiles),
 		TEST(damaged_profile),		TEST(full_counter),
-		TEST(new_epoch_is_empty),
+		TEST(new_epoch_is_empty),	TEST(fraction_of_the_time),
 	};
 
 	quiet = fopen("/dev/null", "w");

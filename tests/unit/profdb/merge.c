@@ -66,9 +66,36 @@ static void test_other_periods_give_the_mean(void **state)
 	profdb_profile_add(b, 0, 0, 10);
 	assert_int_equal(profdb_profile_merge(a, b), 0);
 	assert_int_equal(profdb_profile_event(a, 0)->period, (30 * 62000 + 10 * 2000) / 40);
-	assert_true(profdb_profile_event(a, 0)->enabled == 0.875);
+	/* 30 samples at 62000 and 10 at 2000, of which half were counted. */
+	assert_true(profdb_profile_event(a, 0)->enabled > 1880000.0 / 1900000 - 1e-9);
+	assert_true(profdb_profile_event(a, 0)->enabled < 1880000.0 / 1900000 + 1e-9);
 	profdb_profile_free(a);
 	profdb_profile_free(b);
+}
+
+/* 100 samples in a quarter of the time and 300 in all of it: 700 in all, 400 of them counted. */
+static void test_samples_by_fraction_stay(void **state)
+{
+	struct profdb_profile *a = scratch_profile("/a", 1, 1, 100),
+			      *b = scratch_profile("/a", 1, 1, 300), *none;
+	double enabled;
+
+	(void)state;
+	profdb_profile_event_set_enabled(a, 0, 0.25);
+	assert_int_equal(profdb_profile_merge(a, b), 0);
+	enabled = profdb_profile_event(a, 0)->enabled;
+	assert_true(enabled > 4.0 / 7 - 1e-9 && enabled < 4.0 / 7 + 1e-9);
+	/* What has no samples says nothing. */
+	none = profdb_profile_new(PROFDB_FILE, NULL, NULL);
+	profdb_profile_event_add(none, "cycles", 62000);
+	profdb_profile_event_set_enabled(none, 0, 0);
+	assert_int_equal(profdb_profile_merge(a, none), 0);
+	assert_true(profdb_profile_event(a, 0)->enabled == enabled);
+	assert_int_equal(profdb_profile_merge(none, a), 0);
+	assert_true(profdb_profile_event(none, 0)->enabled == enabled);
+	profdb_profile_free(a);
+	profdb_profile_free(b);
+	profdb_profile_free(none);
 }
 
 static void test_overflow_changes_nothing(void **state)
@@ -117,6 +144,7 @@ int main(void)
 		cmocka_unit_test(test_counts_add_up),
 		cmocka_unit_test(test_words_of_the_target_stay),
 		cmocka_unit_test(test_other_periods_give_the_mean),
+		cmocka_unit_test(test_samples_by_fraction_stay),
 		cmocka_unit_test(test_overflow_changes_nothing),
 		cmocka_unit_test(test_too_many_events),
 	};
