@@ -219,7 +219,7 @@ void control_serve(struct control *c);
 struct options {
 	const char *database;
 	const char *event, *platform, *run_dir, *queue, *replay, *record, *log;
-	int64_t rate, flush_s;
+	int64_t rate, flush_s, table_len, drain_ms;
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
 	const char *source; /* as driver_config takes it */
 	int32_t pid;	    /* above 0: this process and its children alone */

@@ -166,6 +166,8 @@ static int open_driver(struct daemon *d, struct base_err *err)
 					      .slots = &d->opt.event,
 					      .nr_slots = d->opt.event ? 1 : 0,
 					      .frequency = (uint64_t)d->opt.rate,
+					      .table_len = (size_t)d->opt.table_len,
+					      .drain_ms = (uint32_t)d->opt.drain_ms,
 					      .pid = d->opt.pid,
 					      .run_dir = d->opt.own ? d->opt.run_dir : NULL };
 

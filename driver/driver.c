@@ -7,22 +7,53 @@ static const struct {
 	const char *name;
 	int (*open)(const struct driver_config *config, struct driver **out, struct base_err *err);
 } sources[] = {
+	{ "bpf", bpf_open },
 	{ "perf", perf_open },
 	{ "replay", replay_open },
 	{ "inprocess", inprocess_open },
 };
 
+/* The best source; where that is refused, the next, which says why. */
+static int open_default(const struct driver_config *config, struct driver **out,
+			struct base_err *err)
+{
+	struct base_err why = { 0 };
+	struct driver *d;
+	size_t len;
+	int r;
+
+	if (config->pid > 0)
+		return perf_open(config, out, err);
+	r = bpf_open(config, out, &why);
+	if (r >= 0)
+		return r;
+	if (r == -DCPI_EUSAGE) {
+		if (err && !err->code)
+			*err = why;
+		return r;
+	}
+	r = perf_open(config, out, err);
+	if (r < 0)
+		return r;
+	d = *out;
+	len = strlen(d->describe);
+	snprintf(d->refused, sizeof(d->refused), " (bpf refused: %.150s%s%.80s)", why.text,
+		 why.hint[0] ? "; " : "", why.hint);
+	snprintf(d->describe + len, sizeof(d->describe) - len, "%s", d->refused);
+	return r;
+}
+
 int driver_open(const struct driver_config *config, struct driver **out, struct base_err *err)
 {
-	const char *name = config->source ? config->source : sources[0].name;
-
 	*out = NULL;
+	if (!config->source)
+		return open_default(config, out, err);
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-		if (!strcmp(sources[i].name, name))
+		if (!strcmp(sources[i].name, config->source))
 			return sources[i].open(config, out, err);
 	}
-	base_fail(err, -DCPI_EUSAGE, "unknown source of samples '%s'", name);
-	base_hint(err, "sources are: perf, replay, inprocess");
+	base_fail(err, -DCPI_EUSAGE, "unknown source of samples '%s'", config->source);
+	base_hint(err, "sources are: bpf, perf, replay, inprocess");
 	return -DCPI_EUSAGE;
 }
 

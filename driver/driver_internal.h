@@ -26,7 +26,8 @@ struct driver {
 	size_t nr_events;
 	struct driver_stats stats;
 	int64_t utc; /* when the recorded stream began; -1: live */
-	char describe[256];
+	char refused[256]; /* why it is not the source that would be better; or empty */
+	char describe[512];
 	char *agent_env; /* see driver_agent_env; the source's */
 };
 
@@ -56,6 +57,8 @@ int event_parse_slots(const char *const *slots, size_t nr_slots, const char *sys
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
+/* Counts in the kernel, by a BPF program. */
+int bpf_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 int perf_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 int inprocess_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 int replay_open(const struct driver_config *config, struct driver **out, struct base_err *err);

@@ -99,6 +99,6 @@ void perf_sampler_describe(struct perf_sampler *s)
 		open += s->cpus[i].track_fd >= 0;
 	if (describe_events(s, events, sizeof(events)) >= sizeof(events))
 		snprintf(events, sizeof(events), "%zu events", s->d->nr_events);
-	snprintf(s->d->describe, sizeof(s->d->describe), "%s: %s on %zu CPU%s%s%s", source, events,
-		 open, open == 1 ? "" : "s", s->why, s->trouble);
+	snprintf(s->d->describe, sizeof(s->d->describe), "%s: %s on %zu CPU%s%s%s%s", source,
+		 events, open, open == 1 ? "" : "s", s->why, s->trouble, s->d->refused);
 }

@@ -188,6 +188,8 @@ void perf_sampler_turn(struct perf_sampler *s, uint64_t now_ns);
  * their ring. 0 or -errno: no memory, the rest stays in the rings.
  */
 int perf_sampler_read(struct perf_sampler *s, uint64_t until);
+/* The rings alone, again: bpf, when its tables are exchanged and no older record can come. */
+int perf_sampler_read_rings(struct perf_sampler *s, uint64_t until);
 /*
  * Queue a count by its time_ns; cheap where they come in ascending order (within 10 or so). What is
  * younger than the horizon waits for the next drain. 0 or -ENOMEM.

@@ -261,16 +261,24 @@ static void drop_gone(struct perf_sampler *s)
 	}
 }
 
-int perf_sampler_read(struct perf_sampler *s, uint64_t until)
+int perf_sampler_read_rings(struct perf_sampler *s, uint64_t until)
 {
 	int r = 0;
 
-	drop_gone(s);
-	perf_sampler_read_counters(s);
 	for (size_t i = 0; i < s->nr_cpus && r >= 0; i++) {
 		if (s->cpus[i].map)
 			r = read_ring(s, i, until);
 	}
+	return r;
+}
+
+int perf_sampler_read(struct perf_sampler *s, uint64_t until)
+{
+	int r;
+
+	drop_gone(s);
+	perf_sampler_read_counters(s);
+	r = perf_sampler_read_rings(s, until);
 	if (r >= 0)
 		perf_sampler_look_for_cpus(s, base_now_ns());
 	return r;

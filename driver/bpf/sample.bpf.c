@@ -60,24 +60,26 @@ struct {
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-enum range_found { RANGE_NONE, RANGE_SINGLE, RANGE_WORDS };
+enum range_found { RANGE_NONE, RANGE_SINGLE, RANGE_WORDS, RANGE_UNREAD };
 
 /* In which of the ranges of its process @addr lies; *@word: where its generation stands. */
 static __always_inline enum range_found range_find(uint32_t tgid, uint64_t addr, uint64_t *word)
 {
 	struct sample_client *c = bpf_map_lookup_elem(&clients, &tgid);
+	uint64_t words = 0;
 
 	if (!c)
 		return RANGE_NONE;
-	for (int i = 0; i < SAMPLE_NR_RANGES && i < c->nr; i++) {
+	for (uint32_t i = 0; i < SAMPLE_NR_RANGES && i < c->nr; i++) {
 		const struct sample_range *r = &c->ranges[i];
 
 		if (addr < r->start || addr >= r->end)
 			continue;
-		if (!r->words)
-			return RANGE_SINGLE;
-		*word = r->words + ((addr - r->start) >> SAMPLE_BLOCK_SHIFT) * sizeof(uint32_t);
-		return RANGE_WORDS;
+		words = r->words;
+		*word = words + ((addr - r->start) >> SAMPLE_BLOCK_SHIFT) * sizeof(uint32_t);
+		if (*(volatile uint32_t *)&c->tgid != tgid)
+			return RANGE_UNREAD;
+		return words ? RANGE_WORDS : RANGE_SINGLE;
 	}
 	return RANGE_NONE;
 }
@@ -103,7 +105,8 @@ static __always_inline void count_client(void *table, const struct count_shape *
 		count_add_single(table, s, h, k, now);
 		return;
 	}
-	if (found == RANGE_WORDS && floods && count_is_flooded(floods, s, k->tgid))
+	if (found == RANGE_UNREAD ||
+	    (found == RANGE_WORDS && floods && count_is_flooded(floods, s, k->tgid)))
 		k->what |= COUNT_WHAT_UNREAD;
 	else if (found == RANGE_WORDS)
 		generation_read(k, word);

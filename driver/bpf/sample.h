@@ -20,7 +20,8 @@ struct sample_range {
 
 /* The value of a process that has ranges; its key is the tgid. */
 struct sample_client {
-	uint64_t nr;
+	uint32_t tgid; /* read last: the element may have been given to another meanwhile */
+	uint32_t nr;
 	struct sample_range ranges[SAMPLE_NR_RANGES];
 };
 

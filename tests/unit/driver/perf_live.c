@@ -163,7 +163,8 @@ static bool spin_until_due(int fd)
 
 static void small_rings_ask_to_be_drained(void **state)
 {
-	const struct driver_config config = { .slots = (const char *const[]){ "cpu-clock" },
+	const struct driver_config config = { .source = "perf",
+					      .slots = (const char *const[]){ "cpu-clock" },
 					      .nr_slots = 1,
 					      .ring_pages = 1 };
 	struct seen s = { 0 };
@@ -191,6 +192,7 @@ static void small_rings_ask_to_be_drained(void **state)
 static void full_rings_are_accounted_for(void **state)
 {
 	const struct driver_config config = {
+		.source = "perf",
 		.slots = (const char *const[]){ "cpu-clock" },
 		.nr_slots = 1,
 		.ring_pages = 1,
@@ -235,7 +237,7 @@ int main(int argc, char **argv)
 		spin(300);
 		return 0;
 	}
-	r = driver_open(&(struct driver_config){ 0 }, &d, &err);
+	r = driver_open(&(struct driver_config){ .source = "perf" }, &d, &err);
 	if (r == -DCPI_ENOEVENTS) {
 		base_err_print(&err, "skipped", stdout);
 		return BASE_EXIT_SKIP;

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bpf_program.h"
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static bool locked_down(void)
+{
+	struct base_buf text = { 0 };
+	bool down = false;
+
+	if (base_file_read(AT_FDCWD, "/sys/kernel/security/lockdown", 4096, &text, NULL) >= 0 &&
+	    base_buf_append(&text, "", 1) >= 0)
+		down = strstr((const char *)text.data, "[none]") == NULL;
+	base_buf_release(&text);
+	return down;
+}
+
+static void hint_refused(struct base_err *err, int error)
+{
+	if (error == -EPERM || error == -EACCES) {
+		base_hint(err, "%s",
+			  geteuid() == 0 && locked_down()
+				  ? "the kernel is locked down (/sys/kernel/security/lockdown)"
+				  : "run as root or with CAP_BPF and CAP_PERFMON");
+	} else if (error == -ENOMEM) {
+		base_hint(err, "ask for smaller tables (-table)");
+	}
+}
+
+int bpf_refused(struct base_err *err, int error, const char *what)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0) {
+		base_fail(err, -DCPI_EUNSUPPORTED, "%s: this kernel has no BTF", what);
+		base_hint(err, "CONFIG_DEBUG_INFO_BTF is needed");
+		return -DCPI_EUNSUPPORTED;
+	}
+	if (error == -ESRCH || error == -ENOSYS)
+		return base_fail(err, -DCPI_EUNSUPPORTED, "%s: this kernel lacks a part of it: %s",
+				 what, base_strerror(error));
+	base_fail(err, -DCPI_ENOEVENTS, "%s: %s", what, base_strerror(error));
+	hint_refused(err, error);
+	return -DCPI_ENOEVENTS;
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static int keep_silent(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	(void)level;
+	(void)fmt;
+	(void)args;
+	return 0;
+}
+
+static int share_maps(struct sample *own, const struct sample *first)
+{
+	int r = bpf_map__reuse_fd(own->maps.tables, bpf_map__fd(first->maps.tables));
+
+	if (r >= 0)
+		r = bpf_map__reuse_fd(own->maps.clients, bpf_map__fd(first->maps.clients));
+	if (r >= 0)
+		r = bpf_map__reuse_fd(own->maps.notes, bpf_map__fd(first->maps.notes));
+	if (r >= 0)
+		r = bpf_map__reuse_fd(own->maps.bss, bpf_map__fd(first->maps.bss));
+	return r;
+}
+
+static int make_maps(struct sample *own, const struct bpf_tables *t, int template_fd)
+{
+	int r = bpf_map__set_inner_map_fd(own->maps.tables, template_fd);
+
+	return r < 0 ? r : bpf_map__set_max_entries(own->maps.tables, (uint32_t)t->nr_cpus);
+}
+
+/* Only what is used is loaded: a kernel without a part of it may still do. */
+static void choose_programs(struct sample *own, bool tick, bool first)
+{
+	bpf_program__set_autoload(own->progs.sample_event, !tick);
+	bpf_program__set_autoload(own->progs.sample_tick, tick);
+	bpf_program__set_autoload(own->progs.sample_nothing, false);
+	bpf_program__set_autoload(own->progs.sample_exec, first);
+	bpf_program__set_autoload(own->progs.sample_exit, first);
+}
+
+static int set_constants(struct sample *own, const struct bpf_tables *t, size_t event, bool tick,
+			 struct base_err *err)
+{
+	uint64_t function = 0;
+	int64_t delta = 0;
+	int r = tick ? bpf_tick_find(&function, &delta, err) : 0;
+
+	own->rodata->shape.nr_buckets = t->shape.nr_buckets;
+	own->rodata->shape.nr_log = t->shape.nr_log;
+	own->rodata->shape.nr_flood = t->shape.nr_flood;
+	own->rodata->event = (uint32_t)event;
+	own->rodata->tick_function = function;
+	own->rodata->irq_regs_delta = delta;
+	return r;
+}
+
+static int open_one(struct bpf_programs *p, size_t event, bool tick, const struct bpf_tables *t,
+		    int template_fd, struct base_err *err)
+{
+	struct sample *own = sample__open();
+	int r;
+
+	if (!own)
+		return bpf_refused(err, -errno, "cannot open the BPF programs");
+	p->objects[event] = own;
+	p->nr = event + 1;
+	r = set_constants(own, t, event, tick, err);
+	if (r < 0)
+		return r;
+	choose_programs(own, tick, event == 0);
+	r = event == 0 ? make_maps(own, t, template_fd) : share_maps(own, p->objects[0]);
+	if (r >= 0)
+		r = sample__load(own);
+	return r < 0 ? bpf_refused(err, r, "cannot load a BPF program") : 0;
+}
+
+int bpf_programs_open(struct bpf_programs *p, const struct event_spec *specs, size_t nr,
+		      const struct bpf_tables *t, struct base_err *err)
+{
+	int template_fd = bpf_tables_template(t), r = 0;
+
+	*p = (struct bpf_programs){ 0 };
+	if (template_fd < 0)
+		return bpf_refused(err, template_fd, "cannot make a BPF map");
+	libbpf_set_print(keep_silent);
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = open_one(p, i, specs[i].tick, t, template_fd, err);
+	close(template_fd);
+	return r;
+}
+
+void bpf_programs_close(struct bpf_programs *p)
+{
+	bpf_link__destroy(p->tick);
+	bpf_link__destroy(p->on_exec);
+	bpf_link__destroy(p->on_exit);
+	/* The first one's maps are in the others' use. */
+	while (p->nr)
+		sample__destroy(p->objects[--p->nr]);
+	*p = (struct bpf_programs){ 0 };
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+int bpf_programs_tables_fd(const struct bpf_programs *p)
+{
+	return bpf_map__fd(p->objects[0]->maps.tables);
+}
+
+int bpf_programs_notes_fd(const struct bpf_programs *p)
+{
+	return bpf_map__fd(p->objects[0]->maps.notes);
+}
+
+int bpf_programs_fd(const struct bpf_programs *p, size_t event)
+{
+	return bpf_program__fd(p->objects[event]->progs.sample_event);
+}
+
+int bpf_programs_tick(struct bpf_programs *p, bool on)
+{
+	struct bpf_program *tick = NULL;
+
+	if (!on) {
+		bpf_link__destroy(p->tick);
+		p->tick = NULL;
+		return 0;
+	}
+	for (size_t i = 0; i < p->nr; i++) {
+		if (bpf_program__autoload(p->objects[i]->progs.sample_tick))
+			tick = p->objects[i]->progs.sample_tick;
+	}
+	if (!tick || p->tick)
+		return 0;
+	p->tick = bpf_program__attach_trace(tick);
+	return p->tick ? 0 : -errno;
+}

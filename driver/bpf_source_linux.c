@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The source "bpf", once it is open: started, drained, stopped. */
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "bpf_internal.h"
+
+/* So many load events in memory are enough: a storm of forks must not wait for the next exchange.
+ */
+#define BPF_LOADS_MAX 20000u
+
+/* CPUs that came online get tables as they got events. */
+int bpf_add_tables(struct bpf *b)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < b->sampler.nr_cpus; i++) {
+		const struct perf_cpu *c = &b->sampler.cpus[i];
+		int own = c->track_fd < 0 ? 0 : bpf_tables_add(&b->tables, c->cpu);
+
+		if (own < 0)
+			r = own;
+	}
+	return r;
+}
+
+/* ---- reading the tables ---------------------------------------------------------------------- */
+
+static int add_count(void *ctx, const struct driver_count *count)
+{
+	return perf_sampler_add(ctx, count);
+}
+
+/* Everything that can be read, into the queue. */
+static void gather(struct bpf *b)
+{
+	union count_bucket *table;
+
+	for (size_t cpu = 0; (table = bpf_tables_next(&b->tables, &cpu));) {
+		for (size_t i = 0; i < b->base.nr_events; i++)
+			perf_sampler_received(&b->sampler, (unsigned int)cpu - 1, i,
+					      table->head.received[i]);
+		bpf_counts_take(&b->counts, table, &b->tables.shape, &b->taken);
+	}
+	bpf_counts_hand(&b->counts, add_count, &b->sampler, &b->taken);
+}
+
+/* 0, or -errno: some tables are still in use. */
+static int exchange(struct bpf *b)
+{
+	int r = bpf_tables_swap(&b->tables);
+
+	if (r < 0 && !b->running) {
+		/* Nobody counts any more: what the kernel has left us can be read where it is. */
+		bpf_tables_stopped(&b->tables);
+		gather(b);
+		bpf_tables_stopped(&b->tables);
+		r = 0;
+	}
+	gather(b);
+	b->retry = r < 0;
+	return r;
+}
+
+/* ---- accounting ------------------------------------------------------------------------------ */
+
+/*
+ * What lies in a table that is being filled is received and held. Losses are read first: they may
+ * grow between, but are received before.
+ */
+static void account_table(struct driver_stats *st, const volatile struct count_head *h)
+{
+	uint64_t table = h->lost_table, late = h->lost_late, nested = h->lost_nested, received = 0;
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	for (size_t i = 0; i < DRIVER_NR_EVENTS; i++) {
+		uint64_t nr = h->received[i];
+
+		st->received[i] += nr;
+		received += nr;
+	}
+	st->lost_table += table;
+	st->lost_late += late;
+	st->lost_nested += nested;
+	st->held += received - (table + late + nested);
+}
+
+static void account(struct bpf *b, bool received)
+{
+	struct driver_stats *st = &b->base.stats;
+
+	perf_sampler_account(&b->sampler, received);
+	for (size_t i = 0; i < DRIVER_NR_EVENTS; i++)
+		st->received[i] = b->taken.received[i];
+	st->lost_table = b->taken.lost_table;
+	st->lost_late = b->taken.lost_late;
+	st->lost_nested = b->taken.lost_nested;
+	st->lost_read = b->taken.lost_read;
+	for (size_t i = 0; i < b->tables.nr_cpus; i++) {
+		const struct bpf_cpu *c = &b->tables.cpus[i];
+
+		for (int k = 0; c->present && k < 2; k++)
+			account_table(st, &c->sets[k].table->head);
+	}
+}
+
+/* ---- draining -------------------------------------------------------------------------------- */
+
+static size_t nr_waiting(const struct perf_order *o)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < o->nr_queues; i++)
+		nr += o->queues[i].end - o->queues[i].first;
+	return nr;
+}
+
+static bool is_due(struct bpf *b)
+{
+	uint64_t ticks;
+	bool due = read(b->timer_fd, &ticks, sizeof(ticks)) == sizeof(ticks);
+
+	ring_buffer__consume(b->notes);
+	due |= b->noted || b->retry || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
+	b->noted = false;
+	return due;
+}
+
+/* Exchange, and hand on what is older than that. */
+static int drain_tables(struct bpf *b, const struct driver_sink *sink)
+{
+	uint64_t horizon = b->running ? base_now_ns() : UINT64_MAX;
+	int swapped = exchange(b), r;
+
+	/* Nobody is putting an older record into a ring any more. */
+	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);
+	if (r < 0 || swapped < 0)
+		return r;
+	return perf_sampler_hand_on(&b->sampler, horizon, sink);
+}
+
+static int bpf_drain(struct driver *d, bool all, const struct driver_sink *sink,
+		     struct base_err *err)
+{
+	struct bpf *b = (struct bpf *)d;
+	bool due = is_due(b) || all;
+	int r, handed = 0;
+
+	perf_sampler_turn(&b->sampler, base_now_ns());
+	r = perf_sampler_read(&b->sampler, UINT64_MAX);
+	bpf_add_tables(b);
+	if (due && r >= 0)
+		handed = drain_tables(b, sink);
+	bpf_clients_sweep(&b->programs);
+	account(b, due && !b->retry);
+	if (handed < 0)
+		return handed;
+	return r < 0 ? base_fail_errno(err, r, "cannot read the rings") : 0;
+}
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+static int bpf_start(struct driver *d, struct base_err *err)
+{
+	struct bpf *b = (struct bpf *)d;
+	int r = perf_sampler_start(&b->sampler, err);
+
+	if (r < 0)
+		return r;
+	b->running = true;
+	r = bpf_programs_tick(&b->programs, true);
+	return r < 0 ? bpf_refused(err, r, "cannot sample on 'tick'") : 0;
+}
+
+static void bpf_stop(struct driver *d)
+{
+	struct bpf *b = (struct bpf *)d;
+
+	bpf_programs_tick(&b->programs, false);
+	perf_sampler_stop(&b->sampler);
+	b->running = false;
+}
+
+static int bpf_poll_fd(const struct driver *d)
+{
+	return perf_sampler_poll_fd(&((const struct bpf *)d)->sampler);
+}
+
+static int bpf_ranges_set(struct driver *d, int32_t pid, const struct driver_range *ranges,
+			  size_t nr)
+{
+	return bpf_clients_set(&((struct bpf *)d)->programs, pid, ranges, nr);
+}
+
+static void bpf_close(struct driver *d)
+{
+	struct bpf *b = (struct bpf *)d;
+
+	perf_sampler_close(&b->sampler);
+	ring_buffer__free(b->notes);
+	if (b->timer_fd >= 0)
+		close(b->timer_fd);
+	bpf_programs_close(&b->programs);
+	bpf_tables_release(&b->tables);
+	bpf_counts_release(&b->counts);
+	free(b);
+}
+
+const struct driver_ops bpf_ops = {
+	.start = bpf_start,
+	.drain = bpf_drain,
+	.poll_fd = bpf_poll_fd,
+	.ranges_set = bpf_ranges_set,
+	.stop = bpf_stop,
+	.close = bpf_close,
+};

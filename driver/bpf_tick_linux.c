@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where the scheduler's tick is, by what the kernel tells of itself: symbols and types. */
+#include <bpf/btf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bpf_internal.h"
+
+#define KALLSYMS "/proc/kallsyms"
+#define PERCPU	 ".data..percpu"
+
+static int no_tick(struct base_err *err, const char *why, const char *hint)
+{
+	base_fail(err, -DCPI_EUNSUPPORTED, "cannot sample on 'tick': %s", why);
+	if (hint)
+		base_hint(err, "%s", hint);
+	return -DCPI_EUNSUPPORTED;
+}
+
+/* ---- the timer's function -------------------------------------------------------------------- */
+
+/* Its names, the younger first. */
+static bool is_tick(const char *name)
+{
+	return !strcmp(name, "tick_nohz_handler") || !strcmp(name, "tick_sched_timer");
+}
+
+static int find_function(uint64_t *function, struct base_err *err)
+{
+	FILE *f = fopen(KALLSYMS, "re");
+	char line[512], name[128];
+	uint64_t addr;
+
+	*function = 0;
+	if (!f)
+		return no_tick(err, "cannot open '" KALLSYMS "'", NULL);
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 " %*c %127s", &addr, name) == 2 && is_tick(name)) {
+			*function = addr;
+			fclose(f);
+			return addr ? 0
+				    : no_tick(err, "the kernel hides its addresses",
+					      "run as root or with CAP_SYSLOG, or set "
+					      "kernel.kptr_restrict to 1 or 0");
+		}
+	}
+	fclose(f);
+	return no_tick(err, "this kernel's tick is no high-resolution timer", NULL);
+}
+
+/* ---- the interrupted registers --------------------------------------------------------------- */
+
+static const struct btf_type *find_percpu(const struct btf *btf)
+{
+	for (uint32_t id = 1; id < btf__type_cnt(btf); id++) {
+		const struct btf_type *t = btf__type_by_id(btf, id);
+
+		if (btf_is_datasec(t) && !strcmp(btf__name_by_offset(btf, t->name_off), PERCPU))
+			return t;
+	}
+	return NULL;
+}
+
+/* Offset of a per-CPU variable, or -1. */
+static int64_t percpu_offset(const struct btf *btf, const struct btf_type *sec, const char *name)
+{
+	const struct btf_var_secinfo *v = btf_var_secinfos(sec);
+
+	for (uint32_t i = 0; i < btf_vlen(sec); i++) {
+		const struct btf_type *var = btf__type_by_id(btf, v[i].type);
+
+		if (!strcmp(btf__name_by_offset(btf, var->name_off), name))
+			return v[i].offset;
+	}
+	return -1;
+}
+
+static int find_delta(int64_t *delta, struct base_err *err)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_type *percpu = btf ? find_percpu(btf) : NULL;
+	int64_t regs = -1, bases = -1;
+
+	if (percpu) {
+		regs = percpu_offset(btf, percpu, "__irq_regs");
+		bases = percpu_offset(btf, percpu, "hrtimer_bases");
+	}
+	*delta = regs - bases;
+	if (btf)
+		btf__free(btf);
+	if (!btf)
+		return no_tick(err, "this kernel has no BTF", "CONFIG_DEBUG_INFO_BTF is needed");
+	if (regs < 0 || bases < 0)
+		return no_tick(err, "the kernel does not tell where it keeps interrupted registers",
+			       NULL);
+	return 0;
+}
+
+int bpf_tick_find(uint64_t *function, int64_t *irq_regs_delta, struct base_err *err)
+{
+	int r = find_function(function, err);
+
+	return r < 0 ? r : find_delta(irq_regs_delta, err);
+}
+
+/* The coarse clock moves with the tick. */
+uint64_t bpf_tick_period(void)
+{
+	struct timespec t = { .tv_nsec = 4000000 };
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t)t.tv_nsec;
+}
