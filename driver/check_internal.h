@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What this machine offers: which events (check_events_linux.c), sources, rights and limits
+ * (check_linux.c), and what samples cost (check_cost_linux.c, check_bpf_linux.c,
+ * check_idle_linux.c).
+ */
+#ifndef DCPI_CHECK_INTERNAL_H
+#define DCPI_CHECK_INTERNAL_H
+
+#include <linux/perf_event.h>
+#include <sched.h>
+
+#include "event_internal.h"
+
+/* ---- the report (check_linux.c) ---------------------------------------------------------------
+ */
+
+struct check_report {
+	struct base_buf *out;
+	int error; /* first failure of writing, or 0 */
+	bool has_bpf, has_tick;
+	size_t nr_sources, nr_events; /* that work */
+};
+
+void check_head(struct check_report *c, const char *text);
+/* A line: what, and how it stands. */
+void check_item(struct check_report *c, const char *what, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Behind an item: how to get what lacks; nothing where the text is empty. */
+void check_hint(struct check_report *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The last part (check_summary_linux.c). */
+void check_costs(struct check_report *c);
+
+/* ---- events (check_events_linux.c) ----------------------------------------------------------- */
+
+enum check_reach {
+	CHECK_SYSTEM, /* on a CPU, whatever runs there */
+	CHECK_OWN,    /* with these rights one's own programs alone, user mode */
+	CHECK_REFUSED,
+};
+
+/* Try to open @e as a sampled event. *@error: errno of a refusal, of CHECK_OWN why not more. */
+enum check_reach check_event_try(const struct event_spec *e, int *error);
+/* The same of a text; CHECK_REFUSED with EINVAL where it means nothing here. */
+enum check_reach check_text_try(const char *text, int *error);
+/* Whether a source can be opened with this event (NULL: its own choice); @err says why not. */
+int check_source_try(const char *source, const char *event, char *describe, size_t describe_len,
+		     struct base_err *err);
+/* Why an event was refused. @all: so were all of its kind. */
+const char *check_cause(int error, bool hardware, bool all);
+/* perf_event_open(2): descriptor or -errno. */
+int check_perf_open(struct perf_event_attr *attr, int pid, int cpu);
+/* First number of a list of CPUs in sysfs, -1 where there is none. */
+int check_first_cpu(const char *pmu, const char *file);
+
+/* ---- costs ----------------------------------------------------------------------------------- */
+
+struct check_cost {
+	bool measured;
+	uint64_t gap_ns;    /* by which a sample's interrupt holds a busy program up, median */
+	uint64_t gap_90_ns; /* nine of ten are shorter */
+	size_t nr;	    /* interrupts seen */
+	bool own;	    /* only this process could be sampled, user mode */
+};
+
+/* One second of a spinning loop, half of it sampled by cpu-clock. 0 or -errno. */
+int check_cost_measure(struct check_cost *out);
+/* Stay on this CPU; where one was before is put into @old. 0 or -errno. */
+int check_pin(cpu_set_t *old);
+/* Spin on this CPU for that long. */
+void check_spin(uint64_t ns);
+
+struct check_program {
+	uint64_t ns;	/* a run, an empty program's time taken off */
+	uint64_t empty; /* that one's */
+	uint64_t nr;	/* runs */
+};
+
+/* Whether the kernel takes a BPF program at all. 0 or -errno. */
+int check_bpf_load(void);
+/* Run time of the source bpf's programs with @event, over half a second on a busy CPU. 0, -errno,
+ * or -DCPI_ENOEVENTS: the source cannot be opened. */
+int check_bpf_measure(const char *event, struct check_program *out);
+
+struct check_idle {
+	bool measured;
+	int cpu;
+	double idle, idle_on;	/* part of the time that it was idle; sampled */
+	double samples;		/* of an idle second */
+	double wakes, wakes_on; /* times a second that it came out of idling; sampled */
+};
+
+/* The CPU that idles most, sampled and not, a third of a second each. -EBUSY: other work came up,
+ * each of three times; -errno. */
+int check_idle_measure(uint64_t frequency, struct check_idle *out);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* "dcpid -check": what this machine offers for sampling, and how to get what lacks. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "check_internal.h"
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+void check_head(struct check_report *c, const char *text)
+{
+	if (c->error >= 0)
+		c->error = base_buf_printf(c->out, "%s%s\n", c->out->len ? "\n" : "", text);
+}
+
+void check_item(struct check_report *c, const char *what, const char *fmt, ...)
+{
+	char text[600];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (c->error >= 0)
+		c->error = base_buf_printf(c->out, "  %-26s %s\n", what, text);
+}
+
+void check_hint(struct check_report *c, const char *fmt, ...)
+{
+	char text[400];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (c->error >= 0 && text[0])
+		c->error = base_buf_printf(c->out, "  %-26s -> %s\n", "", text);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* The file's first line, "" where there is none. */
+static const char *first_line(const char *path, char *line, size_t len)
+{
+	struct base_buf text = { 0 };
+
+	line[0] = '\0';
+	if (base_file_read(AT_FDCWD, path, 1u << 20, &text, NULL) >= 0 && text.len)
+		snprintf(line, len, "%.*s", (int)text.len, (const char *)text.data);
+	line[strcspn(line, "\n")] = '\0';
+	base_buf_release(&text);
+	return line;
+}
+
+/* What stands behind "@key: " or "@key\t: " in a file of such lines. */
+static const char *keyed_line(const char *path, const char *key, char *value, size_t len)
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL, *colon;
+	size_t cap = 0;
+	bool found = false;
+
+	value[0] = '\0';
+	while (f && !found && getline(&line, &cap, f) >= 0) {
+		colon = strchr(line, ':');
+		found = colon && !strncmp(line, key, strlen(key)) &&
+			strspn(line + strlen(key), "\t ") == (size_t)(colon - line) - strlen(key);
+		if (found)
+			snprintf(value, len, "%s", colon + 1 + strspn(colon + 1, "\t "));
+	}
+	value[strcspn(value, "\n")] = '\0';
+	free(line);
+	if (f)
+		fclose(f);
+	return value;
+}
+
+/* LLONG_MIN where it cannot be read. */
+static long long sysctl_number(const char *name)
+{
+	char path[128], line[64], *end;
+	long long n;
+
+	snprintf(path, sizeof(path), "/proc/sys/kernel/%s", name);
+	n = strtoll(first_line(path, line, sizeof(line)), &end, 10);
+	return end == line ? LLONG_MIN : n;
+}
+
+/* ---- the machine ----------------------------------------------------------------------------- */
+
+static void check_machine(struct check_report *c)
+{
+	char model[128], flags[4096];
+	struct utsname u;
+
+	check_head(c, "machine");
+	if (uname(&u) == 0)
+		check_item(c, "kernel", "%s %s, %s", u.sysname, u.release, u.machine);
+	keyed_line("/proc/cpuinfo", "model name", model, sizeof(model));
+	keyed_line("/proc/cpuinfo", "flags", flags, sizeof(flags));
+	check_item(c, "processors", "%ld online%s%s%s", sysconf(_SC_NPROCESSORS_ONLN),
+		   *model ? ", " : "", model,
+		   strstr(flags, " hypervisor") ? ", in a virtual machine" : "");
+}
+
+/* ---- sources --------------------------------------------------------------------------------- */
+
+static void check_source(struct check_report *c, const char *source)
+{
+	char describe[160];
+	struct base_err err = { 0 };
+
+	if (check_source_try(source, NULL, describe, sizeof(describe), &err) >= 0) {
+		check_item(c, source, "ok: %s", describe);
+		c->nr_sources++;
+		c->has_bpf |= !strcmp(source, "bpf");
+		return;
+	}
+	check_item(c, source, "no: %s", err.text);
+	check_hint(c, "%s", err.hint);
+}
+
+static void check_bpf(struct check_report *c)
+{
+	int r = check_bpf_load();
+
+#ifdef DCPI_HAVE_BPF
+	check_item(c, "  built with programs", "yes");
+#else
+	check_item(c, "  built with programs", "no: clang or bpftool were missing");
+	check_hint(c, "install clang and bpftool, and build again");
+#endif
+	check_item(c, "  kernel takes programs", "%s%s", r < 0 ? "no: " : "yes",
+		   r < 0 ? base_strerror(r) : "");
+	if (r == -EPERM)
+		check_hint(c,
+			   "run as root or with CAP_BPF and CAP_PERFMON; a kernel locked down for "
+			   "confidentiality refuses it to root too");
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0) {
+		check_item(c, "  kernel's types (BTF)", "yes");
+		return;
+	}
+	check_item(c, "  kernel's types (BTF)", "no: /sys/kernel/btf/vmlinux is missing");
+	check_hint(c, "a kernel with CONFIG_DEBUG_INFO_BTF");
+}
+
+static void check_sources(struct check_report *c)
+{
+	check_head(c, "sources of samples");
+	check_source(c, "bpf");
+	check_bpf(c);
+	check_source(c, "perf");
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void check_event(struct check_report *c, const char *event, const char *hint)
+{
+	int error;
+	enum check_reach reach = check_text_try(event, &error);
+
+	c->nr_events += reach != CHECK_REFUSED;
+	if (reach == CHECK_SYSTEM)
+		check_item(c, event, "yes");
+	else if (reach == CHECK_OWN)
+		check_item(c, event, "your own programs only, user mode");
+	else
+		check_item(c, event, "no: %s", check_cause(error, true, true));
+	if (reach == CHECK_OWN)
+		check_hint(c, "run as root or with CAP_PERFMON, or lower "
+			      "kernel.perf_event_paranoid to 0");
+	else if (reach == CHECK_REFUSED)
+		check_hint(c, "%s", hint);
+}
+
+static void check_precise(struct check_report *c)
+{
+	uint64_t max = 0;
+	int error;
+
+	if (check_text_try("cycles:p", &error) != CHECK_REFUSED &&
+	    event_sysfs_number(NULL, "ibs_op", NULL, "type", UINT32_MAX, &max) == 0)
+		check_item(c, "precise sampling", "yes: AMD's IBS");
+	else if (event_sysfs_number(NULL, "cpu", "caps", "max_precise", 3, &max) == 0 && max)
+		check_item(c, "precise sampling", "yes: up to %.*s", (int)max, "ppp");
+	else
+		check_item(c, "precise sampling", "no");
+}
+
+static void check_tick(struct check_report *c)
+{
+	struct base_err err = { 0 };
+
+	c->has_tick = check_source_try("bpf", "tick", NULL, 0, &err) >= 0;
+	check_item(c, "tick", "%s%s", c->has_tick ? "yes" : "no: ", err.text);
+	check_hint(c, "%s", err.hint);
+}
+
+static void check_events(struct check_report *c)
+{
+	check_head(c, "events (dcpid -list-events tries them all)");
+	check_event(c, "cycles", "where this is a virtual machine, its host may give it a PMU");
+	check_precise(c);
+	check_event(c, "cpu-clock", "");
+	check_tick(c);
+}
+
+/* ---- rights and limits ----------------------------------------------------------------------- */
+
+static void check_capabilities(struct check_report *c)
+{
+	static const struct {
+		unsigned int bit;
+		const char *name, *what;
+	} caps[] = {
+		{ 38, "CAP_PERFMON", "sample other users' programs and the kernel" },
+		{ 39, "CAP_BPF", "count in the kernel" },
+		{ 19, "CAP_SYS_PTRACE", "read what dynamic code programs have made" },
+		{ 2, "CAP_DAC_READ_SEARCH", "read any program's file" },
+		{ 40, "CAP_CHECKPOINT_RESTORE", "read files that are mapped but gone" },
+		{ 34, "CAP_SYSLOG", "see the kernel's addresses" },
+	};
+	const unsigned int admin = 21; /* includes the two that were split from it */
+	char text[64];
+	uint64_t set =
+		strtoull(keyed_line("/proc/self/status", "CapEff", text, sizeof(text)), NULL, 16);
+	size_t nr = 0;
+
+	for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
+		if (set >> caps[i].bit & 1 || (caps[i].bit >= 38 && set >> admin & 1))
+			continue;
+		check_item(c, caps[i].name, "missing, to %s", caps[i].what);
+		nr++;
+	}
+	if (nr)
+		check_hint(c, "run as root, or give dcpid these capabilities");
+	else
+		check_item(c, "capabilities", "all that are needed");
+}
+
+static void check_paranoid(struct check_report *c)
+{
+	long long n = sysctl_number("perf_event_paranoid");
+
+	if (n == LLONG_MIN) {
+		check_item(c, "perf_event_paranoid", "this kernel has no perf events");
+		return;
+	}
+	check_item(c, "perf_event_paranoid", "%lld: without CAP_PERFMON %s", n,
+		   n < 0   ? "everything is allowed"
+		   : n < 1 ? "everything but raw tracepoints is allowed"
+		   : n < 2 ? "one's own programs can be sampled, in the kernel too"
+		   : n < 3 ? "one's own programs can be sampled, user mode only"
+			   : "nothing can be sampled");
+}
+
+static void check_number(struct check_report *c, const char *name, const char *what)
+{
+	long long n = sysctl_number(name);
+
+	if (n != LLONG_MIN)
+		check_item(c, name, "%lld%s", n, what);
+}
+
+static void check_lockdown(struct check_report *c)
+{
+	char line[128], *open, *close;
+
+	first_line("/sys/kernel/security/lockdown", line, sizeof(line));
+	open = strchr(line, '[');
+	close = open ? strchr(open, ']') : NULL;
+	if (!close) {
+		check_item(c, "lockdown", "%s",
+			   geteuid() ? "not to be read" : "not in this kernel");
+		return;
+	}
+	*close = '\0';
+	check_item(c, "lockdown", "%s", open + 1);
+	if (!strcmp(open + 1, "confidentiality"))
+		check_hint(c,
+			   "BPF and perf are refused in this mode: boot with lockdown=integrity");
+}
+
+static void check_rights(struct check_report *c)
+{
+	check_head(c, "rights and limits");
+	check_capabilities(c);
+	check_paranoid(c);
+	check_lockdown(c);
+	check_number(c, "perf_event_max_sample_rate", " a second and CPU, for hardware events");
+	check_number(c, "perf_cpu_time_max_percent",
+		     " %: above it the kernel lowers the rate of hardware events");
+	check_number(c, "perf_event_mlock_kb",
+		     " KiB of ring a CPU without CAP_IPC_LOCK (128 pages of 4 KiB need 516)");
+	check_number(c, "kptr_restrict",
+		     " (0, and 1 with CAP_SYSLOG, tell where the kernel's procedures are)");
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+int driver_check(struct base_buf *out, struct base_err *err)
+{
+	struct check_report c = { .out = out };
+
+	check_machine(&c);
+	check_sources(&c);
+	check_events(&c);
+	check_rights(&c);
+	check_costs(&c);
+	if (c.error < 0)
+		return base_fail_errno(err, c.error, "cannot check");
+	if (c.nr_sources || c.nr_events)
+		return 0;
+	base_fail(err, -DCPI_ENOEVENTS, "nothing can be sampled here");
+	base_hint(err, "dcpid -replay and the analysis tools work everywhere");
+	return -DCPI_ENOEVENTS;
+}
