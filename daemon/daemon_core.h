@@ -218,11 +218,14 @@ void control_serve(struct control *c);
 
 struct options {
 	const char *database;
-	const char *event, *platform, *run_dir, *queue, *replay, *record, *log;
+	struct base_opt_list events; /* all counted at the same time */
+	struct base_opt_list slots;  /* each has its turn; not both */
+	const char *platform, *run_dir, *queue, *replay, *record, *log;
 	int64_t rate, flush_s, table_len, drain_ms;
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
-	const char *source; /* as driver_config takes it */
-	int32_t pid;	    /* above 0: this process and its children alone */
+	bool list_events, check; /* dcpid.c alone */
+	const char *source;	 /* as driver_config takes it */
+	int32_t pid;		 /* above 0: this process and its children alone */
 	/* One program of the user's own (dcpirun): no control socket, no doorbell, nothing of the
 	 * kernel's but the vdso. */
 	bool own;

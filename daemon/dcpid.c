@@ -13,9 +13,19 @@ static struct options opt = { .flush_s = 60 };
 
 /* clang-format off */
 static const struct base_opt options[] = {
-	{ "event", BASE_OPT_STRING, &opt.event, "NAME",
-	  "What to sample: 'cycles', 'cpu-clock', … (default: hardware cycles where there are any, "
-	  "else cpu-clock).", 0, 0 },
+	{ "event", BASE_OPT_LIST, &opt.events, "EVENT",
+	  "What to sample: NAME[:MODIFIERS][:PERIOD], as 'cycles', 'cpu-clock' or "
+	  "'cycles:u:100000'; several by repeating the option or joined by '+' are counted at the "
+	  "same time (default: hardware cycles where there are any, else cpu-clock).", 0, 0 },
+	{ "slot", BASE_OPT_LIST, &opt.slots, "EVENT[+EVENT ...]",
+	  "The same, but the events of each -slot have their turn of a second, one -slot after the "
+	  "other: for more events than the CPU has counters.", 0, 0 },
+	{ "list-events", BASE_OPT_FLAG, &opt.list_events, NULL,
+	  "Try the events and print those that this machine has, then what it refused, and why. "
+	  "Takes no DATABASE.", 0, 0 },
+	{ "check", BASE_OPT_FLAG, &opt.check, NULL,
+	  "Print what this machine offers for sampling, what lacks and how to get it, and what a "
+	  "sample costs here, measured. Takes no DATABASE.", 0, 0 },
 	{ "rate", BASE_OPT_INT, &opt.rate, "HZ",
 	  "Samples per second and CPU (default: 1000).", 1, 100000 },
 	{ "flush", BASE_OPT_INT, &opt.flush_s, "SECONDS",
@@ -64,6 +74,11 @@ static const struct base_opt options[] = {
 static const struct base_example examples[] = {
 	{ "dcpid -background /var/lib/dcpi",
 	  "Sample everything on this machine into a database." },
+	{ "dcpid -event cycles -event imiss /var/lib/dcpi",
+	  "Count two events at the same time." },
+	{ "dcpid -slot cycles+imiss -slot cycles:k+dmiss /var/lib/dcpi",
+	  "Two pairs of events, a second each in turn." },
+	{ "dcpid -check", "See what can be sampled here, and at what cost." },
 	{ "dcpid -replay stream.txt -platform test /tmp/db",
 	  "Make a database from a recorded stream, without any rights." },
 	{ 0 },
@@ -76,7 +91,7 @@ static const struct base_cmd command = {
 	.operands = "DATABASE",
 	.opts = options,
 	.examples = examples,
-	.min_operands = 1,
+	.min_operands = 0,
 	.max_operands = 1,
 };
 
@@ -226,7 +241,40 @@ static int check_options(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-nodaemon does not go with -background");
 	if (opt.quiet && opt.verbose)
 		return base_fail(err, -DCPI_EUSAGE, "-quiet does not go with -verbose");
+	if (opt.events.nr && opt.slots.nr)
+		return base_fail(err, -DCPI_EUSAGE, "-event does not go with -slot");
 	return 0;
+}
+
+/* ---- without a database --------------------------------------------------------------------- */
+
+/* Either option alone; driver_check and driver_list_events print nothing themselves. */
+static int run_report(int (*report)(struct base_buf *out, struct base_err *err))
+{
+	struct base_err err = { 0 };
+	struct base_buf text = { 0 };
+	int r = report(&text, &err);
+
+	if (text.len && (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout)))
+		r = base_fail_errno(&err, -EIO, "cannot write");
+	base_buf_release(&text);
+	return r < 0 ? fail(&err) : BASE_EXIT_OK;
+}
+
+static int check_operand(int nr, struct base_err *err)
+{
+	bool report = opt.list_events || opt.check;
+
+	if (opt.list_events && opt.check)
+		return base_fail(err, -DCPI_EUSAGE, "-list-events does not go with -check");
+	if (nr == (report ? 0 : 1))
+		return 0;
+	if (report)
+		return base_fail(err, -DCPI_EUSAGE, "-%s takes no database",
+				 opt.check ? "check" : "list-events");
+	base_fail(err, -DCPI_EUSAGE, "missing operand");
+	base_hint(err, "usage: dcpid [options] DATABASE");
+	return -DCPI_EUSAGE;
 }
 
 int main(int argc, char **argv)
@@ -238,10 +286,14 @@ int main(int argc, char **argv)
 		return BASE_EXIT_OK;
 	if (r >= 0)
 		r = check_options(&err);
+	if (r >= 0)
+		r = check_operand(argc, &err);
 	if (r < 0)
 		return fail(&err);
-	opt.database = argv[0];
 	/* Whoever closes a socket or a pipe on us is told by the call that failed. */
 	signal(SIGPIPE, SIG_IGN);
+	if (opt.list_events || opt.check)
+		return run_report(opt.check ? driver_check : driver_list_events);
+	opt.database = argv[0];
 	return opt.background ? run_in_background() : run_here();
 }

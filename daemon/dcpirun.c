@@ -22,7 +22,7 @@ enum {
 };
 
 static struct options opt = { .flush_s = FLUSH_S, .own = true, .new_epoch = true };
-static const char *database;
+static const char *database, *event;
 static bool wait_all;
 
 /* clang-format off */
@@ -32,7 +32,7 @@ static const struct base_opt options[] = {
 	{ "source", BASE_OPT_STRING, &opt.source, "NAME",
 	  "Where samples come from: 'perf' (the kernel's events), 'inprocess' (from inside the "
 	  "program). Default: perf where the kernel allows it.", 0, 0 },
-	{ "event", BASE_OPT_STRING, &opt.event, "NAME",
+	{ "event", BASE_OPT_STRING, &event, "NAME",
 	  "What to sample: of perf 'cycles', 'cpu-clock', … as of dcpid; 'cpu-time', from inside the "
 	  "program (default: cycles where there are any, else cpu-clock; inprocess: cpu-time).",
 	  0, 0 },
@@ -305,11 +305,13 @@ static int start_core(struct daemon *d, const struct child *c, const struct chil
 	int r;
 
 	*err = (struct base_err){ 0 };
-	r = source_choose(opt.source, opt.event, opt.rate, c->pid, choice, err);
+	r = source_choose(opt.source, event, opt.rate, c->pid, choice, err);
 
 	if (r < 0)
 		return r;
 	opt.source = choice->source;
+	if (event)
+		opt.events = (struct base_opt_list){ .items = &event, .nr = 1 };
 	if (!strcmp(choice->source, "inprocess") && !env->preload) {
 		*err = no_agent;
 		return err->code;

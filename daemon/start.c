@@ -159,19 +159,40 @@ static int open_epoch(struct daemon *d, struct base_err *err)
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
+/* The texts of -event are one slot. */
+static int join_events(const struct base_opt_list *events, struct base_buf *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < events->nr && r >= 0; i++)
+		r = base_buf_printf(out, "%s%s", i ? "+" : "", events->items[i]);
+	return r < 0 ? r : base_buf_append(out, "", 1);
+}
+
 static int open_driver(struct daemon *d, struct base_err *err)
 {
-	const struct driver_config config = { .source = d->opt.replay ? "replay" : d->opt.source,
-					      .replay_path = d->opt.replay,
-					      .slots = &d->opt.event,
-					      .nr_slots = d->opt.event ? 1 : 0,
-					      .frequency = (uint64_t)d->opt.rate,
-					      .table_len = (size_t)d->opt.table_len,
-					      .drain_ms = (uint32_t)d->opt.drain_ms,
-					      .pid = d->opt.pid,
-					      .run_dir = d->opt.own ? d->opt.run_dir : NULL };
+	struct driver_config config = { .source = d->opt.replay ? "replay" : d->opt.source,
+					.replay_path = d->opt.replay,
+					.slots = d->opt.slots.items,
+					.nr_slots = d->opt.slots.nr,
+					.frequency = (uint64_t)d->opt.rate,
+					.table_len = (size_t)d->opt.table_len,
+					.drain_ms = (uint32_t)d->opt.drain_ms,
+					.pid = d->opt.pid,
+					.run_dir = d->opt.own ? d->opt.run_dir : NULL };
+	struct base_buf joined = { 0 };
+	const char *slot;
+	int r = join_events(&d->opt.events, &joined);
 
-	return driver_open(&config, &d->driver, err);
+	slot = (const char *)joined.data;
+	if (d->opt.events.nr) {
+		config.slots = &slot;
+		config.nr_slots = 1;
+	}
+	r = r < 0 ? base_fail_errno(err, r, "cannot sample")
+		  : driver_open(&config, &d->driver, err);
+	base_buf_release(&joined);
+	return r;
 }
 
 static void record_dyn(void *ctx, int32_t pid, uint64_t time_ns, const void *data, size_t len)
