@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpid: wrong texts of events are explained before anything is touched; -list-events and -check need
+# no database, and say why where they find nothing.
+set -eu
+export LC_ALL=C
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+run()
+{
+	local status=0
+	echo "\$ $*"
+	"$DCPI_BIN/dcpid" "$@" 2>&1 || status=$?
+	echo "exit $status"
+}
+
+{
+	run -source perf -event cycels db
+	run -source perf -event cycles:x db
+	run -source perf -event cycles -event cycles:1000 db
+	run -source perf -event cycles+ db
+	run -source perf -event '' db
+	run -source perf -event cpu-clock:p db
+	run -source perf -slot cpu-clock -slot 'page-faults+tick:5' db
+	run -event cycles -slot instructions db
+	run -list-events db
+	run -check db
+	run -list-events -check
+	ls
+} >out
+diff -u "$DCPI_SRC/tests/golden/dcpid_events.expected" out
+
+# What there is depends on the machine, that something is said does not.
+for report in -list-events -check; do
+	status=0
+	"$DCPI_BIN/dcpid" "$report" >report 2>err || status=$?
+	case $status in
+	0) [ -s report ] && [ ! -s err ] ;;
+	1) grep -q '^dcpid: nothing can be sampled here$' err ;;
+	*) false ;;
+	esac
+done
+[ "$(head -1 report)" = machine ]
+for part in 'sources of samples' 'rights and limits' 'cost, measured now'; do
+	grep -qx "$part" report
+done
