@@ -110,8 +110,10 @@ struct driver_stats {
 	uint64_t lost_read;   /* bpf: lay in a table that could not be read */
 	uint64_t lost_load;   /* side-band records lost: attribution may suffer; not samples */
 	uint64_t lost_bad;    /* samples whose record made no sense */
-	uint64_t missed[DRIVER_NR_EVENTS]; /* enabled time / period - received: never delivered */
-	uint64_t throttled;		   /* times the kernel throttled an event */
+	/* Of clocks: enabled time / period - received, never delivered. 0 of other events, and of
+	 * clocks of one mode or process: nothing tells what was due. */
+	uint64_t missed[DRIVER_NR_EVENTS];
+	uint64_t throttled; /* times the kernel throttled an event */
 };
 
 /* ---- calls --------------------------------------------------------------------------------- */

@@ -89,16 +89,25 @@ static size_t describe_events(const struct perf_sampler *s, char *to, size_t len
 	return at;
 }
 
-void perf_sampler_describe(struct perf_sampler *s)
+static void describe_place(const struct perf_sampler *s, char *to, size_t len)
 {
-	const char *source = s->in_kernel ? "bpf" : "perf";
 	size_t open = 0;
-	char events[96];
 
 	for (size_t i = 0; i < s->nr_cpus; i++)
 		open += s->cpus[i].track_fd >= 0;
+	if (s->pid > 0)
+		snprintf(to, len, "of process %d", s->pid);
+	else
+		snprintf(to, len, "on %zu CPU%s", open, open == 1 ? "" : "s");
+}
+
+void perf_sampler_describe(struct perf_sampler *s)
+{
+	char events[96], place[32];
+
 	if (describe_events(s, events, sizeof(events)) >= sizeof(events))
 		snprintf(events, sizeof(events), "%zu events", s->d->nr_events);
-	snprintf(s->d->describe, sizeof(s->d->describe), "%s: %s on %zu CPU%s%s%s%s", source,
-		 events, open, open == 1 ? "" : "s", s->why, s->trouble, s->d->refused);
+	describe_place(s, place, sizeof(place));
+	snprintf(s->d->describe, sizeof(s->d->describe), "%s: %s %s%s%s%s",
+		 s->in_kernel ? "bpf" : "perf", events, place, s->why, s->trouble, s->d->refused);
 }

@@ -126,7 +126,7 @@ void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns)
 	for (size_t i = 0; i < s->nr_cpus; i++) {
 		struct perf_cpu *c = &s->cpus[i];
 
-		if (c->track_fd >= 0 && c->gone) {
+		if (s->pid < 0 && c->track_fd >= 0 && c->gone) {
 			close_gone(s, c);
 			changed = true;
 		}

@@ -20,19 +20,38 @@ enum {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+/* -2 where it cannot be read. */
+static int paranoid(void)
+{
+	const char *path = "/proc/sys/kernel/perf_event_paranoid";
+	struct base_buf text = { 0 };
+	int level = -2;
+
+	if (base_file_read(AT_FDCWD, path, 64, &text, NULL) >= 0 &&
+	    base_buf_append(&text, "", 1) >= 0)
+		level = (int)strtol((const char *)text.data, NULL, 10);
+	base_buf_release(&text);
+	return level;
+}
+
 static void hint_rights(int32_t pid, struct base_err *err)
 {
-	struct base_buf text = { 0 };
-	int r = base_file_read(AT_FDCWD, "/proc/sys/kernel/perf_event_paranoid", 64, &text, NULL);
+	int most = pid > 0 ? 2 : 0, level = paranoid();
+	char is[24] = "";
 
-	if (r >= 0 && text.len && text.data[text.len - 1] == '\n')
-		text.len--;
-	base_hint(
-		err,
-		"run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid to %d%s%.*s",
-		pid > 0 ? 2 : 0, r >= 0 ? ", it is " : "", r >= 0 ? (int)text.len : 0,
-		(const char *)text.data);
-	base_buf_release(&text);
+	if (level != -2)
+		snprintf(is, sizeof(is), ", it is %d", level);
+	if (level == -2 || level > most)
+		base_hint(err,
+			  "run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid "
+			  "to %d%s",
+			  most, is);
+	else if (pid > 0)
+		base_hint(err, "only one's own processes can be sampled, and none that changed "
+			       "its user; or run as root or with CAP_PERFMON");
+	else
+		base_hint(err, "something else than kernel.perf_event_paranoid forbids it: a "
+			       "container's filter of system calls, or a security module");
 }
 
 /* What perf_event_open answers where there is no such event. */
