@@ -51,6 +51,26 @@ status_field()
 		sed -nE "s/^[[:space:]]*\"$1\"[[:space:]]*:[[:space:]]*\"?([^\"]*)\"?\$/\\1/p" | head -n 1
 }
 
+# account_holds WHEN: law 1, the identity computed from its parts. Sets $received and $lost.
+account_holds()
+{
+	local parts stored pending
+	"$DCPI_BIN/dcpictl" status -json >"$work/status" || fail "$1: dcpictl status"
+	parts=$(tr ',{}' '\n\n\n' <"$work/status" | awk -F: '
+		{ gsub(/"/, "", $1) }
+		$1 == "losses" { inside = 1; next }
+		$1 == "buckets" { inside = 0 }
+		inside && $2 != "" { l += $2; names++ }
+		$1 == "received" { r = $2 }  # the last one is the sum: events come before
+		$1 == "stored" { s = $2 }
+		$1 == "pending" { p = $2 }
+		END { print r, s, p, names ? l : "unnamed" }')
+	read -r received stored pending lost <<<"$parts"
+	echo "$1: received $received, stored $stored, pending $pending, lost $lost"
+	[ "$received" -gt 0 ] || fail "$1: nothing received"
+	[ "$received" = $((stored + pending + lost)) ] || fail "$1: samples are missing"
+}
+
 # within WHAT VALUE TRUTH TOLERANCE
 within()
 {

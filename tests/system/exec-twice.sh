@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Law 2: ten thousand processes with four pids between them, each of which executes two programs within
+# one interval of draining. The programs are copies of one, at the same addresses; no sample goes to
+# one in which that code did not run, and each has its part of the samples.
+set -u
+. "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/slots.sh"
+need_root
+programs=("$DCPI_BUILD"/tests/spin_slot_{0,1,2})
+
+try()
+{
+	local source=$1 unknown
+	shift
+	start_daemon -rate 4000 "$@"
+	"$DCPI_BUILD/tests/exec_twice" 10000 800000 40 "${programs[@]}" >"$work/spun" 2>"$work/said" ||
+		fail "exec_twice: $(cat "$work/said")"
+	echo "$source: $(cat "$work/said")"
+	account_holds "$source, before the flush"
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	account_holds "$source"
+	awk -v base="$DCPI_BUILD/tests/spin_slot_" '{ print base $1, $2 }' "$work/spun" >"$work/truth"
+	judge_slots "$work/truth" "${programs[@]}"
+	# What is not known is named, and little.
+	unknown=$(($(bucket "unknown process") + $(bucket "ambiguous mapping")))
+	echo "$source: $all samples in the programs, $unknown of unknown processes or mappings," \
+		"$(status_field lost_load_events) load events lost"
+	awk -v u=$unknown -v a="$all" 'BEGIN { exit !(u <= a / 50) }' || fail "$unknown samples are not known"
+	stop_daemon
+	rm -rf "$db"
+}
+
+try perf
