@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The signal handler, and who gets its ticks. A client is replaced as RCU does it: swap the
+ * pointer, then wait until every handler that may have read the old one has left. Handlers count
+ * themselves in one of two counters; the writer turns the others' way to the other one, twice, so
+ * that a steady stream of ticks cannot keep it waiting.
+ */
+#include "inprocess_internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static _Atomic(const struct inprocess_client *) current;
+static _Atomic uint32_t readers[2];
+static _Atomic uint32_t side;
+static _Atomic int signo;	/* 0: no handler of ours is installed */
+static struct sigaction before; /* what was there; written while signo is 0 */
+
+static struct inprocess_lock control; /* of inprocess_set */
+static struct inprocess_signals fork_signals;
+static pid_t owner; /* the process that all this is of */
+static bool hooked;
+
+/* ---- in the handler ------------------------------------------------------------------------ */
+
+static uint64_t context_pc(const void *context)
+{
+	const ucontext_t *u = context;
+#if defined(__x86_64__)
+	return (uint64_t)u->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return u->uc_mcontext.pc;
+#elif defined(__riscv)
+	return u->uc_mcontext.__gregs[REG_PC];
+#else
+#error "where does this machine's ucontext keep the pc?"
+#endif
+}
+
+/* A signal that is not ours goes where it would have gone. */
+static void pass_on(int sig, siginfo_t *info, void *context)
+{
+	if (before.sa_flags & SA_SIGINFO) {
+		before.sa_sigaction(sig, info, context);
+	} else if (before.sa_handler == SIG_DFL) {
+		signal(sig, SIG_DFL); /* delivered again when the handler returns */
+		syscall(SYS_tgkill, (long)getpid(), syscall(SYS_gettid), (long)sig);
+	} else if (before.sa_handler != SIG_IGN) {
+		before.sa_handler(sig);
+	}
+}
+
+static bool hand_over(const siginfo_t *info, const void *context)
+{
+	uint32_t mine = atomic_load(&side);
+	const struct inprocess_client *client;
+
+	atomic_fetch_add(&readers[mine], 1);
+	client = atomic_load(&current);
+	if (client) {
+		const struct inprocess_tick tick = {
+			.pc = context_pc(context),
+			.nr = 1 + (info->si_overrun > 0 ? (uint32_t)info->si_overrun : 0),
+			.ucontext = context,
+		};
+
+		if (client->tick(client->ctx, &tick) < 0)
+			atomic_compare_exchange_strong(&current, &client, NULL);
+	}
+	atomic_fetch_sub(&readers[mine], 1);
+	return client;
+}
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	int saved = errno;
+
+	if (info->si_code != SI_TIMER || info->si_value.sival_ptr != &inprocess_cookie) {
+		pass_on(sig, info, context);
+	} else if (!hand_over(info, context)) {
+		inprocess_threads_disarm_self(false);
+	} else if (inprocess_threads_scan_due()) {
+		inprocess_threads_scan(false);
+	}
+	errno = saved;
+}
+
+/* ---- outside ------------------------------------------------------------------------------- */
+
+static void wait_for_handlers(void)
+{
+	static const struct timespec moment = { 0, 50000 };
+
+	for (int turn = 0; turn < 2; turn++) {
+		uint32_t old = atomic_load(&side);
+
+		atomic_store(&side, !old);
+		while (atomic_load(&readers[old]))
+			syscall(SYS_nanosleep, &moment, NULL); /* libc's can be cancelled */
+	}
+}
+
+static int install(int sig)
+{
+	struct sigaction ours;
+
+	memset(&ours, 0, sizeof(ours));
+	ours.sa_sigaction = on_signal;
+	ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+	inprocess_signals_fill(&ours.sa_mask);
+	if (sigaction(sig, NULL, &before) < 0 || sigaction(sig, &ours, NULL) < 0)
+		return -errno;
+	atomic_store(&signo, sig);
+	return 0;
+}
+
+/*
+ * A timer's signal can be pending in some thread although the timer is gone, and the default for
+ * SIGPROF is to end the process: ignoring it for an instant drops what is pending.
+ */
+static void uninstall(void)
+{
+	int sig = atomic_load(&signo);
+	struct sigaction now;
+
+	if (!sigaction(sig, NULL, &now) && (now.sa_flags & SA_SIGINFO) &&
+	    now.sa_sigaction == on_signal) {
+		signal(sig, SIG_IGN);
+		sigaction(sig, &before, NULL);
+		atomic_store(&signo, 0);
+	}
+}
+
+static void begin_child(void)
+{
+	atomic_store(&readers[0], 0);
+	atomic_store(&readers[1], 0);
+	inprocess_threads_forget();
+	owner = getpid();
+}
+
+static void before_fork(void)
+{
+	struct inprocess_signals old;
+
+	inprocess_signals_block(&old);
+	inprocess_lock_take(&control);
+	inprocess_threads_freeze(true);
+	fork_signals = old;
+}
+
+static void after_fork(void)
+{
+	struct inprocess_signals old = fork_signals;
+
+	inprocess_threads_freeze(false);
+	inprocess_lock_drop(&control);
+	inprocess_signals_restore(&old);
+}
+
+static void after_fork_child(void)
+{
+	struct inprocess_signals old = fork_signals;
+	const struct inprocess_client *client = atomic_load(&current);
+
+	begin_child();
+	if (client) {
+		if (client->forked)
+			client->forked(client->ctx);
+		inprocess_threads_arm_self();
+	}
+	atomic_store(&control.word, 0);
+	inprocess_signals_restore(&old);
+}
+
+/* Not a constructor: a process that never asks is left alone. */
+static int prepare(void)
+{
+	if (hooked)
+		return 0;
+	if (inprocess_create_init() < 0 ||
+	    pthread_atfork(before_fork, after_fork, after_fork_child))
+		return -ENOMEM;
+	hooked = true;
+	owner = getpid();
+	return 0;
+}
+
+static int start(const struct inprocess_client *client, int sig)
+{
+	const struct inprocess_client *old = atomic_load(&current);
+	int ret = 0;
+
+	if (!atomic_load(&signo))
+		ret = install(sig);
+	if (ret < 0)
+		return ret;
+	atomic_store(&current, client);
+	ret = inprocess_threads_arm_self();
+	if (ret < 0) {
+		atomic_store(&current, old);
+		wait_for_handlers();
+		if (!old)
+			uninstall();
+		return ret;
+	}
+	/* Without /proc there is this thread, and those made from now on. */
+	inprocess_threads_scan(true);
+	wait_for_handlers();
+	return 0;
+}
+
+static void stop(void)
+{
+	atomic_store(&current, NULL);
+	wait_for_handlers();
+	inprocess_threads_disarm_all();
+	if (atomic_load(&signo))
+		uninstall();
+}
+
+int inprocess_set(const struct inprocess_client *client, int sig)
+{
+	struct inprocess_signals old;
+	int ret = 0;
+
+	inprocess_signals_block(&old);
+	inprocess_lock_take(&control);
+	if (owner && owner != getpid()) /* a child by clone, or _Fork: no hook told */
+		begin_child();
+	if (client)
+		ret = prepare();
+	if (!ret && client)
+		ret = start(client, sig);
+	else if (!ret && hooked)
+		stop();
+	inprocess_lock_drop(&control);
+	inprocess_signals_restore(&old);
+	return ret;
+}
+
+int inprocess_signo(void)
+{
+	return atomic_load(&current) ? atomic_load(&signo) : 0;
+}
+
+uint64_t inprocess_tick_ns(void)
+{
+	struct timespec tick = { 0, 0 };
+
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) < 0 || (!tick.tv_sec && !tick.tv_nsec))
+		return 10000000;
+	return (uint64_t)tick.tv_sec * 1000000000 + (uint64_t)tick.tv_nsec;
+}

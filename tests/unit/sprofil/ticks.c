@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The machinery: every thread ticks by its own CPU time, and stops when told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include "burn.h"
+#include "inprocess_internal.h"
+
+enum { NR_SLOTS = 64 };
+struct count {
+	_Atomic int32_t tid;
+	_Atomic uint32_t nr;
+	_Atomic uint64_t last_ns; /* the thread's CPU clock at its last tick */
+};
+static struct count counts[NR_SLOTS];
+static _Atomic int nr_forked;
+
+static struct count *slot(int32_t tid)
+{
+	for (int i = 0; i < NR_SLOTS; i++) {
+		int32_t none = 0;
+
+		if (atomic_load(&counts[i].tid) == tid ||
+		    atomic_compare_exchange_strong(&counts[i].tid, &none, tid) || none == tid)
+			return &counts[i];
+	}
+	abort();
+}
+
+static int32_t self(void)
+{
+	return (int32_t)syscall(SYS_gettid);
+}
+
+static int on_tick(void *ctx, const struct inprocess_tick *tick)
+{
+	struct count *count = slot(self());
+
+	(void)ctx;
+	if (!tick->pc || !tick->nr)
+		abort();
+
+	atomic_fetch_add(&count->nr, tick->nr);
+	atomic_store(&count->last_ns, burn_cpu_ns());
+	return 0;
+}
+
+static void on_fork(void *ctx)
+{
+	(void)ctx;
+	atomic_fetch_add(&nr_forked, 1);
+}
+
+static const struct inprocess_client counter = { on_tick, on_fork, NULL };
+
+/*
+ * From switching on until the last tick, ticks are CPU time: what a preempted thread or a late tick
+ * left out came with the next one. One is due at once; one of slack for what passes between the
+ * signal and our look at the clock. After the last tick CPU time is open, by chance any amount.
+ */
+static void check_ticks(const struct count *count, uint64_t from_ns)
+{
+	double expected = (double)(count->last_ns - from_ns) / (double)inprocess_tick_ns() + 1;
+
+	if (count->nr < 3 || count->nr < expected - 2 || count->nr > expected + 1)
+		fail_msg("%u ticks for a CPU time of %.1f", count->nr, expected);
+}
+
+/* Use CPU time until the thread has seen so many ticks; a busy machine delays them. */
+static void burn_ticks(uint32_t nr)
+{
+	for (int i = 0; i < 1000 && slot(self())->nr < nr; i++)
+		burn(5000000);
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	memset(counts, 0, sizeof(counts));
+	atomic_store(&nr_forked, 0);
+	return 0;
+}
+
+static int off(void **state)
+{
+	(void)state;
+	return inprocess_set(NULL, SIGPROF);
+}
+
+static void test_tick(void **state)
+{
+	uint64_t ns = inprocess_tick_ns();
+
+	(void)state;
+	assert_in_range(ns, 100000, 20000000);
+}
+
+static void test_self(void **state)
+{
+	uint64_t from = burn_cpu_ns();
+
+	(void)state;
+	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	burn_ticks(40);
+	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	check_ticks(slot(self()), from);
+}
+
+struct work {
+	uint32_t nr;
+	uint64_t from;
+	struct count count;
+};
+
+static void *worker(void *arg)
+{
+	struct work *work = arg;
+
+	work->from = burn_cpu_ns();
+	burn_ticks(work->nr);
+	work->count = *slot(self());
+	return NULL;
+}
+
+static int worker_c11(void *arg)
+{
+	worker(arg);
+	return 7;
+}
+
+/* Main sleeps in join all the while, so nobody but their creation tells of them. */
+static void test_later_threads(void **state)
+{
+	struct work work[3] = { { .nr = 10 }, { .nr = 30 }, { .nr = 20 } };
+	size_t nr_timers;
+	pthread_t posix[2];
+	thrd_t c11;
+	int result = 0;
+
+	(void)state;
+	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	nr_timers = inprocess_threads_nr();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&posix[i], NULL, worker, &work[i]), 0);
+	assert_int_equal(thrd_create(&c11, worker_c11, &work[2]), thrd_success);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(posix[i], NULL), 0);
+	assert_int_equal(thrd_join(c11, &result), thrd_success);
+	assert_int_equal(result, 7);
+	assert_int_equal(inprocess_threads_nr(),
+			 nr_timers); /* what ended has given its timer back */
+	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	for (int i = 0; i < 3; i++)
+		check_ticks(&work[i].count, work[i].from);
+}
+
+struct gate {
+	_Atomic int open;
+	struct work work;
+};
+
+static void *gated(void *arg)
+{
+	struct gate *gate = arg;
+
+	while (!atomic_load(&gate->open))
+		usleep(1000);
+	return worker(&gate->work);
+}
+
+static void test_earlier_thread(void **state)
+{
+	struct gate gate = { .work = { .nr = 25 } };
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, gated, &gate), 0);
+	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	atomic_store(&gate.open, 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	check_ticks(&gate.work.count, gate.work.from);
+}
+
+static void test_fork(void **state)
+{
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	pid = fork();
+	if (!pid) {
+		burn_ticks(10);
+		inprocess_set(NULL, SIGPROF);
+		_exit(atomic_load(&nr_forked) == 1 && slot(self())->nr >= 10 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(nr_forked, 0);
+}
+
+static int off_at_third(void *ctx, const struct inprocess_tick *tick)
+{
+	uint32_t *nr = ctx;
+
+	(void)tick;
+	return ++*nr == 3 ? -1 : 0;
+}
+
+static void test_switched_off_by_tick(void **state)
+{
+	uint32_t nr = 0;
+	const struct inprocess_client client = { off_at_third, NULL, &nr };
+	size_t nr_timers;
+
+	(void)state;
+	assert_int_equal(inprocess_set(&client, SIGPROF), 0);
+	nr_timers = inprocess_threads_nr();
+	for (int i = 0; i < 1000 && nr < 3; i++)
+		burn(5000000);
+	/* Its timer goes with the tick after. */
+	for (int i = 0; i < 1000 && inprocess_threads_nr() == nr_timers; i++)
+		burn(5000000);
+	assert_int_equal(inprocess_threads_nr(), nr_timers - 1);
+	assert_int_equal(nr, 3);
+	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	burn_ticks(5);
+	assert_true(slot(self())->nr >= 5);
+	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+}
+
+static _Atomic int nr_foreign;
+
+static void foreign(int sig)
+{
+	(void)sig;
+	atomic_fetch_add(&nr_foreign, 1);
+}
+
+static void test_disposition(void **state)
+{
+	struct sigaction mine, now;
+
+	(void)state;
+	memset(&mine, 0, sizeof(mine));
+	mine.sa_handler = foreign;
+	assert_int_equal(sigaction(SIGPROF, &mine, NULL), 0);
+	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	assert_int_equal(raise(SIGPROF), 0);
+	assert_int_equal(nr_foreign, 1); /* handed on, not counted */
+	burn_ticks(5);
+	assert_int_equal(nr_foreign, 1); /* our own are not */
+	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	assert_int_equal(sigaction(SIGPROF, NULL, &now), 0);
+	assert_ptr_equal(now.sa_handler, foreign);
+	mine.sa_handler = SIG_DFL;
+	assert_int_equal(sigaction(SIGPROF, &mine, NULL), 0);
+}
+
+static void test_default_disposition(void **state)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid) {
+		inprocess_set(&counter, SIGPROF);
+		raise(SIGPROF);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_tick, reset, off),
+		cmocka_unit_test_setup_teardown(test_self, reset, off),
+		cmocka_unit_test_setup_teardown(test_later_threads, reset, off),
+		cmocka_unit_test_setup_teardown(test_earlier_thread, reset, off),
+		cmocka_unit_test_setup_teardown(test_fork, reset, off),
+		cmocka_unit_test_setup_teardown(test_switched_off_by_tick, reset, off),
+		cmocka_unit_test_setup_teardown(test_disposition, reset, off),
+		cmocka_unit_test_setup_teardown(test_default_disposition, reset, off),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
