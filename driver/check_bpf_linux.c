@@ -63,7 +63,7 @@ static uint32_t last_program(void)
 }
 
 /* Of the programs that are younger than @after: the source's, as no other is loaded just then. */
-static int sum_runs(uint32_t after, struct runs *out)
+static int sum_runs(uint32_t after, const char *name, struct runs *out)
 {
 	uint32_t id = after, next;
 
@@ -73,7 +73,7 @@ static int sum_runs(uint32_t after, struct runs *out)
 		id = next;
 		if (fd < 0)
 			continue; /* gone since */
-		read_runs(fd, out, "sample_");
+		read_runs(fd, out, name);
 		close(fd);
 	}
 	return out->nr ? 0 : -ENOENT;
@@ -128,18 +128,20 @@ static int ignore_count(void *ctx, const struct driver_count *c)
 	return 0;
 }
 
-static int run_source(struct driver *d, uint32_t before, struct check_program *out)
+static int run_source(struct driver *d, uint32_t before, const char *name,
+		      struct check_program *out)
 {
 	const struct driver_sink sink = { ignore_load, ignore_count, NULL };
 	struct driver_stats stats;
 	struct runs runs = { 0 };
+	uint64_t spent;
 	int r = driver_start(d, NULL);
 
 	if (r < 0)
 		return r;
 	check_spin(MEASURE_NS);
 	driver_stop(d);
-	r = sum_runs(before, &runs);
+	r = sum_runs(before, name, &runs);
 	if (r >= 0)
 		r = driver_drain(d, true, &sink, NULL);
 	driver_stats_get(d, &stats);
@@ -148,9 +150,10 @@ static int run_source(struct driver *d, uint32_t before, struct check_program *o
 		r = -ENOENT;
 	if (r < 0)
 		return r;
-	/* The tick's program also runs for timers that are not the tick. */
-	out->ns = runs.ns / out->nr;
-	out->ns -= out->empty < out->ns ? out->empty : out->ns;
+	out->runs = runs.nr;
+	spent = out->empty * runs.nr;
+	spent = spent < runs.ns ? runs.ns - spent : 0;
+	out->ns = spent / out->nr;
 	return 0;
 }
 
@@ -162,6 +165,7 @@ int check_bpf_measure(const char *event, struct check_program *out)
 	struct driver *d = NULL;
 	uint32_t before;
 	cpu_set_t old;
+	bool is_tick = !strcmp(event, "tick");
 	int r, stats;
 
 	*out = (struct check_program){ 0 };
@@ -175,7 +179,7 @@ int check_bpf_measure(const char *event, struct check_program *out)
 		if (r >= 0)
 			r = driver_open(&config, &d, NULL);
 		if (r >= 0)
-			r = run_source(d, before, out);
+			r = run_source(d, before, is_tick ? "sample_tick" : "sample_event", out);
 		driver_close(d);
 		sched_setaffinity(0, sizeof(old), &old);
 	}

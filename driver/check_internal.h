@@ -71,9 +71,10 @@ int check_pin(cpu_set_t *old);
 void check_spin(uint64_t ns);
 
 struct check_program {
-	uint64_t ns;	/* a run, an empty program's time taken off */
-	uint64_t empty; /* that one's */
-	uint64_t nr;	/* runs */
+	uint64_t ns;	/* run time for each sample, empty programs' taken off */
+	uint64_t empty; /* an empty program's run */
+	uint64_t nr;	/* samples */
+	uint64_t runs;	/* more than samples: the tick's program sees other timers too */
 };
 
 /* Whether the kernel takes a BPF program at all. 0 or -errno. */

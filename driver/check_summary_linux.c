@@ -59,9 +59,9 @@ static void tell_program(struct check_report *c, const char *event, struct check
 		return;
 	}
 	check_item(c, what,
-		   "%" PRIu64 " ns a sample (%" PRIu64 " samples; an empty program's %" PRIu64
-		   " ns taken off)",
-		   p->ns, p->nr, p->empty);
+		   "%" PRIu64 " ns a sample (%" PRIu64 " samples, %" PRIu64
+		   " runs, of each an empty program's %" PRIu64 " ns taken off)",
+		   p->ns, p->nr, p->runs, p->empty);
 }
 
 static void tell_idle(struct check_report *c, struct check_idle *idle)
