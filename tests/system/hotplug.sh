@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A CPU goes offline and comes back, for long and for a moment, while dcpid samples: the account holds
+# at every step, what its ring and table held is kept, and after a second or two it is sampled again.
+set -eu
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+
+cpus=/sys/devices/system/cpu
+cpu=$(find $cpus/cpu[0-9]*/online -writable 2>/dev/null | sort -V | tail -n 1)
+[ -n "$cpu" ] && [ "$(cat "$cpu")" = 1 ] || {
+	echo "skip: no CPU here can be taken offline"
+	exit 77
+}
+all=$(cat $cpus/online)
+nr=$(getconf _NPROCESSORS_ONLN)
+spinners=()
+
+restore()
+{
+	local status=$?
+	echo 1 >"$cpu"
+	[ ${#spinners[@]} = 0 ] || kill "${spinners[@]}" 2>/dev/null || true
+	[ "$(cat $cpus/online)" = "$all" ] || echo "CPUs online: $(cat $cpus/online), not $all" >&2
+	(exit $status) # for cleanup
+	cleanup
+}
+trap restore EXIT
+
+# busy_rate SECONDS: samples a second, in hundreds, while every CPU is busy. Sets $rate.
+busy_rate()
+{
+	local before=$received since now
+	since=$(date +%s%N)
+	sleep "$1"
+	account_holds "$2"
+	now=$(date +%s%N)
+	[ "$received" -ge "$before" ] || fail "$2: $received received, $before before"
+	rate=$(((received - before) * 10000000 / (now - since)))
+	echo "$2: $rate hundred samples a second"
+}
+
+for source in perf bpf; do
+	start_daemon -source $source -event cpu-clock -rate 1000 -drain 200
+	for ((i = 0; i < nr; i++)); do
+		(while :; do :; done) &
+		spinners+=($!)
+	done
+	account_holds "$source, at once"
+	busy_rate 2 "$source, all CPUs"
+	full=$rate
+	echo 0 >"$cpu"
+	sleep 1
+	account_holds "$source, one gone"
+	busy_rate 2 "$source, one less"
+	# A CPU's worth is missing, with room for a slow machine.
+	[ "$rate" -lt $((full * (2 * nr - 1) / (2 * nr))) ] || fail "$source: $rate without, $full with it"
+	echo 1 >"$cpu"
+	sleep 3
+	account_holds "$source, back"
+	busy_rate 2 "$source, all again"
+	[ "$rate" -gt $((full * (2 * nr - 1) / (2 * nr))) ] || fail "$source: $rate again, $full before"
+	for _ in 1 2 3; do
+		echo 0 >"$cpu"
+		sleep 0.2
+		echo 1 >"$cpu"
+		sleep 0.3
+	done
+	sleep 3
+	account_holds "$source, after three moments"
+	busy_rate 2 "$source, all once more"
+	[ "$rate" -gt $((full * (2 * nr - 1) / (2 * nr))) ] || fail "$source: $rate at last, $full before"
+	kill "${spinners[@]}"
+	spinners=()
+	stop_daemon
+	! grep -E "refused|cannot" "$work/log" || fail "$source: something was refused"
+	rm -rf "$db" "$work/log"
+done
