@@ -223,6 +223,7 @@ struct options {
 	const char *platform, *run_dir, *queue, *replay, *record, *log;
 	int64_t rate, flush_s, table_len, drain_ms;
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
+	bool fixed_period;
 	bool list_events, check; /* dcpid.c alone */
 	const char *source;	 /* as driver_config takes it */
 	int32_t pid;		 /* above 0: this process and its children alone */

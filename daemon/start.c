@@ -176,6 +176,7 @@ static int open_driver(struct daemon *d, struct base_err *err)
 					.slots = d->opt.slots.items,
 					.nr_slots = d->opt.slots.nr,
 					.frequency = (uint64_t)d->opt.rate,
+					.fixed_period = d->opt.fixed_period,
 					.table_len = (size_t)d->opt.table_len,
 					.drain_ms = (uint32_t)d->opt.drain_ms,
 					.pid = d->opt.pid,

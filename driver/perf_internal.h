@@ -278,8 +278,8 @@ bool perf_turn_draw(struct perf_turn *t, uint64_t now_ns);
 uint64_t perf_turn_next_ns(const struct perf_turn *t);
 /*
  * A period beside @nominal: 1 to 4 % shorter or longer, all alike, so that the mean is nominal and
- * the nominal one never comes. Where the shortest is below @least, only longer ones; where 4 % are
- * less than one, @nominal itself.
+ * the nominal one never comes; multiples of 16 stay such. Where the shortest is below @least, only
+ * longer ones; where there is no such period (@nominal is small), @nominal itself.
  */
 uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random);
 uint64_t perf_period_mean(uint64_t nominal, uint64_t least);

@@ -49,14 +49,28 @@ static uint64_t random_next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
+/* AMD's IBS takes multiples of 16 alone. */
+static uint64_t unit(uint64_t nominal)
+{
+	return nominal % 16 ? 1 : 16;
+}
+
+/* A hundredth, or a little more. */
 static uint64_t nearest(uint64_t nominal)
 {
-	return nominal / 100 + (nominal % 100 != 0);
+	uint64_t least = nominal / 100 + (nominal % 100 != 0), u = unit(nominal);
+
+	return (least + u - 1) / u * u;
 }
 
 static uint64_t farthest(uint64_t nominal)
 {
-	return nominal / 25;
+	return nominal / 25 / unit(nominal) * unit(nominal);
+}
+
+static bool has_room(uint64_t nominal)
+{
+	return nominal && farthest(nominal) >= nearest(nominal);
 }
 
 static bool only_longer(uint64_t nominal, uint64_t least)
@@ -66,18 +80,18 @@ static bool only_longer(uint64_t nominal, uint64_t least)
 
 uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random)
 {
-	uint64_t near = nearest(nominal), far = farthest(nominal), r = random_next(random), off;
+	uint64_t near = nearest(nominal), far = farthest(nominal), u = unit(nominal);
+	uint64_t r = random_next(random), off;
 
-	if (!far)
+	if (!has_room(nominal))
 		return nominal;
-	off = near + (r >> 1) % (far - near + 1);
+	off = near + (r >> 1) % ((far - near) / u + 1) * u;
 	return r & 1 || only_longer(nominal, least) ? nominal + off : nominal - off;
 }
 
 uint64_t perf_period_mean(uint64_t nominal, uint64_t least)
 {
-	uint64_t far = farthest(nominal);
-
-	return far && only_longer(nominal, least) ? nominal + (nearest(nominal) + far) / 2
-						  : nominal;
+	if (!has_room(nominal) || !only_longer(nominal, least))
+		return nominal;
+	return nominal + (nearest(nominal) + farthest(nominal)) / 2;
 }

@@ -108,8 +108,8 @@ static void periods_at_the_limit_are_longer_ones(void **state)
 		assert_in_range(period, 10100, 10400);
 		sum += period;
 	}
-	assert_int_equal(perf_period_mean(10000, 10000), 10250);
-	assert_in_range(sum / 10000, 10245, 10255);
+	assert_int_equal(perf_period_mean(10000, 10000), 10256);
+	assert_in_range(sum / 10000, 10251, 10261);
 }
 
 static void small_periods_have_no_room(void **state)
@@ -124,11 +124,29 @@ static void small_periods_have_no_room(void **state)
 	for (uint64_t nominal = 25; nominal < 1000; nominal++) {
 		uint64_t period = perf_period_draw(nominal, 0, &random);
 
-		assert_int_not_equal(period, nominal);
+		assert_int_equal(period == nominal, nominal % 16 == 0 && nominal < 400);
 		assert_in_range(period, nominal - nominal / 25, nominal + nominal / 25);
 	}
 	assert_in_range(perf_period_draw(UINT64_MAX / 2, 0, &random), UINT64_MAX / 100 * 48,
 			UINT64_MAX / 100 * 53);
+}
+
+/* Or AMD's IBS would refuse them. */
+static void multiples_of_16_stay_such(void **state)
+{
+	uint64_t random = 3, seen[2] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		uint64_t period = perf_period_draw(250000, 0, &random);
+
+		assert_int_equal(period % 16, 0);
+		assert_in_range(period, 240000, 260000);
+		seen[period > 250000]++;
+		period = perf_period_draw(250001, 0, &random);
+		assert_true(period < 250001 - 2500 || period > 250001 + 2500);
+	}
+	assert_true(seen[0] > 400 && seen[1] > 400);
 }
 
 static void seeds_make_the_difference(void **state)
@@ -156,6 +174,7 @@ int main(void)
 		cmocka_unit_test(periods_leave_the_nominal_one_out),
 		cmocka_unit_test(periods_at_the_limit_are_longer_ones),
 		cmocka_unit_test(small_periods_have_no_room),
+		cmocka_unit_test(multiples_of_16_stay_such),
 		cmocka_unit_test(seeds_make_the_difference),
 	};
 
