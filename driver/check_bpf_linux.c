@@ -62,12 +62,12 @@ static uint32_t last_program(void)
 	return id;
 }
 
-/* Of the programs that are younger than @after: the source's, as no other is loaded just then. */
-static int sum_runs(uint32_t after, const char *name, struct runs *out)
+/* Of the programs that were loaded between: the source's, as no other is loaded just then. */
+static int sum_runs(uint32_t after, uint32_t last, const char *name, struct runs *out)
 {
 	uint32_t id = after, next;
 
-	while (bpf_prog_get_next_id(id, &next) == 0) {
+	while (bpf_prog_get_next_id(id, &next) == 0 && next <= last) {
 		int fd = bpf_prog_get_fd_by_id(next);
 
 		id = next;
@@ -131,6 +131,7 @@ static int ignore_count(void *ctx, const struct driver_count *c)
 static int run_source(struct driver *d, uint32_t before, const char *name,
 		      struct check_program *out)
 {
+	uint32_t last = last_program();
 	const struct driver_sink sink = { ignore_load, ignore_count, NULL };
 	struct driver_stats stats;
 	struct runs runs = { 0 };
@@ -141,7 +142,7 @@ static int run_source(struct driver *d, uint32_t before, const char *name,
 		return r;
 	check_spin(MEASURE_NS);
 	driver_stop(d);
-	r = sum_runs(before, name, &runs);
+	r = sum_runs(before, last, name, &runs);
 	if (r >= 0)
 		r = driver_drain(d, true, &sink, NULL);
 	driver_stats_get(d, &stats);
