@@ -28,7 +28,7 @@ static const struct base_opt options[] = {
 	  "sample costs here, measured. Takes no DATABASE.", 0, 0 },
 	{ "rate", BASE_OPT_INT, &opt.rate, "HZ",
 	  "Samples per second and CPU (default: 1000).", 1, 100000 },
-	{ "fixed-period", BASE_OPT_FLAG, &opt.fixed_period, NULL,
+	{ "fixed_period", BASE_OPT_FLAG, &opt.fixed_period, NULL,
 	  "Do not draw the periods anew each second. A program whose phases repeat with the period is "
 	  "then seen in one of them (to show what that does).", 0, 0 },
 	{ "flush", BASE_OPT_INT, &opt.flush_s, "SECONDS",
