@@ -70,7 +70,7 @@ struct driver_load {
 	struct base_id id; /* build-id; len 0: the file has none, or the kernel did not tell */
 	const char *path;  /* valid during the call; MMAP: "[vdso]", "//anon", "/memfd:dbgdyn
 			      (deleted)" */
-	const void *data;  /* 8-byte aligned */
+	const void *data;  /* DYN: 8-byte aligned */
 	size_t data_len;
 };
 
@@ -185,6 +185,19 @@ int driver_list_events(struct base_buf *out, struct base_err *err);
  * what a sample costs here, measured (about three seconds; idle CPUs apart).
  */
 int driver_check(struct base_buf *out, struct base_err *err);
+
+/* ---- the kernel's own code ------------------------------------------------------------------- */
+
+struct driver_kernel;
+
+/*
+ * Reader of the kernel's memory, where its code is: by a BPF program, else /proc/kcore. -EPERM and
+ * other -errno without rights; -DCPI_EUNSUPPORTED: the machine offers neither.
+ */
+int driver_kernel_open(struct driver_kernel **out, struct base_err *err);
+void driver_kernel_close(struct driver_kernel *k);
+/* All @len bytes at @addr (a true address) into @to: 0, or -errno where not all are there. */
+int driver_kernel_read(struct driver_kernel *k, uint64_t addr, void *to, size_t len);
 
 /* ---- recorded streams (docs/format/replay.md) ---------------------------------------------- */
 
