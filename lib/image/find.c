@@ -141,6 +141,30 @@ static bool is_it(const struct image *img, const struct image_query *q)
 	return q->kind == IMAGE_FILE && !img->main.id.len && has_head_id(img, &q->id);
 }
 
+/* Its note names the kernel by build-id: the code differs from boot to boot, its offsets do not. */
+void image_find_code(struct image *img, int dir_fd)
+{
+	static const char from[] = ".elf", to[] = ".code";
+	size_t len = strlen(img->main.path);
+	char path[PATH_MAX], id[BASE_ID_TEXT_LEN];
+	const struct image_process *p;
+	struct image_elf f;
+
+	if (len < sizeof(from) || strcmp(img->main.path + len - (sizeof(from) - 1), from) != 0 ||
+	    len + sizeof(to) > sizeof(path))
+		return;
+	snprintf(path, sizeof(path), "%.*s%s", (int)(len - (sizeof(from) - 1)), img->main.path, to);
+	if (image_elf_open(&f, dir_fd, path, NULL) < 0 ||
+	    image_new(&f, IMAGE_DYNAMIC, &img->code, NULL) < 0)
+		return;
+	p = image_process(img->code);
+	if (p && f.header.e_machine == img->main.header.e_machine &&
+	    strcmp(p->facility, base_id_text(&img->main.id, id)) == 0)
+		return;
+	image_close(img->code);
+	img->code = NULL;
+}
+
 /* Open and compare: 0, -ESTALE where it is another one, or what image_elf_open says. */
 static int try_file(int dir_fd, const char *path, const struct image_query *q, struct image **out,
 		    struct base_err *err)
@@ -154,6 +178,8 @@ static int try_file(int dir_fd, const char *path, const struct image_query *q, s
 	if (r < 0)
 		return r;
 	if (is_it(img, q)) {
+		if (q->kind == IMAGE_KERNEL)
+			image_find_code(img, dir_fd);
 		*out = img;
 		return 0;
 	}

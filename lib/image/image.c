@@ -71,6 +71,7 @@ void image_close(struct image *img)
 {
 	if (!img)
 		return;
+	image_close(img->code);
 	dwarf_end(img->dwarf);
 	image_symbols_release(&img->symbols);
 	image_note_release(&img->note);
@@ -161,7 +162,7 @@ static size_t bytes_between(const struct image *img, uint64_t from, uint64_t spa
 	return image_elf_read(&img->main, file_off + (vaddr - from), out, len);
 }
 
-size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t len)
+static size_t own_bytes(const struct image *img, uint64_t vaddr, void *out, size_t len)
 {
 	GElf_Shdr sh;
 	size_t n = 0;
@@ -178,6 +179,25 @@ size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t le
 					  len);
 	}
 	return n;
+}
+
+/* What stands between the routines that are kept was never read. */
+static size_t code_bytes(struct image *code, uint64_t vaddr, void *out, size_t len)
+{
+	const struct image_symbol *s = image_symbol_at(code, vaddr);
+
+	if (!s)
+		return 0;
+	if (len > s->len - (vaddr - s->vaddr))
+		len = s->len - (vaddr - s->vaddr);
+	return own_bytes(code, vaddr, out, len);
+}
+
+size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t len)
+{
+	size_t n = own_bytes(img, vaddr, out, len);
+
+	return n || !img->code ? n : code_bytes(img->code, vaddr, out, len);
 }
 
 int image_symbols_load(struct image *img, struct base_err *err)

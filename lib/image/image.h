@@ -79,7 +79,8 @@ const struct image_process *image_process(const struct image *img); /* NULL: non
 
 /* 0, or -ENOENT where no part of the image stands at @off. */
 int image_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr);
-/* Copy up to @len bytes from @vaddr on; returns how many (0: none there, as in a kernel's ELF). */
+/* Copy up to @len bytes from @vaddr on; returns how many (0: none there; of a kernel those of the
+ * routine at @vaddr, if they were kept). */
 size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t len);
 
 /* ---- symbols ------------------------------------------------------------------------------- */
