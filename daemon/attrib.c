@@ -85,7 +85,7 @@ static void count_kernel(struct attrib *a, const struct driver_count *c)
 {
 	uint64_t off = 0;
 	bool idle = false;
-	struct image *img = a->kernel ? kernel_lookup(a->kernel, c->addr, &off, &idle) : NULL;
+	struct image *img = a->kernel ? kernel_lookup(a->kernel, c, &off, &idle) : NULL;
 
 	if (idle && c->pid == 0)
 		attrib_store_bucket(a, ACCOUNT_BUCKET_IDLE, c->event, c->count);

@@ -42,7 +42,7 @@ static void allow_reader(int fd, uint32_t uid)
 		(void)fsetxattr(fd, "system.posix_acl_access", &acl, sizeof(acl), 0);
 }
 
-static void give_to_group(int fd)
+void dyn_image_give_to_group(int fd)
 {
 	const struct group *g = getgrnam("dcpi");
 
@@ -80,7 +80,7 @@ static int write_file(const struct dyn_facility *f, int job, struct pseudoimg_re
 	/* The umask may have taken from the mode; owner and list come before it can be seen. */
 	if (fchmod(file.fd, 0640) < 0)
 		r = base_fail_errno(err, -errno, "cannot set the mode of '%s'", f->stem);
-	give_to_group(file.fd);
+	dyn_image_give_to_group(file.fd);
 	allow_reader(file.fd, f->registry->uid);
 	if (r == 0)
 		r = pseudoimg_run_helper(d->helper, job, file.fd, HELPER_TIMEOUT_MS, result, err);

@@ -276,5 +276,7 @@ int dyn_image_write(struct dyn_facility *f, struct base_err *err);
 /* A failure of dyn_image_write that lies in what the client said, not in this machine's disk or
  * memory. */
 bool dyn_image_refusal(int r);
+/* Group dcpi may read it, where there is that group. */
+void dyn_image_give_to_group(int fd);
 
 #endif

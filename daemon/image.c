@@ -146,11 +146,12 @@ void image_put(struct image *img)
 		img->refs--;
 }
 
-/* The kernel's images are few, and the buckets are kept by whoever asks for them again. */
+/* The buckets are kept by whoever asks for them again. */
 static bool may_be_dropped(const struct image *img)
 {
-	return (img->kind == PROFDB_FILE || img->kind == PROFDB_DYNAMIC) && !img->refs &&
-	       !img->dirty;
+	return (img->kind == PROFDB_FILE || img->kind == PROFDB_DYNAMIC ||
+		img->kind == PROFDB_KERNEL) &&
+	       !img->refs && !img->dirty;
 }
 
 static struct image *find_unused(const struct images *t)

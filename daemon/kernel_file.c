@@ -8,9 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dyn_internal.h"
 #include "kernel_internal.h"
 #include "pseudoimg.h"
 #include "registry.h"
+
+enum { HELPER_TIMEOUT_MS = 5000 };
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -20,8 +23,7 @@
 #define MACHINE EM_RISCV
 #endif
 
-/* NAME-<first half of the id>.SUFFIX, fit for a file name. */
-static void file_name(char *to, size_t len, const char *name, const struct base_id *id,
+void kernel_file_name(char *to, size_t len, const char *name, const struct base_id *id,
 		      const char *suffix)
 {
 	char text[BASE_ID_TEXT_LEN];
@@ -37,7 +39,7 @@ static int write_symbols(struct kernel *k, const char *file, const struct pseudo
 			 struct base_err *err)
 {
 	struct base_file f = { 0 };
-	int r = base_file_create(&f, profdb_kernel_fd(k->db), file, 0644, err);
+	int r = base_file_create(&f, profdb_kernel_fd(k->config.db), file, 0644, err);
 
 	if (r < 0)
 		return r;
@@ -50,7 +52,7 @@ static int write_symbols(struct kernel *k, const char *file, const struct pseudo
 
 static bool exists(const struct kernel *k, const char *file)
 {
-	return faccessat(profdb_kernel_fd(k->db), file, F_OK, 0) == 0;
+	return faccessat(profdb_kernel_fd(k->config.db), file, F_OK, 0) == 0;
 }
 
 static bool belongs(const struct kernel_symbol *s, const char *module)
@@ -66,9 +68,9 @@ int kernel_file_write(struct kernel *k, const char *name, const struct base_id *
 	size_t nr = 0;
 	int r;
 
-	if (!k->db)
+	if (!k->config.db)
 		return 0;
-	file_name(file, sizeof(file), name, id, "elf");
+	kernel_file_name(file, sizeof(file), name, id, "elf");
 	/* Equal ids are equal kernels. */
 	if (exists(k, file))
 		return 0;
@@ -87,21 +89,124 @@ int kernel_file_write(struct kernel *k, const char *name, const struct base_id *
 	return r;
 }
 
-int kernel_file_write_dynsyms(struct kernel *k, struct base_err *err)
+int kernel_file_write_name(struct kernel *k, const char *name, const struct base_id *id,
+			   uint64_t len, struct base_err *err)
 {
-	struct pseudoimg_symbol *syms = calloc(k->nr_dynsyms + 1, sizeof(*syms));
+	const struct pseudoimg_symbol sym = { .name = name, .len = len };
 	char file[256];
-	int r;
 
-	file_name(file, sizeof(file), k->dynsym_image->stem, &k->dynsym_image->id, "elf");
-	if (!syms)
-		return base_fail_errno(err, -ENOMEM, "cannot write '%s'", file);
-	for (size_t i = 0; i < k->nr_dynsyms; i++)
-		syms[i] = (struct pseudoimg_symbol){ .name = k->dynsyms[i].name,
-						     .off = k->dynsyms[i].off,
-						     .len = k->dynsyms[i].len };
-	r = write_symbols(k, file, syms, k->nr_dynsyms, k->dynsym_next, &k->dynsym_image->id, err);
-	free(syms);
+	kernel_file_name(file, sizeof(file), name, id, "elf");
+	return exists(k, file) ? 0 : write_symbols(k, file, &sym, 1, len, id, err);
+}
+
+/* ---- pseudo-images --------------------------------------------------------------------------- */
+
+uint32_t kernel_machine(void)
+{
+	return MACHINE;
+}
+
+int kernel_job_head(struct kernel *k, struct base_buf *job, const char *facility, uint64_t vaddr,
+		    uint64_t len)
+{
+	const char *host = k->config.host ? k->config.host : "";
+	size_t facility_len = strnlen(facility, WIRE_FACILITY_NAME), host_len = strnlen(host, 255);
+	size_t head_len = base_align_up(sizeof(struct wire_image) + facility_len + host_len, 8);
+	struct wire_run run = { .head = { .len = sizeof(run), .type = WIRE_RUN },
+				.vaddr = vaddr,
+				.len = base_align_up(len, WIRE_PAGE) };
+	struct wire_image *i;
+	void *p;
+	int r = base_buf_extend(job, head_len, &p);
+
+	if (r < 0)
+		return r;
+	i = p;
+	*i = (struct wire_image){ .head = { .len = (uint32_t)head_len, .type = WIRE_IMAGE },
+				  .machine = MACHINE,
+				  .facility_len = (uint16_t)facility_len,
+				  .host_len = (uint16_t)host_len };
+	memcpy(i + 1, facility, facility_len);
+	memcpy((char *)(i + 1) + facility_len, host, host_len);
+	return base_buf_append(job, &run, sizeof(run));
+}
+
+int kernel_job_routine(struct base_buf *job, const struct kernel_job_routine *from)
+{
+	size_t name_len = strnlen(from->name, WIRE_NAME_MAX), code_len = from->code ? from->len : 0;
+	size_t files_len = from->files ? from->files->len : 0;
+	size_t len = wire_routine_len(name_len, from->len, from->code != NULL, from->nr_lines,
+				      files_len);
+	struct wire_routine *r;
+	uint8_t *at;
+	void *p;
+
+	if (!len)
+		return -DCPI_ELIMIT;
+	if (base_buf_extend(job, len, &p) < 0)
+		return -ENOMEM;
+	r = p;
+	*r = (struct wire_routine){
+		.head = { .len = (uint32_t)len,
+			  .type = WIRE_ROUTINE,
+			  .flags = from->code ? WIRE_ROUTINE_CODE : 0 },
+		.handle = 1,
+		.addr = from->addr,
+		.code_len = from->len,
+		.name_len = (uint32_t)name_len,
+		.nr_lines = from->nr_lines,
+		.nr_files = from->nr_files,
+	};
+	at = (uint8_t *)(r + 1);
+	memcpy(at, from->name, name_len);
+	if (code_len)
+		memcpy(at + name_len, from->code, code_len);
+	at = (uint8_t *)r + base_align_up(sizeof(*r) + name_len + code_len, 8);
+	if (from->nr_lines)
+		memcpy(at, from->lines, from->nr_lines * sizeof(*from->lines));
+	if (files_len)
+		memcpy(at + from->nr_lines * sizeof(*from->lines), from->files->data, files_len);
+	return 0;
+}
+
+static int job_fd(const struct base_buf *job)
+{
+	int r, fd = memfd_create("dcpid-job", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	r = base_write_all(fd, job->data, job->len);
+	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		r = -errno;
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,
+			  const struct base_buf *job, struct base_id *id, struct base_err *err)
+{
+	struct pseudoimg_result result = { 0 };
+	struct base_file f = { 0 };
+	int r, from = job_fd(job);
+
+	if (from < 0)
+		return base_fail_errno(err, from, "cannot make the job of '%s'", file);
+	r = base_file_create(&f, dir_fd, file, 0640, err);
+	/* The umask may have taken from the mode. */
+	if (r == 0 && fchmod(f.fd, 0640) < 0)
+		r = base_fail_errno(err, -errno, "cannot set the mode of '%s'", file);
+	if (r == 0) {
+		dyn_image_give_to_group(f.fd);
+		r = pseudoimg_run_helper(k->helper, from, f.fd, HELPER_TIMEOUT_MS, &result, err);
+	}
+	if (r == 0)
+		r = base_file_commit(&f, err);
+	base_file_abort(&f);
+	close(from);
+	*id = (struct base_id){ .len = sizeof(result.build_id) };
+	memcpy(id->bytes, result.build_id, sizeof(result.build_id));
 	return r;
 }
 
@@ -152,8 +257,9 @@ int kernel_file_write_vdso(struct kernel *k, struct base_id *id, struct base_err
 		base_log(BASE_LOG_WARN, "going on without the vdso: %s", base_strerror(r));
 		return -ENOENT;
 	}
-	file_name(file, sizeof(file), "vdso", id, "so");
-	if (!k->db || exists(k, file))
+	kernel_file_name(file, sizeof(file), "vdso", id, "so");
+	if (!k->config.db || exists(k, file))
 		return 0;
-	return base_file_write(profdb_kernel_fd(k->db), file, 0644, (const void *)start, len, err);
+	return base_file_write(profdb_kernel_fd(k->config.db), file, 0644, (const void *)start, len,
+			       err);
 }

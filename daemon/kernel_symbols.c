@@ -5,6 +5,9 @@
 
 #include "kernel_internal.h"
 
+/* Where kallsyms does not tell it: no kernel is larger with all its data. */
+#define KERNEL_IMAGE_GUESS (UINT64_C(256) << 20)
+
 /* Ends of names count: "intel_idle*" also waits as intel_idle_ibrs, intel_idle_irq. */
 static const char *const idle_names[] = {
 	"acpi_idle*",
@@ -109,6 +112,8 @@ static void note_bounds(struct kernel_symbols *s, const struct kernel_symbol *sy
 		s->text_start = sym->addr;
 	if (!strcmp(sym->name, "_etext"))
 		s->text_end = sym->addr;
+	if (!strcmp(sym->name, "_end"))
+		s->image_end = sym->addr;
 }
 
 static int add_line(struct kernel_symbols *s, char *line, bool *any)
@@ -128,6 +133,52 @@ static int add_line(struct kernel_symbols *s, char *line, bool *any)
 		return r;
 	sym.idle = kernel_is_idle(sym.name);
 	s->v[s->nr++] = sym;
+	return 0;
+}
+
+/* Most of kallsyms is data, padding and words we do not need: keep the names alone. */
+static int pack(struct kernel_symbols *s)
+{
+	struct base_buf names = { 0 };
+	struct kernel_symbol *v;
+	const char *module = NULL;
+	size_t at = 0, module_at = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->nr; i++) {
+		const struct kernel_symbol *sym = &s->v[i];
+
+		if (sym->module && (!module || strcmp(module, sym->module) != 0))
+			r = base_buf_append(&names, sym->module, strlen(sym->module) + 1);
+		module = sym->module ? sym->module : module;
+		if (r == 0)
+			r = base_buf_append(&names, sym->name, strlen(sym->name) + 1);
+	}
+	if (r < 0 || !s->nr) {
+		base_buf_release(&names);
+		return r;
+	}
+	module = NULL;
+	for (size_t i = 0; i < s->nr; i++) {
+		struct kernel_symbol *sym = &s->v[i];
+		const char *was = sym->module;
+
+		if (was && (!module || strcmp(module, was) != 0)) {
+			module_at = at;
+			at += strlen(was) + 1;
+		}
+		module = was ? was : module;
+		sym->module = was ? (const char *)names.data + module_at : NULL;
+		sym->name = (const char *)names.data + at;
+		at += strlen(sym->name) + 1;
+	}
+	free(s->text);
+	s->text = (char *)names.data;
+	v = realloc(s->v, s->nr * sizeof(*s->v));
+	if (v) {
+		s->v = v;
+		s->cap = s->nr;
+	}
 	return 0;
 }
 
@@ -156,7 +207,12 @@ int kernel_symbols_parse(struct kernel_symbols *s, const char *text, size_t len)
 	if (s->hidden)
 		s->nr = 0;
 	keep_one_each(s);
-	return 0;
+	if (s->text_start && s->image_end <= s->text_start)
+		s->image_end = s->text_start + KERNEL_IMAGE_GUESS;
+	r = pack(s);
+	if (r < 0)
+		kernel_symbols_release(s);
+	return r;
 }
 
 void kernel_symbols_release(struct kernel_symbols *s)
@@ -192,6 +248,9 @@ int kernel_module_parse(const char *line, struct kernel_module *m)
 	if (!at || !name_len || name_len >= sizeof(m->name))
 		return -DCPI_EFORMAT;
 	memcpy(m->name, line, name_len);
+	/* It becomes part of a path. */
+	if (strchr(m->name, '/'))
+		return -DCPI_EFORMAT;
 	m->len = strtoull(line + name_len, &end, 10);
 	m->addr = strtoull(at, NULL, 16);
 	if (end == line + name_len || !m->len || !m->addr || m->addr + m->len < m->addr)

@@ -255,12 +255,24 @@ static int open_tables(struct daemon *d, struct base_err *err)
 
 static int open_kernel(struct daemon *d, struct base_err *err)
 {
-	int r = kernel_open(d->db, d->images, d->attrib.live && !d->opt.own, &d->kernel, err);
+	const struct kernel_config config = {
+		.db = d->db,
+		.images = d->images,
+		.live = d->attrib.live && !d->opt.own,
+		.helper_dir = d->helper_dir,
+		.host = d->platform,
+	};
+	int r = kernel_open(&config, &d->kernel, err);
 
 	if (r >= 0 && d->opt.own)
 		r = kernel_fill_vdso(d->kernel, err);
 	d->attrib.kernel = d->kernel;
 	return r;
+}
+
+static void record_kernel(void *ctx, const struct driver_load *load)
+{
+	attrib_record_load(ctx, load);
 }
 
 static int open_record(struct daemon *d, struct base_err *err)
@@ -274,6 +286,8 @@ static int open_record(struct daemon *d, struct base_err *err)
 		return base_fail_errno(err, -errno, "cannot create '%s'", d->opt.record);
 	d->attrib.record = d->record;
 	r = driver_record_head(d->record, d->driver, now_utc(d));
+	if (r >= 0)
+		kernel_tell(d->kernel, record_kernel, &d->attrib);
 	return r < 0 ? base_fail_errno(err, r, "cannot write '%s'", d->opt.record) : 0;
 }
 

@@ -119,19 +119,28 @@ int kernel_write_images(struct kernel *k, struct base_err *err)
 	return 0;
 }
 
+void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct driver_load *load),
+		 void *ctx)
+{
+	(void)k;
+	(void)tell;
+	(void)ctx;
+}
+
 void kernel_load(struct kernel *k, const struct driver_load *load)
 {
 	(void)k;
 	(void)load;
 }
 
-struct image *kernel_lookup(struct kernel *k, uint64_t addr, uint64_t *off, bool *idle)
+struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint64_t *off,
+			    bool *idle)
 {
 	(void)k;
-	if (addr < stand_ins.kernel_start || addr >= stand_ins.kernel_end)
+	if (c->addr < stand_ins.kernel_start || c->addr >= stand_ins.kernel_end)
 		return NULL;
-	*off = addr - stand_ins.kernel_start;
-	*idle = addr == stand_ins.idle_addr;
+	*off = c->addr - stand_ins.kernel_start;
+	*idle = c->addr == stand_ins.idle_addr;
 	return stand_ins.kernel_image;
 }
 

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Code that the kernel makes and drops while it runs. Each piece is an image of its own, known by
+ * its contents: a BPF program that is loaded a thousand times is one. Programs whose instructions
+ * could be read become pseudo-images; of everything else name and length are kept.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dyn_internal.h"
+#include "kernel_insn.h"
+#include "kernel_internal.h"
+
+/*
+ * JOBS_MAX: of bytes that wait for a first sample. Offset 0 stands at BASE in the file: address 0
+ * means "removed by the linker" to readers of DWARF. Whatever is called outside has a slot behind
+ * the code, with its name.
+ */
+enum { JOBS_MAX = 8 << 20, BASE = 0x1000, SLOT = 16, SLOTS_MAX = 4096, REFUSALS = 3 };
+enum { TAIL_LEN = sizeof("-0123456789abcdef.dyn") - 1 };
+#define CODE_LEN_MAX (UINT64_C(1) << 24)
+
+struct kernel_code {
+	struct image *image; /* counted reference */
+	uint64_t len;
+	struct base_buf job; /* DYNAMIC: of its pseudo-image; empty once that is on disk */
+	bool on_disk;
+	unsigned int nr_refused;
+};
+
+/* ---- what it is --------------------------------------------------------------------------------
+ */
+
+/* Names of what lies outside, each with a slot. */
+struct slots {
+	struct kernel *k;
+	uint64_t first; /* where the first slot stands */
+	char **names;
+	size_t nr, cap;
+};
+
+static const char *name_of(const struct kernel *k, uint64_t addr, char *to, size_t len)
+{
+	const struct kernel_area *a = (const void *)dyn_tree_find(&k->areas, addr);
+	const struct kernel_symbol *s = kernel_symbols_find(&k->symbols, addr);
+
+	if (a && a->image && kernel_code_is(k, a->image))
+		snprintf(to, len, "%s", a->image->path);
+	else if (!a || !s || s->addr < a->node.start)
+		return "elsewhere";
+	else if (s->addr == addr)
+		return s->name;
+	else
+		snprintf(to, len, "%s+0x%llx", s->name, (unsigned long long)(addr - s->addr));
+	return to;
+}
+
+static uint64_t place(void *ctx, uint64_t target)
+{
+	struct slots *s = ctx;
+	char text[256];
+	const char *name = name_of(s->k, target, text, sizeof(text));
+	size_t i = 0;
+
+	while (i < s->nr && strcmp(s->names[i], name) != 0)
+		i++;
+	if (i == s->nr && s->nr < SLOTS_MAX &&
+	    base_grow(&s->names, &s->cap, s->nr + 1, sizeof(*s->names)) == 0) {
+		s->names[s->nr] = strdup(name);
+		s->nr += s->names[s->nr] != NULL;
+	}
+	return s->first + i * SLOT;
+}
+
+static void slots_release(struct slots *s)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		free(s->names[i]);
+	free(s->names);
+}
+
+/* Without true addresses; negative where nothing of it can be shown. */
+static int hide(struct kernel *k, struct kernel_bpf_func *f, struct slots *slots)
+{
+	const struct kernel_view view = {
+		.machine = kernel_machine(),
+		.addr = f->addr,
+		.at = BASE,
+		.kernel_start = k->symbols.text_start,
+		.kernel_end = k->symbols.image_end,
+		.jit = true,
+		.place = place,
+		.ctx = slots,
+	};
+
+	*slots = (struct slots){ .k = k, .first = BASE + base_align_up(f->len, SLOT) };
+	return kernel_view_hide(&view, f->code, f->len) ? 0 : -DCPI_EUNSUPPORTED;
+}
+
+static int put_routines(struct base_buf *to, const char *name, const struct kernel_bpf_func *f,
+			const struct slots *slots)
+{
+	const struct kernel_job_routine main = { .name = name,
+						 .addr = BASE,
+						 .code = f->code,
+						 .len = f->len,
+						 .lines = f->lines,
+						 .nr_lines = f->nr_lines,
+						 .nr_files = f->nr_files,
+						 .files = &f->files };
+	int r = kernel_job_routine(to, &main);
+
+	for (size_t i = 0; r == 0 && i < slots->nr; i++) {
+		const struct kernel_job_routine slot = { .name = slots->names[i],
+							 .addr = slots->first + i * SLOT,
+							 .len = SLOT };
+
+		r = kernel_job_routine(to, &slot);
+	}
+	return r;
+}
+
+static void hash_text(struct base_sha256 *s, const char *text)
+{
+	base_sha256_add(s, text, strlen(text) + 1);
+}
+
+static void hash_end(struct base_sha256 *s, struct base_id *id)
+{
+	uint8_t sum[32];
+
+	base_sha256_end(s, sum);
+	*id = (struct base_id){ .len = 20 };
+	memcpy(id->bytes, sum, id->len);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static struct kernel_code *find(const struct kernel *k, const char *key)
+{
+	return base_map_get(&k->codes, key, strlen(key));
+}
+
+/* Images of code are few among all: by what they are kept under. */
+static const char *key_of(const struct image *img, char *to, size_t len)
+{
+	char text[BASE_ID_TEXT_LEN];
+
+	if (img->kind == PROFDB_DYNAMIC)
+		return img->stem;
+	snprintf(to, len, "%s", base_id_text(&img->id, text));
+	return to;
+}
+
+bool kernel_code_is(const struct kernel *k, const struct image *img)
+{
+	char key[BASE_ID_TEXT_LEN];
+	const struct kernel_code *c = find(k, key_of(img, key, sizeof(key)));
+
+	return c && c->image == img;
+}
+
+static void code_free(struct kernel *k, struct kernel_code *c)
+{
+	k->job_bytes -= c->job.len;
+	base_buf_release(&c->job);
+	free(c);
+}
+
+/* Takes over @job. NULL: no memory. */
+static struct kernel_code *code_new(struct kernel *k, struct image *img, uint64_t len,
+				    struct base_buf *job)
+{
+	struct kernel_code *c = img ? calloc(1, sizeof(*c)) : NULL;
+	char text[BASE_ID_TEXT_LEN];
+	const char *key;
+
+	if (!c) {
+		base_buf_release(job);
+		return NULL;
+	}
+	*c = (struct kernel_code){ .image = img, .len = len, .job = *job };
+	k->job_bytes += job->len;
+	key = key_of(img, text, sizeof(text));
+	if (base_map_set(&k->codes, key, strlen(key), c) < 0) {
+		code_free(k, c);
+		return NULL;
+	}
+	img->refs++;
+	return c;
+}
+
+/* Fit for a file name everywhere; what BPF allows is. */
+static void clean(const char *name, char *to, size_t max)
+{
+	size_t n = 0;
+
+	for (; name[n] && n + 1 < max; n++)
+		to[n] = isalnum((unsigned char)name[n]) || strchr("_-", name[n]) ? name[n] : '_';
+	to[n] = '\0';
+}
+
+/* Code with bytes: its file's name tells the contents, whoever writes it. */
+static struct kernel_code *with_bytes(struct kernel *k, const char *name,
+				      const struct kernel_bpf_func *f, const struct slots *slots)
+{
+	static const struct base_id none;
+	struct base_buf job = { 0 };
+	char stem[256], text[BASE_ID_TEXT_LEN], plain[128];
+	struct kernel_code *c;
+	struct base_sha256 s;
+	struct base_id id;
+	size_t head;
+
+	if (kernel_job_head(k, &job, name, BASE, f->len + (slots->nr + 1) * SLOT) < 0)
+		goto fail;
+	head = job.len;
+	if (put_routines(&job, name, f, slots) < 0 || k->job_bytes + job.len > JOBS_MAX)
+		goto fail;
+	base_sha256_init(&s);
+	base_sha256_add(&s, job.data + head, job.len - head);
+	hash_end(&s, &id);
+	clean(name, plain, sizeof(plain));
+	snprintf(stem, sizeof(stem), "%s-%.16s.dyn", plain, base_id_text(&id, text));
+	c = find(k, stem);
+	if (!c)
+		return code_new(k, images_get(k->config.images, PROFDB_DYNAMIC, &none, stem, stem),
+				f->len, &job);
+	base_buf_release(&job);
+	return c;
+fail:
+	base_buf_release(&job);
+	return NULL;
+}
+
+/* "NAME-0123456789abcdef.dyn" */
+static bool is_stem_of(const char *stem, const char *name)
+{
+	char plain[128];
+	size_t len;
+
+	clean(name, plain, sizeof(plain));
+	len = strlen(plain);
+	return !strncmp(stem, plain, len) && stem[len] == '-' && strlen(stem + len) == TAIL_LEN;
+}
+
+/*
+ * A program that was gone before it could be read: its name holds the hash of its instructions, so
+ * one of that name and length that could be read is the same.
+ */
+static struct kernel_code *twin(const struct kernel *k, const char *name, uint64_t len)
+{
+	void *value;
+
+	for (size_t pos = 0; base_map_next(&k->codes, &pos, &value);) {
+		struct kernel_code *c = value;
+
+		if (c->image->kind == PROFDB_DYNAMIC && c->len == len &&
+		    is_stem_of(c->image->stem, name))
+			return c;
+	}
+	return NULL;
+}
+
+static struct kernel_code *without_bytes(struct kernel *k, const char *name, uint64_t len)
+{
+	char key[BASE_ID_TEXT_LEN];
+	struct base_buf job = { 0 };
+	struct kernel_code *c;
+	struct base_sha256 s;
+	struct base_id id;
+
+	base_sha256_init(&s);
+	hash_text(&s, "dcpi kernel symbol");
+	hash_text(&s, name);
+	base_sha256_add(&s, &len, sizeof(len));
+	hash_end(&s, &id);
+	c = find(k, base_id_text(&id, key));
+	if (c)
+		return c;
+	return code_new(k, images_get(k->config.images, PROFDB_KERNEL, &id, name, name), len, &job);
+}
+
+void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t len, bool known,
+		     uint64_t now_ns)
+{
+	struct kernel_bpf_func f = { 0 };
+	struct kernel_code *c = NULL;
+	struct slots slots = { 0 };
+
+	/* Only who can have pseudo-images made needs the bytes. */
+	if (k->config.live && k->helper[0] &&
+	    kernel_bpf_take(&k->bpf, name, addr, known ? len : 0, &f)) {
+		len = f.len;
+		if (hide(k, &f, &slots) == 0)
+			c = with_bytes(k, name, &f, &slots);
+		slots_release(&slots);
+		kernel_bpf_func_release(&f);
+	}
+	if (!c && len)
+		c = twin(k, name, len);
+	if (!c && len && len < CODE_LEN_MAX)
+		c = without_bytes(k, name, len);
+	if (c) {
+		const struct kernel_area a = { .node = { .start = addr, .end = addr + len },
+					       .image = c->image };
+
+		kernel_area_add(k, &a, now_ns);
+	}
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Three times, for a helper may also be killed or slow because the machine is in need. */
+static void refused(struct kernel_code *c, const struct base_err *err)
+{
+	base_log(BASE_LOG_WARN, "%s", err->text);
+	if (++c->nr_refused < REFUSALS)
+		return;
+	c->image->refused = true;
+	base_log(BASE_LOG_WARN, "'%s' is given up; its samples go to '%s'", c->image->stem,
+		 account_bucket_name(ACCOUNT_BUCKET_REFUSED));
+}
+
+static int write_bytes(struct kernel *k, struct kernel_code *c, struct base_err *err)
+{
+	struct base_err own = { 0 };
+	struct base_id id;
+	int r;
+
+	if (c->image->refused)
+		return 0;
+	r = kernel_file_write_job(k, profdb_dyn_fd(k->config.db), c->image->stem, &c->job, &id,
+				  &own);
+	if (r < 0 && dyn_image_refusal(r)) {
+		refused(c, &own);
+		return 0;
+	}
+	if (r < 0) {
+		*err = err->code ? *err : own;
+		return r;
+	}
+	image_set_id(c->image, &id);
+	k->job_bytes -= c->job.len;
+	base_buf_release(&c->job);
+	c->on_disk = true;
+	return 0;
+}
+
+static int write_one(struct kernel *k, struct kernel_code *c, struct base_err *err)
+{
+	int r;
+
+	if (c->on_disk || !c->image->dirty)
+		return 0;
+	if (c->image->kind == PROFDB_DYNAMIC)
+		return write_bytes(k, c, err);
+	r = kernel_file_write_name(k, c->image->path, &c->image->id, c->len, err);
+	c->on_disk = r == 0;
+	return r;
+}
+
+static bool is_over(const struct kernel_code *c)
+{
+	return c->image->refs == 1 && !c->image->dirty;
+}
+
+static struct kernel_code *find_over(const struct kernel *k)
+{
+	void *c;
+
+	for (size_t pos = 0; base_map_next(&k->codes, &pos, &c);)
+		if (is_over(c))
+			return c;
+	return NULL;
+}
+
+int kernel_code_write(struct kernel *k, struct base_err *err)
+{
+	struct kernel_code *c;
+	char text[BASE_ID_TEXT_LEN];
+	void *value;
+	int r = 0;
+
+	for (size_t pos = 0; base_map_next(&k->codes, &pos, &value);) {
+		int s = write_one(k, value, err);
+
+		r = r < 0 ? r : s;
+	}
+	/* The table must not change under a walk; few are over at a time. */
+	while ((c = find_over(k))) {
+		const char *key = key_of(c->image, text, sizeof(text));
+
+		base_map_del(&k->codes, key, strlen(key));
+		c->image->refs--;
+		code_free(k, c);
+	}
+	return r;
+}
+
+void kernel_code_close(struct kernel *k)
+{
+	void *c;
+
+	for (size_t pos = 0; base_map_next(&k->codes, &pos, &c);)
+		code_free(k, c);
+	base_map_release(&k->codes);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <elf.h>
+#include <string.h>
+
+#include "base.h"
+#include "kernel_insn.h"
+
+/* The upper half of the address space; the last part of it holds no code and no data, but is what
+ * small negative numbers look like. */
+#define HALF	   UINT64_C(0xffff800000000000)
+#define TOP_2GIB   UINT64_C(0xffffffff80000000)
+#define NO_ADDRESS UINT64_C(0xffffffffff000000)
+
+static uint64_t get(const uint8_t *p, size_t len)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, p, len);
+	return v;
+}
+
+/* Sign-extended, as the processor takes it. */
+static uint64_t get_signed(const uint8_t *p, size_t len)
+{
+	uint64_t v = get(p, len);
+
+	return len == 4	  ? (uint64_t)(int64_t)(int32_t)v
+	       : len == 1 ? (uint64_t)(int64_t)(int8_t)v
+			  : v;
+}
+
+static bool in_kernel(const struct kernel_view *v, uint64_t addr)
+{
+	return addr >= v->kernel_start && addr < v->kernel_end;
+}
+
+static bool in_code(const struct kernel_view *v, uint64_t addr, size_t len)
+{
+	return addr - v->addr < len;
+}
+
+/* Is @value an address that is told as such; then *@shown stands for it. */
+static bool absolute(const struct kernel_view *v, size_t len, uint64_t value, bool wide,
+		     uint64_t *shown)
+{
+	*shown = 0;
+	if (v->jit && in_code(v, value, len)) {
+		*shown = v->at + (value - v->addr);
+		return true;
+	}
+	if (in_kernel(v, value)) {
+		*shown = v->jit ? 0 : value - v->kernel_start;
+		return true;
+	}
+	if (!v->jit)
+		return wide && value >= HALF && value < TOP_2GIB;
+	return value >= (wide ? HALF : TOP_2GIB) && value < NO_ADDRESS;
+}
+
+static void hide_absolute(const struct kernel_view *v, size_t code_len, uint8_t *p, size_t len)
+{
+	uint64_t shown;
+
+	if (len >= 4 && absolute(v, code_len, get_signed(p, len), len == 8, &shown))
+		memcpy(p, &shown, len);
+}
+
+/* The distance at @p counts from @end, an offset in the code. */
+static void hide_relative(const struct kernel_view *v, size_t code_len, uint8_t *p, size_t len,
+			  size_t end)
+{
+	uint64_t target = v->addr + end + get_signed(p, len), shown;
+
+	if (len < 4 || in_code(v, target, code_len) || (!v->jit && in_kernel(v, target)))
+		return;
+	shown = v->place(v->ctx, target) - (v->at + end);
+	memcpy(p, &shown, len);
+}
+
+static size_t hide_x86(const struct kernel_view *v, uint8_t *code, size_t len)
+{
+	struct kernel_insn i;
+	size_t at = 0;
+
+	for (; at < len; at += i.len) {
+		if (kernel_insn_x86(code + at, len - at, &i) < 0)
+			break;
+		if (i.branch)
+			hide_relative(v, len, code + at + i.imm_at, i.imm_len, at + i.len);
+		else
+			hide_absolute(v, len, code + at + i.imm_at, i.imm_len);
+		if (i.pc_relative)
+			hide_relative(v, len, code + at + i.disp_at, i.disp_len, at + i.len);
+		else
+			hide_absolute(v, len, code + at + i.disp_at, i.disp_len);
+	}
+	return at;
+}
+
+/* ---- aarch64 --------------------------------------------------------------------------------- */
+
+enum { A64_IMM16_AT = 5 };
+
+/* b, bl: 26 bits of words from here. */
+static uint32_t hide_branch(const struct kernel_view *v, size_t code_len, uint32_t insn, size_t at)
+{
+	int64_t words = (int32_t)(insn << 6) >> 6;
+	uint64_t target = v->addr + at + (uint64_t)(words * 4), shown;
+
+	if (in_code(v, target, code_len) || (!v->jit && in_kernel(v, target)))
+		return insn;
+	shown = v->place(v->ctx, target) - (v->at + at);
+	return (insn & 0xfc000000u) | ((uint32_t)(shown >> 2) & 0x03ffffffu);
+}
+
+/* adrp: 21 bits of pages. In the kernel's own text the distance is the same in the image. */
+static uint32_t hide_page(const struct kernel_view *v, uint32_t insn, size_t at)
+{
+	int64_t pages = (int32_t)((insn >> 5 & 0x7ffff) << 13) >> 11 | (insn >> 29 & 3);
+	uint64_t target = ((v->addr + at) & ~UINT64_C(4095)) + (uint64_t)(pages * 4096);
+
+	return !v->jit && in_kernel(v, target) ? insn : insn & 0x9f00001fu;
+}
+
+static bool is_wide_move(uint32_t insn, bool keep)
+{
+	uint32_t op = insn & 0xff800000u;
+
+	return keep ? op == 0xf2800000u : op == 0xd2800000u || op == 0x92800000u;
+}
+
+/* movz or movn, then movk of the same register: what it makes of them. Length of the row in @nr. */
+static uint64_t moved_value(const uint8_t *code, size_t len, size_t at, size_t *nr)
+{
+	uint32_t insn = (uint32_t)get(code + at, 4), first = insn;
+	uint64_t value = (uint64_t)(insn >> A64_IMM16_AT & 0xffff) << (insn >> 21 & 3) * 16;
+
+	if ((insn & 0xff800000u) == 0x92800000u)
+		value = ~value;
+	for (*nr = 1; at + *nr * 4 + 4 <= len; ++*nr) {
+		unsigned int shift;
+
+		insn = (uint32_t)get(code + at + *nr * 4, 4);
+		if (!is_wide_move(insn, true) || (insn & 31) != (first & 31))
+			break;
+		shift = (insn >> 21 & 3) * 16;
+		value &= ~(UINT64_C(0xffff) << shift);
+		value |= (uint64_t)(insn >> A64_IMM16_AT & 0xffff) << shift;
+	}
+	return value;
+}
+
+/* A kernel address that is put together from 16-bit parts: all of them become zero. */
+static void hide_moves(const struct kernel_view *v, uint8_t *code, size_t len, size_t at)
+{
+	size_t nr;
+	uint64_t value = moved_value(code, len, at, &nr);
+
+	if (nr < 2 || value < HALF || value >= NO_ADDRESS || (!v->jit && !in_kernel(v, value)))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t insn = (uint32_t)get(code + at + i * 4, 4);
+
+		insn &= ~(0xffffu << A64_IMM16_AT);
+		memcpy(code + at + i * 4, &insn, 4);
+	}
+}
+
+static size_t hide_a64(const struct kernel_view *v, uint8_t *code, size_t len)
+{
+	size_t at = 0;
+
+	for (; at + 4 <= len; at += 4) {
+		uint32_t insn = (uint32_t)get(code + at, 4);
+
+		if ((insn & 0x7c000000u) == 0x14000000u)
+			insn = hide_branch(v, len, insn, at);
+		else if ((insn & 0x9f000000u) == 0x90000000u)
+			insn = hide_page(v, insn, at);
+		memcpy(code + at, &insn, 4);
+		if (is_wide_move(insn, false))
+			hide_moves(v, code, len, at);
+	}
+	return at;
+}
+
+/* Addresses that are data between the code. */
+static void hide_data(const struct kernel_view *v, uint8_t *code, size_t len)
+{
+	uint64_t value;
+
+	for (size_t at = 0; at + sizeof(value) <= len; at++) {
+		memcpy(&value, code + at, sizeof(value));
+		if (in_kernel(v, value))
+			memset(code + at, 0, sizeof(value));
+	}
+}
+
+size_t kernel_view_hide(const struct kernel_view *v, uint8_t *code, size_t len)
+{
+	size_t good = 0;
+
+	if (v->machine == EM_X86_64)
+		good = hide_x86(v, code, len);
+	else if (v->machine == EM_AARCH64)
+		good = hide_a64(v, code, len);
+	memset(code + good, 0, len - good);
+	hide_data(v, code, good);
+	return good;
+}

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Code that the kernel made and dropped again: a BPF program is shown by name, with its share and its
+# instructions, after it is gone; so are the kernel's own routines. No file tells where the kernel lies.
+set -u
+. "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/dyn.sh"
+need_root
+
+# addresses FILE: of the kernel's routines, as they would stand in its bytes.
+addresses()
+{
+	od -An -v -tx1 -w16 "$1" | tr -d ' \n' | awk '
+		NR == FNR { known[$1] = 1; next }
+		{
+			while ((at = match($0, /ffffffff/))) {
+				hex = ""
+				for (i = 8; i >= 2; i -= 2)
+					hex = hex substr($0, at - i, 2)
+				le = ""
+				for (i = 7; i >= 1; i -= 2)
+					le = le substr(hex, i, 2)
+				if (at > 8 && ("ffffffff" le) in known)
+					print "ffffffff" le
+				$0 = substr($0, at + 1)
+			}
+		}' /proc/kallsyms - | sort -u
+}
+
+# ms FILE: of a CPU that a bpf_burn took.
+ms()
+{
+	awk '$1 == "seconds" { printf "%d\n", 1000 * $2 }' "$work/$1"
+}
+
+start_daemon -rate 1000
+"$DCPI_BIN/../tests/bpf_burn" 3 >"$work/truth" || { cat "$work/truth"; echo "skip: BPF programs cannot be loaded"; exit 77; }
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+name=bpf_prog_$(truth "$work/truth" tag)_dcpi_burn
+"$DCPI_BIN/dcpiprof" | grep -q " $name " || fail "no '$name' in $("$DCPI_BIN/dcpiprof")"
+got=$(samples "$name")
+# It took that much of a CPU, all but a little of it in its loop.
+within "milliseconds of $name" "$got" "$(ms truth)" 150
+
+unknown=$("$DCPI_BIN/dcpiprof" -i | awk '/unknown kernel/ { print $1 }')
+[ "${unknown:-0}" -lt $((got / 50)) ] || fail "$unknown samples in kernel code that nobody knows"
+
+# Again, loaded four times, another beside it: one image, since it is one program.
+"$DCPI_BIN/../tests/bpf_burn" 1 >"$work/truth2" &
+"$DCPI_BIN/../tests/bpf_burn" 1 3 >"$work/truth3" || fail "bpf_burn"
+wait $!
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+[ "$(ls "$db"/dyn/$name-*.dyn | wc -l)" = 1 ] || fail "images: $(ls "$db/dyn")"
+# Where it lay at several places within one another's in one interval, nobody can tell which.
+unknown=$("$DCPI_BIN/dcpiprof" -i | awk '/unknown kernel/ { print $1 }')
+within "milliseconds after the second round" "$(($(samples "$name") + ${unknown:-0}))" "$(($(ms truth) + $(ms truth2) + $(ms truth3)))" 400
+stop_daemon
+
+# Disassembled, though it is gone: the multiplication and its loop, calls by name, no addresses.
+"$DCPI_BIN/dcpilist" -asm "$name" >"$work/list" || fail "dcpilist"
+cat "$work/list"
+for what in 'imulq *\$3' "jne *$name\\+" 'callq *bpf_ktime_get_ns' 'movabsq *\$0x0,'; do
+	grep -qE "$what" "$work/list" || fail "no '$what' in the listing"
+done
+file=$(echo "$db"/dyn/$name-*.dyn)
+[ "$(stat -c %a "$file")" = 640 ] || fail "mode of '$file'"
+eu-elflint --gnu-ld "$file" || fail "eu-elflint"
+gdb -nx -batch -ex "disassemble $name" "$file" 2>&1 | grep -q 'Dump of assembler' || fail "gdb"
+
+# The kernel's own: a routine of the machine's hottest has its instructions.
+code=$(echo "$db"/kernel/vmlinux-*.code)
+[ -s "$code" ] || fail "the kernel's routines are without instructions"
+[ "$(stat -c %a "$code")" = 640 ] || fail "mode of '$code'"
+"$DCPI_BIN/dcpiprof" -no_header | awk '$NF ~ /^vmlinux/ { print $4, $5 }' | head -n 5 | while read -r routine image; do
+	"$DCPI_BIN/dcpilist" -asm "$routine" "$image" >"$work/list" || fail "dcpilist $routine"
+	grep -qE '[+]0x[0-9a-f]+ +[a-z]+' "$work/list" || { cat "$work/list"; fail "'$routine' without instructions"; }
+done || exit 1
+for f in "$db"/kernel/*.elf "$code" "$file"; do
+	[ -z "$(addresses "$f")" ] || fail "'$f' holds addresses: $(addresses "$f" | head -n 3)"
+done
