@@ -173,10 +173,10 @@ int check_bpf_measure(const char *event, struct check_program *out)
 	stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (stats < 0)
 		return -errno;
-	before = last_program();
 	r = check_pin(&old);
 	if (r >= 0) {
 		r = time_empty(out);
+		before = last_program();
 		if (r >= 0)
 			r = driver_open(&config, &d, NULL);
 		if (r >= 0)
