@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent.h"
+#include "inprocess_internal.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Far from those that programs take, at either end. Programs that profile themselves have SIGPROF.
+ */
+#define SIGNO (SIGRTMAX - 7)
+/* Samples in a row that found the ring full: whoever read it is gone. */
+enum { FULL_MAX = 10000 };
+
+static struct agent_orders orders;
+static struct agent_ring ring;
+/* The ring's constants: the ring itself is not there in a forked child. */
+static struct inprocess_head life;
+static struct inprocess_lock lock; /* of agent_map.c */
+static _Atomic uint32_t nr_full, nr_ticks;
+static uint32_t every = 1; /* ticks to a sample */
+
+static int put_sample(const struct inprocess_tick *tick)
+{
+	const struct inprocess_unit unit = { .time_ns = agent_now_ns(),
+					     .addr = tick->pc,
+					     .tid = (uint32_t)syscall(SYS_gettid),
+					     .type = INPROCESS_SAMPLE };
+
+	if (agent_ring_put(&ring, &unit, NULL, 0, NULL, 0)) {
+		atomic_store_explicit(&nr_full, 0, memory_order_relaxed);
+		return 0;
+	}
+	__atomic_add_fetch(&ring.head->lost, 1, __ATOMIC_RELAXED);
+	return atomic_fetch_add_explicit(&nr_full, 1, memory_order_relaxed) < FULL_MAX ? 0 : -1;
+}
+
+static int on_tick(void *ctx, const struct inprocess_tick *tick)
+{
+	struct inprocess_head *h = ring.head;
+
+	(void)ctx;
+	if (!h || __atomic_load_n(&h->stop, __ATOMIC_RELAXED))
+		return -1;
+	if (every > 1 && atomic_fetch_add_explicit(&nr_ticks, 1, memory_order_relaxed) % every)
+		return 0;
+	__atomic_add_fetch(&h->received, 1, __ATOMIC_RELAXED);
+	if (tick->nr > 1 && every == 1)
+		__atomic_add_fetch(&h->missed, tick->nr - 1, __ATOMIC_RELAXED);
+	inprocess_lock_take(&lock);
+	agent_map_tell(&ring, tick->pc);
+	inprocess_lock_drop(&lock);
+	return put_sample(tick);
+}
+
+static void on_forked(void *ctx);
+
+static const struct inprocess_client client = { .tick = on_tick, .forked = on_forked };
+
+static void remember(void)
+{
+	if (ring.head)
+		life = *ring.head;
+}
+
+/* In the child. It tells its mappings anew: nobody can say whether dcpirun still knows the
+ * parent's. */
+static void on_forked(void *ctx)
+{
+	(void)ctx;
+	atomic_store(&lock.word, 0);
+	atomic_store(&nr_full, 0);
+	agent_map_forget();
+	if (agent_ring_open(&orders, &life, &ring) < 0)
+		ring.head = NULL;
+	remember();
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	const char *text = getenv(INPROCESS_ENV);
+	uint64_t tick = inprocess_tick_ns();
+
+	if (!text || agent_orders_parse(text, &orders) < 0)
+		return;
+	if (agent_ring_open(&orders, NULL, &ring) < 0)
+		return;
+	remember();
+	if (orders.period_ns > tick)
+		every = (uint32_t)((orders.period_ns + tick / 2) / tick);
+	agent_signal_prepare();
+	if (inprocess_set(&client, SIGNO) >= 0)
+		agent_signal_keep(SIGNO);
+}
