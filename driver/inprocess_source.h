@@ -49,9 +49,10 @@ bool inprocess_alive(int32_t pid, uint64_t at_ns);
 
 /* ---- the source ------------------------------------------------------------------------------ */
 
-/* The kernel looks at CPU timers once a tick; its length. */
-uint64_t inprocess_tick_ns(void);
-/* CPU time between samples for a wish of @frequency a second (0: as many as there can be). */
+/*
+ * CPU time between samples for a wish of @frequency a second (0: as many as there can be): whole
+ * ticks of the kernel's, which looks at CPU timers no oftener.
+ */
 uint64_t inprocess_period_ns(uint64_t frequency);
 
 #endif

@@ -87,7 +87,7 @@ bool inprocess_alive(int32_t pid, uint64_t at_ns)
 	return w.start_ticks * (SECOND_NS / (uint64_t)hz) <= at_ns + boot_ahead();
 }
 
-uint64_t inprocess_tick_ns(void)
+static uint64_t tick_ns(void)
 {
 	struct timespec res;
 
@@ -98,7 +98,7 @@ uint64_t inprocess_tick_ns(void)
 
 uint64_t inprocess_period_ns(uint64_t frequency)
 {
-	uint64_t tick = inprocess_tick_ns(), period = frequency ? SECOND_NS / frequency : 0;
+	uint64_t tick = tick_ns(), period = frequency ? SECOND_NS / frequency : 0;
 
-	return period > tick ? period : tick;
+	return period > tick ? (period + tick / 2) / tick * tick : tick;
 }

@@ -101,12 +101,12 @@ int inprocess_record_next(const struct inprocess_span *span, uint64_t *pos,
 		return -EAGAIN;
 	at = unit_at(span, *pos);
 	memcpy(&u, at, sizeof(u));
+	out->type = (enum inprocess_type)u.type;
 	if (!u.nr || u.nr > span->to - *pos) {
 		++*pos;
 		return -DCPI_EFORMAT;
 	}
 	*pos += u.nr;
-	out->type = (enum inprocess_type)u.type;
 	out->time_ns = u.time_ns;
 	if (u.type == INPROCESS_SAMPLE)
 		return parse_sample(&u, out);
