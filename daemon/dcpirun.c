@@ -21,6 +21,8 @@ enum {
 	FLUSH_S = 60,
 };
 
+#define QUIET_NS 300000000u
+
 static struct options opt = { .flush_s = FLUSH_S, .own = true, .new_epoch = true };
 static const char *database, *event;
 static bool wait_all;
@@ -208,8 +210,19 @@ static void wait_for_work(struct daemon *d, int signal_fd)
 		base_log(BASE_LOG_DEBUG, "cannot wait: %s", base_strerror(-errno));
 }
 
+/* What was just started may not be known yet: nobody for a while is nobody. */
+static bool all_ended(const struct daemon *d, uint64_t *since_ns)
+{
+	uint64_t now = base_now_ns();
+
+	if (processes_nr(d->processes) || !*since_ns)
+		*since_ns = now;
+	return now - *since_ns > QUIET_NS;
+}
+
 static int run_to_end(struct daemon *d, struct child *c, int signal_fd, struct base_err *err)
 {
+	uint64_t nobody_since_ns = 0;
 	bool end = false;
 	int r = 0;
 
@@ -218,7 +231,7 @@ static int run_to_end(struct daemon *d, struct child *c, int signal_fd, struct b
 		wait_for_work(d, signal_fd);
 		end = take_signals(signal_fd, c);
 		/* Asked before the drain, so that the last one sees everything. */
-		if (child_ended(c) && (!wait_all || !processes_nr(d->processes)))
+		if (child_ended(c) && (!wait_all || all_ended(d, &nobody_since_ns)))
 			end = true;
 		r = daemon_turn(d, err);
 	}
@@ -251,20 +264,38 @@ static void explain_none(const struct daemon *d, const struct child *c, const ch
 		    c->cpu_seconds);
 }
 
+/* " (3 lost, 17 missed)", or nothing. */
+static const char *shortfall(const struct account *total, const struct driver_stats *stats,
+			     char *text, size_t len)
+{
+	uint64_t lost = account_lost(total), missed = 0;
+
+	for (size_t i = 0; i < DRIVER_NR_EVENTS; i++)
+		missed += stats->missed[i];
+	text[0] = '\0';
+	if (lost && missed)
+		snprintf(text, len, " (%" PRIu64 " lost, %" PRIu64 " missed)", lost, missed);
+	else if (lost || missed)
+		snprintf(text, len, " (%" PRIu64 " %s)", lost + missed, lost ? "lost" : "missed");
+	return text;
+}
+
 static void report(const struct daemon *d, const struct child *c, const char *refusal)
 {
 	struct driver_stats stats = { 0 };
 	struct account total;
-	char lost[64] = "";
+	char text[64];
 
 	driver_stats_get(d->driver, &stats);
 	account_total(&d->attrib.account, &stats, &total);
 	if (!total.stored)
 		explain_none(d, c, refusal);
-	if (account_lost(&total))
-		snprintf(lost, sizeof(lost), " (%" PRIu64 " lost)", account_lost(&total));
+	if (!account_balanced(&total))
+		base_log(BASE_LOG_ERROR, "the accounts do not balance: %" PRIu64 " received",
+			 total.received);
 	say("%" PRIu64 " samples%s of %s, %s, are in '%s', epoch %s: dcpiprof -db '%s'",
-	    total.stored, lost, driver_event_get(d->driver, 0)->name,
+	    total.stored, shortfall(&total, &stats, text, sizeof(text)),
+	    driver_event_get(d->driver, 0)->name,
 	    driver_agent_env(d->driver) ? "taken inside the program" : "from perf events",
 	    profdb_path(d->db), d->epoch, profdb_path(d->db));
 }

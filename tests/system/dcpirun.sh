@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpirun, run by a user without rights: perf events of one's own and samples from inside the program;
+# shares true, JIT routines named, children followed, ends as the program does, failures said.
+set -u
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+db=$work/user/db
+export DCPIDB=$db
+unset DCPI_RUN DCPI_QUEUE
+. "$DCPI_SRC/tests/support/dyn.sh"
+
+fail()
+{
+	echo "FAILED: $*" >&2
+	[ ! -s "$work/err" ] || sed 's/^/  stderr: /' "$work/err" >&2
+	exit 1
+}
+
+# Copies that anyone can reach, and a folder of the user's own.
+chmod 755 "$work"
+mkdir -p "$work/bin/examples" "$work/lib" "$work/tests" "$work/user/tmp"
+cp -P "$DCPI_BIN"/dcpi* "$work/bin"
+cp "$DCPI_BIN/examples/hello" "$work/bin/examples"
+cp "$DCPI_LIB/libdcpirun.so" "$work/lib"
+cp "$DCPI_BUILD"/tests/{run_work,run_static,no_perf,run_plugin_one.so,run_plugin_two.so} "$work/tests"
+DCPI_BIN=$work/bin
+work_program=$work/tests/run_work
+user=()
+if [ "$(id -u)" = 0 ]; then
+	chown -R 65534:65534 "$work/user"
+	user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+fi
+# A sanitizer's runtime wants to be first, before what is preloaded.
+as_user=("${user[@]}" env -u XDG_RUNTIME_DIR TMPDIR="$work/user/tmp"
+	ASAN_OPTIONS=verify_asan_link_order=0)
+
+# run WANTED-STATUS ARG…: dcpirun into a fresh database, as the user; output in out, err.
+run()
+{
+	local want=$1 status
+	shift
+	rm -rf "$db"
+	"${as_user[@]}" "${before[@]}" "$DCPI_BIN/dcpirun" "$@" >"$work/out" 2>"$work/err"
+	status=$?
+	[ $status = "$want" ] || fail "dcpirun $*: exit status $status, not $want"
+	! grep -q 'do not balance' "$work/err" || fail "dcpirun $*: accounts"
+	[ -z "$(ls "$work/user/tmp")" ] || fail "dcpirun $*: left $(ls "$work/user/tmp")"
+}
+before=()
+
+says() { grep -q -- "$1" "$work/err" || fail "no word of '$1'"; }
+
+# shares "IMAGE…" NAME…: each within four standard deviations of its truth, as many samples as there
+# are.
+shares()
+{
+	local images name nr got
+	read -ra images <<<"$1"
+	shift
+	nr=$(samples "${images[@]}")
+	[ "${nr:-0}" -gt 100 ] || fail "only ${nr:-0} samples of ${images[*]}"
+	for name; do
+		got=$(share "$name" "${images[@]}")
+		awk -v got="$got" -v truth="$(truth "$work/out" "$name")" -v nr="$nr" 'BEGIN {
+			p = truth / 100
+			exit !(truth != "" && 100 * 4 * sqrt(p * (1 - p) / nr) + 0.5 >= (got > truth ? got - truth : truth - got))
+		}' || fail "$name: $got % of $nr samples, truth $(truth "$work/out" "$name")"
+		echo "$name: $got % of $nr samples (truth $(truth "$work/out" "$name"))"
+	done
+}
+
+no_other()
+{
+	local other
+	other=$("$DCPI_BIN/dcpiprof" -no_header | awk '/unknown/ { sum += $1 } $3 == "total" { all = $1 }
+		END { print (100 * sum > 2 * all ? sum : 0) }')
+	[ "$other" = 0 ] || fail "$other samples unknown"
+}
+
+# ---- where the kernel allows perf events of one's own --------------------------------------------
+
+if "${as_user[@]}" "$DCPI_BIN/dcpirun" -quiet -source perf -db "$work/user/try" true 2>/dev/null; then
+	run 0 "$DCPI_BIN/examples/hello" 2
+	says 'perf events of your own programs are allowed'
+	shares hello sixty thirty ten
+	run 0 "$work_program" threads 2
+	shares run_work alpha beta
+	run 0 "$work_program" fork 2
+	shares run_work alpha beta
+	run 137 "$work_program" die 0.3
+	run 0 -wait "$work_program" orphan 0.5
+	[ "$(samples run_work)" -gt 100 ] || fail "perf: the child left behind is not followed"
+else
+	echo "perf events of one's own are not allowed here: only from inside"
+fi
+
+# ---- where it does not ---------------------------------------------------------------------------
+
+before=("$work/tests/no_perf")
+run 0 "$DCPI_BIN/examples/hello" 4
+says 'sampling from inside the program, by its CPU time, [0-9]* samples a second'
+says 'perf_event_paranoid is\|cannot sample'
+shares hello sixty thirty ten
+"$DCPI_BIN/dcpilist" sixty "$(basename "$(image hello)")" >"$work/list" 2>&1 || fail "dcpilist: $(cat "$work/list")"
+run 125 -source perf true
+says 'cannot sample'
+before=()
+
+# ---- from inside ---------------------------------------------------------------------------------
+
+inside() { run "$1" -source inprocess "${@:2}"; }
+inside 0 "$work_program" threads 4
+shares run_work alpha beta
+no_other
+inside 0 "$work_program" fork 3
+shares run_work alpha beta
+no_other
+inside 0 "$work_program" reset 1
+shares run_work alpha beta
+inside 137 "$work_program" die 1
+shares run_work alpha beta
+inside 0 "$work_program" plugins 3 "$work"/tests/run_plugin_{one,two}.so
+shares 'run_plugin_one.so run_plugin_two.so' plugin_one plugin_two
+awk '$1 == "same" { exit !($2 > $4 / 2) }' "$work/out" || fail "the modules do not change places"
+no_other
+
+# A program executed by a program; a slower rate.
+inside 0 -rate 50 sh -c "'$work_program' die 1; exec '$work_program' threads 1"
+says '50 samples a second'
+[ "$(samples run_work)" -gt 20 ] || fail "programs of a shell are not followed"
+
+# Its children, and those it leaves behind.
+inside 0 "$work_program" orphan 1
+grep -q child "$work/out" && fail "waited for a child without -wait"
+for ((i = 0; i < 200; i++)); do grep -q child "$work/out" && break || sleep 0.1; done
+grep -q child "$work/out" || fail "the child left behind did not live on"
+inside 0 -wait "$work_program" orphan 1
+grep -q child "$work/out" || fail "-wait did not wait"
+[ "$(samples run_work)" -gt 50 ] || fail "the child left behind is not followed"
+
+# ---- what is the program's stays so ---------------------------------------------------------------
+
+inside 3 sh -c 'exit 3'
+inside 143 sh -c 'kill -TERM $$'
+inside 0 printf '%s,' -quiet -- -x
+[ "$(cat "$work/out")" = "-quiet,--,-x," ] || fail "arguments: $(cat "$work/out")"
+echo input | "${as_user[@]}" "$DCPI_BIN/dcpirun" -quiet -source inprocess cat >"$work/out" 2>"$work/err"
+[ "$(cat "$work/out")" = input ] || fail "standard input: $(cat "$work/out")"
+[ ! -s "$work/err" ] || fail "-quiet says something"
+
+# Signals go to the program; and what ends dcpirun does not end it.
+rm "$work/out"
+"${as_user[@]}" "$DCPI_BIN/dcpirun" -quiet -source inprocess \
+	sh -c 'trap "exit 7" TERM; echo up; while :; do sleep 0.1; done' >"$work/out" 2>"$work/err" &
+pid=$!
+for ((i = 0; i < 100; i++)); do [ -s "$work/out" ] && break || sleep 0.1; done
+kill -TERM $pid
+wait $pid
+[ $? = 7 ] || fail "SIGTERM is not handed on"
+rm "$work/out"
+"${as_user[@]}" TMPDIR="$work/user" "$DCPI_BIN/dcpirun" -quiet -source inprocess \
+	sh -c "echo up; '$work_program' reset 1 >'$work/user/result'; echo \$? >'$work/user/status'" >"$work/out" 2>"$work/err" &
+pid=$!
+for ((i = 0; i < 100; i++)); do [ -s "$work/out" ] && break || sleep 0.1; done
+kill -KILL $pid
+wait $pid 2>/dev/null
+for ((i = 0; i < 100; i++)); do [ -s "$work/user/status" ] && break || sleep 0.1; done
+[ "$(cat "$work/user/status")" = 0 ] || fail "the program does not survive dcpirun"
+
+# ---- what cannot be done is said ------------------------------------------------------------------
+
+run 137 -source inprocess "$work/tests/run_static" die 0.3
+says 'nothing could be sampled from inside the program: it is statically linked'
+if [ "$(id -u)" = 0 ]; then
+	cp /bin/true "$work/tests/rights"
+	chmod 4755 "$work/tests/rights"
+	inside 0 "$work/tests/rights"
+	says 'it runs with rights that you have not'
+fi
+inside 0 true
+says 'too little for a sample'
+run 127 /nonexistent/program
+says "cannot run '/nonexistent/program': No such file"
+run 126 /etc/passwd
+says "cannot run '/etc/passwd': Permission denied"
+run 2 -source nothing true
+says 'sources are: perf, inprocess'
+run 2 -source inprocess -event cycles true
+says 'cpu-time'
+run 125 -db /proc/db sh -c 'echo ran'
+says "/proc/db"
+[ ! -s "$work/out" ] || fail "the program ran without a database"
+chmod 755 "$work/user"
+echo "all of it as $("${as_user[@]}" id -un)"
