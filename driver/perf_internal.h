@@ -122,8 +122,9 @@ struct perf_sampler {
 	bool in_kernel;			    /* samples run programs, and do not go into rings */
 	int programs[DRIVER_NR_EVENTS];	    /* -1: none */
 	uint64_t frequency, max_rate;
-	size_t ring_len;
-	int32_t pid; /* above 0: this process and its later children; else -1 */
+	size_t ring_len; /* of the next ring */
+	bool ring_usual; /* nobody asked for that, so smaller ones will do */
+	int32_t pid;	 /* above 0: this process and its later children; else -1 */
 	unsigned int features;
 	const char *why;       /* behind the description */
 	char trouble[80];      /* "; CPU 1 refused: …", or empty */

@@ -14,6 +14,7 @@
 
 enum {
 	PERF_RING_PAGES = 128,
+	PERF_RING_PAGES_LEAST = 8,
 	PERF_RING_PAGES_MAX = 1 << 18,
 	PERF_SLOT_MS = 1000,
 };
@@ -225,6 +226,7 @@ static int take_config(struct perf_sampler *s, const struct driver_config *confi
 	s->in_kernel = programs != NULL;
 	s->frequency = config->frequency ? config->frequency : PERF_FREQUENCY;
 	s->max_rate = max_rate();
+	s->ring_usual = !config->ring_pages;
 	s->ring_len = (config->ring_pages ? config->ring_pages : PERF_RING_PAGES) *
 		      (size_t)sysconf(_SC_PAGESIZE);
 	s->pid = config->pid > 0 ? config->pid : -1;
@@ -260,6 +262,16 @@ static int list_cpus(struct perf_sampler *s)
 	}
 	free(cpus);
 	return r;
+}
+
+/* Rings of the usual size are more than a user may lock who has other programs that sample. */
+static bool take_less(struct perf_sampler *s, int error)
+{
+	if (!s->ring_usual || (error != -EPERM && error != -ENOMEM) ||
+	    s->ring_len <= PERF_RING_PAGES_LEAST * (size_t)sysconf(_SC_PAGESIZE))
+		return false;
+	s->ring_len /= 2;
+	return true;
 }
 
 /* The tracking event tells what the kernel knows, on the first CPU that is there. 0 or -errno. */
@@ -328,25 +340,35 @@ int perf_sampler_open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *faile
 	return r;
 }
 
-static int open_cpus(struct perf_sampler *s, struct base_err *err)
+/* All that are online. 0 or -errno, as perf_sampler_open_cpu. */
+static int open_online(struct perf_sampler *s, int *failed, bool *mapping)
 {
 	unsigned int *online = NULL;
-	int nr = perf_cpus_list("online", &online), r = nr < 0 ? nr : 0, failed = -1;
-	bool mapping = false;
+	int nr = perf_cpus_list("online", &online), r = nr < 0 ? nr : 0;
 	size_t opened = 0;
 
 	for (size_t i = 0; i < s->nr_cpus && r >= 0; i++) {
 		if (!perf_cpu_is_listed(s->cpus[i].cpu, online, nr))
 			continue;
-		r = perf_sampler_open_cpu(s, &s->cpus[i], &failed, &mapping);
+		r = perf_sampler_open_cpu(s, &s->cpus[i], failed, mapping);
 		if (r >= 0)
 			opened++;
 		else if (r == -ENODEV && opened)
 			r = 0; /* went offline since the list was read */
 	}
 	free(online);
-	if (r >= 0 && !opened)
-		r = -ENODEV;
+	return r >= 0 && !opened ? -ENODEV : r;
+}
+
+static int open_cpus(struct perf_sampler *s, struct base_err *err)
+{
+	bool mapping = false;
+	int failed = -1, r;
+
+	while ((r = open_online(s, &failed, &mapping)) < 0 && mapping && take_less(s, r)) {
+		for (size_t i = 0; i < s->nr_cpus; i++)
+			perf_cpu_close(&s->cpus[i], s->d->nr_events);
+	}
 	return r < 0 ? open_failed(s, failed < 0 ? NULL : &s->specs[failed], r, mapping, err) : 0;
 }
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A CPU goes offline and comes back, for long and for a moment, while dcpid samples: the account holds
 # at every step, what its ring and table held is kept, and after a second or two it is sampled again.
+# Where the kernel refuses that, dcpid says so, goes on with the others, and tries again.
 set -eu
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
@@ -76,3 +77,32 @@ for source in perf bpf; do
 	! grep -E "refused|cannot" "$work/log" || fail "$source: something was refused"
 	rm -rf "$db" "$work/log"
 done
+
+# first_free: the lowest descriptor that dcpid does not use.
+first_free()
+{
+	local fd
+	for ((fd = 0; ; fd++)); do
+		[ -L "/proc/$daemon/fd/$fd" ] || break
+	done
+	echo $fd
+}
+
+start_daemon -source perf -event cpu-clock -rate 1000
+limits=$(prlimit --pid "$daemon" --nofile --raw --noheadings -o SOFT,HARD)
+echo 0 >"$cpu"
+sleep 3
+# One more descriptor is to be had; a CPU needs two.
+prlimit --pid "$daemon" --nofile=$(($(first_free) + 1)):"${limits#* }"
+echo 1 >"$cpu"
+sleep 3
+account_holds "refused"
+status_field source | tee "$work/source"
+grep -q "; CPU ${cpu//[!0-9]/} refused: Too many open files" "$work/source" || fail "nothing tells that it was refused"
+prlimit --pid "$daemon" --nofile="${limits% *}:${limits#* }"
+sleep 6
+account_holds "no more refused"
+status_field source | tee "$work/source"
+! grep -q refused "$work/source" || fail "it is still said to be refused"
+grep -q "on $nr CPU" "$work/source" || fail "not all CPUs are sampled"
+stop_daemon

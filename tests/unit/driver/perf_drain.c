@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The source "perf" over a ring of hand-made records: what a loss does to the counts of threads. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -151,6 +152,31 @@ static void counts_of_that_drain_are_not_kept(void **state)
 	assert_int_equal(exits, 1);
 }
 
+/* What the kernel refuses while we run stops nothing; it is told of until some time after. */
+static void a_refusal_is_told_for_a_while(void **state)
+{
+	struct perf_sampler *s = &p->sampler;
+
+	(void)state;
+	s->pid = -1;
+	s->features = PERF_USE_ALL;
+	snprintf(s->specs[0].name, sizeof(s->specs[0].name), "cpu-clock");
+	s->frequency = 1000;
+	s->cpus[0].cpu = 3;
+	perf_sampler_trouble(s, &s->cpus[0], -ENODEV);
+	perf_sampler_trouble(s, &s->cpus[0], 0);
+	perf_sampler_describe(s);
+	assert_string_equal(p->base.describe, "perf: cpu-clock at 1000 Hz on 0 CPUs");
+	perf_sampler_trouble(s, &s->cpus[0], -EACCES);
+	assert_string_equal(
+		p->base.describe,
+		"perf: cpu-clock at 1000 Hz on 0 CPUs; CPU 3 refused: Permission denied");
+	perf_sampler_look_for_cpus(s, base_now_ns());
+	assert_non_null(strstr(p->base.describe, "refused"));
+	perf_sampler_look_for_cpus(s, base_now_ns() + 4000000000u);
+	assert_null(strstr(p->base.describe, "refused"));
+}
+
 #define IN_SOURCE(test) cmocka_unit_test_setup_teardown(test, open_source, close_source)
 
 int main(void)
@@ -160,6 +186,7 @@ int main(void)
 		IN_SOURCE(a_loss_is_heeded_in_its_drain),
 		IN_SOURCE(a_thread_does_not_end_the_process),
 		IN_SOURCE(counts_of_that_drain_are_not_kept),
+		IN_SOURCE(a_refusal_is_told_for_a_while),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
