@@ -92,6 +92,6 @@ __attribute__((constructor)) static void begin(void)
 	if (orders.period_ns > tick)
 		every = (uint32_t)((orders.period_ns + tick / 2) / tick);
 	agent_signal_prepare();
-	if (inprocess_set(&client, SIGNO) >= 0)
+	if (inprocess_set(&client, SIGNO, NULL) >= 0)
 		agent_signal_keep(SIGNO);
 }

@@ -50,10 +50,13 @@ struct inprocess_client {
  * before; NULL: nobody. When it returns, no call to the one before is running or will come, so
  * what that used may be freed. With NULL the timers are gone, no signal of theirs is pending, and
  * the disposition of @signo that was found at first is back, unless the program has set
- * another since. Same @signo (SIGPROF) in each call until then. From any thread; not from a tick.
- * 0, or -errno (-EAGAIN: the calling thread could have no timer, nothing has changed).
+ * another since. @old (may be NULL) gets the client of the call before, also where a tick has
+ * switched it off since, or NULL. Same @signo (SIGPROF) in each call until then. From any thread;
+ * not from a tick. 0, or -errno (-EAGAIN: the calling thread could have no timer, nothing has
+ * changed).
  */
-int inprocess_set(const struct inprocess_client *client, int signo);
+int inprocess_set(const struct inprocess_client *client, int signo,
+		  const struct inprocess_client **old);
 
 /* The time between two ticks: the kernel's tick, as CLOCK_MONOTONIC_COARSE tells it. */
 uint64_t inprocess_tick_ns(void);

@@ -15,13 +15,15 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-static _Atomic(const struct inprocess_client *) current;
+static _Atomic(const struct inprocess_client *) current; /* NULL: ticks are off */
 static _Atomic uint32_t readers[2];
 static _Atomic uint32_t side;
 static _Atomic int signo;	/* 0: no handler of ours is installed */
 static struct sigaction before; /* what was there; written while signo is 0 */
 
 static struct inprocess_lock control; /* of inprocess_set */
+static const struct inprocess_client
+	*given; /* by the last call: current, unless a tick ended that */
 static struct inprocess_signals fork_signals;
 static pid_t owner; /* the process that all this is of */
 static bool hooked;
@@ -224,12 +226,14 @@ static void stop(void)
 		uninstall();
 }
 
-int inprocess_set(const struct inprocess_client *client, int sig)
+int inprocess_set(const struct inprocess_client *client, int sig,
+		  const struct inprocess_client **old)
 {
-	struct inprocess_signals old;
+	const struct inprocess_client *replaced = NULL;
+	struct inprocess_signals signals;
 	int ret = 0;
 
-	inprocess_signals_block(&old);
+	inprocess_signals_block(&signals);
 	inprocess_lock_take(&control);
 	if (owner && owner != getpid()) /* a child by clone, or _Fork: no hook told */
 		begin_child();
@@ -239,8 +243,14 @@ int inprocess_set(const struct inprocess_client *client, int sig)
 		ret = start(client, sig);
 	else if (!ret && hooked)
 		stop();
+	if (!ret) {
+		replaced = given;
+		given = client;
+	}
 	inprocess_lock_drop(&control);
-	inprocess_signals_restore(&old);
+	inprocess_signals_restore(&signals);
+	if (old)
+		*old = replaced;
 	return ret;
 }
 

@@ -98,7 +98,7 @@ static int reset(void **state)
 static int off(void **state)
 {
 	(void)state;
-	return inprocess_set(NULL, SIGPROF);
+	return inprocess_set(NULL, SIGPROF, NULL);
 }
 
 static void test_tick(void **state)
@@ -114,9 +114,9 @@ static void test_self(void **state)
 	uint64_t from = burn_cpu_ns();
 
 	(void)state;
-	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
 	burn_ticks(40);
-	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
 	check_ticks(slot(self()), from);
 }
 
@@ -152,7 +152,7 @@ static void test_later_threads(void **state)
 	int result = 0;
 
 	(void)state;
-	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
 	nr_timers = inprocess_threads_nr();
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&posix[i], NULL, worker, &work[i]), 0);
@@ -163,7 +163,7 @@ static void test_later_threads(void **state)
 	assert_int_equal(result, 7);
 	assert_int_equal(inprocess_threads_nr(),
 			 nr_timers); /* what ended has given its timer back */
-	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
 	for (int i = 0; i < 3; i++)
 		check_ticks(&work[i].count, work[i].from);
 }
@@ -189,10 +189,10 @@ static void test_earlier_thread(void **state)
 
 	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, gated, &gate), 0);
-	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
 	atomic_store(&gate.open, 1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
 	check_ticks(&gate.work.count, gate.work.from);
 }
 
@@ -202,15 +202,15 @@ static void test_fork(void **state)
 	pid_t pid;
 
 	(void)state;
-	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
 	pid = fork();
 	if (!pid) {
 		burn_ticks(10);
-		inprocess_set(NULL, SIGPROF);
+		inprocess_set(NULL, SIGPROF, NULL);
 		_exit(atomic_load(&nr_forked) == 1 && slot(self())->nr >= 10 ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
 	assert_int_equal(status, 0);
 	assert_int_equal(nr_forked, 0);
 }
@@ -230,7 +230,7 @@ static void test_switched_off_by_tick(void **state)
 	size_t nr_timers;
 
 	(void)state;
-	assert_int_equal(inprocess_set(&client, SIGPROF), 0);
+	assert_int_equal(inprocess_set(&client, SIGPROF, NULL), 0);
 	nr_timers = inprocess_threads_nr();
 	for (int i = 0; i < 1000 && nr < 3; i++)
 		burn(5000000);
@@ -239,10 +239,10 @@ static void test_switched_off_by_tick(void **state)
 		burn(5000000);
 	assert_int_equal(inprocess_threads_nr(), nr_timers - 1);
 	assert_int_equal(nr, 3);
-	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
 	burn_ticks(5);
 	assert_true(slot(self())->nr >= 5);
-	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
 }
 
 static _Atomic int nr_foreign;
@@ -261,12 +261,12 @@ static void test_disposition(void **state)
 	memset(&mine, 0, sizeof(mine));
 	mine.sa_handler = foreign;
 	assert_int_equal(sigaction(SIGPROF, &mine, NULL), 0);
-	assert_int_equal(inprocess_set(&counter, SIGPROF), 0);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
 	assert_int_equal(raise(SIGPROF), 0);
 	assert_int_equal(nr_foreign, 1); /* handed on, not counted */
 	burn_ticks(5);
 	assert_int_equal(nr_foreign, 1); /* our own are not */
-	assert_int_equal(inprocess_set(NULL, SIGPROF), 0);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
 	assert_int_equal(sigaction(SIGPROF, NULL, &now), 0);
 	assert_ptr_equal(now.sa_handler, foreign);
 	mine.sa_handler = SIG_DFL;
@@ -280,7 +280,7 @@ static void test_default_disposition(void **state)
 
 	(void)state;
 	if (!pid) {
-		inprocess_set(&counter, SIGPROF);
+		inprocess_set(&counter, SIGPROF, NULL);
 		raise(SIGPROF);
 		_exit(0);
 	}
