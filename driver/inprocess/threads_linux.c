@@ -43,11 +43,11 @@ static int32_t self(void)
 	return (int32_t)syscall(SYS_gettid);
 }
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
@@ -265,7 +265,7 @@ void inprocess_threads_disarm_self(bool even_if_on)
 
 int inprocess_threads_scan(bool wait)
 {
-	uint64_t start = now_ns(), end, pause;
+	uint64_t start, pause;
 	int signo, ret;
 
 	if (wait)
@@ -273,17 +273,18 @@ int inprocess_threads_scan(bool wait)
 	else if (!inprocess_lock_try(&lock))
 		return -EBUSY;
 	signo = inprocess_signo();
+	start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	ret = signo ? scan(signo) : 0;
-	end = now_ns();
-	pause = (end - start) * SCAN_SHARE;
-	atomic_store(&next_scan_ns, end + (pause > SCAN_NS ? pause : SCAN_NS));
+	pause = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) * SCAN_SHARE;
+	atomic_store(&next_scan_ns,
+		     clock_ns(CLOCK_MONOTONIC) + (pause > SCAN_NS ? pause : SCAN_NS));
 	inprocess_lock_drop(&lock);
 	return ret;
 }
 
 bool inprocess_threads_scan_due(void)
 {
-	return now_ns() >= atomic_load(&next_scan_ns);
+	return clock_ns(CLOCK_MONOTONIC) >= atomic_load(&next_scan_ns);
 }
 
 void inprocess_threads_disarm_all(void)
