@@ -19,7 +19,7 @@ enum { RING_UNITS = 4096 };
 /* Processes of other PID namespaces get numbers that no process here can have. */
 enum { FOREIGN_PID = 0x40000000 };
 
-static const char event_name[] = "cpu-time";
+static const char event_name[] = "thread-clock";
 
 /* One life of a process. */
 struct ring {
@@ -126,8 +126,9 @@ static int hand_on(struct inprocess *s, uint64_t horizon, const struct driver_si
 	size_t nr = 0;
 	int r = 0;
 
-	if (s->nr_items)
-		qsort(s->items, s->nr_items, sizeof(*s->items), item_order);
+	if (!s->nr_items)
+		return 0;
+	qsort(s->items, s->nr_items, sizeof(*s->items), item_order);
 	while (r >= 0 && nr < s->nr_items && s->items[nr].time_ns <= horizon) {
 		s->handed_ns = s->items[nr].time_ns;
 		r = hand_item(&s->items[nr++], sink);

@@ -98,7 +98,7 @@ int agent_ring_open(const struct agent_orders *orders, const struct inprocess_he
 	size_t len = INPROCESS_HEAD_LEN + orders->nr_units * sizeof(struct inprocess_unit);
 	char path[sizeof(orders->folder) + 64];
 	uint64_t now = agent_now_ns();
-	void *at;
+	void *at = NULL;
 	int r;
 
 	*out = (struct agent_ring){ 0 };
@@ -144,6 +144,8 @@ static void put_bytes(const struct agent_ring *r, uint64_t pos, size_t at, const
 	size_t to = ((size_t)(pos & r->mask) * sizeof(*r->units) + at) & (ring_len - 1);
 	size_t first = len < ring_len - to ? len : ring_len - to;
 
+	if (!len)
+		return;
 	memcpy((uint8_t *)r->units + to, from, first);
 	memcpy(r->units, (const uint8_t *)from + first, len - first);
 }
