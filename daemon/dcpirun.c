@@ -35,8 +35,8 @@ static const struct base_opt options[] = {
 	  "Where samples come from: 'perf' (the kernel's events), 'inprocess' (from inside the "
 	  "program). Default: perf where the kernel allows it.", 0, 0 },
 	{ "event", BASE_OPT_STRING, &event, "NAME",
-	  "What to sample: of perf 'cycles', 'cpu-clock', … as of dcpid; 'cpu-time', from inside the "
-	  "program (default: cycles where there are any, else cpu-clock; inprocess: cpu-time).",
+	  "What to sample: of perf 'cycles', 'cpu-clock', … as of dcpid; 'thread-clock', from inside the "
+	  "program (default: cycles where there are any, else cpu-clock; inprocess: thread-clock).",
 	  0, 0 },
 	{ "rate", BASE_OPT_INT, &opt.rate, "HZ",
 	  "Samples a second (default: 1000; inprocess: the rate of the kernel's tick, which cannot "

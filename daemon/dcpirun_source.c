@@ -8,7 +8,7 @@
 
 #include "dcpirun.h"
 
-static const char event_inside[] = "cpu-time";
+static const char event_inside[] = "thread-clock";
 
 /* ---- the agent ------------------------------------------------------------------------------- */
 

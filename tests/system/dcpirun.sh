@@ -187,7 +187,7 @@ says "cannot run '/etc/passwd': Permission denied"
 run 2 -source nothing true
 says 'sources are: perf, inprocess'
 run 2 -source inprocess -event cycles true
-says 'cpu-time'
+says 'thread-clock'
 run 125 -db /proc/db sh -c 'echo ran'
 says "/proc/db"
 [ ! -s "$work/out" ] || fail "the program ran without a database"
