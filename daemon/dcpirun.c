@@ -19,6 +19,8 @@ enum {
 	DRAIN_MS = 100,
 	DYN_FDS = 16,
 	FLUSH_S = 60,
+	/* With a socket in it, whose path may have 107 bytes. */
+	RUN_DIR_MAX = 108 - sizeof(WIRE_DYN_NAME),
 };
 
 #define QUIET_NS 300000000u
@@ -98,16 +100,19 @@ static int fail(const struct base_err *err, int status)
 
 /* ---- its own folder ------------------------------------------------------------------------ */
 
-/* Of the user's alone; in it the socket for registries and the rings. */
+/* Of the user's alone; in it the socket for registries and the rings: in memory where that can be.
+ */
 static int make_run_dir(char *dir, size_t len, struct base_err *err)
 {
-	const char *const places[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp" };
+	const char *const places[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/dev/shm",
+				       "/tmp" };
 	int r = -ENOENT;
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		/* What separates the agent's orders cannot be a problem: the folder is last. */
-		if (!places[i] || places[i][0] != '/' ||
-		    snprintf(dir, len, "%s/dcpirun-XXXXXX", places[i]) >= (int)len)
+		if (!places[i] || places[i][0] != '/')
+			continue;
+		r = -ENAMETOOLONG;
+		if (snprintf(dir, len, "%s/dcpirun-XXXXXX", places[i]) >= (int)len)
 			continue;
 		if (mkdtemp(dir))
 			return 0;
@@ -400,7 +405,7 @@ static int run(char **argv, const char *run_dir, const char *path)
 
 int main(int argc, char **argv)
 {
-	char run_dir[256], path[4096];
+	char run_dir[RUN_DIR_MAX], path[4096];
 	struct base_err err = { 0 };
 	int r = base_opt_parse(&command, &argc, &argv, &err);
 
