@@ -255,6 +255,12 @@ int perfdata_feature_parse(struct perfdata *p, uint64_t feature, const uint8_t *
 int perfdata_note_parse(struct perfdata *p, uint32_t type, const uint8_t *rec, size_t len,
 			struct base_err *err);
 
+/*
+ * A record of the kernel's kinds into the order, or counted as bad or lost; what was received is
+ * counted. Negative: p->failure (perfdata_keep.c).
+ */
+int perfdata_keep(struct perfdata *p, const uint8_t *rec, size_t len);
+
 /* The first byte of a file of perf's, in either byte order; no recorded stream begins so. */
 bool perfdata_begins(int c);
 /* As replay_open_stream. */

@@ -272,6 +272,22 @@ static struct perfdata_event *trail_event(struct perfdata_events *e, const struc
 	return ev ? ev : &e->v[0];
 }
 
+/*
+ * Kernels leave the mark of a build-id on records of events that did not ask for one, when somebody
+ * else's did (Linux 6.18); device numbers stand there then. Yet 'perf inject' puts in build-ids
+ * that nobody asked the kernel for, and those are of the usual lengths, which no device's major is.
+ */
+static uint16_t mend_misc(const struct perf_event_header *h, const struct perf_event_attr *a,
+			  const struct perfdata_bytes *b)
+{
+	enum { ID_LEN_AT = 32 };
+	uint8_t len = b->len > ID_LEN_AT ? b->at[ID_LEN_AT] : 0;
+	bool doubtful = h->type == PERF_RECORD_MMAP2 && !a->build_id;
+
+	return doubtful && len != 16 && len != 20 ? h->misc & ~PERF_RECORD_MISC_MMAP_BUILD_ID
+						  : h->misc;
+}
+
 static bool parse_other(struct perfdata_events *e, const struct perf_event_header *h,
 			struct perfdata_bytes *b, struct perfdata_record *out)
 {
@@ -283,7 +299,7 @@ static bool parse_other(struct perfdata_events *e, const struct perf_event_heade
 	out->has_time = trail_word(b, a, PERF_SAMPLE_TIME, &out->perf.time_ns);
 	good = b->len >= trail_words(a) * 8;
 	b->len -= good ? trail_words(a) * 8 : b->len;
-	good = parse_body(h->type, h->misc, b, &out->perf) && good;
+	good = parse_body(h->type, mend_misc(h, a, b), b, &out->perf) && good;
 	if (good && (out->perf.what == PERF_LOAD || h->type == PERF_RECORD_MMAP2))
 		judge_load(h->misc, out);
 	if (out->perf.what == PERF_UNSENT && h->misc & LOST_SAMPLES_FILTERED)
