@@ -20,6 +20,10 @@ for program in "$DCPI_BUILD"/bin/dcpi*; do
 done
 
 for page in *.[0-9]; do
+	if grep -q "^\.so " "$page"; then # another name of a page
+		[ -f "$(sed "s|^\.so man[0-9]/||" "$page")" ] || complain "$page leads nowhere"
+		continue
+	fi
 	mandoc -T lint -W error "$page" || complain "$page is malformed"
 	for section in NAME DESCRIPTION "SEE ALSO"; do
 		grep -qE "^\.S[Hh] \"?$section\"?\$" "$page" || complain "$page has no section $section"
@@ -32,7 +36,7 @@ for page in *.[0-9]; do
 		;;
 	esac
 	# "dcpilist(1)" and the like must be there.
-	mandoc -T ascii "$page" | sed 's/.\x08//g' | grep -oE '\bdcpi[a-z0-9]*\([0-9]\)|\bdbgdyn\([0-9]\)' | sort -u |
+	mandoc -T ascii "$page" | sed 's/.\x08//g' | grep -oE '\bdcpi[a-z0-9]*\([0-9]\)|\b(dbgdyn|sprofil)\([0-9]\)' | sort -u |
 		while read -r ref; do
 			[ -f "$(echo "$ref" | sed 's/(/./; s/)//')" ] || echo "$page refers to $ref"
 		done >>"$DCPI_BUILD/man/.dangling"

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "burn.h"
@@ -171,6 +173,36 @@ static void test_profil(void **state)
 	assert_int_equal(bin[0], 0);
 }
 
+/* No room for a timer: nothing is changed, and it works when there is. */
+static void test_eagain(void **state)
+{
+	struct prof one = everything();
+	pid_t pid = fork();
+	int status = -1;
+
+	(void)state;
+	if (!pid) {
+		struct rlimit limit, none;
+		struct sigaction now;
+
+		getrlimit(RLIMIT_SIGPENDING, &limit);
+		none = limit;
+		none.rlim_cur = 0;
+		setrlimit(RLIMIT_SIGPENDING, &none);
+		errno = 0;
+		if (sprofil(&one, 1, NULL, PROF_UINT) != -1 || errno != EAGAIN)
+			_exit(1);
+		if (sigaction(SIGPROF, NULL, &now) || now.sa_handler != SIG_DFL)
+			_exit(2);
+		setrlimit(RLIMIT_SIGPENDING, &limit);
+		if (sprofil(&one, 1, NULL, PROF_UINT) || ticked(2) < 2)
+			_exit(3);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void test_tick(void **state)
 {
 	struct prof one = everything();
@@ -215,6 +247,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_refused_changes_nothing, off),
 		cmocka_unit_test_teardown(test_zero_disables, off),
 		cmocka_unit_test_teardown(test_profil, off),
+		cmocka_unit_test_teardown(test_eagain, off),
 		cmocka_unit_test_teardown(test_tick, off),
 	};
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,6 +108,31 @@ static void test_child_disables(void **state)
 	assert_int_equal(wait_for(pid), 0);
 	assert_true(ticks(&own, 3));
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
+}
+
+/* A child that no fork handler tells of is off until it asks. */
+static void test_raw_fork(void **state)
+{
+	static uint32_t own, other;
+	pid_t pid;
+
+	(void)state;
+	start(&own);
+	pid = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
+	if (!pid) {
+		uint32_t before = own;
+
+		burn(30000000);
+		if (own != before)
+			_exit(1);
+		start(&other);
+		if (!ticks(&other, 3) || own != before || sprofil(NULL, 0, NULL, 0))
+			_exit(2);
+		start(&own);
+		_exit(!ticks(&own, 3));
+	}
+	assert_int_equal(wait_for(pid), 0);
+	assert_true(ticks(&own, 3));
 }
 
 static _Atomic int stop;
@@ -213,6 +239,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(test_fork, off),
 		cmocka_unit_test_teardown(test_fork_of_fork, off),
 		cmocka_unit_test_teardown(test_child_disables, off),
+		cmocka_unit_test_teardown(test_raw_fork, off),
 		cmocka_unit_test_teardown(test_fork_of_many_threads, off),
 		cmocka_unit_test_teardown(test_exec, off),
 	};

@@ -273,6 +273,27 @@ static void test_disposition(void **state)
 	assert_int_equal(sigaction(SIGPROF, &mine, NULL), 0);
 }
 
+/* What the program has set meanwhile stays. */
+static void test_disposition_taken(void **state)
+{
+	struct sigaction mine, now;
+
+	(void)state;
+	memset(&mine, 0, sizeof(mine));
+	mine.sa_handler = foreign;
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	assert_int_equal(sigaction(SIGPROF, &mine, &now), 0);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+	assert_int_equal(sigaction(SIGPROF, &now, &mine), 0); /* ours, which is harmless */
+	assert_ptr_equal(mine.sa_handler, foreign);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	burn_ticks(3);
+	assert_true(slot(self())->nr >= 3);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+	assert_int_equal(sigaction(SIGPROF, NULL, &now), 0);
+	assert_ptr_equal(now.sa_handler, SIG_DFL);
+}
+
 static void test_default_disposition(void **state)
 {
 	int status = -1;
@@ -298,6 +319,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fork, reset, off),
 		cmocka_unit_test_setup_teardown(test_switched_off_by_tick, reset, off),
 		cmocka_unit_test_setup_teardown(test_disposition, reset, off),
+		cmocka_unit_test_setup_teardown(test_disposition_taken, reset, off),
 		cmocka_unit_test_setup_teardown(test_default_disposition, reset, off),
 	};
 
