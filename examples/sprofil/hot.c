@@ -61,7 +61,7 @@ static void work(struct part *parts, double seconds)
 
 			/* Of random length: what goes in step with the tick is not sampled fairly.
 			 */
-			parts[i].run(parts[i].weight * 20000 + (unsigned int)rand() % 200000);
+			parts[i].run(parts[i].weight * (10000 + (unsigned int)rand() % 20000));
 			parts[i].seconds += cpu_seconds() - from;
 		}
 	}

@@ -74,12 +74,12 @@ static void *runner(void *arg)
 
 /*
  * The first tick is due at once: one more than the CPU time says. Ticks that fell into our own few
- * instructions are in the bin, that is one in a hundred at most: three of 50 would be a chance of
- * one in 25, so allow five.
+ * instructions are in the bin, one signal in some hundred, but on a busy machine one can stand for
+ * many ticks.
  */
 static void check(const struct share *share)
 {
-	if (share->got < share->expected - 5 || share->got > share->expected + 3)
+	if (share->got + bin < share->expected - 3 || share->got > share->expected + 3)
 		fail_msg("thread %d: %u ticks for a CPU time of %.1f", share->which, share->got,
 			 share->expected);
 }
