@@ -269,6 +269,8 @@ void kernel_load(struct kernel *k, const struct driver_load *load);
  */
 struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint64_t *off,
 			    bool *idle);
+/* Read code that may be gone when the event of its coming is handed on; often, it costs a call. */
+void kernel_look(struct kernel *k);
 struct image *kernel_vdso(struct kernel *k); /* NULL where there is none */
 /* What a recorded stream must begin with: the kernel code that is there now. */
 void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct driver_load *load),

@@ -114,6 +114,12 @@ struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint
 	return a->image;
 }
 
+void kernel_look(struct kernel *k)
+{
+	if (k->config.live && k->helper[0])
+		kernel_bpf_read(&k->bpf);
+}
+
 struct image *kernel_vdso(struct kernel *k)
 {
 	return k->vdso;

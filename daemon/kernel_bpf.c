@@ -331,7 +331,7 @@ static void refuse(struct kernel_bpf *b)
 }
 
 /* Numbers only grow (up to two thousand million), so each program is asked for once. */
-static void read_new(struct kernel_bpf *b)
+void kernel_bpf_read(struct kernel_bpf *b)
 {
 	uint32_t id;
 	int r = 0;
@@ -377,13 +377,13 @@ bool kernel_bpf_take(struct kernel_bpf *b, const char *name, uint64_t addr, uint
 {
 	if (take_fresh(b, name, addr, len, out))
 		return true;
-	read_new(b);
+	kernel_bpf_read(b);
 	return take_fresh(b, name, addr, len, out);
 }
 
 void kernel_bpf_read_all(struct kernel_bpf *b)
 {
-	read_new(b);
+	kernel_bpf_read(b);
 	for (size_t i = 0; i < b->nr_fresh; i++)
 		b->fresh[i].sure = true;
 }

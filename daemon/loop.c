@@ -67,6 +67,7 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 	uint64_t now = base_now_ns();
 	int r;
 
+	kernel_look(d->kernel);
 	dyn_take(d->dyn, attrib_find, &d->attrib);
 	ranges_tell(&d->attrib);
 	r = driver_drain(d->driver, all, &sink, err);

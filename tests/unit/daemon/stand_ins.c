@@ -144,6 +144,11 @@ struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint
 	return stand_ins.kernel_image;
 }
 
+void kernel_look(struct kernel *k)
+{
+	(void)k;
+}
+
 struct image *kernel_vdso(struct kernel *k)
 {
 	(void)k;
