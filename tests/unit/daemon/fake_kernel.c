@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "fake_kernel.h"
+#include "fake_registry.h"
 
 void fake_kernel_file(struct fake_kernel *f, const char *name, const void *data, size_t len)
 {
@@ -86,7 +87,7 @@ void fake_kernel_open(struct fake_kernel *f, kernel_bpf_call *bpf)
 		.images = f->images,
 		.live = true,
 		.root = f->root,
-		.helper_dir = getenv("DCPI_BIN"),
+		.helper_dir = fake_helper_dir(),
 		.host = "box",
 		.bpf = bpf ? bpf : no_bpf,
 		.read = read_memory,

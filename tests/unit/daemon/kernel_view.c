@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base.h"
+#include "kernel_insn.h"
+
+#define KERNEL UINT64_C(0xffffffff9a000000)
+#define JIT    UINT64_C(0xffffffffc0201000)
+#define AT     0x1000
+/* Where everything outside is shown. */
+#define SLOT 0x8000
+
+static uint64_t asked;
+
+static uint64_t place(void *ctx, uint64_t target)
+{
+	assert_ptr_equal(ctx, &asked);
+	asked = target;
+	return SLOT;
+}
+
+static struct kernel_view view(uint32_t machine, bool jit)
+{
+	return (struct kernel_view){
+		.machine = machine,
+		.addr = jit ? JIT : KERNEL + 0x5000,
+		.at = jit ? AT : 0x5000,
+		.kernel_start = KERNEL,
+		.kernel_end = KERNEL + 0x2000000,
+		.jit = jit,
+		.place = place,
+		.ctx = &asked,
+	};
+}
+
+static void put(uint8_t *to, uint64_t v, size_t len)
+{
+	memcpy(to, &v, len);
+}
+
+static int64_t get(const uint8_t *p, size_t len)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, p, len);
+	return len == 4 ? (int32_t)v : (int64_t)v;
+}
+
+/* ---- lengths -----------------------------------------------------------------------------------
+ */
+
+static const struct {
+	const char *bytes;
+	size_t have, len, disp_at, disp_len, imm_at, imm_len;
+} insns[] = {
+	{ "\x90", 1, 1, 0, 0, 0, 0 },
+	{ "\xc3", 1, 1, 0, 0, 0, 0 },
+	{ "\xf3\x0f\x1e\xfa", 4, 4, 0, 0, 0, 0 },		      /* endbr64 */
+	{ "\x48\x89\xe5", 3, 3, 0, 0, 0, 0 },			      /* mov %rsp,%rbp */
+	{ "\x48\x8b\x45\xf8", 4, 4, 3, 1, 0, 0 },		      /* mov -8(%rbp),%rax */
+	{ "\x48\x8b\x84\x24\x00\x01\x00\x00", 8, 8, 4, 4, 0, 0 },     /* mov 0x100(%rsp),%rax */
+	{ "\x65\x48\x8b\x04\x25\x01\x02\x03\x04", 9, 9, 5, 4, 0, 0 }, /* mov %gs:abs,%rax */
+	{ "\x48\x8b\x05\x01\x02\x03\x04", 7, 7, 3, 4, 0, 0 },	      /* mov rip+d,%rax */
+	{ "\x48\xb8\x01\x02\x03\x04\x05\x06\x07\x08", 10, 10, 0, 0, 2, 8 },
+	{ "\xb8\x01\x02\x03\x04", 5, 5, 0, 0, 1, 4 },
+	{ "\x66\xb8\x01\x02", 4, 4, 0, 0, 2, 2 },
+	{ "\x48\xc7\xc7\x01\x02\x03\x04", 7, 7, 0, 0, 3, 4 },
+	{ "\x66\xc7\x07\x01\x02", 5, 5, 0, 0, 3, 2 },
+	{ "\xe8\x01\x02\x03\x04", 5, 5, 0, 0, 1, 4 },
+	{ "\x0f\x84\x01\x02\x03\x04", 6, 6, 0, 0, 2, 4 },
+	{ "\x75\xf0", 2, 2, 0, 0, 1, 1 },
+	{ "\xf7\xc7\x01\x02\x03\x04", 6, 6, 0, 0, 2, 4 }, /* test imm */
+	{ "\xf7\xf1", 2, 2, 0, 0, 0, 0 },		  /* div */
+	{ "\x0f\x1f\x44\x00\x00", 5, 5, 4, 1, 0, 0 },
+	{ "\x0f\xba\xe0\x05", 4, 4, 0, 0, 3, 1 },	  /* bt $5,%eax */
+	{ "\xc4\xe2\xf9\xf7\xc0", 5, 5, 0, 0, 0, 0 },	  /* shlx */
+	{ "\xc5\xf8\x77", 3, 3, 0, 0, 0, 0 },		  /* vzeroupper */
+	{ "\xc4\xe3\x7b\xf0\xf6\x02", 6, 6, 0, 0, 5, 1 }, /* rorx */
+	{ "\x62\xf1\x7d\x48\x6f\x07", 6, 6, 0, 0, 0, 0 }, /* vmovdqa32 (%rdi),%zmm0 */
+	{ "\x66\x0f\x3a\x0f\xc1\x04", 6, 6, 0, 0, 5, 1 }, /* palignr */
+	{ "\xf0\x48\x0f\xb1\x0f", 5, 5, 0, 0, 0, 0 },	  /* lock cmpxchg */
+	{ "\x48\xa1\x01\x02\x03\x04\x05\x06\x07\x08", 10, 10, 2, 8, 0, 0 },
+	/* No instructions, or not all of one. */
+	{ "\x06", 1, 0, 0, 0, 0, 0 },
+	{ "\x48\xb8\x01\x02", 4, 0, 0, 0, 0, 0 },
+	{ "\x48", 1, 0, 0, 0, 0, 0 },
+	{ "\x0f", 1, 0, 0, 0, 0, 0 },
+	{ "\xc4\xe2", 2, 0, 0, 0, 0, 0 },
+	{ "\x8b\x84", 2, 0, 0, 0, 0, 0 },
+	{ "", 0, 0, 0, 0, 0, 0 },
+	{ "\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x90", 16, 0, 0, 0, 0, 0 },
+};
+
+static void test_lengths(void **state)
+{
+	struct kernel_insn i;
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(insns) / sizeof(insns[0]); n++) {
+		const uint8_t *code = (const uint8_t *)insns[n].bytes;
+		int r = kernel_insn_x86(code, insns[n].have, &i);
+
+		if (!insns[n].len) {
+			assert_true(r < 0);
+			continue;
+		}
+		assert_int_equal(r, 0);
+		assert_int_equal(i.len, insns[n].len);
+		assert_int_equal(i.disp_len, insns[n].disp_len);
+		assert_int_equal(i.imm_len, insns[n].imm_len);
+		if (i.disp_len)
+			assert_int_equal(i.disp_at, insns[n].disp_at);
+		if (i.imm_len)
+			assert_int_equal(i.imm_at, insns[n].imm_at);
+		/* Cut off anywhere it is none, and nothing behind its end is looked at. */
+		for (size_t len = 0; len < insns[n].len; len++) {
+			uint8_t *cut = malloc(len + 1);
+
+			memcpy(cut, code, len);
+			assert_true(kernel_insn_x86(cut, len, &i) < 0 || i.len <= len);
+			free(cut);
+		}
+	}
+}
+
+/* Every three bytes in any context: no reading outside, no length above 15. */
+static void test_any_bytes(void **state)
+{
+	uint8_t code[16] = { 0 };
+	struct kernel_insn i;
+	uint32_t seed = 1;
+
+	(void)state;
+	for (int n = 0; n < 200000; n++) {
+		size_t have = seed % 17;
+		uint8_t *exact = malloc(have + 1);
+
+		for (size_t b = 0; b < sizeof(code); b++) {
+			seed = seed * 1664525 + 1013904223;
+			code[b] = (uint8_t)(seed >> 24);
+		}
+		memcpy(exact, code, have < 16 ? have : 16);
+		if (kernel_insn_x86(exact, have, &i) == 0) {
+			assert_in_range(i.len, 1, have);
+			assert_true(i.disp_at + i.disp_len <= i.len);
+			assert_true(i.imm_at + i.imm_len <= i.len);
+		}
+		free(exact);
+	}
+}
+
+/* ---- x86-64 ------------------------------------------------------------------------------------
+ */
+
+static void test_jit(void **state)
+{
+	const struct kernel_view v = view(EM_X86_64, true);
+	uint8_t code[64];
+
+	(void)state;
+	memset(code, 0x90, sizeof(code));
+	memcpy(code, "\xe8", 1); /* 0: call outside */
+	put(code + 1, KERNEL + 0x1234 - (JIT + 5), 4);
+	memcpy(code + 5, "\x48\xb8", 2); /* 5: mov $map,%rax */
+	put(code + 7, 0xffff888012345678, 8);
+	memcpy(code + 15, "\x48\xc7\xc7", 3); /* 15: mov $kernel address,%rdi */
+	put(code + 18, KERNEL + 0x77, 4);
+	memcpy(code + 22, "\x65\x48\x8b\x04\x25", 5); /* 22: mov %gs:kernel address,%rax */
+	put(code + 27, KERNEL + 0x88, 4);
+	memcpy(code + 31, "\x48\xb8", 2); /* 31: mov $place in here,%rax */
+	put(code + 33, JIT + 41, 8);
+	memcpy(code + 41, "\x75\xf0", 2); /* 41: jne, in here */
+	memcpy(code + 43, "\x48\xb8", 2); /* 43: mov $a number,%rax */
+	put(code + 45, 0x123456789abcdef0, 8);
+	memcpy(code + 53, "\x48\xc7\xc0\xff\xff\xff\xff", 7); /* 53: mov $-1,%rax */
+	assert_int_equal(kernel_view_hide(&v, code, sizeof(code)), sizeof(code));
+	assert_int_equal(asked, KERNEL + 0x1234);
+	assert_int_equal(get(code + 1, 4), SLOT - (AT + 5));
+	assert_int_equal(get(code + 7, 8), 0);
+	assert_int_equal(get(code + 18, 4), 0);
+	assert_int_equal(get(code + 27, 4), 0);
+	assert_int_equal(get(code + 33, 8), AT + 41);
+	assert_memory_equal(code + 41, "\x75\xf0", 2);
+	assert_int_equal(get(code + 45, 8), 0x123456789abcdef0);
+	assert_int_equal(get(code + 56, 4), -1);
+}
+
+/* The kernel's own addresses become offsets in its image; distances within it are the same there.
+ */
+static void test_kernel(void **state)
+{
+	const struct kernel_view v = view(EM_X86_64, false);
+	uint8_t code[48], was[5];
+
+	(void)state;
+	memset(code, 0x90, sizeof(code));
+	memcpy(code, "\xe8\x00\x10\x00\x00", 5);
+	memcpy(was, code, 5);
+	memcpy(code + 5, "\x48\xc7\xc7", 3);
+	put(code + 8, KERNEL + 0x17acdb8, 4);
+	memcpy(code + 12, "\xe8", 1); /* into a module */
+	put(code + 13, JIT - (KERNEL + 0x5000 + 17), 4);
+	memcpy(code + 17, "\x48\x8b\x05\x00\x00\x10\x00", 7);
+	memcpy(code + 24, "\x48\xb8", 2); /* an address in memory, patched in at start */
+	put(code + 26, 0xffff888012345678, 8);
+	assert_int_equal(kernel_view_hide(&v, code, sizeof(code)), sizeof(code));
+	assert_memory_equal(code, was, 5);
+	assert_int_equal(get(code + 8, 4), 0x17acdb8);
+	assert_int_equal(asked, JIT);
+	assert_int_equal(get(code + 13, 4), SLOT - (0x5000 + 17));
+	assert_int_equal(get(code + 20, 4), 0x100000);
+	assert_int_equal(get(code + 26, 8), 0);
+}
+
+/* The same code elsewhere is the same when it is shown. */
+static void test_place_does_not_matter(void **state)
+{
+	uint8_t a[16], b[16];
+	struct kernel_view v = view(EM_X86_64, true);
+
+	(void)state;
+	memset(a, 0x90, sizeof(a));
+	memset(b, 0x90, sizeof(b));
+	a[0] = b[0] = 0xe9;
+	put(a + 1, KERNEL + 0x1234 - (v.addr + 5), 4);
+	kernel_view_hide(&v, a, sizeof(a));
+	v.addr += 0x4440;
+	put(b + 1, KERNEL + 0x1234 - (v.addr + 5), 4);
+	kernel_view_hide(&v, b, sizeof(b));
+	assert_memory_equal(a, b, sizeof(a));
+}
+
+static void test_unknown_code(void **state)
+{
+	struct kernel_view v = view(EM_X86_64, true);
+	uint8_t code[] = { 0x90, 0x90, 0x06, 0x12, 0x34 }, zeros[5] = { 0 };
+
+	(void)state;
+	assert_int_equal(kernel_view_hide(&v, code, sizeof(code)), 2);
+	assert_memory_equal(code, "\x90\x90\0\0\0", 5);
+	/* Of a machine that nobody taught us nothing can be shown. */
+	v.machine = EM_RISCV;
+	memset(code, 0x13, sizeof(code));
+	assert_int_equal(kernel_view_hide(&v, code, sizeof(code)), 0);
+	assert_memory_equal(code, zeros, sizeof(code));
+}
+
+static void test_data_between(void **state)
+{
+	const struct kernel_view v = view(EM_X86_64, false);
+	uint8_t code[24];
+
+	(void)state;
+	/* As bytes of instructions that read as such: cmp $x,%al; … */
+	memset(code, 0x90, sizeof(code));
+	put(code + 5, KERNEL + 0x1111, 8);
+	kernel_view_hide(&v, code, sizeof(code));
+	assert_int_not_equal(get(code + 5, 8), KERNEL + 0x1111);
+}
+
+/* ---- aarch64 -----------------------------------------------------------------------------------
+ */
+
+static void test_aarch64(void **state)
+{
+	const struct kernel_view v = view(EM_AARCH64, true);
+	uint32_t code[] = {
+		0x94000000 | (0x100000 >> 2),  /* bl far away */
+		0x17ffffff,		       /* b to the one before */
+		0x92800000 | 0x1234 << 5 | 10, /* movn x10, #0x1234 */
+		0xf2a00000 | 0x8234 << 5 | 10, /* movk x10, #0x8234, lsl 16 */
+		0xf2c00000 | 0xffff << 5 | 10, /* movk x10, #0xffff, lsl 32 */
+		0xd2800000 | 0x1234 << 5 | 11, /* movz x11, #0x1234 */
+		0xf2a00000 | 0x1234 << 5 | 11, /* movk x11, … : a number */
+		0xb0000000 | 5,		       /* adrp x5 */
+		0xd65f03c0,		       /* ret */
+	};
+
+	(void)state;
+	assert_int_equal(kernel_view_hide(&v, (uint8_t *)code, sizeof(code)), sizeof(code));
+	assert_int_equal(asked, JIT + 0x100000);
+	assert_int_equal(code[0], 0x94000000 | ((SLOT - AT) >> 2));
+	assert_int_equal(code[1], 0x17ffffff);
+	assert_int_equal(code[2], 0x92800000 | 10);
+	assert_int_equal(code[3], 0xf2a00000 | 10);
+	assert_int_equal(code[4], 0xf2c00000 | 10);
+	assert_int_equal(code[5], 0xd2800000 | 0x1234 << 5 | 11);
+	assert_int_equal(code[6], 0xf2a00000 | 0x1234 << 5 | 11);
+	assert_int_equal(code[7], 0x90000000 | 5);
+	assert_int_equal(code[8], 0xd65f03c0);
+}
+
+static void test_aarch64_kernel(void **state)
+{
+	const struct kernel_view v = view(EM_AARCH64, false);
+	uint32_t code[] = { 0x94000000 | (0x1000 >> 2), 0xb0000005, 0x94000000 | (0x3ffffff >> 1) };
+
+	(void)state;
+	assert_int_equal(kernel_view_hide(&v, (uint8_t *)code, sizeof(code)), sizeof(code));
+	assert_int_equal(code[0], 0x94000000 | (0x1000 >> 2));
+	assert_int_equal(code[1], 0xb0000005);
+	assert_int_equal(code[2] & 0x3ffffff, (SLOT - 0x5008) >> 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_any_bytes),
+		cmocka_unit_test(test_jit),
+		cmocka_unit_test(test_kernel),
+		cmocka_unit_test(test_place_does_not_matter),
+		cmocka_unit_test(test_unknown_code),
+		cmocka_unit_test(test_data_between),
+		cmocka_unit_test(test_aarch64),
+		cmocka_unit_test(test_aarch64_kernel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
