@@ -5,6 +5,9 @@
 
 #include "daemon_core.h"
 
+/* Programs that one process runs one after the other before the event of the first is seen. */
+enum { LATER_MAX = 4 };
+
 /* All profiles have all events, in the driver's order: an event's index is the same everywhere. */
 static int add_events(const struct attrib *a, struct profdb_profile *p)
 {
@@ -222,8 +225,9 @@ static void let_go(void *ctx, struct process *p)
 	struct attrib *a = ctx;
 
 	ranges_end(a, p);
-	if (a->dyn && p->dyn)
-		dyn_end(a->dyn, p);
+	for (; p; p = p->later)
+		if (a->dyn && p->dyn)
+			dyn_end(a->dyn, p);
 }
 
 /* A pid of which /proc told nothing may mean somebody else at the next drain. */
@@ -243,6 +247,33 @@ static void end_hollow(struct attrib *a)
 	a->hollow_made = false;
 }
 
+/* No exec came before the hand-over: it was the same life, and that can have but one registry. */
+static void end_later(struct attrib *a)
+{
+	bool made = a->later_made;
+	struct process *p;
+
+	a->later_made = false;
+	for (size_t pos = 0; made && processes_next(a->processes, &pos, &p);) {
+		struct process *later = p->later;
+
+		if (!later)
+			continue;
+		if (later->attached_ns > a->now_ns) {
+			a->later_made = true;
+			continue;
+		}
+		base_log(BASE_LOG_DEBUG, "process %d has a second registry: it is left alone",
+			 p->pid);
+		p->later = later->later;
+		a->later_made |= p->later != NULL;
+		if (a->dyn && later->dyn)
+			dyn_end(a->dyn, later);
+		free(later->told);
+		free(later);
+	}
+}
+
 void attrib_resolve(struct attrib *a, uint64_t until_ns)
 {
 	go_on(a, until_ns > a->now_ns ? until_ns : a->now_ns);
@@ -257,16 +288,33 @@ void attrib_resolve(struct attrib *a, uint64_t until_ns)
 	if (a->unsettled.nr)
 		return;
 	end_hollow(a);
+	end_later(a);
 	processes_reap(a->processes, let_go, a);
+}
+
+/*
+ * A process that hands over a second registry runs another program since: that life waits for the
+ * exec that began it.
+ */
+static struct process *later_life(struct process *p)
+{
+	for (int i = 0; p && dyn_has_registry(p); i++) {
+		if (!p->later && i < LATER_MAX && (p->later = calloc(1, sizeof(*p))))
+			*p->later = (struct process){ .pid = p->pid, .hollow = true };
+		p = p->later;
+	}
+	return p;
 }
 
 struct process *attrib_find(void *ctx, int32_t pid)
 {
 	struct attrib *a = ctx;
-	struct process *p = processes_find(a->processes, pid);
+	struct process *p = processes_find(a->processes, pid), *life;
 
-	if (!p)
+	if (!p) {
 		p = processes_find_over(a->processes, pid);
+		p = p && dyn_has_registry(p) ? NULL : p;
+	}
 	/* What it has mapped, its events tell, which are on their way. */
 	if (!p) {
 		p = processes_add(a->processes, pid);
@@ -274,6 +322,11 @@ struct process *attrib_find(void *ctx, int32_t pid)
 			return NULL;
 		p->hollow = a->hollow_made = true;
 	}
+	life = later_life(p);
+	if (!life)
+		return NULL;
+	a->later_made |= life != p;
+	p = life;
 	p->attached_ns = a->dynamic_ns = base_now_ns();
 	a->ranges_changed = true;
 	/* The uid and start time of a forked child are its parent's until asked for. */

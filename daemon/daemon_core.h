@@ -124,6 +124,7 @@ struct attrib {
 	uint64_t unsettled_ns;
 	uint64_t now_ns;     /* time of the last count or event */
 	bool hollow_made;    /* there may be hollow processes */
+	bool later_made;   /* there may be processes with a later life */
 	bool ranges_changed; /* of some process the driver may have to be told */
 	uint64_t dynamic_ns; /* when counts in dynamic code, or a new client, were seen last; 0 */
 	int record_error;    /* first failure of writing the record, or 0 */

@@ -131,6 +131,7 @@ struct process {
 	bool gone;	   /* /proc had it no more when it was looked for */
 	uint64_t known_ns; /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
 	uint64_t attached_ns; /* when a hand-over asked for it last, or 0 */
+	struct process *later; /* a life after this one, of which only its hand-over has told */
 	struct ranges *told;  /* what the driver was told of its dynamic code, or NULL */
 };
 
@@ -179,6 +180,8 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 bool dyn_refresh(struct dyn *d, bool ranges);
 /* All samples up to @time_ns have been looked up. */
 void dyn_settled(struct dyn *d, uint64_t time_ns);
+/* A registry of its own is attached to this life; it can have no other. */
+bool dyn_has_registry(const struct process *p);
 /* Calls @fn with the addresses where @p said that code is or comes. */
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx);

@@ -290,6 +290,11 @@ void dyn_settled(struct dyn *d, uint64_t time_ns)
 	d->settled_ns = time_ns;
 }
 
+bool dyn_has_registry(const struct process *p)
+{
+	return p->dyn && p->dyn->own;
+}
+
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx)
 {

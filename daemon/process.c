@@ -26,9 +26,14 @@ static void free_maps(struct process *p)
 
 static void process_free(struct process *p)
 {
-	free_maps(p);
-	free(p->told);
-	free(p);
+	while (p) {
+		struct process *later = p->later;
+
+		free_maps(p);
+		free(p->told);
+		free(p);
+		p = later;
+	}
 }
 
 void processes_free(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx)

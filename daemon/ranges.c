@@ -121,9 +121,13 @@ void ranges_tell(struct attrib *a)
 	if (!a->ranges_changed)
 		return;
 	a->ranges_changed = false;
-	for (size_t pos = 0; a->ranges_set && processes_next(a->processes, &pos, &p);)
+	for (size_t pos = 0; a->ranges_set && processes_next(a->processes, &pos, &p);) {
+		/* It is the last one that runs. */
+		while (p->later)
+			p = p->later;
 		if (p->dyn)
 			tell(a, p);
+	}
 }
 
 void ranges_end(struct attrib *a, struct process *p)

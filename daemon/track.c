@@ -5,6 +5,7 @@
  * knowledge.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -185,13 +186,21 @@ struct process *track_find(struct attrib *a, int32_t pid, uint64_t time_ns)
  */
 static void carry_client(struct process *from, struct process *to, const struct driver_load *l)
 {
-	if (!from || from->attached_ns <= l->time_ns)
-		return;
-	to->attached_ns = from->attached_ns;
-	to->dyn = from->dyn;
-	from->dyn = NULL;
-	to->told = from->told;
-	from->told = NULL;
+	struct process *later = from ? from->later : NULL;
+
+	if (from && from->attached_ns > l->time_ns) {
+		to->attached_ns = from->attached_ns;
+		to->dyn = from->dyn;
+		to->told = from->told;
+		to->later = later;
+		from->dyn = NULL;
+		from->told = NULL;
+		from->later = NULL;
+	} else if (later && later->attached_ns > l->time_ns) {
+		carry_client(later, to, l);
+		from->later = NULL;
+		free(later);
+	}
 }
 
 static bool is_late(const struct process *p, const struct driver_load *l)
@@ -264,10 +273,19 @@ static void on_mmap(struct attrib *a, const struct driver_load *l)
 
 static void on_exit_event(struct attrib *a, const struct driver_load *l)
 {
-	struct process *p = processes_find(a->processes, l->pid);
+	struct process *p = processes_find(a->processes, l->pid), *next;
 
-	if (p && !is_late(p, l))
-		processes_end(a->processes, p);
+	if (!p || is_late(p, l))
+		return;
+	processes_end(a->processes, p);
+	/* That pid lives again, and has told so itself. */
+	if (!p->later || p->later->attached_ns <= l->time_ns)
+		return;
+	next = processes_add(a->processes, l->pid);
+	if (!next)
+		return;
+	next->hollow = a->hollow_made = true;
+	carry_client(p, next, l);
 }
 
 static void on_dyn(struct attrib *a, const struct driver_load *l)

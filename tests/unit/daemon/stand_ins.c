@@ -88,6 +88,11 @@ void dyn_settled(struct dyn *d, uint64_t time_ns)
 	stand_ins.settled_ns = time_ns;
 }
 
+bool dyn_has_registry(const struct process *p)
+{
+	return p->dyn && stand_ins.registered;
+}
+
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx)
 {

@@ -18,6 +18,7 @@ struct stand_ins {
 	struct image *dyn_image;
 	uint64_t dyn_off;
 	uint64_t looked_up_first_ns, looked_up_ns, settled_ns;
+	bool registered; /* dyn_has_registry, of who has a client */
 	/* dyn_ranges: one, or none where its end is 0 */
 	uint64_t code_start, code_end;
 	struct dyn_client *looked_up_by;

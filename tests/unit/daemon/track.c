@@ -179,6 +179,88 @@ static void client_goes_over(void **state)
 	assert_int_equal(stand_ins.nr_end, 1);
 }
 
+/* Two programs that one process runs have each handed over, and no event of theirs has come. */
+static void second_client_waits(void **state)
+{
+	struct process *p, *later;
+	uint64_t between;
+
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	stand_ins.registered = true;
+	p = processes_find(t.a.processes, 10);
+	p->attached_ns = t.time_ns + 10;
+	later = attrib_find(&t.a, 10);
+	assert_non_null(later);
+	assert_ptr_not_equal(later, p);
+	/* It is asked for again until it has a registry. */
+	assert_ptr_equal(attrib_find(&t.a, 10), later);
+	later->dyn = p->dyn;
+	between = t.time_ns + 20;
+	later->attached_ns = t.time_ns + 30;
+	assert_ptr_not_equal(attrib_find(&t.a, 10), later);
+	later->later->attached_ns = later->attached_ns + 10;
+	/* The exec that began the first of them, and that which began the second. */
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	p = processes_find(t.a.processes, 10);
+	assert_non_null(p->dyn);
+	assert_ptr_equal(p->later, later);
+	t.time_ns = between;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_non_null(p->dyn);
+	assert_non_null(processes_find(t.a.processes, 10)->dyn);
+	assert_non_null(processes_find(t.a.processes, 10)->later);
+	t.time_ns = between + 15;
+	/* The last one is another process with that pid. */
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	p = processes_find(t.a.processes, 10);
+	assert_non_null(p);
+	assert_true(p->hollow);
+	assert_null(p->later);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stand_ins.nr_end, 2);
+	assert_ptr_equal(processes_find(t.a.processes, 10), p);
+}
+
+/* No exec: it was no other life. */
+static void second_client_of_one_life(void **state)
+{
+	struct process *p, *later;
+
+	(void)state;
+	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	stand_ins.registered = true;
+	p = processes_find(t.a.processes, 10);
+	later = attrib_find(&t.a, 10);
+	later->dyn = p->dyn;
+	later->attached_ns = t.time_ns + 5;
+	attrib_resolve(&t.a, 0);
+	assert_ptr_equal(p->later, later);
+	attrib_resolve(&t.a, t.time_ns + 5);
+	assert_null(p->later);
+	assert_int_equal(stand_ins.nr_end, 1);
+	assert_non_null(p->dyn);
+}
+
+/* There is no end to what a process may hand over. */
+static void few_clients_wait(void **state)
+{
+	struct process *p = NULL;
+	int nr = 0;
+
+	(void)state;
+	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	stand_ins.registered = true;
+	while (nr < 100 && (p = attrib_find(&t.a, 10))) {
+		p->dyn = processes_find(t.a.processes, 10)->dyn;
+		nr++;
+	}
+	assert_in_range(nr, 1, 10);
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	attrib_resolve(&t.a, 0);
+}
+
 /* A hand-over from a process of which nothing has been heard waits for its events. */
 static void hand_over_before_events(void **state)
 {
@@ -235,6 +317,9 @@ int main(void)
 		TEST(older_events_undo_nothing),
 		TEST(newer_events_win),
 		TEST(client_goes_over),
+		TEST(second_client_waits),
+		TEST(second_client_of_one_life),
+		TEST(few_clients_wait),
 		TEST(hand_over_before_events),
 		TEST(recorded_registry),
 		TEST(no_memory_of_unused_images),
