@@ -2,7 +2,8 @@
 /*
  * remap SECONDS MILLISECONDS OBJECT…: maps the code of one object after the other (remap_code) at
  * one and the same address, and runs its entry each time for up to twice so many milliseconds,
- * chosen by chance. Prints "OBJECT MILLISECONDS" of its own CPU time, for each of them.
+ * chosen by chance, twice as long for the second, and so on. Prints "OBJECT MILLISECONDS" of its
+ * own CPU time, for each of them.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -96,7 +97,7 @@ int main(int argc, char **argv)
 		if (object_open(&objects[i], argv[3 + i]) < 0)
 			return 1;
 	for (int i = 0; now_ms(CLOCK_MONOTONIC) < end; i = (i + 1) % nr)
-		if (turn(&objects[i], 2 * mean * (double)random() / RAND_MAX) < 0)
+		if (turn(&objects[i], 2 * (i + 1) * mean * (double)random() / RAND_MAX) < 0)
 			return 1;
 	for (int i = 0; i < nr; i++)
 		printf("%s %.3f\n", argv[3 + i], objects[i].cpu_ms);

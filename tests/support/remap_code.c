@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests/system/remap.sh: a shared object once for each SLOT, entered at that slot's routine. */
+/* For tests/system/remap.sh: a shared object once for each SLOT. */
 #include "slot.h"
 
-void slot_0(unsigned long n);
-void slot_1(unsigned long n);
-void slot_2(unsigned long n);
-SLOT_ROUTINE(0)
-SLOT_ROUTINE(1)
-SLOT_ROUTINE(2)
+void entry(unsigned long n);
+
+__attribute__((aligned(4096))) void entry(unsigned long n)
+{
+	switch (SLOT) {
+	case 0:
+		slot_0(n / 2);
+		break;
+	case 1:
+		slot_1(n / 2);
+		break;
+	default:
+		slot_2(n / 2);
+		break;
+	}
+	shared(n / 2);
+}

@@ -13,22 +13,24 @@ try()
 {
 	local source=$1 unknown
 	shift
-	start_daemon -rate 4000 "$@"
-	"$DCPI_BUILD/tests/exec_twice" 10000 800000 40 "${programs[@]}" >"$work/spun" 2>"$work/said" ||
+	start_daemon -unknown -rate 4000 "$@"
+	"$DCPI_BUILD/tests/exec_twice" 10000 500000 25 "${programs[@]}" >"$work/spun" 2>"$work/said" ||
 		fail "exec_twice: $(cat "$work/said")"
 	echo "$source: $(cat "$work/said")"
 	account_holds "$source, before the flush"
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	account_holds "$source"
 	awk -v base="$DCPI_BUILD/tests/spin_slot_" '{ print base $1, $2 }' "$work/spun" >"$work/truth"
-	judge_slots "$work/truth" "${programs[@]}"
+	count_slots "${programs[@]}"
+	judge_slots "$work/truth"
 	# What is not known is named, and little.
-	unknown=$(($(bucket "unknown process") + $(bucket "ambiguous mapping")))
+	unknown=$(($(told "unknown process" "") + $(told "ambiguous mapping" spin_slot) + $(told unknown spin_slot)))
 	echo "$source: $all samples in the programs, $unknown of unknown processes or mappings," \
 		"$(status_field lost_load_events) load events lost"
 	awk -v u=$unknown -v a="$all" 'BEGIN { exit !(u <= a / 50) }' || fail "$unknown samples are not known"
 	stop_daemon
-	rm -rf "$db"
+	rm -rf "$db" "$work/log"
 }
 
-try perf
+try perf -source perf
+try bpf -source bpf -drain 60000

@@ -1,40 +1,51 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Law 2: one address, two files in turn, as dlclose and dlopen may leave them. Each works in a slot of its
-# own: no sample goes to the wrong one. Those of which it is not known are "ambiguous mapping".
+# Law 2: one address, two files in turn, as dlclose and dlopen may leave them. No sample goes to the wrong
+# one; those of which it is not known are "ambiguous mapping".
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/slots.sh"
 need_root
 objects=("$DCPI_BUILD"/tests/remap_{0,1}.so)
+rate=2000
 
-# try SOURCE SECONDS MEAN: the samples of both objects, and what is not known, are the CPU time.
+# none_too_many: no object has more samples than its own time gives, in either half of its work.
+none_too_many()
+{
+	awk -v rate=$rate '
+		NR == FNR { expected[$1] = $2 * rate / 2000; next }
+		{
+			reach = 5 * sqrt(expected[$1]) + expected[$1] / 20
+			printf "%s: %d in its slot, %d shared, %.0f each by its clock\n", $1, $2, $3, expected[$1]
+			bad += $2 > expected[$1] + reach || $3 > expected[$1] + reach
+		}
+		END { exit bad }' "$work/truth" "$work/slots" || fail "an object has samples of another"
+}
+
+# try SOURCE SECONDS MEAN OPTION…: the samples of both objects, and what is not known, are the CPU time.
 try()
 {
-	local source=$1 expected ambiguous
-	start_daemon -rate 2000 "${@:4}"
+	local expected ambiguous
+	start_daemon -unknown -rate $rate -source "$1" "${@:4}"
 	"$DCPI_BUILD/tests/remap" "$2" "$3" "${objects[@]}" >"$work/truth" || fail "remap"
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
-	account_holds "$source, turns of $3 ms"
-	ambiguous=$(bucket "ambiguous mapping")
-	: >"$work/slots"
-	all=0
-	for object in "${objects[@]}"; do
-		read -r right wrong <<<"$(in_slots "$object")"
-		[ "$wrong" = 0 ] || fail "$wrong samples of '$object' are not its own"
-		all=$((all + right))
-		echo "$source: $right samples of ${object##*/}"
-	done
-	expected=$(awk '{ sum += 2 * $2 } END { printf "%.0f\n", sum }' "$work/truth")
-	echo "$source: $all told apart, $ambiguous ambiguous, $expected by its clock"
+	account_holds "$1, turns of $3 ms"
+	count_slots "${objects[@]}"
+	none_too_many
+	ambiguous=$(told "ambiguous mapping" remap)
+	expected=$(awk -v rate=$rate '{ sum += rate / 1000 * $2 } END { printf "%.0f\n", sum }' "$work/truth")
+	echo "$1: $all told apart, $ambiguous ambiguous, $expected by its clock"
 	within "samples of both" $((all + ambiguous)) "$expected" $((expected / 10))
-	if [ "$source" = perf ]; then
+	if [ "$1" = perf ]; then
 		[ "$ambiguous" = 0 ] || fail "each sample has its time: none can be ambiguous"
-		judge_slots "$work/truth" "${objects[@]}"
+		judge_slots "$work/truth"
 	fi
 	stop_daemon
-	rm -rf "$db"
+	rm -rf "$db" "$work/log"
 }
 
 try perf 4 10
 try perf 4 200
+# Nothing can be told apart, or much.
+try bpf 6 10
+try bpf 6 700 -drain 500
