@@ -55,8 +55,8 @@ static const struct base_opt options[] = {
 	  "Do not read /proc for all that runs already; each program is looked up when its first "
 	  "sample comes.", 0, 0 },
 	{ "replay", BASE_OPT_STRING, &opt.replay, "FILE",
-	  "Take samples and load events from a recorded stream; end with it. Needs no rights.", 0,
-	  0 },
+	  "Take samples and load events from a recorded stream, or from a file of perf's "
+	  "(perf.data), and end with it; '-' is standard input. Needs no rights.", 0, 0 },
 	{ "record", BASE_OPT_STRING, &opt.record, "FILE",
 	  "Write what is received into FILE too, for -replay.", 0, 0 },
 	{ "log", BASE_OPT_STRING, &opt.log, "FILE",
@@ -84,6 +84,8 @@ static const struct base_example examples[] = {
 	{ "dcpid -check", "See what can be sampled here, and at what cost." },
 	{ "dcpid -replay stream.txt -platform test /tmp/db",
 	  "Make a database from a recorded stream, without any rights." },
+	{ "dcpid -replay perf.data -platform laptop /tmp/db",
+	  "Make one from what 'perf record' wrote, on this machine or another." },
 	{ 0 },
 };
 /* clang-format on */

@@ -249,6 +249,24 @@ static int finish_waiting(struct daemon *d, struct base_err *err)
 	return r > 0 ? write_profiles(d, err) : 0;
 }
 
+/* A live daemon says so in its status; after a replay there is nobody to ask. */
+static void tell_losses(const struct daemon *d)
+{
+	struct driver_stats stats = { 0 };
+	struct account total;
+
+	driver_stats_get(d->driver, &stats);
+	account_total(&d->attrib.account, &stats, &total);
+	for (size_t i = 0; i < ACCOUNT_NR_LOSSES; i++)
+		if (total.lost[i])
+			base_log(BASE_LOG_WARN, "%llu samples were lost: %s",
+				 (unsigned long long)total.lost[i],
+				 account_loss_name((enum account_loss)i));
+	if (stats.lost_load)
+		base_log(BASE_LOG_WARN, "%llu load events were lost or came late",
+			 (unsigned long long)stats.lost_load);
+}
+
 int daemon_finish(struct daemon *d, struct base_err *err)
 {
 	int r;
@@ -266,5 +284,7 @@ int daemon_finish(struct daemon *d, struct base_err *err)
 	d->finished = true;
 	base_log(BASE_LOG_INFO, "epoch %s finished: %llu samples stored", d->epoch,
 		 (unsigned long long)d->attrib.account.stored);
+	if (driver_is_recorded(d->driver))
+		tell_losses(d);
 	return 0;
 }

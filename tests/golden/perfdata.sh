@@ -26,6 +26,15 @@ for file in one/2*/test/*; do
 	"$DCPI_BIN/dcpicat" "again${file#one}" | diff -u counts -
 done
 
+# What perf lost is said at the end: an event of 64 bytes of attributes, and a record of 5 losses.
+{
+	printf 'PERFILE2\x10\0\0\0\0\0\0\0'
+	printf '\x40\0\0\0\0\0\x48\0' && printf '\x01\0\0\0\x40\0\0\0' && head -c 56 /dev/zero
+	printf '\x02\0\0\0\0\0\x18\0' && head -c 8 /dev/zero && printf '\x05\0\0\0\0\0\0\0'
+} >lost.data
+"$DCPI_BIN/dcpid" -replay lost.data -platform test lost 2>err
+grep -qx "warning: 5 samples were lost: ring-full" err
+
 # A file of perf's that is no file of perf's.
 printf 'PERFILE2' >bad.data
 ! "$DCPI_BIN/dcpid" -replay bad.data -platform test bad 2>err
