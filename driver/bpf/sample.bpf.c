@@ -70,6 +70,7 @@ static __always_inline enum range_found range_find(uint32_t tgid, uint64_t addr,
 
 	if (!c)
 		return RANGE_NONE;
+#pragma clang loop unroll(disable)
 	for (uint32_t i = 0; i < SAMPLE_NR_RANGES && i < c->nr; i++) {
 		const struct sample_range *r = &c->ranges[i];
 
@@ -93,25 +94,18 @@ static __always_inline void generation_read(struct count_key *k, uint64_t word)
 	k->what |= COUNT_WHAT_UNREAD;
 }
 
-/* A user-mode sample while there are clients. */
-static __always_inline void count_client(void *table, const struct count_shape *s,
-					 struct count_head *h, struct count_key *k, uint64_t now)
+/* What a user-mode sample of a process with ranges is: *@k gets its generation. */
+static __always_inline enum range_found
+range_enter(const struct count_shape *s, const union count_bucket *floods, struct count_key *k)
 {
-	union count_bucket *floods = COUNT_AT(table, COUNT_FLOODS);
 	uint64_t word = 0;
 	enum range_found found = range_find(k->tgid, k->addr, &word);
 
-	if (found == RANGE_SINGLE) {
-		count_add_single(table, s, h, k, now);
-		return;
-	}
-	if (found == RANGE_UNREAD ||
-	    (found == RANGE_WORDS && floods && count_is_flooded(floods, s, k->tgid)))
-		k->what |= COUNT_WHAT_UNREAD;
-	else if (found == RANGE_WORDS)
+	if (found == RANGE_WORDS && !count_is_flooded(floods, s, k->tgid))
 		generation_read(k, word);
-	if (count_add(table, s, h, k, now) && found == RANGE_WORDS && floods)
-		count_flood(floods, k->tgid);
+	else if (found >= RANGE_WORDS)
+		k->what |= COUNT_WHAT_UNREAD;
+	return found;
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
@@ -140,11 +134,15 @@ static __always_inline void count_in(void *table, struct count_head *h, struct c
 	/* After the table was looked up: what a younger table holds is never older than the
 	 * exchange. */
 	uint64_t now = bpf_ktime_get_ns();
+	union count_bucket *floods = COUNT_AT(table, COUNT_FLOODS);
+	enum range_found found = RANGE_NONE;
 
-	if (user && nr_clients)
-		count_client(table, &s, h, k, now);
-	else
-		count_add(table, &s, h, k, now);
+	if (user && nr_clients && floods)
+		found = range_enter(&s, floods, k);
+	if (found == RANGE_SINGLE)
+		count_add_single(table, &s, h, k, now);
+	else if (count_add(table, &s, h, k, now) && found == RANGE_WORDS && floods)
+		count_flood(floods, k->tgid);
 	if (count_should_tell(&s, h))
 		ask_for_drain(h, now);
 }
