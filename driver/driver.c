@@ -17,7 +17,7 @@ static const struct {
 static int open_default(const struct driver_config *config, struct driver **out,
 			struct base_err *err)
 {
-	struct base_err why = { 0 };
+	struct base_err why = { 0 }, other = { 0 };
 	struct driver *d;
 	size_t len;
 	int r;
@@ -32,9 +32,13 @@ static int open_default(const struct driver_config *config, struct driver **out,
 			*err = why;
 		return r;
 	}
-	r = perf_open(config, out, err);
-	if (r < 0)
-		return r;
+	r = perf_open(config, out, err ? &other : NULL);
+	if (r < 0) {
+		/* What only bpf can do failed for its reason. */
+		if (err && !err->code)
+			*err = r == -DCPI_EUSAGE ? why : other;
+		return r == -DCPI_EUSAGE ? why.code : r;
+	}
 	d = *out;
 	len = strlen(d->describe);
 	snprintf(d->refused, sizeof(d->refused), " (bpf refused: %.150s%s%.80s)", why.text,

@@ -130,8 +130,8 @@ int driver_start(struct driver *d, struct base_err *err);
 /*
  * Hand everything available to @sink, in order of time. Without @all, records younger than what
  * another CPU may still deliver are held for the next call, and bpf's tables are read only when
- * that is due; with it (after stop, or for a flush: the order is then settled up to now) nothing is
- * held. Replay: returns 1 while there is more, 0 at its end.
+ * that is due; with it (after stop, or for a flush: the order is then settled up to now) nothing
+ * that came before the call is held. Replay: returns 1 while there is more, 0 at its end.
  */
 int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, struct base_err *err);
 /* A descriptor that becomes readable when a drain is due, or -1: drain by the clock. */

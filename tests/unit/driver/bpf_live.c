@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counts made by the real program, where this machine and user may load it. */
 #include <errno.h>
+#include <linux/bpf.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -282,6 +285,70 @@ static void full_tables_without_drains_are_late(void **state)
 	assert_true(st.lost_late > 0);
 }
 
+/* ---- overload -------------------------------------------------------------------------------- */
+
+/* Calls bpf() until it is killed; the kernel takes no samples of its CPU meanwhile. */
+static pid_t start_bpf_loop(void)
+{
+	union bpf_attr map = {
+		.map_type = BPF_MAP_TYPE_HASH, .key_size = 4, .value_size = 8, .max_entries = 16
+	};
+	uint32_t key = 1;
+	uint64_t value = 1;
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	long fd = syscall(SYS_bpf, BPF_MAP_CREATE, &map, sizeof(map));
+	union bpf_attr update = { .map_fd = (uint32_t)fd,
+				  .key = (uintptr_t)&key,
+				  .value = (uintptr_t)&value };
+
+	while (syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &update, sizeof(update)) == 0)
+		;
+	_exit(1);
+}
+
+static void overload_is_named(void **state)
+{
+	const struct driver_config config = {
+		.slots = clock_event,
+		.nr_slots = 1,
+		.frequency = 50000,
+		.table_len = 16,
+		.ring_pages = 1,
+		.drain_ms = 50,
+	};
+	struct seen s = { .pid = getpid() };
+	struct driver_stats st;
+	pid_t loop;
+	int status;
+
+	(void)state;
+	start(&config);
+	loop = start_bpf_loop();
+	assert_true(loop > 0);
+	for (int i = 0; i < 10; i++) {
+		pid_t child = fork();
+
+		if (!child)
+			_exit(0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		spin(20);
+		drain(&s, false);
+	}
+	/* It has not failed by itself. */
+	assert_int_equal(waitpid(loop, &status, WNOHANG), 0);
+	kill(loop, SIGKILL);
+	assert_int_equal(waitpid(loop, &status, 0), loop);
+	stop(&s);
+	st = check_law(&s);
+	assert_int_equal(st.held, 0);
+	assert_true(st.lost_table + st.lost_late > 0);
+	assert_true(st.missed[0] > 0);
+	assert_true(s.counts > 0);
+}
+
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 static void begin_window(struct window *w)
@@ -499,6 +566,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(child_is_seen_in_order, close_driver),
 		cmocka_unit_test_teardown(tiny_tables_are_accounted_for, close_driver),
 		cmocka_unit_test_teardown(full_tables_without_drains_are_late, close_driver),
+		cmocka_unit_test_teardown(overload_is_named, close_driver),
 		cmocka_unit_test_teardown(counts_come_apart_by_generation, close_driver),
 		cmocka_unit_test_teardown(timed_ranges_give_single_samples, close_driver),
 		cmocka_unit_test_teardown(unreadable_words_are_told, close_driver),

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Far too much: tables of sixteen entries at 50 kHz, exchanged every 50 ms, a storm of short programs,
+# and a process that calls bpf() without end. Nothing crashes, what is lost has a name, what the
+# kernel did not deliver is shown as missed, and the account holds to the sample. Then without the
+# rights: bpf is refused with the reason, and perf takes its place.
+set -eu
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+
+loss() { status_field "$1"; }
+
+start_daemon -source bpf -event cpu-clock -rate 50000 -table 16 -drain 50 -flush 1
+"$DCPI_BIN/../tests/bpf_loop" &
+loop=$!
+(
+	end=$((SECONDS + 4))
+	while [ $SECONDS -lt $end ]; do
+		/bin/true
+	done
+) &
+storm=$!
+account_holds "at once"
+for _ in 1 2 3 4 5; do
+	sleep 0.6
+	account_holds "in the storm"
+done
+kill "$loop" || fail "bpf_loop has ended by itself"
+wait "$storm"
+account_holds "after it"
+table=$(loss table-full) late=$(loss drain-late) missed=$(status_field missed)
+echo "table-full $table, drain-late $late, missed $missed"
+[ "$((table + late))" -gt 0 ] || fail "nothing was lost"
+[ "$missed" -gt 0 ] || fail "nothing was missed"
+"$DCPI_BIN/dcpictl" -json flush >"$work/flushed"
+stored=$(sed -E 's/.*"stored":([0-9]+).*/\1/' "$work/flushed")
+disk=$("$DCPI_BIN/dcpiprof" -epoch all -i -no_header 2>"$work/err" | awk '$NF == "total" { print $1 }')
+echo "flush says $stored stored, on disk are $disk"
+[ "$stored" = "$disk" ] || fail "flush: $stored stored, $disk on disk"
+stop_daemon
+rm -rf "$db" "$work/log"
+
+without="setpriv --bounding-set -bpf,-sys_admin"
+if $without "$DCPI_BIN/dcpid" -source bpf -log "$work/log" "$db" 2>"$work/err"; then
+	fail "bpf without the right to it"
+fi
+cat "$work/err"
+grep -q "Operation not permitted" "$work/err" || fail "the reason is not told"
+grep -q "hint: .*CAP_BPF" "$work/err" || fail "the remedy is not told"
+$without "$DCPI_BIN/dcpid" -background -log "$work/log" "$db" || fail "no perf without bpf"
+daemon=$(status_field pid)
+status_field source | tee "$work/source"
+grep -q "^perf: .*(bpf refused: .*CAP_BPF" "$work/source" || fail "the fall-back is not told"
+sleep 1
+account_holds "by perf"
+stop_daemon
