@@ -15,7 +15,8 @@
 /* Dynamic code counts as running for so long after its last samples: they come late. */
 #define BUSY_NS (10 * SECOND_NS)
 /* Reading all of /proc must not become the load under which more events are lost. */
-#define MEND_NS (5 * SECOND_NS)
+#define MEND_NS	 (5 * SECOND_NS)
+#define OFTEN_NS 250000000l
 
 enum { DYN_FDS = 16 };
 
@@ -88,6 +89,7 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 struct loop {
 	int epoll_fd, signal_fd, timer_fd;
 	size_t nr_dyn; /* descriptors of dyn that are watched */
+	bool often;    /* the timer's interval is the short one */
 };
 
 static int watch(struct loop *l, int fd)
@@ -110,16 +112,38 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/*
+ * Each second; where JITs are registered more often, as an address is its routine's for certain
+ * only from the reading after its registration on.
+ */
+static int set_timer(int fd, bool often)
+{
+	const struct timespec every = { .tv_sec = often ? 0 : 1, .tv_nsec = often ? OFTEN_NS : 0 };
+	const struct itimerspec timer = { .it_interval = every, .it_value = every };
+
+	return timerfd_settime(fd, 0, &timer, NULL) < 0 ? -errno : 0;
+}
+
 static int open_timer(void)
 {
-	const struct itimerspec every = { .it_interval.tv_sec = 1, .it_value.tv_sec = 1 };
 	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
-	if (fd >= 0 && timerfd_settime(fd, 0, &every, NULL) < 0) {
+	if (fd >= 0 && set_timer(fd, false) < 0) {
 		close(fd);
 		return -1;
 	}
 	return fd;
+}
+
+static void adapt_timer(struct loop *l, const struct daemon *d)
+{
+	struct dyn_stats stats = { 0 };
+
+	dyn_stats_get(d->dyn, &stats);
+	if (l->often == (stats.clients > 0))
+		return;
+	l->often = !l->often;
+	set_timer(l->timer_fd, l->often);
 }
 
 static int loop_open(struct loop *l, const struct daemon *d)
@@ -223,6 +247,7 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	r = daemon_turn(d, err);
 	if (r < 0)
 		return r;
+	adapt_timer(l, d);
 	return d->finished || got_signal(l);
 }
 

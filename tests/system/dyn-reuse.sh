@@ -26,23 +26,32 @@ reused()
 	"$DCPI_BIN/dcpiprof" -i | awk '/reused, time unknown/ { sum += $1 } END { print sum + 0 }'
 }
 
-start_daemon
-"$DCPI_BIN/../tests/jit_reuse" 3000 4 || fail "jit_reuse"
-"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
-low=$(right low '^[+]0x[0-5]$') || exit 1
-high=$(right high '^[+]0x(0|2[0-5])$') || exit 1
-echo "slow turns: low $low, high $high, reused $(reused)"
-[ "$low" -gt 1000 ] && [ "$high" -gt 1000 ] || fail "too few samples could be told apart"
-[ "$(reused)" -gt 0 ] || fail "no sample is unsure, though the daemon looks once a second"
+try()
+{
+	start_daemon -source "$1"
+	"$DCPI_BIN/../tests/jit_reuse" 3000 4 || fail "jit_reuse"
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	low=$(right low '^[+]0x[0-5]$') || exit 1
+	high=$(right high '^[+]0x(0|2[0-5])$') || exit 1
+	echo "slow turns: low $low, high $high, reused $(reused)"
+	[ "$low" -gt 1000 ] && [ "$high" -gt 1000 ] || fail "too few samples could be told apart"
+	[ "$(reused)" -gt 0 ] || fail "no sample is unsure, though the daemon looks once a second"
 
-# Turns that nobody can follow: what cannot be told is not told.
-"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
-"$DCPI_BIN/../tests/jit_reuse" 20 150 || fail "jit_reuse"
-"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
-echo "fast turns: reused $(reused), told apart $("$DCPI_BIN/dcpiprof" reuse | awk '$3 == "total" { print $1 }')"
-[ "$(reused)" -gt 1000 ] || fail "fast turns: $(reused) samples are unsure"
-for routine in "low ^[+]0x[0-5]\$" "high ^[+]0x(0|2[0-5])\$"; do
-	set -- $routine
-	! "$DCPI_BIN/dcpiprof" reuse | grep -q " $1 " || right "$1" "$2" >/dev/null || exit 1
+	# Turns that nobody can follow: what cannot be told is not told.
+	"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
+	"$DCPI_BIN/../tests/jit_reuse" 20 150 || fail "jit_reuse"
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	echo "fast turns: reused $(reused), told apart $("$DCPI_BIN/dcpiprof" reuse | awk '$3 == "total" { print $1 }')"
+	[ "$(reused)" -gt 1000 ] || fail "fast turns: $(reused) samples are unsure"
+	for routine in "low ^[+]0x[0-5]\$" "high ^[+]0x(0|2[0-5])\$"; do
+		set -- $routine
+		! "$DCPI_BIN/dcpiprof" reuse | grep -q " $1 " || right "$1" "$2" >/dev/null || exit 1
+	done
+	stop_daemon
+	rm -rf "$db"
+}
+
+for source in bpf perf; do
+	echo "with the source $source:"
+	try $source
 done
-stop_daemon

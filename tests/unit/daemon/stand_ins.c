@@ -101,6 +101,12 @@ void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, u
 		fn(ctx, stand_ins.code_start, stand_ins.code_end);
 }
 
+void dyn_stats_get(const struct dyn *d, struct dyn_stats *out)
+{
+	(void)d;
+	*out = (struct dyn_stats){ 0 };
+}
+
 bool dyn_wants_flush(const struct dyn *d)
 {
 	(void)d;
