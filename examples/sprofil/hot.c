@@ -53,6 +53,15 @@ static double cpu_seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* Runs one after another must not repeat each other. */
+static unsigned int seed(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (unsigned int)ts.tv_nsec;
+}
+
 static void work(struct part *parts, double seconds)
 {
 	while (cpu_seconds() < seconds) {
@@ -103,6 +112,7 @@ int main(int argc, char **argv)
 		perror("sprofil");
 		return 1;
 	}
+	srand(seed());
 	work(parts, argc > 1 ? atof(argv[1]) : 2);
 	sprofil(NULL, 0, NULL, 0);
 	add_up(parts, elements, nr);
