@@ -222,7 +222,7 @@ struct options {
 	struct base_opt_list events; /* all counted at the same time */
 	struct base_opt_list slots;  /* each has its turn; not both */
 	const char *platform, *run_dir, *queue, *replay, *record, *log;
-	int64_t rate, flush_s, table_len, drain_ms;
+	int64_t rate, flush_s, table_len, drain_ms, ring_pages;
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
 	bool fixed_period;
 	bool list_events, check; /* dcpid.c alone */

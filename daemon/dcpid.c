@@ -41,6 +41,8 @@ static const struct base_opt options[] = {
 	  1048576 },
 	{ "drain", BASE_OPT_INT, &opt.drain_ms, "MS",
 	  "Longest time that counts stay in the kernel (default: 5000).", 1, 3600000 },
+	{ "ring", BASE_OPT_INT, &opt.ring_pages, "PAGES",
+	  "Size of each CPU's ring of records, a power of two (default: 128).", 1, 65536 },
 	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
 	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
 	{ "epoch", BASE_OPT_FLAG, &opt.new_epoch, NULL,

@@ -179,6 +179,7 @@ static int open_driver(struct daemon *d, struct base_err *err)
 					.fixed_period = d->opt.fixed_period,
 					.table_len = (size_t)d->opt.table_len,
 					.drain_ms = (uint32_t)d->opt.drain_ms,
+					.ring_pages = (size_t)d->opt.ring_pages,
 					.pid = d->opt.pid,
 					.run_dir = d->opt.own ? d->opt.run_dir : NULL };
 	struct base_buf joined = { 0 };
