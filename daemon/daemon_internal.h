@@ -182,6 +182,8 @@ bool dyn_refresh(struct dyn *d, bool ranges);
 void dyn_settled(struct dyn *d, uint64_t time_ns);
 /* A registry of its own is attached to this life; it can have no other. */
 bool dyn_has_registry(const struct process *p);
+/* An address of @p had more than one routine by now. */
+bool dyn_reuses(const struct process *p);
 /* Calls @fn with the addresses where @p said that code is or comes. */
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx);

@@ -295,6 +295,14 @@ bool dyn_has_registry(const struct process *p)
 	return p->dyn && p->dyn->own;
 }
 
+bool dyn_reuses(const struct process *p)
+{
+	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
+		if (c->own && c->own->tenants.reused)
+			return true;
+	return false;
+}
+
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx)
 {

@@ -132,6 +132,7 @@ struct dyn_tenants {
 	struct dyn_past *past; /* ascending by until_hi */
 	size_t nr_past, cap_past;
 	uint64_t forgotten; /* tenants that ended up to here may be missing from past */
+	bool reused;	    /* some address had more than one of them */
 };
 
 /* [addr, addr+len) is from now on of a routine at @elf; what overlaps is evicted. 0 or -ENOMEM. */

@@ -57,7 +57,7 @@ int dyn_tenant_enter(struct dyn_tenants *t, struct dyn_facility *f, uint64_t add
 	while ((old = (void *)dyn_tree_overlap(&t->now, addr, addr + len))) {
 		if (remember(t, old, hi) < 0)
 			t->forgotten = hi;
-		n->evicted = true;
+		t->reused = n->evicted = true;
 		dyn_tree_remove(&t->now, &old->node);
 		free(old);
 	}

@@ -125,7 +125,7 @@ void ranges_tell(struct attrib *a)
 		/* It is the last one that runs. */
 		while (p->later)
 			p = p->later;
-		if (p->dyn)
+		if (p->dyn && dyn_reuses(p))
 			tell(a, p);
 	}
 }

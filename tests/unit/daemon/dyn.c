@@ -225,8 +225,10 @@ static void test_other_facility_takes_over(void **state)
 	fake_facility_rec(&t.b, 1, "one");
 	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
 	tell(&t, 100);
+	assert_false(dyn_reuses(&t.p));
 	fake_routine_rec(&t.b, 1, 0x10000, "A", code_a, 64);
 	tell(&t, 200);
+	assert_true(dyn_reuses(&t.p));
 	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x10000, 100, 100, &img, &off), DYN_FOUND);
 	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x10000, 200, 200, &img2, &off), DYN_FOUND);
 	assert_ptr_not_equal(img, img2);

@@ -63,7 +63,13 @@ static void whoever_is_registered(void **state)
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/bin/a", 1);
 	ranges_tell(&t.a);
 	assert_int_equal(nr_calls, 0);
+	stand_ins.code_virgin = true;
 	attach(10);
+	ranges_tell(&t.a);
+	assert_int_equal(nr_calls, 0);
+	/* An address gets its second routine: the registry had news. */
+	stand_ins.code_virgin = false;
+	t.a.ranges_changed = true;
 	ranges_tell(&t.a);
 	assert_string_equal(told, "1-3");
 	assert_int_equal(told_pid, 10);

@@ -93,6 +93,12 @@ bool dyn_has_registry(const struct process *p)
 	return p->dyn && stand_ins.registered;
 }
 
+bool dyn_reuses(const struct process *p)
+{
+	(void)p;
+	return !stand_ins.code_virgin;
+}
+
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx)
 {

@@ -21,6 +21,7 @@ struct stand_ins {
 	bool registered; /* dyn_has_registry, of who has a client */
 	/* dyn_ranges: one, or none where its end is 0 */
 	uint64_t code_start, code_end;
+	bool code_virgin; /* no address had two routines yet */
 	struct dyn_client *looked_up_by;
 	/* dyn calls seen */
 	unsigned int nr_fork, nr_end, nr_marker, nr_records;
