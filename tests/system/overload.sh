@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Far too much: tables of sixteen entries at 50 kHz, exchanged every 50 ms, a storm of short programs,
-# and a process that calls bpf() without end. Nothing crashes, what is lost has a name, what the
+# Far too much: tables of sixteen entries and rings of two pages at 50 kHz, exchanged every 50 ms, a
+# storm of short programs, a process that calls bpf() without end, and a CPU that goes and comes back. Nothing crashes, what is lost has a name, what the
 # kernel did not deliver is shown as missed, and the account holds to the sample. Then without the
 # rights: bpf is refused with the reason, and perf takes its place.
 set -eu
@@ -10,7 +10,27 @@ need_root
 
 loss() { status_field "$1"; }
 
-start_daemon -source bpf -event cpu-clock -rate 50000 -table 16 -drain 50 -flush 1
+# At such a rate the kernel would lower its limit for good.
+cpu1=/sys/devices/system/cpu/cpu1/online
+kernel=/proc/sys/kernel
+percent=$(cat $kernel/perf_cpu_time_max_percent) rate=$(cat $kernel/perf_event_max_sample_rate)
+restore()
+{
+	local status=$?
+	set +e
+	[ ! -w $cpu1 ] || echo 1 >$cpu1
+	echo 25 >$kernel/perf_cpu_time_max_percent # the rate can be set only then
+	echo "$rate" >$kernel/perf_event_max_sample_rate
+	echo "$percent" >$kernel/perf_cpu_time_max_percent
+	(exit $status)
+	cleanup
+}
+trap restore EXIT
+echo 25 >$kernel/perf_cpu_time_max_percent
+echo 100000 >$kernel/perf_event_max_sample_rate
+echo 0 >$kernel/perf_cpu_time_max_percent
+
+start_daemon -source bpf -event cpu-clock -rate 50000 -table 16 -ring 2 -drain 50 -flush 1
 "$DCPI_BIN/../tests/bpf_loop" &
 loop=$!
 (
@@ -25,6 +45,14 @@ for _ in 1 2 3 4 5; do
 	sleep 0.6
 	account_holds "in the storm"
 done
+if [ -w $cpu1 ]; then
+	echo 0 >$cpu1
+	sleep 1
+	account_holds "without CPU 1"
+	echo 1 >$cpu1
+	sleep 1
+	account_holds "with it again"
+fi
 kill "$loop" || fail "bpf_loop has ended by itself"
 wait "$storm"
 account_holds "after it"

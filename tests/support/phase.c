@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * phase timer|loop PERIOD_NS SECONDS: two routines by turns, half of PERIOD_NS each, in step with a
+ * sampler of that period. "timer": the clock says when to change; "loop": loops tuned to it at
+ * start, and trimmed to stay in step. Prints the parts of the CPU time: "NAME PERCENT".
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#define ROUTINE(name)                                                                              \
+	__attribute__((noinline, aligned(64))) static void name(uint64_t turns)                    \
+	{                                                                                          \
+		for (; turns; turns--)                                                             \
+			__asm__ volatile("# " #name);                                              \
+	}
+ROUTINE(phase_a)
+ROUTINE(phase_b)
+
+static uint64_t period;
+
+/* Turns of a tenth of a half period: short enough to change on time. */
+static uint64_t tuned_turns(void)
+{
+	uint64_t turns = 1000000, best = UINT64_MAX;
+
+	for (int i = 0; i < 20; i++) {
+		uint64_t start = now_ns(CLOCK_MONOTONIC), took;
+
+		phase_a(turns);
+		took = now_ns(CLOCK_MONOTONIC) - start;
+		best = took < best ? took : best;
+	}
+	return (uint64_t)((double)turns * (double)period / 2 / (double)best);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t end, turns, seconds_in[2] = { 0 }, last, cpu;
+	bool by_timer;
+
+	if (argc != 4 || (strcmp(argv[1], "timer") && strcmp(argv[1], "loop"))) {
+		fputs("usage: phase timer|loop PERIOD_NS SECONDS\n", stderr);
+		return 2;
+	}
+	by_timer = argv[1][0] == 't';
+	period = strtoull(argv[2], NULL, 10);
+	turns = tuned_turns();
+	end = now_ns(CLOCK_MONOTONIC) + (uint64_t)(atof(argv[3]) * 1e9);
+	last = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	for (int which = 0; now_ns(CLOCK_MONOTONIC) < end; which = !which) {
+		void (*run)(uint64_t) = which ? phase_b : phase_a;
+
+		if (by_timer) {
+			while ((now_ns(CLOCK_MONOTONIC) % period >= period / 2) == which)
+				run(turns / 100);
+		} else {
+			/* Interruptions push the loop out of step; at a boundary it waits for the
+			 * clock in the routine whose turn ends. */
+			run(turns * 97 / 100);
+			while ((now_ns(CLOCK_MONOTONIC) % period >= period / 2) == which)
+				run(turns / 200);
+		}
+		cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+		seconds_in[which] += cpu - last;
+		last = cpu;
+	}
+	for (int i = 0; i < 2; i++)
+		printf("phase_%c %.3f\n", 'a' + i,
+		       100 * (double)seconds_in[i] / (double)(seconds_in[0] + seconds_in[1]));
+	return 0;
+}

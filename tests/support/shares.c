@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * shares SECONDS: routines that share the CPU by known parts, in slices whose lengths are drawn
+ * from a fixed seed (the same work each time, in step with no sampler). Prints each routine's part
+ * of the CPU time, by the process's own clock: "NAME PERCENT".
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Alike but for their names, and each of its own: none is folded into another. */
+#define ROUTINE(name)                                                                              \
+	__attribute__((noinline, aligned(64))) static void name(uint64_t turns)                    \
+	{                                                                                          \
+		for (; turns; turns--)                                                             \
+			__asm__ volatile("# " #name);                                              \
+	}
+ROUTINE(share_a)
+ROUTINE(share_b)
+ROUTINE(share_c)
+ROUTINE(share_d)
+ROUTINE(share_e)
+
+static struct {
+	const char *name;
+	void (*run)(uint64_t turns);
+	uint64_t weight;
+	double seconds;
+} parts[] = {
+	{ "share_a", share_a, 40, 0 }, { "share_b", share_b, 25, 0 }, { "share_c", share_c, 20, 0 },
+	{ "share_d", share_d, 10, 0 }, { "share_e", share_e, 5, 0 },
+};
+
+enum { NR_PARTS = sizeof(parts) / sizeof(*parts) };
+
+static double cpu_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int main(int argc, char **argv)
+{
+	double start = cpu_seconds(), last = start, now, all = 0;
+	double end = start + (argc > 1 ? atof(argv[1]) : 5);
+
+	srand(1);
+	while (last < end)
+		for (int i = 0; i < NR_PARTS; i++) {
+			parts[i].run(parts[i].weight * (500 + (uint64_t)rand() % 20000));
+			now = cpu_seconds();
+			parts[i].seconds += now - last;
+			all += now - last;
+			last = now;
+		}
+	for (int i = 0; i < NR_PARTS; i++)
+		printf("%s %.3f\n", parts[i].name, 100 * parts[i].seconds / all);
+	return 0;
+}
