@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Sourced by the benches: options, statistics, figures.
+#
+# Each measurement is appended as a number to $raw/NAME, a line each; a figure is the median of such a
+# file with its 95 % interval by order statistics (distribution-free: no assumption about the noise).
+
+bench_ok=0 bench_short=0 raw=
+
+# bench_options ARG…: --raw DIR keeps the raw measurements.
+bench_options()
+{
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--raw)
+			raw=${2:?"--raw needs a folder"}
+			shift 2
+			;;
+		*)
+			echo "usage: $0 [--raw DIR]" >&2
+			exit 2
+			;;
+		esac
+	done
+	[ -n "$raw" ] && mkdir -p "$raw" || raw=$bench_work/raw
+	mkdir -p "$raw"
+}
+
+# put NAME VALUE: one measurement.
+put()
+{
+	echo "$2" >>"$raw/$1"
+}
+
+# median NAME: "MEDIAN LOW HIGH N" of the measurements; with fewer than six the interval is their range.
+median()
+{
+	sort -g "$raw/$1" | awk '
+		{ v[NR] = $1 }
+		END {
+			n = NR
+			if (!n) exit 1
+			m = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
+			# the largest k with 2 P(Bin(n, 1/2) < k) <= 0.05
+			k = 0; p = 2 ^ -n; sum = p
+			while (2 * sum <= 0.05) { k++; p = p * (n - k + 1) / k; sum += p }
+			if (k < 1) k = 1
+			printf "%.6g %.6g %.6g %d\n", m, v[k], v[n + 1 - k], n
+		}'
+}
+
+mid() { median "$1" | cut -d' ' -f1; }
+
+# figure NAME VALUE UNIT OP LIMIT
+figure()
+{
+	local verdict
+	verdict=$(awk -v v="$2" -v op="$4" -v l="$5" 'BEGIN {
+		print (v != "" && (op == "<=" ? v <= l : v >= l)) ? "ok" : "short" }')
+	printf 'figure: %s %s %s reach %s %s %s\n' "$1" "$2" "$3" "$4" "$5" "$verdict"
+	if [ $verdict = ok ]; then
+		bench_ok=$((bench_ok + 1))
+	else
+		bench_short=$((bench_short + 1))
+	fi
+}
+
+figures_end()
+{
+	printf 'figures: %d ok, %d short\n' $bench_ok $bench_short
+}
+
+calc() { awk "BEGIN { printf \"%.6g\\n\", $* }"; }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * bpf_time PREFIX SECONDS: the kernel's own account of the run time of all BPF programs whose names
+ * begin with PREFIX, over SECONDS. Prints "RUNS NS" (nanoseconds a run, the cost of the account
+ * itself included: subtract that of an empty program).
+ * bpf_time -empty HZ SECONDS: an empty program on cpu-clock at HZ on all CPUs; prints the same.
+ */
+#include <errno.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static long bpf(int cmd, union bpf_attr *attr)
+{
+	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
+}
+
+struct total {
+	uint64_t runs, ns;
+};
+
+static int add_program(uint32_t id, const char *prefix, struct total *t)
+{
+	struct bpf_prog_info info = { 0 };
+	union bpf_attr attr = { .prog_id = id };
+	long fd = bpf(BPF_PROG_GET_FD_BY_ID, &attr);
+
+	if (fd < 0)
+		return -1;
+	memset(&attr, 0, sizeof(attr));
+	attr.info.bpf_fd = (uint32_t)fd;
+	attr.info.info_len = sizeof(info);
+	attr.info.info = (uint64_t)(uintptr_t)&info;
+	if (bpf(BPF_OBJ_GET_INFO_BY_FD, &attr) == 0 &&
+	    strncmp(info.name, prefix, strlen(prefix)) == 0) {
+		t->runs += info.run_cnt;
+		t->ns += info.run_time_ns;
+	}
+	close((int)fd);
+	return 0;
+}
+
+static struct total all_programs(const char *prefix)
+{
+	struct total t = { 0 };
+	union bpf_attr attr = { 0 };
+
+	while (bpf(BPF_PROG_GET_NEXT_ID, &attr) == 0) {
+		uint32_t id = attr.next_id;
+
+		add_program(id, prefix, &t);
+		memset(&attr, 0, sizeof(attr));
+		attr.start_id = id;
+	}
+	return t;
+}
+
+static int load_empty(void)
+{
+	struct bpf_insn code[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_PERF_EVENT,
+				.insns = (uint64_t)(uintptr_t)code,
+				.insn_cnt = 2,
+				.license = (uint64_t)(uintptr_t) "BSD" };
+
+	strcpy(attr.prog_name, "bench_empty");
+	return (int)bpf(BPF_PROG_LOAD, &attr);
+}
+
+static int attach_everywhere(int prog, unsigned long hz)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_CPU_CLOCK,
+					.sample_period = 1000000000ul / hz };
+
+	for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++) {
+		long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+		if (fd < 0 || ioctl((int)fd, PERF_EVENT_IOC_SET_BPF, prog) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void sleep_for(double seconds)
+{
+	struct timespec t = { .tv_sec = (time_t)seconds };
+
+	t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
+	nanosleep(&t, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	bool empty = argc == 4 && strcmp(argv[1], "-empty") == 0;
+	union bpf_attr attr = { .enable_stats.type = BPF_STATS_RUN_TIME };
+	const char *prefix = empty ? "bench_empty" : argv[1];
+	struct total before, after;
+	int prog;
+
+	if (argc != 3 && !empty) {
+		fputs("usage: bpf_time PREFIX SECONDS | -empty HZ SECONDS\n", stderr);
+		return 2;
+	}
+	if (bpf(BPF_ENABLE_STATS, &attr) < 0) {
+		perror("bpf_time: run time statistics");
+		return 1;
+	}
+	if (empty) {
+		prog = load_empty();
+		if (prog < 0 || attach_everywhere(prog, strtoul(argv[2], NULL, 10)) < 0) {
+			perror("bpf_time: empty program");
+			return 1;
+		}
+	}
+	before = all_programs(prefix);
+	sleep_for(atof(argv[argc - 1]));
+	after = all_programs(prefix);
+	if (after.runs == before.runs) {
+		fprintf(stderr, "bpf_time: no program '%s…' ran\n", prefix);
+		return 1;
+	}
+	printf("%llu %.1f\n", (unsigned long long)(after.runs - before.runs),
+	       (double)(after.ns - before.ns) / (double)(after.runs - before.runs));
+	return 0;
+}

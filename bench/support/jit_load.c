@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * jit_load SECONDS [THREADS]: a busy JIT. Each thread makes routines in memory of its own, 500 at
+ * once and one more each millisecond, registers them with libdbgdyn, and runs them by turns. Prints
+ * how many were made.
+ */
+#include <dbgdyn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FIRST = 500, ROUTINES_MAX = 100000, APART = 64, THREADS_MAX = 256 };
+
+/* Decrement the argument to 0, then return. */
+#if defined(__x86_64__)
+static const unsigned char countdown[] = { 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3 };
+#elif defined(__aarch64__)
+static const unsigned int countdown[] = { 0xf1000400, 0x54ffffe1, 0xd65f03c0 };
+#else
+#error "jit_load speaks x86-64 and aarch64 only"
+#endif
+
+static uint64_t context;
+static double seconds;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void make(unsigned char *arena, size_t i)
+{
+	unsigned char *code = arena + i * APART;
+	char name[32];
+	struct dbgdyn_routine r = {
+		.size = sizeof(r), .name = { name, 0 }, .code = code, .code_len = sizeof(countdown)
+	};
+
+	r.name.len = (size_t)snprintf(name, sizeof(name), "routine_%p", (void *)code);
+	memcpy(code, countdown, sizeof(countdown));
+	__builtin___clear_cache((char *)code, (char *)code + sizeof(countdown));
+	dbgdyn_register(context, &r, NULL);
+}
+
+static void *work(void *made)
+{
+	unsigned char *arena =
+		mmap(NULL, (size_t)ROUTINES_MAX * APART, PROT_READ | PROT_WRITE | PROT_EXEC,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	double start = now(), t = start;
+	size_t nr = 0;
+
+	if (arena == MAP_FAILED)
+		return NULL;
+	while (nr < FIRST)
+		make(arena, nr++);
+	while ((t = now()) < start + seconds) {
+		while (nr < ROUTINES_MAX && nr < FIRST + (size_t)((t - start) * 1000))
+			make(arena, nr++);
+		for (int i = 0; i < 20; i++) {
+			unsigned char *code = arena + (size_t)rand() % nr * APART;
+
+			((void (*)(unsigned long))(void *)code)(1000 +
+								(unsigned long)rand() % 9000);
+		}
+	}
+	*(size_t *)made = nr;
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	long nr = argc > 2 ? atol(argv[2]) : sysconf(_SC_NPROCESSORS_ONLN);
+	size_t made[THREADS_MAX] = { 0 }, sum = 0;
+	pthread_t threads[THREADS_MAX];
+
+	if (argc < 2 || nr < 1 || nr > THREADS_MAX) {
+		fputs("usage: jit_load SECONDS [THREADS]\n", stderr);
+		return 2;
+	}
+	seconds = atof(argv[1]);
+	dbgdyn_begin("jit_load", strlen("jit_load"), NULL, &context);
+	for (long i = 0; i < nr; i++)
+		if (pthread_create(&threads[i], NULL, work, &made[i]) != 0)
+			return 1;
+	for (long i = 0; i < nr; i++) {
+		pthread_join(threads[i], NULL);
+		sum += made[i];
+	}
+	dbgdyn_end(context);
+	printf("%zu\n", sum);
+	return 0;
+}
