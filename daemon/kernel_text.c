@@ -149,6 +149,17 @@ static void hide(const struct kernel *k, const struct kernel_text *t, struct pie
 	kernel_view_hide(&view, p->code, p->len);
 }
 
+/* Takes over what @p owns; the file is written anew only where it would differ. */
+static int keep_piece(struct kernel_text *t, struct piece *p)
+{
+	size_t i = piece_index(t, p->off);
+	const struct piece *old = i < t->nr && t->pieces[i].off == p->off ? &t->pieces[i] : NULL;
+
+	if (!old || old->len != p->len || memcmp(old->code, p->code, p->len) != 0)
+		t->changed = true;
+	return put_piece(t, p);
+}
+
 static int read_piece(struct kernel *k, struct kernel_text *t, const char *name, uint64_t off,
 		      uint64_t len)
 {
@@ -163,23 +174,15 @@ static int read_piece(struct kernel *k, struct kernel_text *t, const char *name,
 		return r;
 	}
 	hide(k, t, &p);
-	r = put_piece(t, &p);
-	t->changed |= r == 0;
-	return r;
+	return keep_piece(t, &p);
 }
 
-static bool is_kept(const struct kernel_text *t, uint64_t off)
-{
-	size_t i = piece_index(t, off);
-
-	return i < t->nr && t->pieces[i].off == off && t->pieces[i].read_ns && !t->pieces[i].stale;
-}
-
-/* The routine that image offset @off is in: -ENOENT where no symbol tells. */
-static int read_routine(struct kernel *k, struct kernel_text *t, uint64_t off)
+/* The routine that image offset *@off is in, which becomes its end: -ENOENT where no symbol tells.
+ */
+static int read_routine(struct kernel *k, struct kernel_text *t, uint64_t *off)
 {
 	const struct kernel_symbols *all = &k->symbols;
-	const struct kernel_symbol *s = kernel_symbols_find(all, t->start + off);
+	const struct kernel_symbol *s = kernel_symbols_find(all, t->start + *off);
 	uint64_t end = t->start + t->len, len;
 
 	if (!s || s->addr < t->start ||
@@ -188,23 +191,34 @@ static int read_routine(struct kernel *k, struct kernel_text *t, uint64_t off)
 	if (s + 1 < all->v + all->nr && s[1].addr < end)
 		end = s[1].addr;
 	len = end - s->addr;
-	if (is_kept(t, s->addr - t->start))
-		return 0;
+	*off = end - t->start;
 	if (len > ROUTINE_MAX || t->bytes + len > TEXT_MAX)
 		return -DCPI_ELIMIT;
 	return read_piece(k, t, s->name, s->addr - t->start, len);
 }
 
+/*
+ * Again at each flush: the kernel patches itself, and does not always tell (some kernels open an
+ * event for that and are silent). A thousand routines take three milliseconds.
+ */
 static void read_sampled(struct kernel *k, struct kernel_text *t)
 {
 	const struct profdb_profile *p = t->image->counts;
+	uint64_t done = 0, off;
 
-	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++)
-		if (read_routine(k, t, profdb_profile_entry(p, i)->off) == -EPERM)
+	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
+		off = profdb_profile_entry(p, i)->off;
+		if (off < done)
+			continue;
+		if (read_routine(k, t, &off) == -EPERM)
 			return;
-	for (size_t i = 0; i < t->nr; i++)
+		done = off;
+	}
+	for (size_t i = 0; i < t->nr; i++) {
+		off = t->pieces[i].off;
 		if (t->pieces[i].stale)
-			read_routine(k, t, t->pieces[i].off);
+			read_routine(k, t, &off);
+	}
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

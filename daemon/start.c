@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,11 +279,13 @@ static void record_kernel(void *ctx, const struct driver_load *load)
 
 static int open_record(struct daemon *d, struct base_err *err)
 {
-	int r;
+	int r, fd;
 
 	if (!d->opt.record)
 		return 0;
-	d->record = fopen(d->opt.record, "we");
+	/* It tells where the kernel lies. */
+	fd = open(d->opt.record, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	d->record = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!d->record)
 		return base_fail_errno(err, -errno, "cannot create '%s'", d->opt.record);
 	d->attrib.record = d->record;

@@ -45,6 +45,20 @@ within "milliseconds of $name" "$got" "$(ms truth)" 150
 unknown=$("$DCPI_BIN/dcpiprof" -i | awk '/unknown kernel/ { print $1 }')
 [ "${unknown:-0}" -lt $((got / 50)) ] || fail "$unknown samples in kernel code that nobody knows"
 
+# Law 1, to the sample.
+"$DCPI_BIN/dcpictl" status -json | tr ',{}' '\n\n\n' | awk -F: '
+	{ gsub(/"/, "", $1) }
+	$1 == "losses" { inside = 1; next }
+	$1 == "buckets" { inside = 0 }
+	inside { lost += $2 }
+	$1 == "received" { received = $2 }
+	$1 == "stored" { stored = $2 }
+	$1 == "pending" { pending = $2 }
+	END {
+		print "received", received, "stored", stored, "pending", pending, "lost", lost + 0
+		exit !(received > 0 && received == stored + pending + lost)
+	}' || fail "samples are missing"
+
 # Again, loaded four times, another beside it: one image, since it is one program.
 "$DCPI_BIN/../tests/bpf_burn" 1 >"$work/truth2" &
 "$DCPI_BIN/../tests/bpf_burn" 1 3 >"$work/truth3" || fail "bpf_burn"

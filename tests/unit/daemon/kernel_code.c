@@ -517,6 +517,7 @@ static void fill(uint8_t *memory, size_t len)
 
 static void test_routines(void **state)
 {
+	struct stat was, is;
 	static uint8_t memory[0x1000];
 	struct fake_kernel f;
 	struct image *img;
@@ -539,17 +540,26 @@ static void test_routines(void **state)
 	assert_memory_equal(found.code, nop, sizeof(nop));
 	/* Only what was sampled, and only once. */
 	assert_int_equal(routine(&f, "kernel", code_file(&f, img), NULL).nr, 1);
-	reads = f.nr_reads;
+	assert_int_equal(fstatat(profdb_kernel_fd(f.db), code_file(&f, img), &was, 0), 0);
 	sampled(&f, FAKE_TEXT + 0x1f0, S, &off);
+	reads = f.nr_reads;
 	write_images(&f);
-	assert_int_equal(f.nr_reads, reads);
+	assert_int_equal(f.nr_reads, reads + 1);
+	assert_int_equal(fstatat(profdb_kernel_fd(f.db), code_file(&f, img), &is, 0), 0);
+	assert_int_equal(is.st_ino, was.st_ino);
 	/* The kernel patches itself: what stands in the file is what ran last. */
+	memory[0x110] = 0xcd;
+	write_images(&f);
+	assert_int_equal(routine(&f, "kernel", code_file(&f, img), "do_work").code[0x10], 0xcd);
+	/* So it is of routines without samples since, where it tells. */
+	profdb_profile_clear(img->counts);
 	memory[0x100] = 0xcc;
 	fake_kernel_load(&f, DRIVER_LOAD_POKE, FAKE_TEXT + 0x100, 1, NULL, false, base_now_ns());
 	sampled(&f, FAKE_TEXT + 0x200, S, &off);
 	write_images(&f);
 	assert_int_equal(routine(&f, "kernel", code_file(&f, img), "do_work").code[0], 0xcc);
 	assert_int_equal(routine(&f, "kernel", code_file(&f, img), NULL).nr, 2);
+	profdb_profile_clear(img->counts);
 	/* A poke of before it was read changes nothing, nor does one elsewhere. */
 	reads = f.nr_reads;
 	fake_kernel_load(&f, DRIVER_LOAD_POKE, FAKE_TEXT + 0x100, 1, NULL, false, 1);
