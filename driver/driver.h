@@ -108,12 +108,14 @@ struct driver_stats {
 	uint64_t lost_late;   /* bpf: the same, 100 ms or more after a drain was asked for */
 	uint64_t lost_nested; /* bpf: interrupted the counting of another on the same CPU */
 	uint64_t lost_read;   /* bpf: lay in a table that could not be read */
-	uint64_t lost_load;   /* side-band records lost: attribution may suffer; not samples */
+	uint64_t lost_load;   /* side-band records lost: attribution may suffer; not samples (before
+				 Linux 6.0, of perf, it may be that the samples of lost_ring are
+				 in it too) */
 	uint64_t lost_bad;    /* samples whose record made no sense */
 	/* Of clocks: enabled time / period - received, never delivered. 0 of other events, and of
 	 * clocks of one mode or process: nothing tells what was due. */
 	uint64_t missed[DRIVER_NR_EVENTS];
-	uint64_t throttled; /* times the kernel throttled an event */
+	uint64_t throttled; /* times the kernel throttled an event; bpf: always 0, nobody tells */
 };
 
 /* ---- calls --------------------------------------------------------------------------------- */
@@ -130,8 +132,10 @@ int driver_start(struct driver *d, struct base_err *err);
 /*
  * Hand everything available to @sink, in order of time. Without @all, records younger than what
  * another CPU may still deliver are held for the next call, and bpf's tables are read only when
- * that is due; with it (after stop, or for a flush: the order is then settled up to now) nothing
- * that came before the call is held. Replay: returns 1 while there is more, 0 at its end.
+ * that is due. With it (after stop, or for a flush) nothing is held that had arrived before the
+ * call; perf: a record that a CPU had its time for, but had not yet put into its ring when a flush
+ * came, is handed on by the next call, behind younger ones of other CPUs. Replay: returns 1 while
+ * there is more, 0 at its end.
  */
 int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, struct base_err *err);
 /* A descriptor that becomes readable when a drain is due, or -1: drain by the clock. */

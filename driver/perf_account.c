@@ -33,7 +33,7 @@ static void account_event(struct perf_sampler *s, size_t event, uint64_t all_ns,
 	}
 	st->missed[event] = missed;
 	e->enabled = perf_count_enabled(running, all_ns);
-	if (!s->periods[event] && came + lost)
+	if (received && !s->periods[event] && came + lost)
 		e->period = value / (came + lost);
 	if (s->in_kernel)
 		return;
@@ -43,16 +43,26 @@ static void account_event(struct perf_sampler *s, size_t event, uint64_t all_ns,
 	st->received[event] = came + lost;
 }
 
+/* Before PERF_FORMAT_LOST, whatever a ring lost may have been a load event, a sample or not. */
+static uint64_t lost_load(const struct perf_sampler *s)
+{
+	uint64_t lost = s->load_bad;
+
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		lost += perf_count_lost(&s->cpus[i].track);
+	for (size_t i = 0; i < s->d->nr_events && !(s->features & PERF_USE_LOST); i++)
+		lost += s->lost_said[i];
+	return lost;
+}
+
 void perf_sampler_account(struct perf_sampler *s, bool received)
 {
 	struct driver_stats *st = &s->d->stats;
 	uint64_t all_ns = 0;
 
-	st->lost_load = s->load_bad;
-	for (size_t i = 0; i < s->nr_cpus; i++) {
+	for (size_t i = 0; i < s->nr_cpus; i++)
 		all_ns += perf_count_running_ns(&s->cpus[i].track);
-		st->lost_load += perf_count_lost(&s->cpus[i].track);
-	}
+	st->lost_load = lost_load(s);
 	st->held = s->order.nr_samples;
 	st->lost_ring = 0;
 	for (size_t i = 0; i < s->d->nr_events; i++) {

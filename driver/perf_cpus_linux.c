@@ -51,7 +51,7 @@ int perf_cpus_list(const char *which, unsigned int **out)
 /*
  * Events of a CPU that went offline stay dead when it comes back, and nothing tells: on some
  * kernels they hang up, on others only the time for which they were enabled stands still. A
- * process's events sleep with it.
+ * process's events sleep with it, and those that we stopped stand still.
  */
 void perf_sampler_read_counters(struct perf_sampler *s)
 {
@@ -62,7 +62,7 @@ void perf_sampler_read_counters(struct perf_sampler *s)
 		if (c->track_fd < 0)
 			continue;
 		perf_cpu_read(c, s->d->nr_events, s->features & PERF_USE_LOST);
-		if (s->pid < 0 &&
+		if (s->running && s->pid < 0 &&
 		    c->track.now.enabled_ns - had_ns + STILL_NS < before_ns - c->alive_ns)
 			c->gone = true;
 		c->alive_ns = base_now_ns();

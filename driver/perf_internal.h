@@ -140,8 +140,9 @@ struct perf_sampler {
 	uint64_t looked_ns;		      /* when CPUs were last looked for */
 	uint64_t unsent[DRIVER_NR_EVENTS];    /* PERF_RECORD_LOST_SAMPLES */
 	uint64_t lost_said[DRIVER_NR_EVENTS]; /* by PERF_RECORD_LOST, without PERF_USE_LOST */
-	uint64_t load_bad;   /* load records that made no sense, times when a CPU was unseen */
-	uint64_t sample_bad; /* samples of that kind, and ends of rings that made none */
+	uint64_t load_bad;   /* load records that made no sense, times when a CPU was unseen,
+				ends of rings that made none */
+	uint64_t sample_bad; /* samples of that kind, and such ends where rings hold samples */
 	uint64_t distrusted; /* losses at which the threads were last forgotten */
 	uint8_t scratch[PERF_RECORD_LEN_MAX];
 };
@@ -202,9 +203,10 @@ void perf_sampler_received(struct perf_sampler *s, unsigned int cpu, size_t even
 /* 0, or what the sink said; the item it refused is gone, the others stay. */
 int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct driver_sink *sink);
 /*
- * Events: enabled, and the period of those sampled at a frequency. Stats: missed, throttled, held,
- * lost_load; of events without a program also received, lost_ring, lost_bad.
- * @received: all were told (bpf: this drain read the tables), so that missed can be.
+ * Events: enabled, and the period of those sampled at a frequency. Stats: missed, held, lost_load;
+ * of events without a program also received, lost_ring, lost_bad (and throttled, by reading).
+ * @received: everything was told that came up to the counters' reading (bpf: this drain read the
+ * tables; perf: all of the rings), so that missed and periods can be.
  */
 void perf_sampler_account(struct perf_sampler *s, bool received);
 

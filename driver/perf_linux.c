@@ -40,7 +40,8 @@ static int perf_drain(struct driver *d, bool all, const struct driver_sink *sink
 	perf_sampler_turn(s, now);
 	r = perf_sampler_read(s, all && s->running ? now : UINT64_MAX);
 	handed = perf_sampler_hand_on(s, all ? UINT64_MAX : now - PERF_SLACK_NS, sink);
-	perf_sampler_account(s, true);
+	/* A flush has read less than the counters tell of: the next drain compares. */
+	perf_sampler_account(s, r >= 0 && !(all && s->running));
 	if (handed < 0)
 		return handed;
 	return r < 0 ? base_fail_errno(err, r, "cannot read the rings") : 0;

@@ -161,6 +161,15 @@ static int event_of(const struct perf_sampler *s, const struct perf_cpu *c, uint
 	return -1;
 }
 
+/* Where samples are counted in the kernel, no record is one. */
+static void count_bad_sample(struct perf_sampler *s)
+{
+	if (s->in_kernel)
+		s->load_bad++;
+	else
+		s->sample_bad++;
+}
+
 static int queue_sample(struct perf_sampler *s, size_t index, const struct perf_record *rec)
 {
 	struct perf_cpu *c = &s->cpus[index];
@@ -168,7 +177,7 @@ static int queue_sample(struct perf_sampler *s, size_t index, const struct perf_
 	int event = event_of(s, c, rec->id), r;
 
 	if (event < 0) {
-		s->sample_bad++;
+		count_bad_sample(s);
 		return 0;
 	}
 	item.count.event = (uint32_t)event;
@@ -181,7 +190,7 @@ static int queue_sample(struct perf_sampler *s, size_t index, const struct perf_
 static void count_bad(struct perf_sampler *s, const struct perf_record *rec)
 {
 	if (rec->what == PERF_SAMPLE)
-		s->sample_bad++;
+		count_bad_sample(s);
 	else if (rec->what == PERF_LOAD)
 		s->load_bad++;
 }
@@ -237,7 +246,9 @@ static int read_ring(struct perf_sampler *s, size_t index, uint64_t until)
 		c->ring.tail += (uint64_t)len;
 	}
 	if (len < 0) {
-		s->sample_bad++;
+		/* Nobody knows what the rest was: at least one of each. */
+		s->load_bad++;
+		s->sample_bad += !s->in_kernel;
 		c->ring.tail = c->ring.head;
 	}
 	perf_cpu_release(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The source "perf" over a ring of hand-made records: what a loss does to the counts of threads. */
+/* The source "perf" over a ring of hand-made records: what losses do, and what is told of them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -177,6 +177,135 @@ static void a_refusal_is_told_for_a_while(void **state)
 	assert_null(strstr(p->base.describe, "refused"));
 }
 
+/* ---- what is told of losses ------------------------------------------------------------------ */
+
+static void expect_stats(uint64_t received, uint64_t lost_ring, uint64_t lost_load,
+			 uint64_t lost_bad)
+{
+	const struct driver_stats *st = &p->base.stats;
+
+	assert_int_equal(st->received[0], received);
+	assert_int_equal(st->lost_ring, lost_ring);
+	assert_int_equal(st->lost_load, lost_load);
+	assert_int_equal(st->lost_bad, lost_bad);
+}
+
+static void say_lost(uint64_t nr)
+{
+	struct bytes lost;
+
+	make_numbers(&lost, PERF_RECORD_LOST, EVENT_ID, nr, 2, 1);
+	append(&lost);
+}
+
+/* Before Linux 6.0: what a ring of both loses may be the one or the other. */
+static void a_loss_said_by_the_ring_may_be_a_load_event(void **state)
+{
+	(void)state;
+	say_lost(3);
+	drain();
+	expect_stats(3, 3, 3, 0);
+	p->sampler.in_kernel = true;
+	p->base.stats = (struct driver_stats){ 0 };
+	say_lost(2);
+	drain();
+	expect_stats(0, 0, 5, 0);
+}
+
+/* From then on the kernel counts by event, and what the ring says is the same once more. */
+static void a_loss_counted_by_the_kernel_is_told_once(void **state)
+{
+	(void)state;
+	p->sampler.features = PERF_USE_LOST;
+	p->sampler.events[0].count.now.lost = 2;
+	p->sampler.cpus[0].track.now.lost = 1;
+	say_lost(3);
+	drain();
+	expect_stats(2, 2, 1, 0);
+}
+
+static void append_nonsense(void)
+{
+	struct bytes b;
+
+	put_head(&b, PERF_RECORD_SAMPLE, 0);
+	append(&b); /* a size of 0 */
+}
+
+/* Nobody knows what stood there: one of each, but where rings hold no samples. */
+static void a_rest_that_makes_no_sense_is_lost(void **state)
+{
+	(void)state;
+	append_nonsense();
+	drain();
+	expect_stats(1, 0, 1, 1);
+}
+
+static void a_ring_without_samples_loses_none(void **state)
+{
+	struct bytes b;
+
+	(void)state;
+	p->sampler.in_kernel = true;
+	append_nonsense();
+	drain();
+	expect_stats(0, 0, 1, 0);
+	make_sample(&b, 0, 1, 2, 3);
+	b.len = 16; /* too short for its type */
+	put_size(&b);
+	append(&b);
+	drain();
+	expect_stats(0, 0, 2, 0);
+}
+
+/* ---- what is told of events ------------------------------------------------------------------ */
+
+/* Records that a flush leaves in the rings have come: their periods are not missed. */
+static void a_flush_while_it_runs_invents_no_misses(void **state)
+{
+	struct perf_sampler *s = &p->sampler;
+	struct perf_count *c = &s->events[0].count;
+	struct bytes b;
+
+	(void)state;
+	s->pid = -1;
+	s->looked_ns = base_now_ns();
+	s->specs[0].clock = true;
+	s->running = true;
+	c->period = s->periods[0] = 1000;
+	c->now.running_ns = c->now.value = 3000;
+	for (int i = 0; i < 3; i++) {
+		make_sample(&b, PERF_RECORD_MISC_USER, 1, 2, base_now_ns() + 60000000000u);
+		append(&b);
+	}
+	drain();
+	assert_int_equal(p->base.stats.received[0] + p->base.stats.missed[0], 0);
+	s->running = false;
+	c->now.running_ns = c->now.value = 4000;
+	drain();
+	assert_int_equal(p->base.stats.received[0], 3);
+	assert_int_equal(p->base.stats.missed[0], 1);
+}
+
+/* Of bpf, whose samples are told only when its tables are read, the counters at every drain. */
+static void a_period_is_of_readings_of_one_moment(void **state)
+{
+	struct perf_sampler *s = &p->sampler;
+
+	(void)state;
+	s->in_kernel = true;
+	s->events[0].count.now.value = 1000;
+	perf_sampler_received(s, 0, 0, 10);
+	perf_sampler_account(s, true);
+	assert_int_equal(p->base.events[0].period, 100);
+	s->events[0].count.now.value = 5000;
+	perf_sampler_account(s, false);
+	assert_int_equal(p->base.events[0].period, 100);
+	perf_sampler_received(s, 0, 0, 40);
+	perf_sampler_account(s, true);
+	assert_int_equal(p->base.events[0].period, 100);
+}
+
 #define IN_SOURCE(test) cmocka_unit_test_setup_teardown(test, open_source, close_source)
 
 int main(void)
@@ -187,6 +316,12 @@ int main(void)
 		IN_SOURCE(a_thread_does_not_end_the_process),
 		IN_SOURCE(counts_of_that_drain_are_not_kept),
 		IN_SOURCE(a_refusal_is_told_for_a_while),
+		IN_SOURCE(a_loss_said_by_the_ring_may_be_a_load_event),
+		IN_SOURCE(a_loss_counted_by_the_kernel_is_told_once),
+		IN_SOURCE(a_rest_that_makes_no_sense_is_lost),
+		IN_SOURCE(a_ring_without_samples_loses_none),
+		IN_SOURCE(a_flush_while_it_runs_invents_no_misses),
+		IN_SOURCE(a_period_is_of_readings_of_one_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

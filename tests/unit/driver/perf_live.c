@@ -133,6 +133,30 @@ static void child_is_seen_in_order(void **state)
 	assert_in_range(s.child_user, 100, 400);
 }
 
+/* Clocks that were stopped stand still; their CPUs are not gone for that. */
+static void a_stop_leaves_the_cpus_where_they_are(void **state)
+{
+	struct seen s = { 0 };
+	struct driver_sink sink = { on_load, on_count, &s };
+	char before[512];
+
+	(void)state;
+	assert_int_equal(driver_start(d, NULL), 0);
+	spin(10);
+	driver_stop(d);
+	assert_int_equal(driver_drain(d, true, &sink, NULL), 0);
+	snprintf(before, sizeof(before), "%s", driver_describe(d));
+	usleep(30000);
+	assert_int_equal(driver_drain(d, true, &sink, NULL), 0);
+	assert_string_equal(driver_describe(d), before);
+	assert_int_equal(driver_start(d, NULL), 0);
+	spin(10);
+	driver_stop(d);
+	s.counts = 0;
+	assert_int_equal(driver_drain(d, true, &sink, NULL), 0);
+	assert_true(s.counts > 0);
+}
+
 static void sink_refuses_and_nothing_is_lost(void **state)
 {
 	struct seen s = { .fail_after = 1 };
@@ -534,6 +558,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(child_is_seen_in_order),
+		cmocka_unit_test(a_stop_leaves_the_cpus_where_they_are),
 		cmocka_unit_test(sink_refuses_and_nothing_is_lost),
 		cmocka_unit_test(small_rings_ask_to_be_drained),
 		cmocka_unit_test(full_rings_are_accounted_for),
