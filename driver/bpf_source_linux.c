@@ -141,6 +141,19 @@ static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 	return perf_sampler_hand_on(&b->sampler, horizon, sink);
 }
 
+/*
+ * With @all: an address that is busy was counted again while the tables were exchanged, so that all its
+ * count is too young. The next ones end it: they hold nothing of before the call.
+ */
+static int drain_due(struct bpf *b, bool all, const struct driver_sink *sink)
+{
+	int r = drain_tables(b, sink);
+
+	if (r >= 0 && all && b->sampler.order.nr_samples)
+		r = drain_tables(b, sink);
+	return r;
+}
+
 static int bpf_drain(struct driver *d, bool all, const struct driver_sink *sink,
 		     struct base_err *err)
 {
@@ -152,7 +165,7 @@ static int bpf_drain(struct driver *d, bool all, const struct driver_sink *sink,
 	r = perf_sampler_read(&b->sampler, UINT64_MAX);
 	bpf_add_tables(b);
 	if (due && r >= 0)
-		handed = drain_tables(b, sink);
+		handed = drain_due(b, all, sink);
 	bpf_clients_sweep(&b->programs);
 	account(b, due && !b->retry);
 	if (handed < 0)

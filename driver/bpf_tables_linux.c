@@ -108,12 +108,12 @@ static void exchanged(struct bpf_cpu *c)
 	c->unread = true;
 }
 
-/* The CPUs to exchange, but for the last: how many. */
-static uint32_t list_most(const struct bpf_tables *t, size_t last, uint32_t *cpus, uint32_t *fds)
+/* The CPUs to exchange: how many. */
+static uint32_t list(const struct bpf_tables *t, uint32_t *cpus, uint32_t *fds)
 {
 	uint32_t nr = 0;
 
-	for (size_t i = 0; i < last; i++) {
+	for (size_t i = 0; i < t->nr_cpus; i++) {
 		const struct bpf_cpu *c = &t->cpus[i];
 
 		if (!c->present || c->unread)
@@ -131,22 +131,28 @@ static uint32_t swap_batch(const struct bpf_tables *t, const uint32_t *cpus, con
 	LIBBPF_OPTS(bpf_map_batch_opts, opts);
 	uint32_t done = nr;
 
-	if (!nr || bpf_map_update_batch(t->fd, cpus, fds, &done, &opts) == 0)
+	if (nr < 2)
+		return 0;
+	if (bpf_map_update_batch(t->fd, cpus, fds, &done, &opts) == 0)
 		return nr;
 	/* After a failure on the way it says how far it came; all of them it cannot have done. */
 	return done < nr ? done : 0;
 }
 
-/* One by one each would wait until its old table is left. */
-static int swap_most(struct bpf_tables *t, size_t last)
+/*
+ * All at once, as nearly as can be: what is counted between the first and the last is too young to be
+ * handed on, and with it all that was counted at its address before. One by one each would wait until
+ * its old table is left.
+ */
+static int exchange_all(struct bpf_tables *t)
 {
-	uint32_t *cpus = malloc((last + 1) * 2 * sizeof(*cpus)), nr, done;
+	uint32_t *cpus = malloc((t->nr_cpus + 1) * 2 * sizeof(*cpus)), nr, done;
 	int r = 0;
 
 	if (!cpus)
 		return -ENOMEM;
-	nr = list_most(t, last, cpus, cpus + last);
-	done = swap_batch(t, cpus, cpus + last, nr);
+	nr = list(t, cpus, cpus + t->nr_cpus);
+	done = swap_batch(t, cpus, cpus + t->nr_cpus, nr);
 	for (uint32_t i = 0; i < nr; i++) {
 		struct bpf_cpu *c = &t->cpus[cpus[i]];
 		int own = i < done ? 0 : use(t, cpus[i], !c->in_use);
@@ -160,17 +166,13 @@ static int swap_most(struct bpf_tables *t, size_t last)
 	return r;
 }
 
-/* This waits until no program is in a table that was replaced; a batch does so on some kernels
- * only. */
-static int swap_last(struct bpf_tables *t, size_t last)
+/* An update alone waits until no program is in a table that was replaced; a batch does so on some
+ * kernels only. */
+static int wait_left(struct bpf_tables *t, size_t last)
 {
-	struct bpf_cpu *c = &t->cpus[last];
-	bool other = !c->unread;
-	int r = use(t, (uint32_t)last, other ? !c->in_use : c->in_use);
+	int r = use(t, (uint32_t)last, t->cpus[last].in_use);
 
 	t->unsettled = r < 0;
-	if (r >= 0 && other)
-		exchanged(c);
 	return r;
 }
 
@@ -183,8 +185,8 @@ int bpf_tables_swap(struct bpf_tables *t)
 		last--;
 	if (!last--)
 		return 0;
-	r = swap_most(t, last);
-	w = swap_last(t, last);
+	r = exchange_all(t);
+	w = wait_left(t, last);
 	return r < 0 ? r : w;
 }
 

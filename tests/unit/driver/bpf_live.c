@@ -231,6 +231,44 @@ static void child_is_seen_in_order(void **state)
 	assert_true(s.kernel > 0);
 }
 
+static double cpu_ms(pid_t pid)
+{
+	struct timespec ts = { 0 };
+	clockid_t clock;
+
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &ts), 0);
+	return (double)ts.tv_sec * 1000 + (double)ts.tv_nsec / 1e6;
+}
+
+/* One that is counted at the same address all the time, while tables are exchanged too. */
+static void busy_address_is_not_held(void **state)
+{
+	struct seen s = { 0 };
+	double ms = 0;
+	bool held = false;
+	int status;
+
+	(void)state;
+	start(&(struct driver_config){ .slots = clock_event, .nr_slots = 1 });
+	s.pid = fork();
+	if (!s.pid)
+		for (;;)
+			__asm__ volatile("");
+	assert_true(s.pid > 0);
+	for (int i = 0; i < 10 && !held; i++) {
+		usleep(50000);
+		ms = cpu_ms(s.pid);
+		drain(&s, true);
+		held = (double)s.user < ms * 0.7 - 10;
+	}
+	kill(s.pid, SIGKILL);
+	waitpid(s.pid, &status, 0);
+	stop(&s);
+	assert_true(ms > 50);
+	assert_false(held);
+}
+
 /* A table for sixteen keys: what finds no room is lost by name, to the sample. */
 static void tiny_tables_are_accounted_for(void **state)
 {
@@ -564,6 +602,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(child_is_seen_in_order, close_driver),
+		cmocka_unit_test_teardown(busy_address_is_not_held, close_driver),
 		cmocka_unit_test_teardown(tiny_tables_are_accounted_for, close_driver),
 		cmocka_unit_test_teardown(full_tables_without_drains_are_late, close_driver),
 		cmocka_unit_test_teardown(overload_is_named, close_driver),
