@@ -6,24 +6,34 @@ set -u
 . "$DCPI_SRC/tests/support/dyn.sh"
 need_root
 
-"$DCPI_BIN/examples/hello" 9 >"$work/truth" &
-jit=$!
-sleep 1
-start_daemon
-sleep 2
-"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
-late=$(samples hello)
-[ "$late" -gt 200 ] || fail "a JIT that was there before: $late samples"
-check_elf "$(image hello)" thirty 48ffcf75fbc3
-kill -KILL "$daemon"
-daemon=
-start_daemon
-wait $jit || fail "hello"
-"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
-[ "$(samples hello)" -gt $((late + 200)) ] ||
-	fail "after the restart: $(samples hello) samples, before $late"
-for name in sixty thirty ten; do
-	within "share of $name" "$(share $name hello)" "$(truth "$work/truth" $name)" 3
+try()
+{
+	local jit late name
+	"$DCPI_BIN/examples/hello" 9 >"$work/truth" &
+	jit=$!
+	sleep 1
+	start_daemon -source "$1"
+	sleep 2
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	late=$(samples hello)
+	[ "$late" -gt 200 ] || fail "a JIT that was there before: $late samples"
+	check_elf "$(image hello)" thirty 48ffcf75fbc3
+	kill -KILL "$daemon"
+	daemon=
+	start_daemon -source "$1"
+	wait $jit || fail "hello"
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	[ "$(samples hello)" -gt $((late + 200)) ] ||
+		fail "after the restart: $(samples hello) samples, before $late"
+	for name in sixty thirty ten; do
+		within "share of $name" "$(share $name hello)" "$(truth "$work/truth" $name)" 3
+	done
+	within "share without a name" "$(share '(no' hello)" 0 0.01
+	stop_daemon
+	rm -rf "$db"
+}
+
+for source in bpf perf; do
+	echo "with the source $source:"
+	try $source
 done
-within "share without a name" "$(share '(no' hello)" 0 0.01
-stop_daemon
