@@ -16,7 +16,8 @@ static const struct base_opt options[] = {
 	{ "event", BASE_OPT_LIST, &opt.events, "EVENT",
 	  "What to sample: NAME[:MODIFIERS][:PERIOD], as 'cycles', 'cpu-clock' or "
 	  "'cycles:u:100000'; several by repeating the option or joined by '+' are counted at the "
-	  "same time (default: hardware cycles where there are any, else cpu-clock).", 0, 0 },
+	  "same time (default: hardware cycles where there are any; else the scheduler's tick, or "
+	  "cpu-clock where -rate is given or the source is perf).", 0, 0 },
 	{ "slot", BASE_OPT_LIST, &opt.slots, "EVENT[+EVENT ...]",
 	  "The same, but the events of each -slot have their turn of a second, one -slot after the "
 	  "other: for more events than the CPU has counters.", 0, 0 },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
-#include "driver_internal.h"
+#include "perf_internal.h"
 
 static const struct {
 	const char *name;
@@ -12,6 +12,34 @@ static const struct {
 	{ "replay", replay_open },
 	{ "inprocess", inprocess_open },
 };
+
+/*
+ * Nobody wished for anything, and there is no hardware to count cycles: the scheduler's tick costs a
+ * fortieth of a timer of our own (docs/decisions/default-event.md).
+ */
+static int open_tick(const struct driver_config *config, struct driver **out)
+{
+	const char *const tick = "tick", *why = "";
+	struct event_spec specs[DRIVER_NR_EVENTS];
+	struct driver_config own = *config;
+	size_t len;
+	int r;
+
+	if (config->nr_slots || config->frequency)
+		return -DCPI_EUNSUPPORTED;
+	r = perf_specs_choose(config, specs, &why, NULL);
+	if (r < 0 || !why[0])
+		return -DCPI_EUNSUPPORTED;
+	own.slots = &tick;
+	own.nr_slots = 1;
+	r = bpf_open(&own, out, NULL);
+	if (r < 0)
+		return r;
+	len = strlen((*out)->describe);
+	snprintf((*out)->refused, sizeof((*out)->refused), "%s", why);
+	snprintf((*out)->describe + len, sizeof((*out)->describe) - len, "%s", why);
+	return r;
+}
 
 /* The best source; where that is refused, the next, which says why. */
 static int open_default(const struct driver_config *config, struct driver **out,
@@ -24,6 +52,9 @@ static int open_default(const struct driver_config *config, struct driver **out,
 
 	if (config->pid > 0)
 		return perf_open(config, out, err);
+	r = open_tick(config, out);
+	if (r >= 0)
+		return r;
 	r = bpf_open(config, out, &why);
 	if (r >= 0)
 		return r;
@@ -52,6 +83,8 @@ int driver_open(const struct driver_config *config, struct driver **out, struct 
 	*out = NULL;
 	if (!config->source)
 		return open_default(config, out, err);
+	if (!strcmp(config->source, "bpf") && open_tick(config, out) >= 0)
+		return 0;
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		if (!strcmp(sources[i].name, config->source))
 			return sources[i].open(config, out, err);

@@ -31,8 +31,13 @@ reachable_programs()
 	DCPI_BIN=$work/bin
 }
 
+# start_daemon [OPTION…]: the bounds of the tests suppose 1000 samples a second, not the tick's few.
 start_daemon()
 {
+	case " $* " in
+	*" -event "* | *" -slot "*) ;;
+	*) set -- -event cpu-clock "$@" ;;
+	esac
 	"$DCPI_BIN/dcpid" -background -log "$work/log" "$@" "$db" || fail "dcpid does not start"
 	daemon=$(status_field pid)
 	[ -n "$daemon" ] || fail "dcpid's status names no pid"

@@ -42,6 +42,20 @@ else
 fi
 rm -rf "$db"
 
+# ---- without a wish: cycles, or where there are none the tick
+default=tick
+! grep -q '^  cycles ' events || default=cycles
+"$DCPI_BIN/dcpid" -background -log "$work/log" "$db" || fail "dcpid without a wish"
+daemon=$(status_field pid)
+[ "$(status_field name)" = $default ] || fail "default event $(status_field name), not $default"
+stop_daemon
+rm -rf "$db"
+"$DCPI_BIN/dcpid" -background -log "$work/log" -rate 500 "$db" || fail "dcpid -rate"
+daemon=$(status_field pid)
+[ "$(status_field name)" != tick ] || fail "the tick has no rate"
+stop_daemon
+rm -rf "$db"
+
 # ---- together, and in turn: enabled fractions are the last of the three behind an event's name
 enabled()
 {
