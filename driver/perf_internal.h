@@ -322,7 +322,7 @@ struct perf_record {
  */
 int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out);
 /*
- * What lies between head and trailer of a record that is no sample, into , which is empty; false
+ * What lies between head and trailer of a record that is no sample, into @out, which is empty; false
  * where it is too short or a string has no end. No times, and nothing sorted out (perf.data).
  */
 bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, size_t len,

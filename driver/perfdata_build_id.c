@@ -38,6 +38,8 @@ static int add_file(struct perfdata_build_ids *t, const char *path, const struct
 	struct base_id *known = base_map_get(&t->files, path, strlen(path) + 1);
 	int r = 0;
 
+	if (!known && t->files.nr == PERFDATA_NR_BUILD_IDS)
+		return -DCPI_ELIMIT;
 	if (!known) {
 		known = malloc(sizeof(*known));
 		r = known ? base_map_set(&t->files, path, strlen(path) + 1, known) : -ENOMEM;
@@ -65,7 +67,7 @@ int perfdata_build_id_add(struct perfdata_build_ids *t, const uint8_t *rec, size
 		return 0;
 	if (mode == PERF_RECORD_MISC_KERNEL && is_kernel(path))
 		t->kernel = id;
-	return add_file(t, path, &id);
+	return strlen(path) < PERFDATA_PATH_MAX ? add_file(t, path, &id) : 0;
 }
 
 int perfdata_build_ids_parse(struct perfdata_build_ids *t, const uint8_t *data, size_t len)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
 #include <inttypes.h>
 #include <ctype.h>
 #include <stdlib.h>
@@ -40,7 +39,6 @@ int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len,
 		return -DCPI_EFORMAT;
 	if (e->nr == PERFDATA_NR_EVENTS)
 		return -DCPI_ELIMIT;
-	e->sorted = false;
 	r = base_grow(&e->v, &e->cap, e->nr + 1, sizeof(*e->v));
 	if (r >= 0)
 		r = add_ids(e, ids, nr_ids);
@@ -50,7 +48,15 @@ int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len,
 	*ev = (struct perfdata_event){ .index = -1 };
 	memcpy(&ev->attr, attr, len < sizeof(ev->attr) ? len : sizeof(ev->attr));
 	e->lost_counted |= (ev->attr.read_format & PERF_FORMAT_LOST) != 0;
-	return 0;
+	e->has_build_ids |= ev->attr.build_id;
+	e->nr_sampling += !never_samples(&ev->attr);
+	return e->nr_sampling > DRIVER_NR_EVENTS ? -DCPI_ELIMIT : 0;
+}
+
+const char *perfdata_events_strerror(int code)
+{
+	return code == -DCPI_ELIMIT ? "more than 16 events, or too many dummies or ids"
+				    : base_strerror(code);
 }
 
 void perfdata_events_release(struct perfdata_events *e)
@@ -160,7 +166,7 @@ static bool is_taken(const struct driver *d, const char *name)
 /* Blanks would end the name in its columns; two events of one name get numbers. */
 static void name_fit(const struct driver *d, const char *from, char name[32])
 {
-	snprintf(name, 32, "%s", from);
+	snprintf(name, 32, "%.31s", from);
 	for (char *c = name; *c; c++)
 		if (!isgraph((unsigned char)*c))
 			*c = '_';
@@ -174,7 +180,7 @@ static void name_fit(const struct driver *d, const char *from, char name[32])
 	}
 }
 
-int perfdata_events_announce(struct perfdata_events *e, struct driver *d)
+void perfdata_events_announce(struct perfdata_events *e, struct driver *d)
 {
 	for (size_t i = 0; i < e->nr; i++) {
 		struct perfdata_event *ev = &e->v[i];
@@ -182,8 +188,6 @@ int perfdata_events_announce(struct perfdata_events *e, struct driver *d)
 
 		if (never_samples(&ev->attr))
 			continue;
-		if (d->nr_events == DRIVER_NR_EVENTS)
-			return -DCPI_ELIMIT;
 		if (!ev->name[0])
 			name_by_number(&ev->attr, ev->name, sizeof(ev->name));
 		*out = (struct driver_event){ .enabled = 1 };
@@ -192,5 +196,4 @@ int perfdata_events_announce(struct perfdata_events *e, struct driver *d)
 			out->period = ev->attr.sample_period;
 		ev->index = (int)d->nr_events++;
 	}
-	return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What perf tells beside the records: in sections of a file, or in records of a pipe. */
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -154,11 +153,15 @@ int perfdata_feature_parse(struct perfdata *p, uint64_t feature, const uint8_t *
 /* ---- records of a pipe ----------------------------------------------------------------------- */
 
 /* The attributes say themselves how long they are. */
-static int parse_attr(struct perfdata *p, struct perfdata_bytes *b)
+static int parse_attr(struct perfdata *p, struct perfdata_bytes *b, struct base_err *err)
 {
 	const uint8_t *attr = b->at;
 	uint32_t len;
+	int r;
 
+	/* Behind what names events, ids would have to be sorted again, and again. */
+	if (p->base.nr_events || p->events.sorted)
+		return perfdata_fail(&p->stream, err, -DCPI_EFORMAT, "an event among the records");
 	if (b->len < PERF_ATTR_SIZE_VER0)
 		return -DCPI_EFORMAT;
 	memcpy(&len, attr + offsetof(struct perf_event_attr, size), sizeof(len));
@@ -166,7 +169,8 @@ static int parse_attr(struct perfdata *p, struct perfdata_bytes *b)
 		len = PERF_ATTR_SIZE_VER0;
 	if (!perfdata_skip(b, len) || b->len % 8)
 		return -DCPI_EFORMAT;
-	return perfdata_events_add(&p->events, attr, len, b->at, b->len / 8);
+	r = perfdata_events_add(&p->events, attr, len, b->at, b->len / 8);
+	return r < 0 ? perfdata_fail(&p->stream, err, r, "%s", perfdata_events_strerror(r)) : 0;
 }
 
 static int parse_update(struct perfdata *p, struct perfdata_bytes *b)
@@ -200,10 +204,8 @@ int perfdata_note_parse(struct perfdata *p, uint32_t type, const uint8_t *rec, s
 	int r = 0;
 
 	perfdata_skip(&b, sizeof(struct perf_event_header));
-	if (type == PERFDATA_ATTR && p->pipe && !p->base.nr_events)
-		r = parse_attr(p, &b);
-	else if (type == PERFDATA_ATTR && p->pipe)
-		return perfdata_fail(&p->stream, err, -DCPI_EFORMAT, "an event among the records");
+	if (type == PERFDATA_ATTR && p->pipe)
+		r = parse_attr(p, &b, err);
 	else if (type == PERFDATA_EVENT_UPDATE)
 		r = parse_update(p, &b);
 	else if (type == PERFDATA_FEATURE)

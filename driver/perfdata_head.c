@@ -100,7 +100,7 @@ static int read_at(struct perfdata_stream *s, uint64_t off, void *to, size_t len
 
 static int bad_events(struct perfdata *p, int code, struct base_err *err)
 {
-	return perfdata_fail(&p->stream, err, code, "events: %s", base_strerror(code));
+	return perfdata_fail(&p->stream, err, code, "%s", perfdata_events_strerror(code));
 }
 
 static int read_attr(struct perfdata *p, const struct head *h, uint64_t index, uint64_t file_len,

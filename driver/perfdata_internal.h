@@ -34,7 +34,6 @@ const char *perfdata_take_string(struct perfdata_bytes *b);
 /* What perf adds to the kernel's kinds of records. */
 enum perfdata_type {
 	PERFDATA_ATTR = 64,
-	PERFDATA_EVENT_TYPE = 65,
 	PERFDATA_TRACING_DATA = 66, /* bytes follow that its size does not count */
 	PERFDATA_BUILD_ID = 67,
 	PERFDATA_FINISHED_ROUND = 68,
@@ -99,16 +98,19 @@ enum { PERFDATA_NR_EVENTS = 4096, PERFDATA_NR_IDS = 4 << 20 };
 struct perfdata_events {
 	struct perfdata_event *v;
 	size_t nr, cap;
-	struct perfdata_id *ids; /* ascending where sorted */
-	bool sorted;
+	struct perfdata_id *ids; /* ascending once sorted */
 	size_t nr_ids, cap_ids;
-	size_t last;	   /* whose id was looked up last */
-	bool lost_counted; /* the kernel counts losses by event: perf adds them at the end */
+	size_t nr_sampling;
+	size_t last;	    /* whose id was looked up last */
+	bool sorted;	    /* an id was looked up */
+	bool lost_counted;  /* the kernel counts losses by event: perf adds them at the end */
+	bool has_build_ids; /* an event asked for build-ids */
 };
 
 /*
  * One more event: @len bytes of its attributes (fewer or more than we know), @nr_ids ids at @ids,
- * any alignment. 0, -DCPI_EFORMAT, -DCPI_ELIMIT, -ENOMEM.
+ * any alignment. Not once an id was looked up. 0, -ENOMEM; -DCPI_EFORMAT: too short; -DCPI_ELIMIT:
+ * more than the driver has room for, or more dummies or ids than make sense.
  */
 int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len, const void *ids,
 			size_t nr_ids);
@@ -116,8 +118,10 @@ int perfdata_events_add(struct perfdata_events *e, const void *attr, size_t len,
 int perfdata_events_settle(struct perfdata_events *e, const char **why);
 /* NULL where none has that id. */
 struct perfdata_event *perfdata_events_find(struct perfdata_events *e, uint64_t id);
-/* Fill the driver's events: names without blanks, that fit, each another. -DCPI_ELIMIT. */
-int perfdata_events_announce(struct perfdata_events *e, struct driver *d);
+/* What such a failure to add is called. */
+const char *perfdata_events_strerror(int code);
+/* Fill the driver's events: names without blanks, that fit, each another. */
+void perfdata_events_announce(struct perfdata_events *e, struct driver *d);
 void perfdata_events_release(struct perfdata_events *e);
 /* Records tell alike of which of the two events they are (perfdata_record.c). */
 bool perfdata_layout_agrees(const struct perf_event_attr *a, const struct perf_event_attr *b);
@@ -125,13 +129,18 @@ bool perfdata_layout_agrees(const struct perf_event_attr *a, const struct perf_e
 /* ---- build-ids (perfdata_build_id.c) -----------------------------------------------------------
  */
 
+enum { PERFDATA_NR_BUILD_IDS = 65536, PERFDATA_PATH_MAX = 4096 };
+
 /* Of files by path, for mappings that came without. */
 struct perfdata_build_ids {
 	struct base_map files; /* path -> struct base_id, owned */
 	struct base_id kernel;
 };
 
-/* One entry of the table, or a record of that kind: 0, -DCPI_EFORMAT, -ENOMEM. */
+/*
+ * One entry of the table, or a record of that kind; a path that is too long for one is left out. 0,
+ * -DCPI_EFORMAT, -DCPI_ELIMIT, -ENOMEM.
+ */
 int perfdata_build_id_add(struct perfdata_build_ids *t, const uint8_t *rec, size_t len);
 /* The whole table. */
 int perfdata_build_ids_parse(struct perfdata_build_ids *t, const uint8_t *data, size_t len);
@@ -145,8 +154,7 @@ void perfdata_build_ids_release(struct perfdata_build_ids *t);
 struct perfdata_record {
 	struct perf_record perf; /* what, count, load, nr; time_ns where has_time */
 	bool has_time;
-	bool lost_counted; /* PERF_UNSENT: may repeat what PERF_LOST said before */
-	bool kernel;	   /* a mapping of the kernel's own; load.file_off is what perf says */
+	bool kernel; /* a mapping of the kernel's own; load.file_off is what perf says */
 	struct perfdata_event *event; /* NULL: none known */
 	uint64_t period;	      /* of a sample; 0: not told */
 };
@@ -197,7 +205,7 @@ int perfdata_order_sample(struct perfdata_order *o, uint64_t time_ns,
 int perfdata_order_lost(struct perfdata_order *o, uint64_t time_ns);
 /* A round ended: up to which time the order is known. */
 uint64_t perfdata_order_round(struct perfdata_order *o);
-/* Too much is held: up to which time to hand on; else 0. Sorts. */
+/* True: too much is held; what is up to *@until is to be handed on. Sorts. */
 bool perfdata_order_full(struct perfdata_order *o, uint64_t *until);
 /*
  * Hand all items up to @until to @fn in order of time (equal ones as in the file); they are gone

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One record of the kernel's kinds: received, and put in its place in time. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

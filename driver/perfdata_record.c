@@ -124,6 +124,12 @@ static enum driver_mode mode_of(uint16_t misc)
 	}
 }
 
+/* Below 0 is nobody, whatever it is. */
+static int32_t pid_or_none(int32_t pid)
+{
+	return pid < 0 ? -1 : pid;
+}
+
 static bool parse_sample(struct perfdata_events *e, struct sample *s, uint16_t misc,
 			 struct perfdata_record *out)
 {
@@ -150,6 +156,7 @@ static bool parse_sample(struct perfdata_events *e, struct sample *s, uint16_t m
 	/* As in the source perf: the idle task never runs in user mode. */
 	if (c->pid < 0 || (!c->pid && c->mode == DRIVER_USER))
 		c->pid = c->tid = -1;
+	c->tid = pid_or_none(c->tid);
 	return true;
 }
 
@@ -184,34 +191,11 @@ static bool parse_mmap(struct perfdata_bytes *b, uint16_t misc, struct perf_reco
 	return true;
 }
 
-static bool parse_poke(struct perfdata_bytes *b, struct perf_record *out)
-{
-	struct {
-		uint64_t addr;
-		uint16_t old_len, new_len;
-	} __attribute__((packed)) p;
-
-	out->what = PERF_LOAD;
-	if (!perfdata_take(b, &p, sizeof(p)) || !perfdata_skip(b, p.old_len) || b->len < p.new_len)
-		return false;
-	out->load.kind = DRIVER_LOAD_POKE;
-	out->load.addr = p.addr;
-	out->load.data = b->at;
-	out->load.data_len = p.new_len;
-	return true;
-}
-
 static bool parse_body(uint32_t type, uint16_t misc, struct perfdata_bytes *b,
 		       struct perf_record *out)
 {
-	switch (type) {
-	case PERF_RECORD_MMAP:
-		return parse_mmap(b, misc, out);
-	case PERF_RECORD_TEXT_POKE:
-		return parse_poke(b, out);
-	default:
-		return perf_record_parse_body(type, misc, b->at, b->len, out);
-	}
+	return type == PERF_RECORD_MMAP ? parse_mmap(b, misc, out)
+					: perf_record_parse_body(type, misc, b->at, b->len, out);
 }
 
 static bool is_kernel(uint16_t misc, const struct driver_load *l)
@@ -240,6 +224,8 @@ static void judge_load(uint16_t misc, struct perfdata_record *out)
 	struct driver_load *l = &out->perf.load;
 	bool of_process = l->kind != DRIVER_LOAD_KSYMBOL && l->kind != DRIVER_LOAD_POKE;
 
+	l->tid = pid_or_none(l->tid);
+	l->ppid = pid_or_none(l->ppid);
 	out->kernel = is_kernel(misc, l);
 	if (out->kernel) {
 		out->perf.what = PERF_LOAD; /* even where perf left its protection out */
@@ -261,28 +247,28 @@ static bool trail_word(const struct perfdata_bytes *b, const struct perf_event_a
 	return true;
 }
 
-/* Ids of 0 are of what perf itself wrote. */
+/* NULL: not told. Ids of 0 are of what perf itself wrote. */
 static struct perfdata_event *trail_event(struct perfdata_events *e, const struct perfdata_bytes *b)
 {
-	struct perfdata_event *ev = NULL;
 	uint64_t id;
 
 	if (e->nr > 1 && trail_word(b, &e->v[0].attr, id_field(&e->v[0].attr), &id) && id)
-		ev = perfdata_events_find(e, id);
-	return ev ? ev : &e->v[0];
+		return perfdata_events_find(e, id);
+	return NULL;
 }
 
 /*
  * Kernels leave the mark of a build-id on records of events that did not ask for one, when somebody
  * else's did (Linux 6.18); device numbers stand there then. Yet 'perf inject' puts in build-ids
  * that nobody asked the kernel for, and those are of the usual lengths, which no device's major is.
+ * What perf itself wrote is as any event asked.
  */
-static uint16_t mend_misc(const struct perf_event_header *h, const struct perf_event_attr *a,
+static uint16_t mend_misc(const struct perf_event_header *h, bool asked,
 			  const struct perfdata_bytes *b)
 {
 	enum { ID_LEN_AT = 32 };
 	uint8_t len = b->len > ID_LEN_AT ? b->at[ID_LEN_AT] : 0;
-	bool doubtful = h->type == PERF_RECORD_MMAP2 && !a->build_id;
+	bool doubtful = h->type == PERF_RECORD_MMAP2 && !asked;
 
 	return doubtful && len != 16 && len != 20 ? h->misc & ~PERF_RECORD_MISC_MMAP_BUILD_ID
 						  : h->misc;
@@ -291,15 +277,16 @@ static uint16_t mend_misc(const struct perf_event_header *h, const struct perf_e
 static bool parse_other(struct perfdata_events *e, const struct perf_event_header *h,
 			struct perfdata_bytes *b, struct perfdata_record *out)
 {
+	struct perfdata_event *told = trail_event(e, b);
+	bool good, asked = told ? told->attr.build_id : e->has_build_ids;
 	const struct perf_event_attr *a;
-	bool good;
 
-	out->event = trail_event(e, b);
+	out->event = told ? told : &e->v[0];
 	a = &out->event->attr;
 	out->has_time = trail_word(b, a, PERF_SAMPLE_TIME, &out->perf.time_ns);
 	good = b->len >= trail_words(a) * 8;
 	b->len -= good ? trail_words(a) * 8 : b->len;
-	good = parse_body(h->type, mend_misc(h, a, b), b, &out->perf) && good;
+	good = parse_body(h->type, mend_misc(h, asked, b), b, &out->perf) && good;
 	if (good && (out->perf.what == PERF_LOAD || h->type == PERF_RECORD_MMAP2))
 		judge_load(h->misc, out);
 	if (out->perf.what == PERF_UNSENT && h->misc & LOST_SAMPLES_FILTERED)

@@ -51,12 +51,35 @@ static void check_law(const struct driver *d, const struct seen *s)
 		abort();
 }
 
-static void check_stream(const char *text, size_t len)
+static int take_load(void *ctx, const struct driver_load *l)
+{
+	(void)ctx;
+	(void)l;
+	return 0;
+}
+
+static int take_count(void *ctx, const struct driver_count *c)
+{
+	*(uint64_t *)ctx += c->count;
+	return 0;
+}
+
+static void check_stream(const char *text, size_t len, uint64_t handed)
 {
 	FILE *in = fmemopen((void *)(uintptr_t)text, len, "r");
+	uint64_t taken = 0;
+	const struct driver_sink sink = { take_load, take_count, &taken };
+	struct base_err err = { 0 };
 	struct driver *d = NULL;
+	int r;
 
 	if (!in || replay_open_stream(in, "fuzz", &d, NULL) < 0)
+		abort();
+	while ((r = driver_drain(d, false, &sink, &err)) > 0)
+		;
+	if (r < 0)
+		fprintf(stderr, "%s\n", err.text);
+	if (r < 0 || taken != handed)
 		abort();
 	driver_close(d);
 }
@@ -85,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	}
 	fclose(seen.to);
 	if (text_len)
-		check_stream(text, text_len);
+		check_stream(text, text_len, seen.handed);
 	free(text);
 	return 0;
 }

@@ -22,6 +22,9 @@ grep -q '^ *42 .*/bin/a$' "$work/out"
 [ "$(readlink "$work/moved/bin/dcpiprof")" = dcpi ]
 [ -x "$work/moved/libexec/dcpi/dcpid-reader" ] && [ -x "$work/moved/libexec/dcpi/dcpid-pseudoimg" ]
 rm "$work/moved/libexec/dcpi/dcpid-reader"
-! run sbin/dcpid -quiet -replay "$work/stream" -platform other "$work/db" 2>"$work/err"
+if run sbin/dcpid -quiet -replay "$work/stream" -platform other "$work/db" 2>"$work/err"; then
+	echo "dcpid runs without its reader"
+	exit 1
+fi
 cat "$work/err"
 grep -q 'dcpid-reader' "$work/err" && grep -q '^hint: ' "$work/err"

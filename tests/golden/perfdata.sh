@@ -35,13 +35,20 @@ done
 "$DCPI_BIN/dcpid" -replay lost.data -platform test lost 2>err
 grep -qx "warning: 5 samples were lost: ring-full" err
 
-# A file of perf's that is no file of perf's.
+# A file of perf's that is no file of perf's. refused FILE: as a file to be replayed.
+refused()
+{
+	if "$DCPI_BIN/dcpid" -replay "$1" -platform test bad 2>err; then
+		echo "$1 was not refused"
+		exit 1
+	fi
+}
 printf 'PERFILE2' >bad.data
-! "$DCPI_BIN/dcpid" -replay bad.data -platform test bad 2>err
+refused bad.data
 grep -qx "dcpid: cannot replay 'bad.data': offset 0: the file ends in the midst" err
 mkfifo fifo.data
-! "$DCPI_BIN/dcpid" -replay fifo.data -platform test bad 2>err
+refused fifo.data
 grep -qx "dcpid: cannot replay 'fifo.data': not a regular file" err
 grep -qx "hint: a pipe is read as '-': standard input" err
-! cat two.data | "$DCPI_BIN/dcpid" -replay - -platform test bad 2>err
+refused - < <(cat two.data)
 grep -qx "dcpid: cannot replay '-': a perf.data file does not come through a pipe" err

@@ -168,6 +168,43 @@ static void marks_of_others_are_not_believed(void **state)
 				      " minor=3721182122 path=/bin/b\n");
 }
 
+/* The last record's event. */
+static void set_id(uint64_t id)
+{
+	memcpy(f.data + f.len - 8, &id, 8);
+}
+
+/* Any event asked for build-ids: perf's own records (id 0) have them, of any length. */
+static void perfs_own_build_ids_are_believed(void **state)
+{
+	(void)state;
+	put_two_events(&f);
+	put_mmap2(&f, USER | PERF_RECORD_MISC_MMAP_BUILD_ID, 7, 5, "/bin/a", 1);
+	set_id(0);
+	put_mmap2(&f, USER | PERF_RECORD_MISC_MMAP_BUILD_ID, 7, 5, "/bin/b", 2);
+	set_id(11); /* the kernel's, for the one that did not ask */
+	replay();
+	assert_string_equal(out.text, "mmap t=1 pid=7 addr=0x400000 len=0x2000 off=0x1000"
+				      " id=aabbccdd path=/bin/a\n"
+				      "mmap t=2 pid=7 addr=0x400000 len=0x2000 off=0x1000 major=4"
+				      " minor=3721182122 path=/bin/b\n");
+}
+
+/* What is recorded of them must be readable. */
+static void numbers_below_0_are_nobody(void **state)
+{
+	static const int32_t tid = -5;
+
+	(void)state;
+	put_two_events(&f);
+	put_sample(&f, USER, 0x1, 7, 10, 11, 1);
+	memcpy(f.data + f.len - 28, &tid, 4);
+	put_task(&f, PERF_RECORD_FORK, 8, (uint32_t)-7, (uint32_t)-9, 11);
+	replay();
+	assert_string_equal(out.text, "count t=10 pid=7 tid=-1 addr=0x1\n"
+				      "fork t=11 pid=8 ppid=-1 tid=-1\n");
+}
+
 static void build_ids_come_from_the_table(void **state)
 {
 	(void)state;
@@ -471,6 +508,8 @@ int main(void)
 		TEST(told_processes_share_no_mappings),
 		TEST(the_kernels_code_is_named),
 		TEST(marks_of_others_are_not_believed),
+		TEST(perfs_own_build_ids_are_believed),
+		TEST(numbers_below_0_are_nobody),
 		TEST(build_ids_come_from_the_table),
 		TEST(rounds_order_by_time),
 		TEST(long_files_come_in_several_drains),

@@ -235,6 +235,7 @@ static void bad_records_end_a_replay(void **state)
 static void too_much_is_refused(void **state)
 {
 	struct perf_event_attr a = file_attr(PERF_TYPE_RAW, 1, 100);
+	char want[80], path[16];
 
 	(void)state;
 	put_pipe_head(&f);
@@ -242,8 +243,11 @@ static void too_much_is_refused(void **state)
 		put_attr(&f, &a, id);
 	replay_bytes(&f, &out);
 	assert_int_equal(out.r, 0);
+	/* At once: the rest of the file is not looked at. */
+	snprintf(want, sizeof(want), "cannot replay 'x': offset %zu: more than 16 events", f.len);
 	put_attr(&f, &a, 99);
-	expect(DCPI_ELIMIT, "more than 16 events");
+	put_mark(&f, PERFDATA_ATTR);
+	expect(DCPI_ELIMIT, want);
 
 	base_buf_clear(&f);
 	put_two_events(&f);
@@ -257,6 +261,33 @@ static void too_much_is_refused(void **state)
 	a.sample_type &= ~(uint64_t)PERF_SAMPLE_ID;
 	put_attr(&f, &a, 2);
 	expect(DCPI_EFORMAT, "samples do not tell of which event they are");
+
+	base_buf_clear(&f);
+	put_two_events(&f);
+	for (unsigned int i = 0; i <= PERFDATA_NR_BUILD_IDS; i++) {
+		snprintf(path, sizeof(path), "/%u", i % PERFDATA_NR_BUILD_IDS);
+		put_build_id(&f, USER, path, 20);
+	}
+	replay_bytes(&f, &out);
+	assert_int_equal(out.r, 0);
+	put_build_id(&f, USER, "/one more", 20);
+	expect(DCPI_ELIMIT, "a record of kind 67: limit exceeded");
+}
+
+/* Else each look-up could have all ids sorted again. */
+static void events_stand_before_what_names_them(void **state)
+{
+	struct perf_event_attr a = file_attr(PERF_TYPE_RAW, 1, 100);
+
+	(void)state;
+	put_two_events(&f);
+	rec_begin(&f, PERFDATA_EVENT_UPDATE, 0);
+	put(&f, 2, 8);
+	put(&f, 11, 8);
+	put_text(&f, "faults");
+	rec_end(&f);
+	put_attr(&f, &a, 13);
+	expect(DCPI_EFORMAT, "an event among the records");
 }
 
 /* ---- packed records -------------------------------------------------------------------------- */
@@ -352,6 +383,7 @@ int main(void)
 		TEST(unfinished_files_are_read_to_their_end),
 		TEST(bad_records_end_a_replay),
 		TEST(too_much_is_refused),
+		TEST(events_stand_before_what_names_them),
 		TEST(packed_records_may_be_cut_anywhere),
 		TEST(packs_within_packs_are_refused),
 		TEST(bombs_are_bounded),
