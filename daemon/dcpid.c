@@ -20,7 +20,7 @@ static const struct base_opt options[] = {
 	  "cpu-clock where -rate is given or the source is perf).", 0, 0 },
 	{ "slot", BASE_OPT_LIST, &opt.slots, "EVENT[+EVENT ...]",
 	  "The same, but the events of each -slot have their turn of a second, one -slot after the "
-	  "other: for more events than the CPU has counters.", 0, 0 },
+	  "other: for more events than the CPU has counters. An event may be in several.", 0, 0 },
 	{ "list-events", BASE_OPT_FLAG, &opt.list_events, NULL,
 	  "Try the events and print those that this machine has, then what it refused, and why. "
 	  "Takes no DATABASE.", 0, 0 },
@@ -82,8 +82,8 @@ static const struct base_example examples[] = {
 	  "Sample everything on this machine into a database." },
 	{ "dcpid -event cycles -event imiss /var/lib/dcpi",
 	  "Count two events at the same time." },
-	{ "dcpid -slot cycles+imiss -slot cycles:k+dmiss /var/lib/dcpi",
-	  "Two pairs of events, a second each in turn." },
+	{ "dcpid -slot cycles+retires -slot retires+bmiss /var/lib/dcpi",
+	  "Two pairs of events, a second each in turn; one event is in both and never stops." },
 	{ "dcpid -check", "See what can be sampled here, and at what cost." },
 	{ "dcpid -replay stream.txt -platform test /tmp/db",
 	  "Make a database from a recorded stream, without any rights." },

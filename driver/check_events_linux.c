@@ -259,7 +259,6 @@ static int list_tick(struct listing *l)
 struct pmus {
 	struct listing *l, one;
 	const char *pmu;
-	bool core; /* its events can be asked for by their mere names */
 };
 
 /* Names with a dot tell scale and unit of another. */
@@ -268,14 +267,15 @@ static int list_pmu_event(void *ctx, const char *name)
 	struct pmus *p = ctx;
 	char text[160], pmu[EVENT_PMU_LEN];
 	enum check_reach reach;
+	bool core; /* can be asked for by its mere name */
 	int error;
 
 	if (strchr(name, '.'))
 		return 0;
-	p->core = event_sysfs_core(NULL, name, pmu) == 0 && !strcmp(pmu, p->pmu);
-	if (p->core && event_name_find(name))
+	core = event_sysfs_core(NULL, name, pmu) == 0 && !strcmp(pmu, p->pmu);
+	if (core && event_name_find(name))
 		return 0; /* everybody's name means the same */
-	snprintf(text, sizeof(text), p->core ? "%s%s" : "%s/%s/", p->core ? "" : p->pmu, name);
+	snprintf(text, sizeof(text), core ? "%s%s" : "%s/%s/", core ? "" : p->pmu, name);
 	reach = check_text_try(text, &error);
 	return add_tried(&p->one, text, "", reach, error);
 }

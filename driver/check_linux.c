@@ -226,7 +226,7 @@ static void check_capabilities(struct check_report *c)
 		{ 40, "CAP_CHECKPOINT_RESTORE", "read files that are mapped but gone" },
 		{ 34, "CAP_SYSLOG", "see the kernel's addresses" },
 	};
-	const unsigned int admin = 21; /* includes the two that were split from it */
+	const unsigned int admin = 21; /* includes the three that were split from it, from 38 on */
 	char text[64];
 	uint64_t set =
 		strtoull(keyed_line("/proc/self/status", "CapEff", text, sizeof(text)), NULL, 16);

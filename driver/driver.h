@@ -27,7 +27,8 @@ struct driver_config {
 	/*
 	 * What to sample: each slot names events that are counted at the same time,
 	 * "NAME[:MODIFIERS][:PERIOD]" joined by '+'; several slots are counted in turn
-	 * (multiplexed). None: hardware cycles where there are any; otherwise the
+	 * (multiplexed). An event may be in several, with the same period; tick, which has no
+	 * turns, only in all. None: hardware cycles where there are any; otherwise the
 	 * scheduler's tick (bpf, and no frequency given) or a clock.
 	 */
 	const char *const *slots;

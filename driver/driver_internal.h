@@ -27,7 +27,7 @@ struct driver {
 	struct driver_stats stats;
 	int64_t utc; /* when the recorded stream began; -1: live */
 	char refused[256]; /* why it is not the source that would be better; or empty */
-	char describe[512];
+	char describe[640];
 	char *agent_env; /* see driver_agent_env; the source's */
 };
 
@@ -43,7 +43,7 @@ struct event_spec {
 	uint64_t period;      /* 0: by frequency */
 	unsigned int precise; /* precise_ip, 0 to 3 */
 	bool exclude_user, exclude_kernel, exclude_hv;
-	uint32_t slot; /* index: events of one slot are counted together */
+	uint64_t slots; /* bit i: has its turn with slot i; events of one slot count together */
 };
 
 /*
@@ -51,7 +51,12 @@ struct event_spec {
  * -DCPI_EUSAGE: no such event (the nearest names as hint), or a bad modifier or period.
  */
 int event_parse(const char *text, const char *sysfs, struct event_spec *out, struct base_err *err);
-/* All slots, in order, at most DRIVER_NR_EVENTS events, none twice. The number, or as above. */
+/*
+ * All slots, in order: at most EVENT_NR_SLOTS, of DRIVER_NR_EVENTS different events. An event may
+ * be in several slots, all alike; tick, which has no turns, alone in one slot or in all. The number
+ * of events, or as above.
+ */
+enum { EVENT_NR_SLOTS = 63 };
 int event_parse_slots(const char *const *slots, size_t nr_slots, const char *sysfs,
 		      struct event_spec *out, struct base_err *err);
 

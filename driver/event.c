@@ -251,22 +251,61 @@ int event_parse(const char *text, const char *sysfs, struct event_spec *out, str
 /* ---- slots ----------------------------------------------------------------------------------- */
 
 /* A profile knows its events by their names. */
-static int take_event(const char *text, const char *sysfs, uint32_t slot, struct event_spec *all,
+static struct event_spec *find_same(struct event_spec *all, size_t nr, const char *name)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(all[i].name, name))
+			return &all[i];
+	return NULL;
+}
+
+static int take_again(const struct event_spec *one, uint64_t slot, struct event_spec *had,
+		      struct base_err *err)
+{
+	if (had->slots & slot)
+		return base_fail(err, -DCPI_EUSAGE, "event '%s' is asked for twice", one->name);
+	if (had->period != one->period) {
+		base_fail(err, -DCPI_EUSAGE, "event '%s' is asked for with two periods", one->name);
+		base_hint(err, "in each slot that has it, it needs the same one");
+		return -DCPI_EUSAGE;
+	}
+	if (had->type != one->type || had->config != one->config || had->config1 != one->config1 ||
+	    had->config2 != one->config2 || had->precise != one->precise)
+		return base_fail(err, -DCPI_EUSAGE, "'%s' is the name of two events", one->name);
+	had->slots |= slot;
+	return 0;
+}
+
+static int take_event(const char *text, const char *sysfs, uint64_t slot, struct event_spec *all,
 		      size_t *nr, struct base_err *err)
 {
-	struct event_spec one;
+	struct event_spec one, *had;
 	int r = event_parse(text, sysfs, &one, err);
 
 	if (r < 0)
 		return r;
+	had = find_same(all, *nr, one.name);
+	if (had)
+		return take_again(&one, slot, had, err);
 	if (*nr == DRIVER_NR_EVENTS)
 		return base_fail(err, -DCPI_EUSAGE, "more than %d events", DRIVER_NR_EVENTS);
-	for (size_t i = 0; i < *nr; i++)
-		if (!strcmp(all[i].name, one.name))
-			return base_fail(err, -DCPI_EUSAGE, "event '%s' is asked for twice",
-					 one.name);
-	one.slot = slot;
+	one.slots = slot;
 	all[(*nr)++] = one;
+	return 0;
+}
+
+/* It goes on whosever turn it is. */
+static int check_turns(const struct event_spec *all, size_t nr, size_t nr_slots,
+		       struct base_err *err)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (!all[i].tick || all[i].slots + 1 == UINT64_C(1) << nr_slots)
+			continue;
+		base_fail(err, -DCPI_EUSAGE, "cannot sample '%s' in turn: it goes on all the time",
+			  all[i].name);
+		base_hint(err, "leave it out, or name it in every slot");
+		return -DCPI_EUSAGE;
+	}
 	return 0;
 }
 
@@ -276,6 +315,8 @@ int event_parse_slots(const char *const *slots, size_t nr_slots, const char *sys
 	char text[EVENT_TEXT_MAX + 1];
 	size_t nr = 0;
 
+	if (nr_slots > EVENT_NR_SLOTS)
+		return base_fail(err, -DCPI_EUSAGE, "more than %d slots", EVENT_NR_SLOTS);
 	for (size_t i = 0; i < nr_slots; i++) {
 		const char *at = slots[i];
 
@@ -285,12 +326,14 @@ int event_parse_slots(const char *const *slots, size_t nr_slots, const char *sys
 			int n = len < sizeof(text) ? (int)len : (int)sizeof(text) - 1, r;
 
 			snprintf(text, sizeof(text), "%.*s", n, at);
-			r = take_event(text, sysfs, (uint32_t)i, out, &nr, err);
+			r = take_event(text, sysfs, UINT64_C(1) << i, out, &nr, err);
 			if (r < 0)
 				return r;
 			more = at[len] == '+';
 			at += len + more;
 		}
 	}
+	if (check_turns(out, nr, nr_slots, err) < 0)
+		return -DCPI_EUSAGE;
 	return (int)nr;
 }

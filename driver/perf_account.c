@@ -77,24 +77,36 @@ void perf_sampler_account(struct perf_sampler *s, bool received)
 
 /* ---- description ----------------------------------------------------------------------------- */
 
+static size_t describe_event(const struct perf_sampler *s, size_t event, char *to, size_t len)
+{
+	const struct event_spec *spec = &s->specs[event];
+	int n;
+
+	if (spec->period)
+		n = snprintf(to, len, "%s each %" PRIu64, spec->name, spec->period);
+	else if (spec->tick)
+		n = snprintf(to, len, "%s", spec->name);
+	else
+		n = snprintf(to, len, "%s at %" PRIu64 " Hz", spec->name, s->frequency);
+	return n < 0 ? len : (size_t)n;
+}
+
 static size_t describe_events(const struct perf_sampler *s, char *to, size_t len)
 {
 	size_t at = 0;
 
 	to[0] = '\0';
-	for (size_t i = 0; i < s->d->nr_events && at < len; i++) {
-		const struct event_spec *spec = &s->specs[i];
+	for (uint32_t slot = 0; slot < s->turn.nr_slots; slot++) {
+		const char *between = slot ? ", " : "";
 
-		if (i)
-			at += (size_t)snprintf(to + at, len - at, "%s",
-					       spec->slot == s->specs[i - 1].slot ? " + " : ", ");
-		if (at < len)
-			at += (size_t)snprintf(to + at, len - at, "%s", spec->name);
-		if (at < len && spec->period)
-			at += (size_t)snprintf(to + at, len - at, " each %" PRIu64, spec->period);
-		else if (at < len && !spec->tick)
-			at += (size_t)snprintf(to + at, len - at, " at %" PRIu64 " Hz",
-					       s->frequency);
+		for (size_t i = 0; i < s->d->nr_events && at < len; i++) {
+			if (!(s->specs[i].slots >> slot & 1))
+				continue;
+			at += (size_t)snprintf(to + at, len - at, "%s", between);
+			if (at < len)
+				at += describe_event(s, i, to + at, len - at);
+			between = " + ";
+		}
 	}
 	return at;
 }
@@ -113,7 +125,7 @@ static void describe_place(const struct perf_sampler *s, char *to, size_t len)
 
 void perf_sampler_describe(struct perf_sampler *s)
 {
-	char events[96], place[32];
+	char events[192], place[32];
 
 	if (describe_events(s, events, sizeof(events)) >= sizeof(events))
 		snprintf(events, sizeof(events), "%zu events", s->d->nr_events);

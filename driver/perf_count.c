@@ -40,7 +40,6 @@ void perf_count_close(struct perf_count *c)
 {
 	c->due += periods_since_draw(c);
 	c->past.value += c->now.value;
-	c->past.enabled_ns += c->now.enabled_ns;
 	c->past.running_ns += c->now.running_ns;
 	c->past.lost += c->now.lost;
 	c->now = c->drawn = (struct perf_reading){ 0 };

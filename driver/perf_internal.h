@@ -27,10 +27,11 @@ struct perf_reading {
 
 /* A CPU that goes offline and comes back opens its events again: nothing here shrinks then. */
 struct perf_count {
-	struct perf_reading now, past; /* of this opening; of those before, together */
-	uint64_t period;	       /* since the last draw; 0: by frequency */
-	struct perf_reading drawn;     /* at the last draw, of this opening */
-	uint64_t due;		       /* whole periods in the intervals before the last draw */
+	struct perf_reading now,
+		past;		   /* of this opening; of those before, together (but enabled) */
+	uint64_t period;	   /* since the last draw; 0: by frequency */
+	struct perf_reading drawn; /* at the last draw, of this opening */
+	uint64_t due;		   /* whole periods in the intervals before the last draw */
 	uint64_t received, missed;
 };
 

@@ -213,14 +213,14 @@ static void announce(struct perf_sampler *s)
 	}
 }
 
-static int take_config(struct perf_sampler *s, const struct driver_config *config,
-		       const struct event_spec *specs, size_t nr, const int *programs)
+static void take_config(struct perf_sampler *s, const struct driver_config *config,
+			const struct event_spec *specs, size_t nr, const int *programs)
 {
 	for (size_t i = 0; i < nr; i++) {
 		s->specs[i] = specs[i];
 		s->programs[i] = programs ? programs[i] : -1;
-		if (specs[i].slot + 1 > s->turn.nr_slots)
-			s->turn.nr_slots = specs[i].slot + 1;
+		while (specs[i].slots >> s->turn.nr_slots)
+			s->turn.nr_slots++;
 	}
 	s->d->nr_events = nr;
 	s->in_kernel = programs != NULL;
@@ -237,7 +237,6 @@ static int take_config(struct perf_sampler *s, const struct driver_config *confi
 	if (getrandom(&s->turn.random, sizeof(s->turn.random), GRND_NONBLOCK) < 0)
 		s->turn.random = base_now_ns();
 	announce(s);
-	return 0;
 }
 
 /* ---- CPUs ------------------------------------------------------------------------------------ */

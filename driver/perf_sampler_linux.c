@@ -12,9 +12,9 @@
 
 /* ---- starting and stopping ------------------------------------------------------------------- */
 
-static bool has_turn(const struct perf_sampler *s, size_t event)
+static bool is_in(const struct perf_sampler *s, size_t event, uint32_t slot)
 {
-	return s->specs[event].slot == s->turn.slot;
+	return s->specs[event].slots >> slot & 1;
 }
 
 /* Tracking first and last, so that no sample comes without the load events before it. */
@@ -23,7 +23,7 @@ int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c)
 	int r = perf_event_enable(c->track_fd, true);
 
 	for (size_t i = 0; i < s->d->nr_events && r >= 0; i++) {
-		if (c->events[i].fd >= 0 && has_turn(s, i))
+		if (c->events[i].fd >= 0 && is_in(s, i, s->turn.slot))
 			r = perf_event_enable(c->events[i].fd, true);
 	}
 	c->alive_ns = base_now_ns();
@@ -103,10 +103,12 @@ int perf_sampler_poll_add(struct perf_sampler *s, int fd)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-static void enable_slot(struct perf_sampler *s, struct perf_cpu *c, uint32_t slot, bool on)
+/* What is in one slot and not in the other; what is in both goes on. */
+static void enable_slot(struct perf_sampler *s, struct perf_cpu *c, uint32_t slot, uint32_t other,
+			bool on)
 {
 	for (size_t i = 0; i < s->d->nr_events; i++) {
-		if (c->events[i].fd >= 0 && s->specs[i].slot == slot)
+		if (c->events[i].fd >= 0 && is_in(s, i, slot) && !is_in(s, i, other))
 			perf_sampler_trouble(s, c, perf_event_enable(c->events[i].fd, on));
 	}
 }
@@ -141,8 +143,8 @@ void perf_sampler_turn(struct perf_sampler *s, uint64_t now_ns)
 		perf_sampler_read_counters(s);
 	for (size_t i = 0; i < s->nr_cpus; i++) {
 		if (rotate) {
-			enable_slot(s, &s->cpus[i], from, false);
-			enable_slot(s, &s->cpus[i], s->turn.slot, true);
+			enable_slot(s, &s->cpus[i], from, s->turn.slot, false);
+			enable_slot(s, &s->cpus[i], s->turn.slot, from, true);
 		}
 		if (draw)
 			draw_periods(s, &s->cpus[i]);

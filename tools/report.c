@@ -41,12 +41,13 @@ void report_head(const struct analysis *a, FILE *to)
 	fputc('\n', to);
 }
 
-/* Clocks are sampled by time, all other events by their number. */
+/* Clocks and the tick are sampled by time, all other events by their number. Modifiers aside. */
 static bool is_clock(const char *event)
 {
-	size_t len = strlen(event);
+	size_t len = strcspn(event, ":");
 
-	return len >= 5 && strcmp(event + len - 5, "clock") == 0;
+	return (len >= 5 && strncmp(event + len - 5, "clock", 5) == 0) ||
+	       (len == 4 && strncmp(event, "tick", 4) == 0);
 }
 
 void report_events(const struct analysis *a, const uint64_t *sums, FILE *to)

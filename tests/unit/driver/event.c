@@ -185,7 +185,7 @@ static void check_good(const struct good *g)
 	assert_int_equal(e.exclude_hv, !!(g->excluded & H));
 	assert_false(e.tick);
 	assert_false(e.clock);
-	assert_int_equal(e.slot, 0);
+	assert_int_equal(e.slots, 0);
 }
 
 static void texts_give_the_attributes(void **state)
@@ -310,7 +310,8 @@ static void long_texts_are_refused(void **state)
 
 static void slots_keep_their_order(void **state)
 {
-	static const char *const slots[] = { "cycles:u:63488+imiss", "dmiss", "cpu-clock+tick" };
+	static const char *const slots[] = { "cycles:u:63488+imiss", "dmiss",
+					     "cpu-clock+dmiss+page-faults" };
 	struct event_spec all[DRIVER_NR_EVENTS];
 	struct base_err err = { 0 };
 
@@ -319,12 +320,12 @@ static void slots_keep_their_order(void **state)
 	assert_string_equal(all[0].name, "cycles:u");
 	assert_int_equal(all[0].period, 63488);
 	assert_string_equal(all[1].name, "imiss");
-	assert_string_equal(all[4].name, "tick");
-	assert_int_equal(all[0].slot, 0);
-	assert_int_equal(all[1].slot, 0);
-	assert_int_equal(all[2].slot, 1);
-	assert_int_equal(all[3].slot, 2);
-	assert_int_equal(all[4].slot, 2);
+	assert_string_equal(all[4].name, "page-faults");
+	assert_int_equal(all[0].slots, 1);
+	assert_int_equal(all[1].slots, 1);
+	assert_int_equal(all[2].slots, 2 + 4);
+	assert_int_equal(all[3].slots, 4);
+	assert_int_equal(all[4].slots, 4);
 	assert_int_equal(event_parse_slots(NULL, 0, tree(NONE), all, &err), 0);
 }
 
@@ -336,15 +337,86 @@ static int parse_one_slot(const char *slot, struct base_err *err)
 	return event_parse_slots(&slot, 1, tree(NONE), all, err);
 }
 
-static void slots_have_limits(void **state)
+static int parse_two_slots(const char *first, const char *second, struct event_spec *all,
+			   struct base_err *err)
 {
-	static const char *const twice[] = { "cycles:1000", "imiss+cycles:2000" };
+	const char *const slots[] = { first, second };
+
+	*err = (struct base_err){ 0 };
+	return event_parse_slots(slots, 2, tree(NONE), all, err);
+}
+
+/* DCPI's pairs. */
+static void an_event_may_be_in_several_slots(void **state)
+{
+	struct event_spec all[DRIVER_NR_EVENTS];
+	struct base_err err;
+
+	(void)state;
+	assert_int_equal(parse_two_slots("cycles+retires:9000", "retires:9000+bmiss", all, &err),
+			 3);
+	assert_string_equal(all[1].name, "retires");
+	assert_int_equal(all[0].slots, 1);
+	assert_int_equal(all[1].slots, 3);
+	assert_int_equal(all[2].slots, 2);
+	assert_int_equal(all[1].period, 9000);
+	assert_int_equal(parse_two_slots("tick", "tick+cpu-clock", all, &err), 2);
+	assert_int_equal(all[0].slots, 3);
+}
+
+static void slots_must_agree(void **state)
+{
+	static const struct {
+		const char *first, *second, *says, *hint;
+	} bad[] = {
+		{ "cycles:1000", "imiss+cycles:2000", "'cycles' is asked for with two periods",
+		  "same" },
+		{ "cycles", "cycles:2000", "'cycles' is asked for with two periods", "same" },
+		{ "cycles+imiss+cycles", "dmiss", "'cycles' is asked for twice", "" },
+		{ "cycles", "imiss+cycles+cycles", "'cycles' is asked for twice", "" },
+		{ "tick", "cycles", "cannot sample 'tick' in turn", "every slot" },
+		{ "cycles", "dmiss+tick", "cannot sample 'tick' in turn", "every slot" },
+	};
+	struct event_spec all[DRIVER_NR_EVENTS];
+	struct base_err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int r = parse_two_slots(bad[i].first, bad[i].second, all, &err);
+
+		if (r != -DCPI_EUSAGE || !strstr(err.text, bad[i].says) ||
+		    !strstr(err.hint, bad[i].hint))
+			fail_msg("'%s', '%s': %d, %s (%s)", bad[i].first, bad[i].second, r,
+				 err.text, err.hint);
+	}
+}
+
+/* A name of the user's own says nothing of what is counted. */
+static void one_name_means_one_event(void **state)
+{
+	static const char *const slots[] = { "cpu/event=1,name=x/", "cpu/event=2,name=x/" };
 	struct event_spec all[DRIVER_NR_EVENTS];
 	struct base_err err = { 0 };
 
 	(void)state;
-	assert_int_equal(event_parse_slots(twice, 2, tree(NONE), all, &err), -DCPI_EUSAGE);
-	assert_non_null(strstr(err.text, "'cycles' is asked for twice"));
+	assert_int_equal(event_parse_slots(slots, 2, tree(INTEL), all, &err), -DCPI_EUSAGE);
+	assert_string_equal(err.text, "'x' is the name of two events");
+}
+
+static void slots_have_limits(void **state)
+{
+	const char *many[EVENT_NR_SLOTS + 1];
+	struct event_spec all[DRIVER_NR_EVENTS];
+	struct base_err err = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i <= EVENT_NR_SLOTS; i++)
+		many[i] = "cycles";
+	assert_int_equal(event_parse_slots(many, EVENT_NR_SLOTS, tree(NONE), all, &err), 1);
+	assert_int_equal(all[0].slots, INT64_MAX);
+	assert_int_equal(event_parse_slots(many, EVENT_NR_SLOTS + 1, tree(NONE), all, &err),
+			 -DCPI_EUSAGE);
+	assert_string_equal(err.text, "more than 63 slots");
 	assert_int_equal(parse_one_slot("cycles+", &err), -DCPI_EUSAGE);
 	assert_int_equal(parse_one_slot("+cycles", &err), -DCPI_EUSAGE);
 	assert_int_equal(parse_one_slot("", &err), -DCPI_EUSAGE);
@@ -364,6 +436,9 @@ int main(void)
 		cmocka_unit_test(bad_texts_are_explained),
 		cmocka_unit_test(long_texts_are_refused),
 		cmocka_unit_test(slots_keep_their_order),
+		cmocka_unit_test(an_event_may_be_in_several_slots),
+		cmocka_unit_test(slots_must_agree),
+		cmocka_unit_test(one_name_means_one_event),
 		cmocka_unit_test(slots_have_limits),
 	};
 

@@ -162,6 +162,7 @@ static void a_refusal_is_told_for_a_while(void **state)
 	s->features = PERF_USE_ALL;
 	snprintf(s->specs[0].name, sizeof(s->specs[0].name), "cpu-clock");
 	s->frequency = 1000;
+	s->specs[0].slots = s->turn.nr_slots = 1;
 	s->cpus[0].cpu = 3;
 	perf_sampler_trouble(s, &s->cpus[0], -ENODEV);
 	perf_sampler_trouble(s, &s->cpus[0], 0);

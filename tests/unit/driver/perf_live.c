@@ -385,6 +385,41 @@ static void slots_take_turns(void **state)
 	with_source(&config, 200, &t, look_in_turn);
 }
 
+static void look_at_pairs(struct driver *own, const struct tally *t)
+{
+	static const double parts[] = { 0.5, 1, 0.5 };
+
+	check_each(own, t);
+	assert_int_equal(driver_nr_events(own), 3);
+	for (size_t i = 0; i < 3; i++) {
+		double part = driver_event_get(own, i)->enabled;
+
+		assert_true(part > parts[i] - 0.15 && part < parts[i] + 0.15);
+	}
+	/* It is never off, not even for the moment of a turn. */
+	assert_true(driver_event_get(own, 1)->enabled == 1);
+	assert_string_equal(driver_event_get(own, 1)->name, "page-faults");
+	assert_non_null(strstr(driver_describe(own), "cpu-clock at 1000 Hz + page-faults each 40, "
+						     "page-faults each 40 + task-clock at 1000 Hz "
+						     "on "));
+}
+
+/* As DCPI's cycles and retires, then retires and bmiss: to compare each pair by itself. */
+static void an_event_of_all_slots_goes_on(void **state)
+{
+	const struct driver_config config = {
+		.source = "perf",
+		.slots = (const char *const[]){ "cpu-clock+page-faults:40",
+						"page-faults:40+task-clock" },
+		.nr_slots = 2,
+		.slot_ms = 20,
+	};
+	struct tally t = { 0 };
+
+	(void)state;
+	with_source(&config, 200, &t, look_at_pairs);
+}
+
 static int compare_times(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -564,6 +599,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(full_rings_are_accounted_for),
 		cmocka_unit_test(events_of_a_slot_count_together),
 		cmocka_unit_test(slots_take_turns),
+		cmocka_unit_test(an_event_of_all_slots_goes_on),
 		cmocka_unit_test(periods_are_drawn_or_fixed),
 		cmocka_unit_test(one_process_can_be_seen_alone),
 		cmocka_unit_test(its_later_children_are_seen_too),
