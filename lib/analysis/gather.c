@@ -334,12 +334,24 @@ int analysis_event_find(const struct analysis *a, const char *name, struct base_
 	return -ENOENT;
 }
 
+/* By itself, or where there is none with modifiers: cycles:u. Negative: neither. */
+static int find_kind(const struct analysis *a, const char *name)
+{
+	size_t len = strlen(name);
+	int at = analysis_event_find(a, name, NULL);
+
+	for (size_t i = 0; i < a->nr_events && at < 0; i++)
+		if (strncmp(a->events[i].name, name, len) == 0 && a->events[i].name[len] == ':')
+			at = (int)i;
+	return at;
+}
+
 size_t analysis_event_default(const struct analysis *a)
 {
 	static const char *const preferred[] = { "cycles", "cpu-clock", "task-clock" };
 
 	for (size_t i = 0; i < sizeof(preferred) / sizeof(preferred[0]); i++) {
-		int at = analysis_event_find(a, preferred[i], NULL);
+		int at = find_kind(a, preferred[i]);
 
 		if (at >= 0)
 			return (size_t)at;

@@ -4,6 +4,18 @@
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 
+# Modifiers say nothing of what is counted: clocks are by nanoseconds, and first to sort by.
+"$mkdb" mods <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/app $app/app
+	event page-faults:u 40
+	event task-clock:k 500000
+	event tick 4000000
+	at hot+17 1 30 5
+	at warm 9 20 0
+END
+
 {
 	run dcpiprof
 	run dcpiprof -i
@@ -18,6 +30,7 @@ set -eu
 	run dcpiprof -epoch 200001010000
 	run dcpiprof -platform bx
 	run dcpiprof -event cycles
+	run dcpiprof -db mods
 	run dcpiprof -json -keep 60 lib.so idle
 } >out
 compare dcpiprof
