@@ -11,7 +11,7 @@ struct taking {
 	uint64_t unkept;
 };
 
-static int take_entry(void *ctx, const struct count_entry *e)
+static void take_entry(void *ctx, const struct count_entry *e)
 {
 	struct taking *t = ctx;
 	struct bpf_counts *c = t->to;
@@ -21,7 +21,6 @@ static int take_entry(void *ctx, const struct count_entry *e)
 		t->unkept += e->count;
 	else
 		c->entries[c->nr++] = *e;
-	return 0;
 }
 
 /* What the head says and what is there must agree; where they do not, the law still holds. */
@@ -52,7 +51,8 @@ void bpf_counts_take(struct bpf_counts *c, union count_bucket *table, const stru
 	stats->lost_table += h->lost_table;
 	stats->lost_late += h->lost_late;
 	stats->lost_nested += h->lost_nested;
-	balance(&t, received, h->lost_table + h->lost_late + h->lost_nested, stats);
+	stats->lost_bad += h->lost_bad;
+	balance(&t, received, count_lost(h), stats);
 	count_clear(table, s);
 }
 

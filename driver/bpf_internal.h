@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The source "bpf" from within. A program counts in the interrupt of each sample (driver/bpf/), in
- * a table of its CPU (count_table.h); each CPU has two, one in use, one read and empty
- * (bpf_tables_linux.c). Load events come through the same tracking events as those of the source
- * "perf" (struct perf_sampler of perf_internal.h), and counts are handed on among them by the time
- * of their last sample (bpf_counts.c).
+ * a table of its CPU (count_table.h); each CPU has two, of which one is in use, the other read and
+ * empty (bpf_tables_linux.c). Load events come through the same tracking events as those of the
+ * source "perf" (struct perf_sampler of perf_internal.h), and counts are handed on among them by
+ * the time of their last sample (bpf_counts.c).
  *
  * Horizon of a drain: the time read just before tables are exchanged. A program reads the clock
  * after it has looked up its table, so no count of the new tables is older; and the exchange
@@ -41,45 +41,34 @@ void bpf_counts_release(struct bpf_counts *c);
 
 /* ---- tables (bpf_tables_linux.c) ------------------------------------------------------------- */
 
-struct bpf_set {
-	int fd; /* -1: not made */
-	union count_bucket *table;
-};
-
 struct bpf_cpu {
-	struct bpf_set sets[2];
-	unsigned int in_use; /* which of them */
-	bool present;	     /* both are made, one is in use */
-	bool unread;	     /* the other one holds counts */
+	union count_bucket *sets[2]; /* mapped; NULL: not made */
 };
 
 struct bpf_tables {
-	int fd; /* the map of maps; not owned */
+	int fd;	       /* the map of maps; not owned */
+	uint32_t *set; /* the set that programs count in, the word that they read; not owned */
 	struct count_shape shape;
 	struct bpf_cpu *cpus; /* by number */
 	size_t nr_cpus;
-	bool unsettled; /* tables were exchanged, but programs may still be in the old ones */
+	int any_fd;   /* one of the tables, to wait with; -1: there is none */
+	uint32_t any; /* where it stands */
 };
 
 int bpf_tables_init(struct bpf_tables *t, uint32_t table_len, size_t nr_cpus);
 void bpf_tables_release(struct bpf_tables *t);
 /* A table like all others, to load programs with: a descriptor, the caller's, or -errno. */
 int bpf_tables_template(const struct bpf_tables *t);
-/* Make and use those of @cpu, if that is not done. 0 or -errno. */
+/* Make those of @cpu, if that is not done. 0, or -errno: its samples are lost, but those in a table
+ * that could be made. */
 int bpf_tables_add(struct bpf_tables *t, unsigned int cpu);
 /*
- * Exchange the tables of all CPUs. Returns when nobody is in the old ones. -errno: not all were
- * exchanged; those that were are read now or later, the others go on counting.
+ * Exchange the tables of all CPUs, in one instant. Returns when nobody is in the old ones; -errno:
+ * the kernel would not wait for that, so they were left alone for a tenth of a second.
  */
 int bpf_tables_swap(struct bpf_tables *t);
-/*
- * Without the kernel, when programs no longer run: one table of each CPU becomes readable, the
- * other by the next call.
- */
-void bpf_tables_stopped(struct bpf_tables *t);
-/* The next table that can be read, or NULL. *@cpu: begin with 0; afterwards the CPU's number + 1.
- */
-union count_bucket *bpf_tables_next(struct bpf_tables *t, size_t *cpu);
+/* That of @cpu that is not counted in, or NULL. */
+union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu);
 
 /* ---- programs (bpf_program_linux.c) ---------------------------------------------------------- */
 
@@ -98,6 +87,9 @@ int bpf_programs_open(struct bpf_programs *p, const struct event_spec *specs, si
 		      const struct bpf_tables *t, struct base_err *err);
 void bpf_programs_close(struct bpf_programs *p);
 int bpf_programs_tables_fd(const struct bpf_programs *p);
+/* Words that programs share with us: the set in use, and samples without a table, by event. */
+uint32_t *bpf_programs_set(const struct bpf_programs *p);
+const volatile uint64_t *bpf_programs_untabled(const struct bpf_programs *p);
 /* Descriptor of the program of perf event @event; -1 of the tick. */
 int bpf_programs_fd(const struct bpf_programs *p, size_t event);
 /* Ring in which tables ask for a drain. */
@@ -110,6 +102,8 @@ int bpf_refused(struct base_err *err, int error, const char *what);
 /* Where the scheduler's tick can be found (bpf_tick_linux.c). -DCPI_EUNSUPPORTED with the reason.
  */
 int bpf_tick_find(uint64_t *function, int64_t *irq_regs_delta, struct base_err *err);
+/* The function of its timer, from what @kallsyms lists. -ENOENT; -EPERM: addresses are hidden. */
+int bpf_tick_function(FILE *kallsyms, uint64_t *function);
 /* Nanoseconds between two ticks. */
 uint64_t bpf_tick_period(void);
 
@@ -135,7 +129,7 @@ struct bpf {
 	int timer_fd;
 	void *notes; /* reader of the ring */
 	bool noted;  /* a table asked for a drain */
-	bool retry;  /* the last exchange failed */
+	int refusal; /* why the kernel did not wait at the last exchange; 0 */
 	bool running;
 };
 
@@ -143,5 +137,7 @@ extern const struct driver_ops bpf_ops;
 
 /* Tables for all CPUs that have events. 0 or -errno, of some. */
 int bpf_add_tables(struct bpf *b);
+/* For a CPU that is about to get events. 0 or -errno. */
+int bpf_add_cpu(struct driver *d, unsigned int cpu);
 
 #endif

@@ -132,7 +132,9 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 	if (r < 0)
 		return r;
 	b->tables.fd = bpf_programs_tables_fd(&b->programs);
+	b->tables.set = bpf_programs_set(&b->programs);
 	r = open_sampler(b, config, (size_t)nr, why, err);
+	b->sampler.new_cpu = bpf_add_cpu;
 	if (r >= 0)
 		r = open_polling(b, err);
 	if (r < 0)
@@ -157,7 +159,7 @@ int bpf_open(const struct driver_config *config, struct driver **out, struct bas
 	b->base.ops = &bpf_ops;
 	b->base.utc = -1;
 	b->timer_fd = -1;
-	b->tables.fd = -1;
+	b->tables.fd = b->tables.any_fd = -1;
 	b->drain_ms = config->drain_ms ? config->drain_ms : BPF_DRAIN_MS;
 	r = open_parts(b, config, err);
 	if (r < 0) {

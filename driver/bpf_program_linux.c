@@ -31,6 +31,8 @@ static void hint_refused(struct base_err *err, int error)
 				  : "run as root or with CAP_BPF and CAP_PERFMON");
 	} else if (error == -ENOMEM) {
 		base_hint(err, "ask for smaller tables (-table)");
+	} else if (error == -EMFILE || error == -ENFILE) {
+		base_hint(err, "raise the limit of open files (ulimit -n)");
 	}
 }
 
@@ -76,7 +78,9 @@ static int make_maps(struct sample *own, const struct bpf_tables *t, int templat
 {
 	int r = bpf_map__set_inner_map_fd(own->maps.tables, template_fd);
 
-	return r < 0 ? r : bpf_map__set_max_entries(own->maps.tables, (uint32_t)t->nr_cpus);
+	return r < 0 ? r
+		     : bpf_map__set_max_entries(own->maps.tables,
+						SAMPLE_TABLE((uint32_t)t->nr_cpus, 0));
 }
 
 /* Only what is used is loaded: a kernel without a part of it may still do. */
@@ -84,7 +88,6 @@ static void choose_programs(struct sample *own, bool tick, bool first)
 {
 	bpf_program__set_autoload(own->progs.sample_event, !tick);
 	bpf_program__set_autoload(own->progs.sample_tick, tick);
-	bpf_program__set_autoload(own->progs.sample_nothing, false);
 	bpf_program__set_autoload(own->progs.sample_exec, first);
 	bpf_program__set_autoload(own->progs.sample_exit, first);
 }
@@ -156,6 +159,16 @@ void bpf_programs_close(struct bpf_programs *p)
 int bpf_programs_tables_fd(const struct bpf_programs *p)
 {
 	return bpf_map__fd(p->objects[0]->maps.tables);
+}
+
+uint32_t *bpf_programs_set(const struct bpf_programs *p)
+{
+	return &p->objects[0]->bss->set;
+}
+
+const volatile uint64_t *bpf_programs_untabled(const struct bpf_programs *p)
+{
+	return p->objects[0]->bss->untabled;
 }
 
 int bpf_programs_notes_fd(const struct bpf_programs *p)

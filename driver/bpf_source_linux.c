@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The source "bpf", once it is open: started, drained, stopped. */
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -11,7 +10,7 @@
  */
 #define BPF_LOADS_MAX 20000u
 
-/* CPUs that came online get tables as they got events. */
+/* CPUs with events that have no table yet, or could not be given one. */
 int bpf_add_tables(struct bpf *b)
 {
 	int r = 0;
@@ -20,10 +19,17 @@ int bpf_add_tables(struct bpf *b)
 		const struct perf_cpu *c = &b->sampler.cpus[i];
 		int own = c->track_fd < 0 ? 0 : bpf_tables_add(&b->tables, c->cpu);
 
+		perf_sampler_trouble(&b->sampler, c, own);
 		if (own < 0)
 			r = own;
 	}
 	return r;
+}
+
+/* Before its events are enabled; what that could not do is tried again at the next drain. */
+int bpf_add_cpu(struct driver *d, unsigned int cpu)
+{
+	return bpf_tables_add(&((struct bpf *)d)->tables, cpu);
 }
 
 /* ---- reading the tables ---------------------------------------------------------------------- */
@@ -33,46 +39,46 @@ static int add_count(void *ctx, const struct driver_count *count)
 	return perf_sampler_add(ctx, count);
 }
 
-/* Everything that can be read, into the queue. */
+/* Everything in the tables that are not counted in, into the queue. */
 static void gather(struct bpf *b)
 {
-	union count_bucket *table;
+	for (size_t cpu = 0; cpu < b->tables.nr_cpus; cpu++) {
+		union count_bucket *table = bpf_tables_old(&b->tables, cpu);
 
-	for (size_t cpu = 0; (table = bpf_tables_next(&b->tables, &cpu));) {
+		if (!table)
+			continue;
 		for (size_t i = 0; i < b->base.nr_events; i++)
-			perf_sampler_received(&b->sampler, (unsigned int)cpu - 1, i,
+			perf_sampler_received(&b->sampler, (unsigned int)cpu, i,
 					      table->head.received[i]);
 		bpf_counts_take(&b->counts, table, &b->tables.shape, &b->taken);
 	}
 	bpf_counts_hand(&b->counts, add_count, &b->sampler, &b->taken);
 }
 
-/* 0, or -errno: some tables are still in use. */
-static int exchange(struct bpf *b)
+static void tell_refusal(struct bpf *b, int r)
 {
-	int r = bpf_tables_swap(&b->tables);
-
-	if (r < 0 && !b->running) {
-		/* Nobody counts any more: what the kernel has left us can be read where it is. */
-		bpf_tables_stopped(&b->tables);
-		gather(b);
-		bpf_tables_stopped(&b->tables);
-		r = 0;
-	}
-	gather(b);
-	b->retry = r < 0;
-	return r;
+	if (r == b->refusal)
+		return;
+	b->refusal = r;
+	b->base.refused[0] = '\0';
+	if (r < 0)
+		snprintf(b->base.refused, sizeof(b->base.refused),
+			 " (the kernel does not wait for its programs: %s; their tables are read "
+			 "0.1 s after the exchange)",
+			 base_strerror(r));
+	perf_sampler_describe(&b->sampler);
 }
 
 /* ---- accounting ------------------------------------------------------------------------------ */
 
 /*
  * What lies in a table that is being filled is received and held. Losses are read first: they may
- * grow between, but are received before.
+ * grow between, but are received before; where that was not seen in this order, it is yet to be.
  */
 static void account_table(struct driver_stats *st, const volatile struct count_head *h)
 {
-	uint64_t table = h->lost_table, late = h->lost_late, nested = h->lost_nested, received = 0;
+	uint64_t table = h->lost_table, late = h->lost_late, nested = h->lost_nested,
+		 bad = h->lost_bad, lost = table + late + nested + bad, received = 0;
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	for (size_t i = 0; i < DRIVER_NR_EVENTS; i++) {
@@ -84,7 +90,24 @@ static void account_table(struct driver_stats *st, const volatile struct count_h
 	st->lost_table += table;
 	st->lost_late += late;
 	st->lost_nested += nested;
-	st->held += received - (table + late + nested);
+	st->lost_bad += bad;
+	if (received >= lost)
+		st->held += received - lost;
+	else
+		st->received[0] += lost - received;
+}
+
+/* Samples of CPUs that have no table: a memory shortage, or the first moment of a new CPU. */
+static void account_untabled(const struct bpf *b, struct driver_stats *st)
+{
+	const volatile uint64_t *untabled = bpf_programs_untabled(&b->programs);
+
+	for (size_t i = 0; i < DRIVER_NR_EVENTS; i++) {
+		uint64_t nr = untabled[i];
+
+		st->received[i] += nr;
+		st->lost_table += nr;
+	}
 }
 
 static void account(struct bpf *b, bool received)
@@ -98,11 +121,13 @@ static void account(struct bpf *b, bool received)
 	st->lost_late = b->taken.lost_late;
 	st->lost_nested = b->taken.lost_nested;
 	st->lost_read = b->taken.lost_read;
+	st->lost_bad = b->taken.lost_bad;
+	account_untabled(b, st);
 	for (size_t i = 0; i < b->tables.nr_cpus; i++) {
-		const struct bpf_cpu *c = &b->tables.cpus[i];
-
-		for (int k = 0; c->present && k < 2; k++)
-			account_table(st, &c->sets[k].table->head);
+		for (int k = 0; k < 2; k++) {
+			if (b->tables.cpus[i].sets[k])
+				account_table(st, &b->tables.cpus[i].sets[k]->head);
+		}
 	}
 }
 
@@ -123,7 +148,7 @@ static bool is_due(struct bpf *b)
 	bool due = read(b->timer_fd, &ticks, sizeof(ticks)) == sizeof(ticks);
 
 	ring_buffer__consume(b->notes);
-	due |= b->noted || b->retry || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
+	due |= b->noted || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
 	b->noted = false;
 	return due;
 }
@@ -132,13 +157,13 @@ static bool is_due(struct bpf *b)
 static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 {
 	uint64_t horizon = b->running ? base_now_ns() : UINT64_MAX;
-	int swapped = exchange(b), r;
+	int r;
 
+	tell_refusal(b, bpf_tables_swap(&b->tables));
+	gather(b);
 	/* Nobody is putting an older record into a ring any more. */
 	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);
-	if (r < 0 || swapped < 0)
-		return r;
-	return perf_sampler_hand_on(&b->sampler, horizon, sink);
+	return r < 0 ? r : perf_sampler_hand_on(&b->sampler, horizon, sink);
 }
 
 /*
@@ -162,12 +187,12 @@ static int bpf_drain(struct driver *d, bool all, const struct driver_sink *sink,
 	int r, handed = 0;
 
 	perf_sampler_turn(&b->sampler, base_now_ns());
-	r = perf_sampler_read(&b->sampler, UINT64_MAX);
+	r = perf_sampler_read(&b->sampler, UINT64_MAX, due);
 	bpf_add_tables(b);
 	if (due && r >= 0)
 		handed = drain_due(b, all, sink);
 	bpf_clients_sweep(&b->programs);
-	account(b, due && !b->retry);
+	account(b, due);
 	if (handed < 0)
 		return handed;
 	return r < 0 ? base_fail_errno(err, r, "cannot read the rings") : 0;

@@ -4,16 +4,13 @@
 #include "bpf_table.h"
 
 /* Buckets and log as one array of entries; a way behind a free one is free too. */
-static int walk(const union count_bucket *b, uint32_t nr,
-		int (*fn)(void *ctx, const struct count_entry *e), void *ctx)
+static void walk(const union count_bucket *b, uint32_t nr,
+		 void (*fn)(void *ctx, const struct count_entry *e), void *ctx)
 {
-	int r = 0;
-
-	for (uint32_t i = 0; i < nr && r >= 0; i++) {
-		for (int w = 0; w < COUNT_WAYS && b[i].way[w].count && r >= 0; w++)
-			r = fn(ctx, &b[i].way[w]);
+	for (uint32_t i = 0; i < nr; i++) {
+		for (int w = 0; w < COUNT_WAYS && b[i].way[w].count; w++)
+			fn(ctx, &b[i].way[w]);
 	}
-	return r < 0 ? r : 0;
 }
 
 static uint32_t log_elements(const union count_bucket *table, const struct count_shape *s)
@@ -23,10 +20,10 @@ static uint32_t log_elements(const union count_bucket *table, const struct count
 	return (nr + COUNT_WAYS - 1) / COUNT_WAYS;
 }
 
-int count_walk(const union count_bucket *table, const struct count_shape *s,
-	       int (*fn)(void *ctx, const struct count_entry *e), void *ctx)
+void count_walk(const union count_bucket *table, const struct count_shape *s,
+		void (*fn)(void *ctx, const struct count_entry *e), void *ctx)
 {
-	return walk(table + COUNT_BUCKETS, s->nr_buckets + log_elements(table, s), fn, ctx);
+	walk(table + COUNT_BUCKETS, s->nr_buckets + log_elements(table, s), fn, ctx);
 }
 
 /* Pages that were not written to stay as they are: most of a table, on a quiet CPU. */
@@ -46,7 +43,7 @@ bool count_sample(union count_bucket *table, const struct count_shape *s, const 
 		  bool single, uint64_t now_ns)
 {
 	struct count_head *h = &table->head;
-	bool made = false;
+	enum count_made made = COUNT_KNOWN;
 
 	h->received[COUNT_WHAT_EVENT(k->what) % COUNT_NR_EVENTS]++;
 	if (!count_enter(h))
@@ -56,5 +53,5 @@ bool count_sample(union count_bucket *table, const struct count_shape *s, const 
 	else
 		made = count_add(table, s, h, k, now_ns);
 	count_leave(h);
-	return made;
+	return made != COUNT_KNOWN;
 }

@@ -14,11 +14,10 @@
 #include "count_table.h"
 
 /*
- * Every entry that holds counts, in no order. @table is nobody's but the caller's now. Stops at a
- * negative return of @fn and returns it; else 0.
+ * Every entry that holds counts, in no order. @table is nobody's but the caller's now.
  */
-int count_walk(const union count_bucket *table, const struct count_shape *s,
-	       int (*fn)(void *ctx, const struct count_entry *e), void *ctx);
+void count_walk(const union count_bucket *table, const struct count_shape *s,
+		void (*fn)(void *ctx, const struct count_entry *e), void *ctx);
 /* Empty, head and all. */
 void count_clear(union count_bucket *table, const struct count_shape *s);
 /* One sample from its reception on, as the program does it. True: a new key. */

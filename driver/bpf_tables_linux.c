@@ -4,9 +4,17 @@
 #include <linux/bpf.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bpf_internal.h"
+#include "bpf/sample.h"
+
+/*
+ * Where the kernel does not tell when its programs have left a table: they stay for a microsecond,
+ * with interrupts off, so only a virtual CPU that its host takes away just then is in one still.
+ */
+#define REST_NS 100000000L
 
 static size_t table_len(const struct bpf_tables *t)
 {
@@ -17,26 +25,29 @@ static size_t table_len(const struct bpf_tables *t)
 
 int bpf_tables_init(struct bpf_tables *t, uint32_t len, size_t nr_cpus)
 {
-	*t = (struct bpf_tables){ .fd = -1, .shape = count_shape_of(len) };
+	*t = (struct bpf_tables){ .fd = -1, .any_fd = -1, .shape = count_shape_of(len) };
 	t->cpus = calloc(nr_cpus, sizeof(*t->cpus));
 	if (!t->cpus)
 		return -ENOMEM;
 	t->nr_cpus = nr_cpus;
-	for (size_t i = 0; i < nr_cpus; i++)
-		t->cpus[i].sets[0].fd = t->cpus[i].sets[1].fd = -1;
 	return 0;
 }
 
-/* ---- sets ------------------------------------------------------------------------------------ */
-
-static void set_close(const struct bpf_tables *t, struct bpf_set *set)
+void bpf_tables_release(struct bpf_tables *t)
 {
-	if (set->table)
-		munmap(set->table, table_len(t));
-	if (set->fd >= 0)
-		close(set->fd);
-	*set = (struct bpf_set){ .fd = -1 };
+	for (size_t i = 0; t->cpus && i < t->nr_cpus; i++) {
+		for (int k = 0; k < 2; k++) {
+			if (t->cpus[i].sets[k])
+				munmap(t->cpus[i].sets[k], table_len(t));
+		}
+	}
+	if (t->cpus && t->any_fd >= 0)
+		close(t->any_fd);
+	free(t->cpus);
+	*t = (struct bpf_tables){ .fd = -1, .any_fd = -1 };
 }
+
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 int bpf_tables_template(const struct bpf_tables *t)
 {
@@ -47,169 +58,82 @@ int bpf_tables_template(const struct bpf_tables *t)
 	return fd < 0 ? -errno : fd;
 }
 
-static int set_open(const struct bpf_tables *t, struct bpf_set *set)
+static int put(const struct bpf_tables *t, uint32_t at, int fd)
 {
+	return bpf_map_update_elem(t->fd, &at, &fd, BPF_ANY) < 0 ? -errno : 0;
+}
+
+/* The mapping and the map of maps keep it; one descriptor stays, to wait with. */
+static void keep_fd(struct bpf_tables *t, uint32_t at, int fd)
+{
+	if (t->any_fd >= 0) {
+		close(fd);
+		return;
+	}
+	t->any_fd = fd;
+	t->any = at;
+}
+
+/* Once programs can find it, it is mapped: what they count in it can be read. */
+static int add(struct bpf_tables *t, uint32_t cpu, uint32_t set)
+{
+	uint32_t at = SAMPLE_TABLE(cpu, set);
+	int fd = bpf_tables_template(t), r;
 	void *map;
 
-	set->fd = bpf_tables_template(t);
-	if (set->fd < 0)
-		return set->fd;
-	map = mmap(NULL, table_len(t), PROT_READ | PROT_WRITE, MAP_SHARED, set->fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	set->table = map;
-	return 0;
-}
-
-void bpf_tables_release(struct bpf_tables *t)
-{
-	for (size_t i = 0; t->cpus && i < t->nr_cpus; i++) {
-		set_close(t, &t->cpus[i].sets[0]);
-		set_close(t, &t->cpus[i].sets[1]);
+	if (fd < 0)
+		return fd;
+	map = mmap(NULL, table_len(t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	r = map == MAP_FAILED ? -errno : put(t, at, fd);
+	if (r < 0) {
+		if (map != MAP_FAILED)
+			munmap(map, table_len(t));
+		close(fd);
+		return r;
 	}
-	free(t->cpus);
-	*t = (struct bpf_tables){ .fd = -1 };
-}
-
-static int use(struct bpf_tables *t, uint32_t cpu, unsigned int which)
-{
-	uint32_t fd = (uint32_t)t->cpus[cpu].sets[which].fd;
-
-	return bpf_map_update_elem(t->fd, &cpu, &fd, BPF_ANY) < 0 ? -errno : 0;
+	t->cpus[cpu].sets[set] = map;
+	keep_fd(t, at, fd);
+	return 0;
 }
 
 int bpf_tables_add(struct bpf_tables *t, unsigned int cpu)
 {
-	struct bpf_cpu *c = &t->cpus[cpu];
-	int r;
+	int r = cpu < t->nr_cpus ? 0 : -ENODEV;
 
-	if (cpu >= t->nr_cpus)
-		return -ENODEV;
-	if (c->present)
-		return 0;
-	r = set_open(t, &c->sets[0]);
-	if (r >= 0)
-		r = set_open(t, &c->sets[1]);
-	if (r >= 0)
-		r = use(t, cpu, 0);
-	c->present = r >= 0;
-	if (r >= 0)
-		return 0;
-	set_close(t, &c->sets[0]);
-	set_close(t, &c->sets[1]);
+	for (uint32_t set = 0; set < 2 && r >= 0; set++) {
+		if (!t->cpus[cpu].sets[set])
+			r = add(t, cpu, set);
+	}
 	return r;
 }
 
 /* ---- exchange -------------------------------------------------------------------------------- */
 
-static void exchanged(struct bpf_cpu *c)
-{
-	c->in_use ^= 1;
-	c->unread = true;
-}
-
-/* The CPUs to exchange: how many. */
-static uint32_t list(const struct bpf_tables *t, uint32_t *cpus, uint32_t *fds)
-{
-	uint32_t nr = 0;
-
-	for (size_t i = 0; i < t->nr_cpus; i++) {
-		const struct bpf_cpu *c = &t->cpus[i];
-
-		if (!c->present || c->unread)
-			continue;
-		cpus[nr] = (uint32_t)i;
-		fds[nr++] = (uint32_t)c->sets[!c->in_use].fd;
-	}
-	return nr;
-}
-
-/* How many of @nr the kernel exchanged by one call, which is not known everywhere. */
-static uint32_t swap_batch(const struct bpf_tables *t, const uint32_t *cpus, const uint32_t *fds,
-			   uint32_t nr)
-{
-	LIBBPF_OPTS(bpf_map_batch_opts, opts);
-	uint32_t done = nr;
-
-	if (nr < 2)
-		return 0;
-	if (bpf_map_update_batch(t->fd, cpus, fds, &done, &opts) == 0)
-		return nr;
-	/* After a failure on the way it says how far it came; all of them it cannot have done. */
-	return done < nr ? done : 0;
-}
-
 /*
- * All at once, as nearly as can be: what is counted between the first and the last is too young to be
- * handed on, and with it all that was counted at its address before. One by one each would wait until
- * its old table is left.
+ * To put a map into a map of maps, even the one that is there, returns when every program that ran
+ * has ended (Linux 1ae80cf31938, in 4.20: "bpf: wait for running BPF programs when updating
+ * map-in-map"; the kernel's own tests wait so).
  */
-static int exchange_all(struct bpf_tables *t)
+static int wait_for_programs(const struct bpf_tables *t)
 {
-	uint32_t *cpus = malloc((t->nr_cpus + 1) * 2 * sizeof(*cpus)), nr, done;
-	int r = 0;
+	const struct timespec rest = { .tv_nsec = REST_NS };
+	int r = put(t, t->any, t->any_fd);
 
-	if (!cpus)
-		return -ENOMEM;
-	nr = list(t, cpus, cpus + t->nr_cpus);
-	done = swap_batch(t, cpus, cpus + t->nr_cpus, nr);
-	for (uint32_t i = 0; i < nr; i++) {
-		struct bpf_cpu *c = &t->cpus[cpus[i]];
-		int own = i < done ? 0 : use(t, cpus[i], !c->in_use);
-
-		if (own >= 0)
-			exchanged(c);
-		else if (r >= 0)
-			r = own;
-	}
-	free(cpus);
-	return r;
-}
-
-/* An update alone waits until no program is in a table that was replaced; a batch does so on some
- * kernels only. */
-static int wait_left(struct bpf_tables *t, size_t last)
-{
-	int r = use(t, (uint32_t)last, t->cpus[last].in_use);
-
-	t->unsettled = r < 0;
+	if (r < 0)
+		nanosleep(&rest, NULL);
 	return r;
 }
 
 int bpf_tables_swap(struct bpf_tables *t)
 {
-	size_t last = t->nr_cpus;
-	int r, w;
-
-	while (last && !t->cpus[last - 1].present)
-		last--;
-	if (!last--)
+	if (t->any_fd < 0)
 		return 0;
-	r = exchange_all(t);
-	w = wait_left(t, last);
-	return r < 0 ? r : w;
+	/* Not before what the caller did before, such as reading the clock. */
+	__atomic_store_n(t->set, !*t->set, __ATOMIC_SEQ_CST);
+	return wait_for_programs(t);
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
-
-void bpf_tables_stopped(struct bpf_tables *t)
+union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu)
 {
-	t->unsettled = false;
-	for (size_t i = 0; i < t->nr_cpus; i++) {
-		if (t->cpus[i].present && !t->cpus[i].unread)
-			exchanged(&t->cpus[i]);
-	}
-}
-
-union count_bucket *bpf_tables_next(struct bpf_tables *t, size_t *cpu)
-{
-	while (!t->unsettled && *cpu < t->nr_cpus) {
-		struct bpf_cpu *c = &t->cpus[(*cpu)++];
-
-		if (!c->unread)
-			continue;
-		c->unread = false;
-		return c->sets[!c->in_use].table;
-	}
-	return NULL;
+	return t->cpus[cpu].sets[!*t->set];
 }

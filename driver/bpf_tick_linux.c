@@ -22,33 +22,51 @@ static int no_tick(struct base_err *err, const char *why, const char *hint)
 
 /* ---- the timer's function -------------------------------------------------------------------- */
 
-/* Its names, the younger first. */
-static bool is_tick(const char *name)
+/*
+ * Its names. tick_nohz_handler is older than the other two, but until Linux 6.8 it stood beside
+ * them, for timers without high resolution: then it is not what we look for.
+ */
+static int rank_of(const char *name)
 {
-	return !strcmp(name, "tick_nohz_handler") || !strcmp(name, "tick_sched_timer");
+	if (!strcmp(name, "tick_sched_timer") || !strcmp(name, "tick_nohz_highres_handler"))
+		return 2;
+	return !strcmp(name, "tick_nohz_handler");
+}
+
+int bpf_tick_function(FILE *kallsyms, uint64_t *function)
+{
+	char line[512], name[128], module[2];
+	uint64_t addr;
+	int best = 0, rank, n;
+
+	*function = 0;
+	while (fgets(line, sizeof(line), kallsyms)) {
+		n = sscanf(line, "%" SCNx64 " %*c %127s %1s", &addr, name, module);
+		rank = n == 2 ? rank_of(name) : 0;
+		if (rank <= best)
+			continue;
+		best = rank;
+		*function = addr;
+	}
+	if (!best)
+		return -ENOENT;
+	return *function ? 0 : -EPERM;
 }
 
 static int find_function(uint64_t *function, struct base_err *err)
 {
 	FILE *f = fopen(KALLSYMS, "re");
-	char line[512], name[128];
-	uint64_t addr;
+	int r;
 
-	*function = 0;
 	if (!f)
 		return no_tick(err, "cannot open '" KALLSYMS "'", NULL);
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%" SCNx64 " %*c %127s", &addr, name) == 2 && is_tick(name)) {
-			*function = addr;
-			fclose(f);
-			return addr ? 0
-				    : no_tick(err, "the kernel hides its addresses",
-					      "run as root or with CAP_SYSLOG, or set "
-					      "kernel.kptr_restrict to 1 or 0");
-		}
-	}
+	r = bpf_tick_function(f, function);
 	fclose(f);
-	return no_tick(err, "this kernel's tick is no high-resolution timer", NULL);
+	if (r == -EPERM)
+		return no_tick(err, "the kernel hides its addresses",
+			       "run as root or with CAP_SYSLOG, or set kernel.kptr_restrict to 1 "
+			       "or 0");
+	return r < 0 ? no_tick(err, "this kernel's tick is no high-resolution timer", NULL) : 0;
 }
 
 /* ---- the interrupted registers --------------------------------------------------------------- */

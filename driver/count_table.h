@@ -8,7 +8,7 @@
  * line of counters against floods, the buckets, and a log of what no bucket could hold: entries
  * pushed out by others, and samples that are to stay single.
  *
- * Law: the sum of received[] is the sum of all counts and of the three losses.
+ * Law: the sum of received[] is the sum of all counts and of the four losses.
  *
  * Whoever includes this defines before
  *	COUNT_AT(table, index)		pointer to an element, or null where there is none
@@ -52,14 +52,17 @@ struct count_entry {
 	uint64_t first_ns, last_ns;
 };
 
+/* What each sample touches comes first: one line of the cache. */
 struct count_head {
+	uint32_t busy;	 /* somebody is counting */
+	uint32_t clock;	 /* which way goes next */
+	uint32_t nr_log; /* entries in the log */
+	uint32_t unused;
+	uint64_t told_ns; /* when a drain was asked for; 0: not yet */
 	uint64_t received[COUNT_NR_EVENTS];
 	uint64_t lost_table, lost_late, lost_nested;
-	uint64_t told_ns; /* when a drain was asked for; 0: not yet */
-	uint32_t nr_log;  /* entries in the log */
-	uint32_t busy;	  /* somebody is counting */
-	uint32_t clock;	  /* which way goes next */
-	uint32_t unused[5];
+	uint64_t lost_bad; /* nobody could say where it was */
+	uint64_t unused_more;
 };
 
 /* An element. */
@@ -76,7 +79,7 @@ _Static_assert(sizeof(union count_bucket) == COUNT_WAYS * sizeof(struct count_en
 struct count_shape {
 	uint32_t nr_buckets; /* a power of two */
 	uint32_t nr_log;     /* entries, a multiple of COUNT_WAYS */
-	uint32_t nr_flood;   /* entries with a generation that one process may make */
+	uint32_t nr_flood;   /* entries of new generations that one process may make */
 };
 
 /* A log a quarter as long as the table. @table_len: entries, a power of two, at least COUNT_WAYS.
@@ -95,6 +98,11 @@ COUNT_INLINE struct count_shape count_shape_of(uint32_t table_len)
 COUNT_INLINE uint32_t count_nr_elements(const struct count_shape *s)
 {
 	return COUNT_BUCKETS + s->nr_buckets + s->nr_log / COUNT_WAYS;
+}
+
+COUNT_INLINE uint64_t count_lost(const volatile struct count_head *h)
+{
+	return h->lost_table + h->lost_late + h->lost_nested + h->lost_bad;
 }
 
 /*
@@ -135,11 +143,12 @@ COUNT_INLINE void count_fill(struct count_entry *e, const struct count_key *k, u
 	e->first_ns = e->last_ns = now_ns;
 }
 
+/* Without the generation: those of one address share a bucket, and are seen together there. */
 COUNT_INLINE uint32_t count_hash(const struct count_key *k)
 {
 	uint64_t x = k->instance * 0x9e3779b97f4a7c15ull ^ k->addr;
 
-	x ^= (uint64_t)k->what << 48 ^ (uint64_t)k->generation << 20;
+	x ^= (uint64_t)k->what << 48;
 	x *= 0xff51afd7ed558ccdull;
 	return (uint32_t)(x >> 32) ^ (uint32_t)(x >> 52);
 }
@@ -185,35 +194,57 @@ COUNT_INLINE struct count_entry *count_find(union count_bucket *b, const struct 
 	return 0;
 }
 
-/* True: the key is new. */
-COUNT_INLINE bool count_add(void *table, const struct count_shape *s, struct count_head *h,
-			    const struct count_key *k, uint64_t now_ns)
+/* The place of @k stands there with another generation. */
+COUNT_INLINE bool count_has_other(const union count_bucket *b, const struct count_key *k)
+{
+#pragma GCC unroll 4
+	for (uint32_t w = 0; w < COUNT_WAYS; w++) {
+		const struct count_entry *e = &b->way[w];
+
+		if (e->count && e->addr == k->addr && e->generation != k->generation &&
+		    e->instance == k->instance && e->tgid == k->tgid)
+			return true;
+	}
+	return false;
+}
+
+enum count_made {
+	COUNT_KNOWN,   /* or lost */
+	COUNT_NEW,     /* the key is new */
+	COUNT_RENEWED, /* only its generation is */
+};
+
+COUNT_INLINE enum count_made count_add(void *table, const struct count_shape *s,
+				       struct count_head *h, const struct count_key *k,
+				       uint64_t now_ns)
 {
 	union count_bucket *b =
 		COUNT_AT(table, COUNT_BUCKETS + (count_hash(k) & (s->nr_buckets - 1)));
 	struct count_entry *e, *old;
+	enum count_made made;
 
 	if (!b) {
 		h->lost_table++;
-		return false;
+		return COUNT_KNOWN;
 	}
 	e = count_find(b, k);
 	if (e && e->count) {
 		e->count++;
 		e->last_ns = now_ns;
-		return false;
+		return COUNT_KNOWN;
 	}
+	made = count_has_other(b, k) ? COUNT_RENEWED : COUNT_NEW;
 	if (!e) {
 		/* DCPI's way: round and round, whoever that hits. */
 		e = count_log(table, s, h, now_ns);
 		if (!e)
-			return false;
+			return COUNT_KNOWN;
 		old = &b->way[h->clock++ % COUNT_WAYS];
 		*e = *old;
 		e = old;
 	}
 	count_fill(e, k, now_ns);
-	return true;
+	return made;
 }
 
 /*
@@ -226,7 +257,7 @@ COUNT_INLINE bool count_is_flooded(const union count_bucket *floods, const struc
 	return floods->floods[tgid % COUNT_NR_FLOODS] >= s->nr_flood;
 }
 
-/* @tgid made an entry that has a generation. */
+/* @tgid made an entry for a place that had one: its generation has moved. */
 COUNT_INLINE void count_flood(union count_bucket *floods, uint32_t tgid)
 {
 	floods->floods[tgid % COUNT_NR_FLOODS]++;

@@ -60,6 +60,7 @@ void perf_sampler_account(struct perf_sampler *s, bool received)
 	struct driver_stats *st = &s->d->stats;
 	uint64_t all_ns = 0;
 
+	s->counted = false;
 	for (size_t i = 0; i < s->nr_cpus; i++)
 		all_ns += perf_count_running_ns(&s->cpus[i].track);
 	st->lost_load = lost_load(s);

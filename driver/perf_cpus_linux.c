@@ -55,6 +55,7 @@ int perf_cpus_list(const char *which, unsigned int **out)
  */
 void perf_sampler_read_counters(struct perf_sampler *s)
 {
+	s->counted = true;
 	for (size_t i = 0; i < s->nr_cpus; i++) {
 		struct perf_cpu *c = &s->cpus[i];
 		uint64_t before_ns = base_now_ns(), had_ns = c->track.now.enabled_ns;
@@ -95,6 +96,8 @@ static void bring_back(struct perf_sampler *s, struct perf_cpu *c)
 	bool mapping;
 	int failed, r = perf_sampler_open_cpu(s, c, &failed, &mapping);
 
+	if (r >= 0 && s->new_cpu)
+		perf_sampler_trouble(s, c, s->new_cpu(s->d, c->cpu));
 	if (r >= 0)
 		r = perf_sampler_enable_cpu(s, c);
 	if (r < 0)

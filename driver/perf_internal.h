@@ -127,6 +127,9 @@ struct perf_sampler {
 	bool ring_usual; /* nobody asked for that, so smaller ones will do */
 	int32_t pid;	 /* above 0: this process and its later children; else -1 */
 	unsigned int features;
+	/* Told of a CPU that came online, before its events are enabled; NULL: nobody. */
+	int (*new_cpu)(struct driver *d, unsigned int cpu);
+	bool counted;	       /* the counters were read in this drain */
 	const char *why;       /* behind the description */
 	char trouble[80];      /* "; CPU 1 refused: …", or empty */
 	uint64_t trouble_ns;   /* when it was seen last */
@@ -177,8 +180,9 @@ int perf_sampler_poll_add(struct perf_sampler *s, int fd);
 
 /*
  * A drain is, in this order:
- *   perf_sampler_turn     the next slot, new periods, CPUs that came back: what is due;
- *   perf_sampler_read     the counters, then the rings, into the queues;
+ *   perf_sampler_turn     the next slot, new periods (these read the counters): what is due;
+ *   perf_sampler_read     the counters, if @counters and not yet read, the rings into the queues,
+ *                         CPUs that came back;
  *   perf_sampler_add      (bpf) each count of the tables;
  *   perf_sampler_received (bpf) what each CPU's tables say they received;
  *   perf_sampler_hand_on  everything up to a horizon, in order;
@@ -188,9 +192,10 @@ int perf_sampler_poll_add(struct perf_sampler *s, int fd);
 void perf_sampler_turn(struct perf_sampler *s, uint64_t now_ns);
 /*
  * Queue records up to the first of each ring that is younger than @until; younger ones stay in
- * their ring. 0 or -errno: no memory, the rest stays in the rings.
+ * their ring. 0 or -errno: no memory, the rest stays in the rings. To read a counter costs an
+ * interrupt of its CPU, idle or not: @counters false leaves them alone.
  */
-int perf_sampler_read(struct perf_sampler *s, uint64_t until);
+int perf_sampler_read(struct perf_sampler *s, uint64_t until, bool counters);
 /* The rings alone, again: bpf, when its tables are exchanged and no older record can come. */
 int perf_sampler_read_rings(struct perf_sampler *s, uint64_t until);
 /*

@@ -38,7 +38,7 @@ static int perf_drain(struct driver *d, bool all, const struct driver_sink *sink
 	int r, handed;
 
 	perf_sampler_turn(s, now);
-	r = perf_sampler_read(s, all && s->running ? now : UINT64_MAX);
+	r = perf_sampler_read(s, all && s->running ? now : UINT64_MAX, true);
 	handed = perf_sampler_hand_on(s, all ? UINT64_MAX : now - PERF_SLACK_NS, sink);
 	/* A flush has read less than the counters tell of: the next drain compares. */
 	perf_sampler_account(s, r >= 0 && !(all && s->running));

@@ -149,7 +149,8 @@ void perf_sampler_turn(struct perf_sampler *s, uint64_t now_ns)
 		if (draw)
 			draw_periods(s, &s->cpus[i]);
 	}
-	arm_timer(s);
+	if (rotate || draw)
+		arm_timer(s);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -285,12 +286,13 @@ int perf_sampler_read_rings(struct perf_sampler *s, uint64_t until)
 	return r;
 }
 
-int perf_sampler_read(struct perf_sampler *s, uint64_t until)
+int perf_sampler_read(struct perf_sampler *s, uint64_t until, bool counters)
 {
 	int r;
 
 	drop_gone(s);
-	perf_sampler_read_counters(s);
+	if (counters && !s->counted)
+		perf_sampler_read_counters(s);
 	r = perf_sampler_read_rings(s, until);
 	if (r >= 0)
 		perf_sampler_look_for_cpus(s, base_now_ns());

@@ -71,7 +71,7 @@ struct signal_struct {
 };
 
 struct task_struct {
-	int pid, tgid;
+	int tgid;
 	uint32_t self_exec_id;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * The sampler: counts (process instance, address, event) in its CPU's table, in the interrupt of
- * the sample. The daemon exchanges tables by one update of a map of maps, and reads the old ones
+ * the sample. The daemon exchanges the tables of all CPUs by storing a word, and reads the old ones
  * when no program uses them any more.
  */
 #include "kernel.h"
@@ -34,7 +34,7 @@ struct table {
 	__uint(value_size, sizeof(union count_bucket));
 };
 
-/* By CPU: the table that it counts in now. */
+/* Two of each CPU: of set 0 and of set 1 (sample.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1); /* likewise */
@@ -51,6 +51,12 @@ struct {
 
 /* At least so many processes stand in it: it is looked at only then. */
 uint32_t nr_clients = 0;
+
+/* Which set is counted in: the daemon exchanges the tables of all CPUs by one store. */
+uint32_t set = 0;
+
+/* Samples of CPUs that have no table, by event. */
+uint64_t untabled[COUNT_NR_EVENTS] __attribute__((aligned(64))) = { 0 };
 
 /* A byte for each table that wants to be drained; only that there is one matters. */
 struct {
@@ -141,26 +147,39 @@ static __always_inline void count_in(void *table, struct count_head *h, struct c
 		found = range_enter(&s, floods, k);
 	if (found == RANGE_SINGLE)
 		count_add_single(table, &s, h, k, now);
-	else if (count_add(table, &s, h, k, now) && found == RANGE_WORDS && floods)
+	else if (count_add(table, &s, h, k, now) == COUNT_RENEWED && found == RANGE_WORDS && floods)
 		count_flood(floods, k->tgid);
 	if (count_should_tell(&s, h))
 		ask_for_drain(h, now);
 }
 
-static __always_inline int count(uint64_t addr, bool user)
+/* The word is read once: who reads another finds another table. */
+static __always_inline union count_bucket *own_table(void **table)
 {
-	uint32_t cpu = bpf_get_smp_processor_id();
-	void *table = bpf_map_lookup_elem(&tables, &cpu);
-	union count_bucket *first = table ? COUNT_AT(table, COUNT_HEAD) : NULL;
+	uint32_t at = SAMPLE_TABLE(bpf_get_smp_processor_id(), *(volatile uint32_t *)&set);
+
+	*table = bpf_map_lookup_elem(&tables, &at);
+	return *table ? COUNT_AT(*table, COUNT_HEAD) : NULL;
+}
+
+/* @known: where it was; else it is lost by name. */
+static __always_inline int count(bool known, uint64_t addr, bool user)
+{
+	void *table;
+	union count_bucket *first = own_table(&table);
 	struct count_key k = {
 		.addr = addr,
 		.what = COUNT_WHAT(event, user ? SAMPLE_USER : SAMPLE_KERNEL),
 	};
 
-	if (!first)
+	if (!first) {
+		__sync_fetch_and_add(&untabled[event % COUNT_NR_EVENTS], 1);
 		return 0;
+	}
 	first->head.received[event % COUNT_NR_EVENTS]++;
-	if (!count_enter(&first->head))
+	if (!known)
+		__sync_fetch_and_add(&first->head.lost_bad, 1);
+	if (!known || !count_enter(&first->head))
 		return 0;
 	if (user)
 		key_process(&k);
@@ -174,40 +193,42 @@ static __always_inline int count(uint64_t addr, bool user)
 SEC("perf_event")
 int sample_event(struct bpf_perf_event_data *ctx)
 {
-	return count(ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD));
-}
-
-/* For measuring what a sample costs without being counted. */
-SEC("perf_event")
-int sample_nothing(struct bpf_perf_event_data *ctx)
-{
-	return 0;
+	return count(true, ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD));
 }
 
 /*
- * The scheduler's tick, before its timer's function runs. What it interrupted is in __irq_regs, a
- * per-CPU variable, found by its distance to one that the timer leads to.
+ * The program counter and the mode of what the timer interrupted: they are in __irq_regs, a per-CPU
+ * variable, found by its distance to one that the timer leads to.
  */
+static __always_inline bool read_interrupted(struct hrtimer *timer, uint64_t v[2])
+{
+	struct pt_regs *regs = NULL;
+	const void *from;
+
+	if (bpf_probe_read_kernel(&regs, sizeof(regs),
+				  (char *)timer->base->cpu_base + irq_regs_delta) ||
+	    !regs)
+		return false;
+#if defined(DCPI_BPF_x86_64)
+	from = &regs->ip;
+#else
+	from = &regs->pc;
+#endif
+	return bpf_probe_read_kernel(v, 2 * sizeof(v[0]), from) == 0;
+}
+
+/* The scheduler's tick, before its timer's function runs. */
 SEC("tp_btf/hrtimer_expire_entry")
 int sample_tick(uint64_t *ctx)
 {
 	struct hrtimer *timer = (struct hrtimer *)ctx[0];
-	struct pt_regs *regs = NULL;
-	uint64_t v[2];
+	uint64_t v[2] = { 0 };
+	bool known;
 
 	if ((uint64_t)timer->function != tick_function)
 		return 0;
-	if (bpf_probe_read_kernel(&regs, sizeof(regs),
-				  (char *)timer->base->cpu_base + irq_regs_delta) ||
-	    !regs)
-		return 0;
-#if defined(DCPI_BPF_x86_64)
-	if (bpf_probe_read_kernel(v, sizeof(v), &regs->ip))
-#else
-	if (bpf_probe_read_kernel(v, sizeof(v), &regs->pc))
-#endif
-		return 0;
-	return count(v[0], KERNEL_IS_USER(v[1]));
+	known = read_interrupted(timer, v);
+	return count(known, v[0], KERNEL_IS_USER(v[1]));
 }
 
 /* ---- the end of ranges ----------------------------------------------------------------------- */

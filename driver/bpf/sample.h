@@ -13,6 +13,9 @@ enum {
 	SAMPLE_NOTES_LEN = 4096, /* ring of requests for a drain */
 };
 
+/* Where a CPU's table of a set stands in the map of maps. */
+#define SAMPLE_TABLE(cpu, set) (2 * (cpu) + (set))
+
 /* See struct driver_range. */
 struct sample_range {
 	uint64_t start, end, words;

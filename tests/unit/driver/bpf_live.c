@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counts made by the real program, where this machine and user may load it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -17,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "driver.h"
+#include "bpf_internal.h"
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
@@ -46,6 +47,17 @@ static void spin(int ms)
 
 	while (clock() < end)
 		spin_some(100000);
+}
+
+/* The same, and as many different places in the kernel as can be had. */
+static void spin_calling(int ms)
+{
+	clock_t end = clock() + CLOCKS_PER_SEC / 1000 * ms;
+
+	while (clock() < end) {
+		spin_some(10000);
+		close(dup(0));
+	}
 }
 
 static pid_t start_spinner(void)
@@ -277,7 +289,7 @@ static void tiny_tables_are_accounted_for(void **state)
 		.nr_slots = 1,
 		.frequency = 20000,
 		.table_len = 16,
-		.drain_ms = 50,
+		.drain_ms = 60000,
 	};
 	struct seen s = { .pid = getpid() };
 	struct driver_stats st;
@@ -287,11 +299,12 @@ static void tiny_tables_are_accounted_for(void **state)
 	start(&config);
 	p.fd = driver_poll_fd(d);
 	for (int i = 0; i < 8; i++) {
-		spin(20);
+		/* A log is full long before the interval is over: it asks for a drain. */
+		spin_calling(20);
+		assert_int_equal(poll(&p, 1, 1000), 1);
 		drain(&s, i % 3 == 0);
 	}
-	/* A log is full long before the interval is over: it asks for a drain. */
-	assert_int_equal(poll(&p, 1, 1000), 1);
+	spin_calling(20);
 	stop(&s);
 	st = check_law(&s);
 	assert_int_equal(st.held, 0);
@@ -550,6 +563,63 @@ static void too_much_is_refused(void **state)
 	stop(&s);
 }
 
+/* ---- what the kernel may refuse -------------------------------------------------------------- */
+
+static long bpf_map_call(int cmd, int fd, uint32_t *key)
+{
+	union bpf_attr attr = { .map_fd = (uint32_t)fd, .key = (uintptr_t)key };
+
+	return syscall(SYS_bpf, cmd, &attr, sizeof(attr));
+}
+
+/* The rights to wait for programs are lost, and come back: counts are handed on all the time. */
+static void kernel_that_does_not_wait_is_told(void **state)
+{
+	struct seen s = { .pid = getpid() };
+	int tables, none = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct bpf *b;
+	uint64_t before;
+
+	(void)state;
+	assert_true(none >= 0);
+	start(&fast);
+	b = (struct bpf *)d;
+	tables = b->tables.fd;
+	for (int i = 0; i < 3; i++) {
+		b->tables.fd = i == 1 ? none : tables;
+		before = s.user;
+		spin(20);
+		drain(&s, true);
+		assert_true(s.user > before);
+		assert_int_equal(strstr(driver_describe(d), "does not wait") != NULL, i == 1);
+	}
+	b->tables.fd = none;
+	stop(&s);
+	assert_int_equal(check_law(&s).held, 0);
+	b->tables.fd = tables;
+	close(none);
+}
+
+/* As those of a CPU that has just come, or for which no memory was left. */
+static void samples_without_a_table_are_lost_by_name(void **state)
+{
+	struct seen s = { .pid = getpid() };
+	struct driver_stats st;
+	struct bpf *b;
+
+	(void)state;
+	start(&fast);
+	b = (struct bpf *)d;
+	for (uint32_t at = 0; at < 2 * b->tables.nr_cpus; at++)
+		assert_int_equal(bpf_map_call(BPF_MAP_DELETE_ELEM, b->tables.fd, &at), 0);
+	spin(50);
+	stop(&s);
+	st = check_law(&s);
+	assert_int_equal(st.held, 0);
+	assert_true(st.lost_table >= 100);
+	assert_true(st.received[0] >= st.lost_table);
+}
+
 /* ---- the tick -------------------------------------------------------------------------------- */
 
 static void tick_gives_samples_of_both_modes(void **state)
@@ -612,6 +682,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(floods_of_generations_end, close_driver),
 		cmocka_unit_test_teardown(ranges_end_with_exec, close_driver),
 		cmocka_unit_test_teardown(too_much_is_refused, close_driver),
+		cmocka_unit_test_teardown(kernel_that_does_not_wait_is_told, close_driver),
+		cmocka_unit_test_teardown(samples_without_a_table_are_lost_by_name, close_driver),
 		cmocka_unit_test_teardown(tick_gives_samples_of_both_modes, close_driver),
 		cmocka_unit_test_teardown(tick_and_clock_stand_together, close_driver),
 	};

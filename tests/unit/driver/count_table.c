@@ -55,7 +55,7 @@ struct sum {
 	uint64_t first_ns, last_ns;  /* of key */
 };
 
-static int see(void *ctx, const struct count_entry *e)
+static void see(void *ctx, const struct count_entry *e)
 {
 	struct sum *s = ctx;
 
@@ -64,13 +64,12 @@ static int see(void *ctx, const struct count_entry *e)
 	s->of_event[COUNT_WHAT_EVENT(e->what)] += e->count;
 	s->nr_bad += e->first_ns > e->last_ns || !e->count;
 	if (!s->key || !count_same(e, s->key))
-		return 0;
+		return;
 	s->wanted += e->count;
 	if (!s->first_ns || e->first_ns < s->first_ns)
 		s->first_ns = e->first_ns;
 	if (e->last_ns > s->last_ns)
 		s->last_ns = e->last_ns;
-	return 0;
 }
 
 static uint64_t received(void)
@@ -91,7 +90,7 @@ static struct sum look(const struct count_key *key)
 {
 	struct sum s = { .key = key };
 
-	assert_int_equal(count_walk(table, &shape, see, &s), 0);
+	count_walk(table, &shape, see, &s);
 	assert_int_equal(s.nr_bad, 0);
 	return s;
 }
