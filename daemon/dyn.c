@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,17 +26,6 @@ static void read_boot(struct dyn *d)
 	d->boot[strcspn(d->boot, "\n")] = '\0';
 }
 
-/* Each client holds a descriptor; the usual limit of 1024 is for programs that use select. */
-static void raise_descriptors(void)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
-		l.rlim_cur = l.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &l);
-	}
-}
-
 int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err *err)
 {
 	struct dyn *d = calloc(1, sizeof(*d));
@@ -59,10 +47,8 @@ int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err 
 		base_fail_errno(err, r, "cannot follow dynamic code");
 		goto out;
 	}
-	if (config->run_dir) {
+	if (config->run_dir)
 		read_boot(d);
-		raise_descriptors();
-	}
 	r = dyn_intake_open(&d->intake, config->run_dir, config->queue_name, err);
 	if (r == 0)
 		*out = d;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -302,10 +303,26 @@ static int open_database(struct daemon *d, struct base_err *err)
 	return r < 0 ? r : profdb_lock(d->db, d->platform, err);
 }
 
+/*
+ * Each CPU takes a descriptor for each event and one more, each client of dynamic code another; the
+ * usual limit of 1024 is for programs that use select.
+ */
+static void raise_descriptors(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
 int daemon_open(struct daemon *d, struct base_err *err)
 {
 	int r = choose_platform(d, err);
 
+	if (!d->opt.replay)
+		raise_descriptors();
 	if (r >= 0)
 		r = find_helpers(d, err);
 	/* Before the database: what cannot sample leaves no empty one behind. */

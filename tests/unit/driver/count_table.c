@@ -272,6 +272,31 @@ static void floods_are_told(void **state)
 	assert_false(count_is_flooded(floods, &shape, 1234));
 }
 
+/* A process that runs much code is none that renews it: only other generations of a place tell. */
+static void only_new_generations_are_renewed(void **state)
+{
+	struct count_key k = { 1, 0, 7, 1, COUNT_WHAT(0, 0) };
+
+	(void)state;
+	make(64);
+	for (k.addr = 0; k.addr < 200; k.addr++)
+		assert_int_equal(count_add(table, &shape, &table->head, &k, 1) == COUNT_RENEWED, 0);
+	count_clear(table, &shape);
+	k.addr = 5;
+	assert_int_equal(count_add(table, &shape, &table->head, &k, 1), COUNT_NEW);
+	for (k.generation = 2; k.generation < 12; k.generation++)
+		assert_int_equal(count_add(table, &shape, &table->head, &k, 1), COUNT_RENEWED);
+	k.generation--;
+	assert_int_equal(count_add(table, &shape, &table->head, &k, 1), COUNT_KNOWN);
+	/* Another process at the same place, another life. */
+	k.tgid = 8;
+	k.generation = 1;
+	assert_int_equal(count_add(table, &shape, &table->head, &k, 1), COUNT_NEW);
+	k.tgid = 7;
+	k.instance = 2;
+	assert_int_equal(count_add(table, &shape, &table->head, &k, 1), COUNT_NEW);
+}
+
 /* Random keys, few or many, into tables from tiny to roomy, with clearing between. */
 static void random_counts_add_up(void **state)
 {
@@ -329,6 +354,7 @@ int main(void)
 		cmocka_unit_test_teardown(who_interrupts_is_lost, clean),
 		cmocka_unit_test_teardown(full_counter_begins_anew, clean),
 		cmocka_unit_test_teardown(floods_are_told, clean),
+		cmocka_unit_test_teardown(only_new_generations_are_renewed, clean),
 		cmocka_unit_test_teardown(random_counts_add_up, clean),
 		cmocka_unit_test_teardown(nonsense_in_the_head_is_survived, clean),
 	};

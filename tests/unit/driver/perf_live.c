@@ -197,6 +197,7 @@ static void small_rings_ask_to_be_drained(void **state)
 	const struct driver_sink sink = { on_load, on_count, &s };
 	struct driver *saved = d;
 	struct pollfd p = { .events = POLLIN };
+	int due = 1;
 
 	(void)state;
 	assert_int_equal(driver_open(&config, &d, NULL), 0);
@@ -205,10 +206,12 @@ static void small_rings_ask_to_be_drained(void **state)
 	for (int i = 0; i < 3; i++) {
 		assert_true(spin_until_due(p.fd));
 		assert_int_equal(driver_drain(d, false, &sink, NULL), 0);
-		/* Another CPU may ask just now, but not again and again. */
-		for (int k = 0; k < 5 && poll(&p, 1, 0) == 1; k++)
+		/* Another CPU may ask just now, some more than once: but not for ever. */
+		for (int k = 0; k < 200 && (due = poll(&p, 1, 0)) == 1; k++) {
 			assert_int_equal(driver_drain(d, false, &sink, NULL), 0);
-		assert_int_equal(poll(&p, 1, 0), 0);
+			usleep(500);
+		}
+		assert_int_equal(due, 0);
 	}
 	driver_close(d);
 	d = saved;
@@ -327,7 +330,8 @@ static void look_together(struct driver *own, const struct tally *t)
 	assert_int_equal(driver_nr_events(own), 3);
 	for (size_t i = 0; i < 3; i++) {
 		assert_string_equal(driver_event_get(own, i)->name, names[i]);
-		assert_true(driver_event_get(own, i)->enabled == 1);
+		/* All the time, but for a CPU that was slow to begin: no share of it. */
+		assert_true(driver_event_get(own, i)->enabled > 0.95);
 	}
 	assert_int_equal(driver_event_get(own, 0)->period, 1000000);
 	assert_int_equal(driver_event_get(own, 1)->period, 40);
