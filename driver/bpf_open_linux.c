@@ -135,6 +135,7 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 	b->tables.set = bpf_programs_set(&b->programs);
 	r = open_sampler(b, config, (size_t)nr, why, err);
 	b->sampler.new_cpu = bpf_add_cpu;
+	b->why = b->sampler.why;
 	if (r >= 0)
 		r = open_polling(b, err);
 	if (r < 0)

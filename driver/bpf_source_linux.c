@@ -60,12 +60,14 @@ static void tell_refusal(struct bpf *b, int r)
 	if (r == b->refusal)
 		return;
 	b->refusal = r;
-	b->base.refused[0] = '\0';
-	if (r < 0)
-		snprintf(b->base.refused, sizeof(b->base.refused),
-			 " (the kernel does not wait for its programs: %s; their tables are read "
+	b->sampler.why = b->why;
+	if (r < 0) {
+		snprintf(b->said, sizeof(b->said),
+			 "%s (the kernel does not wait for its programs: %s; their tables are read "
 			 "0.1 s after the exchange)",
-			 base_strerror(r));
+			 b->why, base_strerror(r));
+		b->sampler.why = b->said;
+	}
 	perf_sampler_describe(&b->sampler);
 }
 
@@ -167,8 +169,8 @@ static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 }
 
 /*
- * With @all: an address that is busy was counted again while the tables were exchanged, so that all its
- * count is too young. The next ones end it: they hold nothing of before the call.
+ * With @all: an address that was just being counted when the tables were exchanged, behind the
+ * horizon, keeps all its count. The next exchange ends it.
  */
 static int drain_due(struct bpf *b, bool all, const struct driver_sink *sink)
 {
