@@ -285,6 +285,19 @@ static const char *shortfall(const struct account *total, const struct driver_st
 	return text;
 }
 
+/* Not even counted: how many samples they had nobody knows. */
+static void tell_unread(const struct driver_stats *stats)
+{
+	struct base_err err = { 0 };
+
+	if (!stats->nr_unread)
+		return;
+	base_fail(&err, -EMFILE, "cannot read the samples of %" PRIu64 " processes",
+		  stats->nr_unread);
+	base_hint(&err, "let more files be open: 'ulimit -n'");
+	base_err_print(&err, "dcpirun", stderr);
+}
+
 static void report(const struct daemon *d, const struct child *c, const char *refusal)
 {
 	struct driver_stats stats = { 0 };
@@ -293,6 +306,7 @@ static void report(const struct daemon *d, const struct child *c, const char *re
 
 	driver_stats_get(d->driver, &stats);
 	account_total(&d->attrib.account, &stats, &total);
+	tell_unread(&stats);
 	if (!total.stored)
 		explain_none(d, c, refusal);
 	if (!account_balanced(&total))

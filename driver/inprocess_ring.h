@@ -53,7 +53,8 @@ struct inprocess_head {
 	uint64_t lost;	    /* of these: found the ring full */
 	uint64_t lost_maps; /* mappings that found it full */
 	uint64_t missed;    /* expiries of timers that came while one was still waiting */
-	uint8_t pad1[128 - 40];
+	uint32_t ended;	    /* the program is at its end: little comes any more */
+	uint8_t pad1[128 - 44];
 
 	/* 256: the reader, by pwrite */
 	uint64_t tail; /* units read */

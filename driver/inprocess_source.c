@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,8 +15,14 @@
 #define SLACK_NS 10000000u
 /* A record begun and not completed for so long never will be (its thread was killed in it). */
 #define TORN_NS 1000000000u
+/* Whoever said that it ends, and was quiet for so long since, has ended. */
+#define QUIET_NS 1000000000u
 /* Units of a ring: a second of 16 busy threads; it is read ten times as often. */
 enum { RING_UNITS = 4096 };
+/* Descriptors left to the rest of the program, which must go on reading, and writing profiles. */
+enum { SPARE_FDS = 32 };
+/* Units of the shortest record of a mapping. */
+enum { MAP_UNITS_MIN = 1 + (sizeof(struct inprocess_map) + 1 + 31) / 32 };
 /* Processes of other PID namespaces get numbers that no process here can have. */
 enum { FOREIGN_PID = 0x40000000 };
 
@@ -28,9 +35,12 @@ struct ring {
 	int32_t pid;		    /* as handed on */
 	uint64_t tail;
 	uint64_t stuck_ns;   /* since when the record at the tail is awaited, or 0 */
+	uint64_t stuck_to;   /* the head then: what is behind is younger */
+	uint64_t ended_ns;   /* when it was seen to end, or wrote last since; 0: not yet */
 	uint64_t nr_samples; /* read */
 	bool announced;	     /* its birth was queued */
 	bool superseded;     /* its pid has a newer life */
+	bool goes_on;	     /* the newer life has the pid that was handed on */
 	bool over;	     /* all is read, nothing more will come */
 };
 
@@ -43,10 +53,11 @@ struct item {
 
 struct inprocess {
 	struct driver base;
-	char *folder;
+	DIR *folder;
 	uint64_t space;
 	struct ring *rings;
 	size_t nr_rings, cap_rings;
+	size_t nr_left; /* rings that could not be opened when last looked for */
 	struct item *items;
 	size_t nr_items, cap_items;
 	uint64_t seq, handed_ns;
@@ -140,35 +151,59 @@ static int hand_on(struct inprocess *s, uint64_t horizon, const struct driver_si
 
 /* ---- rings: found -------------------------------------------------------------------------- */
 
-static int ring_open(struct inprocess *s, int dir, const char *name)
+static bool is_spare(int fd)
 {
+	struct rlimit limit;
+	rlim_t spare;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return false;
+	spare = limit.rlim_cur / 4 < SPARE_FDS ? limit.rlim_cur / 4 : SPARE_FDS;
+	return (rlim_t)fd >= limit.rlim_cur - spare;
+}
+
+/* 1: it is ours now, its name gone. 0: it stays where it is, for another time. */
+static int ring_open(struct inprocess *s, const char *name)
+{
+	int dir = dirfd(s->folder);
 	struct ring ring = { 0 };
 	int r = base_grow(&s->rings, &s->cap_rings, s->nr_rings + 1, sizeof(*s->rings));
 
 	if (r < 0)
 		return r;
 	ring.fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	/* Out of descriptors: it stays where it is, for another time. */
-	if (ring.fd < 0)
-		return -errno;
-	unlinkat(dir, name, 0);
-	s->rings[s->nr_rings++] = ring;
+	/* With its name it would be found again. */
+	if (ring.fd >= 0 && !is_spare(ring.fd) && unlinkat(dir, name, 0) == 0) {
+		s->rings[s->nr_rings++] = ring;
+		return 1;
+	}
+	if (ring.fd >= 0)
+		close(ring.fd);
+	s->nr_left++;
 	return 0;
 }
 
+/* How many were opened. */
 static int find_rings(struct inprocess *s)
 {
-	DIR *dir = opendir(s->folder);
 	struct dirent *e;
-	int r = 0;
+	int r = 0, nr = 0;
 
-	if (!dir)
-		return -errno;
-	while ((e = readdir(dir)) && r != -ENOMEM)
-		if (!strncmp(e->d_name, INPROCESS_PREFIX, sizeof(INPROCESS_PREFIX) - 1))
-			r = ring_open(s, dirfd(dir), e->d_name);
-	closedir(dir);
-	return r == -ENOMEM ? r : 0;
+	s->nr_left = 0;
+	rewinddir(s->folder);
+	while (r >= 0) {
+		errno = 0;
+		e = readdir(s->folder);
+		if (!e)
+			break;
+		if (strncmp(e->d_name, INPROCESS_PREFIX, sizeof(INPROCESS_PREFIX) - 1) != 0)
+			continue;
+		r = ring_open(s, e->d_name);
+		nr += r > 0;
+	}
+	if (r >= 0 && errno)
+		r = -errno;
+	return r < 0 ? r : nr;
 }
 
 /* ---- rings: who it is ------------------------------------------------------------------------ */
@@ -214,8 +249,10 @@ static int announce(struct inprocess *s, struct ring *g, uint64_t now)
 
 	g->pid = pid_here(s, g);
 	g->announced = true;
-	if (old)
+	if (old) {
 		old->superseded = true;
+		old->goes_on = old->pid == g->pid;
+	}
 	l.pid = l.tid = g->pid;
 	l.path = g->head.comm;
 	if (g->head.born == INPROCESS_EXEC)
@@ -251,6 +288,7 @@ static int ring_look(struct ring *g)
 	g->head.lost = h.lost;
 	g->head.lost_maps = h.lost_maps;
 	g->head.missed = h.missed;
+	g->head.ended = h.ended;
 	return 0;
 }
 
@@ -320,14 +358,28 @@ static int take_record(struct inprocess *s, struct ring *g, uint64_t now)
 }
 
 /* A record that is begun is waited for, but not for ever; of the dead not at all. */
-static bool give_up_waiting(struct ring *g, bool dead, uint64_t now)
+static bool give_up_waiting(struct ring *g, uint64_t to, bool dead, uint64_t now)
 {
-	if (!g->stuck_ns)
+	if (!g->stuck_ns) {
 		g->stuck_ns = now;
+		g->stuck_to = to;
+	}
 	if (!dead && now - g->stuck_ns < TORN_NS)
 		return false;
+	if (dead || g->stuck_to > to)
+		g->stuck_to = to;
 	g->stuck_ns = 0;
 	return true;
+}
+
+/* What was begun as long ago; younger ones get their own time. Samples are counted at the end. */
+static void skip_torn(struct inprocess *s, struct ring *g, const struct inprocess_span *span)
+{
+	const struct inprocess_span old = { span->bytes, span->from, g->stuck_to };
+	uint64_t before = g->tail;
+
+	inprocess_record_skip(&old, &g->tail);
+	s->bad_maps += g->tail - before >= MAP_UNITS_MIN;
 }
 
 static int take_span(struct inprocess *s, struct ring *g, const struct inprocess_span *span,
@@ -337,9 +389,9 @@ static int take_span(struct inprocess *s, struct ring *g, const struct inprocess
 
 	while ((r = inprocess_record_next(span, &g->tail, &s->record)) != 0) {
 		if (r == -EAGAIN) {
-			if (!give_up_waiting(g, dead, now))
+			if (!give_up_waiting(g, span->to, dead, now))
 				return 0;
-			inprocess_record_skip(span, &g->tail);
+			skip_torn(s, g, span);
 			continue;
 		}
 		g->stuck_ns = 0;
@@ -385,10 +437,13 @@ static int ring_read(struct inprocess *s, struct ring *g, bool dead, uint64_t no
 
 /* ---- rings: their end ------------------------------------------------------------------------ */
 
-static bool ring_dead(const struct inprocess *s, const struct ring *g)
+static bool ring_dead(const struct inprocess *s, const struct ring *g, uint64_t now)
 {
-	return g->superseded ||
-	       (!is_foreign(s, g->head.pid_space) && !inprocess_alive(g->pid, g->head.start_ns));
+	if (g->superseded || !s->running)
+		return true;
+	if (is_foreign(s, g->head.pid_space))
+		return g->ended_ns && now - g->ended_ns >= QUIET_NS;
+	return !inprocess_alive(g->pid, g->head.start_ns);
 }
 
 /* Taken by a handler that did not live to write it down. Bounded: the number is the program's. */
@@ -422,7 +477,7 @@ static int ring_end(struct inprocess *s, struct ring *g, uint64_t now)
 	s->torn = add(s->torn, bad);
 	s->missed = add(s->missed, g->head.missed);
 	s->lost_maps = add(s->lost_maps, g->head.lost_maps);
-	return g->superseded ? 0 : queue_load(s, &l, now);
+	return g->goes_on ? 0 : queue_load(s, &l, now);
 }
 
 static void drop_over(struct inprocess *s)
@@ -441,9 +496,12 @@ static void drop_over(struct inprocess *s)
 static int read_one(struct inprocess *s, struct ring *g, uint64_t now)
 {
 	/* Asked before it is read: then what is read of the dead is all. */
-	bool dead = ring_dead(s, g) || !s->running;
+	bool dead = ring_dead(s, g, now);
+	uint64_t before = g->head.head;
 	int r = ring_look(g);
 
+	if (g->head.ended && (!g->ended_ns || g->head.head != before))
+		g->ended_ns = now;
 	if (r >= 0)
 		r = ring_read(s, g, dead, now);
 	if (r == -ENOMEM)
@@ -452,17 +510,32 @@ static int read_one(struct inprocess *s, struct ring *g, uint64_t now)
 }
 
 /* New ones are announced before any is read: what they supersede is then read to its end. */
-static int read_all(struct inprocess *s, uint64_t now)
+static int read_found(struct inprocess *s, uint64_t now)
 {
-	int r = find_rings(s);
+	int r = announce_all(s, now);
 
-	if (r >= 0)
-		r = announce_all(s, now);
 	for (size_t i = 0; i < s->nr_rings && r != -ENOMEM; i++)
 		if (s->rings[i].announced)
 			r = read_one(s, &s->rings[i], now);
 	drop_over(s);
 	return r == -ENOMEM ? r : 0;
+}
+
+/*
+ * Where descriptors do not suffice, the others wait for the next time; once stopped there is none,
+ * and all that were read make room: as many again are looked for as were left at first.
+ */
+static int read_all(struct inprocess *s, uint64_t now)
+{
+	int nr = find_rings(s), r = read_found(s, now);
+	size_t due = s->running ? 0 : s->nr_left;
+
+	while (r >= 0 && nr >= 0 && due) {
+		nr = find_rings(s);
+		r = read_found(s, now);
+		due = nr > 0 && (size_t)nr < due ? due - (size_t)nr : 0;
+	}
+	return nr < 0 ? nr : r;
 }
 
 /* ---- the source ------------------------------------------------------------------------------ */
@@ -485,6 +558,7 @@ static void count_stats(struct inprocess *s)
 	t->lost_bad = s->torn;
 	t->lost_load = add(maps, s->bad_maps);
 	t->missed[0] = missed;
+	t->nr_unread = s->running ? 0 : s->nr_left;
 	t->held = 0;
 	for (size_t i = 0; i < s->nr_items; i++)
 		t->held += !s->items[i].load;
@@ -523,9 +597,11 @@ static void source_stop(struct driver *d)
 	struct inprocess *s = (struct inprocess *)d;
 
 	for (size_t i = 0; i < s->nr_rings; i++) {
-		ssize_t n = pwrite(s->rings[i].fd, &yes, sizeof(yes),
-				   offsetof(struct inprocess_head, stop));
+		const struct ring *g = &s->rings[i];
+		ssize_t n = 0;
 
+		if (g->head.magic)
+			n = pwrite(g->fd, &yes, sizeof(yes), offsetof(struct inprocess_head, stop));
 		(void)n;
 	}
 	s->running = false;
@@ -542,7 +618,8 @@ static void source_close(struct driver *d)
 	free(s->rings);
 	free(s->items);
 	free(s->bytes);
-	free(s->folder);
+	if (s->folder)
+		closedir(s->folder);
 	free(s->base.agent_env);
 	free(s);
 }
@@ -598,9 +675,14 @@ int inprocess_open(const struct driver_config *config, struct driver **out, stru
 	if (!s)
 		return base_fail_errno(err, -ENOMEM, "cannot sample");
 	s->base.ops = &ops;
-	s->folder = strdup(config->run_dir);
-	if (!s->folder || asprintf(&s->base.agent_env, INPROCESS_ENV "=%llu:%u:%s",
-				   (unsigned long long)period, RING_UNITS, s->folder) < 0) {
+	s->folder = opendir(config->run_dir);
+	if (!s->folder) {
+		r = base_fail_errno(err, -errno, "cannot read '%s'", config->run_dir);
+		source_close(&s->base);
+		return r;
+	}
+	if (asprintf(&s->base.agent_env, INPROCESS_ENV "=%llu:%u:%s", (unsigned long long)period,
+		     RING_UNITS, config->run_dir) < 0) {
 		s->base.agent_env = NULL;
 		source_close(&s->base);
 		return base_fail_errno(err, -ENOMEM, "cannot sample");

@@ -44,7 +44,8 @@ void inprocess_record_skip(const struct inprocess_span *span, uint64_t *pos);
 
 /* Inode of our PID namespace, 0: not known. */
 uint64_t inprocess_own_space(void);
-/* Is the process that had @pid at @at_ns (CLOCK_MONOTONIC) still running a program? */
+/* Is the process that had @pid at @at_ns (CLOCK_MONOTONIC) still running a program, for all we
+ * know? */
 bool inprocess_alive(int32_t pid, uint64_t at_ns);
 
 /* ---- the source ------------------------------------------------------------------------------ */

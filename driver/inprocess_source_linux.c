@@ -44,22 +44,24 @@ static bool stat_parse(char *text, struct stat_words *out)
 	return p != NULL;
 }
 
-static bool stat_read(int32_t pid, struct stat_words *out)
+static int stat_read(int32_t pid, struct stat_words *out)
 {
 	char path[64], text[1024];
-	ssize_t n = -1;
+	ssize_t n;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	if (n <= 0)
-		return false;
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		n = -errno;
+	close(fd);
+	if (n < 0)
+		return (int)n;
 	text[n] = '\0';
-	return stat_parse(text, out);
+	return stat_parse(text, out) ? 0 : -DCPI_EFORMAT;
 }
 
 /* Nanoseconds by which the clock of start times is ahead of CLOCK_MONOTONIC (suspends). */
@@ -77,9 +79,13 @@ bool inprocess_alive(int32_t pid, uint64_t at_ns)
 {
 	struct stat_words w = { 0 };
 	long hz = sysconf(_SC_CLK_TCK);
+	int r = stat_read(pid, &w);
 
-	if (hz <= 0 || !stat_read(pid, &w))
+	if (r == -ENOENT || r == -ESRCH)
 		return false;
+	/* What cannot be read (descriptors run out) may well live. */
+	if (hz <= 0 || r < 0)
+		return true;
 	/* A main thread that ended before the others is a zombie too. */
 	if (w.state == 'X' || (w.state == 'Z' && w.nr_threads <= 1))
 		return false;

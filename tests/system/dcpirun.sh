@@ -139,6 +139,17 @@ inside 0 -wait "$work_program" orphan 1
 grep -q child "$work/out" || fail "-wait did not wait"
 [ "$(samples run_work)" -gt 50 ] || fail "the child left behind is not followed"
 
+# In another PID namespace nobody can ask who lives: they tell their end. Else this never comes back.
+if "${as_user[@]}" unshare -U -p -f true 2>/dev/null; then
+	before=(timeout 60)
+	inside 0 -wait unshare -U -p -f "$work_program" reset 0.5
+	[ "$(samples run_work)" -gt 20 ] || fail "a child in another PID namespace is not followed"
+	inside 0 -wait unshare -U -p -f sh -c "'$work_program' fork 0.5; exit 0"
+	before=()
+else
+	echo "users get no PID namespaces here: not tried"
+fi
+
 # ---- what is the program's stays so ---------------------------------------------------------------
 
 inside 3 sh -c 'exit 3'

@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,6 +21,17 @@
 #include "inprocess_source.h"
 
 enum { UNITS = 64, LOG = 200 };
+
+/* In place of lib/base's: nobody need wait for a second to pass. */
+static uint64_t ahead_ns;
+
+uint64_t base_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + ahead_ns;
+}
 
 /* ---- what was handed on ---------------------------------------------------------------------- */
 
@@ -165,6 +179,7 @@ static int begin(void **state)
 	snprintf(folder, sizeof(folder), "/tmp/dcpi-inprocess-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	own_space = inprocess_own_space();
+	ahead_ns = 0;
 	base_ns = base_now_ns() - 50000000;
 	nr_handed = nr_counted = 0;
 	last_ns = 0;
@@ -313,6 +328,41 @@ static void a_record_begun_is_waited_for(void **state)
 	close(f.fd);
 }
 
+/* Not for ever: its thread may have been killed in it. Younger ones have their own time. */
+static void a_torn_record_is_given_up(void **state)
+{
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+	struct driver_stats s;
+
+	(void)state;
+	f.head.head = 4; /* as long as a mapping */
+	fake_head(&f);
+	drain(true);
+	ahead_ns = 900000000;
+	f.head.head = 5; /* a young one */
+	put_sample(&f, base_ns + 2, 0x2);
+	drain(true);
+	assert_int_equal(nr_handed, 0);
+	ahead_ns = 1100000000;
+	drain(true);
+	assert_int_equal(nr_handed, 0);
+	driver_stats_get(source, &s);
+	assert_int_equal(s.lost_load, 1);
+	put_sample_at(&f, 4, base_ns + 1, 0x1);
+	drain(true);
+	EXPECT(ME("sample %d.7 1"), ME("sample %d.7 2"));
+	/* Torn, too short for a mapping. */
+	f.head.head = 7;
+	put_sample(&f, base_ns + 3, 0x3);
+	drain(true);
+	ahead_ns += 1100000000;
+	drain(true);
+	EXPECT(ME("sample %d.7 3"));
+	driver_stats_get(source, &s);
+	assert_int_equal(s.lost_load, 1);
+	close(f.fd);
+}
+
 static void of_the_dead_nothing_is_awaited(void **state)
 {
 	int32_t pid = dead_pid();
@@ -396,8 +446,135 @@ static void other_namespaces(void **state)
 	assert_int_equal(sscanf(handed[0], "exec %d prog", &second), 1);
 	assert_int_equal(first, second);
 	assert_int_equal(nr_handed, 1);
+	/* Another process, later, with that number. */
+	close(f.fd);
+	f = fake_open("c", 2, INPROCESS_FORK, base_ns + 7);
+	f.head.pid_space = own_space + 1;
+	fake_head(&f);
+	drain(true);
+	assert_int_equal(sscanf(handed[0], "fork %d of", &second), 1);
+	assert_int_not_equal(first, second);
+	assert_string_equal(handed[1], line_pid("exit %d", first));
+	assert_int_equal(nr_handed, 2);
 	close(f.fd);
 	close(g.fd);
+}
+
+/* Nobody can ask whether it lives: it says that it ends, and is quiet then. */
+static void they_tell_their_end(void **state)
+{
+	struct fake f = fake_open("a", 2, INPROCESS_EXEC, base_ns);
+	int pid;
+
+	(void)state;
+	f.head.pid_space = own_space + 1;
+	fake_head(&f);
+	drain(true);
+	assert_int_equal(sscanf(handed[0], "exec %d prog", &pid), 1);
+	f.head.ended = 1;
+	fake_head(&f);
+	drain(true);
+	ahead_ns = 900000000;
+	put_sample(&f, base_ns + 1, 0x1); /* other threads run on for a while */
+	drain(true);
+	EXPECT(line_pid("sample %d.7 1", pid));
+	ahead_ns = 1800000000;
+	drain(true);
+	assert_int_equal(nr_handed, 0);
+	/* The last look is before the end. */
+	ahead_ns = 2000000000;
+	put_sample(&f, base_ns + 1, 0x2);
+	drain(true);
+	EXPECT(line_pid("sample %d.7 2", pid), line_pid("exit %d", pid));
+	put_sample(&f, base_ns + 1, 0x3);
+	drain(true);
+	assert_int_equal(nr_handed, 0);
+	close(f.fd);
+}
+
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+/* So many more can be opened before the source leaves the rest to others. */
+static struct rlimit limit_to(int nr)
+{
+	int free_fd = dup(0);
+	rlim_t want = (rlim_t)(free_fd + nr);
+	struct rlimit old, low;
+
+	close(free_fd);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = old;
+	for (low.rlim_cur = want; low.rlim_cur - low.rlim_cur / 4 < want;)
+		low.rlim_cur++;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	return old;
+}
+
+enum { CROWD = 12 };
+
+static void make_crowd(int32_t pid)
+{
+	char name[8];
+
+	for (unsigned int i = 0; i < CROWD; i++) {
+		struct fake f;
+
+		snprintf(name, sizeof(name), "%u", i);
+		f = fake_open(name, pid, INPROCESS_EXEC, base_ns + i);
+		put_sample(&f, base_ns + i, i);
+		close(f.fd);
+	}
+}
+
+static void crowds_are_read_in_turns(void **state)
+{
+	struct driver_stats s;
+	struct rlimit old;
+
+	(void)state;
+	make_crowd(dead_pid());
+	old = limit_to(3);
+	drain(true);
+	assert_int_equal(nr_counted, 3);
+	driver_stop(source);
+	drain(true);
+	setrlimit(RLIMIT_NOFILE, &old);
+	assert_int_equal(nr_counted, CROWD);
+	driver_stats_get(source, &s);
+	assert_int_equal(s.nr_unread, 0);
+}
+
+static void who_was_not_read_is_counted(void **state)
+{
+	struct driver_stats s;
+	struct rlimit old;
+
+	(void)state;
+	make_crowd(dead_pid());
+	old = limit_to(0);
+	driver_stop(source);
+	drain(true);
+	assert_int_equal(nr_counted, 0);
+	driver_stats_get(source, &s);
+	assert_int_equal(s.nr_unread, CROWD);
+	setrlimit(RLIMIT_NOFILE, &old);
+	drain(true);
+	assert_int_equal(nr_counted, CROWD);
+	driver_stats_get(source, &s);
+	assert_int_equal(s.nr_unread, 0);
+}
+
+static void without_descriptors_none_is_dead(void **state)
+{
+	struct rlimit old, none;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = old;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_true(inprocess_alive(getpid(), base_now_ns()));
+	setrlimit(RLIMIT_NOFILE, &old);
 }
 
 static void liars(void **state)
@@ -462,6 +639,22 @@ static void stop_is_told(void **state)
 	close(f.fd);
 }
 
+/* Nothing is written into what never was a ring. */
+static void strangers_are_left_alone(void **state)
+{
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+	uint32_t stop = 0;
+
+	(void)state;
+	f.head.magic = 0;
+	fake_head(&f);
+	drain(false);
+	driver_stop(source);
+	assert_int_equal(pread(f.fd, &stop, 4, offsetof(struct inprocess_head, stop)), 4);
+	assert_int_equal(stop, 0);
+	close(f.fd);
+}
+
 static void wrong_use(void **state)
 {
 	static const char *const cycles = "cycles";
@@ -476,6 +669,11 @@ static void wrong_use(void **state)
 	config.nr_slots = 1;
 	assert_int_equal(driver_open(&config, &d, &err), -DCPI_EUSAGE);
 	assert_non_null(strstr(err.text, "cycles"));
+	err = (struct base_err){ 0 };
+	config.run_dir = "/nowhere";
+	config.nr_slots = 0;
+	assert_int_equal(driver_open(&config, &d, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "cannot read '/nowhere'"));
 	assert_true(inprocess_period_ns(0) >= 100000 && inprocess_period_ns(0) <= 10000000);
 	assert_int_equal(inprocess_period_ns(100000), inprocess_period_ns(0));
 	assert_int_equal(inprocess_period_ns(10), 100000000);
@@ -489,13 +687,19 @@ int main(void)
 		TRIAL(young_ones_wait),
 		TRIAL(wraps),
 		TRIAL(a_record_begun_is_waited_for),
+		TRIAL(a_torn_record_is_given_up),
 		TRIAL(of_the_dead_nothing_is_awaited),
 		TRIAL(zombies_are_dead),
 		TRIAL(children_and_programs),
 		TRIAL(other_namespaces),
+		TRIAL(they_tell_their_end),
+		TRIAL(crowds_are_read_in_turns),
+		TRIAL(who_was_not_read_is_counted),
+		TRIAL(without_descriptors_none_is_dead),
 		TRIAL(liars),
 		TRIAL(bad_records),
 		TRIAL(stop_is_told),
+		TRIAL(strangers_are_left_alone),
 		TRIAL(wrong_use),
 	};
 
