@@ -140,22 +140,32 @@ static void count_user(struct attrib *a, const struct driver_count *c)
 		return;
 	}
 	rest.p->unsettled = true;
-	if (rest.p->known_ns > a->unsettled_ns)
+	if (!a->unsettled.nr || rest.p->known_ns < a->unsettled_ns)
 		a->unsettled_ns = rest.p->known_ns;
 	pend(a, &a->unsettled, &rest);
 }
 
-static void settle_all(struct attrib *a)
+/* Those whose process was listed up to @time_ns; all counts of one are settled together. */
+static void settle_listed(struct attrib *a, uint64_t time_ns)
 {
-	for (size_t i = 0; i < a->unsettled.nr; i++) {
-		struct pending *c = &a->unsettled.items[i];
+	struct pendings *u = &a->unsettled;
+	size_t kept = 0;
 
+	a->unsettled_ns = UINT64_MAX;
+	for (size_t i = 0; i < u->nr; i++) {
+		struct pending *c = &u->items[i];
+
+		if (c->p->known_ns > time_ns) {
+			if (c->p->known_ns < a->unsettled_ns)
+				a->unsettled_ns = c->p->known_ns;
+			u->items[kept++] = *c;
+			continue;
+		}
 		a->account.pending -= c->count;
 		c->p->unsettled = false;
 		settle(a, c);
 	}
-	a->unsettled.nr = 0;
-	a->unsettled_ns = 0;
+	u->nr = kept;
 }
 
 /* What comes now happened at @time_ns. */
@@ -163,7 +173,7 @@ static void go_on(struct attrib *a, uint64_t time_ns)
 {
 	a->now_ns = time_ns;
 	if (a->unsettled.nr && time_ns >= a->unsettled_ns)
-		settle_all(a);
+		settle_listed(a, time_ns);
 }
 
 static void recorded(struct attrib *a, int r)
@@ -242,9 +252,20 @@ static void end_hollow(struct attrib *a)
 		if (p->dyn || p->attached_ns)
 			continue;
 		processes_end(a->processes, p);
-		pos = 0;
+		pos--;
 	}
 	a->hollow_made = false;
+}
+
+/* The driver has what it was told of @later as that of @p. */
+static void take_told(struct attrib *a, struct process *p, struct process *later)
+{
+	if (!later->told)
+		return;
+	free(p->told);
+	p->told = later->told;
+	later->told = NULL;
+	a->ranges_changed = true;
 }
 
 /* No exec came before the hand-over: it was the same life, and that can have but one registry. */
@@ -269,7 +290,7 @@ static void end_later(struct attrib *a)
 		a->later_made |= p->later != NULL;
 		if (a->dyn && later->dyn)
 			dyn_end(a->dyn, later);
-		free(later->told);
+		take_told(a, p, later);
 		free(later);
 	}
 }
@@ -284,9 +305,6 @@ void attrib_resolve(struct attrib *a, uint64_t until_ns)
 	a->dynamic.nr = 0;
 	if (a->dyn)
 		dyn_settled(a->dyn, a->now_ns);
-	/* Whoever is over may still have the older counts. */
-	if (a->unsettled.nr)
-		return;
 	end_hollow(a);
 	end_later(a);
 	processes_reap(a->processes, let_go, a);
@@ -306,7 +324,7 @@ static struct process *later_life(struct process *p)
 	return p;
 }
 
-struct process *attrib_find(void *ctx, int32_t pid)
+struct process *attrib_find(void *ctx, int32_t pid, uint64_t time_ns)
 {
 	struct attrib *a = ctx;
 	struct process *p = processes_find(a->processes, pid), *life;
@@ -327,7 +345,8 @@ struct process *attrib_find(void *ctx, int32_t pid)
 		return NULL;
 	a->later_made |= life != p;
 	p = life;
-	p->attached_ns = a->dynamic_ns = base_now_ns();
+	p->attached_ns = time_ns;
+	a->dynamic_ns = base_now_ns();
 	a->ranges_changed = true;
 	/* The uid and start time of a forked child are its parent's until asked for. */
 	if (a->live && !p->exited)
@@ -337,6 +356,8 @@ struct process *attrib_find(void *ctx, int32_t pid)
 
 void attrib_release(struct attrib *a)
 {
+	for (size_t i = 0; i < a->unsettled.nr; i++)
+		a->unsettled.items[i].p->unsettled = false;
 	free(a->dynamic.items);
 	free(a->unsettled.items);
 	a->dynamic = a->unsettled = (struct pendings){ 0 };

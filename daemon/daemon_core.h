@@ -61,8 +61,10 @@ struct process *processes_add(struct processes *t, int32_t pid);
 /* The life is over; it stays until the next reaping, for counts that still refer to it. Its
  * mappings go at once, unless @p->unsettled. */
 void processes_end(struct processes *t, struct process *p);
-/* Free all lives that are over; @end sees each before (may be NULL). */
+/* Free the lives that are over but for those that are unsettled; @end sees each before (may be
+ * NULL). */
 void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx);
+/* Whoever was returned last may be ended: then go on with --*pos. */
 bool processes_next(const struct processes *t, size_t *pos, struct process **out);
 size_t processes_nr(const struct processes *t);
 
@@ -120,12 +122,13 @@ struct attrib {
 	struct account account;	   /* the daemon's part */
 	struct pendings dynamic;   /* lie in dynamic code: resolved when the registries were read */
 	struct pendings unsettled; /* older than the listing of their mapping: settled after the
-				      events up to then (unsettled_ns) were seen */
-	uint64_t unsettled_ns;
-	uint64_t now_ns;     /* time of the last count or event */
-	bool hollow_made;    /* there may be hollow processes */
-	bool later_made;   /* there may be processes with a later life */
-	bool ranges_changed; /* of some process the driver may have to be told */
+				      events up to then were seen */
+	uint64_t unsettled_ns;	   /* the first of these */
+	uint64_t now_ns;	   /* time of the last count or event */
+	bool hollow_made;	   /* there may be hollow processes */
+	uint64_t taken_ns;	   /* hand-overs of before have been taken */
+	bool later_made;	   /* there may be processes with a later life */
+	bool ranges_changed;	   /* of some process the driver may have to be told */
 	uint64_t dynamic_ns; /* when counts in dynamic code, or a new client, were seen last; 0 */
 	int record_error;    /* first failure of writing the record, or 0 */
 };
@@ -138,8 +141,8 @@ int attrib_load(void *ctx, const struct driver_load *l);
  * there is up to then has been seen; 0: up to the last count or event.
  */
 void attrib_resolve(struct attrib *a, uint64_t until_ns);
-/* For dyn_take: the process of a pid, made and read from /proc if needed. */
-struct process *attrib_find(void *ctx, int32_t pid);
+/* For dyn_take: the process of a pid, or its life to be; hollow where no event told of it yet. */
+struct process *attrib_find(void *ctx, int32_t pid, uint64_t time_ns);
 /* Everything kept here, and the processes; settles nothing. */
 void attrib_release(struct attrib *a);
 /* Put a load event into the record, if there is one. */
@@ -150,7 +153,7 @@ void attrib_store_bucket(struct attrib *a, enum account_bucket bucket, uint32_t 
 
 enum track_how {
 	TRACK_EVENT,  /* it happened now: covers what was there */
-	TRACK_LATE,   /* /proc was read after it: fills gaps only */
+	TRACK_LATE,   /* /proc was read after it: what that listed stays, its age is told */
 	TRACK_LISTED, /* /proc lists it */
 };
 void track_load(struct attrib *a, const struct driver_load *l);
@@ -183,7 +186,9 @@ int scan_parse_line(char *line, struct driver_load *l);
 
 /* ---- where code changes, for the driver (ranges.c) ------------------------------------------- */
 
-/* Tell the driver of each registered process what it does not know yet. */
+/* Tell the driver what it does not know yet of each process of whose addresses one had two
+ * routines.
+ */
 void ranges_tell(struct attrib *a);
 /* @p is over: the driver may forget its ranges. */
 void ranges_end(struct attrib *a, struct process *p);

@@ -130,9 +130,10 @@ struct process {
 	bool unsettled;	   /* counts wait for events of before its mappings were listed */
 	bool gone;	   /* /proc had it no more when it was looked for */
 	uint64_t known_ns; /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
-	uint64_t attached_ns; /* when a hand-over asked for it last, or 0 */
+	uint64_t attached_ns;  /* when the registry last handed over was made (at most DYN_MADE_NS
+				  less), or 0 */
 	struct process *later; /* a life after this one, of which only its hand-over has told */
-	struct ranges *told;  /* what the driver was told of its dynamic code, or NULL */
+	struct ranges *told;   /* what the driver was told of its dynamic code, or NULL */
 };
 
 /* ---- dynamic code (dyn.c) -------------------------------------------------------------------- */
@@ -154,20 +155,27 @@ struct dyn_config {
 	void *record_ctx;
 };
 
+#define DYN_MADE_NS 10000000u /* files have the time of the last tick */
+
 int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err *err);
 void dyn_close(struct dyn *d);
 /* Descriptors to wait on besides the driver's; returns how many were stored (at most @max). */
 size_t dyn_poll_fds(const struct dyn *d, int *fds, size_t max);
 /*
  * Take hand-overs and doorbells, all that are there, without waiting. @find: the process of a pid
- * (made if needed), so that its client can be attached.
+ * (made if needed), so that its client can be attached; @time_ns: when its registry was made, at
+ * most DYN_MADE_NS before, or now: the taking may be late, and that pid another program since.
  */
-int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), void *ctx);
+int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns),
+	     void *ctx);
 /* The marker mapping /memfd:dbgdyn was seen at [addr, addr+len) of @p (mmap event or initial scan).
  */
 void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len);
 /* @time_ns (CLOCK_MONOTONIC): of the fork: inherited code is looked up as it was then. */
 void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns);
+/* The registry of @from is that of @to, which has none; what @from inherited stays. 0 or -ENOMEM.
+ */
+int dyn_hand_on(struct process *from, struct process *to);
 /*
  * exec or exit of @p, called when its counts are settled: its client is read a last time and closed
  * when nobody else holds it; p->dyn is NULL after.

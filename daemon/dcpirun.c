@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -309,9 +308,6 @@ static void report(const struct daemon *d, const struct child *c, const char *re
 	tell_unread(&stats);
 	if (!total.stored)
 		explain_none(d, c, refusal);
-	if (!account_balanced(&total))
-		base_log(BASE_LOG_ERROR, "the accounts do not balance: %" PRIu64 " received",
-			 total.received);
 	say("%" PRIu64 " samples%s of %s, %s, are in '%s', epoch %s: dcpiprof -db '%s'",
 	    total.stored, shortfall(&total, &stats, text, sizeof(text)),
 	    driver_event_get(d->driver, 0)->name,
@@ -336,6 +332,9 @@ static int run_program(struct daemon *d, struct child *c, const char *name, cons
 
 	if (r < 0) {
 		child_abandon(c);
+		/* Its epoch is begun. */
+		if (daemon_finish(d, &err) < 0)
+			base_err_print(&err, "dcpirun", stderr);
 		return not_executable(name, r);
 	}
 	r = run_to_end(d, c, signal_fd, &err);

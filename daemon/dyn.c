@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dyn_internal.h"
@@ -151,7 +152,24 @@ static int adopt(struct dyn *d, struct process *p, int fd)
 	return 0;
 }
 
-int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), void *ctx)
+/* Until the file is written to, which the library does not do, its last change is its making. */
+static uint64_t made_ns(int fd)
+{
+	struct timespec wall = { 0 };
+	struct stat st;
+	uint64_t now = base_now_ns();
+	int64_t age;
+
+	if (fstat(fd, &st) < 0)
+		return now;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	age = (int64_t)(wall.tv_sec - st.st_ctim.tv_sec) * 1000000000 +
+	      (wall.tv_nsec - st.st_ctim.tv_nsec) - (int64_t)DYN_MADE_NS;
+	return age <= 0 || (uint64_t)age >= now ? now : now - (uint64_t)age;
+}
+
+int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns),
+	     void *ctx)
 {
 	bool look = dyn_intake_drain_queue(&d->intake);
 	int taken = 0, fd;
@@ -168,7 +186,7 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), voi
 		look |= fd >= 0 || fd == -ENODATA;
 		if (fd < 0)
 			continue;
-		p = find_file(d, fd) ? NULL : find(ctx, pid);
+		p = find_file(d, fd) ? NULL : find(ctx, pid, made_ns(fd));
 		if (!p) {
 			close(fd);
 			continue;
@@ -221,6 +239,24 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 	c->inherited = from;
 	c->fork_ns = time_ns;
 	from->refs++;
+}
+
+int dyn_hand_on(struct process *from, struct process *to)
+{
+	struct dyn_client *c = from->dyn;
+
+	if (!c || !c->own)
+		return 0;
+	if (!client_new(to))
+		return -ENOMEM;
+	/* Who was forked from @from before cannot have it either. */
+	to->dyn->own = c->own;
+	c->own = NULL;
+	if (!c->inherited) {
+		client_put(c);
+		from->dyn = NULL;
+	}
+	return 0;
 }
 
 void dyn_end(struct dyn *d, struct process *p)

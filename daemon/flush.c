@@ -6,16 +6,19 @@
 
 #include "daemon_core.h"
 
-static int drain_all(struct daemon *d, struct base_err *err)
+/* @last: nothing comes any more, whatever counts still wait for. */
+static int drain_all(struct daemon *d, bool last, struct base_err *err)
 {
 	int r = 0;
 
 	/* What came before it failed is still worth keeping. */
-	if (d->source_error.code)
-		return 0;
-	do {
-		r = daemon_drain(d, true, err);
-	} while (r > 0);
+	if (!d->source_error.code) {
+		do {
+			r = daemon_drain(d, true, err);
+		} while (r > 0);
+	}
+	if (last)
+		attrib_resolve(&d->attrib, UINT64_MAX);
 	return r;
 }
 
@@ -193,10 +196,10 @@ static void tell(struct daemon *d, const struct base_err *err)
 }
 
 /* A daemon killed during its first flush has an epoch all the same: it begins empty. */
-int daemon_flush(struct daemon *d, struct base_err *err)
+static int flush(struct daemon *d, bool last, struct base_err *err)
 {
 	struct base_err own = { 0 };
-	int r = drain_all(d, &own), s;
+	int r = drain_all(d, last, &own), s;
 
 	if (r >= 0)
 		r = write_images(d, &own);
@@ -218,6 +221,11 @@ int daemon_flush(struct daemon *d, struct base_err *err)
 	identity_forget(d->identity);
 	images_drop_unused(d->images);
 	return 0;
+}
+
+int daemon_flush(struct daemon *d, struct base_err *err)
+{
+	return flush(d, false, err);
 }
 
 static int start_epoch(struct daemon *d, struct base_err *err)
@@ -249,22 +257,38 @@ static int finish_waiting(struct daemon *d, struct base_err *err)
 	return r > 0 ? write_profiles(d, err) : 0;
 }
 
-/* A live daemon says so in its status; after a replay there is nobody to ask. */
-static void tell_losses(const struct daemon *d)
+static void tell_losses(const struct driver_stats *stats, const struct account *total)
+{
+	for (size_t i = 0; i < ACCOUNT_NR_LOSSES; i++)
+		if (total->lost[i])
+			base_log(BASE_LOG_WARN, "%llu samples were lost: %s",
+				 (unsigned long long)total->lost[i],
+				 account_loss_name((enum account_loss)i));
+	if (stats->lost_load)
+		base_log(BASE_LOG_WARN, "%llu load events were lost or came late",
+			 (unsigned long long)stats->lost_load);
+}
+
+/*
+ * Law 1 at the end: nothing is pending. What was lost a live daemon says in its status; after a
+ * replay there is nobody to ask.
+ */
+static void tell_account(const struct daemon *d)
 {
 	struct driver_stats stats = { 0 };
 	struct account total;
 
 	driver_stats_get(d->driver, &stats);
 	account_total(&d->attrib.account, &stats, &total);
-	for (size_t i = 0; i < ACCOUNT_NR_LOSSES; i++)
-		if (total.lost[i])
-			base_log(BASE_LOG_WARN, "%llu samples were lost: %s",
-				 (unsigned long long)total.lost[i],
-				 account_loss_name((enum account_loss)i));
-	if (stats.lost_load)
-		base_log(BASE_LOG_WARN, "%llu load events were lost or came late",
-			 (unsigned long long)stats.lost_load);
+	if (total.pending || !account_balanced(&total))
+		base_log(BASE_LOG_ERROR,
+			 "the accounts do not balance: %llu samples received, %llu stored, "
+			 "%llu pending, %llu lost",
+			 (unsigned long long)total.received, (unsigned long long)total.stored,
+			 (unsigned long long)total.pending,
+			 (unsigned long long)account_lost(&total));
+	if (driver_is_recorded(d->driver))
+		tell_losses(&stats, &total);
 }
 
 int daemon_finish(struct daemon *d, struct base_err *err)
@@ -274,7 +298,7 @@ int daemon_finish(struct daemon *d, struct base_err *err)
 	if (d->finished)
 		return 0;
 	driver_stop(d->driver);
-	r = daemon_flush(d, err);
+	r = flush(d, true, err);
 	if (r >= 0)
 		r = finish_waiting(d, err);
 	if (r >= 0)
@@ -284,7 +308,6 @@ int daemon_finish(struct daemon *d, struct base_err *err)
 	d->finished = true;
 	base_log(BASE_LOG_INFO, "epoch %s finished: %llu samples stored", d->epoch,
 		 (unsigned long long)d->attrib.account.stored);
-	if (driver_is_recorded(d->driver))
-		tell_losses(d);
+	tell_account(d);
 	return 0;
 }

@@ -12,7 +12,7 @@
 #define SECOND_NS 1000000000ull
 /* Owned ranges are copied whole: not at every drain of a busy second. */
 #define RANGES_NS (2 * SECOND_NS)
-/* Dynamic code counts as running for so long after its last samples: they come late. */
+/* Dynamic code counts as running for so long after its last samples came, and these come late. */
 #define BUSY_NS (10 * SECOND_NS)
 /* Reading all of /proc must not become the load under which more events are lost. */
 #define MEND_NS	 (5 * SECOND_NS)
@@ -53,8 +53,9 @@ static void tell_record_error(struct daemon *d)
 static bool ranges_due(struct daemon *d, bool all)
 {
 	uint64_t now = base_now_ns(), seen = d->attrib.dynamic_ns;
+	uint64_t busy_ns = BUSY_NS + (uint64_t)d->opt.drain_ms * 1000000u;
 
-	if (!all && (!seen || now - seen > BUSY_NS || now - d->ranges_read_ns < RANGES_NS))
+	if (!all && (!seen || now - seen > busy_ns || now - d->ranges_read_ns < RANGES_NS))
 		return false;
 	d->ranges_read_ns = now;
 	return true;
@@ -88,8 +89,7 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 
 struct loop {
 	int epoll_fd, signal_fd, timer_fd;
-	size_t nr_dyn; /* descriptors of dyn that are watched */
-	bool often;    /* the timer's interval is the short one */
+	bool often; /* the timer's interval is the short one */
 };
 
 static int watch(struct loop *l, int fd)

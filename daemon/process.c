@@ -97,12 +97,18 @@ void processes_end(struct processes *t, struct process *p)
 
 void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx)
 {
+	size_t kept = 0;
+
 	for (size_t i = 0; i < t->nr_over; i++) {
+		if (t->over[i]->unsettled) {
+			t->over[kept++] = t->over[i];
+			continue;
+		}
 		if (end)
 			end(ctx, t->over[i]);
 		process_free(t->over[i]);
 	}
-	t->nr_over = 0;
+	t->nr_over = kept;
 }
 
 bool processes_next(const struct processes *t, size_t *pos, struct process **out)

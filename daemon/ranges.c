@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the code of registered processes comes and goes, for a driver that counts: there each
- * sample has to come with its time. Nobody tells of memory that is unmapped, so what was told once
- * stays; of more than the driver takes, those nearest to each other are taken together.
+ * Where the code of processes comes and goes, for a driver that counts: once an address had two
+ * routines each sample has to come with its time. Nobody tells of memory that is unmapped, so what
+ * was told once stays; of more than the driver takes, those nearest to each other are taken
+ * together.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,36 +43,76 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Join those whose distance is at most @gap; the least distance that is left. */
-static uint64_t join(struct pile *p, uint64_t gap)
+/* Join what touches or overlaps. */
+static void join(struct pile *p)
 {
-	uint64_t least = UINT64_MAX;
 	size_t last = 0;
 
 	for (size_t i = 1; i < p->nr; i++) {
 		struct driver_range *a = &p->items[last], *b = &p->items[i];
-		uint64_t distance = b->start > a->end ? b->start - a->end : 0;
 
-		if (distance <= gap) {
-			a->end = b->end > a->end ? b->end : a->end;
-			continue;
-		}
-		least = distance < least ? distance : least;
-		p->items[++last] = *b;
+		if (b->start > a->end)
+			p->items[++last] = *b;
+		else if (b->end > a->end)
+			a->end = b->end;
 	}
 	p->nr = p->nr ? last + 1 : 0;
-	return least;
 }
 
+static uint64_t gap_before(const struct pile *p, size_t i)
+{
+	return p->items[i].start - p->items[i - 1].end;
+}
+
+/* What stands behind the widest gaps, the widest first. */
+struct gaps {
+	size_t behind[DRIVER_NR_RANGES - 1], nr;
+};
+
+static void find_gaps(const struct pile *p, struct gaps *g)
+{
+	const size_t max = sizeof(g->behind) / sizeof(*g->behind);
+
+	for (size_t i = 1; i < p->nr; i++) {
+		size_t at = g->nr;
+
+		while (at && gap_before(p, g->behind[at - 1]) < gap_before(p, i))
+			at--;
+		if (at == max)
+			continue;
+		g->nr += g->nr < max;
+		memmove(g->behind + at + 1, g->behind + at, (g->nr - 1 - at) * sizeof(*g->behind));
+		g->behind[at] = i;
+	}
+}
+
+static bool is_behind(const struct gaps *g, size_t i)
+{
+	for (size_t k = 0; k < g->nr; k++)
+		if (g->behind[k] == i)
+			return true;
+	return false;
+}
+
+/* There may be as many as an application likes. */
 static void reduce(struct pile *p)
 {
-	uint64_t gap = 0;
+	struct gaps gaps = { 0 };
+	size_t last = 0;
 
 	if (p->nr)
 		qsort(p->items, p->nr, sizeof(*p->items), by_start);
-	do {
-		gap = join(p, gap);
-	} while (p->nr > DRIVER_NR_RANGES);
+	join(p);
+	if (p->nr <= DRIVER_NR_RANGES)
+		return;
+	find_gaps(p, &gaps);
+	for (size_t i = 1; i < p->nr; i++) {
+		if (is_behind(&gaps, i))
+			p->items[++last] = p->items[i];
+		else
+			p->items[last].end = p->items[i].end;
+	}
+	p->nr = last + 1;
 }
 
 static void collect(struct attrib *a, const struct process *p, struct pile *pile)

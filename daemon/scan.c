@@ -274,7 +274,7 @@ void scan_sweep(struct attrib *a)
 			p->gone = true;
 		} else {
 			processes_end(a->processes, p);
-			pos = 0;
+			pos--;
 		}
 	}
 }

@@ -180,25 +180,34 @@ struct process *track_find(struct attrib *a, int32_t pid, uint64_t time_ns)
 	return p;
 }
 
+static void carry_own(struct attrib *a, struct process *from, struct process *to)
+{
+	if (dyn_hand_on(from, to) < 0)
+		base_log(BASE_LOG_ERROR, "no memory for the registry of process %d", to->pid);
+	to->attached_ns = from->attached_ns;
+	to->later = from->later;
+	from->attached_ns = 0;
+	from->later = NULL;
+	a->ranges_changed = true;
+}
+
 /*
  * A registry that was handed over after @l happened belongs to the life that @l began, though it
  * could only be attached to the one before.
  */
-static void carry_client(struct process *from, struct process *to, const struct driver_load *l)
+static void carry_client(struct attrib *a, struct process *from, struct process *to,
+			 const struct driver_load *l)
 {
 	struct process *later = from ? from->later : NULL;
 
 	if (from && from->attached_ns > l->time_ns) {
-		to->attached_ns = from->attached_ns;
-		to->dyn = from->dyn;
-		to->told = from->told;
-		to->later = later;
-		from->dyn = NULL;
-		from->told = NULL;
-		from->later = NULL;
+		carry_own(a, from, to);
 	} else if (later && later->attached_ns > l->time_ns) {
-		carry_client(later, to, l);
+		carry_own(a, later, to);
+		to->told = later->told;
 		from->later = NULL;
+		if (a->dyn && later->dyn)
+			dyn_end(a->dyn, later);
 		free(later);
 	}
 }
@@ -224,13 +233,14 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 	p = processes_add(a->processes, l->pid);
 	if (!p)
 		return;
-	carry_client(old, p, l);
+	carry_client(a, old, p, l);
 	if (!parent) {
 		ask(a, p, UINT64_MAX);
 		return;
 	}
-	if (map_copy(p, parent) < 0)
-		p->hollow = true;
+	/* What /proc listed of the parent after the fork need not have been the child's. */
+	p->hollow = parent->hollow || is_late(parent, l) || map_copy(p, parent) < 0;
+	a->hollow_made |= p->hollow;
 	p->uid = parent->uid;
 	memcpy(p->comm, parent->comm, sizeof(p->comm));
 	if (parent->dyn && a->dyn)
@@ -259,7 +269,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 		p->uid = old->uid;
 		p->start_time_ns = old->start_time_ns;
 	}
-	carry_client(old, p, l);
+	carry_client(a, old, p, l);
 	set_comm(p, l->path);
 }
 
@@ -274,18 +284,23 @@ static void on_mmap(struct attrib *a, const struct driver_load *l)
 static void on_exit_event(struct attrib *a, const struct driver_load *l)
 {
 	struct process *p = processes_find(a->processes, l->pid), *next;
+	bool own;
 
 	if (!p || is_late(p, l))
 		return;
 	processes_end(a->processes, p);
 	/* That pid lives again, and has told so itself. */
-	if (!p->later || p->later->attached_ns <= l->time_ns)
+	own = p->attached_ns > l->time_ns + DYN_MADE_NS;
+	if (!own && !(p->later && p->later->attached_ns > l->time_ns))
 		return;
 	next = processes_add(a->processes, l->pid);
 	if (!next)
 		return;
 	next->hollow = a->hollow_made = true;
-	carry_client(p, next, l);
+	/* In doubt its registry is of the life that ended: that may have been a short one. */
+	if (!own)
+		p->attached_ns = 0;
+	carry_client(a, p, next, l);
 }
 
 static void on_dyn(struct attrib *a, const struct driver_load *l)

@@ -209,7 +209,8 @@ void *base_map_get(const struct base_map *m, const void *key, size_t key_len);
 int base_map_set(struct base_map *m, const void *key, size_t key_len, void *value);
 /* Returns the value removed, or NULL. */
 void *base_map_del(struct base_map *m, const void *key, size_t key_len);
-/* Walk: "for (size_t i = 0; base_map_next(&m, &i, &value);)", any order; no changes meanwhile. */
+/* Walk: "for (size_t i = 0; base_map_next(&m, &i, &value);)", any order; no changes
+ * meanwhile, but what was returned last may be deleted: then --i. */
 bool base_map_next(const struct base_map *m, size_t *pos, void **value);
 void base_map_release(struct base_map *m);
 

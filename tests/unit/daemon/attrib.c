@@ -237,6 +237,38 @@ static void older_than_listing_at_the_end(void **state)
 	assert_int_equal(trial_count(&t, "dynamic, unknown", 0), 1);
 }
 
+/* One that must wait holds up no other: neither their counts nor their ends. */
+static void others_do_not_wait(void **state)
+{
+	struct process *early = processes_add(t.a.processes, 10), *p;
+	const struct driver_load l = {
+		.addr = 0x1000, .len = 0x1000, .path = "/bin/a", .id = trial_id(1)
+	};
+
+	(void)state;
+	early->known_ns = t.time_ns + 10;
+	track_mmap(&t.a, early, &l, TRACK_LISTED);
+	trial_sample(&t, 10, 0x1000);
+	p = processes_add(t.a.processes, 11);
+	p->known_ns = t.time_ns + 1000;
+	track_mmap(&t.a, p, &l, TRACK_LISTED);
+	trial_sample(&t, 11, 0x1000);
+	processes_end(t.a.processes, p);
+	trial_mmap(&t, 12, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	trial_event(&t, DRIVER_LOAD_EXIT, 12, 0);
+	assert_int_equal(t.a.account.pending, 2);
+	t.time_ns += 20;
+	trial_event(&t, DRIVER_LOAD_EXIT, 12, 0);
+	assert_int_equal(t.a.account.pending, 1);
+	assert_int_equal(trial_count(&t, "/bin/a", 0), 1);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stand_ins.nr_end, 1);
+	assert_int_equal(t.a.account.pending, 1);
+	attrib_resolve(&t.a, UINT64_MAX);
+	assert_int_equal(t.a.account.pending, 0);
+	assert_int_equal(trial_count(&t, "/bin/a", 0), 2);
+}
+
 /* The pid of kernel samples may stand for any process, or none. */
 static void nobody_is_adopted(void **state)
 {
@@ -447,6 +479,7 @@ int main(void)
 		TEST(child_keeps_times),
 		TEST(older_than_listing),
 		TEST(older_than_listing_at_the_end),
+		TEST(others_do_not_wait),
 		TEST(nobody_is_adopted),
 	};
 

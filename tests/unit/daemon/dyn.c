@@ -465,6 +465,42 @@ static void test_fork(void **state)
 	trial_close(&t);
 }
 
+/* A life after exec has its own registry alone, and what was inherited stays with the life before. */
+static void test_hand_on(void **state)
+{
+	struct process child = { .pid = 43 }, next = { .pid = 43 }, grandchild = { .pid = 44 };
+	struct image *img = NULL;
+	struct trial t;
+	uint64_t off;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 100);
+	dyn_fork(t.dyn, &t.p, &child, 150);
+	/* Nothing of its own: nothing to hand on. */
+	assert_int_equal(dyn_hand_on(&child, &next), 0);
+	assert_null(next.dyn);
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x20000, "B", code_b, 64);
+	assert_int_equal(dyn_records(t.dyn, &child, 600, t.b.data, t.b.len), 0);
+	base_buf_clear(&t.b);
+	dyn_fork(t.dyn, &child, &grandchild, 400);
+	assert_int_equal(dyn_hand_on(&child, &next), 0);
+	assert_true(dyn_has_registry(&next));
+	assert_false(dyn_has_registry(&child));
+	assert_int_equal(dyn_lookup(t.dyn, &next, 0x20000, 700, 700, &img, &off), DYN_FOUND);
+	assert_int_equal(dyn_lookup(t.dyn, &next, 0x10000, 700, 700, &img, &off), DYN_NONE);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 140, 140, &img, &off), DYN_FOUND);
+	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 700, 700, &img, &off), DYN_NONE);
+	assert_int_equal(dyn_lookup(t.dyn, &grandchild, 0x20000, 700, 700, &img, &off), DYN_NONE);
+	dyn_end(t.dyn, &grandchild);
+	dyn_end(t.dyn, &child);
+	dyn_end(t.dyn, &next);
+	trial_close(&t);
+}
+
 static void test_malformed_records(void **state)
 {
 	struct wire_routine *r;
@@ -601,6 +637,7 @@ int main(void)
 		cmocka_unit_test(test_many_routines),
 		cmocka_unit_test(test_changed_ranges),
 		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_hand_on),
 		cmocka_unit_test(test_malformed_records),
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_job_tells_empty_ranges),

@@ -25,6 +25,7 @@ struct trial {
 	struct reader *reader;
 	struct dyn *dyn;
 	struct process p;
+	uint64_t made_ns; /* of what was handed over last */
 	struct fake f;
 };
 
@@ -94,10 +95,11 @@ static int teardown(void **state)
 	if (!t)                                                                                    \
 	skip()
 
-static struct process *find(void *ctx, int32_t pid)
+static struct process *find(void *ctx, int32_t pid, uint64_t time_ns)
 {
 	struct trial *t = ctx;
 
+	t->made_ns = time_ns;
 	return pid == t->p.pid ? &t->p : NULL;
 }
 
@@ -112,6 +114,17 @@ static int hand_over(struct trial *t)
 	assert_int_equal(reader_send(sock, &bell, sizeof(bell), t->f.fd), 0);
 	close(sock);
 	return dyn_take(t->dyn, find, t);
+}
+
+/* However late it is taken. */
+static void test_when_it_was_made(void **state)
+{
+	TRIAL(state);
+	uint64_t made_ns = base_now_ns();
+
+	usleep(3 * DYN_MADE_NS / 1000);
+	assert_int_equal(hand_over(t), 1);
+	assert_in_range(t->made_ns, made_ns - 1000000000u, made_ns + DYN_MADE_NS);
 }
 
 static enum dyn_where where(struct trial *t, uint64_t addr, struct image **img)
@@ -413,6 +426,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_follow, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_when_it_was_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_grows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failing_write, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_image, setup, teardown),

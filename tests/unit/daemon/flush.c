@@ -277,6 +277,53 @@ static void fraction_of_the_time(void **state)
 	assert_true(enabled > 0.3749 && enabled < 0.3751);
 }
 
+/* Law 1: counts that wait for events of before a reading of /proc are stored at the end. */
+static void nothing_is_left(void **state)
+{
+	struct process *p = processes_add(d.processes, 20);
+	const struct driver_load l = {
+		.addr = 0x1000, .len = 0x1000, .path = "/b", .id = trial_id(2)
+	};
+	const struct driver_count c = { .pid = 20,
+					.time_ns = 10,
+					.first_ns = 10,
+					.mode = DRIVER_USER,
+					.addr = 0x1008,
+					.count = 7 };
+	struct base_err err = { 0 };
+
+	(void)state;
+	p->known_ns = base_now_ns() + 1000000000u;
+	track_mmap(&d.attrib, p, &l, TRACK_LISTED);
+	assert_int_equal(attrib_count(&d.attrib, &c), 0);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(d.attrib.account.pending, 7);
+	assert_int_equal(on_disk().sum, 3);
+	/* The source failed: what came before is kept. */
+	base_fail(&d.source_error, -EIO, "it failed");
+	assert_int_equal(daemon_finish(&d, &err), 0);
+	assert_int_equal(d.attrib.account.pending, 0);
+	assert_int_equal(on_disk().sum, 10);
+}
+
+/* A drain's samples come as late as drains are apart. */
+static void ranges_are_read_while_busy(void **state)
+{
+	struct base_err err = { 0 };
+	unsigned int before;
+
+	(void)state;
+	d.opt.drain_ms = 60000;
+	d.attrib.dynamic_ns = base_now_ns() - 30000000000u;
+	before = stand_ins.nr_ranges;
+	assert_true(daemon_drain(&d, false, &err) >= 0);
+	assert_int_equal(stand_ins.nr_ranges, before + 1);
+	d.ranges_read_ns = 0;
+	d.attrib.dynamic_ns = base_now_ns() - 80000000000u;
+	assert_true(daemon_drain(&d, false, &err) >= 0);
+	assert_int_equal(stand_ins.nr_ranges, before + 1);
+}
+
 static void nothing_stored_yet(void)
 {
 	assert_int_equal(on_disk().sum, 0);
@@ -355,6 +402,7 @@ int main(void)
 		TEST(many_refused_images),	TEST(images_before_profiles),
 		TEST(damaged_profile),		TEST(full_counter),
 		TEST(new_epoch_is_empty),	TEST(fraction_of_the_time),
+		TEST(nothing_is_left),		TEST(ranges_are_read_while_busy),
 	};
 
 	quiet = fopen("/dev/null", "w");

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "stand_ins.h"
 
 static struct trial t;
 static char told[512];
+static struct driver_range told_ranges[DRIVER_NR_RANGES];
+static size_t told_nr;
 static unsigned int nr_calls;
 static int32_t told_pid;
 
@@ -18,6 +21,8 @@ static int set(struct driver *d, int32_t pid, const struct driver_range *ranges,
 	assert_true(nr <= DRIVER_NR_RANGES);
 	nr_calls++;
 	told_pid = pid;
+	told_nr = nr;
+	memcpy(told_ranges, ranges, nr * sizeof(*ranges));
 	told[0] = '\0';
 	for (size_t i = 0; i < nr; i++) {
 		assert_int_equal(ranges[i].words, 0);
@@ -109,6 +114,55 @@ static void nearest_are_joined(void **state)
 	assert_string_equal(told, "10-11 20-21 30-39 50-51 60-61 70-7d 90-91 a0-a1");
 }
 
+/* An application has as many as it likes; that must not hold up the daemon. */
+static void very_many(void **state)
+{
+	enum { NR = 100000 };
+	uint64_t page = 0x10;
+	clock_t begin;
+
+	(void)state;
+	attach(10);
+	for (uint64_t i = 0; i < NR; i++) {
+		page += i + 2;
+		anon(10, page, 1);
+	}
+	begin = clock();
+	ranges_tell(&t.a);
+	assert_true(clock() - begin < CLOCKS_PER_SEC);
+	assert_int_equal(told_nr, DRIVER_NR_RANGES);
+	assert_int_equal(told_ranges[0].start, 0x12000);
+	for (size_t i = DRIVER_NR_RANGES - 1; i > 0; i--) {
+		assert_int_equal(told_ranges[i].start, page << 12);
+		assert_int_equal(told_ranges[i].end, (page + 1) << 12);
+		page -= NR - 1 - (DRIVER_NR_RANGES - 1 - i) + 2;
+	}
+	assert_int_equal(told_ranges[0].end, (page + 1) << 12);
+}
+
+/* Its later life was none: what the driver knows of it is known. */
+static void second_of_one_life(void **state)
+{
+	struct process *p, *later;
+
+	(void)state;
+	attach(10);
+	anon(10, 1, 1);
+	p = processes_find(t.a.processes, 10);
+	stand_ins.registered = true;
+	later = attrib_find(&t.a, 10, t.time_ns);
+	later->dyn = p->dyn;
+	stand_ins.code_start = 0x20000;
+	stand_ins.code_end = 0x21000;
+	ranges_tell(&t.a);
+	assert_string_equal(told, "20-21");
+	stand_ins.code_end = 0;
+	attrib_resolve(&t.a, 0);
+	assert_null(p->later);
+	ranges_tell(&t.a);
+	assert_string_equal(told, "1-2 20-21");
+}
+
 static void children_and_ends(void **state)
 {
 	(void)state;
@@ -140,9 +194,9 @@ static void children_and_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(whoever_is_registered),
-		TEST(nearest_are_joined),
-		TEST(children_and_ends),
+		TEST(whoever_is_registered), TEST(nearest_are_joined),
+		TEST(children_and_ends),     TEST(very_many),
+		TEST(second_of_one_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,14 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 	child->dyn = parent->dyn;
 }
 
+int dyn_hand_on(struct process *from, struct process *to)
+{
+	stand_ins.nr_hand_on += from->dyn != NULL;
+	to->dyn = from->dyn;
+	from->dyn = NULL;
+	return 0;
+}
+
 void dyn_end(struct dyn *d, struct process *p)
 {
 	(void)d;
@@ -65,7 +73,8 @@ size_t dyn_poll_fds(const struct dyn *d, int *fds, size_t max)
 	return 0;
 }
 
-int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid), void *ctx)
+int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns),
+	     void *ctx)
 {
 	(void)d;
 	(void)find;

@@ -24,7 +24,7 @@ struct stand_ins {
 	bool code_virgin; /* no address had two routines yet */
 	struct dyn_client *looked_up_by;
 	/* dyn calls seen */
-	unsigned int nr_fork, nr_end, nr_marker, nr_records;
+	unsigned int nr_fork, nr_hand_on, nr_end, nr_marker, nr_records;
 	uint64_t fork_ns;
 	uint64_t marker_addr;
 	/* dyn_write_images: what it answers, and what is done in it */

@@ -164,7 +164,7 @@ static void client_goes_over(void **state)
 	(void)state;
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
-	p = attrib_find(&t.a, 10);
+	p = attrib_find(&t.a, 10, t.time_ns);
 	client = p->dyn;
 	assert_non_null(client);
 	p->attached_ns = t.time_ns + 100;
@@ -191,15 +191,15 @@ static void second_client_waits(void **state)
 	stand_ins.registered = true;
 	p = processes_find(t.a.processes, 10);
 	p->attached_ns = t.time_ns + 10;
-	later = attrib_find(&t.a, 10);
+	later = attrib_find(&t.a, 10, t.time_ns);
 	assert_non_null(later);
 	assert_ptr_not_equal(later, p);
 	/* It is asked for again until it has a registry. */
-	assert_ptr_equal(attrib_find(&t.a, 10), later);
+	assert_ptr_equal(attrib_find(&t.a, 10, t.time_ns), later);
 	later->dyn = p->dyn;
 	between = t.time_ns + 20;
 	later->attached_ns = t.time_ns + 30;
-	assert_ptr_not_equal(attrib_find(&t.a, 10), later);
+	assert_ptr_not_equal(attrib_find(&t.a, 10, t.time_ns), later);
 	later->later->attached_ns = later->attached_ns + 10;
 	/* The exec that began the first of them, and that which began the second. */
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
@@ -232,7 +232,7 @@ static void second_client_of_one_life(void **state)
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
 	stand_ins.registered = true;
 	p = processes_find(t.a.processes, 10);
-	later = attrib_find(&t.a, 10);
+	later = attrib_find(&t.a, 10, t.time_ns);
 	later->dyn = p->dyn;
 	later->attached_ns = t.time_ns + 5;
 	attrib_resolve(&t.a, 0);
@@ -252,7 +252,7 @@ static void few_clients_wait(void **state)
 	(void)state;
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
 	stand_ins.registered = true;
-	while (nr < 100 && (p = attrib_find(&t.a, 10))) {
+	while (nr < 100 && (p = attrib_find(&t.a, 10, t.time_ns))) {
 		p->dyn = processes_find(t.a.processes, 10)->dyn;
 		nr++;
 	}
@@ -264,7 +264,7 @@ static void few_clients_wait(void **state)
 /* A hand-over from a process of which nothing has been heard waits for its events. */
 static void hand_over_before_events(void **state)
 {
-	struct process *p = attrib_find(&t.a, 10);
+	struct process *p = attrib_find(&t.a, 10, t.time_ns);
 
 	(void)state;
 	assert_non_null(p);
@@ -273,7 +273,83 @@ static void hand_over_before_events(void **state)
 	assert_ptr_equal(processes_find(t.a.processes, 10), p);
 	/* And one from a process that has ended in this drain finds the life that ended. */
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
-	assert_ptr_equal(attrib_find(&t.a, 10), p);
+	assert_ptr_equal(attrib_find(&t.a, 10, t.time_ns), p);
+}
+
+/* It died, and its pid's next program has one too: each its own. */
+static void each_life_its_own(void **state)
+{
+	struct process *p, *next;
+	struct dyn_client *first;
+
+	(void)state;
+	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	stand_ins.registered = true;
+	p = processes_find(t.a.processes, 10);
+	first = p->dyn;
+	/* As exact as the times of files: it may have been before the exit. */
+	p->attached_ns = t.time_ns + 5;
+	attrib_find(&t.a, 10, t.time_ns + 10)->dyn = first;
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	next = processes_find(t.a.processes, 10);
+	assert_non_null(next);
+	assert_non_null(next->dyn);
+	assert_null(next->later);
+	assert_ptr_equal(p->dyn, first);
+	assert_true(p->exited);
+	/* Certainly after it. */
+	next->attached_ns = t.time_ns + 2 * DYN_MADE_NS;
+	next->hollow = false;
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	assert_null(next->dyn);
+	assert_non_null(processes_find(t.a.processes, 10)->dyn);
+}
+
+/* Nothing is known of a parent: nor of its child, which may be asked for. */
+static void child_of_the_unknown(void **state)
+{
+	struct process *p;
+
+	(void)state;
+	trial_sample(&t, 9, 0x1000);
+	trial_event(&t, DRIVER_LOAD_FORK, 10, 9);
+	p = processes_find(t.a.processes, 10);
+	assert_true(p->hollow);
+	assert_false(p->asked);
+	trial_sample(&t, 10, 0x1000);
+	assert_true(p->asked);
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 9);
+	attrib_resolve(&t.a, 0);
+	assert_null(processes_find(t.a.processes, 11));
+}
+
+/* What /proc listed of the parent later need not have been there at the fork. */
+static void child_older_than_listing(void **state)
+{
+	(void)state;
+	scanned(10, 1000000);
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
+	trial_sample(&t, 11, 0x4000);
+	assert_int_equal(trial_count(&t, "/bin/scanned", 0), 0);
+	assert_int_equal(trial_count(&t, "unknown process", 0), 1);
+	t.time_ns = 2000000;
+	trial_event(&t, DRIVER_LOAD_FORK, 12, 10);
+	trial_sample(&t, 12, 0x4000);
+	assert_int_equal(trial_count(&t, "/bin/scanned", 0), 1);
+}
+
+/* Each of many is ended, wherever the table moves those that are left. */
+static void many_of_the_unknown(void **state)
+{
+	(void)state;
+	for (int32_t pid = 100; pid < 3000; pid++) {
+		trial_sample(&t, pid, 0x1000);
+		if (pid % 3 == 0)
+			trial_mmap(&t, pid, 0x1000, 0x1000, 0, "/bin/a", 1);
+	}
+	attrib_resolve(&t.a, 0);
+	for (int32_t pid = 100; pid < 3000; pid++)
+		assert_int_equal(processes_find(t.a.processes, pid) != NULL, pid % 3 == 0);
 }
 
 static void recorded_registry(void **state)
@@ -321,6 +397,10 @@ int main(void)
 		TEST(second_client_of_one_life),
 		TEST(few_clients_wait),
 		TEST(hand_over_before_events),
+		TEST(each_life_its_own),
+		TEST(child_of_the_unknown),
+		TEST(child_older_than_listing),
+		TEST(many_of_the_unknown),
 		TEST(recorded_registry),
 		TEST(no_memory_of_unused_images),
 	};
