@@ -43,10 +43,13 @@ start_daemon()
 	[ -n "$daemon" ] || fail "dcpid's status names no pid"
 }
 
+# To its end: its socket, queue and database may be another's then. Law 1 has held, or it says so.
 stop_daemon()
 {
 	"$DCPI_BIN/dcpictl" quit || fail "dcpictl quit"
+	wait_for_end "$daemon"
 	daemon=
+	! grep -s 'do not balance' "$work/log" || fail "the accounts"
 }
 
 # status_field NAME: a number or word of "dcpictl status -json".

@@ -35,7 +35,7 @@ try()
 	high=$(right high '^[+]0x(0|2[0-5])$') || exit 1
 	echo "slow turns: low $low, high $high, reused $(reused)"
 	[ "$low" -gt 1000 ] && [ "$high" -gt 1000 ] || fail "too few samples could be told apart"
-	[ "$(reused)" -gt 0 ] || fail "no sample is unsure, though the daemon looks once a second"
+	[ "$(reused)" -gt 0 ] || fail "no sample is unsure, though the daemon looks four times a second"
 
 	# Turns that nobody can follow: what cannot be told is not told.
 	"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"

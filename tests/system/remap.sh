@@ -39,6 +39,8 @@ try()
 	if [ "$1" = perf ]; then
 		[ "$ambiguous" = 0 ] || fail "each sample has its time: none can be ambiguous"
 		judge_slots "$work/truth"
+	elif [ "$3" -gt 500 ]; then
+		[ "$all" -gt $((expected / 2)) ] || fail "less than half is told apart"
 	fi
 	stop_daemon
 	rm -rf "$db" "$work/log"
