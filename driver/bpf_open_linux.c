@@ -31,7 +31,7 @@ static int check_config(const struct driver_config *config, struct base_err *err
 		return base_fail(err, -DCPI_EUSAGE,
 				 "table of %zu entries: not a power of two from %d to %d", len,
 				 BPF_TABLE_LEN_MIN, BPF_TABLE_LEN_MAX);
-	return 0;
+	return perf_config_check(config, err);
 }
 
 /* Programs see processes by their numbers outside of any container. */

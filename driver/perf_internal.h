@@ -158,6 +158,8 @@ struct perf_sampler {
  */
 int perf_specs_choose(const struct driver_config *config, struct event_spec *out, const char **why,
 		      struct base_err *err);
+/* Frequency and size of the rings, before anything is opened. 0 or -DCPI_EUSAGE. */
+int perf_config_check(const struct driver_config *config, struct base_err *err);
 /* Can it be sampled here and now? 0 or the -errno of perf_event_open. @pid as in driver_config. */
 int perf_spec_probe(const struct event_spec *spec, int32_t pid);
 /*

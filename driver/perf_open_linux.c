@@ -154,7 +154,7 @@ int perf_specs_choose(const struct driver_config *config, struct event_spec *out
 	return choose_default(config->pid, out, why, err);
 }
 
-static int check_config(const struct driver_config *config, struct base_err *err)
+int perf_config_check(const struct driver_config *config, struct base_err *err)
 {
 	size_t pages = config->ring_pages;
 
@@ -384,7 +384,7 @@ int perf_sampler_open(struct perf_sampler *s, struct driver *d, const struct dri
 		      const struct event_spec *specs, size_t nr, const int *programs,
 		      const char *why, struct base_err *err)
 {
-	int r = check_config(config, err);
+	int r = perf_config_check(config, err);
 
 	if (r < 0)
 		return r;
