@@ -184,6 +184,8 @@ void base_sha256_end(struct base_sha256 *s, uint8_t out[32]);
 uint32_t base_crc32c(uint32_t crc, const void *data, size_t len);
 /* A fast 64-bit hash for tables in memory; never stored. */
 uint64_t base_hash64(const void *data, size_t len);
+/* The same, another one for each @seed: who does not know it cannot choose keys of equal hash. */
+uint64_t base_hash64_seeded(uint64_t seed, const void *data, size_t len);
 static inline uint64_t base_hash_u64(uint64_t v)
 {
 	v ^= v >> 32;
@@ -195,7 +197,8 @@ static inline uint64_t base_hash_u64(uint64_t v)
 }
 
 /*
- * A hash table from byte keys to pointers. Keys are copied, values are the caller's.
+ * A hash table from byte keys to pointers. Keys are copied, values are the caller's. Keys may come
+ * from anybody: the hash is seeded anew in each process, and so is the order of a walk.
  * Zero-initialize; release with base_map_release (values are not freed).
  */
 struct base_map {

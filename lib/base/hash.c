@@ -56,8 +56,13 @@ uint32_t base_crc32c(uint32_t crc, const void *data, size_t len)
 
 uint64_t base_hash64(const void *data, size_t len)
 {
+	return base_hash64_seeded(0x9e3779b97f4a7c15ull, data, len);
+}
+
+uint64_t base_hash64_seeded(uint64_t seed, const void *data, size_t len)
+{
 	/* The length tells short tails, padded with zeroes, from longer keys. */
-	uint64_t h = base_hash_u64(len + 0x9e3779b97f4a7c15ull), word;
+	uint64_t h = base_hash_u64(len + seed), word;
 	const uint8_t *p = data;
 
 	for (; len >= sizeof(word); p += sizeof(word), len -= sizeof(word)) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base.h"
 
@@ -11,6 +13,26 @@ struct base_map_slot {
 	void *key, *value;
 	size_t key_len;
 };
+
+/* Of this process: 0 is not chosen yet. Threads may choose at once; the first one's holds. */
+static uint64_t seed_get(void)
+{
+	static _Atomic uint64_t chosen;
+	uint64_t seed = atomic_load_explicit(&chosen, memory_order_relaxed), fresh = 0;
+
+	if (seed)
+		return seed;
+	/* Where there are no random numbers yet, what address layout and clock make up must do. */
+	if (getentropy(&fresh, sizeof(fresh)) < 0)
+		fresh = base_hash_u64((uintptr_t)&fresh) ^ base_now_ns();
+	fresh |= 1;
+	return atomic_compare_exchange_strong(&chosen, &seed, fresh) ? fresh : seed;
+}
+
+static uint64_t hash_key(const void *key, size_t key_len)
+{
+	return base_hash64_seeded(seed_get(), key, key_len);
+}
 
 /* The slot that holds the key, or the free one where it belongs. There is always a free one. */
 static struct base_map_slot *find(const struct base_map *m, uint64_t hash, const void *key,
@@ -51,7 +73,7 @@ void *base_map_get(const struct base_map *m, const void *key, size_t key_len)
 {
 	if (!m->nr)
 		return NULL;
-	return find(m, base_hash64(key, key_len), key, key_len)->value;
+	return find(m, hash_key(key, key_len), key, key_len)->value;
 }
 
 static int fill(struct base_map *m, uint64_t hash, const void *key, size_t key_len, void *value)
@@ -76,7 +98,7 @@ static int fill(struct base_map *m, uint64_t hash, const void *key, size_t key_l
 
 int base_map_set(struct base_map *m, const void *key, size_t key_len, void *value)
 {
-	uint64_t hash = base_hash64(key, key_len);
+	uint64_t hash = hash_key(key, key_len);
 	struct base_map_slot *s;
 
 	if (!value)
@@ -111,7 +133,7 @@ void *base_map_del(struct base_map *m, const void *key, size_t key_len)
 
 	if (!m->nr)
 		return NULL;
-	s = find(m, base_hash64(key, key_len), key, key_len);
+	s = find(m, hash_key(key, key_len), key, key_len);
 	value = s->value;
 	if (!value)
 		return NULL;

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base.h"
 
@@ -59,6 +61,48 @@ static void replace_and_delete(void **state)
 	assert_null(base_map_del(&m, "k", 1));
 	assert_int_equal(m.nr, 0);
 	base_map_release(&m);
+}
+
+enum { WALK = 64 };
+
+/* The order of a walk, in a process of its own. */
+static void walk_elsewhere(uint8_t order[WALK])
+{
+	struct base_map m = { 0 };
+	size_t nr = 0, pos = 0;
+	int fds[2], status;
+	void *value;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		for (uint32_t k = 0; k < WALK; k++)
+			base_map_set(&m, &k, sizeof(k), &values[k]);
+		while (base_map_next(&m, &pos, &value))
+			order[nr++] = (uint8_t)((int *)value - values);
+		_exit(write(fds[1], order, WALK) != WALK);
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], order, WALK), WALK);
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/*
+ * Keys that collide in one process do not in the next: nobody can choose them. Comes first, for a
+ * process that has used a map hands its seed on to its children.
+ */
+static void processes_differ(void **state)
+{
+	uint8_t first[WALK], second[WALK];
+
+	(void)state;
+	walk_elsewhere(first);
+	walk_elsewhere(second);
+	assert_memory_not_equal(first, second, WALK);
 }
 
 static uint32_t next_random(uint32_t *x)
@@ -145,11 +189,9 @@ static void fill_and_drain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(empty),
-		cmocka_unit_test(keys_are_bytes),
-		cmocka_unit_test(replace_and_delete),
-		cmocka_unit_test(random_work),
-		cmocka_unit_test(fill_and_drain),
+		cmocka_unit_test(processes_differ), cmocka_unit_test(empty),
+		cmocka_unit_test(keys_are_bytes),   cmocka_unit_test(replace_and_delete),
+		cmocka_unit_test(random_work),	    cmocka_unit_test(fill_and_drain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
