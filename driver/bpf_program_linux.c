@@ -100,6 +100,7 @@ static int set_constants(struct sample *own, const struct bpf_tables *t, size_t 
 	int r = tick ? bpf_tick_find(&function, &delta, err) : 0;
 
 	own->rodata->shape.nr_buckets = t->shape.nr_buckets;
+	own->rodata->shape.buckets = t->shape.buckets;
 	own->rodata->shape.nr_log = t->shape.nr_log;
 	own->rodata->shape.nr_flood = t->shape.nr_flood;
 	own->rodata->event = (uint32_t)event;

@@ -3,14 +3,32 @@
 
 #include "bpf_table.h"
 
-/* Buckets and log as one array of entries; a way behind a free one is free too. */
-static void walk(const union count_bucket *b, uint32_t nr,
-		 void (*fn)(void *ctx, const struct count_entry *e), void *ctx)
+/* The next bucket from @at on that holds anything; nr_buckets: there is none. */
+static uint32_t next_used(const union count_bucket *table, const struct count_shape *s, uint32_t at)
 {
-	for (uint32_t i = 0; i < nr; i++) {
-		for (int w = 0; w < COUNT_WAYS && b[i].way[w].count; w++)
-			fn(ctx, &b[i].way[w]);
+	while (at < s->nr_buckets) {
+		const union count_bucket *u = &table[COUNT_USED + at / COUNT_BITS];
+		uint32_t bits = u->used[at / 32 % COUNT_NR_WORDS] >> at % 32;
+
+		if (bits)
+			return at + (uint32_t)__builtin_ctz(bits);
+		at = (at / 32 + 1) * 32;
 	}
+	return s->nr_buckets;
+}
+
+/* A way behind a free one is free too. */
+static void walk(const union count_bucket *b, void (*fn)(void *ctx, const struct count_entry *e),
+		 void *ctx)
+{
+	for (int w = 0; w < COUNT_WAYS && b->way[w].count; w++)
+		fn(ctx, &b->way[w]);
+}
+
+static void clear(union count_bucket *b)
+{
+	for (int w = 0; w < COUNT_WAYS && b->way[w].count; w++)
+		b->way[w].count = 0;
 }
 
 static uint32_t log_elements(const union count_bucket *table, const struct count_shape *s)
@@ -23,20 +41,26 @@ static uint32_t log_elements(const union count_bucket *table, const struct count
 void count_walk(const union count_bucket *table, const struct count_shape *s,
 		void (*fn)(void *ctx, const struct count_entry *e), void *ctx)
 {
-	walk(table + COUNT_BUCKETS, s->nr_buckets + log_elements(table, s), fn, ctx);
+	const union count_bucket *b = table + s->buckets, *log = b + s->nr_buckets;
+	uint32_t nr = s->nr_buckets, nr_log = log_elements(table, s);
+
+	for (uint32_t i = next_used(table, s, 0); i < nr; i = next_used(table, s, i + 1))
+		walk(&b[i], fn, ctx);
+	for (uint32_t i = 0; i < nr_log; i++)
+		walk(&log[i], fn, ctx);
 }
 
-/* Pages that were not written to stay as they are: most of a table, on a quiet CPU. */
+/* What was not written to is not touched: most of a table, on a quiet CPU. */
 void count_clear(union count_bucket *table, const struct count_shape *s)
 {
-	union count_bucket *b = table + COUNT_BUCKETS;
-	uint32_t nr = s->nr_buckets + log_elements(table, s);
+	union count_bucket *b = table + s->buckets, *log = b + s->nr_buckets;
+	uint32_t nr = s->nr_buckets, nr_log = log_elements(table, s);
 
-	for (uint32_t i = 0; i < nr; i++) {
-		for (int w = 0; w < COUNT_WAYS && b[i].way[w].count; w++)
-			b[i].way[w].count = 0;
-	}
-	memset(table, 0, COUNT_BUCKETS * sizeof(*table));
+	for (uint32_t i = next_used(table, s, 0); i < nr; i = next_used(table, s, i + 1))
+		clear(&b[i]);
+	for (uint32_t i = 0; i < nr_log; i++)
+		clear(&log[i]);
+	memset(table, 0, s->buckets * sizeof(*table));
 }
 
 bool count_sample(union count_bucket *table, const struct count_shape *s, const struct count_key *k,

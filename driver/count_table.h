@@ -5,7 +5,8 @@
  * reads it. Free of locks: only its own CPU writes, and who interrupts that finds it busy.
  *
  * A table is an array of elements of one size (a BPF array map that can be mapped): the head, a
- * line of counters against floods, the buckets, and a log of what no bucket could hold: entries
+ * line of counters against floods, a bit for each bucket that holds anything (to read a quiet CPU's
+ * table is to read little), the buckets, and a log of what no bucket could hold: entries
  * pushed out by others, and samples that are to stay single.
  *
  * Law: the sum of received[] is the sum of all counts and of the four losses.
@@ -24,9 +25,10 @@ enum {
 	COUNT_NR_EVENTS = 16,
 	COUNT_WAYS = 4,
 	COUNT_NR_FLOODS = 32, /* a power of two */
+	COUNT_NR_WORDS = 32,  /* of bits; a power of two */
 	COUNT_HEAD = 0,	      /* indices of elements */
 	COUNT_FLOODS = 1,
-	COUNT_BUCKETS = 2, /* the first of them */
+	COUNT_USED = 2, /* the first of them; buckets and log follow */
 };
 
 #define COUNT_LATE_NS 100000000ull
@@ -70,7 +72,10 @@ union count_bucket {
 	struct count_entry way[COUNT_WAYS];
 	struct count_head head;
 	uint32_t floods[COUNT_NR_FLOODS];
+	uint32_t used[COUNT_NR_WORDS];
 };
+
+enum { COUNT_BITS = 32 * COUNT_NR_WORDS }; /* buckets that an element tells of */
 
 _Static_assert(sizeof(struct count_entry) == 48, "count_entry");
 _Static_assert(sizeof(union count_bucket) == COUNT_WAYS * sizeof(struct count_entry), "element");
@@ -78,6 +83,7 @@ _Static_assert(sizeof(union count_bucket) == COUNT_WAYS * sizeof(struct count_en
 /* How large a table is. */
 struct count_shape {
 	uint32_t nr_buckets; /* a power of two */
+	uint32_t buckets;    /* where the first is */
 	uint32_t nr_log;     /* entries, a multiple of COUNT_WAYS */
 	uint32_t nr_flood;   /* entries of new generations that one process may make */
 };
@@ -88,6 +94,7 @@ COUNT_INLINE struct count_shape count_shape_of(uint32_t table_len)
 {
 	struct count_shape s = {
 		.nr_buckets = table_len / COUNT_WAYS,
+		.buckets = COUNT_USED + (table_len / COUNT_WAYS + COUNT_BITS - 1) / COUNT_BITS,
 		.nr_log = table_len / 4 < COUNT_WAYS ? COUNT_WAYS : table_len / 4,
 		.nr_flood = table_len / 4,
 	};
@@ -97,7 +104,7 @@ COUNT_INLINE struct count_shape count_shape_of(uint32_t table_len)
 
 COUNT_INLINE uint32_t count_nr_elements(const struct count_shape *s)
 {
-	return COUNT_BUCKETS + s->nr_buckets + s->nr_log / COUNT_WAYS;
+	return s->buckets + s->nr_buckets + s->nr_log / COUNT_WAYS;
 }
 
 COUNT_INLINE uint64_t count_lost(const volatile struct count_head *h)
@@ -161,7 +168,7 @@ COUNT_INLINE struct count_entry *count_log(void *table, const struct count_shape
 	union count_bucket *b = 0;
 
 	if (at < s->nr_log)
-		b = COUNT_AT(table, COUNT_BUCKETS + s->nr_buckets + at / COUNT_WAYS);
+		b = COUNT_AT(table, s->buckets + s->nr_buckets + at / COUNT_WAYS);
 	if (!b) {
 		if (h->told_ns && now_ns - h->told_ns > COUNT_LATE_NS)
 			h->lost_late++;
@@ -194,6 +201,15 @@ COUNT_INLINE struct count_entry *count_find(union count_bucket *b, const struct 
 	return 0;
 }
 
+/* The bucket holds something: who reads the table looks into it. */
+COUNT_INLINE void count_use(void *table, uint32_t bucket)
+{
+	union count_bucket *u = COUNT_AT(table, COUNT_USED + bucket / COUNT_BITS);
+
+	if (u)
+		u->used[bucket / 32 % COUNT_NR_WORDS] |= 1u << bucket % 32;
+}
+
 /* The place of @k stands there with another generation. */
 COUNT_INLINE bool count_has_other(const union count_bucket *b, const struct count_key *k)
 {
@@ -218,8 +234,8 @@ COUNT_INLINE enum count_made count_add(void *table, const struct count_shape *s,
 				       struct count_head *h, const struct count_key *k,
 				       uint64_t now_ns)
 {
-	union count_bucket *b =
-		COUNT_AT(table, COUNT_BUCKETS + (count_hash(k) & (s->nr_buckets - 1)));
+	uint32_t bucket = count_hash(k) & (s->nr_buckets - 1);
+	union count_bucket *b = COUNT_AT(table, s->buckets + bucket);
 	struct count_entry *e, *old;
 	enum count_made made;
 
@@ -243,6 +259,8 @@ COUNT_INLINE enum count_made count_add(void *table, const struct count_shape *s,
 		*e = *old;
 		e = old;
 	}
+	if (!b->way[0].count)
+		count_use(table, bucket);
 	count_fill(e, k, now_ns);
 	return made;
 }

@@ -19,7 +19,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* ---- set before loading ---------------------------------------------------------------------- */
 
-const volatile struct count_shape shape = { 4096, 4096, 4096 };
+const volatile struct count_shape shape = { 4096, 6, 4096, 4096 };
 const volatile uint64_t tick_function = 0; /* of the timer that is the scheduler's tick */
 const volatile int64_t irq_regs_delta = 0; /* from a CPU's hrtimer_bases to its __irq_regs */
 const volatile uint32_t event = 0; /* the index of what is sampled: each has its own program */
@@ -136,7 +136,8 @@ static __always_inline void ask_for_drain(struct count_head *h, uint64_t now)
 static __always_inline void count_in(void *table, struct count_head *h, struct count_key *k,
 				     bool user)
 {
-	const struct count_shape s = { shape.nr_buckets, shape.nr_log, shape.nr_flood };
+	const struct count_shape s = { shape.nr_buckets, shape.buckets, shape.nr_log,
+				       shape.nr_flood };
 	/* After the table was looked up: what a younger table holds is never older than the
 	 * exchange. */
 	uint64_t now = bpf_ktime_get_ns();

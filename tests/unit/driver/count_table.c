@@ -241,8 +241,8 @@ static void full_counter_begins_anew(void **state)
 	make(4);
 	add(&k, 1);
 	for (int w = 0; w < COUNT_WAYS; w++) {
-		if (table[COUNT_BUCKETS].way[w].count)
-			e = &table[COUNT_BUCKETS].way[w];
+		if (table[shape.buckets].way[w].count)
+			e = &table[shape.buckets].way[w];
 	}
 	assert_non_null(e);
 	e->count = UINT32_MAX - 1;
@@ -300,7 +300,7 @@ static void only_new_generations_are_renewed(void **state)
 /* Random keys, few or many, into tables from tiny to roomy, with clearing between. */
 static void random_counts_add_up(void **state)
 {
-	static const uint32_t lens[] = { 4, 8, 16, 64, 256, 4096 };
+	static const uint32_t lens[] = { 4, 8, 16, 64, 256, 4096, 16384 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
