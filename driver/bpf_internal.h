@@ -127,11 +127,12 @@ struct bpf {
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	uint32_t drain_ms;
 	int timer_fd;
-	void *notes;	 /* reader of the ring */
-	bool noted;	 /* a table asked for a drain */
-	int refusal;	 /* why the kernel did not wait at the last exchange; 0 */
-	const char *why; /* behind the description; */
-	char said[320];	 /* the same with the refusal */
+	uint64_t registry_ns; /* of the last drain for the sake of a new registry */
+	void *notes;	      /* reader of the ring */
+	bool noted;	      /* a table asked for a drain */
+	int refusal;	      /* why the kernel did not wait at the last exchange; 0 */
+	const char *why;      /* behind the description; */
+	char said[320];	      /* the same with the refusal */
 	bool running;
 };
 

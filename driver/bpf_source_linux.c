@@ -9,6 +9,8 @@
 /* So many load events in memory are enough: a storm of forks must not wait for the next exchange.
  */
 #define BPF_LOADS_MAX 20000u
+/* Least time between two exchanges for the sake of new registries. */
+#define BPF_REGISTRY_NS 500000000u
 
 /* CPUs with events that have no table yet, or could not be given one. */
 int bpf_add_tables(struct bpf *b)
@@ -144,12 +146,27 @@ static size_t nr_waiting(const struct perf_order *o)
 	return nr;
 }
 
+/* What is known by its marker alone would be found seconds later, or after its end. */
+static bool is_registry_new(struct bpf *b)
+{
+	uint64_t now = base_now_ns();
+
+	/* No memory: the records stay, and the drain's own reading says so. */
+	perf_sampler_read_rings(&b->sampler, UINT64_MAX);
+	if (!b->sampler.registry_seen || now - b->registry_ns < BPF_REGISTRY_NS)
+		return false;
+	b->registry_ns = now;
+	b->sampler.registry_seen = false;
+	return true;
+}
+
 static bool is_due(struct bpf *b)
 {
 	uint64_t ticks;
 	bool due = read(b->timer_fd, &ticks, sizeof(ticks)) == sizeof(ticks);
 
 	ring_buffer__consume(b->notes);
+	due |= is_registry_new(b);
 	due |= b->noted || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
 	b->noted = false;
 	return due;

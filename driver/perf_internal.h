@@ -138,6 +138,7 @@ struct perf_sampler {
 	struct perf_event *events; /* of all CPUs: one allocation */
 	struct perf_order order;   /* a queue per CPU, and a last one: perf_sampler_add */
 	struct perf_threads threads;
+	bool registry_seen; /* in a ring: dynamic code is announced; reset by who drains */
 	struct perf_turn turn;
 	int epoll_fd, timer_fd;
 	bool running;
@@ -330,8 +331,8 @@ struct perf_record {
  */
 int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out);
 /*
- * What lies between head and trailer of a record that is no sample, into @out, which is empty; false
- * where it is too short or a string has no end. No times, and nothing sorted out (perf.data).
+ * What lies between head and trailer of a record that is no sample, into @out, which is empty;
+ * false where it is too short or a string has no end. No times, and nothing sorted out (perf.data).
  */
 bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, size_t len,
 			    struct perf_record *out);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "perf_internal.h"
+#include "wire.h"
 
 /* ---- starting and stopping ------------------------------------------------------------------- */
 
@@ -206,6 +207,13 @@ static size_t loser(const struct perf_sampler *s, size_t index, uint64_t id)
 	return event < 0 ? 0 : (size_t)event;
 }
 
+static bool is_registry(const struct driver_load *l)
+{
+	static const char name[] = "/memfd:" WIRE_MEMFD_NAME;
+
+	return l->kind == DRIVER_LOAD_MMAP && l->path && !strncmp(l->path, name, sizeof(name) - 1);
+}
+
 /* Queue or count a good record. Negative: no memory, it stays in the ring. */
 static int keep(struct perf_sampler *s, size_t index, const struct perf_record *rec)
 {
@@ -213,6 +221,7 @@ static int keep(struct perf_sampler *s, size_t index, const struct perf_record *
 	case PERF_SAMPLE:
 		return queue_sample(s, index, rec);
 	case PERF_LOAD:
+		s->registry_seen |= is_registry(&rec->load);
 		return perf_order_add_load(&s->order, index, &rec->load);
 	case PERF_LOST:
 		s->lost_said[loser(s, index, rec->id)] += rec->nr;

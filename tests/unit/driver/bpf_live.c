@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -91,6 +92,7 @@ struct seen {
 	uint64_t lo, hi;	    /* the range */
 	struct window windows[8];   /* by generation, of pid in the range */
 	uint64_t event[DRIVER_NR_EVENTS];
+	bool registry; /* pid mapped one */
 };
 
 static struct driver *d;
@@ -108,6 +110,7 @@ static int on_load(void *ctx, const struct driver_load *l)
 	see_time(s, l->time_ns);
 	if (l->pid != s->pid)
 		return 0;
+	s->registry |= l->kind == DRIVER_LOAD_MMAP && !strncmp(l->path, "/memfd:dbgdyn", 13);
 	if (l->kind == DRIVER_LOAD_FORK && s->step == 0 && l->ppid == getpid())
 		s->step = 1;
 	if (l->kind == DRIVER_LOAD_EXEC && s->step == 1 && !strncmp(l->path, "unit_driver", 11))
@@ -279,6 +282,25 @@ static void busy_address_is_not_held(void **state)
 	stop(&s);
 	assert_true(ms > 50);
 	assert_false(held);
+}
+
+/* Nobody may wait for the clock to hear of a registry. */
+static void registry_is_told_at_once(void **state)
+{
+	struct seen s = { .pid = getpid() };
+	int fd = memfd_create("dbgdyn", MFD_CLOEXEC);
+	void *page;
+
+	(void)state;
+	start(&(struct driver_config){ .slots = clock_event, .nr_slots = 1, .drain_ms = 60000 });
+	assert_int_equal(ftruncate(fd, BLOCK), 0);
+	page = mmap(NULL, BLOCK, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	assert_true(page != MAP_FAILED);
+	drain(&s, false);
+	assert_true(s.registry);
+	munmap(page, BLOCK);
+	close(fd);
+	stop(&s);
 }
 
 /* A table for sixteen keys: what finds no room is lost by name, to the sample. */
@@ -673,6 +695,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(child_is_seen_in_order, close_driver),
 		cmocka_unit_test_teardown(busy_address_is_not_held, close_driver),
+		cmocka_unit_test_teardown(registry_is_told_at_once, close_driver),
 		cmocka_unit_test_teardown(tiny_tables_are_accounted_for, close_driver),
 		cmocka_unit_test_teardown(full_tables_without_drains_are_late, close_driver),
 		cmocka_unit_test_teardown(overload_is_named, close_driver),
