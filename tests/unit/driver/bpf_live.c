@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -61,6 +62,16 @@ static void spin_calling(int ms)
 	}
 }
 
+/* A test that is killed leaves nobody behind who works without end. */
+static pid_t fork_child(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
+
 static pid_t start_spinner(void)
 {
 	char self[4096] = { 0 };
@@ -68,7 +79,7 @@ static pid_t start_spinner(void)
 
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		return -1;
-	pid = fork();
+	pid = fork_child();
 	if (!pid) {
 		execl(self, "unit_driver_bpf_live", "spin", (char *)NULL);
 		_exit(1);
@@ -266,7 +277,7 @@ static void busy_address_is_not_held(void **state)
 
 	(void)state;
 	start(&(struct driver_config){ .slots = clock_event, .nr_slots = 1 });
-	s.pid = fork();
+	s.pid = fork_child();
 	if (!s.pid)
 		for (;;)
 			__asm__ volatile("");
@@ -368,7 +379,7 @@ static pid_t start_bpf_loop(void)
 	};
 	uint32_t key = 1;
 	uint64_t value = 1;
-	pid_t pid = fork();
+	pid_t pid = fork_child();
 
 	if (pid)
 		return pid;
@@ -402,7 +413,7 @@ static void overload_is_named(void **state)
 	loop = start_bpf_loop();
 	assert_true(loop > 0);
 	for (int i = 0; i < 10; i++) {
-		pid_t child = fork();
+		pid_t child = fork_child();
 
 		if (!child)
 			_exit(0);
@@ -552,7 +563,7 @@ static void ranges_end_with_exec(void **state)
 	(void)state;
 	start(&fast);
 	assert_int_equal(pipe(go), 0);
-	s.pid = fork();
+	s.pid = fork_child();
 	if (!s.pid) {
 		if (read(go[0], &byte, 1) != 1)
 			_exit(1);
