@@ -88,9 +88,8 @@ static int hide(struct kernel *k, struct kernel_bpf_func *f, struct slots *slots
 		.machine = kernel_machine(),
 		.addr = f->addr,
 		.at = BASE,
-		.kernel_start = k->symbols.text_start,
-		.kernel_end = k->symbols.image_end,
-		.jit = true,
+		.own_start = f->addr,
+		.own_end = f->addr + f->len,
 		.place = place,
 		.ctx = slots,
 	};

@@ -24,6 +24,7 @@ struct decode {
 	const uint8_t *code;
 	size_t len, at;
 	bool short_operand, short_address, wide;
+	uint8_t reg; /* the middle bits of a ModRM byte */
 	struct kernel_insn *out;
 };
 
@@ -165,6 +166,7 @@ static bool modrm(struct decode *d, uint8_t *byte)
 	*byte = d->code[d->at++];
 	if (*byte >> 6 != 3 && (*byte & 7) == 4 && d->at >= d->len)
 		return false;
+	d->reg = *byte >> 3 & 7;
 	d->out->disp_len = displacement(d, *byte);
 	d->out->disp_at = (uint8_t)d->at;
 	return take(d, d->out->disp_len);
@@ -269,6 +271,19 @@ static void prefixes(struct decode *d)
 		d->wide = d->code[d->at++] & 8;
 }
 
+/* Moved, added, subtracted, compared or pushed: nothing else is done with an address. A 32-bit
+ * operand is extended with zeros, which no kernel address has. */
+static bool takes_address(const struct decode *d, uint8_t op)
+{
+	if (d->out->branch || d->out->imm_len < 4)
+		return false;
+	if (d->out->imm_len == 8 || op == 0x68)
+		return true;
+	if (op == 0x81)
+		return d->wide && (d->reg == 0 || d->reg == 5 || d->reg == 7);
+	return d->wide && (op == 0xc7 || op == 0x05 || op == 0x2d || op == 0x3d);
+}
+
 int kernel_insn_x86(const uint8_t *code, size_t len, struct kernel_insn *out)
 {
 	struct decode d = { .code = code, .len = len, .out = out };
@@ -293,5 +308,6 @@ int kernel_insn_x86(const uint8_t *code, size_t len, struct kernel_insn *out)
 	if (!good || d.at > len || d.at > INSN_MOST)
 		return -DCPI_EFORMAT;
 	out->len = (uint8_t)d.at;
+	out->address = takes_address(&d, op);
 	return 0;
 }

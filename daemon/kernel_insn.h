@@ -16,6 +16,7 @@ struct kernel_insn {
 	uint8_t disp_at, disp_len; /* of a memory operand; 1, 4 (8: an address without registers) */
 	uint8_t imm_at, imm_len;
 	bool branch;	  /* the immediate is a distance from the instruction's end */
+	bool address;	  /* the immediate is taken as 64 bits, and may be an address */
 	bool pc_relative; /* so is the displacement */
 };
 
@@ -24,13 +25,12 @@ int kernel_insn_x86(const uint8_t *code, size_t len, struct kernel_insn *out);
 
 /* Code as it ran, and how it is to be shown. */
 struct kernel_view {
-	uint32_t machine;		   /* EM_X86_64 or EM_AARCH64 */
-	uint64_t addr;			   /* where the first byte ran */
-	uint64_t at;			   /* where it stands in the image */
-	uint64_t kernel_start, kernel_end; /* the kernel proper */
-	/* made by a compiler in the kernel: every kernel address in it is hidden; else those of
-	 * the kernel proper become offsets in its image */
-	bool jit;
+	uint32_t machine; /* EM_X86_64 or EM_AARCH64 */
+	uint64_t addr;	  /* where the first byte ran */
+	uint64_t at;	  /* where it stands in the image */
+	/* What the image stands for, this code included: an address in it becomes a place in the
+	 * image. Any other address of the kernel is shown as 0, and no other number is changed. */
+	uint64_t own_start, own_end;
 	/* Place to show for something outside that is called or read relative to the code. */
 	uint64_t (*place)(void *ctx, uint64_t target);
 	void *ctx;

@@ -140,8 +140,8 @@ static void hide(const struct kernel *k, const struct kernel_text *t, struct pie
 		.machine = kernel_machine(),
 		.addr = t->start + p->off,
 		.at = p->off,
-		.kernel_start = t->start,
-		.kernel_end = t->module ? t->start + t->len : k->symbols.image_end,
+		.own_start = t->start,
+		.own_end = t->module ? t->start + t->len : k->symbols.image_end,
 		.place = place,
 		.ctx = (void *)(uintptr_t)t,
 	};

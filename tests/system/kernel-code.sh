@@ -27,6 +27,25 @@ addresses()
 		}' /proc/kallsyms - | sort -u
 }
 
+# symbol NAME: where it stands.
+symbol()
+{
+	awk -v name="$1" '$3 == name { print $1; exit }' /proc/kallsyms
+}
+
+# operands FILE: addresses of the kernel that its instructions take, as the processor extends them.
+# In 32 bits, or computed otherwise, it is a number.
+operands()
+{
+	objdump -d --no-show-raw-insn "$1" | awk -v from="$(symbol _text)" -v to="$(symbol _end)" '
+		$2 ~ /^(imul|and|or|xor|test|adc|sbb)/ { next }
+		match($0, /0xffffffff[0-9a-f]+/) && RLENGTH == 18 {
+			at = substr($0, RSTART + 2, 16)
+			if ("x" at >= "x" from && "x" at < "x" to)
+				print
+		}'
+}
+
 # ms FILE: of a CPU that a bpf_burn took.
 ms()
 {
@@ -85,10 +104,18 @@ gdb -nx -batch -ex "disassemble $name" "$file" 2>&1 | grep -q 'Dump of assembler
 code=$(echo "$db"/kernel/vmlinux-*.code)
 [ -s "$code" ] || fail "the kernel's routines are without instructions"
 [ "$(stat -c %a "$code")" = 640 ] || fail "mode of '$code'"
-"$DCPI_BIN/dcpiprof" -no_header | awk '$NF ~ /^vmlinux/ { print $4, $5 }' | head -n 5 | while read -r routine image; do
+"$DCPI_BIN/dcpiprof" -no_header | awk '$NF ~ /^vmlinux/ { print $4, $5 }' | head -n 5 >"$work/hottest"
+rounds=0
+while read -r routine image; do
 	"$DCPI_BIN/dcpilist" -asm "$routine" "$image" >"$work/list" || fail "dcpilist $routine"
 	grep -qE '[+]0x[0-9a-f]+ +[a-z]+' "$work/list" || { cat "$work/list"; fail "'$routine' without instructions"; }
-done || exit 1
-for f in "$db"/kernel/*.elf "$code" "$file"; do
+	rounds=$((rounds + 1))
+done <"$work/hottest"
+[ "$rounds" -ge 3 ] || fail "only $rounds routines of the kernel were looked at"
+for f in "$db"/kernel/*.elf "$db"/kernel/*.code "$file"; do
 	[ -z "$(addresses "$f")" ] || fail "'$f' holds addresses: $(addresses "$f" | head -n 3)"
+done
+for f in "$db"/kernel/*.code "$file"; do
+	objdump -d "$f" | grep -q ret || fail "'$f' cannot be disassembled"
+	[ -z "$(operands "$f")" ] || fail "'$f' holds addresses: $(operands "$f" | head -n 3)"
 done

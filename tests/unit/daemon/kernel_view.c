@@ -31,9 +31,8 @@ static struct kernel_view view(uint32_t machine, bool jit)
 		.machine = machine,
 		.addr = jit ? JIT : KERNEL + 0x5000,
 		.at = jit ? AT : 0x5000,
-		.kernel_start = KERNEL,
-		.kernel_end = KERNEL + 0x2000000,
-		.jit = jit,
+		.own_start = jit ? JIT : KERNEL,
+		.own_end = jit ? JIT + 0x100 : KERNEL + 0x2000000,
 		.place = place,
 		.ctx = &asked,
 	};
@@ -218,6 +217,137 @@ static void test_kernel(void **state)
 	assert_int_equal(get(code + 26, 8), 0);
 }
 
+/* A module knows the kernel's addresses and those of its own data, in every width. */
+static void test_module(void **state)
+{
+	const struct kernel_view v = {
+		.machine = EM_X86_64,
+		.addr = JIT + 0x200,
+		.at = 0x200,
+		.own_start = JIT,
+		.own_end = JIT + 0x1000,
+		.place = place,
+		.ctx = &asked,
+	};
+	uint8_t code[] = "\x48\xc7\xc7\x80\x56\x34\x9c"		    /* mov $string,%rdi */
+			 "\x8b\x04\x25\x40\x11\xa2\x9b"		    /* mov variable,%eax */
+			 "\x48\xc7\xc6\x00\x70\x20\xc0"		    /* mov $own data,%rsi */
+			 "\x48\xb8\x40\x11\xa2\x9b\xff\xff\xff\xff" /* movabs $variable,%rax */
+			 "\x48\xc7\xc6\x80\x12\x20\xc0"		    /* mov $own code,%rsi */
+			 "\x68\x40\x11\xa2\x9b"			    /* push $variable */
+			 "\x48\x8b\x04\xfd\x40\x11\xa2\x9b";	    /* mov table(,%rdi,8),%rax */
+	const uint8_t shown[] = "\x48\xc7\xc7\0\0\0\0"
+				"\x8b\x04\x25\0\0\0\0"
+				"\x48\xc7\xc6\0\0\0\0"
+				"\x48\xb8\0\0\0\0\0\0\0\0"
+				"\x48\xc7\xc6\x80\x02\0\0"
+				"\x68\0\0\0\0"
+				"\x48\x8b\x04\xfd\0\0\0\0";
+
+	(void)state;
+	assert_int_equal(kernel_view_hide(&v, code, sizeof(code) - 1), sizeof(code) - 1);
+	assert_memory_equal(code, shown, sizeof(shown));
+}
+
+/* Numbers that look like addresses, where no address can be: shown as they are, or what is shown
+ * instead would tell the difference. */
+static void test_numbers(void **state)
+{
+	static const char *const same[] = {
+		"\x05\xdc\xbc\x1b\x8f",				/* add $0x8f1bbcdc,%eax: SHA-1's */
+		"\x81\xff\xef\xbe\xad\xde",			/* cmp $0xdeadbeef,%edi */
+		"\xbf\x80\x56\x34\x9c",				/* mov $0x9c345680,%edi */
+		"\xc7\x07\x80\x56\x34\x9c",			/* movl $0x9c345680,(%rdi) */
+		"\x48\x69\xc0\xb1\x79\x37\x9e",			/* imul $-0x61c8864f,%rax,%rax */
+		"\x48\x81\xe0\x11\x11\x34\x9c",			/* and $mask,%rax */
+		"\xc7\x04\x25\x80\x56\x34\x70\x11\x11\x34\x9c", /* movl $number,0x70345680 */
+		"\x48\x81\xff\x00\x00\x00\x80",			/* cmp $-0x80000000,%rdi */
+		"\x48\x05\x00\x00\x00\xff",			/* add $-0x1000000,%rax */
+		"\x90\x90\x90\xb8\xff\xff\xff\xff",		/* mov $-1,%eax */
+		"\x48\xc7\xc0\xff\xff\xff\xff",			/* mov $-1,%rax */
+	};
+	static const size_t lens[] = { 5, 6, 5, 6, 7, 7, 11, 7, 6, 8, 7 };
+	struct kernel_view v;
+	uint8_t code[16];
+
+	(void)state;
+	for (int jit = 0; jit < 2; jit++) {
+		v = view(EM_X86_64, jit);
+		for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+			memset(code, 0x90, sizeof(code));
+			memcpy(code, same[i], lens[i]);
+			assert_int_equal(kernel_view_hide(&v, code, sizeof(code)), sizeof(code));
+			assert_memory_equal(code, same[i], lens[i]);
+		}
+	}
+}
+
+/* Code as a kernel at @base has it, with a module at @module. */
+static size_t put_code(uint8_t *to, uint64_t base, uint64_t module, uint64_t addr)
+{
+	static const char *const heads[] = { "\x48\xc7\xc7", "\x8b\x04\x25", "\x48\x3d", "\x68",
+					     "\x48\x81\xc7" };
+	const uint64_t values[] = { base + 0x1121140, base + 0x5010, module + 0x2000 };
+	uint8_t *p = to;
+
+	for (size_t v = 0; v < 3; v++) {
+		for (size_t h = 0; h < 5; h++) {
+			memcpy(p, heads[h], strlen(heads[h]));
+			put(p + strlen(heads[h]), values[v], 4);
+			p += strlen(heads[h]) + 4;
+		}
+		memcpy(p, "\x48\xb8", 2);
+		put(p + 2, values[v], 8);
+		memcpy(p + 10, "\xe8", 1);
+		put(p + 11, values[v] - (addr + (uint64_t)(p + 15 - to)), 4);
+		memcpy(p + 15, "\x90\x90\xb8\xff\xff\xff\xff", 7);
+		memcpy(p + 22, "\x05\xdc\xbc\x1b\x8f", 5);
+		p += 27;
+	}
+	return (size_t)(p - to);
+}
+
+/* What is shown does not depend on where the kernel lies: nothing of that can be read from it. */
+static void test_any_base(void **state)
+{
+	const uint64_t bases[] = { 0xffffffff81000000, 0xffffffff8f000000, 0xffffffff9a600000,
+				   0xffffffffb7e00000 };
+	uint8_t first[3][256] = { 0 }, code[256];
+	size_t len;
+
+	(void)state;
+	for (size_t b = 0; b < 4; b++) {
+		const uint64_t module = 0xffffffffc0200000 + b * 0x7000;
+		const uint64_t jit = 0xffffffffc0400000 + b * 0x3040;
+		const struct kernel_view views[] = {
+			{ .addr = bases[b] + 0x5000,
+			  .at = 0x5000,
+			  .own_start = bases[b],
+			  .own_end = bases[b] + 0x2000000 },
+			{ .addr = module + 0x40,
+			  .at = 0x40,
+			  .own_start = module,
+			  .own_end = module + 0x1000 },
+			{ .addr = jit, .at = AT, .own_start = jit, .own_end = jit + 0x100 },
+		};
+
+		for (size_t i = 0; i < 3; i++) {
+			struct kernel_view v = views[i];
+
+			v.machine = EM_X86_64;
+			v.place = place;
+			v.ctx = &asked;
+			memset(code, 0x90, sizeof(code));
+			len = put_code(code, bases[b], module, v.addr);
+			assert_true(len < sizeof(code));
+			kernel_view_hide(&v, code, sizeof(code));
+			if (!b)
+				memcpy(first[i], code, sizeof(code));
+			assert_memory_equal(code, first[i], sizeof(code));
+		}
+	}
+}
+
 /* The same code elsewhere is the same when it is shown. */
 static void test_place_does_not_matter(void **state)
 {
@@ -311,15 +441,12 @@ static void test_aarch64_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_any_bytes),
-		cmocka_unit_test(test_jit),
-		cmocka_unit_test(test_kernel),
-		cmocka_unit_test(test_place_does_not_matter),
-		cmocka_unit_test(test_unknown_code),
-		cmocka_unit_test(test_data_between),
-		cmocka_unit_test(test_aarch64),
-		cmocka_unit_test(test_aarch64_kernel),
+		cmocka_unit_test(test_lengths),	     cmocka_unit_test(test_any_bytes),
+		cmocka_unit_test(test_jit),	     cmocka_unit_test(test_kernel),
+		cmocka_unit_test(test_module),	     cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_any_base),     cmocka_unit_test(test_place_does_not_matter),
+		cmocka_unit_test(test_unknown_code), cmocka_unit_test(test_data_between),
+		cmocka_unit_test(test_aarch64),	     cmocka_unit_test(test_aarch64_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
