@@ -10,6 +10,7 @@
 #include "kernel_bpf.h"
 
 enum { FRESH_MAX = 4 << 20, CODE_MAX = 8 << 20, LINES_MAX = 1 << 20, BTF_MAX = 16 << 20 };
+enum { FILES_MAX = 1000 };
 
 static long real_call(void *ctx, int cmd, void *attr, size_t attr_len)
 {
@@ -95,7 +96,10 @@ static int read_strings(struct kernel_bpf *b, uint32_t btf_id, struct strings *s
 
 static const char *string_at(const struct strings *s, uint32_t off)
 {
-	return off < s->len && memchr(s->at + off, 0, s->len - off) ? s->at + off : NULL;
+	size_t most = off < s->len ? s->len - off : 0;
+
+	most = most < UINT16_MAX ? most : UINT16_MAX;
+	return most && memchr(s->at + off, 0, most) ? s->at + off : NULL;
 }
 
 /* Number of the file among the function's, or -ENOMEM. */
@@ -121,12 +125,15 @@ static int64_t file_index(struct kernel_bpf_func *f, const char *name)
 static int add_line(struct kernel_bpf_func *f, uint64_t addr, const struct bpf_line_info *line,
 		    const struct strings *s)
 {
-	const char *name = string_at(s, line->file_name_off);
+	const char *name;
 	uint32_t off = (uint32_t)(addr - f->addr);
 	struct wire_line *last = f->nr_lines ? &f->lines[f->nr_lines - 1] : NULL;
 	int64_t file;
 
-	if (addr < f->addr || addr - f->addr >= f->len || (last && off <= last->code_off) || !name)
+	if (last && off <= last->code_off)
+		return 0;
+	name = string_at(s, line->file_name_off);
+	if (!name || f->nr_files >= FILES_MAX)
 		return 0;
 	file = file_index(f, name);
 	if (file < 0)
@@ -227,32 +234,68 @@ static int read_dump(struct kernel_bpf *b, uint32_t id, struct dump *d)
 	return 0;
 }
 
-static int fill_func(const struct dump *d, struct kernel_bpf_func *f, size_t code_off)
+static bool in_func(const struct kernel_bpf_func *f, uint64_t addr)
 {
-	uint32_t nr = d->lines ? d->info.nr_line_info : 0;
+	return addr >= f->addr && addr - f->addr < f->len;
+}
+
+/* The kernel has the lines by function, in the functions' order. @next: of those not taken yet. */
+static int fill_lines(const struct dump *d, struct kernel_bpf_func *f, uint32_t *next)
+{
+	uint32_t nr = d->lines ? d->info.nr_line_info : 0, from = *next, to;
 	int r = 0;
 
-	f->code = malloc(f->len);
-	f->lines = nr ? calloc(nr, sizeof(*f->lines)) : NULL;
-	if (!f->code || (nr && !f->lines))
+	while (from < nr && !in_func(f, d->line_addrs[from]))
+		from++;
+	for (to = from; to < nr && in_func(f, d->line_addrs[to]);)
+		to++;
+	if (from == to)
+		return 0;
+	f->lines = calloc(to - from, sizeof(*f->lines));
+	if (!f->lines)
 		return -ENOMEM;
-	memcpy(f->code, d->code + code_off, f->len);
-	for (uint32_t i = 0; r == 0 && i < nr; i++)
+	for (uint32_t i = from; r == 0 && i < to; i++)
 		r = add_line(f, d->line_addrs[i], &d->lines[i], &d->strings);
+	*next = to;
 	return r;
+}
+
+static struct kernel_bpf_layout *layout_new(const struct dump *d)
+{
+	size_t len = d->info.nr_jited_ksyms * sizeof(*d->addrs);
+	struct kernel_bpf_layout *l = malloc(sizeof(*l) + len);
+
+	if (!l)
+		return NULL;
+	l->refs = 1;
+	l->nr = d->info.nr_jited_ksyms;
+	memcpy(l->addrs, d->addrs, len);
+	return l;
+}
+
+static void layout_put(struct kernel_bpf_layout *l)
+{
+	if (l && !--l->refs)
+		free(l);
 }
 
 void kernel_bpf_func_release(struct kernel_bpf_func *f)
 {
 	free(f->code);
 	free(f->lines);
+	layout_put(f->layout);
 	base_buf_release(&f->files);
 	*f = (struct kernel_bpf_func){ 0 };
 }
 
+static size_t size_of(const struct kernel_bpf_func *f)
+{
+	return f->len + f->nr_lines * sizeof(*f->lines) + f->files.len;
+}
+
 static void drop_fresh(struct kernel_bpf *b, size_t index)
 {
-	b->fresh_bytes -= b->fresh[index].len;
+	b->fresh_bytes -= size_of(&b->fresh[index]);
 	memmove(b->fresh + index, b->fresh + index + 1,
 		(--b->nr_fresh - index) * sizeof(*b->fresh));
 }
@@ -264,7 +307,7 @@ static int add_func(struct kernel_bpf *b, struct kernel_bpf_func *f)
 	if (r < 0)
 		return r;
 	b->fresh[b->nr_fresh++] = *f;
-	b->fresh_bytes += f->len;
+	b->fresh_bytes += size_of(f);
 	while (b->fresh_bytes > FRESH_MAX && b->nr_fresh > 1) {
 		struct kernel_bpf_func old = b->fresh[0];
 
@@ -276,25 +319,35 @@ static int add_func(struct kernel_bpf *b, struct kernel_bpf_func *f)
 
 static int add_funcs(struct kernel_bpf *b, uint32_t id, const struct dump *d)
 {
+	struct kernel_bpf_layout *layout = layout_new(d);
+	uint32_t next_line = 0;
 	size_t pos = 0;
-	int r = 0;
+	int r = layout ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < d->info.nr_jited_ksyms; i++) {
 		struct kernel_bpf_func f = {
 			.prog = id, .index = i, .addr = d->addrs[i], .len = d->lens[i]
 		};
 
-		if (!f.addr || !f.len || f.len > d->info.jited_prog_len - pos)
-			return -DCPI_EFORMAT;
+		if (!f.addr || !f.len || f.len > d->info.jited_prog_len - pos) {
+			r = -DCPI_EFORMAT;
+			break;
+		}
+		f.layout = layout;
+		layout->refs++;
 		for (size_t t = 0; t < sizeof(d->info.tag); t++)
 			snprintf(f.tag + 2 * t, 3, "%02x", d->info.tag[t]);
-		r = fill_func(d, &f, pos);
-		if (r == 0)
+		f.code = malloc(f.len);
+		r = f.code ? fill_lines(d, &f, &next_line) : -ENOMEM;
+		if (r == 0) {
+			memcpy(f.code, d->code + pos, f.len);
 			r = add_func(b, &f);
+		}
 		if (r < 0)
 			kernel_bpf_func_release(&f);
 		pos += d->lens[i];
 	}
+	layout_put(layout);
 	return r;
 }
 

@@ -9,6 +9,13 @@
 /* bpf(2): what it returns, or -errno. */
 typedef long kernel_bpf_call(void *ctx, int cmd, void *attr, size_t attr_len);
 
+/* Where the functions of a program lie: one for all of them. */
+struct kernel_bpf_layout {
+	unsigned int refs;
+	uint32_t nr;
+	uint64_t addrs[];
+};
+
 /* A function of a loaded program, as it lies in the kernel. */
 struct kernel_bpf_func {
 	uint32_t prog; /* the kernel's number */
@@ -17,6 +24,7 @@ struct kernel_bpf_func {
 	bool sure;     /* the program it belongs to was asked for by its tag */
 	char tag[17];  /* hex, of the program */
 	uint64_t addr;
+	struct kernel_bpf_layout *layout; /* counted reference */
 	uint8_t *code;
 	size_t len;
 	struct wire_line *lines; /* ascending, may be NULL */

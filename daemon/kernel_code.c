@@ -36,24 +36,36 @@ struct kernel_code {
 /* Names of what lies outside, each with a slot. */
 struct slots {
 	struct kernel *k;
-	uint64_t first; /* where the first slot stands */
+	const struct kernel_bpf_func *f; /* who refers to them */
+	uint64_t first;			 /* where the first slot stands */
 	char **names;
 	size_t nr, cap;
 };
 
-static const char *name_of(const struct kernel *k, uint64_t addr, char *to, size_t len)
+/*
+ * What the image is must not depend on what else is loaded, was loaded, or is known of it: the
+ * program's own functions are told by their number, all other code that comes and goes by one word.
+ */
+static const char *name_of(const struct slots *slots, uint64_t addr, char *to, size_t len)
 {
+	const struct kernel_bpf_layout *own = slots->f->layout;
+	const struct kernel *k = slots->k;
 	const struct kernel_area *a = (const void *)dyn_tree_find(&k->areas, addr);
 	const struct kernel_symbol *s = kernel_symbols_find(&k->symbols, addr);
 
-	if (a && a->image && kernel_code_is(k, a->image))
-		snprintf(to, len, "%s", a->image->path);
-	else if (!a || !s || s->addr < a->node.start)
+	for (uint32_t i = 0; own && i < own->nr; i++) {
+		if (own->addrs[i] != addr)
+			continue;
+		snprintf(to, len, "function_%u", i);
+		return to;
+	}
+	if (!a || a->gone_ns != UINT64_MAX || kernel_code_is(k, a->image))
 		return "elsewhere";
-	else if (s->addr == addr)
+	if (!s || s->addr < a->node.start)
+		return "elsewhere";
+	if (s->addr == addr)
 		return s->name;
-	else
-		snprintf(to, len, "%s+0x%llx", s->name, (unsigned long long)(addr - s->addr));
+	snprintf(to, len, "%s+0x%llx", s->name, (unsigned long long)(addr - s->addr));
 	return to;
 }
 
@@ -61,7 +73,7 @@ static uint64_t place(void *ctx, uint64_t target)
 {
 	struct slots *s = ctx;
 	char text[256];
-	const char *name = name_of(s->k, target, text, sizeof(text));
+	const char *name = name_of(s, target, text, sizeof(text));
 	size_t i = 0;
 
 	while (i < s->nr && strcmp(s->names[i], name) != 0)
@@ -94,7 +106,7 @@ static int hide(struct kernel *k, struct kernel_bpf_func *f, struct slots *slots
 		.ctx = slots,
 	};
 
-	*slots = (struct slots){ .k = k, .first = BASE + base_align_up(f->len, SLOT) };
+	*slots = (struct slots){ .k = k, .f = f, .first = BASE + base_align_up(f->len, SLOT) };
 	return kernel_view_hide(&view, f->code, f->len) ? 0 : -DCPI_EUNSUPPORTED;
 }
 

@@ -373,6 +373,46 @@ static void test_same_program(void **state)
 	trial_close(&f);
 }
 
+/* What a program calls is named the same whatever was, or is, loaded or known before. */
+static void test_callees(void **state)
+{
+	struct fake_kernel f;
+	struct image *img;
+	uint64_t off;
+	char stem[256];
+
+	(void)state;
+	need_helper();
+	trial_open(&f, kallsyms);
+	program_add(7, 0x11, AT, 2);
+	announce(&f, MAIN, AT, S);
+	announce(&f, SUB, AT + 0x100, S);
+	img = sampled(&f, AT + 5, 2 * S, &off);
+	snprintf(stem, sizeof(stem), "%s", img->stem);
+	write_images(&f);
+	assert_int_equal(routine(&f, "dyn", stem, "function_1").nr, 1);
+	assert_int_equal(routine(&f, "dyn", stem, "do_work").nr, 1);
+	/* The other order: its function is there, and is gone. */
+	fake_kernel_load(&f, DRIVER_LOAD_KSYMBOL, AT, LEN, MAIN, true, 3 * S);
+	fake_kernel_load(&f, DRIVER_LOAD_KSYMBOL, AT + 0x100, LEN, SUB, true, 3 * S);
+	program_add(8, 0x11, AT, 2);
+	announce(&f, MAIN, AT, 10 * S);
+	assert_ptr_equal(sampled(&f, AT + 5, 11 * S, &off), img);
+	program_add(9, 0x11, AT, 2);
+	announce(&f, SUB, AT + 0x100, 12 * S);
+	announce(&f, MAIN, AT, 12 * S);
+	assert_ptr_equal(sampled(&f, AT + 5, 13 * S, &off), img);
+	/* Another program's code, known or not. */
+	program_add(10, 0x22, AT + 0x1000, 1);
+	announce(&f, "bpf_prog_2222222222222222", AT + 0x1000, 14 * S);
+	img = sampled(&f, AT + 0x1005, 15 * S, &off);
+	announce(&f, "bpf_prog_3333333333333333_x", AT + 0x1100, 16 * S);
+	program_add(11, 0x22, AT + 0x1000, 1);
+	announce(&f, "bpf_prog_2222222222222222", AT + 0x1000, 17 * S);
+	assert_ptr_equal(sampled(&f, AT + 0x1005, 18 * S, &off), img);
+	trial_close(&f);
+}
+
 /* What cannot be read keeps name and samples. */
 static void test_unread(void **state)
 {
@@ -617,15 +657,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_program),
-		cmocka_unit_test(test_same_program),
-		cmocka_unit_test(test_unread),
-		cmocka_unit_test(test_look),
-		cmocka_unit_test(test_programs_of_before),
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_storm),
-		cmocka_unit_test(test_routines),
-		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_program),	  cmocka_unit_test(test_same_program),
+		cmocka_unit_test(test_callees),	  cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_look),	  cmocka_unit_test(test_programs_of_before),
+		cmocka_unit_test(test_lines),	  cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_routines),  cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_no_memory),
 	};
 
