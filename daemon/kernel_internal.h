@@ -42,6 +42,7 @@ bool kernel_is_idle(const char *name);
 struct kernel_module {
 	char name[64];
 	uint64_t addr, len;
+	uint64_t inode; /* of its folder in /sys, another one at each load; 0: not told */
 };
 
 /* A line of /proc/modules: 0 or -DCPI_EFORMAT. */

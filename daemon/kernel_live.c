@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "kernel_internal.h"
@@ -184,10 +185,22 @@ static bool lists(const struct kernel_module *v, size_t nr, const struct kernel_
 {
 	const struct kernel_module *found = nr ? bsearch(m, v, nr, sizeof(*v), by_addr) : NULL;
 
-	return found && found->len == m->len && !strcmp(found->name, m->name);
+	return found && found->len == m->len && found->inode == m->inode &&
+	       !strcmp(found->name, m->name);
 }
 
-static int parse_modules(const char *text, struct kernel_module **v, size_t *nr)
+static uint64_t inode_of(const struct kernel *k, const char *module)
+{
+	char path[512];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/sys/module/%s", k->config.root ? k->config.root : "",
+		 module);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+static int parse_modules(const struct kernel *k, const char *text, struct kernel_module **v,
+			 size_t *nr)
 {
 	struct kernel_module m;
 	size_t cap = 0;
@@ -195,6 +208,7 @@ static int parse_modules(const char *text, struct kernel_module **v, size_t *nr)
 
 	while (r == 0 && text && *text) {
 		if (kernel_module_parse(text, &m) == 0) {
+			m.inode = inode_of(k, m.name);
 			r = base_grow(v, &cap, *nr + 1, sizeof(**v));
 			if (r == 0)
 				(*v)[(*nr)++] = m;
@@ -216,7 +230,7 @@ static int renew_modules(struct kernel *k, struct kernel_module **old, size_t *n
 	int r = read_text(k, "proc/modules", MODULES_MAX, &text);
 
 	if (r == 0)
-		r = parse_modules((const char *)text.data, &v, &nr);
+		r = parse_modules(k, (const char *)text.data, &v, &nr);
 	base_buf_release(&text);
 	if (r < 0) {
 		free(v);

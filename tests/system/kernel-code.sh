@@ -27,17 +27,20 @@ addresses()
 		}' /proc/kallsyms - | sort -u
 }
 
-# symbol NAME: where it stands.
-symbol()
+# extent first|last: where the kernel begins and ends, its own symbols tell.
+extent()
 {
-	awk -v name="$1" '$3 == name { print $1; exit }' /proc/kallsyms
+	awk -v which="$1" '
+		$3 == "_text" { first = $1; last = $1 }
+		first && NF == 3 && "x" $1 > "x" last { last = $1 }
+		END { print which == "first" ? first : last }' /proc/kallsyms
 }
 
 # operands FILE: addresses of the kernel that its instructions take, as the processor extends them.
 # In 32 bits, or computed otherwise, it is a number.
 operands()
 {
-	objdump -d --no-show-raw-insn "$1" | awk -v from="$(symbol _text)" -v to="$(symbol _end)" '
+	objdump -d --no-show-raw-insn "$1" | awk -v from="$(extent first)" -v to="$(extent last)" '
 		$2 ~ /^(imul|and|or|xor|test|adc|sbb)/ { next }
 		match($0, /0xffffffff[0-9a-f]+/) && RLENGTH == 18 {
 			at = substr($0, RSTART + 2, 16)
@@ -115,6 +118,7 @@ done <"$work/hottest"
 for f in "$db"/kernel/*.elf "$db"/kernel/*.code "$file"; do
 	[ -z "$(addresses "$f")" ] || fail "'$f' holds addresses: $(addresses "$f" | head -n 3)"
 done
+[[ "$(extent last)" > "$(extent first)" ]] || fail "nothing tells where the kernel lies"
 for f in "$db"/kernel/*.code "$file"; do
 	objdump -d "$f" | grep -q ret || fail "'$f' cannot be disassembled"
 	[ -z "$(operands "$f")" ] || fail "'$f' holds addresses: $(operands "$f" | head -n 3)"

@@ -311,6 +311,46 @@ static void test_module_replaced(void **state)
 	fake_kernel_close(&f);
 }
 
+/* Built anew and loaded again, it has the same name, size and address. */
+static void test_module_rebuilt(void **state)
+{
+	static const char list[] = "one 8192 0 - Live 0xffffffffc0001000\n";
+	const uint64_t addr = 0xffffffffc0001050;
+	struct image *first, *second;
+	uint64_t off, before, after;
+	char from[128], to[128];
+	struct fake_kernel f;
+	bool idle;
+
+	(void)state;
+	trial_open(&f, one_module, list);
+	fake_kernel_note(&f, "sys/module/one/notes/.note.gnu.build-id", 1);
+	time_passes(&f);
+	kernel_live_check(f.k);
+	before = base_now_ns();
+	check_at(&f, before, before, addr, "one.ko", 0x50, false);
+	first = kernel_lookup(f.k, &(struct driver_count){ .addr = addr, .time_ns = before }, &off,
+			      &idle);
+	/* Its folder is another one. */
+	fake_kernel_note(&f, "sys/module/next/notes/.note.gnu.build-id", 2);
+	snprintf(from, sizeof(from), "%s/sys/module/one", f.root);
+	snprintf(to, sizeof(to), "%s/sys/module/old", f.root);
+	assert_int_equal(rename(from, to), 0);
+	snprintf(to, sizeof(to), "%s/sys/module/next", f.root);
+	assert_int_equal(rename(to, from), 0);
+	time_passes(&f);
+	before = base_now_ns();
+	check_at(&f, before, before, addr, NULL, 0, false);
+	after = base_now_ns();
+	second = kernel_lookup(
+		f.k, &(struct driver_count){ .addr = addr, .first_ns = after, .time_ns = after },
+		&off, &idle);
+	assert_non_null(second);
+	assert_ptr_not_equal(first, second);
+	assert_int_equal(second->id.bytes[0], 2);
+	fake_kernel_close(&f);
+}
+
 static void test_module_lines(void **state)
 {
 	struct kernel_module m;
@@ -378,8 +418,9 @@ int main(void)
 		cmocka_unit_test(test_lookup),		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_tenants),		cmocka_unit_test(test_same_again),
 		cmocka_unit_test(test_ksymbols),	cmocka_unit_test(test_module_comes),
-		cmocka_unit_test(test_module_replaced), cmocka_unit_test(test_module_lines),
-		cmocka_unit_test(test_recorded),	cmocka_unit_test(test_idle_names),
+		cmocka_unit_test(test_module_replaced), cmocka_unit_test(test_module_rebuilt),
+		cmocka_unit_test(test_module_lines),	cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_idle_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
