@@ -23,7 +23,7 @@ static const struct base_opt options[] = {
 	  "other: for more events than the CPU has counters. An event may be in several.", 0, 0 },
 	{ "list-events", BASE_OPT_FLAG, &opt.list_events, NULL,
 	  "Try the events and print those that this machine has, then what it refused, and why. "
-	  "Takes no DATABASE.", 0, 0 },
+	  "Takes no DATABASE; with -rate they are tried at that one.", 0, 0 },
 	{ "check", BASE_OPT_FLAG, &opt.check, NULL,
 	  "Print what this machine offers for sampling, what lacks and how to get it, and what a "
 	  "sample costs here, measured. Takes no DATABASE.", 0, 0 },
@@ -257,11 +257,11 @@ static int check_options(struct base_err *err)
 /* ---- without a database --------------------------------------------------------------------- */
 
 /* Either option alone; driver_check and driver_list_events print nothing themselves. */
-static int run_report(int (*report)(struct base_buf *out, struct base_err *err))
+static int run_report(int (*report)(uint64_t frequency, struct base_buf *out, struct base_err *err))
 {
 	struct base_err err = { 0 };
 	struct base_buf text = { 0 };
-	int r = report(&text, &err);
+	int r = report((uint64_t)opt.rate, &text, &err);
 
 	if (text.len && (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout)))
 		r = base_fail_errno(&err, -EIO, "cannot write");

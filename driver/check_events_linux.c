@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "check_internal.h"
+#include "perf_internal.h"
 
 /* ---- trying ---------------------------------------------------------------------------------- */
 
@@ -20,83 +21,38 @@ int check_perf_open(struct perf_event_attr *attr, int pid, int cpu)
 	return fd < 0 ? -errno : fd;
 }
 
-int check_first_cpu(const char *pmu, const char *file)
+enum check_reach check_event_try(const struct event_spec *e, uint64_t frequency, int *error)
 {
-	char text[1024];
-
-	if (event_sysfs_read(NULL, pmu, NULL, file, text, sizeof(text)) <= 0)
-		return -1;
-	return atoi(text);
-}
-
-/* Some PMUs belong to some CPUs only. */
-static int fit_cpu(const struct event_spec *e)
-{
-	const char *slash = strchr(e->name, '/');
-	char pmu[EVENT_PMU_LEN];
-	int cpu = -1;
-
-	if (slash) {
-		snprintf(pmu, sizeof(pmu), "%.*s", (int)(slash - e->name), e->name);
-		cpu = check_first_cpu(pmu, "cpumask");
-		if (cpu < 0)
-			cpu = check_first_cpu(pmu, "cpus");
-	}
-	return cpu >= 0 ? cpu : sched_getcpu();
-}
-
-static int try_open(struct perf_event_attr *attr, int pid, int cpu)
-{
-	int fd = check_perf_open(attr, pid, cpu);
-
-	return fd < 0 ? fd : close(fd);
-}
-
-enum check_reach check_event_try(const struct event_spec *e, int *error)
-{
-	struct perf_event_attr attr = {
-		.type = e->type,
-		.config = e->config,
-		.config1 = e->config1,
-		.config2 = e->config2,
-		.sample_type = PERF_SAMPLE_IP,
-		.sample_freq = 1000,
-		.freq = 1,
-		.disabled = 1,
-		.precise_ip = e->precise & 3,
-		.exclude_user = e->exclude_user,
-		.exclude_kernel = e->exclude_kernel,
-		.exclude_hv = e->exclude_hv,
-	};
-	int r = try_open(&attr, -1, fit_cpu(e));
+	int r = perf_spec_probe(e, -1, frequency);
 
 	*error = r < 0 ? -r : 0;
 	if (r >= 0)
 		return CHECK_SYSTEM;
 	if (r != -EACCES && r != -EPERM)
 		return CHECK_REFUSED;
-	attr.exclude_kernel = attr.exclude_hv = 1;
-	r = try_open(&attr, 0, -1);
+	r = perf_spec_probe(e, getpid(), frequency);
 	if (r >= 0)
 		return CHECK_OWN;
 	*error = -r;
 	return CHECK_REFUSED;
 }
 
-enum check_reach check_text_try(const char *text, int *error)
+enum check_reach check_text_try(const char *text, uint64_t frequency, int *error)
 {
 	struct event_spec e;
 
 	*error = EINVAL;
-	return event_parse(text, NULL, &e, NULL) < 0 ? CHECK_REFUSED : check_event_try(&e, error);
+	if (event_parse(text, NULL, &e, NULL) < 0)
+		return CHECK_REFUSED;
+	return check_event_try(&e, frequency, error);
 }
 
-int check_source_try(const char *source, const char *event, char *describe, size_t describe_len,
-		     struct base_err *err)
+int check_source_try(const char *source, const char *event, uint64_t frequency, char *describe,
+		     size_t describe_len, struct base_err *err)
 {
-	const struct driver_config config = { .source = source,
-					      .slots = &event,
-					      .nr_slots = event ? 1 : 0 };
+	const struct driver_config config = {
+		.source = source, .slots = &event, .nr_slots = event ? 1 : 0, .frequency = frequency
+	};
 	struct driver *d = NULL;
 	int r = driver_open(&config, &d, err);
 
@@ -120,6 +76,7 @@ enum { NR_CAUSES = 6 };
 struct listing {
 	struct base_buf *out, *bad;
 	const char *heading;
+	uint64_t frequency;
 	bool begun; /* the heading stands in @out */
 	size_t nr_good, nr_own, nr_bad;
 	struct refused causes[NR_CAUSES];
@@ -176,6 +133,8 @@ const char *check_cause(int error, bool hardware, bool all)
 				 : "not on this CPU";
 	case EINVAL:
 		return "cannot be sampled";
+	case ERANGE:
+		return "more samples a second than kernel.perf_event_max_sample_rate allows";
 	case EACCES:
 	case EPERM:
 		return "not allowed: run as root or with CAP_PERFMON";
@@ -222,10 +181,10 @@ static int explain(const struct event_name *e, size_t index, struct base_buf *ou
 
 static int list_name(struct listing *l, const struct event_name *e, size_t index)
 {
-	const struct event_spec spec = { .type = e->type, .config = e->config };
+	const struct event_spec spec = { .type = e->type, .config = e->config, .clock = e->clock };
 	struct base_buf what = { 0 };
 	int error, r = explain(e, index, &what);
-	enum check_reach reach = check_event_try(&spec, &error);
+	enum check_reach reach = check_event_try(&spec, l->frequency, &error);
 
 	if (r >= 0)
 		r = add_tried(l, e->name, (const char *)what.data, reach, error);
@@ -249,7 +208,7 @@ static int list_tick(struct listing *l)
 	const struct event_name *e = event_name_find("tick");
 	struct base_err err = { 0 };
 
-	if (check_source_try("bpf", e->name, NULL, 0, &err) >= 0)
+	if (check_source_try("bpf", e->name, l->frequency, NULL, 0, &err) >= 0)
 		return print_good(l, e->name, e->what);
 	return base_buf_printf(l->bad, "  %s: %s\n", e->name, err.text);
 }
@@ -276,7 +235,7 @@ static int list_pmu_event(void *ctx, const char *name)
 	if (core && event_name_find(name))
 		return 0; /* everybody's name means the same */
 	snprintf(text, sizeof(text), core ? "%s%s" : "%s/%s/", core ? "" : p->pmu, name);
-	reach = check_text_try(text, &error);
+	reach = check_text_try(text, p->l->frequency, &error);
 	return add_tried(&p->one, text, "", reach, error);
 }
 
@@ -310,7 +269,7 @@ static int list_forms(struct listing *l)
 	int error, r = 0;
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]) && r >= 0; i++) {
-		enum check_reach reach = check_text_try(forms[i].text, &error);
+		enum check_reach reach = check_text_try(forms[i].text, l->frequency, &error);
 
 		r = add_tried(l, forms[i].name, forms[i].what, reach, error);
 	}
@@ -328,13 +287,21 @@ static int list_all(struct base_buf *out, struct base_buf *bad, struct listing *
 		{ "software events", EVENT_SOFTWARE },
 		{ "DCPI's names of hardware events", EVENT_DCPI },
 	};
-	struct listing forms = { .out = out, .bad = bad, .heading = "raw and precise events" };
-	struct listing tick = { .out = out, .bad = bad, .heading = "the tick" };
+	struct listing forms = { .out = out,
+				 .bad = bad,
+				 .heading = "raw and precise events",
+				 .frequency = sum->frequency };
+	struct listing tick = {
+		.out = out, .bad = bad, .heading = "the tick", .frequency = sum->frequency
+	};
 	struct pmus pmus = { .l = sum };
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]) && r >= 0; i++) {
-		struct listing l = { .out = out, .bad = bad, .heading = classes[i].heading };
+		struct listing l = { .out = out,
+				     .bad = bad,
+				     .heading = classes[i].heading,
+				     .frequency = sum->frequency };
 
 		r = list_class(&l, classes[i].class);
 		sum->nr_good += l.nr_good;
@@ -355,10 +322,10 @@ static int list_all(struct base_buf *out, struct base_buf *bad, struct listing *
 	return r;
 }
 
-int driver_list_events(struct base_buf *out, struct base_err *err)
+int driver_list_events(uint64_t frequency, struct base_buf *out, struct base_err *err)
 {
 	struct base_buf good = { 0 }, bad = { 0 };
-	struct listing sum = { 0 };
+	struct listing sum = { .frequency = frequency };
 	int r = list_all(&good, &bad, &sum);
 
 	if (r >= 0 && sum.nr_own)

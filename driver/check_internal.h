@@ -17,7 +17,8 @@
 
 struct check_report {
 	struct base_buf *out;
-	int error; /* first failure of writing, or 0 */
+	int error;	    /* first failure of writing, or 0 */
+	uint64_t frequency; /* of the events that are tried, as in driver_config */
 	bool has_bpf, has_tick;
 	size_t nr_sources, nr_events; /* that work */
 };
@@ -39,19 +40,18 @@ enum check_reach {
 	CHECK_REFUSED,
 };
 
-/* Try to open @e as a sampled event. *@error: errno of a refusal, of CHECK_OWN why not more. */
-enum check_reach check_event_try(const struct event_spec *e, int *error);
+/* Try to open @e as a sampled event, so often (driver_config). *@error: errno of a refusal, of
+ * CHECK_OWN why not more. */
+enum check_reach check_event_try(const struct event_spec *e, uint64_t frequency, int *error);
 /* The same of a text; CHECK_REFUSED with EINVAL where it means nothing here. */
-enum check_reach check_text_try(const char *text, int *error);
+enum check_reach check_text_try(const char *text, uint64_t frequency, int *error);
 /* Whether a source can be opened with this event (NULL: its own choice); @err says why not. */
-int check_source_try(const char *source, const char *event, char *describe, size_t describe_len,
-		     struct base_err *err);
+int check_source_try(const char *source, const char *event, uint64_t frequency, char *describe,
+		     size_t describe_len, struct base_err *err);
 /* Why an event was refused. @all: so were all of its kind. */
 const char *check_cause(int error, bool hardware, bool all);
 /* perf_event_open(2): descriptor or -errno. */
 int check_perf_open(struct perf_event_attr *attr, int pid, int cpu);
-/* First number of a list of CPUs in sysfs, -1 where there is none. */
-int check_first_cpu(const char *pmu, const char *file);
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 

@@ -116,7 +116,7 @@ static void check_source(struct check_report *c, const char *source)
 	char describe[160];
 	struct base_err err = { 0 };
 
-	if (check_source_try(source, NULL, describe, sizeof(describe), &err) >= 0) {
+	if (check_source_try(source, NULL, c->frequency, describe, sizeof(describe), &err) >= 0) {
 		check_item(c, source, "ok: %s", describe);
 		c->nr_sources++;
 		c->has_bpf |= !strcmp(source, "bpf");
@@ -163,7 +163,7 @@ static void check_sources(struct check_report *c)
 static void check_event(struct check_report *c, const char *event, const char *hint)
 {
 	int error;
-	enum check_reach reach = check_text_try(event, &error);
+	enum check_reach reach = check_text_try(event, c->frequency, &error);
 
 	c->nr_events += reach != CHECK_REFUSED;
 	if (reach == CHECK_SYSTEM)
@@ -184,7 +184,7 @@ static void check_precise(struct check_report *c)
 	uint64_t max = 0;
 	int error;
 
-	if (check_text_try("cycles:p", &error) != CHECK_REFUSED &&
+	if (check_text_try("cycles:p", c->frequency, &error) != CHECK_REFUSED &&
 	    event_sysfs_number(NULL, "ibs_op", NULL, "type", UINT32_MAX, &max) == 0)
 		check_item(c, "precise sampling", "yes: AMD's IBS");
 	else if (event_sysfs_number(NULL, "cpu", "caps", "max_precise", 3, &max) == 0 && max)
@@ -197,7 +197,7 @@ static void check_tick(struct check_report *c)
 {
 	struct base_err err = { 0 };
 
-	c->has_tick = check_source_try("bpf", "tick", NULL, 0, &err) >= 0;
+	c->has_tick = check_source_try("bpf", "tick", c->frequency, NULL, 0, &err) >= 0;
 	check_item(c, "tick", "%s%s", c->has_tick ? "yes" : "no: ", err.text);
 	check_hint(c, "%s", err.hint);
 }
@@ -304,9 +304,9 @@ static void check_rights(struct check_report *c)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-int driver_check(struct base_buf *out, struct base_err *err)
+int driver_check(uint64_t frequency, struct base_buf *out, struct base_err *err)
 {
-	struct check_report c = { .out = out };
+	struct check_report c = { .out = out, .frequency = frequency };
 
 	check_machine(&c);
 	check_sources(&c);

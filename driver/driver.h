@@ -185,13 +185,14 @@ int driver_ranges_set(struct driver *d, int32_t pid, const struct driver_range *
 
 /* ---- what this machine offers -------------------------------------------------------------- */
 
-/* Onto @out, for people, a line each: the events that can be sampled here, and what each needs. */
-int driver_list_events(struct base_buf *out, struct base_err *err);
+/* Onto @out, for people, a line each: the events that can be sampled here (@frequency times a
+ * second, as in driver_config), and what each needs. */
+int driver_list_events(uint64_t frequency, struct base_buf *out, struct base_err *err);
 /*
  * Onto @out, for people: sources, events, rights and limits; what is missing and how to get it; and
  * what a sample costs here, measured (about three seconds; idle CPUs apart).
  */
-int driver_check(struct base_buf *out, struct base_err *err);
+int driver_check(uint64_t frequency, struct base_buf *out, struct base_err *err);
 
 /* ---- the kernel's own code ------------------------------------------------------------------- */
 

@@ -14,9 +14,9 @@ static bool tells_missed(const struct perf_sampler *s, size_t event)
 	return spec->clock && s->pid < 0 && !spec->exclude_user && !spec->exclude_kernel;
 }
 
-static void account_event(struct perf_sampler *s, size_t event, uint64_t all_ns, bool received)
+static void account_event(struct perf_sampler *s, size_t event, bool received)
 {
-	uint64_t value = 0, running = 0, came = 0, lost = 0, missed = 0;
+	uint64_t value = 0, running = 0, all_ns = 0, came = 0, lost = 0, missed = 0;
 	struct driver_stats *st = &s->d->stats;
 	struct driver_event *e = &s->d->events[event];
 
@@ -28,6 +28,8 @@ static void account_event(struct perf_sampler *s, size_t event, uint64_t all_ns,
 		missed += c->missed;
 		value += perf_count_value(c);
 		running += perf_count_running_ns(c);
+		if (!s->cpus[i].events[event].absent)
+			all_ns += perf_count_running_ns(&s->cpus[i].track);
 		came += c->received;
 		lost += perf_count_lost(c);
 	}
@@ -58,17 +60,14 @@ static uint64_t lost_load(const struct perf_sampler *s)
 void perf_sampler_account(struct perf_sampler *s, bool received)
 {
 	struct driver_stats *st = &s->d->stats;
-	uint64_t all_ns = 0;
 
 	s->counted = false;
-	for (size_t i = 0; i < s->nr_cpus; i++)
-		all_ns += perf_count_running_ns(&s->cpus[i].track);
 	st->lost_load = lost_load(s);
 	st->held = s->order.nr_samples;
 	st->lost_ring = 0;
 	for (size_t i = 0; i < s->d->nr_events; i++) {
 		if (!s->specs[i].tick)
-			account_event(s, i, all_ns, received);
+			account_event(s, i, received);
 	}
 	/* Nobody can say of which event they were. */
 	st->lost_bad = s->sample_bad;
@@ -78,17 +77,29 @@ void perf_sampler_account(struct perf_sampler *s, bool received)
 
 /* ---- description ----------------------------------------------------------------------------- */
 
+/* CPUs whose kind has no such event. */
+static size_t nr_absent(const struct perf_sampler *s, size_t event)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		nr += s->cpus[i].track_fd >= 0 && s->cpus[i].events[event].absent;
+	return nr;
+}
+
 static size_t describe_event(const struct perf_sampler *s, size_t event, char *to, size_t len)
 {
 	const struct event_spec *spec = &s->specs[event];
 	int n;
+	char often[32] = "", where[48] = "";
 
 	if (spec->period)
-		n = snprintf(to, len, "%s each %" PRIu64, spec->name, spec->period);
-	else if (spec->tick)
-		n = snprintf(to, len, "%s", spec->name);
-	else
-		n = snprintf(to, len, "%s at %" PRIu64 " Hz", spec->name, s->frequency);
+		snprintf(often, sizeof(often), " each %" PRIu64, spec->period);
+	else if (!spec->tick)
+		snprintf(often, sizeof(often), " at %" PRIu64 " Hz", s->frequency);
+	if (nr_absent(s, event))
+		snprintf(where, sizeof(where), " (not on %zu)", nr_absent(s, event));
+	n = snprintf(to, len, "%s%s%s", spec->name, often, where);
 	return n < 0 ? len : (size_t)n;
 }
 

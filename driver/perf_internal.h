@@ -46,6 +46,7 @@ struct perf_ring {
 
 struct perf_event {
 	int fd;	     /* -1: not open */
+	bool absent; /* this CPU was opened, and is of a kind that has no such event */
 	uint64_t id; /* the kernel's, stands in its samples */
 	struct perf_count count;
 };
@@ -161,8 +162,11 @@ int perf_specs_choose(const struct driver_config *config, struct event_spec *out
 		      struct base_err *err);
 /* Frequency and size of the rings, before anything is opened. 0 or -DCPI_EUSAGE. */
 int perf_config_check(const struct driver_config *config, struct base_err *err);
-/* Can it be sampled here and now? 0 or the -errno of perf_event_open. @pid as in driver_config. */
-int perf_spec_probe(const struct event_spec *spec, int32_t pid);
+/*
+ * Can it be sampled here and now, on some CPU at least? 0, the -errno of perf_event_open, or
+ * -ERANGE: not so often. @pid, @frequency as in driver_config.
+ */
+int perf_spec_probe(const struct event_spec *spec, int32_t pid, uint64_t frequency);
 /*
  * Open @nr events on all CPUs, not yet counting, and announce them in @d (events, nr_events,
  * describe). Tick events get a number, but no perf event. @programs: for each event the descriptor

@@ -105,36 +105,64 @@ static int open_failed(const struct perf_sampler *s, const struct event_spec *sp
 
 /* ---- what to sample -------------------------------------------------------------------------- */
 
-int perf_spec_probe(const struct event_spec *spec, int32_t pid)
+/* 0 where it is not told. */
+static uint64_t max_rate(void)
 {
-	unsigned int features = 0, *cpus = NULL;
-	struct perf_event_attr attr;
-	int r = perf_cpus_list("online", &cpus), fd;
+	const char *path = "/proc/sys/kernel/perf_event_max_sample_rate";
+	struct base_buf text = { 0 };
+	uint64_t rate = 0;
 
-	if (r < 0)
-		return r;
-	if (spec->type != PERF_TYPE_SOFTWARE)
-		features = PERF_USE_EXCLUDE_GUEST;
-	do {
-		perf_attr_sampling(&attr, spec, perf_spec_period(spec, PERF_FREQUENCY),
-				   PERF_FREQUENCY, pid, features);
-		fd = perf_event_try(&attr, pid > 0 ? pid : -1, cpus[0]);
-		r = fd < 0 ? perf_attr_fallback(features, features, -fd) : -1;
-		features = 0;
-	} while (r >= 0);
+	if (base_file_read(AT_FDCWD, path, 64, &text, NULL) >= 0 &&
+	    base_buf_append(&text, "", 1) >= 0)
+		rate = strtoull((const char *)text.data, NULL, 10);
+	base_buf_release(&text);
+	return rate;
+}
+
+static int probe_cpu(const struct event_spec *spec, int32_t pid, uint64_t frequency,
+		     unsigned int cpu)
+{
+	unsigned int features = is_hardware(spec) ? PERF_USE_EXCLUDE_GUEST : 0;
+	struct perf_event_attr attr;
+	int fd, next;
+
+	for (;;) {
+		perf_attr_sampling(&attr, spec, perf_spec_period(spec, frequency), frequency, pid,
+				   features);
+		fd = perf_event_try(&attr, pid > 0 ? pid : -1, cpu);
+		if (fd >= 0)
+			return close(fd);
+		next = perf_attr_fallback(features, features, -fd);
+		if (next < 0)
+			return fd;
+		features = (unsigned int)next;
+	}
+}
+
+int perf_spec_probe(const struct event_spec *spec, int32_t pid, uint64_t frequency)
+{
+	uint64_t most = max_rate(), wanted = frequency ? frequency : PERF_FREQUENCY;
+	unsigned int *cpus = NULL;
+	int nr = perf_cpus_list("online", &cpus), r = nr < 0 ? nr : -ENOENT;
+
+	/* Cores may be of several kinds. */
+	for (int i = 0; i < nr && (r == -ENOENT || r == -ENODEV); i++)
+		r = probe_cpu(spec, pid, most && wanted > most ? most : wanted, cpus[i]);
 	free(cpus);
-	return fd < 0 ? fd : close(fd);
+	if (r >= 0 && perf_rate_check(spec, 1, wanted, most, NULL) < 0)
+		return -ERANGE;
+	return r;
 }
 
 /* The first event that is there. Rights and the like are told of later, by opening it. */
-static int choose_default(int32_t pid, struct event_spec *out, const char **why,
-			  struct base_err *err)
+static int choose_default(const struct driver_config *config, struct event_spec *out,
+			  const char **why, struct base_err *err)
 {
 	const char *const hardware = "cycles", *const clock = "cpu-clock";
 	int r = event_parse_slots(&hardware, 1, NULL, out, err);
 
 	if (r >= 0)
-		r = perf_spec_probe(out, pid);
+		r = perf_spec_probe(out, config->pid, config->frequency);
 	else if (r != -DCPI_EUSAGE)
 		return r;
 	if (r >= 0 || !(r == -DCPI_EUSAGE || means_no_event(r) || r == -EINVAL))
@@ -151,7 +179,7 @@ int perf_specs_choose(const struct driver_config *config, struct event_spec *out
 	*why = "";
 	if (config->nr_slots)
 		return event_parse_slots(config->slots, config->nr_slots, NULL, out, err);
-	return choose_default(config->pid, out, why, err);
+	return choose_default(config, out, why, err);
 }
 
 int perf_config_check(const struct driver_config *config, struct base_err *err)
@@ -166,20 +194,6 @@ int perf_config_check(const struct driver_config *config, struct base_err *err)
 				 "ring of %zu pages: not a power of two up to %d", pages,
 				 PERF_RING_PAGES_MAX);
 	return 0;
-}
-
-/* 0 where it is not told. */
-static uint64_t max_rate(void)
-{
-	const char *path = "/proc/sys/kernel/perf_event_max_sample_rate";
-	struct base_buf text = { 0 };
-	uint64_t rate = 0;
-
-	if (base_file_read(AT_FDCWD, path, 64, &text, NULL) >= 0 &&
-	    base_buf_append(&text, "", 1) >= 0)
-		rate = strtoull((const char *)text.data, NULL, 10);
-	base_buf_release(&text);
-	return rate;
 }
 
 static uint64_t least_period(const struct perf_sampler *s, size_t event)
@@ -329,6 +343,10 @@ int perf_sampler_open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *faile
 		if (s->specs[i].tick)
 			continue;
 		r = open_sampling(s, c, i);
+		/* Not an event of this kind of cores; of another it may be: see missing. */
+		c->events[i].absent = r == -ENOENT && is_hardware(&s->specs[i]);
+		if (c->events[i].absent)
+			r = 0;
 		if (r < 0)
 			*failed = (int)i;
 	}
@@ -337,6 +355,20 @@ int perf_sampler_open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *faile
 	if (r < 0)
 		perf_cpu_close(c, s->d->nr_events);
 	return r;
+}
+
+/* The first event that is open on no CPU, or -1. */
+static int missing(const struct perf_sampler *s)
+{
+	for (size_t i = 0; i < s->d->nr_events; i++) {
+		bool open = s->specs[i].tick;
+
+		for (size_t k = 0; k < s->nr_cpus; k++)
+			open |= s->cpus[k].events[i].fd >= 0;
+		if (!open)
+			return (int)i;
+	}
+	return -1;
 }
 
 /* All that are online. 0 or -errno, as perf_sampler_open_cpu. */
@@ -356,7 +388,10 @@ static int open_online(struct perf_sampler *s, int *failed, bool *mapping)
 			r = 0; /* went offline since the list was read */
 	}
 	free(online);
-	return r >= 0 && !opened ? -ENODEV : r;
+	if (r < 0 || !opened)
+		return r < 0 ? r : -ENODEV;
+	*failed = missing(s);
+	return *failed < 0 ? 0 : -ENOENT;
 }
 
 static int open_cpus(struct perf_sampler *s, struct base_err *err)
