@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -283,6 +284,17 @@ static int tally_count(void *ctx, const struct driver_count *c)
 	return 0;
 }
 
+/* Fresh memory, so that there are page faults: 256 or so. */
+static void fault(void)
+{
+	const size_t len = 1 << 20;
+	void *fresh = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(fresh != MAP_FAILED);
+	memset(fresh, 1, len);
+	munmap(fresh, len);
+}
+
 /* Start @own, let @work_ms of spinning go by, drain by its descriptor; close it after @look. */
 static void with_source(const struct driver_config *config, int work_ms, struct tally *t,
 			void (*look)(struct driver *own, const struct tally *t))
@@ -298,8 +310,7 @@ static void with_source(const struct driver_config *config, int work_ms, struct 
 	p.fd = driver_poll_fd(own);
 	while (clock() < end) {
 		spin(2);
-		/* Fresh memory, so that there are page faults, too. */
-		free(memset(malloc(1 << 20), 1, 1 << 20));
+		fault();
 		if (poll(&p, 1, 0) == 1)
 			assert_int_equal(driver_drain(own, false, &sink, NULL), 0);
 	}
