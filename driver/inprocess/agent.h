@@ -73,7 +73,10 @@ size_t agent_object_id(uint64_t start, uint8_t id[32], uint64_t *at);
 
 /* Find libc's calls, while that is safe. */
 void agent_signal_prepare(void);
-/* From now on @signo, which has its handler, is neither reset nor blocked by the program. */
+/*
+ * From now on @signo, which has its handler, is neither reset nor blocked nor waited for by the
+ * program; the handler that it sets is put beneath (inprocess_before).
+ */
 void agent_signal_keep(int signo);
 
 #endif

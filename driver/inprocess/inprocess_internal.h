@@ -8,7 +8,8 @@
  * found in /proc/self/task when ticks are switched on, and from then on by pthread_create and
  * thrd_create (interposed, see create.c) and by looking there again from the signal handler, ten
  * times a second at most, for threads made by other means. After fork the child has timers of its
- * own; exec ends everything.
+ * own; a child by clone or _Fork, of which no hook tells, has none, nor have its children, until it
+ * calls inprocess_set; exec ends everything.
  *
  * One copy of this machinery per shared object; copies in one process do not disturb each other
  * (each knows its own signals and passes others on to the handler that was there before).
@@ -58,6 +59,17 @@ struct inprocess_client {
 int inprocess_set(const struct inprocess_client *client, int signo,
 		  const struct inprocess_client **old);
 
+/*
+ * What signals of that number get that are not from our timers, read and set as by sigaction(2):
+ * for an object that keeps the program from setting it itself. Only where inprocess_own. From
+ * any thread, and from signal handlers, but not from a tick.
+ */
+void inprocess_before(const struct sigaction *act, struct sigaction *old);
+
+/* False in a process that no ticks were ever asked for in, as in a child by vfork, clone or _Fork.
+ */
+bool inprocess_own(void);
+
 /* The time between two ticks: the kernel's tick, as CLOCK_MONOTONIC_COARSE tells it. */
 uint64_t inprocess_tick_ns(void);
 
@@ -82,6 +94,8 @@ struct inprocess_signals {
 void inprocess_signals_block(struct inprocess_signals *old);
 void inprocess_signals_restore(const struct inprocess_signals *old);
 void inprocess_signals_fill(sigset_t *set);
+/* The kernel's set has _NSIG - 1 bits, libc's is larger. */
+enum { INPROCESS_SET_LEN = (_NSIG - 1) / 8 };
 
 /* ---- memory that may not be there ---------------------------------------------------------- */
 
@@ -110,7 +124,7 @@ size_t inprocess_threads_nr(void);	    /* with a timer */
 
 /* From create.c: once per process, before ticks are switched on. */
 int inprocess_create_init(void);
-/* From ticks_linux.c: the signal if ticks are on, else 0. */
+/* From ticks_linux.c: the signal if ticks are on in this process, else 0. */
 int inprocess_signo(void);
 
 #endif

@@ -2,7 +2,6 @@
 /* Locks and signal masks that hold in signal handlers. */
 #include "inprocess_internal.h"
 
-#include <limits.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,19 +33,17 @@ void inprocess_lock_drop(struct inprocess_lock *lock)
 		syscall(SYS_futex, &lock->word, WAKE, 1, NULL, NULL, 0);
 }
 
-/* The kernel's set has _NSIG - 1 bits, libc's is larger; libc's calls would let its own through. */
-#define KERNEL_SET_LEN ((_NSIG - 1) / CHAR_BIT)
-
+/* By system calls: libc's would let its own signals through. */
 void inprocess_signals_block(struct inprocess_signals *old)
 {
 	struct inprocess_signals all = { { UINT64_MAX, UINT64_MAX } };
 
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, all.words, old->words, KERNEL_SET_LEN);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, all.words, old->words, (long)INPROCESS_SET_LEN);
 }
 
 void inprocess_signals_restore(const struct inprocess_signals *old)
 {
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, old->words, NULL, KERNEL_SET_LEN);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, old->words, NULL, (long)INPROCESS_SET_LEN);
 }
 
 void inprocess_signals_fill(sigset_t *set)

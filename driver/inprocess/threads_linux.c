@@ -244,6 +244,8 @@ int inprocess_threads_arm_self(void)
 {
 	int signo, ret = 0;
 
+	if (!inprocess_signo()) /* in a child by _Fork the lock may be taken for ever */
+		return 0;
 	inprocess_lock_take(&lock);
 	signo = inprocess_signo();
 	if (signo)
@@ -256,6 +258,8 @@ void inprocess_threads_disarm_self(bool even_if_on)
 {
 	struct thread *t;
 
+	if (!inprocess_own())
+		return;
 	inprocess_lock_take(&lock);
 	t = place(self());
 	if (t->tid && (even_if_on || !inprocess_signo()))

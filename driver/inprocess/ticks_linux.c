@@ -18,15 +18,16 @@
 static _Atomic(const struct inprocess_client *) current; /* NULL: ticks are off */
 static _Atomic uint32_t readers[2];
 static _Atomic uint32_t side;
-static _Atomic int signo;	/* 0: no handler of ours is installed */
-static struct sigaction before; /* what was there; written while signo is 0 */
+static _Atomic int signo;	  /* 0: no handler of ours is installed */
+static _Atomic uintptr_t beneath; /* the handler of signals that are not ours */
+static _Atomic pid_t owner;	  /* the process that all this is of */
 
-static struct inprocess_lock control; /* of inprocess_set */
+static struct inprocess_lock control; /* of what follows; no handler of ours takes it */
+static struct sigaction before;	      /* what was there: beneath with all that goes with it */
 static const struct inprocess_client
 	*given; /* by the last call: current, unless a tick ended that */
 static struct inprocess_signals fork_signals;
-static pid_t owner; /* the process that all this is of */
-static bool hooked;
+static bool hooked, fork_is_ours;
 
 /* ---- in the handler ------------------------------------------------------------------------ */
 
@@ -44,16 +45,35 @@ static uint64_t context_pc(const void *context)
 #endif
 }
 
-/* A signal that is not ours goes where it would have gone. */
+/*
+ * The program's handler may hand the signal back to us, if it was set over ours and we over it
+ * then: once is enough. The mark stands where the kernel leaves zeros in each signal's information;
+ * in memory of the thread it would stay there when a handler leaves by longjmp.
+ */
+static const void **mark_of(siginfo_t *info)
+{
+	return (const void **)(info + 1) - 1;
+}
+
+/*
+ * A signal that is not ours goes where it would have gone. Handlers are called with all three
+ * arguments whatever they take, as the kernel does. Not by libc's calls: the agent has its own.
+ */
 static void pass_on(int sig, siginfo_t *info, void *context)
 {
-	if (before.sa_flags & SA_SIGINFO) {
-		before.sa_sigaction(sig, info, context);
-	} else if (before.sa_handler == SIG_DFL) {
-		signal(sig, SIG_DFL); /* delivered again when the handler returns */
+	static const uint64_t by_default[8]; /* the kernel's sigaction, in which 0 is SIG_DFL */
+	uintptr_t to = atomic_load(&beneath);
+
+	if (*mark_of(info) == &inprocess_cookie)
+		return;
+	if (to == (uintptr_t)SIG_DFL) {
+		syscall(SYS_rt_sigaction, (long)sig, by_default, NULL, (long)INPROCESS_SET_LEN);
+		/* Delivered when the handler returns. */
 		syscall(SYS_tgkill, (long)getpid(), syscall(SYS_gettid), (long)sig);
-	} else if (before.sa_handler != SIG_IGN) {
-		before.sa_handler(sig);
+	} else if (to != (uintptr_t)SIG_IGN) {
+		*mark_of(info) = &inprocess_cookie;
+		((void (*)(int, siginfo_t *, void *))to)(sig, info, context);
+		*mark_of(info) = NULL;
 	}
 }
 
@@ -107,16 +127,34 @@ static void wait_for_handlers(void)
 	}
 }
 
+static void set_before(const struct sigaction *act)
+{
+	before = *act;
+	atomic_store(&beneath, act->sa_flags & SA_SIGINFO ? (uintptr_t)act->sa_sigaction
+							  : (uintptr_t)act->sa_handler);
+}
+
+static bool is_ours(const struct sigaction *act)
+{
+	return (act->sa_flags & SA_SIGINFO) && act->sa_sigaction == on_signal;
+}
+
+/* The program may have set another handler since the last time, also while ticks were on. */
 static int install(int sig)
 {
-	struct sigaction ours;
+	struct sigaction ours, now;
 
 	memset(&ours, 0, sizeof(ours));
 	ours.sa_sigaction = on_signal;
 	ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
 	inprocess_signals_fill(&ours.sa_mask);
-	if (sigaction(sig, NULL, &before) < 0 || sigaction(sig, &ours, NULL) < 0)
+	if (sigaction(sig, NULL, &now) < 0)
 		return -errno;
+	if (!is_ours(&now)) {
+		set_before(&now);
+		if (sigaction(sig, &ours, NULL) < 0)
+			return -errno;
+	}
 	atomic_store(&signo, sig);
 	return 0;
 }
@@ -130,12 +168,11 @@ static void uninstall(void)
 	int sig = atomic_load(&signo);
 	struct sigaction now;
 
-	if (!sigaction(sig, NULL, &now) && (now.sa_flags & SA_SIGINFO) &&
-	    now.sa_sigaction == on_signal) {
+	if (!sigaction(sig, NULL, &now) && is_ours(&now)) {
 		signal(sig, SIG_IGN);
 		sigaction(sig, &before, NULL);
-		atomic_store(&signo, 0);
 	}
+	atomic_store(&signo, 0);
 }
 
 static void begin_child(void)
@@ -143,23 +180,31 @@ static void begin_child(void)
 	atomic_store(&readers[0], 0);
 	atomic_store(&readers[1], 0);
 	inprocess_threads_forget();
-	owner = getpid();
+	atomic_store(&owner, getpid());
 }
 
+/* The hooks run in a child by _Fork too, when it forks: nothing of this is its own then. */
 static void before_fork(void)
 {
 	struct inprocess_signals old;
 
+	if (!inprocess_own()) {
+		fork_is_ours = false;
+		return;
+	}
 	inprocess_signals_block(&old);
 	inprocess_lock_take(&control);
 	inprocess_threads_freeze(true);
 	fork_signals = old;
+	fork_is_ours = true;
 }
 
 static void after_fork(void)
 {
 	struct inprocess_signals old = fork_signals;
 
+	if (!fork_is_ours)
+		return;
 	inprocess_threads_freeze(false);
 	inprocess_lock_drop(&control);
 	inprocess_signals_restore(&old);
@@ -170,6 +215,8 @@ static void after_fork_child(void)
 	struct inprocess_signals old = fork_signals;
 	const struct inprocess_client *client = atomic_load(&current);
 
+	if (!fork_is_ours)
+		return;
 	begin_child();
 	if (client) {
 		if (client->forked)
@@ -185,35 +232,11 @@ static int prepare(void)
 {
 	if (hooked)
 		return 0;
+	atomic_store(&owner, getpid());
 	if (inprocess_create_init() < 0 ||
 	    pthread_atfork(before_fork, after_fork, after_fork_child))
 		return -ENOMEM;
 	hooked = true;
-	owner = getpid();
-	return 0;
-}
-
-static int start(const struct inprocess_client *client, int sig)
-{
-	const struct inprocess_client *old = atomic_load(&current);
-	int ret = 0;
-
-	if (!atomic_load(&signo))
-		ret = install(sig);
-	if (ret < 0)
-		return ret;
-	atomic_store(&current, client);
-	ret = inprocess_threads_arm_self();
-	if (ret < 0) {
-		atomic_store(&current, old);
-		wait_for_handlers();
-		if (!old)
-			uninstall();
-		return ret;
-	}
-	/* Without /proc there is this thread, and those made from now on. */
-	inprocess_threads_scan(true);
-	wait_for_handlers();
 	return 0;
 }
 
@@ -226,6 +249,28 @@ static void stop(void)
 		uninstall();
 }
 
+static int start(const struct inprocess_client *client, int sig)
+{
+	const struct inprocess_client *old = atomic_load(&current);
+	int ret = install(sig);
+
+	if (ret < 0)
+		return ret;
+	atomic_store(&current, client);
+	ret = inprocess_threads_arm_self();
+	if (ret < 0) {
+		atomic_store(&current, old);
+		wait_for_handlers();
+		if (!old) /* other threads may have a timer by now, or still */
+			stop();
+		return ret;
+	}
+	/* Without /proc there is this thread, and those made from now on. */
+	inprocess_threads_scan(true);
+	wait_for_handlers();
+	return 0;
+}
+
 int inprocess_set(const struct inprocess_client *client, int sig,
 		  const struct inprocess_client **old)
 {
@@ -235,8 +280,10 @@ int inprocess_set(const struct inprocess_client *client, int sig,
 
 	inprocess_signals_block(&signals);
 	inprocess_lock_take(&control);
-	if (owner && owner != getpid()) /* a child by clone, or _Fork: no hook told */
+	if (atomic_load(&owner) && !inprocess_own()) { /* a child that no hook told of */
+		atomic_store(&current, NULL);
 		begin_child();
+	}
 	if (client)
 		ret = prepare();
 	if (!ret && client)
@@ -254,9 +301,32 @@ int inprocess_set(const struct inprocess_client *client, int sig,
 	return ret;
 }
 
+void inprocess_before(const struct sigaction *act, struct sigaction *old)
+{
+	struct inprocess_signals signals;
+	struct sigaction was, next;
+
+	if (act)
+		next = *act;
+	inprocess_signals_block(&signals);
+	inprocess_lock_take(&control);
+	was = before;
+	if (act)
+		set_before(&next);
+	inprocess_lock_drop(&control);
+	inprocess_signals_restore(&signals);
+	if (old)
+		*old = was;
+}
+
+bool inprocess_own(void)
+{
+	return atomic_load(&owner) == getpid();
+}
+
 int inprocess_signo(void)
 {
-	return atomic_load(&current) ? atomic_load(&signo) : 0;
+	return atomic_load(&current) && inprocess_own() ? atomic_load(&signo) : 0;
 }
 
 uint64_t inprocess_tick_ns(void)

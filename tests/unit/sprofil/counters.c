@@ -110,8 +110,7 @@ static void test_overflow_bin_saturates(void **state)
 	assert_true(bin[0] == 0 && bin[1] == 0xffff && bin[2] == 0);
 }
 
-/* An element at its maximum is not written to: memory that can only be read is no reason to stop.
- */
+/* An element is added to as a whole, not as the four bytes of it that change first. */
 static void test_carry(void **state)
 {
 	uint64_t array[2] = { 0xffffffff, 0 };
@@ -123,6 +122,32 @@ static void test_carry(void **state)
 		loop_run(room);
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
 	assert_true(array[0] > 0xffffffff && array[0] < 0x100001000 && array[1] == 0);
+}
+
+/* An element at its maximum is not written to: memory that can only be read is no reason to stop.
+ */
+static void test_saturated_read_only(void **state)
+{
+	size_t len = (size_t)sysconf(_SC_PAGESIZE);
+	uint32_t *page =
+		mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t other = 0;
+	struct prof entries[] = { { page, 4, room, 16384 }, { &other, 4, room + LOOP_B, 16384 } };
+
+	(void)state;
+	assert_ptr_not_equal(page, MAP_FAILED);
+	assert_int_equal(sprofil(entries, 2, NULL, PROF_UINT), 0);
+	run_until(page, 2, room); /* ticks do come there */
+	assert_true(page[0] >= 2);
+	page[0] = UINT32_MAX;
+	assert_int_equal(mprotect(page, len, PROT_READ), 0);
+	for (uint64_t end = burn_cpu_ns() + 60000000; burn_cpu_ns() < end;)
+		loop_run(room);
+	other = 0;
+	run_until(&other, 3, room + LOOP_B);
+	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
+	assert_true(page[0] == UINT32_MAX && other >= 3);
+	munmap(page, len);
 }
 
 /* ---- arrays that are replaced while other threads count in them ------------------------------ */
@@ -308,6 +333,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_saturation, off),
 		cmocka_unit_test_teardown(test_overflow_bin_saturates, off),
 		cmocka_unit_test_teardown(test_carry, off),
+		cmocka_unit_test_teardown(test_saturated_read_only, off),
 		cmocka_unit_test_teardown(test_replace, off),
 		cmocka_unit_test_teardown(test_unmapped, off),
 		cmocka_unit_test_teardown(test_read_only, off),

@@ -110,10 +110,20 @@ static void test_child_disables(void **state)
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
 }
 
-/* A child that no fork handler tells of is off until it asks. */
+static void *short_thread(void *arg)
+{
+	uint32_t before = *(volatile uint32_t *)arg;
+
+	burn(30000000);
+	return *(volatile uint32_t *)arg != before ? arg : NULL;
+}
+
+/* A child that no fork handler tells of is off until it asks, its threads too. */
 static void test_raw_fork(void **state)
 {
 	static uint32_t own, other;
+	pthread_t thread;
+	void *result;
 	pid_t pid;
 
 	(void)state;
@@ -123,7 +133,8 @@ static void test_raw_fork(void **state)
 		uint32_t before = own;
 
 		burn(30000000);
-		if (own != before)
+		if (pthread_create(&thread, NULL, short_thread, &own) ||
+		    pthread_join(thread, &result) || result || own != before)
 			_exit(1);
 		start(&other);
 		if (!ticks(&other, 3) || own != before || sprofil(NULL, 0, NULL, 0))
@@ -133,6 +144,11 @@ static void test_raw_fork(void **state)
 	}
 	assert_int_equal(wait_for(pid), 0);
 	assert_true(ticks(&own, 3));
+}
+
+static void *child_thread(void *arg)
+{
+	return ticks(arg, 3) ? arg : NULL;
 }
 
 static _Atomic int stop, nr_ready;
@@ -145,11 +161,6 @@ static void *spinner(void *arg)
 	while (!atomic_load(&stop))
 		burn(1000000);
 	return NULL;
-}
-
-static void *child_thread(void *arg)
-{
-	return ticks(arg, 3) ? arg : NULL;
 }
 
 /* Other threads are in their handlers when it happens; the child can still stop and start. */

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -215,6 +216,61 @@ static void test_fork(void **state)
 	assert_int_equal(nr_forked, 0);
 }
 
+static void *burner(void *arg)
+{
+	burn(40000000);
+	return arg;
+}
+
+static bool burn_in_thread(void)
+{
+	pthread_t thread;
+
+	return !pthread_create(&thread, NULL, burner, NULL) && !pthread_join(thread, NULL);
+}
+
+static uint32_t all_ticks(void)
+{
+	uint32_t nr = 0;
+
+	for (int i = 0; i < NR_SLOTS; i++)
+		nr += atomic_load(&counts[i].nr);
+	return nr;
+}
+
+/* A client is told of children by fork alone; in others there is nothing to call it with. */
+static void test_child_without_hooks(void **state)
+{
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	burn_ticks(1);
+	pid = _Fork();
+	if (!pid) {
+		uint32_t before = all_ticks();
+		pid_t grandchild;
+
+		if (!burn_in_thread() || all_ticks() != before)
+			_exit(1);
+		/* Its program may do what it likes with the signal: no timer of ours is there. */
+		signal(SIGPROF, SIG_DFL);
+		grandchild = fork();
+		if (!grandchild)
+			_exit(burn_in_thread() && all_ticks() == before ? 0 : 2);
+		if (waitpid(grandchild, &status, 0) != grandchild || status)
+			_exit(3);
+		if (inprocess_set(&counter, SIGPROF, NULL) || !burn_in_thread())
+			_exit(4);
+		_exit(all_ticks() == before);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(burn_in_thread());
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+}
+
 static int off_at_third(void *ctx, const struct inprocess_tick *tick)
 {
 	uint32_t *nr = ctx;
@@ -294,6 +350,144 @@ static void test_disposition_taken(void **state)
 	assert_ptr_equal(now.sa_handler, SIG_DFL);
 }
 
+/* It may go back to the default when profiling is off, to which the next tick would be the end. */
+static void test_taken_and_reset(void **state)
+{
+	(void)state;
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	assert_true(signal(SIGPROF, foreign) != SIG_ERR);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+	assert_ptr_equal(signal(SIGPROF, SIG_DFL), foreign);
+	reset(state);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	burn_ticks(3);
+	assert_true(slot(self())->nr >= 3);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+	assert_ptr_equal(signal(SIGPROF, SIG_DFL), SIG_DFL);
+}
+
+static void check_taken_and_left(bool off_between)
+{
+	void *none = NULL;
+
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	assert_true(signal(SIGPROF, foreign) != SIG_ERR);
+	if (off_between)
+		assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+	reset(&none);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	burn_ticks(3);
+	assert_true(slot(self())->nr >= 3);
+	atomic_store(&nr_foreign, 0);
+	assert_int_equal(raise(SIGPROF), 0);
+	assert_int_equal(nr_foreign, 1);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+	assert_ptr_equal(signal(SIGPROF, SIG_DFL), foreign);
+}
+
+static void test_taken_and_left(void **state)
+{
+	(void)state;
+	check_taken_and_left(true);
+	check_taken_and_left(false);
+}
+
+static struct sigaction chained;
+
+static void chaining(int sig, siginfo_t *info, void *context)
+{
+	atomic_fetch_add(&nr_foreign, 1);
+	chained.sa_sigaction(sig, info, context);
+}
+
+/* A handler over ours that hands on to it, and ours over that one again: not for ever. */
+static void test_chaining_handler(void **state)
+{
+	struct sigaction mine, now;
+
+	(void)state;
+	memset(&mine, 0, sizeof(mine));
+	mine.sa_sigaction = chaining;
+	mine.sa_flags = SA_SIGINFO;
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	assert_int_equal(sigaction(SIGPROF, &mine, &chained), 0);
+	burn_ticks(3);
+	assert_true(slot(self())->nr >= 3);
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+	reset(state);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	for (int i = 1; i <= 3; i++) {
+		atomic_store(&nr_foreign, 0);
+		assert_int_equal(raise(SIGPROF), 0);
+		assert_int_equal(nr_foreign, 1);
+		burn_ticks((uint32_t)i);
+		assert_true(slot(self())->nr >= (uint32_t)i);
+	}
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+	assert_int_equal(sigaction(SIGPROF, NULL, &now), 0);
+	assert_ptr_equal(now.sa_sigaction, chaining);
+	assert_true(signal(SIGPROF, SIG_DFL) != SIG_ERR);
+}
+
+/* One that leaves by a jump is called the next time too. */
+static jmp_buf out;
+
+static void jumping(int sig)
+{
+	(void)sig;
+	atomic_fetch_add(&nr_foreign, 1);
+	siglongjmp(out, 1);
+}
+
+static void test_jumping_handler(void **state)
+{
+	(void)state;
+	atomic_store(&nr_foreign, 0);
+	assert_true(signal(SIGPROF, jumping) != SIG_ERR);
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	for (volatile int i = 1; i <= 3; i++) {
+		if (!sigsetjmp(out, 1))
+			raise(SIGPROF);
+		assert_int_equal(nr_foreign, i);
+	}
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+	assert_ptr_equal(signal(SIGPROF, SIG_DFL), jumping);
+}
+
+/* A call that fails, while a thread has a timer still that a tick has switched off. */
+static int fail_beside_a_timer(void)
+{
+	struct gate gate = { .work = { .nr = 1 } };
+	struct rlimit none = { 0, 0 };
+	uint32_t nr = 0;
+	const struct inprocess_client client = { off_at_third, NULL, &nr };
+	pthread_t thread;
+
+	if (inprocess_set(&client, SIGPROF, NULL) || pthread_create(&thread, NULL, gated, &gate))
+		return 1;
+	for (int i = 0; i < 1000 && (nr < 3 || inprocess_threads_nr() > 1); i++)
+		burn(5000000);
+	if (inprocess_threads_nr() != 1 || setrlimit(RLIMIT_SIGPENDING, &none))
+		return 2;
+	if (inprocess_set(&counter, SIGPROF, NULL) != -EAGAIN || inprocess_threads_nr())
+		return 3;
+	atomic_store(&gate.open, 1);
+	burn(40000000);
+	return 0;
+}
+
+static void test_failed_beside_a_timer(void **state)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		_exit(fail_beside_a_timer());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void test_default_disposition(void **state)
 {
 	int status = -1;
@@ -320,6 +514,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_switched_off_by_tick, reset, off),
 		cmocka_unit_test_setup_teardown(test_disposition, reset, off),
 		cmocka_unit_test_setup_teardown(test_disposition_taken, reset, off),
+		cmocka_unit_test_setup_teardown(test_child_without_hooks, reset, off),
+		cmocka_unit_test_setup_teardown(test_taken_and_reset, reset, off),
+		cmocka_unit_test_setup_teardown(test_taken_and_left, reset, off),
+		cmocka_unit_test_setup_teardown(test_chaining_handler, reset, off),
+		cmocka_unit_test_setup_teardown(test_jumping_handler, reset, off),
+		cmocka_unit_test_setup_teardown(test_failed_beside_a_timer, reset, off),
 		cmocka_unit_test_setup_teardown(test_default_disposition, reset, off),
 	};
 

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The agent in programs that do with signals and children what they like: this one, run again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inprocess_ring.h"
+
+#define SIGNO (SIGRTMAX - 7) /* dcpirun(1) */
+
+/* ---- inside ---------------------------------------------------------------------------------- */
+
+static _Atomic int nr_calls, nr_infos, value;
+
+static void called(int signo)
+{
+	if (signo == SIGNO)
+		atomic_fetch_add(&nr_calls, 1);
+}
+
+static void informed(int signo, siginfo_t *info, void *context)
+{
+	if (signo == SIGNO && context)
+		atomic_fetch_add(&nr_infos, 1);
+	atomic_store(&value, info->si_value.sival_int);
+}
+
+static void burn(long ms)
+{
+	struct timespec from, now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < ms);
+}
+
+static void *burner(void *arg)
+{
+	burn(40);
+	return arg;
+}
+
+static bool burn_in_thread(void)
+{
+	pthread_t thread;
+
+	return !pthread_create(&thread, NULL, burner, NULL) && !pthread_join(thread, NULL);
+}
+
+static int plain(void)
+{
+	burn(40);
+	return 0;
+}
+
+static int foreign_default(void)
+{
+	raise(SIGNO);
+	return 1;
+}
+
+static int foreign_handled(void)
+{
+	struct sigaction act = { .sa_flags = SA_SIGINFO }, old;
+	union sigval seven = { .sival_int = 7 };
+
+	act.sa_sigaction = informed;
+	if (sigaction(SIGNO, &act, &old) || old.sa_handler != SIG_DFL)
+		return 1;
+	if (sigqueue(getpid(), SIGNO, seven) || nr_infos != 1 || value != 7)
+		return 2;
+	if (signal(SIGNO, called) != act.sa_handler || raise(SIGNO) || nr_calls != 1)
+		return 3;
+	if (signal(SIGNO, SIG_IGN) != called || raise(SIGNO) || nr_calls != 1 || nr_infos != 1)
+		return 4;
+	burn(40);
+	return nr_calls != 1 || nr_infos != 1;
+}
+
+/* What a child by vfork sets is its own, though it has its parent's memory. */
+static int vfork_resets(void)
+{
+	int status = -1;
+	pid_t pid;
+
+	signal(SIGNO, called);
+	pid = vfork();
+	if (!pid) {
+		alarm(10);
+		signal(SIGNO, SIG_DFL);
+		raise(SIGNO);
+		_exit(1);
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) || WTERMSIG(status) != SIGNO)
+		return 1;
+	return raise(SIGNO) || nr_calls != 1;
+}
+
+/* Where this process has its ring. */
+static uint8_t *find_ring(size_t *len)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start = 0, end = 0;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (strstr(line, "/" INPROCESS_PREFIX) &&
+		    sscanf(line, "%lx-%lx", &start, &end) == 2)
+			break;
+		start = end = 0;
+	}
+	if (maps)
+		fclose(maps);
+	*len = end - start;
+	return (uint8_t *)(uintptr_t)start;
+}
+
+/* The ring is not there in such a child, but what is there now is the child's own. */
+static int in_raw_child(uint8_t *at, size_t len)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, status = -1;
+	pid_t pid;
+
+	alarm(10);
+	if (mmap(at, len, PROT_READ | PROT_WRITE, flags, -1, 0) != at)
+		return 3;
+	if (!burn_in_thread())
+		return 4;
+	for (size_t i = 0; i < len; i++)
+		if (at[i])
+			return 5;
+	signal(SIGNO, SIG_DFL); /* after which a tick would be the end, also of its child */
+	pid = fork();
+	if (!pid)
+		_exit(!burn_in_thread());
+	return waitpid(pid, &status, 0) == pid && !status ? 0 : 6;
+}
+
+static int child_without_hooks(void)
+{
+	size_t len;
+	uint8_t *at = find_ring(&len);
+	int status = -1;
+	pid_t pid;
+
+	if (!len)
+		return 1;
+	pid = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
+	if (!pid)
+		_exit(in_raw_child(at, len));
+	burn(40);
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+}
+
+static pthread_t waiter;
+
+/* First a signal of the agent's number, to the one thread that waits; then one that is waited for.
+ */
+static void *sender(void *arg)
+{
+	usleep(30000);
+	pthread_kill(waiter, SIGNO);
+	usleep(30000);
+	pthread_kill(waiter, SIGUSR1);
+	return arg;
+}
+
+static int wait_by_fd(const sigset_t *set)
+{
+	int fd = signalfd(-1, set, SFD_CLOEXEC);
+	struct signalfd_siginfo info = { 0 };
+
+	while (read(fd, &info, sizeof(info)) < 0 && errno == EINTR)
+		;
+	close(fd);
+	return (int)info.ssi_signo;
+}
+
+static int wait_once(int way, const sigset_t *set)
+{
+	const struct timespec limit = { 2, 0 };
+	siginfo_t info = { 0 };
+	int signo = 0;
+
+	if (way == 0)
+		return sigwait(set, &signo) ? -1 : signo;
+	if (way == 1)
+		while ((signo = sigwaitinfo(set, &info)) < 0 && errno == EINTR)
+			;
+	else if (way == 2)
+		while ((signo = sigtimedwait(set, &info, &limit)) < 0 && errno == EINTR)
+			;
+	else
+		signo = wait_by_fd(set);
+	return signo;
+}
+
+static int waits_for_all(void)
+{
+	sigset_t set;
+
+	sigfillset(&set);
+	if (pthread_sigmask(SIG_SETMASK, &set, NULL))
+		return 1;
+	waiter = pthread_self();
+	signal(SIGNO, called);
+	for (int way = 0; way < 4; way++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, sender, NULL))
+			return 2;
+		if (wait_once(way, &set) != SIGUSR1 || nr_calls != way + 1)
+			return 10 + way;
+		pthread_join(thread, NULL);
+	}
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} programs[] = {
+	{ "plain", plain },
+	{ "foreign_default", foreign_default },
+	{ "foreign_handled", foreign_handled },
+	{ "vfork_resets", vfork_resets },
+	{ "child_without_hooks", child_without_hooks },
+	{ "waits_for_all", waits_for_all },
+};
+
+static int inside(const char *name)
+{
+	alarm(10); /* what spins shall not do so for ever */
+	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
+		if (!strcmp(programs[i].name, name))
+			return programs[i].run();
+	return 99;
+}
+
+/* ---- outside --------------------------------------------------------------------------------- */
+
+static char folder[64];
+
+static int begin(void **state)
+{
+	(void)state;
+	strcpy(folder, "/tmp/dcpi-agent-XXXXXX");
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *e;
+
+	(void)state;
+	while ((e = readdir(dir)))
+		unlinkat(dirfd(dir), e->d_name, 0);
+	closedir(dir);
+	return rmdir(folder);
+}
+
+static int run(const char *name)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		char orders[128];
+
+		snprintf(orders, sizeof(orders), "4000000:4096:%s", folder);
+		setenv(INPROCESS_ENV, orders, 1);
+		setenv("LD_PRELOAD", TEST_AGENT, 1);
+		/* A sanitizer's runtime wants to be first, before what is preloaded. */
+		setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
+		execl("/proc/self/exe", "agent_inside", name, NULL);
+		_exit(98);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* Rings made, and samples in all of them. */
+static int count_rings(uint64_t *received)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *e;
+	int nr = 0;
+
+	*received = 0;
+	while ((e = readdir(dir))) {
+		struct inprocess_head head;
+		int fd;
+
+		if (strncmp(e->d_name, INPROCESS_PREFIX, strlen(INPROCESS_PREFIX)) != 0)
+			continue;
+		fd = openat(dirfd(dir), e->d_name, O_RDONLY | O_CLOEXEC);
+		assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
+		close(fd);
+		*received += head.received;
+		nr++;
+	}
+	closedir(dir);
+	return nr;
+}
+
+static void sampled(void **state)
+{
+	uint64_t received;
+
+	(void)state;
+	assert_int_equal(run("plain"), 0);
+	assert_int_equal(count_rings(&received), 1);
+	assert_true(received >= 2);
+}
+
+static void default_is_the_end(void **state)
+{
+	int status = run("foreign_default");
+
+	(void)state;
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGNO);
+}
+
+static void handlers_are_called(void **state)
+{
+	uint64_t received;
+
+	(void)state;
+	assert_int_equal(run("foreign_handled"), 0);
+	assert_int_equal(count_rings(&received), 1);
+	assert_true(received >= 2); /* and the ticks are still ours */
+}
+
+static void vfork_leaves_the_parent_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(run("vfork_resets"), 0);
+}
+
+static void raw_children_are_left_alone(void **state)
+{
+	uint64_t received;
+
+	(void)state;
+	assert_int_equal(run("child_without_hooks"), 0);
+	assert_int_equal(count_rings(&received), 1);
+	assert_true(received >= 2); /* of the parent */
+}
+
+static void waits_do_not_take_it(void **state)
+{
+	(void)state;
+	assert_int_equal(run("waits_for_all"), 0);
+}
+
+int main(int argc, char **argv)
+{
+#define TRIAL(test) cmocka_unit_test_setup_teardown(test, begin, end)
+	const struct CMUnitTest tests[] = {
+		TRIAL(sampled),
+		TRIAL(default_is_the_end),
+		TRIAL(handlers_are_called),
+		TRIAL(vfork_leaves_the_parent_alone),
+		TRIAL(raw_children_are_left_alone),
+		TRIAL(waits_do_not_take_it),
+	};
+
+	if (argc > 1)
+		return inside(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
