@@ -48,11 +48,18 @@ static uint64_t context_pc(const void *context)
 /*
  * The program's handler may hand the signal back to us, if it was set over ours and we over it
  * then: once is enough. The mark stands where the kernel leaves zeros in each signal's information;
- * in memory of the thread it would stay there when a handler leaves by longjmp.
+ * in memory of the thread it would stay there when a handler leaves by longjmp. Where they are no
+ * zeros (Linux before 5.0, emulation) an old mark is told by our frame, which lies deeper when
+ * nested.
  */
-static const void **mark_of(siginfo_t *info)
+struct mark {
+	const void *by;
+	uintptr_t frame;
+};
+
+static struct mark *mark_of(siginfo_t *info)
 {
-	return (const void **)(info + 1) - 1;
+	return (struct mark *)(info + 1) - 1;
 }
 
 /*
@@ -62,18 +69,20 @@ static const void **mark_of(siginfo_t *info)
 static void pass_on(int sig, siginfo_t *info, void *context)
 {
 	static const uint64_t by_default[8]; /* the kernel's sigaction, in which 0 is SIG_DFL */
+	const struct mark ours = { &inprocess_cookie, (uintptr_t)__builtin_frame_address(0) };
 	uintptr_t to = atomic_load(&beneath);
+	struct mark *mark = mark_of(info);
 
-	if (*mark_of(info) == &inprocess_cookie)
+	if (mark->by == ours.by && ours.frame < mark->frame)
 		return;
 	if (to == (uintptr_t)SIG_DFL) {
 		syscall(SYS_rt_sigaction, (long)sig, by_default, NULL, (long)INPROCESS_SET_LEN);
 		/* Delivered when the handler returns. */
 		syscall(SYS_tgkill, (long)getpid(), syscall(SYS_gettid), (long)sig);
 	} else if (to != (uintptr_t)SIG_IGN) {
-		*mark_of(info) = &inprocess_cookie;
+		*mark = ours;
 		((void (*)(int, siginfo_t *, void *))to)(sig, info, context);
-		*mark_of(info) = NULL;
+		mark->by = NULL;
 	}
 }
 
