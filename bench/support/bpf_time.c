@@ -4,6 +4,7 @@
  * begin with PREFIX, over SECONDS. Prints "RUNS NS" (nanoseconds a run, the cost of the account
  * itself included: subtract that of an empty program).
  * bpf_time -empty HZ SECONDS: an empty program on cpu-clock at HZ on all CPUs; prints the same.
+ * bpf_time -maps: the memory of all BPF maps, bytes, by the kernel's account.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -94,6 +95,45 @@ static int attach_everywhere(int prog, unsigned long hz)
 	return 0;
 }
 
+/* "memlock:" in what /proc tells of a descriptor. */
+static uint64_t map_memory(int fd)
+{
+	unsigned long long bytes = 0;
+	char path[64], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return bytes;
+}
+
+static uint64_t all_maps(void)
+{
+	union bpf_attr attr = { 0 };
+	uint64_t sum = 0;
+
+	while (bpf(BPF_MAP_GET_NEXT_ID, &attr) == 0) {
+		uint32_t id = attr.next_id;
+		long fd;
+
+		memset(&attr, 0, sizeof(attr));
+		attr.map_id = id;
+		fd = bpf(BPF_MAP_GET_FD_BY_ID, &attr);
+		if (fd >= 0) {
+			sum += map_memory((int)fd);
+			close((int)fd);
+		}
+		memset(&attr, 0, sizeof(attr));
+		attr.start_id = id;
+	}
+	return sum;
+}
+
 static void sleep_for(double seconds)
 {
 	struct timespec t = { .tv_sec = (time_t)seconds };
@@ -106,12 +146,16 @@ int main(int argc, char **argv)
 {
 	bool empty = argc == 4 && strcmp(argv[1], "-empty") == 0;
 	union bpf_attr attr = { .enable_stats.type = BPF_STATS_RUN_TIME };
-	const char *prefix = empty ? "bench_empty" : argv[1];
+	const char *prefix = empty ? "bench_empty" : argc > 1 ? argv[1] : "";
 	struct total before, after;
 	int prog;
 
+	if (argc == 2 && strcmp(argv[1], "-maps") == 0) {
+		printf("%llu\n", (unsigned long long)all_maps());
+		return 0;
+	}
 	if (argc != 3 && !empty) {
-		fputs("usage: bpf_time PREFIX SECONDS | -empty HZ SECONDS\n", stderr);
+		fputs("usage: bpf_time PREFIX SECONDS | -empty HZ SECONDS | -maps\n", stderr);
 		return 2;
 	}
 	if (bpf(BPF_ENABLE_STATS, &attr) < 0) {
