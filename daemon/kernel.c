@@ -41,7 +41,10 @@ static void replace(struct kernel *k, struct kernel_area *to, uint64_t now_ns)
 			contested_ns = end_ns;
 		if (contested_ns > to->contested_ns)
 			to->contested_ns = contested_ns;
-		drop_area(k, old);
+		if (old->guess && old->node.start < to->node.start)
+			old->node.end = to->node.start;
+		else
+			drop_area(k, old);
 	}
 }
 
@@ -74,12 +77,17 @@ static struct kernel_area *next_area(const struct kernel *k, uint64_t *pos)
 	return a;
 }
 
+static bool is_within(const struct kernel_area *a, uint64_t start, uint64_t end)
+{
+	return a->node.start >= start && (a->guess || a->node.end <= end);
+}
+
 void kernel_area_end(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns)
 {
 	struct kernel_area *a;
 
 	for (uint64_t pos = start; (a = next_area(k, &pos)) && a->node.start < end;)
-		if (a->node.start >= start && a->node.end <= end && now_ns < a->gone_ns)
+		if (is_within(a, start, end) && now_ns < a->gone_ns)
 			a->gone_ns = now_ns;
 }
 

@@ -305,6 +305,7 @@ void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t
 	if (k->config.live && k->helper[0] &&
 	    kernel_bpf_take(&k->bpf, name, addr, known ? len : 0, &f)) {
 		len = f.len;
+		known = true;
 		if (hide(k, &f, &slots) == 0)
 			c = with_bytes(k, name, &f, &slots);
 		slots_release(&slots);
@@ -316,7 +317,8 @@ void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t
 		c = without_bytes(k, name, len);
 	if (c) {
 		const struct kernel_area a = { .node = { .start = addr, .end = addr + len },
-					       .image = c->image };
+					       .image = c->image,
+					       .guess = !known };
 
 		kernel_area_add(k, &a, now_ns);
 	}

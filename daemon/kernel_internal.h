@@ -56,6 +56,7 @@ struct kernel_area {
 	struct image *image; /* counted reference */
 	uint64_t off;	     /* image offset of node.start */
 	bool module;	     /* nothing tells when it goes: /proc is looked at */
+	bool guess;	     /* where it ends is not known */
 	uint64_t gone_ns;    /* UINT64_MAX: it is there */
 	/* Up to then another image stood somewhere in it; 0: none is known. */
 	uint64_t contested_ns;

@@ -245,6 +245,19 @@ static int renew_modules(struct kernel *k, struct kernel_module **old, size_t *n
 	return same != nr || nr != *nr_old;
 }
 
+/* What fails is tried again: the next look finds it in no list. */
+static int try_module(struct kernel *k, size_t index, uint64_t now_ns, struct base_err *err)
+{
+	struct base_err own = { 0 };
+	int r = add_module(k, index, now_ns, &own);
+
+	if (r < 0) {
+		k->modules[index].inode = ~k->modules[index].inode;
+		*err = err->code ? *err : own;
+	}
+	return r;
+}
+
 /* Those that are not in the other list: gone, or new. */
 static int exchange_modules(struct kernel *k, const struct kernel_module *old, size_t nr_old,
 			    uint64_t now_ns, struct base_err *err)
@@ -254,9 +267,12 @@ static int exchange_modules(struct kernel *k, const struct kernel_module *old, s
 	for (size_t i = 0; i < nr_old; i++)
 		if (!lists(k->modules, k->nr_modules, &old[i]))
 			kernel_area_end(k, old[i].addr, old[i].addr + old[i].len, now_ns);
-	for (size_t i = 0; r == 0 && i < k->nr_modules; i++)
-		if (!lists(old, nr_old, &k->modules[i]))
-			r = add_module(k, i, now_ns, err);
+	for (size_t i = 0; i < k->nr_modules; i++)
+		if (!lists(old, nr_old, &k->modules[i])) {
+			int s = try_module(k, i, now_ns, err);
+
+			r = r < 0 ? r : s;
+		}
 	return r;
 }
 
@@ -280,6 +296,17 @@ static void add_codes(struct kernel *k)
 	}
 }
 
+static void swap_modules(struct kernel *k, struct kernel_module **v, size_t *nr)
+{
+	struct kernel_module *was = k->modules;
+	size_t nr_was = k->nr_modules;
+
+	k->modules = *v;
+	k->nr_modules = *nr;
+	*v = was;
+	*nr = nr_was;
+}
+
 void kernel_live_check(struct kernel *k)
 {
 	struct kernel_module *old = NULL;
@@ -296,6 +323,8 @@ void kernel_live_check(struct kernel *k)
 		r = read_symbols(k, &err);
 		if (r == 0)
 			r = exchange_modules(k, old, nr_old, now, &err);
+		else
+			swap_modules(k, &old, &nr_old);
 	}
 	free(old);
 	if (r < 0)

@@ -256,12 +256,32 @@ static void write_text(struct kernel *k, struct kernel_text *t)
 			 err.code ? err.text : base_strerror(r));
 }
 
+/* Where a module was, another may be by now. */
+static bool is_there(const struct kernel *k, const struct kernel_text *t)
+{
+	const struct kernel_area *a = (const void *)dyn_tree_find(&k->areas, t->start);
+
+	return !t->module || (a && a->image == t->image && a->gone_ns == UINT64_MAX);
+}
+
+static bool has_dirty_module(const struct kernel *k)
+{
+	for (const struct kernel_text *t = k->texts; t; t = t->next)
+		if (t->module && t->image->dirty)
+			return true;
+	return false;
+}
+
 void kernel_text_write(struct kernel *k)
 {
 	if (!k->helper[0] || !k->config.live)
 		return;
+	if (has_dirty_module(k)) {
+		k->checked_ns = 0;
+		kernel_live_check(k);
+	}
 	for (struct kernel_text *t = k->texts; t; t = t->next) {
-		if (!t->image->dirty)
+		if (!t->image->dirty || !is_there(k, t))
 			continue;
 		if (!t->loaded)
 			load_file(k, t);

@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #include <cmocka.h>
@@ -247,6 +249,27 @@ static void test_ksymbols(void **state)
 	fake_kernel_close(&f);
 }
 
+/* Code of before the daemon, of which only the start is told. */
+static void test_guesses(void **state)
+{
+	const uint64_t tramp = 0xffffffffc0009100;
+	struct fake_kernel f;
+
+	(void)state;
+	trial_open(&f, kallsyms, modules);
+	check(&f, tramp + 0x10, "ftrace_trampoline", 0x10, false);
+	/* It ends at the latest where another begins. */
+	came(&f, S, "bpf_prog_1", tramp + 0x200);
+	check_at(&f, 2 * S, 2 * S, tramp + 0x10, "ftrace_trampoline", 0x10, false);
+	check_at(&f, 2 * S, 2 * S, tramp + 0x205, "bpf_prog_1", 5, false);
+	check_at(&f, 2 * S, 2 * S, tramp + 0x300, NULL, 0, false);
+	/* Its end is told with its true length. */
+	went(&f, 3 * S, tramp);
+	check_at(&f, 9 * S, 9 * S, tramp + 0x10, NULL, 0, false);
+	check_at(&f, 9 * S, 9 * S, tramp + 0x205, "bpf_prog_1", 5, false);
+	fake_kernel_close(&f);
+}
+
 /* ---- modules -----------------------------------------------------------------------------------
  */
 
@@ -351,6 +374,45 @@ static void test_module_rebuilt(void **state)
 	fake_kernel_close(&f);
 }
 
+/* A disk that is full while modules come loses none of them. */
+static void test_module_fails(void **state)
+{
+	const struct kernel_text *texts;
+	struct rlimit was, none;
+	struct fake_kernel f = { 0 };
+	uint64_t now;
+
+	(void)state;
+	base_log_init(stderr, BASE_LOG_ERROR, false);
+	fake_kernel_init(&f);
+	fake_kernel_database(&f);
+	fake_kernel_text(&f, "proc/kallsyms", one_module);
+	fake_kernel_note(&f, "sys/kernel/notes", 0xab);
+	fake_kernel_open(&f, NULL);
+	fake_kernel_text(&f, "proc/modules",
+			 "two 4096 0 - Live 0xffffffffc0003000\n"
+			 "one 8192 0 - Live 0xffffffffc0001000\n");
+	time_passes(&f);
+	texts = f.k->texts;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	now = base_now_ns();
+	check_at(&f, now, now, 0xffffffffc0001050, "one.ko", 0x10 + 0x40, false);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	check_at(&f, now, now, 0xffffffffc0003020, "two.ko", 0x20, false);
+	/* Tried again at the next look. */
+	assert_ptr_equal(f.k->texts, texts);
+	time_passes(&f);
+	kernel_live_check(f.k);
+	assert_ptr_not_equal(f.k->texts, texts);
+	now = base_now_ns();
+	check_at(&f, now, now, 0xffffffffc0003020, "two.ko", 0x20, false);
+	fake_kernel_close(&f);
+}
+
 static void test_module_lines(void **state)
 {
 	struct kernel_module m;
@@ -419,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_tenants),		cmocka_unit_test(test_same_again),
 		cmocka_unit_test(test_ksymbols),	cmocka_unit_test(test_module_comes),
 		cmocka_unit_test(test_module_replaced), cmocka_unit_test(test_module_rebuilt),
+		cmocka_unit_test(test_module_fails),	cmocka_unit_test(test_guesses),
 		cmocka_unit_test(test_module_lines),	cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_idle_names),
 	};

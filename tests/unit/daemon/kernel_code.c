@@ -610,6 +610,40 @@ static void test_routines(void **state)
 	trial_close(&f);
 }
 
+/* Gone when its routines are to be read: something else may be there. */
+static void test_module_gone(void **state)
+{
+	static uint8_t memory[0x1000];
+	struct fake_kernel f = { 0 };
+	struct image *img;
+	uint64_t off;
+
+	(void)state;
+	need_helper();
+	fill(memory, sizeof(memory));
+	base_log_init(stderr, BASE_LOG_ERROR, false);
+	fake_kernel_init(&f);
+	fake_kernel_database(&f);
+	fake_kernel_text(&f, "proc/kallsyms",
+			 "ffffffff81000000 T _stext\nffffffff81001000 T _etext\n"
+			 "ffffffffc0201000 t work\t[one]\nffffffffc0201100 t more\t[one]\n");
+	fake_kernel_text(&f, "proc/modules", "one 8192 0 - Live 0xffffffffc0201000\n");
+	fake_kernel_note(&f, "sys/kernel/notes", 0xab);
+	fake_kernel_open(&f, fake_bpf);
+	f.memory = memory;
+	f.memory_at = AT;
+	f.memory_len = sizeof(memory);
+	img = sampled(&f, AT + 0x10, base_now_ns(), &off);
+	write_images(&f);
+	assert_int_equal(f.nr_reads, 1);
+	assert_int_equal(routine(&f, "kernel", code_file(&f, img), "work").nr, 1);
+	assert_ptr_equal(sampled(&f, AT + 0x110, base_now_ns(), &off), img);
+	fake_kernel_text(&f, "proc/modules", "");
+	write_images(&f);
+	assert_int_equal(f.nr_reads, 1);
+	trial_close(&f);
+}
+
 /* A daemon after us keeps what we kept. */
 static void test_restart(void **state)
 {
@@ -657,12 +691,12 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_program),	  cmocka_unit_test(test_same_program),
-		cmocka_unit_test(test_callees),	  cmocka_unit_test(test_unread),
-		cmocka_unit_test(test_look),	  cmocka_unit_test(test_programs_of_before),
-		cmocka_unit_test(test_lines),	  cmocka_unit_test(test_storm),
-		cmocka_unit_test(test_routines),  cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_program),	 cmocka_unit_test(test_same_program),
+		cmocka_unit_test(test_callees),	 cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_look),	 cmocka_unit_test(test_programs_of_before),
+		cmocka_unit_test(test_lines),	 cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_routines), cmocka_unit_test(test_module_gone),
+		cmocka_unit_test(test_restart),	 cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
