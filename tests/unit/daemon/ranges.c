@@ -22,7 +22,8 @@ static int set(struct driver *d, int32_t pid, const struct driver_range *ranges,
 	nr_calls++;
 	told_pid = pid;
 	told_nr = nr;
-	memcpy(told_ranges, ranges, nr * sizeof(*ranges));
+	if (nr)
+		memcpy(told_ranges, ranges, nr * sizeof(*ranges));
 	told[0] = '\0';
 	for (size_t i = 0; i < nr; i++) {
 		assert_int_equal(ranges[i].words, 0);
