@@ -11,7 +11,8 @@
 
 enum { PHDRS_MAX = 64, NOTES_MAX = 1024 };
 
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+/* From glibc 2.35 on. */
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 bool agent_object_find(uint64_t pc, struct agent_object *out)
