@@ -106,10 +106,10 @@ struct driver_stats {
 	uint64_t received[DRIVER_NR_EVENTS]; /* handed to count() + still held + lost */
 	uint64_t held;			     /* read from rings or tables, waiting for order */
 	uint64_t lost_ring;		     /* samples that found a ring full */
-	uint64_t lost_table;  /* bpf: found the table full, before a drain could be had */
+	uint64_t lost_table;  /* bpf: found the table full before a drain could be had, or none */
 	uint64_t lost_late;   /* bpf: the same, 100 ms or more after a drain was asked for */
 	uint64_t lost_nested; /* bpf: interrupted the counting of another on the same CPU */
-	uint64_t lost_read;   /* bpf: lay in a table that could not be read */
+	uint64_t lost_read;   /* bpf: no memory for what lay in a table, or its head told of more */
 	uint64_t lost_load;   /* side-band records lost: attribution may suffer; not samples (before
 				 Linux 6.0, of perf, it may be that the samples of lost_ring are
 				 in it too) */

@@ -11,7 +11,7 @@ set -eu
 need_root
 phase=$DCPI_BUILD/tests/phase
 
-# seen KIND OPTION…: the share of phase_a in dcpiprof, after "phase KIND" at 1 kHz.
+# run KIND OPTION…: "phase KIND" at 1 kHz; sets $seen, the share of phase_a in dcpiprof, and $truth.
 run()
 {
 	local kind=$1

@@ -12,7 +12,7 @@ struct fake_kernel {
 	struct kernel *k;
 	struct images *images;
 	struct profdb *db; /* NULL: none */
-	/* What the kernel has at fake_kernel_memory_at. */
+	/* What the kernel has at memory_at. */
 	const uint8_t *memory;
 	size_t memory_len;
 	uint64_t memory_at;
