@@ -115,7 +115,11 @@ static void an_event_of_some_cpus_is_counted_there(void **state)
 	driver_stop(d);
 	assert_int_equal(driver_drain(d, true, &sink, NULL), 0);
 	assert_true(counts[0] > 0 && counts[1] > 0);
-	assert_true(driver_event_get(d, 1)->enabled == 1);
+	/*
+	 * Events start one after another, so a machine with other work to do takes parts of this
+	 * short time from one of them. Had the other CPU been counted, it were half of this.
+	 */
+	assert_true(driver_event_get(d, 1)->enabled > 0.75);
 	driver_close(d);
 }
 

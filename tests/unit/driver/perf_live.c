@@ -411,8 +411,8 @@ static void look_at_pairs(struct driver *own, const struct tally *t)
 
 		assert_true(part > parts[i] - 0.15 && part < parts[i] + 0.15);
 	}
-	/* It is never off, not even for the moment of a turn. */
-	assert_true(driver_event_get(own, 1)->enabled == 1);
+	/* It is never off; starting is not done at one instant. */
+	assert_true(driver_event_get(own, 1)->enabled > 0.98);
 	assert_string_equal(driver_event_get(own, 1)->name, "page-faults");
 	assert_non_null(strstr(driver_describe(own), "cpu-clock at 1000 Hz + page-faults each 40, "
 						     "page-faults each 40 + task-clock at 1000 Hz "
