@@ -61,15 +61,12 @@ static int make_key(struct base_buf *key, const struct driver_load *l)
 
 static void id_of_key(const struct base_buf *key, struct base_id *id)
 {
-	uint8_t digest[32];
 	struct base_sha256 s;
 
 	base_sha256_init(&s);
 	base_sha256_add(&s, "path", 4);
 	base_sha256_add(&s, key->data, key->len);
-	base_sha256_end(&s, digest);
-	id->len = 20;
-	memcpy(id->bytes, digest, 20);
+	base_id_of_sha256(id, &s);
 }
 
 /* One second of waiting is what a user's files may cost us until identity_forget. */

@@ -230,6 +230,8 @@ struct base_id {
 char *base_id_text(const struct base_id *id, char *text);
 /* Parse 1 to 64 hex digits, even count. 0 or -EINVAL. */
 int base_id_parse(struct base_id *id, const char *text, size_t len);
+/* Ends @s; the first 20 bytes of the sum are the id. */
+void base_id_of_sha256(struct base_id *id, struct base_sha256 *s);
 /*
  * Stand-in for the build-id of a file that has none: from its length and its first
  * BASE_ID_HEAD_LEN bytes (@head, shorter where the file is). The same wherever the file is copied.

@@ -53,16 +53,22 @@ bool base_id_equal(const struct base_id *a, const struct base_id *b)
 	return a->len == b->len && !memcmp(a->bytes, b->bytes, n);
 }
 
+void base_id_of_sha256(struct base_id *id, struct base_sha256 *s)
+{
+	uint8_t sum[32];
+
+	base_sha256_end(s, sum);
+	*id = (struct base_id){ .len = 20 };
+	memcpy(id->bytes, sum, id->len);
+}
+
 void base_id_of_head(struct base_id *id, uint64_t file_len, const void *head, size_t head_len)
 {
 	struct base_sha256 s;
-	uint8_t sum[32];
 
 	base_sha256_init(&s);
 	base_sha256_add(&s, "dcpi file", 9);
 	base_sha256_add(&s, &file_len, sizeof(file_len));
 	base_sha256_add(&s, head, head_len < BASE_ID_HEAD_LEN ? head_len : BASE_ID_HEAD_LEN);
-	base_sha256_end(&s, sum);
-	*id = (struct base_id){ .len = 20 };
-	memcpy(id->bytes, sum, 20);
+	base_id_of_sha256(id, &s);
 }
