@@ -141,8 +141,11 @@ static bool is_it(const struct image *img, const struct image_query *q)
 	return q->kind == IMAGE_FILE && !img->main.id.len && has_head_id(img, &q->id);
 }
 
-/* Its note names the kernel by build-id: the code differs from boot to boot, its offsets do not. */
-void image_find_code(struct image *img, int dir_fd)
+/*
+ * Opens "X.code" beside the kernel's "X.elf" if it belongs to it: its note names the kernel by
+ * build-id. The code differs from boot to boot, its offsets do not.
+ */
+static void find_code(struct image *img, int dir_fd)
 {
 	static const char from[] = ".elf", to[] = ".code";
 	size_t len = strlen(img->main.path);
@@ -179,7 +182,7 @@ static int try_file(int dir_fd, const char *path, const struct image_query *q, s
 		return r;
 	if (is_it(img, q)) {
 		if (q->kind == IMAGE_KERNEL)
-			image_find_code(img, dir_fd);
+			find_code(img, dir_fd);
 		*out = img;
 		return 0;
 	}

@@ -105,7 +105,5 @@ struct image {
 int image_new(struct image_elf *f, enum image_kind kind, struct image **out, struct base_err *err);
 /* Opens the separate debug file if there is one with the same build-id (find.c); NULL: none. */
 const struct image_elf *image_debug(struct image *img);
-/* Opens "X.code" beside the kernel's "X.elf" if it belongs to it (find.c). */
-void image_find_code(struct image *img, int dir_fd);
 
 #endif
