@@ -126,7 +126,6 @@ struct attrib {
 	uint64_t unsettled_ns;	   /* the first of these */
 	uint64_t now_ns;	   /* time of the last count or event */
 	bool hollow_made;	   /* there may be hollow processes */
-	uint64_t taken_ns;	   /* hand-overs of before have been taken */
 	bool later_made;	   /* there may be processes with a later life */
 	bool ranges_changed;	   /* of some process the driver may have to be told */
 	uint64_t dynamic_ns; /* when counts in dynamic code, or a new client, were seen last; 0 */

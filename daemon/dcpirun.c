@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dcpirun: run a program and sample it, and what it starts, into a database. No rights needed. */
 #include <errno.h>
-#include <fcntl.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <poll.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lengths of x86-64 instructions, by the opcode maps of the processor manuals; meanings are not
  * needed. */
-#include <string.h>
 
 #include "base.h"
 #include "kernel_insn.h"

@@ -5,7 +5,6 @@
  * was told once stays; of more than the driver takes, those nearest to each other are taken
  * together.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
