@@ -42,7 +42,7 @@ static void allow_reader(int fd, uint32_t uid)
 		(void)fsetxattr(fd, "system.posix_acl_access", &acl, sizeof(acl), 0);
 }
 
-void dyn_image_give_to_group(int fd)
+static void give_to_group(int fd)
 {
 	const struct group *g = getgrnam("dcpi");
 
@@ -68,22 +68,22 @@ static int make_job(const struct dyn_facility *f, struct base_err *err)
 	return fd;
 }
 
-static int write_file(const struct dyn_facility *f, int job, struct pseudoimg_result *result,
-		      struct base_err *err)
+int dyn_image_put(int dir_fd, const char *name, const char *helper, const uint32_t *reader, int job,
+		  struct pseudoimg_result *result, struct base_err *err)
 {
-	const struct dyn *d = f->registry->dyn;
 	struct base_file file = { 0 };
-	int r = base_file_create(&file, profdb_dyn_fd(d->config.db), f->stem, 0640, err);
+	int r = base_file_create(&file, dir_fd, name, 0640, err);
 
 	if (r < 0)
 		return r;
 	/* The umask may have taken from the mode; owner and list come before it can be seen. */
 	if (fchmod(file.fd, 0640) < 0)
-		r = base_fail_errno(err, -errno, "cannot set the mode of '%s'", f->stem);
-	dyn_image_give_to_group(file.fd);
-	allow_reader(file.fd, f->registry->uid);
+		r = base_fail_errno(err, -errno, "cannot set the mode of '%s'", name);
+	give_to_group(file.fd);
+	if (reader)
+		allow_reader(file.fd, *reader);
 	if (r == 0)
-		r = pseudoimg_run_helper(d->helper, job, file.fd, HELPER_TIMEOUT_MS, result, err);
+		r = pseudoimg_run_helper(helper, job, file.fd, HELPER_TIMEOUT_MS, result, err);
 	if (r == 0)
 		r = base_file_commit(&file, err);
 	base_file_abort(&file);
@@ -113,18 +113,19 @@ bool dyn_image_refusal(int r)
 }
 
 /* Three times, for a helper may also be killed or slow because the machine is in need. */
-static void count_refusal(struct dyn_facility *f)
+bool dyn_image_give_up(struct image *img, uint32_t *nr_refused)
 {
-	if (++f->nr_refused < DYN_REFUSALS)
-		return;
-	f->image->refused = true;
-	f->changed = false;
-	base_log(BASE_LOG_WARN, "'%s' is given up; its samples go to '%s'", f->stem,
+	if (++*nr_refused < DYN_REFUSALS)
+		return false;
+	img->refused = true;
+	base_log(BASE_LOG_WARN, "'%s' is given up; its samples go to '%s'", img->stem,
 		 account_bucket_name(ACCOUNT_BUCKET_REFUSED));
+	return true;
 }
 
 int dyn_image_write(struct dyn_facility *f, struct base_err *err)
 {
+	const struct dyn *d = f->registry->dyn;
 	struct pseudoimg_result result = { 0 };
 	struct base_id id = { .len = sizeof(result.build_id) };
 	int r, job;
@@ -142,10 +143,11 @@ int dyn_image_write(struct dyn_facility *f, struct base_err *err)
 	job = make_job(f, err);
 	if (job < 0)
 		return job;
-	r = write_file(f, job, &result, err);
+	r = dyn_image_put(profdb_dyn_fd(d->config.db), f->stem, d->helper, &f->registry->uid, job,
+			  &result, err);
 	close(job);
-	if (dyn_image_refusal(r))
-		count_refusal(f);
+	if (dyn_image_refusal(r) && dyn_image_give_up(f->image, &f->nr_refused))
+		f->changed = false;
 	if (r < 0)
 		return r;
 	f->nr_refused = 0;

@@ -29,6 +29,7 @@
 #define DYN_REPLACES_MAX       16384
 
 struct dyn_registry;
+struct pseudoimg_result;
 
 /* Pages of the ELF's addresses and the image offset of the first one. */
 struct dyn_run {
@@ -277,7 +278,13 @@ int dyn_image_write(struct dyn_facility *f, struct base_err *err);
 /* A failure of dyn_image_write that lies in what the client said, not in this machine's disk or
  * memory. */
 bool dyn_image_refusal(int r);
-/* Group dcpi may read it, where there is that group. */
-void dyn_image_give_to_group(int fd);
+/*
+ * Let the jailed helper make @name from @job (a descriptor, at its beginning): complete or not at
+ * all, for the daemon's user, its group and the uid @reader (may be NULL).
+ */
+int dyn_image_put(int dir_fd, const char *name, const char *helper, const uint32_t *reader, int job,
+		  struct pseudoimg_result *result, struct base_err *err);
+/* One more refusal (counted in @nr_refused); after the third the image is given up: true. */
+bool dyn_image_give_up(struct image *img, uint32_t *nr_refused);
 
 #endif

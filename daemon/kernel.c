@@ -164,17 +164,6 @@ void kernel_load(struct kernel *k, const struct driver_load *l)
 		kernel_code_add(k, name, l->addr, l->len, true, l->time_ns);
 }
 
-/* Code is told of by its name, which its file carries on. */
-static const char *plain_name(const struct image *img, char *to, size_t len)
-{
-	size_t tail = strlen("-0123456789abcdef.dyn"), all = strlen(img->stem);
-
-	if (img->kind != PROFDB_DYNAMIC || all <= tail)
-		return img->path;
-	snprintf(to, len, "%.*s", (int)(all - tail), img->stem);
-	return to;
-}
-
 void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct driver_load *load),
 		 void *ctx)
 {
@@ -186,7 +175,7 @@ void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct dr
 					 .addr = a->node.start,
 					 .len = a->node.end - a->node.start,
 					 .id = a->image->id,
-					 .path = plain_name(a->image, name, sizeof(name)) };
+					 .path = kernel_code_name(a->image, name, sizeof(name)) };
 
 		if (!kernel_code_is(k, a->image)) {
 			tell(ctx, &l);

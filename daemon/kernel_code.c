@@ -5,7 +5,6 @@
  * could be read become pseudo-images; of everything else name and length are kept.
  */
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +17,7 @@
  * means "removed by the linker" to readers of DWARF. Whatever is called outside has a slot behind
  * the code, with its name.
  */
-enum { JOBS_MAX = 8 << 20, BASE = 0x1000, SLOT = 16, SLOTS_MAX = 4096, REFUSALS = 3 };
+enum { JOBS_MAX = 8 << 20, BASE = 0x1000, SLOT = 16, SLOTS_MAX = 4096 };
 enum { TAIL_LEN = sizeof("-0123456789abcdef.dyn") - 1 };
 #define CODE_LEN_MAX (UINT64_C(1) << 24)
 
@@ -27,7 +26,7 @@ struct kernel_code {
 	uint64_t len;
 	struct base_buf job; /* DYNAMIC: of its pseudo-image; empty once that is on disk */
 	bool on_disk;
-	unsigned int nr_refused;
+	uint32_t nr_refused;
 };
 
 /* ---- what it is --------------------------------------------------------------------------------
@@ -138,15 +137,6 @@ static void hash_text(struct base_sha256 *s, const char *text)
 	base_sha256_add(s, text, strlen(text) + 1);
 }
 
-static void hash_end(struct base_sha256 *s, struct base_id *id)
-{
-	uint8_t sum[32];
-
-	base_sha256_end(s, sum);
-	*id = (struct base_id){ .len = 20 };
-	memcpy(id->bytes, sum, id->len);
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static struct kernel_code *find(const struct kernel *k, const char *key)
@@ -232,7 +222,7 @@ static struct kernel_code *with_bytes(struct kernel *k, const char *name,
 		goto fail;
 	base_sha256_init(&s);
 	base_sha256_add(&s, job.data + head, job.len - head);
-	hash_end(&s, &id);
+	base_id_of_sha256(&id, &s);
 	clean(name, plain, sizeof(plain));
 	snprintf(stem, sizeof(stem), "%s-%.16s.dyn", plain, base_id_text(&id, text));
 	c = find(k, stem);
@@ -255,6 +245,16 @@ static bool is_stem_of(const char *stem, const char *name)
 	clean(name, plain, sizeof(plain));
 	len = strlen(plain);
 	return !strncmp(stem, plain, len) && stem[len] == '-' && strlen(stem + len) == TAIL_LEN;
+}
+
+const char *kernel_code_name(const struct image *img, char *to, size_t len)
+{
+	size_t all = strlen(img->stem);
+
+	if (img->kind != PROFDB_DYNAMIC || all <= TAIL_LEN)
+		return img->path;
+	snprintf(to, len, "%.*s", (int)(all - TAIL_LEN), img->stem);
+	return to;
 }
 
 /*
@@ -287,7 +287,7 @@ static struct kernel_code *without_bytes(struct kernel *k, const char *name, uin
 	hash_text(&s, "dcpi kernel symbol");
 	hash_text(&s, name);
 	base_sha256_add(&s, &len, sizeof(len));
-	hash_end(&s, &id);
+	base_id_of_sha256(&id, &s);
 	c = find(k, base_id_text(&id, key));
 	if (c)
 		return c;
@@ -326,17 +326,6 @@ void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Three times, for a helper may also be killed or slow because the machine is in need. */
-static void refused(struct kernel_code *c, const struct base_err *err)
-{
-	base_log(BASE_LOG_WARN, "%s", err->text);
-	if (++c->nr_refused < REFUSALS)
-		return;
-	c->image->refused = true;
-	base_log(BASE_LOG_WARN, "'%s' is given up; its samples go to '%s'", c->image->stem,
-		 account_bucket_name(ACCOUNT_BUCKET_REFUSED));
-}
-
 static int write_bytes(struct kernel *k, struct kernel_code *c, struct base_err *err)
 {
 	struct base_err own = { 0 };
@@ -348,7 +337,8 @@ static int write_bytes(struct kernel *k, struct kernel_code *c, struct base_err 
 	r = kernel_file_write_job(k, profdb_dyn_fd(k->config.db), c->image->stem, &c->job, &id,
 				  &own);
 	if (r < 0 && dyn_image_refusal(r)) {
-		refused(c, &own);
+		base_log(BASE_LOG_WARN, "%s", own.text);
+		dyn_image_give_up(c->image, &c->nr_refused);
 		return 0;
 	}
 	if (r < 0) {

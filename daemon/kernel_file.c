@@ -13,8 +13,6 @@
 #include "pseudoimg.h"
 #include "registry.h"
 
-enum { HELPER_TIMEOUT_MS = 5000 };
-
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
 #elif defined(__aarch64__)
@@ -55,11 +53,6 @@ static bool exists(const struct kernel *k, const char *file)
 	return faccessat(profdb_kernel_fd(k->config.db), file, F_OK, 0) == 0;
 }
 
-static bool belongs(const struct kernel_symbol *s, const char *module)
-{
-	return module ? s->module && !strcmp(s->module, module) : !s->module;
-}
-
 int kernel_file_write(struct kernel *k, const char *name, const struct base_id *id,
 		      const char *module, uint64_t start, uint64_t len, struct base_err *err)
 {
@@ -80,7 +73,7 @@ int kernel_file_write(struct kernel *k, const char *name, const struct base_id *
 	for (size_t i = 0; i < k->symbols.nr; i++) {
 		const struct kernel_symbol *s = &k->symbols.v[i];
 
-		if (belongs(s, module) && s->addr >= start && s->addr - start < len)
+		if (kernel_symbol_belongs(s, module) && s->addr >= start && s->addr - start < len)
 			syms[nr++] = (struct pseudoimg_symbol){ .name = s->name,
 								.off = s->addr - start };
 	}
@@ -188,22 +181,11 @@ int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,
 			  const struct base_buf *job, struct base_id *id, struct base_err *err)
 {
 	struct pseudoimg_result result = { 0 };
-	struct base_file f = { 0 };
 	int r, from = job_fd(job);
 
 	if (from < 0)
 		return base_fail_errno(err, from, "cannot make the job of '%s'", file);
-	r = base_file_create(&f, dir_fd, file, 0640, err);
-	/* The umask may have taken from the mode. */
-	if (r == 0 && fchmod(f.fd, 0640) < 0)
-		r = base_fail_errno(err, -errno, "cannot set the mode of '%s'", file);
-	if (r == 0) {
-		dyn_image_give_to_group(f.fd);
-		r = pseudoimg_run_helper(k->helper, from, f.fd, HELPER_TIMEOUT_MS, &result, err);
-	}
-	if (r == 0)
-		r = base_file_commit(&f, err);
-	base_file_abort(&f);
+	r = dyn_image_put(dir_fd, file, k->helper, NULL, from, &result, err);
 	close(from);
 	*id = (struct base_id){ .len = sizeof(result.build_id) };
 	memcpy(id->bytes, result.build_id, sizeof(result.build_id));

@@ -36,6 +36,8 @@ int kernel_symbols_parse(struct kernel_symbols *s, const char *text, size_t len)
 void kernel_symbols_release(struct kernel_symbols *s);
 /* The symbol at or before @addr, or NULL. */
 const struct kernel_symbol *kernel_symbols_find(const struct kernel_symbols *s, uint64_t addr);
+/* @module NULL: of the kernel itself. */
+bool kernel_symbol_belongs(const struct kernel_symbol *s, const char *module);
 /* Is it a routine in which a CPU with nothing to do waits? */
 bool kernel_is_idle(const char *name);
 
@@ -106,6 +108,8 @@ void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t
 int kernel_code_write(struct kernel *k, struct base_err *err);
 void kernel_code_close(struct kernel *k);
 bool kernel_code_is(const struct kernel *k, const struct image *img);
+/* Code is told of by its name, which its file's name begins with; in @to, or the image's path. */
+const char *kernel_code_name(const struct image *img, char *to, size_t len);
 
 /* ---- the bytes of the kernel's routines (kernel_text.c) -------------------------------------- */
 

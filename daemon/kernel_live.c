@@ -60,7 +60,6 @@ static void symbols_id(const struct kernel *k, const char *name, uint64_t start,
 		       struct base_id *id)
 {
 	struct base_sha256 s;
-	uint8_t sum[32];
 
 	base_sha256_init(&s);
 	base_sha256_add(&s, name, strlen(name) + 1);
@@ -73,9 +72,7 @@ static void symbols_id(const struct kernel *k, const char *name, uint64_t start,
 		base_sha256_add(&s, &off, sizeof(off));
 		base_sha256_add(&s, sym->name, strlen(sym->name) + 1);
 	}
-	base_sha256_end(&s, sum);
-	*id = (struct base_id){ .len = 20 };
-	memcpy(id->bytes, sum, 20);
+	base_id_of_sha256(id, &s);
 }
 
 /* ---- the kernel and its modules -------------------------------------------------------------- */
@@ -150,7 +147,7 @@ static uint64_t code_end(const struct kernel *k, size_t index, uint64_t start)
 	for (size_t i = 0; i < k->symbols.nr; i++) {
 		const struct kernel_symbol *s = &k->symbols.v[i];
 
-		if (s->module && s->addr >= start && s->addr < most && !strcmp(s->module, m->name))
+		if (kernel_symbol_belongs(s, m->name) && s->addr >= start && s->addr < most)
 			end = s->addr + 1;
 	}
 	end = end == start ? most : base_align_up(end, PAGE);

@@ -222,6 +222,11 @@ void kernel_symbols_release(struct kernel_symbols *s)
 	*s = (struct kernel_symbols){ 0 };
 }
 
+bool kernel_symbol_belongs(const struct kernel_symbol *s, const char *module)
+{
+	return module ? s->module && !strcmp(s->module, module) : !s->module;
+}
+
 const struct kernel_symbol *kernel_symbols_find(const struct kernel_symbols *s, uint64_t addr)
 {
 	size_t lo = 0, hi = s->nr;

@@ -185,8 +185,7 @@ static int read_routine(struct kernel *k, struct kernel_text *t, uint64_t *off)
 	const struct kernel_symbol *s = kernel_symbols_find(all, t->start + *off);
 	uint64_t end = t->start + t->len, len;
 
-	if (!s || s->addr < t->start ||
-	    (s->module ? !t->module || strcmp(s->module, t->module) : t->module != NULL))
+	if (!s || s->addr < t->start || !kernel_symbol_belongs(s, t->module))
 		return -ENOENT;
 	if (s + 1 < all->v + all->nr && s[1].addr < end)
 		end = s[1].addr;
