@@ -13,16 +13,23 @@ static const struct {
 	{ "inprocess", inprocess_open },
 };
 
+/* Put what was refused behind the description, which the source may write again with it. */
+static void describe_refused(struct driver *d)
+{
+	size_t len = strlen(d->describe);
+
+	snprintf(d->describe + len, sizeof(d->describe) - len, "%s", d->refused);
+}
+
 /*
- * Nobody wished for anything, and there is no hardware to count cycles: the scheduler's tick costs a
- * fortieth of a timer of our own (docs/decisions/default-event.md).
+ * Nobody wished for anything, and there is no hardware to count cycles: the scheduler's tick comes
+ * anyway (docs/decisions/default-event.md).
  */
 static int open_tick(const struct driver_config *config, struct driver **out)
 {
 	const char *const tick = "tick", *why = "";
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	struct driver_config own = *config;
-	size_t len;
 	int r;
 
 	if (config->nr_slots || config->frequency)
@@ -35,9 +42,8 @@ static int open_tick(const struct driver_config *config, struct driver **out)
 	r = bpf_open(&own, out, NULL);
 	if (r < 0)
 		return r;
-	len = strlen((*out)->describe);
 	snprintf((*out)->refused, sizeof((*out)->refused), "%s", why);
-	snprintf((*out)->describe + len, sizeof((*out)->describe) - len, "%s", why);
+	describe_refused(*out);
 	return r;
 }
 
@@ -47,7 +53,6 @@ static int open_default(const struct driver_config *config, struct driver **out,
 {
 	struct base_err why = { 0 }, other = { 0 };
 	struct driver *d;
-	size_t len;
 	int r;
 
 	if (config->pid > 0)
@@ -71,10 +76,9 @@ static int open_default(const struct driver_config *config, struct driver **out,
 		return r == -DCPI_EUSAGE ? why.code : r;
 	}
 	d = *out;
-	len = strlen(d->describe);
 	snprintf(d->refused, sizeof(d->refused), " (bpf refused: %.150s%s%.80s)", why.text,
 		 why.hint[0] ? "; " : "", why.hint);
-	snprintf(d->describe + len, sizeof(d->describe) - len, "%s", d->refused);
+	describe_refused(d);
 	return r;
 }
 
