@@ -28,7 +28,7 @@ static struct base_id entry_id(const struct entry *e)
 	return id;
 }
 
-static bool is_kernel(const char *path)
+bool perfdata_is_kernel(const char *path)
 {
 	return !strncmp(path, "[kernel.", 8) || !strncmp(base_path_name(path), "vmlinux", 7);
 }
@@ -65,7 +65,7 @@ int perfdata_build_id_add(struct perfdata_build_ids *t, const uint8_t *rec, size
 	mode = e.h.misc & PERF_RECORD_MISC_CPUMODE_MASK;
 	if (!id.len || mode == PERF_RECORD_MISC_GUEST_KERNEL || mode == PERF_RECORD_MISC_GUEST_USER)
 		return 0;
-	if (mode == PERF_RECORD_MISC_KERNEL && is_kernel(path))
+	if (mode == PERF_RECORD_MISC_KERNEL && perfdata_is_kernel(path))
 		t->kernel = id;
 	return strlen(path) < PERFDATA_PATH_MAX ? add_file(t, path, &id) : 0;
 }

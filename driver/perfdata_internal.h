@@ -137,6 +137,8 @@ struct perfdata_build_ids {
 	struct base_id kernel;
 };
 
+/* Whether perf so names the kernel itself, and not a module. */
+bool perfdata_is_kernel(const char *path);
 /*
  * One entry of the table, or a record of that kind; a path that is too long for one is left out. 0,
  * -DCPI_EFORMAT, -DCPI_ELIMIT, -ENOMEM.

@@ -36,7 +36,7 @@ static void describe_kernel(const struct perfdata *p, struct driver_load *l, cha
 {
 	const struct base_id *id = perfdata_build_id_find(&p->build_ids, l->path);
 
-	if (!strncmp(l->path, "[kernel.", 8) || !strncmp(base_path_name(l->path), "vmlinux", 7)) {
+	if (perfdata_is_kernel(l->path)) {
 		begin_at_symbol(l);
 		id = &p->build_ids.kernel;
 		snprintf(name, len, "vmlinux%s%s", p->release[0] ? "-" : "", p->release);
