@@ -21,7 +21,7 @@ bench_options()
 			;;
 		esac
 	done
-	[ -n "$raw" ] && mkdir -p "$raw" || raw=$bench_work/raw
+	raw=${raw:-$bench_work/raw}
 	mkdir -p "$raw"
 }
 
@@ -50,13 +50,12 @@ median()
 
 mid() { median "$1" | cut -d' ' -f1; }
 
-# figure NAME VALUE UNIT OP LIMIT
+# figure NAME VALUE UNIT LIMIT: reached at or below the limit.
 figure()
 {
 	local verdict
-	verdict=$(awk -v v="$2" -v op="$4" -v l="$5" 'BEGIN {
-		print (v != "" && (op == "<=" ? v <= l : v >= l)) ? "ok" : "short" }')
-	printf 'figure: %s %s %s reach %s %s %s\n' "$1" "$2" "$3" "$4" "$5" "$verdict"
+	verdict=$(awk -v v="$2" -v l="$4" 'BEGIN { print (v != "" && v <= l) ? "ok" : "short" }')
+	printf 'figure: %s %s %s reach <= %s %s\n' "$1" "$2" "$3" "$4" "$verdict"
 	if [ $verdict = ok ]; then
 		bench_ok=$((bench_ok + 1))
 	else
