@@ -3,7 +3,6 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 
 #include "bpf_program.h"
 

@@ -2,7 +2,6 @@
 /* The last part of "dcpid -check": what sampling costs here. */
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
 #include "check_internal.h"

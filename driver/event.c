@@ -2,7 +2,6 @@
 /* The text of an event: "NAME[:MODIFIERS][:PERIOD]" or "PMU/TERM,…/[:MODIFIERS][:PERIOD]". */
 #include <ctype.h>
 #include <linux/perf_event.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "event_internal.h"

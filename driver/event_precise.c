@@ -5,7 +5,6 @@
  * exactly, and everybody's names for those two stand for it (perf-amd-ibs(1)).
  */
 #include <linux/perf_event.h>
-#include <string.h>
 
 #include "event_internal.h"
 

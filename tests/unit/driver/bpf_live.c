@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
