@@ -183,7 +183,7 @@ static int take_period(const struct parts *p, struct event_spec *out, struct bas
 	uint64_t n;
 
 	if (p->period) {
-		if (!event_number_parse(p->period, &n) || n == 0)
+		if (!replay_number_parse(p->period, &n) || n == 0)
 			return bad_text(p, "the period is no number above 0", err);
 		out->period = n;
 	}

@@ -90,9 +90,4 @@ int event_sysfs_resolve(const char *sysfs, const char *pmu, const char *terms,
 int event_precise(const char *text, const char *sysfs, struct event_spec *out,
 		  struct base_err *err);
 
-/* ---- shared ---------------------------------------------------------------------------------- */
-
-/* Decimal, or hexadecimal behind 0x, and nothing else. */
-bool event_number_parse(const char *text, uint64_t *out);
-
 #endif

@@ -70,19 +70,6 @@ int event_sysfs_read(const char *sysfs, const char *pmu, const char *folder, con
 	return r;
 }
 
-bool event_number_parse(const char *text, uint64_t *out)
-{
-	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-	const char *at = hex ? text + 2 : text;
-	char *end;
-
-	if (!isxdigit((unsigned char)*at))
-		return false;
-	errno = 0;
-	*out = strtoull(at, &end, hex ? 16 : 10);
-	return end != at && !*end && errno == 0;
-}
-
 int event_sysfs_number(const char *sysfs, const char *pmu, const char *folder, const char *file,
 		       uint64_t max, uint64_t *out)
 {
@@ -91,7 +78,7 @@ int event_sysfs_number(const char *sysfs, const char *pmu, const char *folder, c
 
 	if (r < 0)
 		return r;
-	return event_number_parse(text, out) && *out <= max ? 0 : -DCPI_EFORMAT;
+	return replay_number_parse(text, out) && *out <= max ? 0 : -DCPI_EFORMAT;
 }
 
 /* ---- listing --------------------------------------------------------------------------------- */
@@ -307,7 +294,7 @@ static int set_field(const struct resolve *r, const char *term, const char *valu
 	if (e < 0)
 		return base_fail_errno(r->err, e, "cannot use term '%s' of PMU '%s', '%s'", term,
 				       r->pmu, text);
-	if (value && !event_number_parse(value, &n))
+	if (value && !replay_number_parse(value, &n))
 		return bad_value(r, term, value);
 	if (!field_set(&f, n, config_word(r->out, f.word)))
 		return base_fail(r->err, -DCPI_EUSAGE,
@@ -352,14 +339,14 @@ static int set_word(const struct resolve *r, const char *term, const char *value
 	for (unsigned int i = 0; i < NR_WORDS; i++) {
 		if (strcmp(term, words[i]) != 0)
 			continue;
-		if (!event_number_parse(value, &n))
+		if (!replay_number_parse(value, &n))
 			return bad_value(r, term, value);
 		*config_word(r->out, i) = n;
 		return 1;
 	}
 	if (strcmp(term, "period") != 0)
 		return 0;
-	return event_number_parse(value, &r->out->period) ? 1 : bad_value(r, term, value);
+	return replay_number_parse(value, &r->out->period) ? 1 : bad_value(r, term, value);
 }
 
 static int one_term(const struct resolve *r, char *term)
