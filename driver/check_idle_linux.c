@@ -4,7 +4,6 @@
  * for that, by the kernel's own accounts of idling (cpuidle). The CPU that idles most is measured.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -28,20 +27,14 @@ struct idling {
 
 static bool read_state(int cpu, int state, const char *name, uint64_t *out)
 {
-	struct base_buf text = { 0 };
 	char path[128];
-	int r;
+	int64_t n;
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cpuidle/state%d/%s", cpu, state,
 		 name);
-	r = base_file_read(AT_FDCWD, path, 65536, &text, NULL);
-
-	if (r >= 0)
-		r = base_buf_append(&text, "", 1);
-	if (r >= 0)
-		*out = strtoull((const char *)text.data, NULL, 10);
-	base_buf_release(&text);
-	return r >= 0;
+	n = event_number_read(path, -1);
+	*out = (uint64_t)n;
+	return n >= 0;
 }
 
 /* False: this kernel does not account, or there is no such CPU. */

@@ -84,12 +84,10 @@ static const char *keyed_line(const char *path, const char *key, char *value, si
 /* LLONG_MIN where it cannot be read. */
 static long long sysctl_number(const char *name)
 {
-	char path[128], line[64], *end;
-	long long n;
+	char path[128];
 
 	snprintf(path, sizeof(path), "/proc/sys/kernel/%s", name);
-	n = strtoll(first_line(path, line, sizeof(line)), &end, 10);
-	return end == line ? LLONG_MIN : n;
+	return event_number_read(path, LLONG_MIN);
 }
 
 /* ---- the machine ----------------------------------------------------------------------------- */

@@ -63,6 +63,8 @@ int event_sysfs_read(const char *sysfs, const char *pmu, const char *folder, con
 /* A decimal number in such a file. */
 int event_sysfs_number(const char *sysfs, const char *pmu, const char *folder, const char *file,
 		       uint64_t max, uint64_t *out);
+/* The decimal number that is all there is in the file @path; @otherwise where it cannot be read. */
+int64_t event_number_read(const char *path, int64_t otherwise);
 /* Call @each with every name in that folder that can be one of an event or PMU, sorted, until it
  * returns other than 0, which is returned. @pmu NULL: names of PMUs. -errno. */
 int event_sysfs_list(const char *sysfs, const char *pmu, const char *folder,

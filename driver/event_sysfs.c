@@ -81,6 +81,17 @@ int event_sysfs_number(const char *sysfs, const char *pmu, const char *folder, c
 	return replay_number_parse(text, out) && *out <= max ? 0 : -DCPI_EFORMAT;
 }
 
+int64_t event_number_read(const char *path, int64_t otherwise)
+{
+	int64_t n;
+	char text[32];
+
+	if (event_sysfs_read(path, NULL, NULL, NULL, text, sizeof(text)) < 0 ||
+	    !replay_signed_parse(text, INT64_MIN, INT64_MAX, &n))
+		return otherwise;
+	return n;
+}
+
 /* ---- listing --------------------------------------------------------------------------------- */
 
 struct names {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Opening of the sampler: which events, which features, which CPUs; failures said plainly. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -9,6 +8,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "event_internal.h"
 #include "perf_internal.h"
 
 enum {
@@ -20,23 +20,10 @@ enum {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* -2 where it cannot be read. */
-static int paranoid(void)
-{
-	const char *path = "/proc/sys/kernel/perf_event_paranoid";
-	struct base_buf text = { 0 };
-	int level = -2;
-
-	if (base_file_read(AT_FDCWD, path, 64, &text, NULL) >= 0 &&
-	    base_buf_append(&text, "", 1) >= 0)
-		level = (int)strtol((const char *)text.data, NULL, 10);
-	base_buf_release(&text);
-	return level;
-}
-
 static void hint_rights(int32_t pid, struct base_err *err)
 {
-	int most = pid > 0 ? 2 : 0, level = paranoid();
+	int level = (int)event_number_read("/proc/sys/kernel/perf_event_paranoid", -2);
+	int most = pid > 0 ? 2 : 0;
 	char is[24] = "";
 
 	if (level != -2)
@@ -107,15 +94,7 @@ static int open_failed(const struct perf_sampler *s, const struct event_spec *sp
 /* 0 where it is not told. */
 static uint64_t max_rate(void)
 {
-	const char *path = "/proc/sys/kernel/perf_event_max_sample_rate";
-	struct base_buf text = { 0 };
-	uint64_t rate = 0;
-
-	if (base_file_read(AT_FDCWD, path, 64, &text, NULL) >= 0 &&
-	    base_buf_append(&text, "", 1) >= 0)
-		rate = strtoull((const char *)text.data, NULL, 10);
-	base_buf_release(&text);
-	return rate;
+	return (uint64_t)event_number_read("/proc/sys/kernel/perf_event_max_sample_rate", 0);
 }
 
 static int probe_cpu(const struct event_spec *spec, int32_t pid, uint64_t frequency,
