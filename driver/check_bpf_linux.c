@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "check_internal.h"
+#include "perf_internal.h"
 
 enum { MEASURE_NS = 400000000, FREQUENCY = 4000 };
 
@@ -84,6 +85,7 @@ static int sum_runs(uint32_t after, uint32_t last, const char *name, struct runs
 static int time_empty(struct check_program *out)
 {
 	struct perf_event_attr attr = {
+		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_type = PERF_SAMPLE_IP,
@@ -95,7 +97,7 @@ static int time_empty(struct check_program *out)
 
 	if (program < 0)
 		return program;
-	fd = check_perf_open(&attr, -1, sched_getcpu());
+	fd = perf_event_try(&attr, -1, sched_getcpu());
 	r = fd;
 	if (fd >= 0 && (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) < 0 ||
 			ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0))

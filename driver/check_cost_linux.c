@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check_internal.h"
+#include "perf_internal.h"
 
 enum {
 	SPIN_NS = 400000000,
@@ -74,19 +75,20 @@ void check_spin(uint64_t ns)
 static int open_clock(bool *own)
 {
 	struct perf_event_attr attr = {
+		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_type = PERF_SAMPLE_IP,
 		.sample_period = PERIOD_NS,
 		.disabled = 1,
 	};
-	int fd = check_perf_open(&attr, -1, sched_getcpu());
+	int fd = perf_event_try(&attr, -1, sched_getcpu());
 
 	*own = fd == -EACCES || fd == -EPERM;
 	if (!*own)
 		return fd;
 	attr.exclude_kernel = attr.exclude_hv = 1;
-	return check_perf_open(&attr, 0, -1);
+	return perf_event_try(&attr, 0, -1);
 }
 
 static int measure(struct gaps *g, struct check_cost *out)

@@ -2,22 +2,12 @@
 /* "dcpid -list-events": every event is tried, for what documents promise a machine may not have. */
 #include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "check_internal.h"
 #include "perf_internal.h"
 
 /* ---- trying ---------------------------------------------------------------------------------- */
-
-int check_perf_open(struct perf_event_attr *attr, int pid, int cpu)
-{
-	int fd;
-
-	attr->size = sizeof(*attr);
-	fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
 
 enum check_reach check_event_try(const struct event_spec *e, uint64_t frequency, int *error)
 {

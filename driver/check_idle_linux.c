@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "check_internal.h"
+#include "perf_internal.h"
 
 enum {
 	MEASURE_NS = 300000000,
@@ -136,6 +137,7 @@ static uint64_t count_idle_samples(const void *map, size_t ring_len)
 static int sample_idling(uint64_t frequency, struct check_idle *out)
 {
 	struct perf_event_attr attr = {
+		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID,
@@ -146,7 +148,7 @@ static int sample_idling(uint64_t frequency, struct check_idle *out)
 	};
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct idling from, to;
-	int fd = check_perf_open(&attr, -1, out->cpu);
+	int fd = perf_event_try(&attr, -1, out->cpu);
 	void *map;
 	double idle;
 

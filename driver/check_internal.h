@@ -7,7 +7,6 @@
 #ifndef DCPI_CHECK_INTERNAL_H
 #define DCPI_CHECK_INTERNAL_H
 
-#include <linux/perf_event.h>
 #include <sched.h>
 
 #include "event_internal.h"
@@ -50,8 +49,6 @@ int check_source_try(const char *source, const char *event, uint64_t frequency, 
 		     size_t describe_len, struct base_err *err);
 /* Why an event was refused. @all: so were all of its kind. */
 const char *check_cause(int error, bool hardware, bool all);
-/* perf_event_open(2): descriptor or -errno. */
-int check_perf_open(struct perf_event_attr *attr, int pid, int cpu);
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 

@@ -7,9 +7,9 @@
 
 #include "perf_internal.h"
 
-int perf_event_try(const struct perf_event_attr *attr, int32_t pid, unsigned int cpu)
+int perf_event_try(const struct perf_event_attr *attr, int32_t pid, int cpu)
 {
-	long fd = syscall(SYS_perf_event_open, attr, pid, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -37,7 +37,7 @@ static int ring_map(struct perf_cpu *c, size_t ring_len)
 int perf_cpu_track(struct perf_cpu *c, const struct perf_event_attr *attr, int32_t pid,
 		   size_t ring_len, bool *mapping)
 {
-	int fd = perf_event_try(attr, pid, c->cpu), r;
+	int fd = perf_event_try(attr, pid, (int)c->cpu), r;
 
 	*mapping = false;
 	if (fd < 0)
@@ -67,7 +67,7 @@ int perf_cpu_sample(struct perf_cpu *c, size_t event, const struct perf_event_at
 		    int32_t pid, int program)
 {
 	struct perf_event *e = &c->events[event];
-	int fd = perf_event_try(attr, pid, c->cpu);
+	int fd = perf_event_try(attr, pid, (int)c->cpu);
 
 	if (fd < 0)
 		return fd;

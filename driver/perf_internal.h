@@ -373,8 +373,8 @@ bool perf_cpu_is_listed(unsigned int cpu, const unsigned int *cpus, int nr);
 
 /* Not open. @events: as many as there are, the sampler's. */
 void perf_cpu_init(struct perf_cpu *c, unsigned int cpu, struct perf_event *events, size_t nr);
-/* A mere perf_event_open: descriptor or -errno. @pid -1: all processes. */
-int perf_event_try(const struct perf_event_attr *attr, int32_t pid, unsigned int cpu);
+/* A mere perf_event_open: descriptor or -errno. @pid -1: all processes; @cpu -1: any. */
+int perf_event_try(const struct perf_event_attr *attr, int32_t pid, int cpu);
 /* The tracking event and its ring. 0, or -errno; *@mapping: of mmap. Closed on failure. */
 int perf_cpu_track(struct perf_cpu *c, const struct perf_event_attr *attr, int32_t pid,
 		   size_t ring_len, bool *mapping);

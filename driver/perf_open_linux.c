@@ -107,7 +107,7 @@ static int probe_cpu(const struct event_spec *spec, int32_t pid, uint64_t freque
 	for (;;) {
 		perf_attr_sampling(&attr, spec, perf_spec_period(spec, frequency), frequency, pid,
 				   features);
-		fd = perf_event_try(&attr, pid > 0 ? pid : -1, cpu);
+		fd = perf_event_try(&attr, pid > 0 ? pid : -1, (int)cpu);
 		if (fd >= 0)
 			return close(fd);
 		next = perf_attr_fallback(features, features, -fd);
