@@ -33,6 +33,9 @@ struct driver {
 
 /* ---- events by name (event.c) -------------------------------------------------------------- */
 
+/* Nanoseconds: the kernel's clocks go no faster. */
+enum { EVENT_CLOCK_LEAST = 10000 };
+
 /* What to sample, before any system call. Numbers as perf_event_open(2) takes them. */
 struct event_spec {
 	char name[32]; /* as announced and stored: the text without its period */
@@ -47,7 +50,7 @@ struct event_spec {
 };
 
 /*
- * "NAME[:MODIFIERS][:PERIOD]". : the folder of PMUs (NULL: '/sys/bus/event_source/devices').
+ * "NAME[:MODIFIERS][:PERIOD]". @sysfs: the folder of PMUs (NULL: '/sys/bus/event_source/devices').
  * -DCPI_EUSAGE: no such event (the nearest names as hint), or a bad modifier or period.
  */
 int event_parse(const char *text, const char *sysfs, struct event_spec *out, struct base_err *err);

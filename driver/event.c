@@ -6,10 +6,6 @@
 
 #include "event_internal.h"
 
-enum {
-	CLOCK_PERIOD_MIN = 10000, /* ns; the kernel's timers of events go no faster */
-};
-
 /* ---- taking the text apart ------------------------------------------------------------------- */
 
 /* Pieces of the text, cut in a copy. */
@@ -88,12 +84,6 @@ static int split(const char *text, struct parts *p, struct base_err *err)
 
 /* ---- what is to be counted ------------------------------------------------------------------- */
 
-static int near_add(void *ctx, const char *name)
-{
-	event_near_add(ctx, name);
-	return 0;
-}
-
 static int unknown_event(const char *name, const char *sysfs, struct base_err *err)
 {
 	const struct event_name *e;
@@ -103,7 +93,7 @@ static int unknown_event(const char *name, const char *sysfs, struct base_err *e
 	event_near_init(&near, name);
 	for (size_t i = 0; (e = event_name_nth(i)); i++)
 		event_near_add(&near, e->name);
-	event_sysfs_list(sysfs, "cpu", "events", near_add, &near);
+	event_sysfs_list(sysfs, "cpu", "events", event_near_add, &near);
 	event_near_hint(&near, "'dcpid -list-events' lists those of this machine", err);
 	return -DCPI_EUSAGE;
 }
@@ -190,7 +180,7 @@ static int take_period(const struct parts *p, struct event_spec *out, struct bas
 	/* The kernel keeps the sign. */
 	if (out->period > INT64_MAX)
 		return bad_text(p, "the period is too large", err);
-	if (out->period && out->clock && out->period < CLOCK_PERIOD_MIN)
+	if (out->period && out->clock && out->period < EVENT_CLOCK_LEAST)
 		return bad_text(p, "a clock's period is in nanoseconds, 10000 at least", err);
 	return 0;
 }

@@ -48,7 +48,8 @@ struct event_near {
 };
 
 void event_near_init(struct event_near *n, const char *word);
-void event_near_add(struct event_near *n, const char *name);
+/* @near: a struct event_near; as event_sysfs_list wants it. Returns 0. */
+int event_near_add(void *near, const char *name);
 /* "did you mean 'a', 'b'?", or @otherwise where nothing is near. */
 void event_near_hint(const struct event_near *n, const char *otherwise, struct base_err *err);
 

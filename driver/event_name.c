@@ -122,23 +122,25 @@ void event_near_init(struct event_near *n, const char *word)
 	n->reach = (unsigned int)strlen(n->word) / 3 + 2;
 }
 
-void event_near_add(struct event_near *n, const char *name)
+int event_near_add(void *near, const char *name)
 {
+	struct event_near *n = near;
 	const size_t max = sizeof(n->best) / sizeof(n->best[0]);
 	unsigned int d = base_name_distance(n->word, name);
 	size_t at = n->nr;
 
 	if (d >= n->reach || d >= strlen(name))
-		return;
+		return 0;
 	while (at > 0 && d < n->best[at - 1].distance)
 		at--;
 	if (at == max)
-		return;
+		return 0;
 	if (n->nr < max)
 		n->nr++;
 	memmove(&n->best[at + 1], &n->best[at], (n->nr - 1 - at) * sizeof(n->best[0]));
 	snprintf(n->best[at].name, sizeof(n->best[at].name), "%.63s", name);
 	n->best[at].distance = d;
+	return 0;
 }
 
 void event_near_hint(const struct event_near *n, const char *otherwise, struct base_err *err)

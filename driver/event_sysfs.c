@@ -263,12 +263,6 @@ static uint64_t *config_word(struct event_spec *spec, unsigned int index)
 	return index == 0 ? &spec->config : index == 1 ? &spec->config1 : &spec->config2;
 }
 
-static int hint_term(void *ctx, const char *name)
-{
-	event_near_add(ctx, name);
-	return 0;
-}
-
 static int unknown_term(const struct resolve *r, const char *term)
 {
 	static const char *const words[] = { "config", "config1", "config2", "name", "period" };
@@ -276,8 +270,8 @@ static int unknown_term(const struct resolve *r, const char *term)
 
 	base_fail(r->err, -DCPI_EUSAGE, "PMU '%s' has no event or term '%s'", r->pmu, term);
 	event_near_init(&near, term);
-	event_sysfs_list(r->sysfs, r->pmu, "events", hint_term, &near);
-	event_sysfs_list(r->sysfs, r->pmu, "format", hint_term, &near);
+	event_sysfs_list(r->sysfs, r->pmu, "events", event_near_add, &near);
+	event_sysfs_list(r->sysfs, r->pmu, "format", event_near_add, &near);
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		event_near_add(&near, words[i]);
 	event_near_hint(&near, "its folders 'events' and 'format' in sysfs name them", r->err);
@@ -393,7 +387,7 @@ static int unknown_pmu(const char *sysfs, const char *pmu, struct base_err *err)
 
 	base_fail(err, -DCPI_EUSAGE, "this machine has no PMU '%s'", pmu);
 	event_near_init(&near, pmu);
-	event_sysfs_list(sysfs, NULL, NULL, hint_term, &near);
+	event_sysfs_list(sysfs, NULL, NULL, event_near_add, &near);
 	event_near_hint(&near, "'" EVENT_SYSFS "' lists them", err);
 	return -DCPI_EUSAGE;
 }

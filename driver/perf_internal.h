@@ -243,8 +243,7 @@ enum perf_feature {
 
 enum {
 	PERF_FREQUENCY = 1000,
-	PERF_FREQUENCY_MAX = 100000, /* the kernel's clocks go no faster */
-	PERF_CLOCK_LEAST = 10000,    /* nanoseconds: their shortest period */
+	PERF_FREQUENCY_MAX = 1000000000 / EVENT_CLOCK_LEAST,
 };
 
 /* The nominal period of @spec: its own, or a clock's at @frequency; 0: it is sampled by frequency.

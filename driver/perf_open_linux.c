@@ -180,7 +180,7 @@ static uint64_t least_period(const struct perf_sampler *s, size_t event)
 
 	if (!s->specs[event].clock)
 		return 0;
-	return by_rate > PERF_CLOCK_LEAST ? by_rate : PERF_CLOCK_LEAST;
+	return by_rate > EVENT_CLOCK_LEAST ? by_rate : EVENT_CLOCK_LEAST;
 }
 
 uint64_t perf_sampler_period(struct perf_sampler *s, size_t event)
