@@ -131,7 +131,7 @@ struct bpf {
 	void *notes;	      /* reader of the ring */
 	bool noted;	      /* a table asked for a drain */
 	int refusal;	      /* why the kernel did not wait at the last exchange; 0 */
-	const char *why;      /* behind the description; */
+	const char *why;      /* behind the description */
 	char said[320];	      /* the same with the refusal */
 	bool running;
 };

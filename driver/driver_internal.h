@@ -25,7 +25,7 @@ struct driver {
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
 	struct driver_stats stats;
-	int64_t utc; /* when the recorded stream began; -1: live */
+	int64_t utc;	   /* when the recorded stream began; -1: live */
 	char refused[256]; /* why it is not the source that would be better; or empty */
 	char describe[640];
 	char *agent_env; /* see driver_agent_env; the source's */

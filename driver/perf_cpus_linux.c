@@ -116,8 +116,7 @@ static void look_for_closed(struct perf_sampler *s)
 		if (s->cpus[i].track_fd < 0 && perf_cpu_is_listed(s->cpus[i].cpu, online, nr))
 			bring_back(s, &s->cpus[i]);
 	}
-	if (nr >= 0)
-		free(online);
+	free(online);
 }
 
 void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns)

@@ -184,6 +184,13 @@ void perf_sampler_stop(struct perf_sampler *s);
 int perf_sampler_poll_fd(const struct perf_sampler *s);
 /* Make it readable with @fd, too. 0 or -errno. */
 int perf_sampler_poll_add(struct perf_sampler *s, int fd);
+/* Write the description anew, as events, CPUs and trouble are now. */
+void perf_sampler_describe(struct perf_sampler *s);
+/* @r below 0: the kernel refused something of @c; stands in the description for a while. */
+void perf_sampler_trouble(struct perf_sampler *s, const struct perf_cpu *c, int r);
+/* Numbers of the CPUs that "possible" or "online" of sysfs lists, to be freed; how many or -errno.
+ */
+int perf_cpus_list(const char *which, unsigned int **out);
 
 /*
  * A drain is, in this order:
@@ -203,7 +210,10 @@ void perf_sampler_turn(struct perf_sampler *s, uint64_t now_ns);
  * interrupt of its CPU, idle or not: @counters false leaves them alone.
  */
 int perf_sampler_read(struct perf_sampler *s, uint64_t until, bool counters);
-/* The rings alone, again: bpf, when its tables are exchanged and no older record can come. */
+/*
+ * The rings alone: bpf, to see whether dynamic code was announced, and again when its tables are
+ * exchanged and no older record can come.
+ */
 int perf_sampler_read_rings(struct perf_sampler *s, uint64_t until);
 /*
  * Queue a count by its time_ns; cheap where they come in ascending order (within 10 or so). What is
@@ -401,14 +411,8 @@ int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c);
 void perf_sampler_read_counters(struct perf_sampler *s);
 /* CPUs that are gone are closed once their rings were read, those that came back opened. */
 void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns);
-void perf_sampler_describe(struct perf_sampler *s);
-/* @r below 0: the kernel refused something of @c; stands in the description for a while. */
-void perf_sampler_trouble(struct perf_sampler *s, const struct perf_cpu *c, int r);
 /* The period of an event from now on: drawn, or the nominal one. */
 uint64_t perf_sampler_period(struct perf_sampler *s, size_t event);
-/* Numbers of the CPUs that "possible" or "online" of sysfs lists, to be freed; how many or -errno.
- */
-int perf_cpus_list(const char *which, unsigned int **out);
 
 /* ---- the source "perf" (perf_linux.c) -------------------------------------------------------- */
 
