@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * compute_load SECONDS [THREADS]: compute-bound work on every CPU, alike each time: sorting,
- * hashing, formatting, floating point; some thousand addresses. Prints rounds done.
+ * compute_load SECONDS: compute-bound work on every CPU, alike each time: sorting, hashing,
+ * formatting, floating point; some thousand addresses. Prints rounds done.
  */
 #include <math.h>
 #include <pthread.h>
@@ -89,12 +89,12 @@ static void *work(void *arg)
 
 int main(int argc, char **argv)
 {
-	long nr = argc > 2 ? atol(argv[2]) : sysconf(_SC_NPROCESSORS_ONLN);
+	long nr = sysconf(_SC_NPROCESSORS_ONLN);
 	pthread_t threads[THREADS_MAX];
 	uint64_t rounds[THREADS_MAX], sum = 0;
 
 	if (argc < 2 || nr < 1 || nr > THREADS_MAX) {
-		fputs("usage: compute_load SECONDS [THREADS]\n", stderr);
+		fputs("usage: compute_load SECONDS\n", stderr);
 		return 2;
 	}
 	seconds = atof(argv[1]);

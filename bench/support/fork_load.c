@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork_load SECONDS [WORKERS]: as many programs started as the machine can, one after the other in
- * each of WORKERS processes (default: one a CPU). Prints how many.
+ * fork_load SECONDS: as many programs started as the machine can, one after the other in a process
+ * for each CPU. Prints how many.
  */
 #include <spawn.h>
 #include <stdint.h>
@@ -38,12 +38,12 @@ static uint64_t work(double end)
 
 int main(int argc, char **argv)
 {
-	long nr = argc > 2 ? atol(argv[2]) : sysconf(_SC_NPROCESSORS_ONLN);
+	long nr = sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t *done, sum = 0;
 	double end;
 
 	if (argc < 2 || nr < 1) {
-		fputs("usage: fork_load SECONDS [WORKERS]\n", stderr);
+		fputs("usage: fork_load SECONDS\n", stderr);
 		return 2;
 	}
 	done = mmap(NULL, (size_t)nr * sizeof(*done), PROT_READ | PROT_WRITE,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * jit_load SECONDS [THREADS]: a busy JIT. Each thread makes routines in memory of its own, 500 at
+ * jit_load SECONDS: a busy JIT. A thread for each CPU makes routines in memory of its own, 500 at
  * once and one more each millisecond, registers them with libdbgdyn, and runs them by turns. Prints
  * how many were made.
  */
@@ -78,12 +78,12 @@ static void *work(void *made)
 
 int main(int argc, char **argv)
 {
-	long nr = argc > 2 ? atol(argv[2]) : sysconf(_SC_NPROCESSORS_ONLN);
+	long nr = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t made[THREADS_MAX] = { 0 }, sum = 0;
 	pthread_t threads[THREADS_MAX];
 
 	if (argc < 2 || nr < 1 || nr > THREADS_MAX) {
-		fputs("usage: jit_load SECONDS [THREADS]\n", stderr);
+		fputs("usage: jit_load SECONDS\n", stderr);
 		return 2;
 	}
 	seconds = atof(argv[1]);

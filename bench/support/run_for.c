@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * run_for SECONDS SIGNAL PROGRAM [ARG…]: run it, end it by SIGNAL (a number) after SECONDS, and
- * print the CPU time that it and all its descendants took, in nanoseconds, as the last line on
- * descriptor 3 (or standard output where there is none).
+ * print the CPU time that it and all its descendants took, in nanoseconds, on descriptor 3.
  */
 #include <errno.h>
 #include <signal.h>
@@ -47,6 +46,6 @@ int main(int argc, char **argv)
 		if (errno != EINTR)
 			return 1;
 	if (dprintf(3, "%lld\n", ns_of(&used.ru_utime) + ns_of(&used.ru_stime)) < 0)
-		printf("%lld\n", ns_of(&used.ru_utime) + ns_of(&used.ru_stime));
+		return 1;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 127;
 }
