@@ -539,26 +539,30 @@ static void test_storm(void **state)
 /* ---- the kernel's routines ---------------------------------------------------------------------
  */
 
-static const char *code_file(const struct fake_kernel *f, const struct image *img)
+static const char *code_file(const struct image *img)
 {
 	static char name[256];
 
-	(void)f;
 	kernel_file_name(name, sizeof(name), img->path, &img->id, "code");
 	return name;
 }
 
-static void fill(uint8_t *memory, size_t len)
+static uint8_t memory[0x1000];
+
+/* A kernel, or module, at @at: routines of 0x100 bytes, of which two end with a return. */
+static void give_memory(struct fake_kernel *f, uint64_t at)
 {
-	put_nops(memory, len);
+	put_nops(memory, sizeof(memory));
 	memcpy(memory + 0x200 - sizeof(ret), ret, sizeof(ret));
 	memcpy(memory + 0x300 - sizeof(ret), ret, sizeof(ret));
+	f->memory = memory;
+	f->memory_at = at;
+	f->memory_len = sizeof(memory);
 }
 
 static void test_routines(void **state)
 {
 	struct stat was, is;
-	static uint8_t memory[0x1000];
 	struct fake_kernel f;
 	struct image *img;
 	struct found found;
@@ -567,38 +571,35 @@ static void test_routines(void **state)
 
 	(void)state;
 	need_helper();
-	fill(memory, sizeof(memory));
 	trial_open(&f, kallsyms);
-	f.memory = memory;
-	f.memory_at = FAKE_TEXT;
-	f.memory_len = sizeof(memory);
+	give_memory(&f, FAKE_TEXT);
 	img = sampled(&f, FAKE_TEXT + 0x123, S, &off);
 	write_images(&f);
-	found = routine(&f, "kernel", code_file(&f, img), "do_work");
+	found = routine(&f, "kernel", code_file(img), "do_work");
 	assert_int_equal(found.nr, 1);
 	assert_int_equal(found.off, 0x100);
 	assert_memory_equal(found.code, nop, sizeof(nop));
 	/* Only what was sampled, and only once. */
-	assert_int_equal(routine(&f, "kernel", code_file(&f, img), NULL).nr, 1);
-	assert_int_equal(fstatat(profdb_kernel_fd(f.db), code_file(&f, img), &was, 0), 0);
+	assert_int_equal(routine(&f, "kernel", code_file(img), NULL).nr, 1);
+	assert_int_equal(fstatat(profdb_kernel_fd(f.db), code_file(img), &was, 0), 0);
 	sampled(&f, FAKE_TEXT + 0x1f0, S, &off);
 	reads = f.nr_reads;
 	write_images(&f);
 	assert_int_equal(f.nr_reads, reads + 1);
-	assert_int_equal(fstatat(profdb_kernel_fd(f.db), code_file(&f, img), &is, 0), 0);
+	assert_int_equal(fstatat(profdb_kernel_fd(f.db), code_file(img), &is, 0), 0);
 	assert_int_equal(is.st_ino, was.st_ino);
 	/* The kernel patches itself: what stands in the file is what ran last. */
 	memory[0x110] = 0xcd;
 	write_images(&f);
-	assert_int_equal(routine(&f, "kernel", code_file(&f, img), "do_work").code[0x10], 0xcd);
+	assert_int_equal(routine(&f, "kernel", code_file(img), "do_work").code[0x10], 0xcd);
 	/* So it is of routines without samples since, where it tells. */
 	profdb_profile_clear(img->counts);
 	memory[0x100] = 0xcc;
 	fake_kernel_load(&f, DRIVER_LOAD_POKE, FAKE_TEXT + 0x100, 1, NULL, false, base_now_ns());
 	sampled(&f, FAKE_TEXT + 0x200, S, &off);
 	write_images(&f);
-	assert_int_equal(routine(&f, "kernel", code_file(&f, img), "do_work").code[0], 0xcc);
-	assert_int_equal(routine(&f, "kernel", code_file(&f, img), NULL).nr, 2);
+	assert_int_equal(routine(&f, "kernel", code_file(img), "do_work").code[0], 0xcc);
+	assert_int_equal(routine(&f, "kernel", code_file(img), NULL).nr, 2);
 	profdb_profile_clear(img->counts);
 	/* A poke of before it was read changes nothing, nor does one elsewhere. */
 	reads = f.nr_reads;
@@ -613,14 +614,12 @@ static void test_routines(void **state)
 /* Gone when its routines are to be read: something else may be there. */
 static void test_module_gone(void **state)
 {
-	static uint8_t memory[0x1000];
 	struct fake_kernel f = { 0 };
 	struct image *img;
 	uint64_t off;
 
 	(void)state;
 	need_helper();
-	fill(memory, sizeof(memory));
 	base_log_init(stderr, BASE_LOG_ERROR, false);
 	fake_kernel_init(&f);
 	fake_kernel_database(&f);
@@ -630,13 +629,11 @@ static void test_module_gone(void **state)
 	fake_kernel_text(&f, "proc/modules", "one 8192 0 - Live 0xffffffffc0201000\n");
 	fake_kernel_note(&f, "sys/kernel/notes", 0xab);
 	fake_kernel_open(&f, fake_bpf);
-	f.memory = memory;
-	f.memory_at = AT;
-	f.memory_len = sizeof(memory);
+	give_memory(&f, AT);
 	img = sampled(&f, AT + 0x10, base_now_ns(), &off);
 	write_images(&f);
 	assert_int_equal(f.nr_reads, 1);
-	assert_int_equal(routine(&f, "kernel", code_file(&f, img), "work").nr, 1);
+	assert_int_equal(routine(&f, "kernel", code_file(img), "work").nr, 1);
 	assert_ptr_equal(sampled(&f, AT + 0x110, base_now_ns(), &off), img);
 	fake_kernel_text(&f, "proc/modules", "");
 	write_images(&f);
@@ -647,18 +644,14 @@ static void test_module_gone(void **state)
 /* A daemon after us keeps what we kept. */
 static void test_restart(void **state)
 {
-	static uint8_t memory[0x1000];
 	struct fake_kernel f;
 	struct image *img;
 	uint64_t off;
 
 	(void)state;
 	need_helper();
-	fill(memory, sizeof(memory));
 	trial_open(&f, kallsyms);
-	f.memory = memory;
-	f.memory_at = FAKE_TEXT;
-	f.memory_len = sizeof(memory);
+	give_memory(&f, FAKE_TEXT);
 	sampled(&f, FAKE_TEXT + 0x123, S, &off);
 	write_images(&f);
 	kernel_close(f.k);
@@ -667,8 +660,8 @@ static void test_restart(void **state)
 	fake_kernel_open(&f, fake_bpf);
 	img = sampled(&f, FAKE_TEXT + 0x223, S, &off);
 	write_images(&f);
-	assert_int_equal(routine(&f, "kernel", code_file(&f, img), "do_work").nr, 1);
-	assert_int_equal(routine(&f, "kernel", code_file(&f, img), "more_work").nr, 1);
+	assert_int_equal(routine(&f, "kernel", code_file(img), "do_work").nr, 1);
+	assert_int_equal(routine(&f, "kernel", code_file(img), "more_work").nr, 1);
 	trial_close(&f);
 }
 
@@ -684,7 +677,7 @@ static void test_no_memory(void **state)
 	img = sampled(&f, FAKE_TEXT + 0x123, S, &off);
 	write_images(&f);
 	assert_true(f.nr_reads > 0);
-	assert_int_equal(routine(&f, "kernel", code_file(&f, img), NULL).nr, 0);
+	assert_int_equal(routine(&f, "kernel", code_file(img), NULL).nr, 0);
 	trial_close(&f);
 }
 
