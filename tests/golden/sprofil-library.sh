@@ -7,6 +7,7 @@ lib=$DCPI_LIB/libsprofil.so
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 fail() { echo "$*"; exit 1; }
+. "$DCPI_SRC/tests/support/library.sh"
 cross=${DCPI_EMULATOR:+aarch64-linux-gnu-}
 
 # -- exports: the interface, and what stands before libc's; without versions, so that it does
@@ -19,17 +20,8 @@ sprofil_sprofil
 thrd_create
 END
 
-# -- links libc alone (a sanitizer's build has the sanitizer too), stays loaded, starts nothing
-needed=$(readelf -dW "$lib" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
-sanitize=
-case $needed in *asan*) sanitize=-fsanitize=address,undefined ;; esac
-for so in $needed; do
-	case $so in
-	libc.so* | libc.musl* | ld-linux*) ;;
-	libasan.so* | libubsan.so*) ;;
-	*) fail "links $so" ;;
-	esac
-done
+# -- links libc alone, stays loaded, starts nothing
+links_libc_alone "$lib"
 readelf -dW "$lib" | grep -q NODELETE || fail "dlclose would unload it"
 
 # -- header
