@@ -47,8 +47,7 @@ of_perf()
 # of_dcpi DB EVENT: the same of dcpiprof. Its -i must have the same sums by image.
 of_dcpi()
 {
-	dcpi_rows -db "$1" -event "$2"
-	dcpi_rows -db "$1" -event "$2" >by_routine
+	dcpi_rows -db "$1" -event "$2" | tee by_routine
 	dcpi_rows -i -db "$1" -event "$2" >by_image
 	awk -F '|' '{ n[$2] += $1 } END { for (k in n) print n[k] "|" k "|" }' by_routine | sort |
 		diff -u - by_image >&2 || fail "$1: dcpiprof and dcpiprof -i differ for $2"
