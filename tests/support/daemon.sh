@@ -79,6 +79,30 @@ account_holds()
 	[ "$received" = $((stored + pending + lost)) ] || fail "$1: samples are missing"
 }
 
+# total_on_disk: samples in all epochs of $db.
+total_on_disk()
+{
+	"$DCPI_BIN/dcpiprof" -db "$db" -epoch all -i -no_header 2>>"$work/err" | awk '$NF == "total" { print $1 }'
+}
+
+# flush_stored WHEN: flush; $stored is the number of samples that the daemon has stored, as it says.
+flush_stored()
+{
+	"$DCPI_BIN/dcpictl" -json flush >"$work/flushed" || fail "$1: dcpictl flush"
+	stored=$(sed -E 's/.*"stored":([0-9]+).*/\1/' "$work/flushed")
+	[ "$stored" -gt 0 ] || fail "$1: nothing is stored"
+}
+
+# flush_holds WHEN: the same, and so many are on disk.
+flush_holds()
+{
+	local disk
+	flush_stored "$1"
+	disk=$(total_on_disk)
+	echo "$1: flush says $stored stored, on disk are $disk"
+	[ "$stored" = "$disk" ] || fail "$1: $stored stored, $disk on disk"
+}
+
 # within WHAT VALUE TRUTH TOLERANCE
 within()
 {

@@ -6,12 +6,6 @@ set -eu
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
 
-total()
-{
-	"$DCPI_BIN/dcpiprof" -db "${1:-$db}" -epoch all -i -no_header 2>>"$work/err" |
-		awk '$NF == "total" { print $1 }'
-}
-
 # end_by SIGNAL: end the daemon and wait until it is gone.
 end_by()
 {
@@ -28,8 +22,8 @@ start_daemon -platform term
 sleep 1
 end_by TERM
 said=$(sed -nE 's/.* finished: ([0-9]+) samples stored/\1/p' "$work/log")
-echo "SIGTERM: the log says $said stored, on disk are $(total)"
-[ -n "$said" ] && [ "$said" -gt 100 ] && [ "$said" = "$(total)" ] || fail "SIGTERM lost samples"
+echo "SIGTERM: the log says $said stored, on disk are $(total_on_disk)"
+[ -n "$said" ] && [ "$said" -gt 100 ] && [ "$said" = "$(total_on_disk)" ] || fail "SIGTERM lost samples"
 [ ! -e "$DCPI_RUN/control" ] || fail "SIGTERM: the socket was left behind"
 
 db=$work/killed
@@ -37,18 +31,17 @@ export DCPIDB=$db
 start_daemon -platform kill
 epoch=$(status_field epoch)
 sleep 0.5
-"$DCPI_BIN/dcpictl" flush -json >"$work/flushed"
-stored=$(sed -E 's/.*"stored":([0-9]+).*/\1/' "$work/flushed")
+flush_stored "before SIGKILL"
 sleep 1.5
 end_by KILL
-[ "$(total)" = "$stored" ] || fail "SIGKILL: $stored were flushed, $(total) are on disk"
+[ "$(total_on_disk)" = "$stored" ] || fail "SIGKILL: $stored were flushed, $(total_on_disk) are on disk"
 start_daemon -platform kill
 [ "$(status_field epoch)" = "$epoch" ] || fail "the epoch does not go on"
 grep -qE "epoch $epoch was left open .* gap of [0-9]+ s" "$work/log" || fail "the gap is not in the log"
 grep -E "left open" "$work/log"
 sleep 0.5
 stop_daemon
-[ "$(total)" -gt "$stored" ] || fail "nothing was added after the restart"
+[ "$(total_on_disk)" -gt "$stored" ] || fail "nothing was added after the restart"
 start_daemon -platform kill
 [ "$(status_field epoch)" != "$epoch" ] || fail "a finished epoch went on"
 end_by KILL
@@ -62,8 +55,8 @@ export DCPIDB=$db
 start_daemon -platform interval -flush 1
 sleep 2.5
 end_by KILL
-echo "SIGKILL after 2.5 s, flushing every second: $(total) on disk"
-[ "$(total)" -gt 100 ] || fail "more than one interval was lost"
+echo "SIGKILL after 2.5 s, flushing every second: $(total_on_disk) on disk"
+[ "$(total_on_disk)" -gt 100 ] || fail "more than one interval was lost"
 
 # A disk of 4 MB that somebody fills.
 mkdir "$work/small"
@@ -83,9 +76,7 @@ grep -q 'No space left' "$work/err2" || fail "flush onto a full disk says: $(cat
 ! "$DCPI_BIN/dcpictl" quit 2>"$work/err2" || fail "quit on a full disk says that it worked"
 grep -q '^hint: ' "$work/err2" || fail "quit on a full disk gives no hint"
 rm "$work/small/ballast"
-"$DCPI_BIN/dcpictl" flush -json >"$work/flushed" || fail "flush after the disk has room again"
-stored=$(sed -E 's/.*"stored":([0-9]+).*/\1/' "$work/flushed")
-echo "full disk: $stored stored, on disk are $(total)"
-[ "$stored" -gt 100 ] && [ "$stored" = "$(total)" ] || fail "a full disk lost samples"
+flush_holds "after the disk has room again"
+[ "$stored" -gt 100 ] || fail "a full disk lost samples"
 [ "$(grep -c 'flush failed' "$work/log")" = 1 ] || fail "the log does not say once that flushes fail"
 stop_daemon

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Far too much: tables of sixteen entries and rings of two pages at 50 kHz, exchanged every 50 ms, a
-# storm of short programs, a process that calls bpf() without end, and a CPU that goes and comes back. Nothing crashes, what is lost has a name, what the
-# kernel did not deliver is shown as missed, and the account holds to the sample. Then without the
-# rights: bpf is refused with the reason, and perf takes its place.
+# storm of short programs, a process that calls bpf() without end, and a CPU that goes and comes back.
+# Nothing crashes, what is lost has a name, what the kernel did not deliver is shown as missed, and the
+# account holds to the sample. Then without the rights: bpf is refused with the reason, and perf takes
+# its place.
 set -eu
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
-
-loss() { status_field "$1"; }
 
 # At such a rate the kernel would lower its limit for good.
 cpu1=/sys/devices/system/cpu/cpu1/online
@@ -56,15 +55,11 @@ fi
 kill "$loop" || fail "bpf_loop has ended by itself"
 wait "$storm"
 account_holds "after it"
-table=$(loss table-full) late=$(loss drain-late) missed=$(status_field missed)
+table=$(status_field table-full) late=$(status_field drain-late) missed=$(status_field missed)
 echo "table-full $table, drain-late $late, missed $missed"
 [ "$((table + late))" -gt 0 ] || fail "nothing was lost"
 [ "$missed" -gt 0 ] || fail "nothing was missed"
-"$DCPI_BIN/dcpictl" -json flush >"$work/flushed"
-stored=$(sed -E 's/.*"stored":([0-9]+).*/\1/' "$work/flushed")
-disk=$("$DCPI_BIN/dcpiprof" -epoch all -i -no_header 2>"$work/err" | awk '$NF == "total" { print $1 }')
-echo "flush says $stored stored, on disk are $disk"
-[ "$stored" = "$disk" ] || fail "flush: $stored stored, $disk on disk"
+flush_holds "a flush"
 stop_daemon
 rm -rf "$db" "$work/log"
 
