@@ -56,7 +56,7 @@ static void burn(long ms)
 
 static void *burner(void *arg)
 {
-	burn(40);
+	burn(120);
 	return arg;
 }
 
@@ -69,7 +69,7 @@ static bool burn_in_thread(void)
 
 static int plain(void)
 {
-	burn(40);
+	burn(120);
 	return 0;
 }
 
@@ -93,7 +93,7 @@ static int foreign_handled(void)
 		return 3;
 	if (signal(SIGNO, SIG_IGN) != called || raise(SIGNO) || nr_calls != 1 || nr_infos != 1)
 		return 4;
-	burn(40);
+	burn(120);
 	return nr_calls != 1 || nr_infos != 1;
 }
 
@@ -168,7 +168,7 @@ static int child_without_hooks(void)
 	pid = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
 	if (!pid)
 		_exit(in_raw_child(at, len));
-	burn(40);
+	burn(120);
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
 
