@@ -4,6 +4,8 @@
  * begin with PREFIX, over SECONDS. Prints "RUNS NS" (nanoseconds a run, the cost of the account
  * itself included: subtract that of an empty program).
  * bpf_time -empty HZ SECONDS: an empty program on cpu-clock at HZ on all CPUs; prints the same.
+ * bpf_time -empty-tick SECONDS: an empty program on the end of timers, where "-event tick" has its
+ * own; prints the same.
  * bpf_time -maps: the memory of all BPF maps, bytes, by the kernel's account.
  */
 #include <errno.h>
@@ -64,13 +66,13 @@ static struct total all_programs(const char *prefix)
 	return t;
 }
 
-static int load_empty(void)
+static int load_empty(enum bpf_prog_type type)
 {
 	struct bpf_insn code[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_PERF_EVENT,
+	union bpf_attr attr = { .prog_type = type,
 				.insns = (uint64_t)(uintptr_t)code,
 				.insn_cnt = 2,
 				.license = (uint64_t)(uintptr_t) "BSD" };
@@ -79,7 +81,17 @@ static int load_empty(void)
 	return (int)bpf(BPF_PROG_LOAD, &attr);
 }
 
-static int attach_everywhere(int prog, unsigned long hz)
+static int attach_to_timers(int prog)
+{
+	union bpf_attr attr = {
+		.raw_tracepoint = { .name = (uint64_t)(uintptr_t) "hrtimer_expire_entry",
+				    .prog_fd = (uint32_t)prog },
+	};
+
+	return (int)bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
+}
+
+static int attach_to_clock(int prog, unsigned long hz)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = PERF_TYPE_SOFTWARE,
@@ -142,32 +154,40 @@ static void sleep_for(double seconds)
 	nanosleep(&t, NULL);
 }
 
+static int start_empty(bool tick, const char *hz)
+{
+	int prog = load_empty(tick ? BPF_PROG_TYPE_RAW_TRACEPOINT : BPF_PROG_TYPE_PERF_EVENT);
+
+	if (prog < 0)
+		return prog;
+	return tick ? attach_to_timers(prog) : attach_to_clock(prog, strtoul(hz, NULL, 10));
+}
+
 int main(int argc, char **argv)
 {
-	bool empty = argc == 4 && strcmp(argv[1], "-empty") == 0;
+	bool clock = argc == 4 && strcmp(argv[1], "-empty") == 0;
+	bool tick = argc == 3 && strcmp(argv[1], "-empty-tick") == 0, empty = clock || tick;
 	union bpf_attr attr = { .enable_stats.type = BPF_STATS_RUN_TIME };
 	const char *prefix = empty ? "bench_empty" : argc > 1 ? argv[1] : "";
 	struct total before, after;
-	int prog;
 
 	if (argc == 2 && strcmp(argv[1], "-maps") == 0) {
 		printf("%llu\n", (unsigned long long)all_maps());
 		return 0;
 	}
 	if (argc != 3 && !empty) {
-		fputs("usage: bpf_time PREFIX SECONDS | -empty HZ SECONDS | -maps\n", stderr);
+		fputs("usage: bpf_time PREFIX SECONDS | -empty HZ SECONDS | -empty-tick SECONDS | "
+		      "-maps\n",
+		      stderr);
 		return 2;
 	}
 	if (bpf(BPF_ENABLE_STATS, &attr) < 0) {
 		perror("bpf_time: run time statistics");
 		return 1;
 	}
-	if (empty) {
-		prog = load_empty();
-		if (prog < 0 || attach_everywhere(prog, strtoul(argv[2], NULL, 10)) < 0) {
-			perror("bpf_time: empty program");
-			return 1;
-		}
+	if (empty && start_empty(tick, argv[2]) < 0) {
+		perror("bpf_time: empty program");
+		return 1;
 	}
 	before = all_programs(prefix);
 	sleep_for(atof(argv[argc - 1]));
