@@ -13,7 +13,7 @@ static int clients_fd(const struct bpf_programs *p)
 
 static uint32_t *nr_clients(const struct bpf_programs *p)
 {
-	return &p->objects[0]->bss->nr_clients;
+	return &p->objects[0]->bss->shared.nr_clients;
 }
 
 /* The programs on exec and exit take away what these end. */

@@ -41,13 +41,15 @@ void bpf_counts_release(struct bpf_counts *c);
 
 /* ---- tables (bpf_tables_linux.c) ------------------------------------------------------------- */
 
+struct sample_shared; /* bpf/sample.h */
+
 struct bpf_cpu {
 	union count_bucket *sets[2]; /* mapped; NULL: not made */
 };
 
 struct bpf_tables {
-	int fd;	       /* the map of maps; not owned */
-	uint32_t *set; /* the set that programs count in, the word that they read; not owned */
+	int fd;			      /* the map of maps; not owned */
+	struct sample_shared *shared; /* the one that programs read; not owned */
 	struct count_shape shape;
 	struct bpf_cpu *cpus; /* by number */
 	size_t nr_cpus;
@@ -63,10 +65,11 @@ int bpf_tables_template(const struct bpf_tables *t);
  * that could be made. */
 int bpf_tables_add(struct bpf_tables *t, unsigned int cpu);
 /*
- * Exchange the tables of all CPUs, in one instant. Returns when nobody is in the old ones; -errno:
- * the kernel would not wait for that, so they were left alone for a tenth of a second.
+ * Exchange the tables of all CPUs, in one instant, not before @now_ns. Returns when nobody is in
+ * the old ones; -errno: the kernel would not wait for that, so they were left alone for a tenth of
+ * a second.
  */
-int bpf_tables_swap(struct bpf_tables *t);
+int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns);
 /* That of @cpu that is not counted in, or NULL. */
 union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu);
 
@@ -88,7 +91,7 @@ int bpf_programs_open(struct bpf_programs *p, const struct event_spec *specs, si
 void bpf_programs_close(struct bpf_programs *p);
 int bpf_programs_tables_fd(const struct bpf_programs *p);
 /* Words that programs share with us: the set in use, and samples without a table, by event. */
-uint32_t *bpf_programs_set(const struct bpf_programs *p);
+struct sample_shared *bpf_programs_shared(const struct bpf_programs *p);
 const volatile uint64_t *bpf_programs_untabled(const struct bpf_programs *p);
 /* Descriptor of the program of perf event @event; -1 of the tick. */
 int bpf_programs_fd(const struct bpf_programs *p, size_t event);

@@ -131,7 +131,7 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 	if (r < 0)
 		return r;
 	b->tables.fd = bpf_programs_tables_fd(&b->programs);
-	b->tables.set = bpf_programs_set(&b->programs);
+	b->tables.shared = bpf_programs_shared(&b->programs);
 	r = open_sampler(b, config, (size_t)nr, why, err);
 	b->sampler.new_cpu = bpf_add_cpu;
 	b->why = b->sampler.why;

@@ -92,21 +92,17 @@ static void choose_programs(struct sample *own, bool tick, bool first)
 	bpf_program__set_autoload(own->progs.sample_exit, first);
 }
 
-static int set_constants(struct sample *own, const struct bpf_tables *t, size_t event, bool tick,
-			 struct base_err *err)
+static int set_constants(struct bpf_programs *p, const struct bpf_tables *t, size_t event,
+			 bool tick, struct base_err *err)
 {
-	uint64_t function = 0;
-	int64_t delta = 0;
-	int r = tick ? bpf_tick_find(&function, &delta, err) : 0;
+	struct sample_shared *s = bpf_programs_shared(p);
 
-	own->rodata->shape.nr_buckets = t->shape.nr_buckets;
-	own->rodata->shape.buckets = t->shape.buckets;
-	own->rodata->shape.nr_log = t->shape.nr_log;
-	own->rodata->shape.nr_flood = t->shape.nr_flood;
-	own->rodata->event = (uint32_t)event;
-	own->rodata->tick_function = function;
-	own->rodata->irq_regs_delta = delta;
-	return r;
+	p->objects[event]->rodata->event = (uint32_t)event;
+	s->shape = t->shape;
+	if (!tick)
+		return 0;
+	s->tick_event = (uint32_t)event;
+	return bpf_tick_find(&s->tick_function, &s->irq_regs_delta, err);
 }
 
 static int open_one(struct bpf_programs *p, size_t event, bool tick, const struct bpf_tables *t,
@@ -119,7 +115,7 @@ static int open_one(struct bpf_programs *p, size_t event, bool tick, const struc
 		return bpf_refused(err, -errno, "cannot open the BPF programs");
 	p->objects[event] = own;
 	p->nr = event + 1;
-	r = set_constants(own, t, event, tick, err);
+	r = set_constants(p, t, event, tick, err);
 	if (r < 0)
 		return r;
 	choose_programs(own, tick, event == 0);
@@ -162,9 +158,9 @@ int bpf_programs_tables_fd(const struct bpf_programs *p)
 	return bpf_map__fd(p->objects[0]->maps.tables);
 }
 
-uint32_t *bpf_programs_set(const struct bpf_programs *p)
+struct sample_shared *bpf_programs_shared(const struct bpf_programs *p)
 {
-	return &p->objects[0]->bss->set;
+	return &p->objects[0]->bss->shared;
 }
 
 const volatile uint64_t *bpf_programs_untabled(const struct bpf_programs *p)

@@ -175,10 +175,10 @@ static bool is_due(struct bpf *b)
 /* Exchange, and hand on what is older than that. */
 static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 {
-	uint64_t horizon = b->running ? base_now_ns() : UINT64_MAX;
+	uint64_t now = base_now_ns(), horizon = b->running ? now : UINT64_MAX;
 	int r;
 
-	tell_refusal(b, bpf_tables_swap(&b->tables));
+	tell_refusal(b, bpf_tables_swap(&b->tables, now));
 	gather(b);
 	/* Nobody is putting an older record into a ring any more. */
 	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);

@@ -124,16 +124,18 @@ static int wait_for_programs(const struct bpf_tables *t)
 	return r;
 }
 
-int bpf_tables_swap(struct bpf_tables *t)
+int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns)
 {
+	struct sample_shared *e = t->shared;
+
 	if (t->any_fd < 0)
 		return 0;
-	/* Not before what the caller did before, such as reading the clock. */
-	__atomic_store_n(t->set, !*t->set, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&e->since_ns[!e->set], now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->set, !e->set, __ATOMIC_SEQ_CST);
 	return wait_for_programs(t);
 }
 
 union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu)
 {
-	return t->cpus[cpu].sets[!*t->set];
+	return t->cpus[cpu].sets[!t->shared->set];
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "bpf_internal.h"
+#include "bpf/sample.h"
 
 #define KALLSYMS "/proc/kallsyms"
 #define PERCPU	 ".data..percpu"
@@ -111,7 +112,7 @@ static int find_delta(int64_t *delta, struct base_err *err)
 		btf__free(btf);
 	if (!btf)
 		return no_tick(err, "this kernel has no BTF", "CONFIG_DEBUG_INFO_BTF is needed");
-	if (regs < 0 || bases < 0)
+	if (regs < 0 || bases < 0 || *delta >= SAMPLE_DELTA_MAX || *delta < -SAMPLE_DELTA_MAX)
 		return no_tick(err, "the kernel does not tell where it keeps interrupted registers",
 			       NULL);
 	return 0;

@@ -19,9 +19,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* ---- set before loading ---------------------------------------------------------------------- */
 
-const volatile struct count_shape shape = { 4096, 6, 4096, 4096 };
-const volatile uint64_t tick_function = 0; /* of the timer that is the scheduler's tick */
-const volatile int64_t irq_regs_delta = 0; /* from a CPU's hrtimer_bases to its __irq_regs */
 const volatile uint32_t event = 0; /* the index of what is sampled: each has its own program */
 
 /* ---- maps ------------------------------------------------------------------------------------ */
@@ -49,11 +46,7 @@ struct {
 	__type(value, struct sample_client);
 } clients SEC(".maps");
 
-/* At least so many processes stand in it: it is looked at only then. */
-uint32_t nr_clients = 0;
-
-/* Which set is counted in: the daemon exchanges the tables of all CPUs by one store. */
-uint32_t set = 0;
+struct sample_shared shared __attribute__((aligned(64))) = { 0 };
 
 /* Samples of CPUs that have no table, by event. */
 uint64_t untabled[COUNT_NR_EVENTS] __attribute__((aligned(64))) = { 0 };
@@ -133,51 +126,90 @@ static __always_inline void ask_for_drain(struct count_head *h, uint64_t now)
 		h->told_ns = now;
 }
 
-static __always_inline void count_in(void *table, struct count_head *h, struct count_key *k,
-				     bool user)
+/* Out of the way of what a rare sample runs through. */
+static __attribute__((noinline)) int count_hashed(void *table, struct count_head *h,
+						  struct count_key *k, uint64_t now, bool words)
 {
-	const struct count_shape s = { shape.nr_buckets, shape.buckets, shape.nr_log,
-				       shape.nr_flood };
-	/* After the table was looked up: what a younger table holds is never older than the
-	 * exchange. */
-	uint64_t now = bpf_ktime_get_ns();
+	const struct count_shape s = shared.shape;
+	union count_bucket *floods;
+
+	if (count_add(table, &s, h, k, now) != COUNT_RENEWED || !words)
+		return 0;
+	floods = COUNT_AT(table, COUNT_FLOODS);
+	if (floods)
+		count_flood(floods, k->tgid);
+	return 0;
+}
+
+static __attribute__((noinline)) int count_range(void *table, struct count_key *k)
+{
+	const struct count_shape s = shared.shape;
 	union count_bucket *floods = COUNT_AT(table, COUNT_FLOODS);
+
+	return floods ? range_enter(&s, floods, k) : RANGE_NONE;
+}
+
+/*
+ * @rare: in a second there are too few samples for a table to be in the caches when the next one
+ * comes. The end of the log is; so half of that is used up first.
+ */
+static __always_inline void count_in(void *table, struct count_head *h, struct count_key *k,
+				     bool user, bool rare, uint64_t now)
+{
+	const struct count_shape s = shared.shape;
 	enum range_found found = RANGE_NONE;
 
-	if (user && nr_clients && floods)
-		found = range_enter(&s, floods, k);
-	if (found == RANGE_SINGLE)
+	if (user && shared.nr_clients)
+		found = count_range(table, k);
+	if (found == RANGE_SINGLE || (rare && h->nr_log < s.nr_log / 2))
 		count_add_single(table, &s, h, k, now);
-	else if (count_add(table, &s, h, k, now) == COUNT_RENEWED && found == RANGE_WORDS && floods)
-		count_flood(floods, k->tgid);
+	else
+		count_hashed(table, h, k, now, found == RANGE_WORDS);
 	if (count_should_tell(&s, h))
 		ask_for_drain(h, now);
 }
 
-/* The word is read once: who reads another finds another table. */
-static __always_inline union count_bucket *own_table(void **table)
+/* @set was read once: who reads it again may find another table. */
+static __always_inline union count_bucket *own_table(void **table, uint32_t set)
 {
-	uint32_t at = SAMPLE_TABLE(bpf_get_smp_processor_id(), *(volatile uint32_t *)&set);
+	uint32_t at = SAMPLE_TABLE(bpf_get_smp_processor_id(), set);
 
 	*table = bpf_map_lookup_elem(&tables, &at);
 	return *table ? COUNT_AT(*table, COUNT_HEAD) : NULL;
 }
 
-/* @known: where it was; else it is lost by name. */
-static __always_inline int count(bool known, uint64_t addr, bool user)
+/*
+ * The time of a sample that is put into a table of @set, so late that what a younger table holds is
+ * never older than the exchange. @now: 0, or what somebody has read before, as a clock is not in
+ * the caches either when it is asked rarely.
+ */
+static __always_inline uint64_t time_of(uint32_t set, uint64_t now)
 {
+	uint64_t since;
+
+	if (!now)
+		return bpf_ktime_get_ns();
+	since = *(volatile uint64_t *)&shared.since_ns[set & 1];
+	return now > since ? now : since;
+}
+
+/* @known: where it was; else it is lost by name. @rare_ns: it is a rare one, of that time; or 0. */
+static __always_inline int count(uint32_t of, bool known, uint64_t addr, bool user,
+				 uint64_t rare_ns)
+{
+	uint32_t set = *(volatile uint32_t *)&shared.set;
 	void *table;
-	union count_bucket *first = own_table(&table);
+	union count_bucket *first = own_table(&table, set);
 	struct count_key k = {
 		.addr = addr,
-		.what = COUNT_WHAT(event, user ? SAMPLE_USER : SAMPLE_KERNEL),
+		.what = COUNT_WHAT(of, user ? SAMPLE_USER : SAMPLE_KERNEL),
 	};
 
 	if (!first) {
-		__sync_fetch_and_add(&untabled[event % COUNT_NR_EVENTS], 1);
+		__sync_fetch_and_add(&untabled[of % COUNT_NR_EVENTS], 1);
 		return 0;
 	}
-	first->head.received[event % COUNT_NR_EVENTS]++;
+	first->head.received[of % COUNT_NR_EVENTS]++;
 	if (!known)
 		__sync_fetch_and_add(&first->head.lost_bad, 1);
 	if (!known || !count_enter(&first->head))
@@ -186,7 +218,7 @@ static __always_inline int count(bool known, uint64_t addr, bool user)
 		key_process(&k);
 	else
 		k.tgid = (uint32_t)bpf_get_current_pid_tgid() ? (uint32_t)-1 : 0;
-	count_in(table, &first->head, &k, user);
+	count_in(table, &first->head, &k, user, rare_ns != 0, time_of(set, rare_ns));
 	count_leave(&first->head);
 	return 0;
 }
@@ -194,7 +226,7 @@ static __always_inline int count(bool known, uint64_t addr, bool user)
 SEC("perf_event")
 int sample_event(struct bpf_perf_event_data *ctx)
 {
-	return count(true, ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD));
+	return count(event, true, ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD), 0);
 }
 
 /*
@@ -203,11 +235,12 @@ int sample_event(struct bpf_perf_event_data *ctx)
  */
 static __always_inline bool read_interrupted(struct hrtimer *timer, uint64_t v[2])
 {
+	/* Shows the verifier that it is below the limit. */
+	int64_t delta = shared.irq_regs_delta << 35 >> 35;
 	struct pt_regs *regs = NULL;
 	const void *from;
 
-	if (bpf_probe_read_kernel(&regs, sizeof(regs),
-				  (char *)timer->base->cpu_base + irq_regs_delta) ||
+	if (bpf_probe_read_kernel(&regs, sizeof(regs), (char *)timer->base->cpu_base + delta) ||
 	    !regs)
 		return false;
 #if defined(DCPI_BPF_x86_64)
@@ -223,13 +256,15 @@ SEC("tp_btf/hrtimer_expire_entry")
 int sample_tick(uint64_t *ctx)
 {
 	struct hrtimer *timer = (struct hrtimer *)ctx[0];
-	uint64_t v[2] = { 0 };
+	uint64_t v[2] = { 0 }, now = 0;
 	bool known;
 
-	if ((uint64_t)timer->function != tick_function)
+	if ((uint64_t)timer->function != shared.tick_function)
 		return 0;
 	known = read_interrupted(timer, v);
-	return count(known, v[0], KERNEL_IS_USER(v[1]));
+	/* When the interrupt began: the tick is a timer of CLOCK_MONOTONIC. */
+	bpf_probe_read_kernel(&now, sizeof(now), (void *)ctx[1]);
+	return count(shared.tick_event, known, v[0], KERNEL_IS_USER(v[1]), now);
 }
 
 /* ---- the end of ranges ----------------------------------------------------------------------- */
@@ -237,7 +272,7 @@ int sample_tick(uint64_t *ctx)
 static __always_inline void client_drop(uint32_t tgid)
 {
 	if (bpf_map_delete_elem(&clients, &tgid) == 0)
-		__sync_fetch_and_sub(&nr_clients, 1);
+		__sync_fetch_and_sub(&shared.nr_clients, 1);
 }
 
 SEC("tp_btf/sched_process_exec")

@@ -16,6 +16,23 @@ enum {
 /* Where a CPU's table of a set stands in the map of maps. */
 #define SAMPLE_TABLE(cpu, set) (2 * (cpu) + (set))
 
+/* What a program may add to a pointer. */
+#define SAMPLE_DELTA_MAX (INT64_C(1) << 28)
+
+/* What programs read at each sample and the daemon writes: one line of the cache. */
+struct sample_shared {
+	uint64_t since_ns[2]; /* when each set was counted in last (CLOCK_MONOTONIC), at least */
+	uint32_t set;	      /* which is; written after that */
+	uint32_t nr_clients;  /* at least so many stand in the map: it is looked at only then */
+	struct count_shape shape;
+	uint64_t tick_function; /* of the timer that is the scheduler's tick */
+	int64_t irq_regs_delta; /* from a CPU's hrtimer_bases to its __irq_regs, below the limit */
+	uint32_t tick_event;
+	uint32_t unused;
+};
+
+_Static_assert(sizeof(struct sample_shared) == 64, "sample_shared");
+
 /* See struct driver_range. */
 struct sample_range {
 	uint64_t start, end, words;
