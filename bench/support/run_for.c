@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * run_for SECONDS SIGNAL PROGRAM [ARG…]: run it, end it by SIGNAL (a number) after SECONDS, and
- * print the CPU time that it and all its descendants took, in nanoseconds, on descriptor 3.
+ * run_for MARK SECONDS SIGNAL PROGRAM [ARG…]: run it, end it by SIGNAL (a number) after SECONDS,
+ * and print the CPU time that it and all its descendants took behind the first MARK seconds, in
+ * nanoseconds, on descriptor 3.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,35 +18,71 @@ static long long ns_of(const struct timeval *t)
 	return t->tv_sec * 1000000000ll + t->tv_usec * 1000ll;
 }
 
+static void sleep_for(double seconds)
+{
+	struct timespec t = { .tv_sec = (time_t)seconds };
+
+	t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
+	nanosleep(&t, NULL);
+}
+
+static long long cpu_of(pid_t pid)
+{
+	struct timespec t = { 0 };
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
+		return 0;
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+/* So far: the process and the children that it has now; of those gone by then nothing is known. */
+static long long cpu_so_far(pid_t pid)
+{
+	long long ns = cpu_of(pid);
+	char path[64];
+	FILE *f;
+	int child;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%d", &child) == 1)
+		ns += cpu_of(child);
+	if (f)
+		fclose(f);
+	return ns;
+}
+
 int main(int argc, char **argv)
 {
-	struct timespec wait = { 0 };
+	double mark, seconds;
 	struct rusage used;
-	double seconds;
+	long long before;
 	int status;
 	pid_t pid;
 
-	if (argc < 4) {
-		fputs("usage: run_for SECONDS SIGNAL PROGRAM [ARG…]\n", stderr);
+	if (argc < 5) {
+		fputs("usage: run_for MARK SECONDS SIGNAL PROGRAM [ARG…]\n", stderr);
 		return 2;
 	}
-	seconds = atof(argv[1]);
-	wait.tv_sec = (time_t)seconds;
-	wait.tv_nsec = (long)((seconds - (double)wait.tv_sec) * 1e9);
+	mark = atof(argv[1]);
+	seconds = atof(argv[2]);
 	pid = fork();
 	if (pid == 0) {
-		execvp(argv[3], argv + 3);
-		perror(argv[3]);
+		execvp(argv[4], argv + 4);
+		perror(argv[4]);
 		_exit(127);
 	}
 	if (pid < 0)
 		return 1;
-	nanosleep(&wait, NULL);
-	kill(pid, atoi(argv[2]));
+	sleep_for(mark);
+	before = mark > 0 ? cpu_so_far(pid) : 0;
+	sleep_for(seconds - mark);
+	kill(pid, atoi(argv[3]));
 	while (wait4(pid, &status, 0, &used) < 0)
 		if (errno != EINTR)
 			return 1;
-	if (dprintf(3, "%lld\n", ns_of(&used.ru_utime) + ns_of(&used.ru_stime)) < 0)
+	if (dprintf(3, "%lld\n", ns_of(&used.ru_utime) + ns_of(&used.ru_stime) - before) < 0)
 		return 1;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 127;
 }
