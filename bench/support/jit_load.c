@@ -2,7 +2,7 @@
 /*
  * jit_load SECONDS: a busy JIT. A thread for each CPU makes routines in memory of its own, 500 at
  * once and one more each millisecond, registers them with libdbgdyn, and runs them by turns. Prints
- * how many were made.
+ * how many times it ran one.
  */
 #include <dbgdyn.h>
 #include <pthread.h>
@@ -50,13 +50,14 @@ static void make(unsigned char *arena, size_t i)
 	dbgdyn_register(context, &r, NULL);
 }
 
-static void *work(void *made)
+static void *work(void *nr_calls)
 {
 	unsigned char *arena =
 		mmap(NULL, (size_t)ROUTINES_MAX * APART, PROT_READ | PROT_WRITE | PROT_EXEC,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	double start = now(), t = start;
-	size_t nr = 0;
+	unsigned int seed = 1;
+	size_t nr = 0, calls = 0;
 
 	if (arena == MAP_FAILED)
 		return NULL;
@@ -65,21 +66,21 @@ static void *work(void *made)
 	while ((t = now()) < start + seconds) {
 		while (nr < ROUTINES_MAX && nr < FIRST + (size_t)((t - start) * 1000))
 			make(arena, nr++);
-		for (int i = 0; i < 20; i++) {
-			unsigned char *code = arena + (size_t)rand() % nr * APART;
+		for (int i = 0; i < 20; i++, calls++) {
+			unsigned char *code = arena + (size_t)rand_r(&seed) % nr * APART;
 
-			((void (*)(unsigned long))(void *)code)(1000 +
-								(unsigned long)rand() % 9000);
+			((void (*)(unsigned long))(void *)code)(
+				1000 + (unsigned long)rand_r(&seed) % 9000);
 		}
 	}
-	*(size_t *)made = nr;
+	*(size_t *)nr_calls = calls;
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
 	long nr = sysconf(_SC_NPROCESSORS_ONLN);
-	size_t made[THREADS_MAX] = { 0 }, sum = 0;
+	size_t calls[THREADS_MAX] = { 0 }, sum = 0;
 	pthread_t threads[THREADS_MAX];
 
 	if (argc < 2 || nr < 1 || nr > THREADS_MAX) {
@@ -89,11 +90,11 @@ int main(int argc, char **argv)
 	seconds = atof(argv[1]);
 	dbgdyn_begin("jit_load", strlen("jit_load"), NULL, &context);
 	for (long i = 0; i < nr; i++)
-		if (pthread_create(&threads[i], NULL, work, &made[i]) != 0)
+		if (pthread_create(&threads[i], NULL, work, &calls[i]) != 0)
 			return 1;
 	for (long i = 0; i < nr; i++) {
 		pthread_join(threads[i], NULL);
-		sum += made[i];
+		sum += calls[i];
 	}
 	dbgdyn_end(context);
 	printf("%zu\n", sum);
