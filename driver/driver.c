@@ -47,6 +47,20 @@ static int open_tick(const struct driver_config *config, struct driver **out)
 	return r;
 }
 
+/* The one usage that perf refuses and bpf does not. */
+static bool wants_tick(const struct driver_config *config)
+{
+	struct event_spec specs[DRIVER_NR_EVENTS];
+	const char *why;
+	int nr = perf_specs_choose(config, specs, &why, NULL);
+
+	for (int i = 0; i < nr; i++) {
+		if (specs[i].tick)
+			return true;
+	}
+	return false;
+}
+
 /* The best source; where that is refused, the next, which says why. */
 static int open_default(const struct driver_config *config, struct driver **out,
 			struct base_err *err)
@@ -70,10 +84,13 @@ static int open_default(const struct driver_config *config, struct driver **out,
 	}
 	r = perf_open(config, out, err ? &other : NULL);
 	if (r < 0) {
-		/* What only bpf can do failed for its reason. */
+		if (r == -DCPI_EUSAGE && wants_tick(config)) {
+			other = why;
+			r = why.code;
+		}
 		if (err && !err->code)
-			*err = r == -DCPI_EUSAGE ? why : other;
-		return r == -DCPI_EUSAGE ? why.code : r;
+			*err = other;
+		return r;
 	}
 	d = *out;
 	snprintf(d->refused, sizeof(d->refused), " (bpf refused: %.150s%s%.80s)", why.text,
