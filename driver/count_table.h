@@ -170,7 +170,7 @@ COUNT_INLINE struct count_entry *count_log(void *table, const struct count_shape
 	if (at < s->nr_log)
 		b = COUNT_AT(table, s->buckets + s->nr_buckets + at / COUNT_WAYS);
 	if (!b) {
-		if (h->told_ns && now_ns - h->told_ns > COUNT_LATE_NS)
+		if (h->told_ns && now_ns > h->told_ns + COUNT_LATE_NS)
 			h->lost_late++;
 		else
 			h->lost_table++;

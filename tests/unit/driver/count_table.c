@@ -189,6 +189,10 @@ static void losses_after_a_request_are_late(void **state)
 	assert_int_equal(table->head.lost_table, 1);
 	add(&k, told + COUNT_LATE_NS + 1);
 	assert_int_equal(table->head.lost_late, 1);
+	/* A tick is given the time at which its interrupt began. */
+	add(&k, told - 1);
+	assert_int_equal(table->head.lost_table, 2);
+	assert_int_equal(table->head.lost_late, 1);
 	check_law();
 }
 
