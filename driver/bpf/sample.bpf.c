@@ -151,7 +151,7 @@ static __attribute__((noinline)) int count_range(void *table, struct count_key *
 
 /*
  * @rare: in a second there are too few samples for a table to be in the caches when the next one
- * comes. The end of the log is; so half of that is used up first.
+ * comes. The end of the log is; so that is used up first, until one more would ask for a drain.
  */
 static __always_inline void count_in(void *table, struct count_head *h, struct count_key *k,
 				     bool user, bool rare, uint64_t now)
@@ -161,7 +161,7 @@ static __always_inline void count_in(void *table, struct count_head *h, struct c
 
 	if (user && shared.nr_clients)
 		found = count_range(table, k);
-	if (found == RANGE_SINGLE || (rare && h->nr_log < s.nr_log / 2))
+	if (found == RANGE_SINGLE || (rare && h->nr_log + 1 < s.nr_log / 2))
 		count_add_single(table, &s, h, k, now);
 	else
 		count_hashed(table, h, k, now, found == RANGE_WORDS);

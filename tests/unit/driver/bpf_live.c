@@ -713,7 +713,7 @@ static void tick_and_clock_stand_together(void **state)
 	}
 }
 
-/* Half of a log is two ticks here: the others are hashed. */
+/* The log takes one tick here, as with two it would be half full: the others are hashed. */
 static void ticks_of_a_small_log_are_hashed(void **state)
 {
 	struct seen s = { .pid = getpid() };
@@ -727,6 +727,45 @@ static void ticks_of_a_small_log_are_hashed(void **state)
 	st = check_law(&s);
 	/* One loop, so few addresses: all of them fit. */
 	assert_in_range(s.user, 300000000 / driver_event_get(d, 0)->period / 3, st.received[0]);
+}
+
+/* The set that is counted in first. */
+static uint64_t most_received(const struct bpf_tables *t)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < t->nr_cpus; i++) {
+		const volatile union count_bucket *table = t->cpus[i].sets[0];
+
+		if (table && table->head.received[0] > most)
+			most = table->head.received[0];
+	}
+	return most;
+}
+
+/* They fill the log until half of it is nearly full; others are hashed, too few to push any out. */
+static void ticks_alone_ask_for_no_drain(void **state)
+{
+	struct seen s = { .pid = getpid() };
+	const struct bpf_tables *t;
+	uint32_t half;
+
+	(void)state;
+	need_tick();
+	start(&(struct driver_config){
+		.slots = tick_event, .nr_slots = 1, .table_len = 256, .drain_ms = 60000 });
+	t = &((struct bpf *)d)->tables;
+	half = t->shape.nr_log / 2;
+	for (int i = 0; i < 1000 && most_received(t) < half + 4; i++)
+		spin(10);
+	assert_true(most_received(t) >= half + 4);
+	for (size_t i = 0; i < t->nr_cpus; i++) {
+		if (!t->cpus[i].sets[0])
+			continue;
+		assert_int_equal(t->cpus[i].sets[0]->head.told_ns, 0);
+		assert_true(t->cpus[i].sets[0]->head.nr_log < half);
+	}
+	stop(&s);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -751,6 +790,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(tick_gives_samples_of_both_modes, close_driver),
 		cmocka_unit_test_teardown(tick_and_clock_stand_together, close_driver),
 		cmocka_unit_test_teardown(ticks_of_a_small_log_are_hashed, close_driver),
+		cmocka_unit_test_teardown(ticks_alone_ask_for_no_drain, close_driver),
 	};
 	const struct driver_config config = { .source = "bpf",
 					      .slots = clock_event,
