@@ -126,7 +126,8 @@ struct bpf {
 	struct bpf_programs programs;
 	struct bpf_tables tables;
 	struct bpf_counts counts;
-	struct driver_stats taken; /* of the tables read so far */
+	struct driver_stats taken;	     /* of the tables read so far */
+	uint64_t untabled[DRIVER_NR_EVENTS]; /* told to the sampler: see bpf_programs_untabled */
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	uint32_t drain_ms;
 	int timer_fd;

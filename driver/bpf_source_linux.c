@@ -41,6 +41,19 @@ static int add_count(void *ctx, const struct driver_count *count)
 	return perf_sampler_add(ctx, count);
 }
 
+/* Samples of CPUs that have no table: a memory shortage, or the first moment of a new CPU. */
+static void gather_untabled(struct bpf *b)
+{
+	const volatile uint64_t *untabled = bpf_programs_untabled(&b->programs);
+
+	for (size_t i = 0; i < b->base.nr_events; i++) {
+		uint64_t nr = untabled[i] - b->untabled[i];
+
+		b->untabled[i] += nr;
+		perf_sampler_received(&b->sampler, PERF_CPU_UNKNOWN, i, nr);
+	}
+}
+
 /* Everything in the tables that are not counted in, into the queue. */
 static void gather(struct bpf *b)
 {
@@ -54,6 +67,7 @@ static void gather(struct bpf *b)
 					      table->head.received[i]);
 		bpf_counts_take(&b->counts, table, &b->tables.shape, &b->taken);
 	}
+	gather_untabled(b);
 	bpf_counts_hand(&b->counts, add_count, &b->sampler, &b->taken);
 }
 
@@ -101,7 +115,6 @@ static void account_table(struct driver_stats *st, const volatile struct count_h
 		st->received[0] += lost - received;
 }
 
-/* Samples of CPUs that have no table: a memory shortage, or the first moment of a new CPU. */
 static void account_untabled(const struct bpf *b, struct driver_stats *st)
 {
 	const volatile uint64_t *untabled = bpf_programs_untabled(&b->programs);

@@ -16,7 +16,8 @@ static bool tells_missed(const struct perf_sampler *s, size_t event)
 
 static void account_event(struct perf_sampler *s, size_t event, bool received)
 {
-	uint64_t value = 0, running = 0, all_ns = 0, came = 0, lost = 0, missed = 0;
+	uint64_t value = 0, running = 0, all_ns = 0, came = s->somewhere[event], lost = 0,
+		 missed = 0;
 	struct driver_stats *st = &s->d->stats;
 	struct driver_event *e = &s->d->events[event];
 
@@ -33,7 +34,9 @@ static void account_event(struct perf_sampler *s, size_t event, bool received)
 		came += c->received;
 		lost += perf_count_lost(c);
 	}
-	st->missed[event] = missed;
+	/* What was received somewhere is missed on its CPU. */
+	if (missed > st->missed[event] + s->somewhere[event])
+		st->missed[event] = missed - s->somewhere[event];
 	e->enabled = perf_count_enabled(running, all_ns);
 	if (received && !s->periods[event] && came + lost)
 		e->period = value / (came + lost);

@@ -11,6 +11,7 @@
 #ifndef DCPI_PERF_INTERNAL_H
 #define DCPI_PERF_INTERNAL_H
 
+#include <limits.h>
 #include <linux/perf_event.h>
 
 #include "driver_internal.h"
@@ -150,6 +151,7 @@ struct perf_sampler {
 				ends of rings that made none */
 	uint64_t sample_bad; /* samples of that kind, and such ends where rings hold samples */
 	uint64_t distrusted; /* losses at which the threads were last forgotten */
+	uint64_t somewhere[DRIVER_NR_EVENTS]; /* received on PERF_CPU_UNKNOWN */
 	uint8_t scratch[PERF_RECORD_LEN_MAX];
 };
 
@@ -220,8 +222,10 @@ int perf_sampler_read_rings(struct perf_sampler *s, uint64_t until);
  * younger than the horizon waits for the next drain. 0 or -ENOMEM.
  */
 int perf_sampler_add(struct perf_sampler *s, const struct driver_count *count);
-/* @nr more samples of @event were received on CPU number @cpu. Told only when that is complete:
- * what is not received by the time of perf_sampler_account counts as missed. */
+/* @nr more samples of @event were received on CPU number @cpu, or nobody knows where. Told only
+ * when that is complete: what is not received by the time of perf_sampler_account counts as missed.
+ */
+#define PERF_CPU_UNKNOWN UINT_MAX
 void perf_sampler_received(struct perf_sampler *s, unsigned int cpu, size_t event, uint64_t nr);
 /* 0, or what the sink said; the item it refused is gone, the others stay. */
 int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct driver_sink *sink);

@@ -322,6 +322,8 @@ void perf_sampler_received(struct perf_sampler *s, unsigned int cpu, size_t even
 	}
 	if (i < s->nr_cpus)
 		s->cpus[i].events[event].count.received += nr;
+	else
+		s->somewhere[event] += nr;
 }
 
 /* ---- handing on ------------------------------------------------------------------------------ */
