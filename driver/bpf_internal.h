@@ -53,8 +53,9 @@ struct bpf_tables {
 	struct count_shape shape;
 	struct bpf_cpu *cpus; /* by number */
 	size_t nr_cpus;
-	int any_fd;   /* one of the tables, to wait with; -1: there is none */
-	uint32_t any; /* where it stands */
+	int any_fd;    /* one of the tables, to wait with; -1: there is none */
+	uint32_t any;  /* where it stands */
+	bool unwaited; /* the kernel did not wait at the last exchange */
 };
 
 int bpf_tables_init(struct bpf_tables *t, uint32_t table_len, size_t nr_cpus);

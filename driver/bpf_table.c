@@ -63,6 +63,11 @@ void count_clear(union count_bucket *table, const struct count_shape *s)
 	memset(table, 0, s->buckets * sizeof(*table));
 }
 
+void count_use_all(union count_bucket *table, const struct count_shape *s)
+{
+	memset(&table[COUNT_USED], 0xff, (s->buckets - COUNT_USED) * sizeof(*table));
+}
+
 bool count_sample(union count_bucket *table, const struct count_shape *s, const struct count_key *k,
 		  bool single, uint64_t now_ns)
 {

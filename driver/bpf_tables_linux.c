@@ -124,15 +124,31 @@ static int wait_for_programs(const struct bpf_tables *t)
 	return r;
 }
 
+/* Who was not waited for may have counted behind the clearing, where no bit tells of it. */
+static void look_everywhere(struct bpf_tables *t)
+{
+	for (size_t cpu = 0; cpu < t->nr_cpus; cpu++) {
+		union count_bucket *table = bpf_tables_old(t, cpu);
+
+		if (table)
+			count_use_all(table, &t->shape);
+	}
+}
+
 int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns)
 {
 	struct sample_shared *e = t->shared;
+	int r;
 
 	if (t->any_fd < 0)
 		return 0;
+	if (t->unwaited)
+		look_everywhere(t);
 	__atomic_store_n(&e->since_ns[!e->set], now_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&e->set, !e->set, __ATOMIC_SEQ_CST);
-	return wait_for_programs(t);
+	r = wait_for_programs(t);
+	t->unwaited = r < 0;
+	return r;
 }
 
 union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu)
