@@ -192,11 +192,11 @@ uint64_t perf_sampler_period(struct perf_sampler *s, size_t event)
 	return perf_period_draw(nominal, least_period(s, event), &s->turn.random);
 }
 
-/* The tick has none, nor has what the kernel samples at a frequency. */
-static bool has_period(const struct perf_sampler *s)
+/* For the tick alone nobody reads counters each second: that would wake idle CPUs. */
+static bool has_perf_event(const struct perf_sampler *s)
 {
 	for (size_t i = 0; i < s->d->nr_events; i++) {
-		if (perf_spec_period(&s->specs[i], s->frequency))
+		if (!s->specs[i].tick)
 			return true;
 	}
 	return false;
@@ -233,7 +233,7 @@ static void take_config(struct perf_sampler *s, const struct driver_config *conf
 		      (size_t)sysconf(_SC_PAGESIZE);
 	s->pid = config->pid > 0 ? config->pid : -1;
 	s->features = PERF_USE_ALL;
-	s->turn.draws = !config->fixed_period && has_period(s);
+	s->turn.draws = !config->fixed_period && has_perf_event(s);
 	s->turn.slot_ns = (config->slot_ms ? config->slot_ms : PERF_SLOT_MS) * 1000000ull;
 	/* Early in a boot there is nothing random yet: the time must do. */
 	if (getrandom(&s->turn.random, sizeof(s->turn.random), GRND_NONBLOCK) < 0)
