@@ -64,7 +64,6 @@ struct count_head {
 	uint64_t received[COUNT_NR_EVENTS];
 	uint64_t lost_table, lost_late, lost_nested;
 	uint64_t lost_bad; /* nobody could say where it was */
-	uint64_t unused_more;
 };
 
 /* An element. */

@@ -83,7 +83,7 @@ static uint64_t received(void)
 
 static uint64_t lost(void)
 {
-	return table->head.lost_table + table->head.lost_late + table->head.lost_nested;
+	return count_lost(&table->head);
 }
 
 static struct sum look(const struct count_key *key)
