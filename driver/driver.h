@@ -34,7 +34,7 @@ struct driver_config {
 	const char *const *slots;
 	size_t nr_slots;
 	uint64_t frequency; /* samples per second and CPU of events without a period; 0: 1000 */
-	bool fixed_period;  /* do not draw the periods of clocks anew (to show what that does) */
+	bool fixed_period;  /* do not draw periods anew (to show what that does) */
 	uint32_t slot_ms;   /* how long a slot has its turn; 0: 1000 */
 	size_t ring_pages;  /* data pages per CPU, a power of two; 0: 128 */
 	size_t table_len;   /* bpf: entries of a CPU's table, a power of two; 0: 16384 */
@@ -199,8 +199,8 @@ int driver_check(uint64_t frequency, struct base_buf *out, struct base_err *err)
 struct driver_kernel;
 
 /*
- * Reader of the kernel's memory, where its code is: by a BPF program, else /proc/kcore. -EPERM and
- * other -errno without rights; -DCPI_EUNSUPPORTED: the machine offers neither.
+ * Reader of the kernel's memory, where its code is: by a BPF program, else /proc/kcore. -errno where
+ * neither can be had: -EPERM without rights.
  */
 int driver_kernel_open(struct driver_kernel **out, struct base_err *err);
 void driver_kernel_close(struct driver_kernel *k);

@@ -21,7 +21,7 @@ enum {
 
 /* What programs read at each sample and the daemon writes: one line of the cache. */
 struct sample_shared {
-	uint64_t since_ns[2]; /* when each set was counted in last (CLOCK_MONOTONIC), at least */
+	uint64_t since_ns[2]; /* when each set was last taken into use; nothing in it is older */
 	uint32_t set;	      /* which is; written after that */
 	uint32_t nr_clients;  /* at least so many stand in the map: it is looked at only then */
 	struct count_shape shape;
