@@ -9,8 +9,8 @@
  * Horizon of a drain: the time read just before tables are exchanged. A program reads the clock
  * after it has chosen its table, or (the tick) puts its time off to since_ns (bpf/sample.h), so no
  * count of the new tables is older; and the exchange returns when no program is in the old ones any
- * more, and nobody is putting an older record into a ring. So all up to the horizon is there, and is
- * handed on; what is younger waits.
+ * more, and nobody is putting an older record into a ring. So all up to the horizon is there, and
+ * is handed on; what is younger waits.
  */
 #ifndef DCPI_BPF_INTERNAL_H
 #define DCPI_BPF_INTERNAL_H

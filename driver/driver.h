@@ -199,8 +199,8 @@ int driver_check(uint64_t frequency, struct base_buf *out, struct base_err *err)
 struct driver_kernel;
 
 /*
- * Reader of the kernel's memory, where its code is: by a BPF program, else /proc/kcore. -errno where
- * neither can be had: -EPERM without rights.
+ * Reader of the kernel's memory, where its code is: by a BPF program, else /proc/kcore. -errno
+ * where neither can be had: -EPERM without rights.
  */
 int driver_kernel_open(struct driver_kernel **out, struct base_err *err);
 void driver_kernel_close(struct driver_kernel *k);

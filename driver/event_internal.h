@@ -56,8 +56,9 @@ void event_near_hint(const struct event_near *n, const char *otherwise, struct b
 /* ---- PMUs (event_sysfs.c) -------------------------------------------------------------------- */
 
 /*
- * The file <sysfs>/<pmu>/<folder>/<file> (@pmu, @folder, @file NULL: left out) without its newline as a string into
- * @text. Length, or -errno; -DCPI_EFORMAT where it holds other bytes than printable ones.
+ * The file <sysfs>/<pmu>/<folder>/<file> (@pmu, @folder, @file NULL: left out) without its
+ * newline as a string into @text. Length, or -errno; -DCPI_EFORMAT where it holds other bytes than
+ * printable ones.
  */
 int event_sysfs_read(const char *sysfs, const char *pmu, const char *folder, const char *file,
 		     char *text, size_t text_len);
