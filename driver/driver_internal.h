@@ -56,8 +56,8 @@ struct event_spec {
 int event_parse(const char *text, const char *sysfs, struct event_spec *out, struct base_err *err);
 /*
  * All slots, in order: at most EVENT_NR_SLOTS, of DRIVER_NR_EVENTS different events. An event may
- * be in several slots, all alike; tick, which has no turns, only in all. The number of events, or as
- * above.
+ * be in several slots, all alike; tick, which has no turns, only in all. The number of events, or
+ * as above.
  */
 enum { EVENT_NR_SLOTS = 63 };
 int event_parse_slots(const char *const *slots, size_t nr_slots, const char *sysfs,
