@@ -8,7 +8,7 @@
  * line of counters against floods, a bit for each bucket that holds anything (to read a quiet CPU's
  * table is to read little), the buckets, and a log of what is in no bucket: entries pushed out by
  * others, samples that are to stay single, and those that come too rarely to be hashed (the
- *tick's).
+ * tick's).
  *
  * Law: the sum of received[] is the sum of all counts and of the four losses.
  *
