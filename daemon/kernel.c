@@ -91,6 +91,15 @@ void kernel_area_end(struct kernel *k, uint64_t start, uint64_t end, uint64_t no
 			a->gone_ns = now_ns;
 }
 
+void kernel_area_end_module(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns)
+{
+	struct kernel_area *a;
+
+	for (uint64_t pos = start; (a = next_area(k, &pos)) && a->node.start < end;)
+		if (a->module && a->node.start >= start && now_ns < a->gone_ns)
+			a->gone_ns = now_ns;
+}
+
 static void forget_areas(struct kernel *k)
 {
 	uint64_t now = base_now_ns();

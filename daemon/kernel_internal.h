@@ -68,6 +68,8 @@ struct kernel_area {
 int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t now_ns);
 /* Whatever lies within [start, end) is gone. */
 void kernel_area_end(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
+/* The code of a module is gone that begins in [start, end), wherever it ends. */
+void kernel_area_end_module(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
 
 struct kernel {
 	struct kernel_config config;

@@ -255,6 +255,18 @@ static int try_module(struct kernel *k, size_t index, uint64_t now_ns, struct ba
 	return r;
 }
 
+/* What else lies within its size is not its own: its data is elsewhere. */
+static void end_module(struct kernel *k, const struct kernel_module *v, size_t nr, size_t index,
+		       uint64_t now_ns)
+{
+	const struct kernel_module *m = &v[index];
+	uint64_t end = m->addr + m->len;
+
+	if (index + 1 < nr && v[index + 1].addr < end)
+		end = v[index + 1].addr;
+	kernel_area_end_module(k, m->addr, end, now_ns);
+}
+
 /* Those that are not in the other list: gone, or new. */
 static int exchange_modules(struct kernel *k, const struct kernel_module *old, size_t nr_old,
 			    uint64_t now_ns, struct base_err *err)
@@ -263,7 +275,7 @@ static int exchange_modules(struct kernel *k, const struct kernel_module *old, s
 
 	for (size_t i = 0; i < nr_old; i++)
 		if (!lists(k->modules, k->nr_modules, &old[i]))
-			kernel_area_end(k, old[i].addr, old[i].addr + old[i].len, now_ns);
+			end_module(k, old, nr_old, i, now_ns);
 	for (size_t i = 0; i < k->nr_modules; i++)
 		if (!lists(old, nr_old, &k->modules[i])) {
 			int s = try_module(k, i, now_ns, err);

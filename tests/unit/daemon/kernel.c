@@ -334,6 +334,38 @@ static void test_module_replaced(void **state)
 	fake_kernel_close(&f);
 }
 
+/* The size of a module counts data that lies elsewhere: what follows its code is not its own. */
+static void test_module_goes_alone(void **state)
+{
+	static const char symbols[] = "ffffffff81000000 T _stext\n"
+				      "ffffffff81001000 T _etext\n"
+				      "ffffffffc0001040 t one_work\t[one]\n"
+				      "ffffffffc0004010 t two_work\t[two]\n";
+	struct fake_kernel f;
+	uint64_t now;
+
+	(void)state;
+	trial_open(&f, symbols,
+		   "one 65536 0 - Live 0xffffffffc0001000\n"
+		   "two 65536 0 - Live 0xffffffffc0004000\n");
+	came(&f, S, "bpf_prog_1", 0xffffffffc0008000);
+	fake_kernel_text(&f, "proc/modules", "two 65536 0 - Live 0xffffffffc0004000\n");
+	time_passes(&f);
+	kernel_live_check(f.k);
+	now = base_now_ns() + 5 * S;
+	check_at(&f, now, now, 0xffffffffc0001050, NULL, 0, false);
+	check_at(&f, now, now, 0xffffffffc0004020, "two.ko", 0x20, false);
+	check_at(&f, now, now, 0xffffffffc0008005, "bpf_prog_1", 5, false);
+	/* Nor when it is the last one. */
+	fake_kernel_text(&f, "proc/modules", "");
+	time_passes(&f);
+	kernel_live_check(f.k);
+	now = base_now_ns() + 5 * S;
+	check_at(&f, now, now, 0xffffffffc0004020, NULL, 0, false);
+	check_at(&f, now, now, 0xffffffffc0008005, "bpf_prog_1", 5, false);
+	fake_kernel_close(&f);
+}
+
 /* Built anew and loaded again, it has the same name, size and address. */
 static void test_module_rebuilt(void **state)
 {
@@ -476,13 +508,21 @@ static void test_idle_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),		cmocka_unit_test(test_odd_lines),
-		cmocka_unit_test(test_lookup),		cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_tenants),		cmocka_unit_test(test_same_again),
-		cmocka_unit_test(test_ksymbols),	cmocka_unit_test(test_module_comes),
-		cmocka_unit_test(test_module_replaced), cmocka_unit_test(test_module_rebuilt),
-		cmocka_unit_test(test_module_fails),	cmocka_unit_test(test_guesses),
-		cmocka_unit_test(test_module_lines),	cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_odd_lines),
+		cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_tenants),
+		cmocka_unit_test(test_same_again),
+		cmocka_unit_test(test_ksymbols),
+		cmocka_unit_test(test_module_comes),
+		cmocka_unit_test(test_module_replaced),
+		cmocka_unit_test(test_module_rebuilt),
+		cmocka_unit_test(test_module_goes_alone),
+		cmocka_unit_test(test_module_fails),
+		cmocka_unit_test(test_guesses),
+		cmocka_unit_test(test_module_lines),
+		cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_idle_names),
 	};
 
