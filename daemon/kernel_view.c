@@ -127,7 +127,7 @@ static uint32_t hide_branch(const struct kernel_view *v, uint32_t insn, size_t a
 /* adrp: 21 bits of pages. Where the image has the same pages, the distance in it is the same. */
 static uint32_t hide_page(const struct kernel_view *v, uint32_t insn, size_t at)
 {
-	int64_t pages = (int32_t)((insn >> 5 & 0x7ffff) << 13) >> 11 | (insn >> 29 & 3);
+	int64_t pages = (int32_t)((insn >> 5 & 0x7ffff) << 13) >> 11 | (int32_t)(insn >> 29 & 3);
 	uint64_t target = ((v->addr + at) & ~UINT64_C(4095)) + (uint64_t)(pages * 4096);
 
 	return in_own(v, target) && !((v->addr - v->at) & 4095) ? insn : insn & 0x9f00001fu;

@@ -429,13 +429,17 @@ static void test_aarch64(void **state)
 static void test_aarch64_kernel(void **state)
 {
 	const struct kernel_view v = view(EM_AARCH64, false);
-	uint32_t code[] = { 0x94000000 | (0x1000 >> 2), 0xb0000005, 0x94000000 | (0x3ffffff >> 1) };
+	uint32_t code[] = {
+		0x94000000 | (0x1000 >> 2), 0xb0000005, 0x94000000 | (0x3ffffff >> 1),
+		0xf0ffffe5, /* adrp x5, a page before */
+	};
 
 	(void)state;
 	assert_int_equal(kernel_view_hide(&v, (uint8_t *)code, sizeof(code)), sizeof(code));
 	assert_int_equal(code[0], 0x94000000 | (0x1000 >> 2));
 	assert_int_equal(code[1], 0xb0000005);
 	assert_int_equal(code[2] & 0x3ffffff, (SLOT - 0x5008) >> 2);
+	assert_int_equal(code[3], 0xf0ffffe5);
 }
 
 int main(void)
