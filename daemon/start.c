@@ -278,17 +278,33 @@ static void record_kernel(void *ctx, const struct driver_load *load)
 	attrib_record_load(ctx, load);
 }
 
+/* It tells where the kernel lies: a file that was there keeps no rights of others. */
+static int create_record(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640), r = 0;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || (S_ISREG(st.st_mode) && (st.st_mode & 07777 & ~0640u) &&
+				   fchmod(fd, st.st_mode & 0640) < 0))
+		r = -errno;
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
 static int open_record(struct daemon *d, struct base_err *err)
 {
 	int r, fd;
 
 	if (!d->opt.record)
 		return 0;
-	/* It tells where the kernel lies. */
-	fd = open(d->opt.record, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	fd = create_record(d->opt.record);
 	d->record = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!d->record)
-		return base_fail_errno(err, -errno, "cannot create '%s'", d->opt.record);
+		return base_fail_errno(err, fd < 0 ? fd : -ENOMEM, "cannot create '%s'",
+				       d->opt.record);
 	d->attrib.record = d->record;
 	r = driver_record_head(d->record, d->driver, now_utc(d));
 	if (r >= 0)

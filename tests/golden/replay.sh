@@ -79,8 +79,12 @@ grep -q "finished: $given samples stored\$" log
 	awk -v given="$given" '$NF == "total" { total = $1 + $3 } END { exit total != given }'
 
 # What was recorded while replaying says the same again: equal databases, equal records.
+# A record tells where the kernel lies: a file that was there keeps no more than 0640 of its mode.
+touch again2
+chmod 646 again2
 "$DCPI_BIN/dcpid" -quiet -replay again -platform test -record again2 db2
 cmp again again2
+[ "$(stat -c %a again2)" = 640 ]
 for file in db/2*/test/*; do
 	"$DCPI_BIN/dcpicat" "$file" >one
 	"$DCPI_BIN/dcpicat" "db2${file#db}" >two
