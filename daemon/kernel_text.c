@@ -54,6 +54,13 @@ static size_t piece_index(const struct kernel_text *t, uint64_t off)
 	return lo;
 }
 
+static const struct piece *piece_at(const struct kernel_text *t, uint64_t off)
+{
+	size_t i = piece_index(t, off);
+
+	return i < t->nr && t->pieces[i].off == off ? &t->pieces[i] : NULL;
+}
+
 static void piece_release(struct piece *p)
 {
 	free(p->code);
@@ -152,8 +159,7 @@ static void hide(const struct kernel *k, const struct kernel_text *t, struct pie
 /* Takes over what @p owns; the file is written anew only where it would differ. */
 static int keep_piece(struct kernel_text *t, struct piece *p)
 {
-	size_t i = piece_index(t, p->off);
-	const struct piece *old = i < t->nr && t->pieces[i].off == p->off ? &t->pieces[i] : NULL;
+	const struct piece *old = piece_at(t, p->off);
 
 	if (!old || old->len != p->len || memcmp(old->code, p->code, p->len) != 0)
 		t->changed = true;
@@ -183,6 +189,7 @@ static int read_routine(struct kernel *k, struct kernel_text *t, uint64_t *off)
 {
 	const struct kernel_symbols *all = &k->symbols;
 	const struct kernel_symbol *s = kernel_symbols_find(all, t->start + *off);
+	const struct piece *old;
 	uint64_t end = t->start + t->len, len;
 
 	if (!s || s->addr < t->start || !kernel_symbol_belongs(s, t->module))
@@ -191,7 +198,8 @@ static int read_routine(struct kernel *k, struct kernel_text *t, uint64_t *off)
 		end = s[1].addr;
 	len = end - s->addr;
 	*off = end - t->start;
-	if (len > ROUTINE_MAX || t->bytes + len > TEXT_MAX)
+	old = piece_at(t, s->addr - t->start);
+	if (len > ROUTINE_MAX || t->bytes - (old ? old->len : 0) + len > TEXT_MAX)
 		return -DCPI_ELIMIT;
 	return read_piece(k, t, s->name, s->addr - t->start, len);
 }

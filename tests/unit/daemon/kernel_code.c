@@ -665,6 +665,38 @@ static void test_restart(void **state)
 	trial_close(&f);
 }
 
+/* As many bytes are kept as may be: those that are read again take no more room. */
+static void test_full(void **state)
+{
+	enum { NR = 64, EACH = 256 << 10 };
+	uint8_t *code = malloc(NR * EACH);
+	struct base_buf symbols = { 0 };
+	struct fake_kernel f;
+	uint64_t off;
+
+	(void)state;
+	assert_non_null(code);
+	memset(code, 6, NR * EACH); /* no instruction, which is quickly seen */
+	base_buf_printf(&symbols, "%llx T _stext\n%llx T _etext\n", FAKE_TEXT + 0ull,
+			FAKE_TEXT + 0ull + NR * EACH);
+	for (unsigned int i = 0; i < NR; i++)
+		base_buf_printf(&symbols, "%llx T work_%u\n", FAKE_TEXT + 0ull + i * EACH, i);
+	assert_int_equal(base_buf_append(&symbols, "", 1), 0);
+	trial_open(&f, (const char *)symbols.data);
+	f.memory = code;
+	f.memory_at = FAKE_TEXT;
+	f.memory_len = NR * EACH;
+	for (uint64_t i = 0; i < NR; i++)
+		sampled(&f, FAKE_TEXT + i * EACH + 5, S, &off);
+	write_images(&f);
+	assert_int_equal(f.nr_reads, NR);
+	write_images(&f);
+	assert_int_equal(f.nr_reads, 2 * NR);
+	trial_close(&f);
+	base_buf_release(&symbols);
+	free(code);
+}
+
 /* Memory that cannot be read leaves symbols and samples. */
 static void test_no_memory(void **state)
 {
@@ -684,12 +716,13 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_program),	 cmocka_unit_test(test_same_program),
-		cmocka_unit_test(test_callees),	 cmocka_unit_test(test_unread),
-		cmocka_unit_test(test_look),	 cmocka_unit_test(test_programs_of_before),
-		cmocka_unit_test(test_lines),	 cmocka_unit_test(test_storm),
-		cmocka_unit_test(test_routines), cmocka_unit_test(test_module_gone),
-		cmocka_unit_test(test_restart),	 cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_program),	  cmocka_unit_test(test_same_program),
+		cmocka_unit_test(test_callees),	  cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_look),	  cmocka_unit_test(test_programs_of_before),
+		cmocka_unit_test(test_lines),	  cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_routines),  cmocka_unit_test(test_module_gone),
+		cmocka_unit_test(test_restart),	  cmocka_unit_test(test_full),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
