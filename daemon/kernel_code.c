@@ -24,7 +24,7 @@ enum { TAIL_LEN = sizeof("-0123456789abcdef.dyn") - 1 };
 struct kernel_code {
 	struct image *image; /* counted reference */
 	uint64_t len;
-	struct base_buf job; /* DYNAMIC: of its pseudo-image; empty once that is on disk */
+	struct base_buf job; /* DYNAMIC: of its pseudo-image, until that is on disk or given up */
 	bool on_disk;
 	uint32_t nr_refused;
 };
@@ -163,10 +163,15 @@ bool kernel_code_is(const struct kernel *k, const struct image *img)
 	return c && c->image == img;
 }
 
-static void code_free(struct kernel *k, struct kernel_code *c)
+static void drop_job(struct kernel *k, struct kernel_code *c)
 {
 	k->job_bytes -= c->job.len;
 	base_buf_release(&c->job);
+}
+
+static void code_free(struct kernel *k, struct kernel_code *c)
+{
+	drop_job(k, c);
 	free(c);
 }
 
@@ -338,7 +343,8 @@ static int write_bytes(struct kernel *k, struct kernel_code *c, struct base_err 
 				  &own);
 	if (r < 0 && dyn_image_refusal(r)) {
 		base_log(BASE_LOG_WARN, "%s", own.text);
-		dyn_image_give_up(c->image, &c->nr_refused);
+		if (dyn_image_give_up(c->image, &c->nr_refused))
+			drop_job(k, c);
 		return 0;
 	}
 	if (r < 0) {
@@ -346,8 +352,7 @@ static int write_bytes(struct kernel *k, struct kernel_code *c, struct base_err 
 		return r;
 	}
 	image_set_id(c->image, &id);
-	k->job_bytes -= c->job.len;
-	base_buf_release(&c->job);
+	drop_job(k, c);
 	c->on_disk = true;
 	return 0;
 }

@@ -536,6 +536,30 @@ static void test_storm(void **state)
 	trial_close(&f);
 }
 
+/* What the helper will not make an image of is given up, and its bytes with it. */
+static void test_given_up(void **state)
+{
+	struct fake_kernel f;
+	struct image *img;
+	uint64_t off;
+
+	(void)state;
+	trial_open(&f, kallsyms);
+	snprintf(f.k->helper, sizeof(f.k->helper), "/bin/false");
+	program_add(7, 0x11, AT, 1);
+	announce(&f, MAIN, AT, S);
+	img = sampled(&f, AT, 2 * S, &off);
+	for (int i = 0; i < 3; i++) {
+		assert_false(img->refused);
+		assert_true(f.k->job_bytes > 0);
+		write_images(&f);
+	}
+	assert_true(img->refused);
+	assert_int_equal(f.k->job_bytes, 0);
+	write_images(&f);
+	trial_close(&f);
+}
+
 /* ---- the kernel's routines ---------------------------------------------------------------------
  */
 
@@ -716,13 +740,13 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_program),	  cmocka_unit_test(test_same_program),
-		cmocka_unit_test(test_callees),	  cmocka_unit_test(test_unread),
-		cmocka_unit_test(test_look),	  cmocka_unit_test(test_programs_of_before),
-		cmocka_unit_test(test_lines),	  cmocka_unit_test(test_storm),
-		cmocka_unit_test(test_routines),  cmocka_unit_test(test_module_gone),
-		cmocka_unit_test(test_restart),	  cmocka_unit_test(test_full),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_program),	    cmocka_unit_test(test_same_program),
+		cmocka_unit_test(test_callees),	    cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_look),	    cmocka_unit_test(test_programs_of_before),
+		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_given_up),    cmocka_unit_test(test_routines),
+		cmocka_unit_test(test_module_gone), cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_full),	    cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
