@@ -154,16 +154,6 @@ static bool may_be_dropped(const struct image *img)
 	       !img->refs && !img->dirty;
 }
 
-static struct image *find_unused(const struct images *t)
-{
-	struct image *img;
-
-	for (size_t pos = 0; images_next(t, &pos, &img);)
-		if (may_be_dropped(img))
-			return img;
-	return NULL;
-}
-
 static bool drop(struct images *t, struct image *img)
 {
 	struct base_buf key = { 0 };
@@ -180,7 +170,7 @@ void images_drop_unused(struct images *t)
 {
 	struct image *img;
 
-	/* The table must not change under a walk; few are dropped at a time. */
-	while ((img = find_unused(t)) && drop(t, img))
-		;
+	for (size_t pos = 0; images_next(t, &pos, &img);)
+		if (may_be_dropped(img) && drop(t, img))
+			pos--;
 }

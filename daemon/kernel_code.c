@@ -375,20 +375,18 @@ static bool is_over(const struct kernel_code *c)
 	return c->image->refs == 1 && !c->image->dirty;
 }
 
-static struct kernel_code *find_over(const struct kernel *k)
+static void forget_code(struct kernel *k, struct kernel_code *c)
 {
-	void *c;
+	char text[BASE_ID_TEXT_LEN];
+	const char *key = key_of(c->image, text, sizeof(text));
 
-	for (size_t pos = 0; base_map_next(&k->codes, &pos, &c);)
-		if (is_over(c))
-			return c;
-	return NULL;
+	base_map_del(&k->codes, key, strlen(key));
+	c->image->refs--;
+	code_free(k, c);
 }
 
 int kernel_code_write(struct kernel *k, struct base_err *err)
 {
-	struct kernel_code *c;
-	char text[BASE_ID_TEXT_LEN];
 	void *value;
 	int r = 0;
 
@@ -397,13 +395,11 @@ int kernel_code_write(struct kernel *k, struct base_err *err)
 
 		r = r < 0 ? r : s;
 	}
-	/* The table must not change under a walk; few are over at a time. */
-	while ((c = find_over(k))) {
-		const char *key = key_of(c->image, text, sizeof(text));
-
-		base_map_del(&k->codes, key, strlen(key));
-		c->image->refs--;
-		code_free(k, c);
+	for (size_t pos = 0; base_map_next(&k->codes, &pos, &value);) {
+		if (is_over(value)) {
+			forget_code(k, value);
+			pos--;
+		}
 	}
 	return r;
 }

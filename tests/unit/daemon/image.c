@@ -78,6 +78,33 @@ static void drop_unused(void **state)
 	images_free(t);
 }
 
+static void drop_many(void **state)
+{
+	struct images *t = images_new();
+	char path[16];
+
+	(void)state;
+	for (unsigned int i = 0; i < 1000; i++) {
+		struct image *img;
+
+		snprintf(path, sizeof(path), "/%u", i);
+		img = images_get(t, PROFDB_FILE, NULL, path, path + 1);
+		assert_non_null(img);
+		if (i % 10 == 0)
+			image_get(img);
+	}
+	images_drop_unused(t);
+	assert_int_equal(images_nr(t), 100);
+	for (unsigned int i = 0; i < 1000; i += 10) {
+		snprintf(path, sizeof(path), "/%u", i);
+		image_put(images_get(t, PROFDB_FILE, NULL, path, path + 1));
+	}
+	assert_int_equal(images_nr(t), 100);
+	images_drop_unused(t);
+	assert_int_equal(images_nr(t), 0);
+	images_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -85,6 +112,7 @@ int main(void)
 		cmocka_unit_test(dynamic_keeps_its_name),
 		cmocka_unit_test(buckets),
 		cmocka_unit_test(drop_unused),
+		cmocka_unit_test(drop_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
