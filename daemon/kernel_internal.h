@@ -147,7 +147,6 @@ int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,
 /* Parts of such a job. */
 int kernel_job_head(struct kernel *k, struct base_buf *job, const char *facility, uint64_t vaddr,
 		    uint64_t len);
-struct wire_line;
 struct kernel_job_routine {
 	const char *name;
 	uint64_t addr;	     /* in the image's ELF */
