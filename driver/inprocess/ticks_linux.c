@@ -123,16 +123,21 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 
 /* ---- outside ------------------------------------------------------------------------------- */
 
-static void wait_for_handlers(void)
+static void wait_a_moment(void)
 {
 	static const struct timespec moment = { 0, 50000 };
 
+	syscall(SYS_nanosleep, &moment, NULL); /* libc's can be cancelled */
+}
+
+static void wait_for_handlers(void)
+{
 	for (int turn = 0; turn < 2; turn++) {
 		uint32_t old = atomic_load(&side);
 
 		atomic_store(&side, !old);
 		while (atomic_load(&readers[old]))
-			syscall(SYS_nanosleep, &moment, NULL); /* libc's can be cancelled */
+			wait_a_moment();
 	}
 }
 
@@ -190,6 +195,26 @@ static void begin_child(void)
 	atomic_store(&readers[1], 0);
 	inprocess_threads_forget();
 	atomic_store(&owner, getpid());
+}
+
+/*
+ * A child that no hook told of: what other threads of the parent had locked stays so. One of its
+ * threads begins anew; the others wait until the lock is theirs to take.
+ */
+static void begin_unhooked_child(void)
+{
+	static _Atomic pid_t beginner;
+	pid_t self = getpid(), was = atomic_load(&beginner);
+
+	if (!atomic_load(&owner) || inprocess_own())
+		return;
+	if (was != self && atomic_compare_exchange_strong(&beginner, &was, self)) {
+		atomic_store(&current, NULL);
+		atomic_store(&control.word, 0);
+		begin_child();
+	}
+	while (!inprocess_own())
+		wait_a_moment();
 }
 
 /* The hooks run in a child by _Fork too, when it forks: nothing of this is its own then. */
@@ -288,11 +313,8 @@ int inprocess_set(const struct inprocess_client *client, int sig,
 	int ret = 0;
 
 	inprocess_signals_block(&signals);
+	begin_unhooked_child();
 	inprocess_lock_take(&control);
-	if (atomic_load(&owner) && !inprocess_own()) { /* a child that no hook told of */
-		atomic_store(&current, NULL);
-		begin_child();
-	}
 	if (client)
 		ret = prepare();
 	if (!ret && client)

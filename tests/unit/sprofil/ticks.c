@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -271,6 +273,75 @@ static void test_child_without_hooks(void **state)
 	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
 }
 
+static _Atomic int nr_switched;
+static _Atomic bool enough;
+
+static void *switcher(void *arg)
+{
+	while (!atomic_load(&enough)) {
+		inprocess_set(&counter, SIGPROF, NULL);
+		inprocess_set(NULL, SIGPROF, NULL);
+		atomic_fetch_add(&nr_switched, 1);
+	}
+	return arg;
+}
+
+static void *asker(void *arg)
+{
+	return inprocess_set(&counter, SIGPROF, NULL) ? NULL : arg;
+}
+
+/* Two threads of it ask at once; each may find what a thread of the parent had locked. */
+static int ask_in_child(void)
+{
+	pthread_t thread;
+	void *asked = NULL;
+
+	if (pthread_create(&thread, NULL, asker, &asked) ||
+	    inprocess_set(&counter, SIGPROF, NULL) || pthread_join(thread, &asked) || !asked)
+		return 1;
+	return inprocess_set(NULL, SIGPROF, NULL) ? 2 : 0;
+}
+
+/* What waits for a lock has all signals blocked: no alarm ends it. */
+static int wait_or_kill(pid_t pid)
+{
+	int status = -1;
+
+	for (int i = 0; i < 5000; i++) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return status;
+		usleep(1000);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+/* Another thread switches ticks on and off when it happens. */
+static void test_child_of_switching(void **state)
+{
+	pthread_t thread;
+	int status = 0;
+
+	(void)state;
+	atomic_store(&nr_switched, 0);
+	atomic_store(&enough, false);
+	assert_int_equal(pthread_create(&thread, NULL, switcher, NULL), 0);
+	while (!atomic_load(&nr_switched))
+		sched_yield();
+	for (int i = 0; i < 50 && !status; i++) {
+		pid_t pid = _Fork();
+
+		if (!pid)
+			_exit(ask_in_child());
+		status = wait_or_kill(pid);
+	}
+	atomic_store(&enough, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(status, 0);
+}
+
 static int off_at_third(void *ctx, const struct inprocess_tick *tick)
 {
 	uint32_t *nr = ctx;
@@ -515,6 +586,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_disposition, reset, off),
 		cmocka_unit_test_setup_teardown(test_disposition_taken, reset, off),
 		cmocka_unit_test_setup_teardown(test_child_without_hooks, reset, off),
+		cmocka_unit_test_setup_teardown(test_child_of_switching, reset, off),
 		cmocka_unit_test_setup_teardown(test_taken_and_reset, reset, off),
 		cmocka_unit_test_setup_teardown(test_taken_and_left, reset, off),
 		cmocka_unit_test_setup_teardown(test_chaining_handler, reset, off),
