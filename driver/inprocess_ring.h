@@ -52,7 +52,7 @@ struct inprocess_head {
 	uint64_t received;  /* samples ever taken, counted before anything else */
 	uint64_t lost;	    /* of these: found the ring full */
 	uint64_t lost_maps; /* samples whose mapping was not told: ring full, /proc not read */
-	uint64_t missed;    /* expiries of timers that came while one was still waiting */
+	uint64_t missed;    /* samples that were due while a signal was still waiting */
 	uint32_t ended;	    /* the program is at its end: little comes any more */
 	uint8_t pad1[128 - 44];
 

@@ -20,7 +20,8 @@ static struct agent_ring ring;
 /* The ring's constants: the ring itself is not there in a forked child. */
 static struct inprocess_head life;
 static struct inprocess_lock lock; /* of agent_map.c */
-static _Atomic uint32_t nr_full, nr_ticks;
+static _Atomic uint32_t nr_full;
+static _Atomic uint64_t nr_ticks;
 static uint32_t every = 1; /* ticks to a sample */
 
 static int put_sample(const struct inprocess_tick *tick)
@@ -38,18 +39,28 @@ static int put_sample(const struct inprocess_tick *tick)
 	return atomic_fetch_add_explicit(&nr_full, 1, memory_order_relaxed) < FULL_MAX ? 0 : -1;
 }
 
+/* Of the ticks that a signal stands for: how many are samples. */
+static uint64_t count_due(uint32_t nr)
+{
+	uint64_t old = atomic_fetch_add_explicit(&nr_ticks, nr, memory_order_relaxed);
+
+	return (old + nr + every - 1) / every - (old + every - 1) / every;
+}
+
 static int on_tick(void *ctx, const struct inprocess_tick *tick)
 {
 	struct inprocess_head *h = ring.head;
+	uint64_t due;
 
 	(void)ctx;
 	if (!h || __atomic_load_n(&h->stop, __ATOMIC_RELAXED))
 		return -1;
-	if (every > 1 && atomic_fetch_add_explicit(&nr_ticks, 1, memory_order_relaxed) % every)
+	due = count_due(tick->nr);
+	if (!due)
 		return 0;
 	__atomic_add_fetch(&h->received, 1, __ATOMIC_RELAXED);
-	if (tick->nr > 1 && every == 1)
-		__atomic_add_fetch(&h->missed, tick->nr - 1, __ATOMIC_RELAXED);
+	if (due > 1)
+		__atomic_add_fetch(&h->missed, due - 1, __ATOMIC_RELAXED);
 	inprocess_lock_take(&lock);
 	agent_map_tell(&ring, tick->pc);
 	inprocess_lock_drop(&lock);

@@ -44,6 +44,14 @@ static void informed(int signo, siginfo_t *info, void *context)
 	atomic_store(&value, info->si_value.sival_int);
 }
 
+static uint64_t tick_ns(void)
+{
+	struct timespec tick;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return (uint64_t)tick.tv_nsec;
+}
+
 static void burn(long ms)
 {
 	struct timespec from, now;
@@ -65,6 +73,17 @@ static bool burn_in_thread(void)
 	pthread_t thread;
 
 	return !pthread_create(&thread, NULL, burner, NULL) && !pthread_join(thread, NULL);
+}
+
+/* One signal stands for all ticks of that time. The calls that the agent has would not block it. */
+static int blocked(void)
+{
+	const uint64_t set = UINT64_C(1) << (SIGNO - 1);
+
+	if (syscall(SYS_rt_sigprocmask, (long)SIG_BLOCK, &set, NULL, 8L))
+		return 1;
+	burn((long)(60 * tick_ns() / 1000000));
+	return syscall(SYS_rt_sigprocmask, (long)SIG_UNBLOCK, &set, NULL, 8L) ? 2 : 0;
 }
 
 static int plain(void)
@@ -241,6 +260,7 @@ static const struct {
 	int (*run)(void);
 } programs[] = {
 	{ "plain", plain },
+	{ "blocked", blocked },
 	{ "foreign_default", foreign_default },
 	{ "foreign_handled", foreign_handled },
 	{ "vfork_resets", vfork_resets },
@@ -280,7 +300,7 @@ static int end(void **state)
 	return rmdir(folder);
 }
 
-static int run(const char *name)
+static int run_at(const char *name, uint64_t period_ns)
 {
 	int status = -1;
 	pid_t pid = fork();
@@ -288,7 +308,8 @@ static int run(const char *name)
 	if (!pid) {
 		char orders[128];
 
-		snprintf(orders, sizeof(orders), "4000000:4096:%s", folder);
+		snprintf(orders, sizeof(orders), "%llu:4096:%s", (unsigned long long)period_ns,
+			 folder);
 		setenv(INPROCESS_ENV, orders, 1);
 		setenv("LD_PRELOAD", TEST_AGENT, 1);
 		/* A sanitizer's runtime wants to be first, before what is preloaded. */
@@ -300,6 +321,13 @@ static int run(const char *name)
 	return status;
 }
 
+static int run(const char *name)
+{
+	return run_at(name, 4000000);
+}
+
+static uint64_t missed; /* of the rings counted last */
+
 /* Rings made, and samples in all of them. */
 static int count_rings(uint64_t *received)
 {
@@ -307,7 +335,7 @@ static int count_rings(uint64_t *received)
 	struct dirent *e;
 	int nr = 0;
 
-	*received = 0;
+	*received = missed = 0;
 	while ((e = readdir(dir))) {
 		struct inprocess_head head;
 		int fd;
@@ -318,6 +346,7 @@ static int count_rings(uint64_t *received)
 		assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
 		close(fd);
 		*received += head.received;
+		missed += head.missed;
 		nr++;
 	}
 	closedir(dir);
@@ -332,6 +361,18 @@ static void sampled(void **state)
 	assert_int_equal(run("plain"), 0);
 	assert_int_equal(count_rings(&received), 1);
 	assert_true(received >= 2);
+}
+
+/* Each third tick is a sample, also of those that one signal stands for. */
+static void missed_are_counted(void **state)
+{
+	uint64_t received;
+
+	(void)state;
+	assert_int_equal(run_at("blocked", 3 * tick_ns()), 0);
+	assert_int_equal(count_rings(&received), 1);
+	assert_in_range(received + missed, 18, 40);
+	assert_in_range(received, 1, 12);
 }
 
 static void default_is_the_end(void **state)
@@ -380,6 +421,7 @@ int main(int argc, char **argv)
 #define TRIAL(test) cmocka_unit_test_setup_teardown(test, begin, end)
 	const struct CMUnitTest tests[] = {
 		TRIAL(sampled),
+		TRIAL(missed_are_counted),
 		TRIAL(default_is_the_end),
 		TRIAL(handlers_are_called),
 		TRIAL(vfork_leaves_the_parent_alone),
