@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -85,8 +84,7 @@ static void on_forked(void *ctx)
 	atomic_store(&lock.word, 0);
 	atomic_store(&nr_full, 0);
 	agent_map_forget();
-	if (agent_ring_open(&orders, &life, &ring) < 0)
-		ring.head = NULL;
+	agent_ring_open(&orders, &life, &ring);
 	remember();
 }
 

@@ -4,7 +4,8 @@
  * where the thread was into the ring of its process (../inprocess_ring.h), and before it, if that
  * was not told yet, which mapping that is. libc alone; nothing of it is for anybody else to call.
  *
- * Everything but agent_ring_open runs in signal handlers, with all signals blocked.
+ * What a tick needs (agent_ring_put, agent_map_tell and what they call) runs in signal handlers,
+ * with all signals blocked; the rest when the program begins, or in a child after fork.
  */
 #ifndef DCPI_INPROCESS_AGENT_H
 #define DCPI_INPROCESS_AGENT_H
@@ -62,8 +63,8 @@ int agent_line_parse(const char *line, struct agent_line *out);
 
 /* The loaded object that holds @pc, as the dynamic loader knows it. False: none, or unknown. */
 struct agent_object {
-	uint64_t start, end; /* vaddr, of all of it */
-	const void *key;     /* unequal for objects that are loaded at the same time */
+	uint64_t start;	 /* vaddr */
+	const void *key; /* unequal for objects that are loaded at the same time */
 };
 bool agent_object_find(uint64_t pc, struct agent_object *out);
 /* Build-id of the ELF image at @start, and where it stands there. Its length, 0: none. */

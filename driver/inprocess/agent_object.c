@@ -23,7 +23,6 @@ bool agent_object_find(uint64_t pc, struct agent_object *out)
 	if (!_dl_find_object || _dl_find_object((void *)(uintptr_t)pc, &found) < 0)
 		return false;
 	*out = (struct agent_object){ .start = (uintptr_t)found.dlfo_map_start,
-				      .end = (uintptr_t)found.dlfo_map_end,
 				      .key = found.dlfo_link_map };
 	return true;
 }

@@ -10,7 +10,6 @@
 #include "inprocess_internal.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
