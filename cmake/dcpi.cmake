@@ -39,6 +39,22 @@ function(dcpi_program name)
 	target_link_libraries(${name} PRIVATE dcpi_flags ${A_LINK})
 endfunction()
 
+# dcpi_pkgconfig(NAME): install NAME.pc from NAME.pc.in, as a part of component NAME. The prefix is found
+# from the file's own place, so that a moved copy works.
+function(dcpi_pkgconfig name)
+	if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+		set(pc_prefix ${CMAKE_INSTALL_PREFIX})
+		set(pc_libdir ${CMAKE_INSTALL_LIBDIR})
+	else()
+		file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+		set(pc_prefix \${pcfiledir}/${up})
+		set(pc_libdir \${prefix}/${CMAKE_INSTALL_LIBDIR})
+	endif()
+	configure_file(${name}.pc.in ${name}.pc @ONLY)
+	install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc
+		DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${name})
+endfunction()
+
 # dcpi_unit_test(NAME SOURCES … LINK …): a cmocka program, registered with ctest as unit/NAME.
 # Internal headers of a folder are reached by INCLUDE.
 function(dcpi_unit_test name)

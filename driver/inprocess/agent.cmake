@@ -7,11 +7,7 @@ add_library(dcpirun_agent SHARED
 	agent_object.c
 	agent_ring.c
 	agent_signal.c
-	copy_linux.c
-	create.c
-	lock_linux.c
-	threads_linux.c
-	ticks_linux.c)
+	${ticks})
 set_target_properties(dcpirun_agent PROPERTIES OUTPUT_NAME dcpirun C_VISIBILITY_PRESET hidden)
 target_include_directories(dcpirun_agent PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
 	${CMAKE_CURRENT_SOURCE_DIR}/..)
