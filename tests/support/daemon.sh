@@ -47,7 +47,7 @@ start_daemon()
 stop_daemon()
 {
 	"$DCPI_BIN/dcpictl" quit || fail "dcpictl quit"
-	wait_for_end "$daemon"
+	wait_for_end "$daemon" || fail "the daemon does not end"
 	daemon=
 	! grep -s 'do not balance' "$work/log" || fail "the accounts"
 }
@@ -111,7 +111,7 @@ within()
 	echo "$1: $2 (truth $3 ± $4)"
 }
 
-# wait_for_end PID: ten seconds for its last flush; its files must be there as long.
+# wait_for_end PID: ten seconds for its last flush; its files must be there as long. 1: it goes on.
 wait_for_end()
 {
 	local i
@@ -120,12 +120,13 @@ wait_for_end()
 		sleep 0.1
 	done
 	echo "the daemon $1 does not end" >&2
+	return 1
 }
 
 cleanup()
 {
 	local status=$?
-	[ -z "$daemon" ] || ! kill "$daemon" 2>/dev/null || wait_for_end "$daemon"
+	[ -z "$daemon" ] || ! kill "$daemon" 2>/dev/null || wait_for_end "$daemon" || :
 	[ $status = 0 ] || [ $status = 77 ] || [ ! -s "$work/log" ] || {
 		echo "--- the daemon's log"
 		tail -n 40 "$work/log"

@@ -19,7 +19,7 @@ try()
 	[ "$late" -gt 200 ] || fail "a JIT that was there before: $late samples"
 	check_elf "$(image hello)" thirty 48ffcf75fbc3
 	kill -KILL "$daemon"
-	wait_for_end "$daemon"
+	wait_for_end "$daemon" || fail "a killed daemon does not end"
 	daemon=
 	start_daemon -source "$1"
 	wait $jit || fail "hello"
