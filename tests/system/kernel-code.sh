@@ -7,22 +7,21 @@ set -u
 . "$DCPI_SRC/tests/support/dyn.sh"
 need_root
 
-# addresses FILE: of the kernel's routines, as they would stand in its bytes.
+# addresses FILE: of the kernel's routines, as they would stand in its bytes, the last of which are ff.
 addresses()
 {
-	od -An -v -tx1 -w16 "$1" | tr -d ' \n' | awk '
+	od -An -v -tx1 "$1" | awk '
 		NR == FNR { known[$1] = 1; next }
 		{
-			while ((at = match($0, /ffffffff/))) {
-				hex = ""
-				for (i = 8; i >= 2; i -= 2)
-					hex = hex substr($0, at - i, 2)
-				le = ""
-				for (i = 7; i >= 1; i -= 2)
-					le = le substr(hex, i, 2)
-				if (at > 8 && ("ffffffff" le) in known)
-					print "ffffffff" le
-				$0 = substr($0, at + 1)
+			for (i = 1; i <= NF; i++) {
+				last = substr(last $i, length(last) < 16 ? 1 : 3)
+				if ($i != "ff" || substr(last, 9) != "ffffffff")
+					continue
+				at = "ffffffff"
+				for (k = 7; k >= 1; k -= 2)
+					at = at substr(last, k, 2)
+				if (at in known)
+					print at
 			}
 		}' /proc/kallsyms - | sort -u
 }
