@@ -3,12 +3,13 @@
  * Work of known shares for tests of dcpirun: alpha and beta in turn, in slices of random length,
  * the time of each told by the CPU clock of the thread that ran it. Prints "NAME PERCENT %".
  *
- *   run_work threads SECONDS          in three threads, one of which blocks all signals
- *   run_work fork SECONDS             beta in forked children, short-lived ones too
- *   run_work plugins SECONDS A B      the function of the same name in modules A.so and B.so,
- * loaded and unloaded in turn: mostly at the same address run_work die SECONDS              then
- * SIGKILL to itself run_work reset SECONDS            with all signals reset to their defaults
- *   run_work orphan SECONDS           leaves a child behind that works on for as long
+ *   run_work threads SECONDS      in three threads, one of which blocks all signals
+ *   run_work fork SECONDS         beta in forked children, short-lived ones too
+ *   run_work plugins SECONDS A B  the function of the same name in modules A.so and B.so,
+ *                                 loaded and unloaded in turn: mostly at the same address
+ *   run_work die SECONDS          then SIGKILL to itself
+ *   run_work reset SECONDS        with all signals reset to their defaults
+ *   run_work orphan SECONDS       leaves a child behind that works on for as long
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -163,11 +164,11 @@ static int run_plugins(char **modules)
 #else
 static int run_plugins(char **modules)
 {
-	unsigned int seed = 6, at = 0, same = 0, nr = 0;
+	unsigned int seed = 6, at = 0, was = 0, same = 0, changes = 0;
 	void *before = NULL;
 
 	/* Loading is work of the loader's: the slices are long against it. */
-	for (; spent[0] + spent[1] < limit; at = rand_r(&seed) % 3 == 0, nr++) {
+	for (; spent[0] + spent[1] < limit; at = rand_r(&seed) % 3 == 0) {
 		void *module = dlopen(modules[at], RTLD_NOW | RTLD_LOCAL);
 		char name[32];
 		work_fn *work;
@@ -176,13 +177,15 @@ static int run_plugins(char **modules)
 		work = module ? (work_fn *)dlsym(module, name) : NULL;
 		if (!work)
 			return 1;
-		same += (void *)work == before;
+		changes += at != was;
+		same += at != was && (void *)work == before;
+		was = at;
 		before = (void *)work;
 		spent[at] += slice(work, &seed);
 		dlclose(module);
 	}
 	tell("plugin_one", "plugin_two");
-	printf("same %u of %u\n", same, nr);
+	printf("same %u of %u changes\n", same, changes);
 	return 0;
 }
 #endif
