@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as the ring of a program that samples itself: the head, then units. It is read, changed
- * under the reader's hands, read again, and given up. What is handed on is in order, and the
- * accounts balance.
+ * Any bytes as the ring of a program that samples itself: the head, then units. It is read, both
+ * are changed under the reader's hands, read again, and given up. What is handed on is in order,
+ * and the accounts balance.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -63,6 +63,19 @@ static void write_ring(const uint8_t *data, size_t len)
 	close(fd);
 }
 
+/* Its last bytes over the counters, and over the first units: sequence numbers go anywhere too. */
+static void change_ring(int fd, const uint8_t *data, size_t len)
+{
+	size_t counters_at = offsetof(struct inprocess_head, head);
+	size_t counters_len = sizeof(struct inprocess_head) / 2;
+	size_t units_len = (len - sizeof(struct inprocess_head)) / 2;
+
+	if (pwrite(fd, data + len - counters_len, counters_len, (off_t)counters_at) !=
+		    (ssize_t)counters_len ||
+	    pwrite(fd, data + len - units_len, units_len, INPROCESS_HEAD_LEN) != (ssize_t)units_len)
+		abort();
+}
+
 static void drain(struct driver *d, bool all)
 {
 	const struct driver_sink sink = { take_load, take_count, NULL };
@@ -103,10 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (fd < 0 || driver_open(&config, &d, &err) < 0 || driver_start(d, &err) < 0)
 		abort();
 	drain(d, false);
-	/* Its last bytes over its first units: sequence numbers and counters go anywhere. */
-	if (pwrite(fd, data + len - sizeof(struct inprocess_head) / 2,
-		   sizeof(struct inprocess_head) / 2, 128) < 0)
-		abort();
+	change_ring(fd, data, len);
 	drain(d, true);
 	driver_stop(d);
 	drain(d, true);
