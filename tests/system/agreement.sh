@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # dcpid counting in the kernel, dcpid reading samples, the tick and perf record see the same program
-# alike, by image and by procedure.
+# alike: dcpid by image and by procedure, perf record by procedure only.
 #
 # Each share is compared with the program's own clock in that very run: of n samples a share p is
 # binomial with variance p(1-p)/n, so X2 = sum (seen - np)^2 / (np) over the five routines is

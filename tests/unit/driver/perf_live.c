@@ -296,7 +296,6 @@ static void fault(void)
 	munmap(fresh, len);
 }
 
-/* Start @own, let @work_ms of spinning go by, drain by its descriptor; close it after @look. */
 /* As the linker names what stands in for ioctl(2), and the true one. */
 int __wrap_ioctl(int fd, unsigned long request, void *arg);
 int __real_ioctl(int fd, unsigned long request, void *arg);
@@ -316,6 +315,7 @@ int __wrap_ioctl(int fd, unsigned long request, void *arg)
 
 static size_t nr_disabled_at_stop; /* before that */
 
+/* Start @own, let @work_ms of spinning go by, drain by its descriptor; close it after @look. */
 static void with_source(const struct driver_config *config, int work_ms, struct tally *t,
 			void (*look)(struct driver *own, const struct tally *t))
 {
