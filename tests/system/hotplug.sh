@@ -20,8 +20,9 @@ spinners=()
 restore()
 {
 	local status=$?
+	set +e
 	echo 1 >"$cpu"
-	[ ${#spinners[@]} = 0 ] || kill "${spinners[@]}" 2>/dev/null || true
+	[ ${#spinners[@]} = 0 ] || kill "${spinners[@]}" 2>/dev/null
 	[ "$(cat $cpus/online)" = "$all" ] || echo "CPUs online: $(cat $cpus/online), not $all" >&2
 	(exit $status) # for cleanup
 	cleanup
