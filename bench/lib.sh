@@ -25,9 +25,19 @@ bench_options()
 	mkdir -p "$raw"
 }
 
+# need_number NAME VALUE: what failed to measure gives none, and would pass as little.
+need_number()
+{
+	[[ $2 =~ ^[-+]?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?$ ]] || {
+		echo "$0: $1: '$2' is no number" >&2
+		exit 1
+	}
+}
+
 # put NAME VALUE: one measurement.
 put()
 {
+	need_number "$1" "$2"
 	echo "$2" >>"$raw/$1"
 }
 

@@ -2,10 +2,12 @@
 /*
  * run_for MARK SECONDS SIGNAL PROGRAM [ARG…]: run it, end it by SIGNAL (a number) after SECONDS,
  * and print the CPU time that it and all its descendants took behind the first MARK seconds, in
- * nanoseconds, on descriptor 3.
+ * nanoseconds, on descriptor 3. It fails where the program had ended before, or ends otherwise than
+ * by that signal or with exit status 0.
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -53,12 +55,26 @@ static long long cpu_so_far(pid_t pid)
 	return ns;
 }
 
+/* Left to be waited for. */
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid;
+}
+
+static bool ended_well(int status, int signo)
+{
+	return WIFSIGNALED(status) ? WTERMSIG(status) == signo
+				   : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 int main(int argc, char **argv)
 {
 	double mark, seconds;
 	struct rusage used;
 	long long before;
-	int status;
+	int status, signo;
 	pid_t pid;
 
 	if (argc < 5) {
@@ -67,6 +83,7 @@ int main(int argc, char **argv)
 	}
 	mark = atof(argv[1]);
 	seconds = atof(argv[2]);
+	signo = atoi(argv[3]);
 	pid = fork();
 	if (pid == 0) {
 		execvp(argv[4], argv + 4);
@@ -76,13 +93,22 @@ int main(int argc, char **argv)
 	if (pid < 0)
 		return 1;
 	sleep_for(mark);
-	before = mark > 0 ? cpu_so_far(pid) : 0;
+	before = cpu_so_far(pid);
 	sleep_for(seconds - mark);
-	kill(pid, atoi(argv[3]));
+	if (has_ended(pid)) {
+		fprintf(stderr, "run_for: '%s' has ended by itself\n", argv[4]);
+		return 1;
+	}
+	kill(pid, signo);
 	while (wait4(pid, &status, 0, &used) < 0)
 		if (errno != EINTR)
 			return 1;
+	if (!ended_well(status, signo)) {
+		fprintf(stderr, "run_for: '%s' ends with wait status %#x\n", argv[4],
+			(unsigned int)status);
+		return 1;
+	}
 	if (dprintf(3, "%lld\n", ns_of(&used.ru_utime) + ns_of(&used.ru_stime) - before) < 0)
 		return 1;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 127;
+	return 0;
 }
