@@ -7,27 +7,23 @@
 # its place.
 set -eu
 . "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/limits.sh"
 need_root
 
-# At such a rate the kernel would lower its limit for good.
 cpu1=/sys/devices/system/cpu/cpu1/online
-kernel=/proc/sys/kernel
-percent=$(cat $kernel/perf_cpu_time_max_percent) rate=$(cat $kernel/perf_event_max_sample_rate)
+loop=
 restore()
 {
 	local status=$?
 	set +e
 	[ ! -w $cpu1 ] || echo 1 >$cpu1
-	echo 25 >$kernel/perf_cpu_time_max_percent # the rate can be set only then
-	echo "$rate" >$kernel/perf_event_max_sample_rate
-	echo "$percent" >$kernel/perf_cpu_time_max_percent
+	[ -z "$loop" ] || kill "$loop" 2>/dev/null
+	restore_limits
 	(exit $status)
 	cleanup
 }
 trap restore EXIT
-echo 25 >$kernel/perf_cpu_time_max_percent
-echo 100000 >$kernel/perf_event_max_sample_rate
-echo 0 >$kernel/perf_cpu_time_max_percent
+raise_limits
 
 start_daemon -source bpf -event cpu-clock -rate 50000 -table 16 -ring 2 -drain 50 -flush 1
 "$DCPI_BIN/../tests/bpf_loop" &
@@ -53,6 +49,7 @@ if [ -w $cpu1 ]; then
 	account_holds "with it again"
 fi
 kill "$loop" || fail "bpf_loop has ended by itself"
+loop=
 wait "$storm"
 account_holds "after it"
 table=$(status_field table-full) late=$(status_field drain-late) missed=$(status_field missed)
