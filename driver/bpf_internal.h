@@ -92,7 +92,7 @@ int bpf_programs_open(struct bpf_programs *p, const struct event_spec *specs, si
 		      const struct bpf_tables *t, struct base_err *err);
 void bpf_programs_close(struct bpf_programs *p);
 int bpf_programs_tables_fd(const struct bpf_programs *p);
-/* Words that programs share with us: the set in use, and samples without a table, by event. */
+/* What programs share with us: one line of words, and samples without a table, by event. */
 struct sample_shared *bpf_programs_shared(const struct bpf_programs *p);
 const volatile uint64_t *bpf_programs_untabled(const struct bpf_programs *p);
 /* Descriptor of the program of perf event @event; -1 of the tick. */
