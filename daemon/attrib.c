@@ -7,6 +7,8 @@
 
 /* Programs that one process runs one after the other before the event of the first is seen. */
 enum { LATER_MAX = 4 };
+/* Registries of clients are read four times a second. */
+#define WAIT_NS 1000000000ull
 
 /* All profiles have all events, in the driver's order: an event's index is the same everywhere. */
 static int add_events(const struct attrib *a, struct profdb_profile *p)
@@ -110,7 +112,8 @@ static void settle(struct attrib *a, struct pending *c)
 	if (m && m->since_ns > c->first_ns)
 		store_unknown(a, ACCOUNT_BUCKET_AMBIGUOUS, c);
 	else if (m && m->kind == MAP_IMAGE)
-		attrib_store(a, m->image, m->file_off + (c->addr - m->start), c->event, c->count);
+		attrib_store(a, images_of_process(a->images, m->image, c->p),
+			     m->file_off + (c->addr - m->start), c->event, c->count);
 	else if (m || (c->p && c->p->dyn))
 		pend(a, &a->dynamic, c);
 	else
@@ -133,7 +136,10 @@ static void count_user(struct attrib *a, const struct driver_count *c)
 				.time_ns = c->time_ns,
 				.addr = c->addr,
 				.count = c->count,
-				.event = c->event };
+				.event = c->event,
+				.generation = c->generation,
+				.generation_read = c->generation_read,
+				.generation_unread = c->generation_unread };
 
 	if (!is_unsettled(&rest)) {
 		settle(a, &rest);
@@ -213,21 +219,65 @@ void attrib_record_load(struct attrib *a, const struct driver_load *l)
 		recorded(a, driver_record_load(a->record, l));
 }
 
-static void resolve(struct attrib *a, const struct pending *c)
+/* A reading or two more; a life that is over has told all. */
+static bool may_wait(const struct attrib *a, struct pending *c, bool last)
 {
+	uint64_t now = base_now_ns();
+
+	if (last || !c->p || c->p->exited)
+		return false;
+	if (!c->until_ns)
+		c->until_ns = now + WAIT_NS;
+	return !a->live || now < c->until_ns;
+}
+
+/* False: it waits for the next reading of its registry. */
+static bool resolve(struct attrib *a, struct pending *c, bool last)
+{
+	struct dyn_query q = { .addr = c->addr,
+			       .first_ns = c->first_ns,
+			       .time_ns = c->time_ns,
+			       .count = c->count,
+			       .generation = c->generation,
+			       .generation_read = c->generation_read,
+			       .generation_unread = c->generation_unread,
+			       .last = !may_wait(a, c, last) };
+	enum dyn_where where = DYN_NONE;
 	struct image *img = NULL;
 	uint64_t off = 0;
-	enum dyn_where where = DYN_NONE;
 
 	if (a->dyn)
-		where = dyn_lookup(a->dyn, c->p, c->addr, c->first_ns, c->time_ns, &img, &off);
+		where = dyn_lookup(a->dyn, c->p, &q, &img, &off);
+	if (where == DYN_LATER)
+		return false;
 	a->account.pending -= c->count;
 	if (where == DYN_FOUND)
 		attrib_store(a, img, off, c->event, c->count);
 	else if (where == DYN_REUSED)
 		store_unknown(a, ACCOUNT_BUCKET_REUSED, c);
+	else if (where == DYN_NO_ROOM)
+		attrib_store_bucket(a, ACCOUNT_BUCKET_QUOTA, c->event, c->count);
+	else if (where == DYN_GENERATION)
+		store_unknown(a, ACCOUNT_BUCKET_GENERATION, c);
 	else
 		store_unknown(a, bucket_of(c), c);
+	return true;
+}
+
+static void resolve_all(struct attrib *a, bool last)
+{
+	struct pendings *d = &a->dynamic;
+	size_t kept = 0;
+
+	if (d->nr)
+		a->dynamic_ns = base_now_ns();
+	for (size_t i = 0; i < d->nr; i++) {
+		struct pending c = d->items[i];
+
+		if (!resolve(a, &c, last))
+			d->items[kept++] = c;
+	}
+	d->nr = kept;
 }
 
 static void let_go(void *ctx, struct process *p)
@@ -298,11 +348,7 @@ static void end_later(struct attrib *a)
 void attrib_resolve(struct attrib *a, uint64_t until_ns)
 {
 	go_on(a, until_ns > a->now_ns ? until_ns : a->now_ns);
-	for (size_t i = 0; i < a->dynamic.nr; i++)
-		resolve(a, &a->dynamic.items[i]);
-	if (a->dynamic.nr)
-		a->dynamic_ns = base_now_ns();
-	a->dynamic.nr = 0;
+	resolve_all(a, until_ns == UINT64_MAX);
 	if (a->dyn)
 		dyn_settled(a->dyn, a->now_ns);
 	end_hollow(a);

@@ -7,6 +7,7 @@
 #define DCPI_DAEMON_CORE_H
 
 #include "daemon_internal.h"
+#include "image_move.h"
 
 /* ---- accounting (account.c) ---------------------------------------------------------------- */
 
@@ -24,6 +25,9 @@ uint64_t account_lost(const struct account *a);
 
 /* Forget files that no mapping shows, pseudo-images of no facility, when they hold no samples. */
 void images_drop_unused(struct images *t);
+/* What @p counts in, instead of @img: a profile of its own, where that is kept apart. NULL: no
+ * memory. */
+struct image *images_of_process(struct images *t, struct image *img, const struct process *p);
 size_t images_nr(const struct images *t);
 /* References held by mappings and facilities; @img may be NULL. */
 struct image *image_get(struct image *img);
@@ -91,8 +95,11 @@ void identity_forget(struct identity *t);
 struct pending {
 	struct process *p;
 	uint64_t first_ns, time_ns, addr, count;
+	uint64_t until_ns; /* base_now_ns up to which the next reading of its registry is waited
+			      for; 0: it was not looked up yet */
 	int32_t pid;
-	uint32_t event;
+	uint32_t event, generation;
+	bool generation_read, generation_unread;
 	bool dynamic; /* it lay in a MAP_DYNAMIC mapping */
 };
 
@@ -111,9 +118,8 @@ struct attrib {
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
 	bool live; /* /proc tells of these processes */
-	/* driver_ranges_set, or NULL: nobody needs to know where code changes. */
-	int (*ranges_set)(struct driver *d, int32_t pid, const struct driver_range *ranges,
-			  size_t nr);
+	/* driver_client_set, or NULL: nobody needs to know where code changes. */
+	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
 	struct driver *driver; /* its first argument */
 	FILE *record;	       /* where events are recorded, or NULL */
 	bool log_unknown;      /* each user sample in no image goes to the log too */
@@ -128,6 +134,8 @@ struct attrib {
 	bool hollow_made;	   /* there may be hollow processes */
 	bool later_made;	   /* there may be processes with a later life */
 	bool ranges_changed;	   /* of some process the driver may have to be told */
+	bool ranges_refused;	   /* of some process it did not take them in this round */
+	uint64_t ranges_round;	   /* a round: from one flush to the next */
 	uint64_t dynamic_ns; /* when counts in dynamic code, or a new client, were seen last; 0 */
 	int record_error;    /* first failure of writing the record, or 0 */
 };
@@ -189,6 +197,8 @@ int scan_parse_line(char *line, struct driver_load *l);
  * routines.
  */
 void ranges_tell(struct attrib *a);
+/* A flush begins: let the next telling try those again that the driver has refused, once. */
+void ranges_retry(struct attrib *a);
 /* @p is over: the driver may forget its ranges. */
 void ranges_end(struct attrib *a, struct process *p);
 
@@ -219,16 +229,38 @@ int control_poll_fd(const struct control *c);
 /* Serve what there is; never waits for a client. */
 void control_serve(struct control *c);
 
+/* ---- the quota of pseudo-images (quota.c) --------------------------------------------------- */
+
+#define QUOTA_MIB 10240 /* unless told */
+
+struct quota {
+	uint64_t max, len; /* bytes of <db>/dyn: allowed, when measured last */
+	bool over;
+	bool checked, told;
+	uint64_t images_written; /* when measured */
+	int32_t child;		 /* removes what nothing refers to; 0: none */
+};
+
+struct daemon;
+
+/* At the start, and after a flush: measure, and begin to remove where it is too much. */
+void quota_check(struct daemon *d);
+/* See whether that is done. */
+void quota_turn(struct daemon *d);
+void quota_close(struct daemon *d);
+
 /* ---- the daemon (loop.c, flush.c, command.c, status.c, start.c, dcpid.c) --------------------- */
 
 struct options {
 	const char *database;
 	struct base_opt_list events; /* all counted at the same time */
 	struct base_opt_list slots;  /* each has its turn; not both */
+	struct base_opt_list bypid;  /* images and facilities whose processes are kept apart */
 	const char *platform, *run_dir, *queue, *replay, *record, *log;
 	int64_t rate, flush_s, table_len, drain_ms, ring_pages;
+	int64_t quota_mib, process_quota_mib; /* 0: the default */
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
-	bool fixed_period;
+	bool fixed_period, keep_all;
 	bool list_events, check; /* dcpid.c alone */
 	const char *source;	 /* as driver_config takes it */
 	int32_t pid;		 /* above 0: this process and its children alone */
@@ -246,6 +278,7 @@ struct daemon {
 	struct driver *driver;
 	struct profdb *db;
 	struct images *images;
+	struct image_moves moves;
 	struct processes *processes;
 	struct identity *identity;
 	struct reader *reader;
@@ -254,6 +287,7 @@ struct daemon {
 	struct control *control;
 	struct attrib attrib;
 	FILE *record;
+	struct quota quota;
 
 	uint64_t lost_load_seen, mended_ns;
 	uint64_t ranges_read_ns;

@@ -39,7 +39,9 @@
 	X(BUCKET_KERNEL_UNKNOWN, "unknown kernel", "kernel address in no known image")             \
 	X(BUCKET_IDLE, "idle", "the idle task, waiting")                                           \
 	X(BUCKET_DYNAMIC_UNKNOWN, "dynamic, unknown", "anonymous executable memory nobody names")  \
+	X(BUCKET_GENERATION, "dynamic, generation unknown", "which routine stood there is lost")   \
 	X(BUCKET_REFUSED, "dynamic, image refused", "no pseudo-image can be made of what it said") \
+	X(BUCKET_QUOTA, "dynamic, over quota", "the database has no room for more dynamic code")   \
 	X(BUCKET_REUSED, "reused, time unknown", "address had several routines in the interval")   \
 	X(BUCKET_OTHER, "hypervisor or guest", "neither user nor kernel mode of this machine")
 
@@ -82,6 +84,9 @@ struct image {
 	bool behind;  /* DYNAMIC: routines with samples are not in the file on disk yet: the profile
 			 waits (law 3) */
 	bool refused; /* DYNAMIC: what the program said makes no image; its counts go to a bucket */
+	bool apart;   /* each process has a profile of it (dcpid -bypid) */
+	bool put;     /* DYNAMIC: profiles on disk may hold its build-id */
+	char *process; /* of such a one: "PID-START"; else NULL */
 	uint32_t refs;
 };
 
@@ -93,6 +98,11 @@ void images_free(struct images *t);
 struct image *images_get(struct images *t, enum profdb_kind kind, const struct base_id *id,
 			 const char *path, const char *stem);
 struct image *images_bucket(struct images *t, enum account_bucket bucket);
+/* Whose processes are kept apart: paths, base names, facilities. Before the first image; the list
+ * must outlive @t. */
+void images_keep_apart(struct images *t, const struct base_opt_list *names);
+/* Is it (a path or a facility; NULL: a path that is not known) among those, or may be? */
+bool images_is_apart(const struct images *t, const char *name);
 bool images_next(const struct images *t, size_t *pos, struct image **out);
 /* A pseudo-image on disk has a new build-id. */
 void image_set_id(struct image *img, const struct base_id *id);
@@ -129,6 +139,8 @@ struct process {
 	bool asked;	   /* it was looked for in /proc */
 	bool unsettled;	   /* counts wait for events of before its mappings were listed */
 	bool gone;	   /* /proc had it no more when it was looked for */
+	uint64_t began_ns; /* when it was forked: ns since boot, of a recorded stream its time; or 0
+			    */
 	uint64_t known_ns; /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
 	uint64_t attached_ns;  /* when the registry last handed over was made (at most DYN_MADE_NS
 				  less), or 0 */
@@ -149,7 +161,10 @@ struct dyn_config {
 	const char *host;
 	struct profdb *db;
 	struct images *images;
-	struct reader *reader; /* the caller's; NULL: none (replay) */
+	struct image_moves *moves; /* profiles that are to follow their images; may be NULL */
+	struct reader *reader;	   /* the caller's; NULL: none (replay) */
+	bool keep_all;		   /* routines that got no sample, too */
+	uint64_t process_quota;	   /* bytes kept of one process; 0: as much as there is room for */
 	/* Told of everything read, for recording; may be NULL. @data as dyn_records takes it. */
 	void (*record)(void *ctx, int32_t pid, uint64_t time_ns, const void *data, size_t len);
 	void *record_ctx;
@@ -171,8 +186,12 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint
 /* The marker mapping /memfd:dbgdyn was seen at [addr, addr+len) of @p (mmap event or initial scan).
  */
 void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len);
-/* @time_ns (CLOCK_MONOTONIC): of the fork: inherited code is looked up as it was then. */
-void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns);
+/*
+ * Inherited code is looked up as it was at the fork: @time_ns (CLOCK_MONOTONIC), and as of the
+ * parent's change *@cursor, where that was told (else NULL).
+ */
+void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns,
+	      const uint64_t *cursor);
 /* The registry of @from is that of @to, which has none; what @from inherited stays. 0 or -ENOMEM.
  */
 int dyn_hand_on(struct process *from, struct process *to);
@@ -190,21 +209,38 @@ bool dyn_refresh(struct dyn *d, bool ranges);
 void dyn_settled(struct dyn *d, uint64_t time_ns);
 /* A registry of its own is attached to this life; it can have no other. */
 bool dyn_has_registry(const struct process *p);
-/* An address of @p had more than one routine by now. */
+/* An address in @p's own registry may have had more than one routine by now. */
 bool dyn_reuses(const struct process *p);
 /* Calls @fn with the addresses where @p said that code is or comes. */
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx);
 
-enum dyn_where { DYN_NONE, DYN_FOUND, DYN_REUSED };
+/* Where the generation words of @p and the number of its last change stand in its memory (*@cursor
+ * 0: nowhere). False: it has none. */
+bool dyn_words(const struct process *p, uint64_t *words, uint32_t *nr_words, uint64_t *cursor);
+
+/* @count samples at @addr, taken from @first_ns to @time_ns, as driver_count tells. */
+struct dyn_query {
+	uint64_t addr, first_ns, time_ns, count;
+	uint32_t generation;
+	bool generation_read, generation_unread;
+	bool last; /* no reading is to be waited for */
+};
+
+enum dyn_where {
+	DYN_NONE,	/* in no range and no routine */
+	DYN_FOUND,	/* the address had this tenant, and no other, all the time */
+	DYN_REUSED,	/* it had several, or one for a part of the time, as far as readings tell */
+	DYN_GENERATION, /* who lived there in this generation is not known, or which it was */
+	DYN_NO_ROOM,	/* it is not on disk, and the database is full (dyn_set_full) */
+	DYN_LATER,	/* the next reading of the registry may tell; not where @last */
+};
 /*
- * Where samples at @addr belong that were taken from @first_ns to @time_ns (any time up to the last
- * dyn_refresh; samples may have been held over several). DYN_FOUND stores image and offset: the
- * address had this tenant, and no other, all the time. DYN_REUSED: it had several, or one for a
- * part of the time, as far as readings of the registry tell. DYN_NONE: in no range and no routine.
+ * Where samples belong (any time up to the last dyn_refresh; they may have been held over several).
+ * By their generation where that was read, else by time. DYN_FOUND stores image and offset.
  */
-enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t first_ns,
-			  uint64_t time_ns, struct image **image, uint64_t *off);
+enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_query *q,
+			  struct image **image, uint64_t *off);
 /*
  * Write every pseudo-image that changed, durable before it returns, answer flush requests. Called
  * before the profiles of a flush are put (law 3), and at once when a client wants a flush
@@ -214,8 +250,39 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint6
  */
 int dyn_write_images(struct dyn *d, struct base_err *err);
 bool dyn_wants_flush(const struct dyn *d);
+/*
+ * The database is over its quota: what would make it larger is not written, but for routines that
+ * got samples before; who waits for an image is told so.
+ */
+void dyn_set_full(struct dyn *d, bool full);
+/* Images of what lives are newer than the last flush from now on: dcpid -gc leaves them alone. */
+void dyn_spare_images(const struct dyn *d);
+/* A client waits for what was not all read yet: call dyn_refresh again soon. */
+bool dyn_is_catching_up(const struct dyn *d);
+/*
+ * Processes that have ended join the pseudo-image of others of their executable, facility, uid and
+ * machine, with the counts they have in memory. Called before dyn_write_images, which leaves out
+ * what waits for this. 0, or negative where the disk or memory failed: tried again next time.
+ */
+int dyn_fold(struct dyn *d, struct base_err *err);
+/*
+ * A part of those that have ended and keep images of their own, so that a crowd of them does not
+ * hold up sampling: 0.2 s of them, the next call goes on. @hasty: dyn_write_images takes no longer
+ * for these either; their profiles wait.
+ */
+int dyn_write_ended(struct dyn *d, struct base_err *err);
+void dyn_set_hasty(struct dyn *d, bool hasty);
+/* So many have ended that it should not wait for the flush. */
+bool dyn_wants_fold(const struct dyn *d);
+/* A new epoch has its own images of those that end in it. */
+void dyn_fold_forget(struct dyn *d);
 struct dyn_stats {
 	uint64_t clients, facilities, routines, images_written, records_bad, records_dropped;
+	uint64_t routines_refused;   /* found no room: their process's quota, or the database's */
+	uint64_t changes_missed;     /* of what lives, that no record told */
+	uint64_t generations_unread; /* samples whose generation could not be read */
+	uint64_t images_folded;	     /* processes whose image became part of another */
+	uint64_t folds_failed;	     /* those that keep one of their own, for that failed */
 };
 void dyn_stats_get(const struct dyn *d, struct dyn_stats *out);
 
@@ -237,14 +304,15 @@ int reader_image_id(struct reader *r, int32_t pid, uint64_t map_start, uint64_t 
  * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);
 /*
- * Parse a registry: facilities, ranges and ring records from *@tail to its head, as normalized
- * records, about 8 MiB of them (then *@tail is not yet the head: call again). Returns how many were
- * malformed. A routine without bytes gets them from the process (flag WIRE_ROUTINE_FETCHED), if
- * that still is @life (registry_process_life) and @uid's, who will see them. -ESTALE: what was at
- * *@tail is overwritten.
+ * Parse a registry from *@place on (registry.h): its tables, its ring's records, and where @place
+ * asks for it what lives, as normalized records, about 8 MiB of them; @place says how far that was.
+ * Returns how many were malformed. Code that is not in a record comes from the process (flag
+ * WIRE_ROUTINE_FETCHED), if that still is @life (registry_process_life) and @uid's, who will see
+ * it. -ESTALE: what was at @place->tail is overwritten. @place moves on success only.
  */
+struct registry_place;
 int reader_registry_read(struct reader *r, int fd, int32_t pid, uint32_t uid, uint64_t life,
-			 uint64_t *tail, struct base_buf *out);
+			 struct registry_place *place, struct base_buf *out);
 /* Contents of owned ranges (trailing zeros left out), as WIRE_BYTES records. -ESRCH: it is not that
  * life any more, or its memory is not @uid's to see (set-uid, or not to be dumped). */
 int reader_range_read(struct reader *r, int32_t pid, uint32_t uid, uint64_t life,

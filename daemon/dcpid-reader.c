@@ -20,6 +20,16 @@
 #include "reader_internal.h"
 #include "registry.h"
 
+/* Bytes of the answers' file that are kept from one to the next. */
+#define ANSWER_KEPT (REGISTRY_ANSWER_SOFT + (1 << 20))
+
+/* A sanitizer's shadow alone reserves terabytes. */
+#if defined(__SANITIZE_ADDRESS__)
+#define MEMORY_MAX RLIM_INFINITY
+#else
+#define MEMORY_MAX (1u << 30)
+#endif
+
 /* ---- a process's memory -------------------------------------------------------------------- */
 
 static ssize_t memory_read(void *ctx, uint64_t addr, void *to, size_t len)
@@ -150,13 +160,13 @@ static int registry_read(const struct reader_request *q, int fd, struct reader_a
 	bool alive = same_process(q);
 	int r;
 
-	a->tail = q->tail;
-	r = registry_parse(fd, alive ? &memory : NULL, &a->tail, out);
+	a->place = q->place;
+	r = registry_parse(fd, alive ? &memory : NULL, &a->place, out);
 	/* It ended meanwhile, and another may have its pid: what was read may be the other's. */
 	if (r >= 0 && alive && !same_process(q)) {
 		base_buf_clear(out);
-		a->tail = q->tail;
-		r = registry_parse(fd, NULL, &a->tail, out);
+		a->place = q->place;
+		r = registry_parse(fd, NULL, &a->place, out);
 	}
 	return r;
 }
@@ -188,12 +198,15 @@ static int serve(const struct reader_request *q, int fd, struct reader_answer *a
 	return -EINVAL;
 }
 
-/* The long answer replaces the one before; a smaller file costs no memory. */
+/*
+ * The long answer replaces the one before. Memory of the usual size is used again: to get and clear
+ * it takes longer than to fill it.
+ */
 static int put_answer(const struct base_buf *out)
 {
 	size_t off = 0;
 
-	if (ftruncate(READER_ANSWERS_FD, 0) < 0)
+	if (ftruncate(READER_ANSWERS_FD, ANSWER_KEPT) < 0)
 		return -errno;
 	while (off < out->len) {
 		ssize_t n = pwrite(READER_ANSWERS_FD, out->data + off, out->len - off, (off_t)off);
@@ -263,6 +276,7 @@ static int drop_rights(void)
 int main(int argc, char **argv)
 {
 	struct rlimit limit = { READER_ANSWER_MAX, READER_ANSWER_MAX };
+	struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };
 
 	(void)argv;
 	if (argc != 1 || fcntl(READER_SOCKET_FD, F_GETFD) < 0 ||
@@ -276,7 +290,7 @@ int main(int argc, char **argv)
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || setrlimit(RLIMIT_FSIZE, &limit) < 0 ||
-	    drop_rights() < 0)
+	    setrlimit(RLIMIT_AS, &memory) < 0 || drop_rights() < 0)
 		return BASE_EXIT_FAILED;
 	while (serve_one() >= 0)
 		;

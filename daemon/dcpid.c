@@ -2,14 +2,18 @@
 /* dcpid: sample the whole system into a database. Options, and coming up in the background. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "gc.h"
 
 static struct options opt = { .flush_s = 60 };
+static bool gc;
+static struct gc_config gc_config;
 
 /* clang-format off */
 static const struct base_opt options[] = {
@@ -57,6 +61,10 @@ static const struct base_opt options[] = {
 	{ "b", BASE_OPT_FLAG, &opt.no_scan, NULL,
 	  "Do not read /proc for all that runs already; each program is looked up when its first "
 	  "sample comes.", 0, 0 },
+	{ "bypid", BASE_OPT_LIST, &opt.bypid, "IMAGE",
+	  "Keep the processes of an executable (path or base name) or a facility apart: each has a "
+	  "profile of its own, which 'dcpiprof -pids' shows. Several by repeating the option.",
+	  0, 0 },
 	{ "replay", BASE_OPT_STRING, &opt.replay, "FILE",
 	  "Take samples and load events from a recorded stream, or from a file of perf's "
 	  "(perf.data), and end with it; '-' is standard input. Needs no rights.", 0, 0 },
@@ -67,6 +75,21 @@ static const struct base_opt options[] = {
 	  "'dcpid.log' in the -run folder).", 0, 0 },
 	{ "unknown", BASE_OPT_FLAG, &opt.unknown, NULL,
 	  "Log each user sample that is in no image, with its process and address.", 0, 0 },
+	{ "keep_all", BASE_OPT_FLAG, &opt.keep_all, NULL,
+	  "Keep all routines of which programs tell by dbgdyn_register in their pseudo-images; without "
+	  "it those that ended without a sample are dropped.", 0, 0 },
+	{ "gc", BASE_OPT_FLAG, &gc, NULL,
+	  "Sample nothing: remove from DATABASE the pseudo-images that no epoch in it refers to any "
+	  "more, print which, and how many bytes. Beside a running daemon too.", 0, 0 },
+	{ "n", BASE_OPT_FLAG, &gc_config.dry_run, NULL,
+	  "With -gc: remove nothing, print what would be removed.", 0, 0 },
+	{ "quota", BASE_OPT_INT, &opt.quota_mib, "MIB",
+	  "Most that the pseudo-images in DATABASE may take (default: 10240). Over it those go that no "
+	  "epoch refers to, the oldest first; where that does not suffice, new dynamic code is "
+	  "refused. With -gc: remove only until no more than that is left.", 1, 1 << 30 },
+	{ "process_quota", BASE_OPT_INT, &opt.process_quota_mib, "MIB",
+	  "Most that is kept of one process's dynamic code, names and lines (default: as much as fits, "
+	  "2048). Routines beyond that are counted as their facility's, without a name.", 1, 2048 },
 	{ "quiet", BASE_OPT_FLAG, &opt.quiet, NULL, "Log warnings and errors only.", 0, 0 },
 	{ "verbose", BASE_OPT_FLAG, &opt.verbose, NULL, "Log details.", 0, 0 },
 	{ "background", BASE_OPT_FLAG, &opt.background, NULL,
@@ -85,6 +108,8 @@ static const struct base_example examples[] = {
 	{ "dcpid -slot cycles+retires -slot retires+bmiss /var/lib/dcpi",
 	  "Two pairs of events, a second each in turn; one event is in both and never stops." },
 	{ "dcpid -check", "See what can be sampled here, and at what cost." },
+	{ "dcpid -gc -n /var/lib/dcpi",
+	  "See which pseudo-images nothing refers to any more, since epochs were removed." },
 	{ "dcpid -replay stream.txt -platform test /tmp/db",
 	  "Make a database from a recorded stream, without any rights." },
 	{ "dcpid -replay perf.data -platform laptop /tmp/db",
@@ -251,6 +276,14 @@ static int check_options(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-quiet does not go with -verbose");
 	if (opt.events.nr && opt.slots.nr)
 		return base_fail(err, -DCPI_EUSAGE, "-event does not go with -slot");
+	if (gc && (opt.replay || opt.background || opt.list_events || opt.check))
+		return base_fail(err, -DCPI_EUSAGE, "-gc does not go with -%s",
+				 opt.replay	  ? "replay"
+				 : opt.background ? "background"
+				 : opt.check	  ? "check"
+						  : "list-events");
+	if (gc_config.dry_run && !gc)
+		return base_fail(err, -DCPI_EUSAGE, "-n goes with -gc only");
 	return 0;
 }
 
@@ -266,6 +299,44 @@ static int run_report(int (*report)(uint64_t frequency, struct base_buf *out, st
 	if (text.len && (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout)))
 		r = base_fail_errno(&err, -EIO, "cannot write");
 	base_buf_release(&text);
+	return r < 0 ? fail(&err) : BASE_EXIT_OK;
+}
+
+/* ---- pseudo-images that are not needed any more ---------------------------------------------- */
+
+static void say_removed(void *ctx, const struct gc_file *file)
+{
+	(void)ctx;
+	printf("%s %s, %llu bytes\n", gc_config.dry_run ? "would remove" : "removed", file->name,
+	       (unsigned long long)file->len);
+}
+
+static void say_kept(void *ctx, const struct base_err *why)
+{
+	(void)ctx;
+	base_err_print(why, "dcpid", stderr);
+}
+
+static int run_gc(const char *database)
+{
+	struct gc_result result = { 0 };
+	struct base_err err = { 0 };
+	struct profdb *db = NULL;
+	int r = profdb_open(database, false, &db, &err);
+
+	gc_config.removed = say_removed;
+	gc_config.kept = say_kept;
+	gc_config.quota = (uint64_t)opt.quota_mib << 20;
+	if (r >= 0)
+		r = gc_run(db, &gc_config, &result, &err);
+	if (r >= 0)
+		printf("%s %zu files, %llu bytes; %zu stay, %llu bytes\n",
+		       gc_config.dry_run ? "would remove" : "removed", result.nr_removed,
+		       (unsigned long long)result.removed_len, result.nr_left,
+		       (unsigned long long)result.left_len);
+	if (fflush(stdout) != 0)
+		r = base_fail_errno(&err, -EIO, "cannot write");
+	profdb_close(db);
 	return r < 0 ? fail(&err) : BASE_EXIT_OK;
 }
 
@@ -300,8 +371,14 @@ int main(int argc, char **argv)
 		return fail(&err);
 	/* Whoever closes a socket or a pipe on us is told by the call that failed. */
 	signal(SIGPIPE, SIG_IGN);
+#ifdef M_MMAP_THRESHOLD
+	/* Buffers of some megabytes go back at once: left alone, the heap keeps them. */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
 	if (opt.list_events || opt.check)
 		return run_report(opt.check ? driver_check : driver_list_events);
 	opt.database = argv[0];
+	if (gc)
+		return run_gc(argv[0]);
 	return opt.background ? run_in_background() : run_here();
 }

@@ -10,6 +10,8 @@
 
 /* Of one call, so that a crowd at the socket does not hold up sampling. */
 enum { TAKE_MAX = 256 };
+/* Of a turn, for images of processes that have ended. */
+#define ENDED_NS 200000000ull
 
 /* ---- open and close ------------------------------------------------------------------------ */
 
@@ -38,6 +40,7 @@ int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err 
 		return base_fail_errno(err, r, "cannot follow dynamic code");
 	d->config = *config;
 	d->id = (uint32_t)getpid();
+	d->spool.fd = -1;
 	d->intake = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1, .spare = -1 };
 	d->host = strdup(config->host ? config->host : "");
 	if (base_buf_printf(&name, "%s/dcpid-pseudoimg",
@@ -50,6 +53,11 @@ int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err 
 	}
 	if (config->run_dir)
 		read_boot(d);
+	r = dyn_spool_open(&d->spool, config->db ? profdb_dyn_fd(config->db) : -1);
+	if (r < 0) {
+		base_fail_errno(err, r, "cannot make a file for routines");
+		goto out;
+	}
 	r = dyn_intake_open(&d->intake, config->run_dir, config->queue_name, err);
 	if (r == 0)
 		*out = d;
@@ -63,9 +71,12 @@ void dyn_close(struct dyn *d)
 {
 	if (!d)
 		return;
+	dyn_fold_forget(d);
 	while (d->registries)
 		dyn_registry_free(d->registries);
 	dyn_intake_close(&d->intake);
+	dyn_spool_close(&d->spool);
+	dyn_window_release(&d->window);
 	free(d->host);
 	free(d->helper);
 	free(d);
@@ -97,6 +108,8 @@ static void client_put(struct dyn_client *c)
 	while (c && --c->refs == 0) {
 		struct dyn_client *up = c->inherited;
 
+		if (up && up->own)
+			dyn_tenant_heir_remove(&up->own->tenants, c->fork_ns);
 		if (c->own)
 			c->own->refs--;
 		free(c);
@@ -116,6 +129,22 @@ static struct dyn_registry *find_file(const struct dyn *d, int fd)
 	return NULL;
 }
 
+/* Until the file is written to, which the library does not do, its last change is its making. */
+static uint64_t made_ns(int fd)
+{
+	struct timespec wall = { 0 };
+	struct stat st;
+	uint64_t now = base_now_ns();
+	int64_t age;
+
+	if (fstat(fd, &st) < 0)
+		return now;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	age = (int64_t)(wall.tv_sec - st.st_ctim.tv_sec) * 1000000000 +
+	      (wall.tv_nsec - st.st_ctim.tv_nsec) - (int64_t)DYN_MADE_NS;
+	return age <= 0 || (uint64_t)age >= now ? now : now - (uint64_t)age;
+}
+
 /*
  * A registry of @p; @fd is taken over. -EEXIST: it is known already. -EPERM: another one is, and a
  * life of a process has one.
@@ -123,6 +152,7 @@ static struct dyn_registry *find_file(const struct dyn *d, int fd)
 static int adopt(struct dyn *d, struct process *p, int fd)
 {
 	struct dyn_registry *reg;
+	uint64_t made = made_ns(fd);
 	bool fresh = !p->dyn;
 	int r = 0;
 
@@ -147,25 +177,11 @@ static int adopt(struct dyn *d, struct process *p, int fd)
 			 base_strerror(r));
 		return r;
 	}
+	/* No range that it tells of was there before it. */
+	reg->made_ns = made > DYN_MADE_NS ? made - DYN_MADE_NS : 0;
 	reg->refs++;
 	p->dyn->own = reg;
 	return 0;
-}
-
-/* Until the file is written to, which the library does not do, its last change is its making. */
-static uint64_t made_ns(int fd)
-{
-	struct timespec wall = { 0 };
-	struct stat st;
-	uint64_t now = base_now_ns();
-	int64_t age;
-
-	if (fstat(fd, &st) < 0)
-		return now;
-	clock_gettime(CLOCK_REALTIME, &wall);
-	age = (int64_t)(wall.tv_sec - st.st_ctim.tv_sec) * 1000000000 +
-	      (wall.tv_nsec - st.st_ctim.tv_nsec) - (int64_t)DYN_MADE_NS;
-	return age <= 0 || (uint64_t)age >= now ? now : now - (uint64_t)age;
 }
 
 int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns),
@@ -224,21 +240,30 @@ void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 	adopt(d, p, fd);
 }
 
-void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns)
+void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns,
+	      const uint64_t *cursor)
 {
 	struct dyn_client *from = parent->dyn, *c = child->dyn;
+	uint64_t seq = cursor ? *cursor : 0;
+	bool has_seq = cursor != NULL;
 
 	(void)d;
 	/* A parent with nothing of its own hands on what it inherited, as of its own birth. */
 	if (from && !from->own) {
 		time_ns = time_ns < from->fork_ns ? time_ns : from->fork_ns;
+		has_seq = from->has_seq;
+		seq = from->fork_seq;
 		from = from->inherited;
 	}
 	if (!from || (c && c->inherited) || (!c && !(c = client_new(child))))
 		return;
 	c->inherited = from;
 	c->fork_ns = time_ns;
+	c->fork_seq = seq;
+	c->has_seq = has_seq;
 	from->refs++;
+	if (from->own && dyn_tenant_heir_add(&from->own->tenants, time_ns) < 0)
+		base_log(BASE_LOG_ERROR, "no memory for the child of process %d", parent->pid);
 }
 
 int dyn_hand_on(struct process *from, struct process *to)
@@ -250,6 +275,7 @@ int dyn_hand_on(struct process *from, struct process *to)
 	if (!client_new(to))
 		return -ENOMEM;
 	/* Who was forked from @from before cannot have it either. */
+	c->own->tenants.nr_heirs = 0;
 	to->dyn->own = c->own;
 	c->own = NULL;
 	if (!c->inherited) {
@@ -293,6 +319,7 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 	reg->nr_bad += (uint64_t)dyn_apply(reg, data, len, reg->read_ns, time_ns);
 	reg->read_ns = time_ns;
 	dyn_tenant_forget(&reg->tenants, time_ns);
+	dyn_facility_drop_unused(reg);
 	return 0;
 }
 
@@ -317,12 +344,10 @@ bool dyn_has_registry(const struct process *p)
 	return p->dyn && p->dyn->own;
 }
 
+/* What was inherited does not change any more. */
 bool dyn_reuses(const struct process *p)
 {
-	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
-		if (c->own && c->own->tenants.reused)
-			return true;
-	return false;
+	return p->dyn && p->dyn->own && p->dyn->own->tenants.reused;
 }
 
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
@@ -334,36 +359,93 @@ void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, u
 				dyn_facility_ranges(c->own->facilities[i], fn, ctx);
 }
 
-enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t first_ns,
-			  uint64_t time_ns, struct image **image, uint64_t *off)
+bool dyn_words(const struct process *p, uint64_t *words, uint32_t *nr_words, uint64_t *cursor)
 {
-	enum dyn_where found = DYN_NONE;
+	const struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
+	const struct wire_registry *h = reg ? &reg->h : NULL;
 
-	(void)d;
-	for (const struct dyn_client *c = p->dyn; c; c = c->inherited) {
+	if (!h || reg->fd < 0 || !h->nr_words || h->nr_words > WIRE_NR_WORDS ||
+	    h->nr_words & (h->nr_words - 1) || !h->words_addr || h->words_addr % 4 ||
+	    h->words_addr >= REGISTRY_VADDR_MAX - 4ull * WIRE_NR_WORDS)
+		return false;
+	*words = h->words_addr;
+	*nr_words = h->nr_words;
+	*cursor = h->seq_addr % 8 || h->seq_addr >= REGISTRY_VADDR_MAX - 8 ? 0 : h->seq_addr;
+	return true;
+}
+
+/* Where nobody knows yet who it is, the next reading may tell. */
+static enum dyn_where not_yet(enum dyn_where where, const struct dyn_query *q)
+{
+	if (where == DYN_LATER && q->last)
+		return q->generation_read || q->generation_unread ? DYN_GENERATION : DYN_REUSED;
+	if (where == DYN_REUSED && q->generation_unread)
+		return DYN_GENERATION;
+	return where;
+}
+
+/* What one registry says: by the sample's generation, by time, or as of a fork. */
+static enum dyn_where look(struct dyn_registry *reg, const struct dyn_ask *ask, bool last,
+			   struct image **image, uint64_t *off, bool *sure)
+{
+	enum dyn_where where = dyn_registry_lookup(reg, ask, image, off, sure);
+
+	/* Vacant: of whoever is registered there next. */
+	if (where == DYN_NONE && ask->by_seq && !last && reg->fd >= 0 && !reg->refused)
+		return DYN_LATER;
+	return where;
+}
+
+static enum dyn_where lookup(const struct dyn_client *c, const struct dyn_query *q,
+			     struct image **image, uint64_t *off)
+{
+	struct dyn_ask ask = { .addr = q->addr, .first_ns = q->first_ns, .time_ns = q->time_ns };
+	enum dyn_where found = DYN_NONE;
+	bool own = true;
+
+	for (; c; c = c->inherited) {
 		enum dyn_where where = DYN_NONE;
 		struct image *img = NULL;
 		uint64_t at = 0;
 		bool sure = false;
 
+		if (own && q->generation_read && c->own) {
+			ask.by_seq = true;
+			ask.seq = dyn_registry_seq(c->own, q->generation);
+		}
 		if (c->own)
-			where = dyn_registry_lookup(c->own, addr, first_ns, time_ns, &img, &at,
-						    &sure);
-		/* Until the child's own came, what it inherited may have stood there. */
-		if (where != DYN_NONE && found != DYN_NONE)
+			where = look(c->own, &ask, q->last || !own || c->inherited, &img, &at,
+				     &sure);
+		/* Until the child's own came, what it inherited may have stood there; where the
+		 * word tells that its own came later, it did. */
+		if (where != DYN_NONE && found != DYN_NONE && !q->generation_read)
 			return DYN_REUSED;
 		if (where != DYN_NONE) {
 			found = where;
 			*image = img;
 			*off = at;
 		}
-		if (where == DYN_REUSED || sure)
+		if ((where != DYN_NONE && where != DYN_FOUND) || sure)
 			break;
 		/* Inherited code is what it was at the fork. */
-		time_ns = time_ns < c->fork_ns ? time_ns : c->fork_ns;
-		first_ns = time_ns;
+		ask.time_ns = ask.time_ns < c->fork_ns ? ask.time_ns : c->fork_ns;
+		ask.first_ns = ask.time_ns;
+		ask.by_seq = c->has_seq;
+		ask.forked = true;
+		ask.seq = c->fork_seq;
+		own = false;
 	}
 	return found;
+}
+
+enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_query *q,
+			  struct image **image, uint64_t *off)
+{
+	enum dyn_where where = not_yet(lookup(p->dyn, q, image, off), q);
+
+	if (where != DYN_LATER && q->generation_unread)
+		d->stats.generations_unread += q->count;
+	return where;
 }
 
 /* ---- images ---------------------------------------------------------------------------------- */
@@ -371,19 +453,24 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint6
 /* *@answer: what the client is told. */
 static int write_registry(struct dyn_registry *reg, int *answer, struct base_err *err)
 {
+	bool full = dyn_registry_wants_flush(reg) && !dyn_registry_is_catching_up(reg);
 	int first = 0, refused = 0;
 
 	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
 		struct dyn_facility *f = reg->facilities[i];
 		struct base_err why = { 0 };
-		int r = f ? dyn_image_write(f, &why) : 0;
+		int r;
+
+		if (f)
+			dyn_image_assure(f);
+		r = f && !dyn_fold_wants(f) ? dyn_image_write(f, full, &why) : 0;
 
 		if (r == 0)
 			continue;
-		if (!f->image->refused)
+		if (!f->image->refused && r != -EDQUOT)
 			base_log(BASE_LOG_WARN, "%s", why.text);
 		/* What one client said is no reason to call everybody's flush failed. */
-		if (dyn_image_refusal(r)) {
+		if (dyn_image_refusal(r) || r == -EDQUOT) {
 			refused = r;
 			continue;
 		}
@@ -395,45 +482,102 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 	return first;
 }
 
-/* A life that is over and on disk is only looked up; one that nobody looks up is forgotten. */
-static void settle(struct dyn_registry *reg)
+void dyn_registry_settle(struct dyn_registry *reg)
 {
 	bool pending = false;
 
-	if (!reg->over)
-		return;
-	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
-		struct dyn_facility *f = reg->facilities[i];
-
-		if (f && f->changed)
-			pending = true;
-		else if (f)
-			dyn_facility_trim(f);
-	}
-	if (!pending)
-		dyn_registry_trim(reg);
-	if (!pending && !reg->refs)
+	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++)
+		pending |=
+			reg->facilities[i] && (dyn_facility_is_behind(reg->facilities[i], false) ||
+					       dyn_fold_wants(reg->facilities[i]));
+	if (reg->over && !reg->refs && !pending)
 		dyn_registry_free(reg);
 }
 
-int dyn_write_images(struct dyn *d, struct base_err *err)
+/* One of its images is to be part of another. */
+static bool folds_some(const struct dyn_registry *reg)
+{
+	bool folds = false;
+
+	for (size_t i = 0; !folds && i < WIRE_NR_FACILITIES; i++)
+		folds = reg->facilities[i] && dyn_fold_wants(reg->facilities[i]);
+	return folds;
+}
+
+static bool has_ended(const struct dyn_registry *reg)
+{
+	return reg->over && !reg->refs;
+}
+
+enum which { ALL, ENDED };
+
+/* Nobody waits for the images of processes that have ended but their samples: up to @deadline_ns.
+ */
+static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
 {
 	struct dyn_registry *next;
-	int first = 0;
+	int first = 0, lock = -1;
 
+	/* Nobody removes an image between our look at it and the profile that refers to it. */
+	if (d->config.db && d->registries)
+		lock = profdb_dyn_lock(d->config.db, false, DYN_LOCK_MS, err);
+	if (lock < 0 && d->config.db && d->registries)
+		return lock;
 	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
 		int r, answer;
 
 		next = reg->next;
-		if (d->config.reader && dyn_registry_wants_flush(reg) &&
-		    reg->flush_ready != reg->h.flush_wanted)
+		if (has_ended(reg) ? base_now_ns() > deadline_ns : which == ENDED)
+			continue;
+		if (d->config.reader && dyn_registry_is_catching_up(reg))
 			dyn_registry_read(reg, true);
 		r = write_registry(reg, &answer, err);
 		dyn_registry_answer(reg, answer);
-		settle(reg);
+		dyn_registry_settle(reg);
 		first = first ? first : r;
 	}
+	if (lock >= 0)
+		close(lock);
 	return first;
+}
+
+int dyn_write_images(struct dyn *d, struct base_err *err)
+{
+	return write_images(d, ALL, d->hasty ? base_now_ns() + ENDED_NS : UINT64_MAX, err);
+}
+
+int dyn_write_ended(struct dyn *d, struct base_err *err)
+{
+	bool some = false;
+	int r = 0;
+
+	if (d->fold_after_ns && base_now_ns() < d->fold_after_ns)
+		return 0;
+	for (const struct dyn_registry *reg = d->registries; !some && reg; reg = reg->next)
+		some = has_ended(reg) && !folds_some(reg);
+	if (some)
+		r = write_images(d, ENDED, base_now_ns() + ENDED_NS, err);
+	if (r < 0)
+		d->fold_after_ns = base_now_ns() + DYN_AGAIN_NS;
+	return r;
+}
+
+void dyn_set_hasty(struct dyn *d, bool hasty)
+{
+	d->hasty = hasty;
+}
+
+void dyn_set_full(struct dyn *d, bool full)
+{
+	d->full = full;
+}
+
+void dyn_spare_images(const struct dyn *d)
+{
+	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
+		for (size_t i = 0; i < WIRE_NR_FACILITIES; i++)
+			if (reg->facilities[i])
+				dyn_image_spare(reg->facilities[i]);
 }
 
 bool dyn_wants_flush(const struct dyn *d)
@@ -444,13 +588,23 @@ bool dyn_wants_flush(const struct dyn *d)
 	return false;
 }
 
+bool dyn_is_catching_up(const struct dyn *d)
+{
+	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
+		if (dyn_registry_is_catching_up(reg))
+			return true;
+	return false;
+}
+
 void dyn_stats_get(const struct dyn *d, struct dyn_stats *out)
 {
 	*out = d->stats;
 	out->records_bad += d->intake.nr_refused + d->bad_gone;
 	out->records_dropped += d->dropped_gone;
+	out->changes_missed += d->missed_gone;
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
 		out->records_bad += reg->nr_bad;
 		out->records_dropped += reg->h.nr_dropped;
+		out->changes_missed += reg->tenants.nr_missed;
 	}
 }

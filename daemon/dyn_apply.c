@@ -26,7 +26,7 @@ static int apply_facility(struct dyn_registry *reg, const struct wire_facility_r
 	return 0;
 }
 
-static struct dyn_facility *facility_of(const struct dyn_registry *reg, uint32_t index)
+struct dyn_facility *dyn_apply_facility(const struct dyn_registry *reg, uint32_t index)
 {
 	return index < WIRE_NR_FACILITIES ? reg->facilities[index] : NULL;
 }
@@ -34,7 +34,7 @@ static struct dyn_facility *facility_of(const struct dyn_registry *reg, uint32_t
 static int apply_range(struct dyn_registry *reg, const struct wire_range_rec *rec, uint64_t lo,
 		       uint64_t hi)
 {
-	struct dyn_facility *f = facility_of(reg, rec->range.facility);
+	struct dyn_facility *f = dyn_apply_facility(reg, rec->range.facility);
 	struct dyn_range *range;
 	size_t nr = reg->nr_ranges;
 	int r;
@@ -42,7 +42,8 @@ static int apply_range(struct dyn_registry *reg, const struct wire_range_rec *re
 	if (rec->index >= WIRE_NR_RANGES || !f || !rec->range.len ||
 	    rec->range.base >= REGISTRY_VADDR_MAX ||
 	    rec->range.len > REGISTRY_VADDR_MAX - rec->range.base ||
-	    (rec->range.kind != WIRE_RANGE_CODE && rec->range.kind != WIRE_RANGE_DST))
+	    (rec->range.kind != WIRE_RANGE_CODE && rec->range.kind != WIRE_RANGE_DST &&
+	     rec->range.kind != WIRE_RANGE_ARENA))
 		return -EINVAL;
 	if (rec->index >= nr) {
 		r = base_grow(&reg->ranges, &reg->cap_ranges, rec->index + 1u,
@@ -59,32 +60,137 @@ static int apply_range(struct dyn_registry *reg, const struct wire_range_rec *re
 		r = dyn_facility_cover(f, rec->range.base, rec->range.len);
 		if (r < 0)
 			return r;
+		f->owned_changed = true;
 	}
 	range->range = rec->range;
-	range->lo = lo;
+	range->lo = lo > reg->made_ns ? lo : reg->made_ns;
 	range->hi = hi;
 	range->known = true;
 	return 0;
 }
 
-static int apply_routine(struct dyn_registry *reg, const struct wire_head *rec, uint64_t lo,
-			 uint64_t hi)
+static int enter_hole(struct dyn_registry *reg, uint32_t facility, uint64_t addr, uint64_t end,
+		      unsigned int flags, const struct dyn_moment *m)
+{
+	uint32_t index;
+	int r = 0;
+
+	if (addr < end)
+		r = dyn_facility_hole(reg->facilities[facility], addr, end - addr, &index);
+	if (r == 0 && addr < end)
+		r = dyn_tenant_enter(&reg->tenants, index, flags, m);
+	return r;
+}
+
+/* A routine of an object: what stands beside it is the object still. */
+static int cut_hole(struct dyn_registry *reg, uint64_t addr, uint64_t len, unsigned int flags,
+		    const struct dyn_moment *m)
+{
+	struct dyn_tenants *t = &reg->tenants;
+	uint32_t i;
+	int r = 0;
+
+	while (r == 0 && (i = dyn_tenant_take_hole(t, addr, len, m->seq))) {
+		struct dyn_routine hole = *dyn_routine_get(&t->routines, i);
+		unsigned int same = flags | (hole.flags & DYN_REUSES);
+
+		dyn_routine_get(&t->routines, i)->flags &= (uint8_t)~DYN_REUSES;
+		if (!hole.nr_past)
+			dyn_routine_drop(&t->routines, i);
+		r = enter_hole(reg, hole.facility, hole.addr, addr, same, m);
+		if (r == 0)
+			r = enter_hole(reg, hole.facility, addr + len, hole.addr + hole.len, same,
+				       m);
+	}
+	return r;
+}
+
+int dyn_apply_object(struct dyn_registry *reg, const struct wire_object *rec,
+		     const struct dyn_moment *m)
+{
+	unsigned int flags = (rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0) |
+			     (rec->head.flags & WIRE_ROUTINE_LISTED ? DYN_LISTED : 0);
+	struct dyn_tenants *t = &reg->tenants;
+
+	if (!dyn_apply_facility(reg, rec->facility) || rec->code_len > UINT32_MAX ||
+	    m->seq == UINT64_MAX)
+		return -EINVAL;
+	if (flags & DYN_LISTED && (dyn_tenant_knows_object(t, rec->addr, rec->code_len, m->seq) ||
+				   dyn_tenant_is_older(t, rec->addr, rec->code_len, m->seq)))
+		return 0;
+	return enter_hole(reg, rec->facility, rec->addr, rec->addr + rec->code_len, flags, m);
+}
+
+int dyn_apply_routine(struct dyn_registry *reg, const struct wire_routine_view *v,
+		      const struct dyn_moment *m)
+{
+	struct dyn_facility *f = dyn_apply_facility(reg, v->rec->facility);
+	unsigned int flags = (v->rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0) |
+			     (v->rec->head.flags & WIRE_ROUTINE_LISTED ? DYN_LISTED : 0);
+	uint32_t index;
+	int r;
+
+	if (!f || v->rec->addr >= REGISTRY_VADDR_MAX ||
+	    v->rec->code_len > REGISTRY_VADDR_MAX - v->rec->addr)
+		return -EINVAL;
+	/* Most of a list is known; and it was read after the ring, but not all at one instant. */
+	if (flags & DYN_LISTED &&
+	    dyn_tenant_is_known(&reg->tenants, v->rec->addr, v->rec->code_len, m->seq))
+		return 0;
+	/* It was dropped when it came first; its code is not told again. */
+	if (flags & DYN_LISTED && m->seq <= reg->place.known_seq && !v->code)
+		return 0;
+	if (flags & DYN_LISTED &&
+	    dyn_tenant_is_older(&reg->tenants, v->rec->addr, v->rec->code_len, m->seq))
+		return 0;
+	r = dyn_facility_routine(f, v, &index);
+	/* Somebody lives there all the same. */
+	if (r < 0)
+		r = dyn_facility_nameless(f, v->rec->addr, v->rec->code_len, &index);
+	if (r == 0)
+		r = cut_hole(reg, v->rec->addr, v->rec->code_len, flags, m);
+	if (r == 0)
+		r = dyn_tenant_enter(&reg->tenants, index, flags, m);
+	if (r == 0)
+		r = dyn_facility_place(f, index, reg->dyn->config.keep_all);
+	/* It lives without. */
+	if (r == -DCPI_ELIMIT)
+		r = 0;
+	return r;
+}
+
+/* What stands there now is not known, but who stood there does not any more. */
+static int lose_routine(struct dyn_registry *reg, const struct wire_routine *rec,
+			const struct dyn_moment *m, int r)
+{
+	if (r == -ENOMEM && rec->head.flags & WIRE_ROUTINE_LISTED)
+		reg->tenants.nr_lost_listed++;
+	if (r < 0 && !(rec->head.flags & WIRE_ROUTINE_LISTED)) {
+		if (rec->addr < REGISTRY_VADDR_MAX)
+			dyn_tenant_clear(&reg->tenants, rec->addr, rec->code_len, m);
+		dyn_tenant_lost(&reg->tenants, m);
+	}
+	return r;
+}
+
+/* Those of an object share its number. */
+static int apply_routine(struct dyn_registry *reg, const struct wire_head *rec,
+			 struct dyn_moment *m)
 {
 	struct wire_routine_view v;
-	struct dyn_facility *f;
-	uint64_t elf;
 	int r = wire_routine_parse(rec, &v);
 
 	if (r < 0)
 		return r;
-	f = facility_of(reg, v.rec->facility);
-	if (!f || v.rec->addr >= REGISTRY_VADDR_MAX ||
-	    v.rec->code_len > REGISTRY_VADDR_MAX - v.rec->addr)
+	m->seq = v.rec->seq;
+	if (!m->seq || m->seq == UINT64_MAX)
 		return -EINVAL;
-	r = dyn_facility_routine(f, &v, &elf);
-	if (r == 0)
-		r = dyn_tenant_enter(&reg->tenants, f, v.rec->addr, v.rec->code_len, elf, lo, hi);
-	return r;
+	if (!(rec->flags & WIRE_ROUTINE_LISTED)) {
+		if (m->seq < reg->tenants.last_seq)
+			return -EINVAL;
+		dyn_tenant_reached(&reg->tenants, m, true);
+	}
+	return lose_routine(reg, v.rec, m, dyn_apply_routine(reg, &v, m));
 }
 
 /* ---- contents of owned ranges -------------------------------------------------------------- */
@@ -116,22 +222,6 @@ static int flatten(const struct wire_range *range, const void *data, size_t len,
 	return 0;
 }
 
-/* Did something that was there (not zero) become something else? Filling in zeros is growth. */
-static bool was_changed(const uint8_t *old, size_t old_len, const struct base_buf *new, size_t at)
-{
-	size_t have = at < new->len ? new->len - at : 0;
-
-	have = have < old_len ? have : old_len;
-	if (!old_len)
-		return false;
-	if (have == old_len && !memcmp(old, new->data + at, old_len))
-		return false;
-	for (size_t i = 0; i < old_len; i++)
-		if (old[i] && (i >= have || old[i] != new->data[at + i]))
-			return true;
-	return false;
-}
-
 static int put_back(struct base_buf *to, size_t at, const uint8_t *old, size_t len)
 {
 	int r = at + len > to->len ? base_buf_extend(to, at + len - to->len, NULL) : 0;
@@ -141,42 +231,32 @@ static int put_back(struct base_buf *to, size_t at, const uint8_t *old, size_t l
 	return r;
 }
 
-static int mark_changed(struct dyn_registry *reg, struct dyn_range *range, uint64_t vaddr)
-{
-	uint64_t page = vaddr & ~(uint64_t)(WIRE_PAGE - 1);
-	struct dyn_node *n;
-
-	if (dyn_tree_find(&range->changed, page))
-		return 0;
-	n = calloc(1, sizeof(*n));
-	if (!n)
-		return -ENOMEM;
-	*n = (struct dyn_node){ .start = page, .end = page + WIRE_PAGE };
-	dyn_tree_insert(&range->changed, n);
-	reg->nr_bad++;
-	return 0;
-}
-
 /* What was read first is what the image shows. */
-static int keep_first(struct dyn_registry *reg, struct dyn_range *range, struct base_buf *fresh)
+static int keep_first(struct dyn_registry *reg, struct dyn_range *range, struct base_buf *fresh,
+		      const struct dyn_reading *when)
 {
 	const struct base_buf *old = &range->contents;
 	bool code = range->range.kind == WIRE_RANGE_CODE;
 	int r = 0;
 
-	if (!code && was_changed(old->data, old->len, fresh, 0)) {
-		reg->nr_bad++;
+	if (!code && dyn_patch_is_change(old->data, old->len, fresh->data, fresh->len)) {
+		/* Unmapped memory has changed nothing. */
+		reg->nr_bad += fresh->len && !range->refused;
+		range->refused |= fresh->len > 0;
 		return put_back(fresh, 0, old->data, old->len);
 	}
 	for (size_t at = 0, len; code && r == 0 && at < old->len; at += len) {
-		uint64_t vaddr = range->range.base + at;
+		uint64_t vaddr = range->range.base + at, rest = WIRE_PAGE - vaddr % WIRE_PAGE;
+		size_t have = at < fresh->len ? fresh->len - at : 0;
 
-		len = WIRE_PAGE - vaddr % WIRE_PAGE;
-		len = len < old->len - at ? len : old->len - at;
-		if (!was_changed(old->data + at, len, fresh, at))
-			continue;
-		r = mark_changed(reg, range, vaddr);
-		if (r == 0)
+		len = rest < old->len - at ? rest : old->len - at;
+		const struct dyn_page page = { .old = old->data + at,
+					       .new = have ? fresh->data + at : NULL,
+					       .old_len = len,
+					       .new_len = have < rest ? have : rest };
+
+		r = dyn_patch_page(reg, range, vaddr, &page, when);
+		if (r > 0)
 			r = put_back(fresh, at, old->data + at, len);
 	}
 	return r;
@@ -200,22 +280,24 @@ static int replace(struct dyn_registry *reg, struct dyn_range *range, struct bas
 	base_buf_release(old);
 	*old = *fresh;
 	*fresh = (struct base_buf){ 0 };
-	reg->facilities[range->range.facility]->changed = true;
+	reg->facilities[range->range.facility]->owned_changed = true;
 	return 0;
 }
 
 int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const void *data,
-		       size_t len)
+		       size_t len, const struct dyn_reading *when)
 {
 	struct base_buf fresh = { 0 };
 	int r = flatten(&range->range, data, len, &fresh);
 
 	if (r == 0)
-		r = keep_first(reg, range, &fresh);
+		r = keep_first(reg, range, &fresh, when);
 	if (r == 0)
 		r = replace(reg, range, &fresh);
-	if (r == 0)
+	if (r == 0) {
+		range->seen_ns = when->lo;
 		range->read = true;
+	}
 	if (r == -DCPI_ELIMIT && !range->limited) {
 		range->limited = true;
 		reg->dyn->stats.records_dropped++;
@@ -225,7 +307,8 @@ int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const 
 }
 
 /* From a recorded stream: the range is found by what the record says of it. */
-static int apply_bytes(struct dyn_registry *reg, const struct wire_bytes *b)
+static int apply_bytes(struct dyn_registry *reg, const struct wire_bytes *b,
+		       const struct dyn_reading *when)
 {
 	for (size_t i = 0; i < reg->nr_ranges; i++) {
 		struct dyn_range *range = &reg->ranges[i];
@@ -233,17 +316,20 @@ static int apply_bytes(struct dyn_registry *reg, const struct wire_bytes *b)
 		if (range->known && range->range.base == b->range_base &&
 		    range->range.len == b->range_len && range->range.kind == b->kind &&
 		    range->range.facility == b->facility)
-			return dyn_apply_contents(reg, range, b, b->head.len);
+			return dyn_apply_contents(reg, range, b, b->head.len, when);
 	}
 	return -EINVAL;
 }
 
 int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi)
 {
+	struct dyn_moment m = { .lo = lo, .hi = hi };
+	const struct dyn_reading when = { hi, hi };
 	const struct wire_head *h;
 	size_t pos = 0;
 	int bad = 0;
 
+	reg->tenants.nr_misses = 0;
 	while ((h = wire_next(data, len, &pos))) {
 		int r = wire_check(h);
 
@@ -252,13 +338,17 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 		else if (r == 0 && h->type == WIRE_RANGE)
 			r = apply_range(reg, (const void *)h, lo, hi);
 		else if (r == 0 && h->type == WIRE_ROUTINE)
-			r = apply_routine(reg, h, lo, hi);
+			r = apply_routine(reg, h, &m);
 		else if (r == 0 && h->type == WIRE_BYTES)
-			r = apply_bytes(reg, (const void *)h);
+			r = apply_bytes(reg, (const void *)h, &when);
+		else if (r == 0)
+			r = dyn_change_apply(reg, h, &m);
 		if (r == -ENOMEM || r == -DCPI_ELIMIT)
 			reg->dyn->stats.records_dropped++;
 		else if (r < 0)
 			bad++;
 	}
+	m.seq = reg->tenants.last_seq;
+	dyn_tenant_sweep(&reg->tenants, &m);
 	return bad + (pos != len);
 }

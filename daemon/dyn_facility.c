@@ -7,6 +7,9 @@
 
 #include "dyn_internal.h"
 
+/* Bytes; and units of the spool. */
+enum { JOB_PIECE = 256 << 10, JOB_NEAR = 4096 };
+
 /* ---- names --------------------------------------------------------------------------------- */
 
 /* What is fit for a file name everywhere; nothing hidden, nothing empty. */
@@ -45,10 +48,23 @@ static uint64_t unique_of(const struct dyn_facility *f)
 	return h;
 }
 
-/* A daemon before us may have written an image of this very facility: that one stays as it is. */
+/* It has no image yet. */
+static bool is_free(const struct dyn *d, const char *stem, struct image **img)
+{
+	static const struct base_id none;
+
+	if (d->config.db && faccessat(profdb_dyn_fd(d->config.db), stem, F_OK, 0) == 0)
+		return false;
+	*img = images_get(d->config.images, PROFDB_DYNAMIC, &none, stem, stem);
+	return !*img || (!(*img)->refs && !(*img)->dirty && !(*img)->id.len);
+}
+
+/*
+ * A daemon before us may have written an image of this very facility: that one stays as it is. In a
+ * recorded stream nothing tells two lives of a pid apart.
+ */
 static int choose_stem(struct dyn_facility *f)
 {
-	int dir = f->registry->dyn->config.db ? profdb_dyn_fd(f->registry->dyn->config.db) : -1;
 	char name[WIRE_FACILITY_NAME + 1], host[64], stem[256], tail[16] = "";
 
 	clean(f->name, f->name_len, name, sizeof(name));
@@ -56,12 +72,14 @@ static int choose_stem(struct dyn_facility *f)
 	for (int i = 2; i < 10000; i++) {
 		snprintf(stem, sizeof(stem), "%s-%s-%d-%016llx%s.dyn", name, host, f->registry->pid,
 			 (unsigned long long)unique_of(f), tail);
-		if (dir < 0 || faccessat(dir, stem, F_OK, 0) < 0)
+		if (is_free(f->registry->dyn, stem, &f->image))
 			break;
 		snprintf(tail, sizeof(tail), "-%d", i);
 	}
+	if (f->image)
+		f->image->refs++;
 	f->stem = strdup(stem);
-	return f->stem ? 0 : -ENOMEM;
+	return f->stem && f->image ? 0 : -ENOMEM;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -69,7 +87,6 @@ static int choose_stem(struct dyn_facility *f)
 int dyn_facility_new(struct dyn_registry *reg, const struct wire_facility_rec *rec,
 		     struct dyn_facility **out)
 {
-	static const struct base_id none;
 	struct dyn_facility *f = calloc(1, sizeof(*f));
 	int r = -ENOMEM;
 
@@ -80,18 +97,12 @@ int dyn_facility_new(struct dyn_registry *reg, const struct wire_facility_rec *r
 	f->machine = rec->machine;
 	f->name_len = rec->name_len < WIRE_FACILITY_NAME ? rec->name_len : WIRE_FACILITY_NAME;
 	memcpy(f->name, rec + 1, f->name_len);
-	f->next_private = DYN_PRIVATE_BASE;
+	f->next_private = 1;
 	r = choose_stem(f);
-	if (r == 0) {
-		f->image = images_get(reg->dyn->config.images, PROFDB_DYNAMIC, &none, f->stem,
-				      f->stem);
-		r = f->image ? 0 : -ENOMEM;
-	}
 	if (r < 0) {
 		dyn_facility_free(f);
 		return r;
 	}
-	f->image->refs++;
 	*out = f;
 	return 0;
 }
@@ -103,27 +114,13 @@ static void free_runs(struct dyn_facility *f)
 	f->first_run = f->last_run = NULL;
 }
 
-void dyn_facility_trim(struct dyn_facility *f)
-{
-	dyn_registry_give_back(f->registry, f->records.len);
-	base_buf_release(&f->records);
-	free(f->routines);
-	f->routines = NULL;
-	f->nr_routines = f->cap_routines = 0;
-	base_map_release(&f->by_contents);
-	free(f->replaced);
-	f->replaced = NULL;
-	f->nr_replaced = f->cap_replaced = 0;
-}
-
 void dyn_facility_free(struct dyn_facility *f)
 {
 	if (!f)
 		return;
-	f->registry->dyn->stats.routines -= f->nr_told;
-	dyn_facility_trim(f);
+	f->registry->dyn->stats.routines -= f->nr_routines;
 	free_runs(f);
-	dyn_tree_release(&f->occupied);
+	free(f->replaced);
 	if (f->image)
 		f->image->refs--;
 	free(f->stem);
@@ -158,6 +155,7 @@ static int add_run(struct dyn_facility *f, uint64_t start, uint64_t end)
 		f->first_run = run;
 	f->last_run = run;
 	dyn_tree_insert(&f->pages, &run->node);
+	f->registry->nr_runs++;
 	return 0;
 }
 
@@ -198,101 +196,8 @@ void dyn_facility_ranges(const struct dyn_facility *f,
 			 void (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx)
 {
 	for (const struct dyn_run *run = f->first_run; run; run = run->next)
-		if (run->node.start < DYN_PRIVATE_BASE)
+		if (run->node.start < PSEUDOIMG_ROOM)
 			fn(ctx, run->node.start, run->node.end);
-}
-
-/* ---- routines -------------------------------------------------------------------------------- */
-
-static const struct wire_routine *kept(const struct dyn_facility *f, const struct dyn_routine *r)
-{
-	return (const void *)(f->records.data + r->record);
-}
-
-static uint64_t contents_hash(const struct wire_routine *rec)
-{
-	uint64_t key[3] = { rec->addr, rec->code_len,
-			    base_hash64(rec + 1, rec->head.len - sizeof(*rec)) };
-
-	return base_hash64(key, sizeof(key));
-}
-
-static bool same(const struct wire_routine *a, uint64_t a_addr, const struct wire_routine *b)
-{
-	return a_addr == b->addr && a->head.len == b->head.len && a->code_len == b->code_len &&
-	       a->name_len == b->name_len && a->nr_lines == b->nr_lines &&
-	       a->nr_files == b->nr_files &&
-	       !((a->head.flags ^ b->head.flags) & WIRE_ROUTINE_CODE) &&
-	       !memcmp(a + 1, b + 1, a->head.len - sizeof(*a));
-}
-
-/* Where it is to stand: -ENOMEM, or 0. Its place is marked as taken. */
-static int choose_place(struct dyn_facility *f, uint64_t addr, uint64_t len, uint64_t *elf)
-{
-	struct dyn_node *n;
-
-	if (dyn_tree_overlap(&f->occupied, addr, addr + len)) {
-		/* In step with its true address as far as a 16-byte block goes. */
-		*elf = base_align_up(f->next_private, 16) + addr % 16;
-		f->next_private = *elf + len;
-		return 0;
-	}
-	n = calloc(1, sizeof(*n));
-	if (!n)
-		return -ENOMEM;
-	*n = (struct dyn_node){ .start = addr, .end = addr + len };
-	dyn_tree_insert(&f->occupied, n);
-	*elf = addr;
-	return 0;
-}
-
-static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, uint64_t hash,
-			uint64_t *elf)
-{
-	size_t at = f->records.len;
-	struct wire_routine *mine;
-	int r;
-
-	if (!dyn_registry_room(f->registry, rec->head.len))
-		return -DCPI_ELIMIT;
-	r = base_grow(&f->routines, &f->cap_routines, f->nr_routines + 1, sizeof(*f->routines));
-	if (r == 0)
-		r = base_buf_append(&f->records, rec, rec->head.len);
-	if (r == 0)
-		r = choose_place(f, rec->addr, rec->code_len, elf);
-	if (r == 0)
-		r = dyn_facility_cover(f, *elf, rec->code_len);
-	if (r < 0) {
-		f->records.len = at;
-		dyn_registry_give_back(f->registry, rec->head.len);
-		return r;
-	}
-	mine = (void *)(f->records.data + at);
-	mine->addr = *elf;
-	mine->generation = 0;
-	f->routines[f->nr_routines++] = (struct dyn_routine){ rec->addr, *elf, at };
-	/* Without memory here the routine may get a second place one day: no harm. */
-	base_map_set(&f->by_contents, &hash, sizeof(hash), (void *)(uintptr_t)f->nr_routines);
-	f->changed = true;
-	f->nr_told++;
-	f->registry->dyn->stats.routines++;
-	return 0;
-}
-
-int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view *v, uint64_t *elf)
-{
-	uint64_t hash = contents_hash(v->rec);
-	uintptr_t index = (uintptr_t)base_map_get(&f->by_contents, &hash, sizeof(hash));
-
-	if (index) {
-		const struct dyn_routine *old = &f->routines[index - 1];
-
-		if (same(kept(f, old), old->addr, v->rec)) {
-			*elf = old->elf;
-			return 0;
-		}
-	}
-	return keep_routine(f, v->rec, hash, elf);
 }
 
 /* ---- the job --------------------------------------------------------------------------------- */
@@ -380,7 +285,99 @@ static int write_range(const struct dyn_range *range, int fd)
 	return r;
 }
 
-int dyn_facility_job(const struct dyn_facility *f, int fd)
+static int put_place(struct base_buf *b, const struct dyn_routine *r)
+{
+	struct wire_place rec = { .head = { .len = sizeof(rec), .type = WIRE_PLACE },
+				  .vaddr = r->addr,
+				  .elf = dyn_facility_elf(r),
+				  .len = r->len,
+				  .from_seq = r->seq };
+
+	if (!(r->flags & DYN_LIVE))
+		rec.until_seq = r->kid[0] | (uint64_t)r->kid[1] << 32;
+	return base_buf_append(b, &rec, sizeof(rec));
+}
+
+/* The record stands at its place in the ELF, of which a note tells where that is not its own. */
+static int put_routine(struct base_buf *b, const struct dyn_routine *routine,
+		       const struct wire_routine *rec)
+{
+	struct wire_routine *to;
+	void *p;
+	int r;
+
+	if (!rec)
+		return -EIO;
+	r = base_buf_extend(b, rec->head.len, &p);
+	if (r < 0)
+		return r;
+	to = memcpy(p, rec, rec->head.len);
+	to->addr = dyn_facility_elf(routine);
+	return routine->place == DYN_PLACE_OWN ? 0 : put_place(b, routine);
+}
+
+/* Records that lie one behind the other are read many at a time. */
+static int write_routines(const struct dyn_facility *f, bool full, int fd)
+{
+	const struct dyn_routines *t = &f->registry->tenants.routines;
+	const struct dyn_spool *spool = &f->registry->dyn->spool;
+	struct dyn_window window = { 0 };
+	struct base_buf b = { 0 };
+	uint32_t last = 0;
+	int r = 0;
+
+	for (uint32_t i = 1; r == 0 && i <= t->last; i++) {
+		const struct dyn_routine *routine = dyn_routine_get(t, i);
+		bool near = routine->record - last < JOB_NEAR;
+
+		if (!dyn_facility_is_included(f, routine, full))
+			continue;
+		last = routine->record;
+		r = put_routine(&b, routine,
+				dyn_spool_get(spool, last, &window, near ? JOB_PIECE : 1024));
+		if (r < 0 || b.len < JOB_PIECE)
+			continue;
+		r = base_write_all(fd, b.data, b.len);
+		base_buf_clear(&b);
+	}
+	if (r == 0)
+		r = base_write_all(fd, b.data, b.len);
+	dyn_window_release(&window);
+	base_buf_release(&b);
+	return r;
+}
+
+struct put_patch {
+	const struct dyn_range *range;
+	int fd;
+};
+
+/* Code that stood there later is a range of its own, which a place ties to where it stood. */
+static int put_patch(void *ctx, uint64_t vaddr, uint64_t elf, uint64_t len,
+		     const struct base_buf *bytes)
+{
+	const struct put_patch *p = ctx;
+	struct wire_place place = { .head = { .len = sizeof(place), .type = WIRE_PLACE },
+				    .vaddr = vaddr,
+				    .elf = elf,
+				    .len = len };
+	struct dyn_range range = { .range = p->range->range, .contents = *bytes };
+	int r;
+
+	range.range.base = elf;
+	range.range.len = len;
+	r = base_write_all(p->fd, &place, sizeof(place));
+	return r < 0 ? r : write_range(&range, p->fd);
+}
+
+static int write_owned(const struct dyn_range *range, int fd)
+{
+	int r = write_range(range, fd);
+
+	return r < 0 ? r : dyn_patch_each(range, put_patch, &(struct put_patch){ range, fd });
+}
+
+int dyn_facility_job(const struct dyn_facility *f, bool full, int fd)
 {
 	const struct dyn_registry *reg = f->registry;
 	struct base_buf b = { 0 };
@@ -391,11 +388,11 @@ int dyn_facility_job(const struct dyn_facility *f, int fd)
 	if (r == 0)
 		r = base_write_all(fd, b.data, b.len);
 	if (r == 0)
-		r = base_write_all(fd, f->records.data, f->records.len);
+		r = write_routines(f, full, fd);
 	for (size_t i = 0; r == 0 && i < reg->nr_ranges; i++)
 		if (reg->ranges[i].known && reg->ranges[i].range.facility == f->index &&
 		    reg->ranges[i].range.flags & WIRE_RANGE_OWNED)
-			r = write_range(&reg->ranges[i], fd);
+			r = write_owned(&reg->ranges[i], fd);
 	base_buf_release(&b);
 	return r;
 }

@@ -11,7 +11,10 @@
 #include "dyn_internal.h"
 #include "pseudoimg.h"
 
-enum { HELPER_TIMEOUT_MS = 5000, DYN_REFUSALS = 3 };
+/* Of each helper, and for each megabyte of its job. */
+enum { HELPER_TIMEOUT_MS = 5000, HELPER_MB_MS = 50, DYN_REFUSALS = 3 };
+/* A larger job is a file. */
+#define JOB_IN_MEMORY (16ull << 20)
 
 /* ---- who may read it ------------------------------------------------------------------------- */
 
@@ -52,51 +55,83 @@ static void give_to_group(int fd)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static int make_job(const struct dyn_facility *f, struct base_err *err)
+static int open_job(const struct dyn_facility *f)
 {
-	int r, fd = memfd_create("dcpid-job", MFD_CLOEXEC);
+	const struct dyn_registry *reg = f->registry;
+	int fd = -1;
 
+	if (reg->store.used + reg->bytes > JOB_IN_MEMORY)
+		fd = openat(profdb_dyn_fd(reg->dyn->config.db), ".", O_TMPFILE | O_RDWR | O_CLOEXEC,
+			    0600);
 	if (fd < 0)
-		return base_fail_errno(err, -errno, "cannot make the job of '%s'", f->stem);
-	r = dyn_facility_job(f, fd);
+		fd = memfd_create("dcpid-job", MFD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int make_job(const struct dyn_facility *f, bool full, struct base_err *err)
+{
+	int fd = open_job(f), r = fd;
+
+	if (r >= 0)
+		r = dyn_facility_job(f, full, fd);
 	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
 		r = -errno;
-	if (r < 0) {
+	if (r == 0)
+		return fd;
+	if (fd >= 0)
 		close(fd);
-		return base_fail_errno(err, r, "cannot make the job of '%s'", f->stem);
-	}
-	return fd;
+	return base_fail_errno(err, r, "cannot make the job of '%s'", f->stem);
+}
+
+unsigned int dyn_image_timeout_ms(uint64_t len)
+{
+	return HELPER_TIMEOUT_MS + (unsigned int)(len >> 20) * HELPER_MB_MS;
+}
+
+int dyn_image_create(struct base_file *file, int dir_fd, const char *name, const uint32_t *reader,
+		     struct base_err *err)
+{
+	int r = base_file_create(file, dir_fd, name, 0640, err);
+
+	if (r < 0)
+		return r;
+	/* The umask may have taken from the mode; owner and list come before it can be seen. */
+	if (fchmod(file->fd, 0640) < 0)
+		r = base_fail_errno(err, -errno, "cannot set the mode of '%s'", name);
+	give_to_group(file->fd);
+	if (reader)
+		allow_reader(file->fd, *reader);
+	if (r < 0)
+		base_file_abort(file);
+	return r;
 }
 
 int dyn_image_put(int dir_fd, const char *name, const char *helper, const uint32_t *reader, int job,
 		  struct pseudoimg_result *result, struct base_err *err)
 {
 	struct base_file file = { 0 };
-	int r = base_file_create(&file, dir_fd, name, 0640, err);
+	struct stat st = { 0 };
+	int r = dyn_image_create(&file, dir_fd, name, reader, err);
 
 	if (r < 0)
 		return r;
-	/* The umask may have taken from the mode; owner and list come before it can be seen. */
-	if (fchmod(file.fd, 0640) < 0)
-		r = base_fail_errno(err, -errno, "cannot set the mode of '%s'", name);
-	give_to_group(file.fd);
-	if (reader)
-		allow_reader(file.fd, *reader);
-	if (r == 0)
-		r = pseudoimg_run_helper(helper, job, file.fd, HELPER_TIMEOUT_MS, result, err);
+	if (fstat(job, &st) < 0)
+		st.st_size = 0;
+	r = pseudoimg_run_helper(helper, job, file.fd, dyn_image_timeout_ms((uint64_t)st.st_size),
+				 result, err);
 	if (r == 0)
 		r = base_file_commit(&file, err);
 	base_file_abort(&file);
 	return r;
 }
 
-/* The identity on disk until now is one that profiles may hold: the next image names it. */
-static int remember_id(struct dyn_facility *f)
+int dyn_image_remember(struct dyn_facility *f)
 {
 	const struct base_id *old = &f->image->id;
 	int r;
 
-	if (!old->len || (f->nr_replaced && base_id_equal(&f->replaced[f->nr_replaced - 1], old)))
+	if (!old->len || !f->image->put ||
+	    (f->nr_replaced && base_id_equal(&f->replaced[f->nr_replaced - 1], old)))
 		return 0;
 	if (f->nr_replaced == DYN_REPLACES_MAX)
 		memmove(f->replaced, f->replaced + 1, --f->nr_replaced * sizeof(*f->replaced));
@@ -123,31 +158,53 @@ bool dyn_image_give_up(struct image *img, uint32_t *nr_refused)
 	return true;
 }
 
-int dyn_image_write(struct dyn_facility *f, struct base_err *err)
+/* An image is written many times, and what is wrong with it is wrong each time. */
+static void count_bad(struct dyn_facility *f, uint32_t nr_bad)
+{
+	if (nr_bad > f->nr_bad) {
+		base_log(BASE_LOG_WARN,
+			 "%u routines, lines or parts of the DST of '%s' are malformed or out of "
+			 "place, and left out",
+			 nr_bad, f->stem);
+		f->registry->nr_bad += nr_bad - f->nr_bad;
+		f->nr_bad = nr_bad;
+	}
+}
+
+/* A client that asked for all of it got but a part, or nothing. */
+static int tell_part(const struct dyn_facility *f, bool part, struct base_err *err)
+{
+	return part ? base_fail(err, -EDQUOT, "'%s' is over the database's quota", f->stem) : 0;
+}
+
+int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 {
 	const struct dyn *d = f->registry->dyn;
 	struct pseudoimg_result result = { 0 };
 	struct base_id id = { .len = sizeof(result.build_id) };
+	bool part; /* of what the client asked for */
 	int r, job;
 
 	if (f->image->refused) {
 		/* Nothing waits for it: who is over can be forgotten. */
-		f->changed = false;
+		dyn_facility_written(f, true);
 		return base_fail(err, -DCPI_EHELPER, "'%s' is given up", f->stem);
 	}
-	if (!f->changed)
-		return 0;
-	r = remember_id(f);
+	part = full && d->full && (f->changed || f->owned_changed);
+	if (!dyn_facility_is_behind(f, full))
+		return tell_part(f, part, err);
+	full = full && !d->full;
+	r = dyn_image_remember(f);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot write '%s'", f->stem);
-	job = make_job(f, err);
+	job = make_job(f, full, err);
 	if (job < 0)
 		return job;
 	r = dyn_image_put(profdb_dyn_fd(d->config.db), f->stem, d->helper, &f->registry->uid, job,
 			  &result, err);
 	close(job);
 	if (dyn_image_refusal(r) && dyn_image_give_up(f->image, &f->nr_refused))
-		f->changed = false;
+		dyn_facility_written(f, true);
 	if (r < 0)
 		return r;
 	f->nr_refused = 0;
@@ -155,9 +212,24 @@ int dyn_image_write(struct dyn_facility *f, struct base_err *err)
 	image_set_id(f->image, &id);
 	if (f->nr_replaced && base_id_equal(&f->replaced[f->nr_replaced - 1], &id))
 		f->nr_replaced--;
-	f->image->behind = false;
-	f->changed = false;
+	dyn_facility_written(f, full);
 	f->registry->dyn->stats.images_written++;
-	f->registry->nr_bad += result.nr_bad;
-	return 0;
+	count_bad(f, result.nr_bad);
+	return tell_part(f, part, err);
+}
+
+int dyn_image_spare(const struct dyn_facility *f)
+{
+	struct profdb *db = f->registry->dyn->config.db;
+
+	if (!db || !f->image->id.len)
+		return -ENOENT;
+	return utimensat(profdb_dyn_fd(db), f->stem, NULL, 0) < 0 ? -errno : 0;
+}
+
+void dyn_image_assure(struct dyn_facility *f)
+{
+	if (f->image->dirty && f->image->id.len && !f->image->behind &&
+	    f->registry->dyn->config.db && dyn_image_spare(f) == -ENOENT)
+		f->image->behind = true;
 }

@@ -16,7 +16,7 @@
 
 /* How long a connection may stay silent, and how many messages one look at the queue takes. */
 #define SILENCE_NS 1000000000ull
-enum { QUEUE_DRAIN_MAX = 1024, QUEUE_MESSAGES = 10, BACKLOG = 128 };
+enum { QUEUE_DRAIN_MAX = 1024, QUEUE_MESSAGES = 10, BACKLOG = 4096 };
 
 static int watch(struct dyn_intake *in, int fd)
 {

@@ -12,21 +12,23 @@
 #define DCPI_DYN_INTERNAL_H
 
 #include "daemon_internal.h"
+#include "dyn_routine.h"
+#include "dyn_spool.h"
 #include "dyn_tree.h"
+#include "pseudoimg.h"
+#include "registry.h"
 
-/* ---- facilities (dyn_facility.c, dyn_image.c) ---------------------------------------------- */
+/* ---- facilities (dyn_facility.c, dyn_keep.c, dyn_image.c)
+ * ---------------------------------------------- */
 
-/*
- * ELF addresses of routines whose own address an earlier routine of that pseudo-image has. Far
- * above every user address, below 2^63.
- */
-#define DYN_PRIVATE_BASE 0x7000000000000000ull
 /* Image offsets end here; ranges whose sum is larger are lies. */
 #define DYN_IMAGE_MAX (1ull << 60)
-/* Bytes of records and range contents kept for one registry, and for all. */
+/* Bytes of range contents kept for one registry, and for all. */
 #define DYN_REGISTRY_BYTES_MAX (256ull << 20)
 #define DYN_ALL_BYTES_MAX      (2048ull << 20)
 #define DYN_REPLACES_MAX       16384
+/* Of one registry, for its routines: runs stay as long as it does. */
+#define DYN_RUNS_MAX (1u << 19)
 
 struct dyn_registry;
 struct pseudoimg_result;
@@ -44,15 +46,12 @@ struct dyn_range {
 	bool known;
 	bool read;		  /* its contents were read at least once */
 	bool limited;		  /* contents left out for lack of room (counted once) */
+	bool refused;		  /* changed DST (counted once) */
 	uint64_t lo;		  /* samples up to here are from before it was declared */
 	uint64_t hi;		  /* those from here on are not */
 	struct base_buf contents; /* from its base on, as last read, without trailing zeros */
-	struct dyn_tree changed;  /* pages whose code was changed after it was read */
-};
-
-struct dyn_routine {
-	uint64_t addr, elf;
-	size_t record; /* offset in the facility's records */
+	struct dyn_tree patches;  /* struct dyn_patch: pages of code changed after it was read */
+	uint64_t seen_ns;	  /* when its contents began to be read last */
 };
 
 struct dyn_facility {
@@ -64,17 +63,19 @@ struct dyn_facility {
 	struct image *image;
 
 	struct dyn_run *first_run, *last_run;
-	struct dyn_tree pages;	  /* struct dyn_run */
-	struct dyn_tree occupied; /* real addresses that routines have in the ELF */
-	uint64_t next_off, next_private;
-	struct base_buf records; /* WIRE_ROUTINE records with their ELF address */
-	struct dyn_routine *routines;
-	size_t nr_routines, cap_routines;
-	size_t nr_told;		     /* routines ever kept, of the daemon's figure */
-	struct base_map by_contents; /* hash -> index + 1 of the last routine with it */
+	struct dyn_tree pages; /* struct dyn_run */
+	uint64_t next_off;
+	uint32_t next_private; /* in units of 16 bytes, + 1 */
+	uint32_t unnamed;      /* the same of where samples of nameless routines are; 0: none yet */
+	uint32_t nr_routines;  /* kept, of the daemon's figure */
 
-	bool changed;	     /* since the image was written */
+	bool changed;	     /* since all of it was written */
+	bool owned_changed;  /* declared ranges or their contents, since the image was written */
 	uint32_t nr_refused; /* times that the helper would not make an image of it */
+	uint32_t nr_bad;     /* of what it is made of, as the helper said last and at most */
+	bool apart;  /* it could not be folded: it has an image of its own, as while it lived */
+	bool folded; /* its image is part of another, or what others are folded onto */
+	struct dyn_facility *next_ended; /* of dyn_fold, while that runs */
 	struct base_id *replaced;
 	size_t nr_replaced, cap_replaced;
 };
@@ -82,70 +83,220 @@ struct dyn_facility {
 int dyn_facility_new(struct dyn_registry *reg, const struct wire_facility_rec *rec,
 		     struct dyn_facility **out);
 void dyn_facility_free(struct dyn_facility *f);
-/* Only lookups are still to come: free what a new image would be written from. */
-void dyn_facility_trim(struct dyn_facility *f);
 /* Give image offsets to the pages of [elf, elf + len). 0, -ENOMEM, -DCPI_ELIMIT. */
 int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len);
 /*
- * Keep a routine, with a place in the ELF: its own address where no other routine has it, else a
- * private one; the place it has already where the same (address, name, bytes, lines) was there
- * before. 0 or negative.
+ * The routine of these contents at this address: one that was kept before, or a new one that is
+ * kept from now on. 0 or negative; -EDQUOT: its process has no room for more.
  */
-int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view *v, uint64_t *elf);
+int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view *v,
+			 uint32_t *index);
+/*
+ * A routine there of which nothing is kept, for its process is over its quota; as such it is in no
+ * image. 0 or -ENOMEM.
+ */
+int dyn_facility_nameless(struct dyn_facility *f, uint64_t addr, uint64_t len, uint32_t *index);
+/* The same of what none of an object's routines covers. */
+int dyn_facility_hole(struct dyn_facility *f, uint64_t addr, uint64_t len, uint32_t *index);
+/* Image offset of all samples of those. 0 or negative. */
+int dyn_facility_unnamed(struct dyn_facility *f, uint64_t *off);
+/*
+ * A place in the ELF: for who lives its own address where no other routine of the facility has it,
+ * else (where @room) room of its own. 0, also where it has none now; or negative.
+ */
+int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool room);
+/* Of a routine that has a place. */
+uint64_t dyn_facility_elf(const struct dyn_routine *r);
+/* The kept record of a routine, until the next call; NULL where it cannot be read. */
+const struct wire_routine *dyn_facility_record(const struct dyn_facility *f,
+					       const struct dyn_routine *r);
 /* Image offset of an ELF address, or -ENOENT. */
 int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *off);
 /* Calls @fn with the pages of its routines and declared ranges, at their own addresses. */
 void dyn_facility_ranges(const struct dyn_facility *f,
 			 void (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx);
-/* The job of the pseudo-image, written to @fd. 0 or -errno. */
-int dyn_facility_job(const struct dyn_facility *f, int fd);
+/* The job of the pseudo-image, written to @fd: what must be kept, and (@full) all that lives. 0 or
+ * -errno. */
+int dyn_facility_job(const struct dyn_facility *f, bool full, int fd);
+/* A routine that goes into it. */
+bool dyn_facility_is_included(const struct dyn_facility *f, const struct dyn_routine *r, bool full);
+/* It is on disk. */
+void dyn_facility_written(struct dyn_facility *f, bool full);
+/* There is something to write, or (not @full) something that must not be lost. */
+bool dyn_facility_is_behind(const struct dyn_facility *f, bool full);
+/* Of a registry: forget those in its list of routines that are not needed any more. */
+void dyn_facility_drop_unused(struct dyn_registry *reg);
+
+/* ---- folding of what has ended (dyn_fold.c) ------------------------------------------------- */
+
+struct dyn_fold; /* those of one executable, facility, uid and machine */
+
+/*
+ * Its process has ended and its samples are resolved: its image is to be part of another one. Not
+ * where processes are kept apart, where its application owns ranges, or where that was tried and
+ * failed.
+ */
+bool dyn_fold_wants(const struct dyn_facility *f);
+
+/* ---- changes that were not read (dyn_gap.c) ------------------------------------------------ */
+
+#define DYN_GAPS_MAX 4096
+
+struct dyn_gap {
+	uint64_t from, to; /* seq, both missing */
+};
+
+struct dyn_gaps {
+	struct dyn_gap *items; /* ascending, disjoint */
+	size_t nr, cap;
+};
+
+/* Above all that were missing before. Where there is no room more than these are missing. -ENOMEM.
+ */
+int dyn_gap_add(struct dyn_gaps *g, uint64_t from, uint64_t to);
+/* The lowest and the highest missing one in [from, to], or 0. */
+uint64_t dyn_gap_first(const struct dyn_gaps *g, uint64_t from, uint64_t to);
+uint64_t dyn_gap_last(const struct dyn_gaps *g, uint64_t from, uint64_t to);
+void dyn_gap_release(struct dyn_gaps *g);
 
 /* ---- tenants (dyn_tenant.c) ------------------------------------------------------------------ */
 
 /*
- * Who lived at [node.start, node.end), and when. Registries are read now and then, so that a change
- * is known to lie in a window: after @lo (the reading before, which did not show it) and up to @hi.
- * Times are CLOCK_MONOTONIC.
+ * A change of a registry: its number, and when it came. Registries are read now and then, so that a
+ * change is known to lie in a window: after @lo (the reading before, which did not show it) and up
+ * to @hi. Times are CLOCK_MONOTONIC.
  */
-struct dyn_tenant {
-	struct dyn_node node;
-	struct dyn_facility *facility;
-	uint64_t elf; /* of node.start */
-	uint64_t lo, hi;
-	bool evicted; /* others lived at some of its addresses before */
+struct dyn_moment {
+	uint64_t seq, lo, hi;
 };
 
-/* A tenant of the past, and when it was gone for certain. */
+struct dyn_reading {
+	uint64_t lo, hi;
+};
+
+/* A tenant of the past. */
 struct dyn_past {
-	uint64_t start, end;
-	struct dyn_facility *facility;
-	uint64_t elf;
-	uint64_t lo; /* as the tenant's */
-	uint64_t until_hi;
+	uint32_t routine;
+	uint32_t len; /* of the routine */
+	uint64_t addr;
+	uint32_t older[2]; /* dyn_past.c */
+	bool reuses;
+	uint64_t seq;		     /* of its registration */
+	uint64_t until_first, until; /* it ended with a change from the one to the other */
+	uint64_t order;		     /* ascending, at least until */
+	uint64_t lo;		     /* it began after */
+	uint64_t whole_ns;	     /* until then it was still there, if it was the only one */
+	uint64_t until_hi;	     /* from then on it was gone for certain; ascending */
 };
 
 /* A tenant that was gone so long before the last samples that came is forgotten. */
 #define DYN_PAST_NS  (10 * 1000000000ull)
-#define DYN_PAST_MAX 16384
+#define DYN_PAST_MAX 65536
+/* Steps that the records of one answer may waste. */
+#define DYN_MISSES_MAX 1000000u
 
 struct dyn_tenants {
-	struct dyn_tree now;
-	struct dyn_past *past; /* ascending by until_hi */
+	struct dyn_routines routines;
+	uint32_t dead[WIRE_NR_FACILITIES]; /* trees of those that keep their own address */
+	struct dyn_past *past;
 	size_t nr_past, cap_past;
-	uint64_t forgotten; /* tenants that ended up to here may be missing from past */
-	bool reused;	    /* some address had more than one of them */
+	uint32_t *past_heads; /* by blocks of addresses */
+	size_t nr_past_heads;
+	uint64_t past_shifts; /* sizes of blocks that there are */
+	uint32_t *unused;     /* who may be needed no more */
+	size_t nr_unused, cap_unused;
+	struct dyn_reading *readings;
+	size_t nr_readings, cap_readings;
+	uint32_t first_reading;
+	uint64_t pruned_ns;    /* the readings before the first one ended up to here */
+	uint64_t forgotten_ns; /* tenants that ended up to here may be missing from past */
+	uint64_t forgotten_seq;
+	uint64_t *heirs; /* times of forks whose children still live, ascending */
+	size_t nr_heirs, cap_heirs;
+	bool reused; /* some address may have had more than one tenant */
+
+	uint64_t last_seq; /* all changes up to here were read or missed */
+	struct dyn_gaps gaps;
+	uint64_t nr_missed;    /* ever */
+	bool wants_list;       /* a list would tell what became of those that lived */
+	uint64_t missed_lo_ns; /* it was not missed yet */
+	uint32_t nr_misses;    /* of DYN_MISSES_MAX */
+
+	uint8_t list;	 /* number of the next list */
+	bool list_ended; /* one was told to its end, and not yet acted upon */
+	uint64_t list_before, list_after, nr_unlisted;
+	uint64_t nr_lost_listed; /* which a list told, but for whom there was no memory */
+	uint64_t confirmed;	 /* who was in the last list lived then */
+	uint64_t complete;	 /* nobody else lived then */
 };
 
-/* [addr, addr+len) is from now on of a routine at @elf; what overlaps is evicted. 0 or -ENOMEM. */
-int dyn_tenant_enter(struct dyn_tenants *t, struct dyn_facility *f, uint64_t addr, uint64_t len,
-		     uint64_t elf, uint64_t lo, uint64_t hi);
+/* One more of the past (dyn_past.c). 0 or -ENOMEM. */
+int dyn_past_add(struct dyn_tenants *t, const struct dyn_past *p);
+/* Some were taken out, or moved. */
+void dyn_past_index(struct dyn_tenants *t);
+/* Those that stood at @addr, from past[from] on, in no order, some twice. Zero-initialize the rest.
+ */
+struct dyn_past_walk {
+	uint64_t addr;
+	size_t from;
+	const struct dyn_past *p;
+	uint32_t i;
+	unsigned int shift, next_shift;
+};
+bool dyn_past_next(const struct dyn_tenants *t, struct dyn_past_walk *w);
+
+/* Change @m->seq is told, or (not @told) was made: those before that no record told are missed. */
+void dyn_tenant_reached(struct dyn_tenants *t, const struct dyn_moment *m, bool told);
+/* Change @m->seq was read, but could not be kept. */
+void dyn_tenant_lost(struct dyn_tenants *t, const struct dyn_moment *m);
 /*
- * DYN_FOUND fills @f and @elf: the one tenant of the interval, all the time; @sure: certainly, not
- * only as far as this registry tells. DYN_NONE: no tenant at any time of it.
+ * Routine @index lives from now on; what it overlaps is gone. @flags: DYN_REUSES, DYN_LISTED. 0 or
+ * -ENOMEM.
+ */
+int dyn_tenant_enter(struct dyn_tenants *t, uint32_t index, unsigned int flags,
+		     const struct dyn_moment *m);
+/* Who lives in [addr, addr + len) is gone. */
+void dyn_tenant_clear(struct dyn_tenants *t, uint64_t addr, uint64_t len,
+		      const struct dyn_moment *m);
+/* A list tells of [addr, addr + len), registered by @seq: it lives, as is known already. */
+bool dyn_tenant_is_known(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+/* A list tells of the object that was registered there by @seq: it lives, as is known already. */
+bool dyn_tenant_knows_object(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+/*
+ * The lowest of those in [addr, addr + len) which are an object's of change @seq, in none of its
+ * routines, or 0; it does not live any more, nor did it ever.
+ */
+uint32_t dyn_tenant_take_hole(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+/* In [addr, addr + len) something lives that came after @seq. */
+bool dyn_tenant_is_older(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+/* Who lives at @addr and was registered or moved there by change @handle, or 0. */
+uint32_t dyn_tenant_handle(const struct dyn_tenants *t, uint64_t addr, uint64_t handle);
+/*
+ * Of those in [addr, addr + len) the ones that @handle registered, or (0) that are @facility's and
+ * begin there, are gone: how many, or -DCPI_ELIMIT.
+ */
+int dyn_tenant_retire(struct dyn_tenants *t, uint32_t facility, uint64_t addr, uint64_t len,
+		      uint64_t handle, const struct dyn_moment *m);
+/* The list that DYN_LISTED routines came from has ended; sweep: once its last change was reached,
+ * whoever was not in it is gone. */
+void dyn_tenant_listed(struct dyn_tenants *t, const struct wire_listed *l);
+void dyn_tenant_sweep(struct dyn_tenants *t, const struct dyn_moment *m);
+
+/*
+ * Who lived at @addr as of change @seq, which is not above last_seq: DYN_FOUND, DYN_NONE or
+ * DYN_GENERATION. @sure: as far as these tenants go; else what was inherited may have stood there.
+ */
+enum dyn_where dyn_tenant_find_seq(const struct dyn_tenants *t, uint64_t addr, uint64_t seq,
+				   uint32_t *index, bool *sure);
+/*
+ * By time: DYN_FOUND: the one tenant of the interval, all the time; @sure: certainly, not only as
+ * far as this registry tells. DYN_NONE: no tenant at any time of it. DYN_REUSED.
  */
 enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t first_ns,
-			       uint64_t time_ns, struct dyn_facility **f, uint64_t *elf,
-			       bool *sure);
+			       uint64_t time_ns, uint32_t *index, bool *sure);
+/* A child that was forked then has what lived then: it is not forgotten until the child is gone. */
+int dyn_tenant_heir_add(struct dyn_tenants *t, uint64_t fork_ns);
+void dyn_tenant_heir_remove(struct dyn_tenants *t, uint64_t fork_ns);
 /* Nobody will ask for long before @settled_ns. */
 void dyn_tenant_forget(struct dyn_tenants *t, uint64_t settled_ns);
 void dyn_tenant_release(struct dyn_tenants *t);
@@ -170,8 +321,11 @@ struct dyn_registry {
 
 	struct wire_registry h; /* header as last read; only the library's line is looked at */
 	bool dirty;		/* the header moved, and was not yet followed */
-	uint64_t tail;
-	uint64_t read_ns;	 /* before the last reading began; 0: never */
+	struct registry_place place;
+	uint64_t made_ns;     /* not before it was made; 0: not known */
+	uint64_t read_ns;     /* before the last reading began; 0: never */
+	uint32_t flush_noted; /* flush_wanted when flush_seq was the last change */
+	uint64_t flush_seq, flush_until_ns;
 	uint32_t flush_ready;	 /* flush_wanted before everything was read last */
 	int flush_error;	 /* of that reading, or 0 */
 	uint32_t flush_answered; /* as told to the library */
@@ -184,15 +338,20 @@ struct dyn_registry {
 	size_t nr_ranges, cap_ranges;
 	size_t next_range; /* to be read first: not always the same when time is short */
 	struct dyn_tenants tenants;
-	uint64_t bytes; /* kept, of DYN_REGISTRY_BYTES_MAX */
+	struct dyn_store store; /* records of its routines */
+	uint32_t nr_patches;	/* versions of pages, of DYN_PATCHES_MAX */
+	uint32_t nr_runs;	/* of pages, of DYN_RUNS_MAX */
+	uint64_t bytes;		/* of ranges, of DYN_REGISTRY_BYTES_MAX */
 };
 
 /* Shared by what holds the registry of one life; counted, see struct process. */
 struct dyn_client {
 	uint32_t refs;
 	struct dyn_registry *own;     /* or NULL */
-	struct dyn_client *inherited; /* or NULL: looked up as of fork_ns */
+	struct dyn_client *inherited; /* or NULL: looked up as of the fork */
 	uint64_t fork_ns;
+	uint64_t fork_seq; /* the parent's last change then; known where has_seq */
+	bool has_seq;
 };
 
 /* A registry for @p, in the list of @d. @fd is taken over, also on failure. */
@@ -206,25 +365,74 @@ bool dyn_registry_read(struct dyn_registry *reg, bool ranges);
 /* Answer a flush request. */
 void dyn_registry_answer(struct dyn_registry *reg, int status);
 bool dyn_registry_wants_flush(const struct dyn_registry *reg);
+/* Not all of what it wants flushed was read yet. */
+bool dyn_registry_is_catching_up(const struct dyn_registry *reg);
 void dyn_registry_detach(struct dyn_registry *reg);
-/* Free the contents of ranges: no image will be written any more. */
-void dyn_registry_trim(struct dyn_registry *reg);
+/* A life that is over, is on disk, and that nobody looks up is forgotten. */
+void dyn_registry_settle(struct dyn_registry *reg);
+/* A lookup by time, or, where @by_seq, as of change @seq. */
+struct dyn_ask {
+	uint64_t addr, first_ns, time_ns, seq;
+	bool by_seq;
+	bool forked; /* as of a fork: who came after that is not meant */
+};
 /* As dyn_lookup; @sure: what DYN_FOUND says needs nobody else's word. */
-enum dyn_where dyn_registry_lookup(const struct dyn_registry *reg, uint64_t addr, uint64_t first_ns,
-				   uint64_t time_ns, struct image **image, uint64_t *off,
-				   bool *sure);
+enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_ask *ask,
+				   struct image **image, uint64_t *off, bool *sure);
+/* The change that word @generation of a sample means; it may not have been read yet. */
+uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation);
 /* Room for @len more bytes, taken from the registry's and the daemon's limits. */
+/* Bytes that its process may still keep. */
+uint64_t dyn_registry_left(const struct dyn_registry *reg);
 bool dyn_registry_room(struct dyn_registry *reg, uint64_t len);
 void dyn_registry_give_back(struct dyn_registry *reg, uint64_t len);
 
+/* RETIRE, MOVE, OBJECT, LISTED (dyn_change.c). 0 or negative. */
+int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_moment *m);
+/* A routine is registered at @m. 0 or negative. */
+int dyn_apply_routine(struct dyn_registry *reg, const struct wire_routine_view *v,
+		      const struct dyn_moment *m);
+/* An object is: all of its extent, until its routines come behind it. 0 or negative. */
+int dyn_apply_object(struct dyn_registry *reg, const struct wire_object *rec,
+		     const struct dyn_moment *m);
+struct dyn_facility *dyn_apply_facility(const struct dyn_registry *reg, uint32_t index);
 /* Normalized records, read in the window (lo, hi]. Returns how many could not be used. */
 int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi);
 /*
- * Contents of one range as read now (WIRE_BYTES records). What was read once is kept: changed code
- * makes its pages unknown from then on, changed DST is refused; either counts as bad. 0 or -ENOMEM.
+ * Contents of one range (WIRE_BYTES records), read within @when. What was read first stays: a page
+ * of code that was changed is told apart from then on, changed DST is refused; either counts as
+ * bad. 0, -ENOMEM, -DCPI_ELIMIT.
  */
 int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const void *data,
-		       size_t len);
+		       size_t len, const struct dyn_reading *when);
+
+/* ---- code changed in an owned range (dyn_patch.c) ------------------------------------------ */
+
+/* Versions of pages of one registry; what changes more often is not told apart. */
+#define DYN_PATCHES_MAX 4096
+
+/* Did something that was there (not zero) become something else? Filling in zeros is growth. */
+bool dyn_patch_is_change(const uint8_t *old, size_t old_len, const uint8_t *new, size_t new_len);
+/* The part of a page that a range holds: as it was read first, and now. */
+struct dyn_page {
+	const uint8_t *old, *new;
+	size_t old_len, new_len;
+};
+/*
+ * The page at @vaddr was read within @when. 0: it is what it was, or has grown. 1: it is another
+ * one, or was, and the range keeps what was read first. -ENOMEM.
+ */
+int dyn_patch_page(struct dyn_registry *reg, struct dyn_range *range, uint64_t vaddr,
+		   const struct dyn_page *page, const struct dyn_reading *when);
+/* Where in the ELF that stands which stood there then: DYN_FOUND or DYN_REUSED. */
+enum dyn_where dyn_patch_find(const struct dyn_range *range, const struct dyn_ask *ask,
+			      uint64_t *elf);
+/* Of each contents that has a place of its own. Ends with what @fn returns, unless 0. */
+int dyn_patch_each(const struct dyn_range *range,
+		   int (*fn)(void *ctx, uint64_t vaddr, uint64_t elf, uint64_t len,
+			     const struct base_buf *bytes),
+		   void *ctx);
+void dyn_patch_release(struct dyn_range *range);
 
 /* ---- hand-over and doorbell (dyn_intake.c) --------------------------------------------------- */
 
@@ -267,14 +475,39 @@ struct dyn {
 	uint32_t id;   /* put into `attached`, not 0 */
 	struct dyn_intake intake;
 	struct dyn_registry *registries;
-	uint64_t bytes;	     /* kept, of DYN_ALL_BYTES_MAX */
-	uint64_t settled_ns; /* samples up to here have been looked up */
+	struct dyn_fold *folds;
+	bool hasty; /* dyn_set_hasty */
+#define DYN_AGAIN_NS (10 * 1000000000ull)
+	uint64_t fold_after_ns; /* not before, but for a flush: the disk or memory failed */
+	uint64_t bytes;		/* of ranges, of DYN_ALL_BYTES_MAX */
+	struct dyn_spool spool;
+	struct dyn_window window; /* of dyn_facility_record */
+	uint64_t settled_ns;	  /* samples up to here have been looked up */
+	bool full;		  /* the database is over its quota */
 	struct dyn_stats stats;
-	uint64_t bad_gone, dropped_gone; /* counts of registries that are gone */
+	uint64_t bad_gone, dropped_gone, missed_gone; /* counts of registries that are gone */
 };
 
-/* Write the facility's image if it changed; durable when it returns 0. */
-int dyn_image_write(struct dyn_facility *f, struct base_err *err);
+/* Who holds dyn/ locked removes files, which takes far less. */
+enum { DYN_LOCK_MS = 1000 };
+
+/* Write the facility's image if it is behind (see there); durable when it returns 0. */
+int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err);
+/*
+ * Profiles will refer to its image: that is newer than the last flush from now on, so that dcpid
+ * -gc leaves it alone (gc.h); where somebody has removed it, it is behind.
+ */
+void dyn_image_assure(struct dyn_facility *f);
+/* It is newer than the last flush from now on. 0, -ENOENT, also where it was never written. */
+int dyn_image_spare(const struct dyn_facility *f);
+/* Profiles may hold the build-id that it has: the next image names that. 0 or -ENOMEM. */
+int dyn_image_remember(struct dyn_facility *f);
+/* Empty file @name, to be committed, for the daemon's user, its group and the uid @reader (may be
+ * NULL). */
+int dyn_image_create(struct base_file *file, int dir_fd, const char *name, const uint32_t *reader,
+		     struct base_err *err);
+/* For a helper with so many bytes to read. */
+unsigned int dyn_image_timeout_ms(uint64_t len);
 /* A failure of dyn_image_write that lies in what the client said, not in this machine's disk or
  * memory. */
 bool dyn_image_refusal(int r);

@@ -10,7 +10,12 @@
 
 /* Of one reading: the rest comes with the next, so that one client does not hold up the others. */
 enum { READS_MAX = 16 };
-#define BUDGET_NS      1000000000ull
+/* No more changes than these come between two readings. */
+#define AHEAD_MAX (1u << 24)
+#define BUDGET_NS 1000000000ull
+/* Whoever gives so much in that time is not slow, but has much to tell: it goes on soon. */
+#define HONEST_BYTES   (4u << 20)
+#define FLUSH_MAX_NS   (60 * 1000000000ull)
 #define PAUSE_FIRST_NS 1000000000ull
 #define PAUSE_MAX_NS   (60 * 1000000000ull)
 
@@ -60,7 +65,8 @@ static int attach(struct dyn_registry *reg)
 		return r;
 	/* A daemon before us took what lies before tail, but until the ring is full it is still
 	 * there. */
-	reg->tail = reg->h.head <= reg->h.ring_len ? 0 : reg->h.tail;
+	reg->place.tail = reg->h.head <= reg->h.ring_len ? 0 : reg->h.tail;
+	reg->place.list_at = REGISTRY_NO_LIST;
 	reg->flush_answered = reg->h.flush_done;
 	reg->dirty = true;
 	r = PUT(reg, attached, &reg->dyn->id);
@@ -118,14 +124,6 @@ void dyn_registry_detach(struct dyn_registry *reg)
 	reg->attached = false;
 }
 
-void dyn_registry_trim(struct dyn_registry *reg)
-{
-	for (size_t i = 0; i < reg->nr_ranges; i++) {
-		dyn_registry_give_back(reg, reg->ranges[i].contents.len);
-		base_buf_release(&reg->ranges[i].contents);
-	}
-}
-
 void dyn_registry_free(struct dyn_registry *reg)
 {
 	dyn_registry_detach(reg);
@@ -136,20 +134,32 @@ void dyn_registry_free(struct dyn_registry *reg)
 	}
 	for (size_t i = 0; i < reg->nr_ranges; i++) {
 		base_buf_release(&reg->ranges[i].contents);
-		dyn_tree_release(&reg->ranges[i].changed);
+		dyn_patch_release(&reg->ranges[i]);
 	}
 	free(reg->ranges);
 	dyn_tenant_release(&reg->tenants);
+	dyn_spool_release(&reg->dyn->spool, &reg->store);
 	reg->dyn->bytes -= reg->bytes;
 	reg->dyn->bad_gone += reg->nr_bad;
 	reg->dyn->dropped_gone += reg->h.nr_dropped;
+	reg->dyn->missed_gone += reg->tenants.nr_missed;
 	reg->dyn->stats.clients--;
 	free(reg);
 }
 
+uint64_t dyn_registry_left(const struct dyn_registry *reg)
+{
+	uint64_t quota = reg->dyn->config.process_quota, used = reg->store.used + reg->bytes;
+
+	if (!quota)
+		return UINT64_MAX;
+	return used < quota ? quota - used : 0;
+}
+
 bool dyn_registry_room(struct dyn_registry *reg, uint64_t len)
 {
-	if (len > DYN_REGISTRY_BYTES_MAX - reg->bytes || len > DYN_ALL_BYTES_MAX - reg->dyn->bytes)
+	if (len > dyn_registry_left(reg) || len > DYN_REGISTRY_BYTES_MAX - reg->bytes ||
+	    len > DYN_ALL_BYTES_MAX - reg->dyn->bytes)
 		return false;
 	reg->bytes += len;
 	reg->dyn->bytes += len;
@@ -173,8 +183,7 @@ int dyn_registry_peek(struct dyn_registry *reg)
 		return 0;
 	r = registry_header_read(reg->fd, &h);
 	/* Where things are was said once; a header that says otherwise later lies. */
-	if (r == 0 && (h.total_len != reg->h.total_len || h.ring_off != reg->h.ring_off ||
-		       h.ring_len != reg->h.ring_len))
+	if (r == 0 && memcmp(&h, &reg->h, offsetof(struct wire_registry, pad0)) != 0)
 		r = -DCPI_EFORMAT;
 	if (r < 0) {
 		base_log(BASE_LOG_WARN, "the registry of process %d is not read any more: %s",
@@ -184,7 +193,8 @@ int dyn_registry_peek(struct dyn_registry *reg)
 		return r;
 	}
 	if (h.head != reg->h.head || h.nr_facilities != reg->h.nr_facilities ||
-	    h.nr_ranges != reg->h.nr_ranges || h.flush_wanted != reg->h.flush_wanted)
+	    h.nr_ranges != reg->h.nr_ranges || h.flush_wanted != reg->h.flush_wanted ||
+	    h.seq != reg->h.seq)
 		reg->dirty = true;
 	reg->h = h;
 	return 0;
@@ -206,40 +216,85 @@ static int check_budget(uint64_t deadline_ns)
 	return base_now_ns() < deadline_ns ? 0 : -ETIMEDOUT;
 }
 
+/* All that was in the ring up to the header is read: what is not among it was never put there. */
+static void reached(struct dyn_registry *reg)
+{
+	struct dyn_moment m = { reg->h.seq, reg->read_ns, base_now_ns() };
+	struct dyn_tenants *t = &reg->tenants;
+
+	if (m.seq < UINT64_MAX)
+		dyn_tenant_reached(t, &m, false);
+	dyn_tenant_sweep(t, &m);
+	/* Nobody can tell what lives. */
+	if (!reg->h.heap_len)
+		t->wants_list = false;
+	if (t->wants_list && !t->list_ended && reg->place.list_at == REGISTRY_NO_LIST) {
+		uint64_t missed = dyn_gap_first(&t->gaps, t->confirmed + 1, UINT64_MAX);
+
+		reg->place.list_at = 0;
+		reg->place.known_seq = missed ? missed - 1 : t->last_seq;
+	}
+}
+
+static int read_once(struct dyn_registry *reg, struct base_buf *b)
+{
+	struct registry_place place = reg->place;
+	int r;
+
+	base_buf_clear(b);
+	r = reader_registry_read(reg->dyn->config.reader, reg->fd, reg->pid, reg->uid, reg->life,
+				 &place, b);
+	if (r == -ESTALE && reg->place.tail < reg->h.tail) {
+		reg->place.tail = reg->h.tail;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	take(reg, b, r, base_now_ns());
+	/* Kept now, so the ring's room may be used again. */
+	reg->place = place;
+	PUT(reg, tail, &place.tail);
+	reg->dirty = place.tail < reg->h.head;
+	return 0;
+}
+
+/*
+ * The ring, and what lives where changes were missed; that is acted upon when the ring has told
+ * what happened meanwhile. 1: there is more, for the next reading.
+ */
 static int read_ring(struct dyn_registry *reg, uint64_t deadline_ns)
 {
 	struct base_buf b = { 0 };
+	uint64_t taken = 0;
 	int r = 0;
 
-	for (int i = 0; r >= 0 && reg->dirty && i < READS_MAX; i++) {
-		uint64_t tail = reg->tail;
-
-		base_buf_clear(&b);
-		r = reader_registry_read(reg->dyn->config.reader, reg->fd, reg->pid, reg->uid,
-					 reg->life, &tail, &b);
-		if (r == -ESTALE && reg->tail < reg->h.tail) {
-			reg->tail = reg->h.tail;
-			r = 0;
-			continue;
+	for (int i = 0; r == 0 && i < READS_MAX; i++) {
+		if (!reg->dirty)
+			reached(reg);
+		if (!reg->dirty && reg->place.list_at == REGISTRY_NO_LIST) {
+			if (!reg->tenants.list_ended)
+				break;
+			r = dyn_registry_peek(reg);
+			if (r == 0 && !reg->dirty)
+				break;
 		}
-		if (r < 0)
-			break;
-		take(reg, &b, r, base_now_ns());
-		/* Kept now, so the ring's room may be used again. */
-		reg->tail = tail;
-		PUT(reg, tail, &tail);
-		reg->dirty = tail < reg->h.head;
-		if (reg->dirty)
+		if (r == 0 && i)
 			r = check_budget(deadline_ns);
+		if (r == -ETIMEDOUT && taken >= HONEST_BYTES)
+			r = 1;
+		if (r == 0)
+			r = read_once(reg, &b);
+		taken += r == 0 ? b.len : 0;
 	}
 	base_buf_release(&b);
-	return r < 0 ? r : 0;
+	return r;
 }
 
 /* In steps: what lies lowest was written first, so a step of nothing but zeros is the end. */
 static int read_range(struct dyn_registry *reg, struct dyn_range *range, uint64_t deadline_ns)
 {
 	const struct dyn_config *c = &reg->dyn->config;
+	struct dyn_reading when = { .lo = base_now_ns() };
 	struct base_buf b = { 0 };
 	int r = 0;
 
@@ -260,7 +315,8 @@ static int read_range(struct dyn_registry *reg, struct dyn_range *range, uint64_
 	if (r >= 0) {
 		if (c->record && b.len)
 			c->record(c->record_ctx, reg->pid, base_now_ns(), b.data, b.len);
-		r = dyn_apply_contents(reg, range, b.data, b.len);
+		when.hi = base_now_ns();
+		r = dyn_apply_contents(reg, range, b.data, b.len, &when);
 	}
 	base_buf_release(&b);
 	/* A process that is gone has said all it will; what was read before stays. */
@@ -305,6 +361,26 @@ static void set_pause(struct dyn_registry *reg, int r)
 		 base_strerror(r), (unsigned long long)(reg->pause_ns / 1000000000));
 }
 
+/* A flush is for what was told when it was asked for: who goes on telling gets his answer too. */
+static void note_flush(struct dyn_registry *reg)
+{
+	if (!dyn_registry_wants_flush(reg) || reg->flush_noted == reg->h.flush_wanted)
+		return;
+	reg->flush_noted = reg->h.flush_wanted;
+	reg->flush_seq = reg->h.seq;
+	reg->flush_until_ns = base_now_ns() + FLUSH_MAX_NS;
+}
+
+/* What became of all changes up to @seq is known, as far as it ever will be. */
+static bool knows(const struct dyn_registry *reg, uint64_t seq)
+{
+	const struct dyn_tenants *t = &reg->tenants;
+
+	if (reg->dirty && t->last_seq < seq)
+		return false;
+	return !reg->h.heap_len || !dyn_gap_first(&t->gaps, t->confirmed + 1, seq);
+}
+
 bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 {
 	uint64_t now = base_now_ns(), deadline = now + reg->budget_ns;
@@ -315,11 +391,12 @@ bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 	if (reg->fd < 0 || reg->refused)
 		return false;
 	dyn_registry_peek(reg);
+	note_flush(reg);
 	wanted = reg->h.flush_wanted;
 	if (now < reg->pause_until_ns) {
 		r = -ETIMEDOUT;
 	} else {
-		news = reg->dirty;
+		news = reg->dirty || reg->place.list_at != REGISTRY_NO_LIST;
 		r = reg->refused ? -DCPI_EFORMAT : read_ring(reg, deadline);
 		/* After a pause there may be ranges left that were not read yet. */
 		if (r == 0 && (news || ranges || reg->pause_ns))
@@ -329,11 +406,14 @@ bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 	/* Only when all was read up to the header seen above was nothing else there before now. */
 	if (r == 0 && !reg->dirty)
 		reg->read_ns = now;
-	if (ranges && (r < 0 || !reg->dirty)) {
+	if (ranges && r >= 0 && dyn_registry_wants_flush(reg) && now >= reg->flush_until_ns)
+		r = -ETIMEDOUT;
+	if (ranges && (r < 0 || (r == 0 && knows(reg, reg->flush_seq)))) {
 		reg->flush_ready = wanted;
 		reg->flush_error = r;
 	}
 	dyn_tenant_forget(&reg->tenants, reg->dyn->settled_ns);
+	dyn_facility_drop_unused(reg);
 	return news;
 }
 
@@ -343,6 +423,11 @@ bool dyn_registry_wants_flush(const struct dyn_registry *reg)
 {
 	return reg->fd >= 0 && !reg->over && !reg->refused &&
 	       reg->h.flush_wanted != reg->flush_answered && reg->h.flush_wanted != 0;
+}
+
+bool dyn_registry_is_catching_up(const struct dyn_registry *reg)
+{
+	return dyn_registry_wants_flush(reg) && reg->flush_ready != reg->h.flush_wanted;
 }
 
 void dyn_registry_answer(struct dyn_registry *reg, int status)
@@ -370,41 +455,139 @@ static const struct dyn_range *range_at(const struct dyn_registry *reg, uint64_t
 	return NULL;
 }
 
-/* An address of a declared range in no routine: the range's own place, if nobody else has it. */
-static enum dyn_where in_range(const struct dyn_registry *reg, uint64_t addr, uint64_t first_ns,
-			       uint64_t time_ns, struct dyn_facility **f, bool *sure)
+/* The routine of that facility which has its own address there in the ELF. */
+static bool is_occupied(const struct dyn_registry *reg, uint32_t facility, uint64_t addr)
 {
-	const struct dyn_range *range = range_at(reg, addr);
+	const struct dyn_tenants *t = &reg->tenants;
+	uint32_t i = dyn_routine_find(&t->routines, t->routines.live, addr);
 
-	if (!range || time_ns <= range->lo)
-		return DYN_NONE;
-	*f = reg->facilities[range->range.facility];
-	*sure = first_ns >= range->hi;
-	if (dyn_tree_find(&(*f)->occupied, addr))
-		return DYN_NONE;
-	if (first_ns <= range->lo)
-		return DYN_REUSED;
-	return dyn_tree_find(&range->changed, addr) ? DYN_REUSED : DYN_FOUND;
+	if (i && dyn_routine_get(&t->routines, i)->facility == facility &&
+	    dyn_routine_get(&t->routines, i)->place == DYN_PLACE_OWN)
+		return true;
+	return dyn_routine_find(&t->routines, t->dead[facility], addr) != 0;
 }
 
-enum dyn_where dyn_registry_lookup(const struct dyn_registry *reg, uint64_t addr, uint64_t first_ns,
-				   uint64_t time_ns, struct image **image, uint64_t *off,
-				   bool *sure)
+/* An address of a declared range in no routine: the range's own place, if nobody else has it. */
+static enum dyn_where in_range(const struct dyn_registry *reg, const struct dyn_ask *ask,
+			       struct dyn_facility **f, uint64_t *elf, bool *sure)
+{
+	const struct dyn_range *range = range_at(reg, ask->addr);
+
+	if (!range || ask->time_ns <= range->lo)
+		return DYN_NONE;
+	*f = reg->facilities[range->range.facility];
+	*sure = ask->first_ns >= range->hi;
+	if (is_occupied(reg, range->range.facility, ask->addr))
+		return DYN_NONE;
+	if (reg->dyn->full && !(*f)->image->behind && ((*f)->owned_changed || !(*f)->image->id.len))
+		return DYN_NO_ROOM;
+	if (ask->first_ns <= range->lo)
+		return DYN_REUSED;
+	return dyn_patch_find(range, ask, elf);
+}
+
+/* A list that is under way may still tell. */
+static bool is_being_listed(const struct dyn_registry *reg)
+{
+	return reg->fd >= 0 && !reg->refused &&
+	       (reg->tenants.wants_list || reg->tenants.list_ended);
+}
+
+static enum dyn_where find(const struct dyn_registry *reg, const struct dyn_ask *ask,
+			   uint32_t *index, bool *sure)
+{
+	const struct dyn_tenants *t = &reg->tenants;
+	enum dyn_where where;
+
+	if (!ask->by_seq) {
+		where = dyn_tenant_find(t, ask->addr, ask->first_ns, ask->time_ns, index, sure);
+		return where == DYN_FOUND && t->wants_list && is_being_listed(reg) ? DYN_LATER
+										   : where;
+	}
+	if (ask->seq > t->last_seq && reg->fd >= 0 && !reg->refused)
+		return DYN_LATER;
+	where = dyn_tenant_find_seq(t, ask->addr, ask->seq, index, sure);
+	/* Its address was vacant at the fork: it is the parent's alone. */
+	if (where == DYN_FOUND && ask->forked && !*sure)
+		return DYN_NONE;
+	return where == DYN_GENERATION && is_being_listed(reg) ? DYN_LATER : where;
+}
+
+/* All of a facility are at one offset, in no routine. */
+static enum dyn_where in_nameless(struct dyn_facility *f, struct image **image, uint64_t *off)
+{
+	if (f->registry->dyn->full && !f->unnamed)
+		return DYN_NO_ROOM;
+	if (dyn_facility_unnamed(f, off) < 0)
+		return DYN_NONE;
+	*image = f->image;
+	return DYN_FOUND;
+}
+
+/* It would make the image larger; one that got a sample before is written all the same. */
+static bool finds_no_room(struct dyn *d, struct dyn_routine *r)
+{
+	if (!d->full || r->flags & (DYN_SAMPLED | DYN_WRITTEN))
+		return false;
+	d->stats.routines_refused += !(r->flags & DYN_REFUSED);
+	r->flags |= DYN_REFUSED;
+	return true;
+}
+
+/* It got a sample: it is kept, and stands in the image. */
+static enum dyn_where in_routine(struct dyn_registry *reg, uint32_t index, uint64_t addr,
+				 struct image **image, uint64_t *off)
+{
+	struct dyn_routine *r = dyn_routine_get(&reg->tenants.routines, index);
+	struct dyn_facility *f = reg->facilities[r->facility];
+	int err;
+
+	if (r->flags & DYN_NAMELESS)
+		return in_nameless(f, image, off);
+	if (finds_no_room(reg->dyn, r))
+		return DYN_NO_ROOM;
+	err = dyn_facility_place(f, index, true);
+	if (err == -DCPI_ELIMIT)
+		return in_nameless(f, image, off);
+	if (err < 0 || dyn_facility_offset(f, dyn_facility_elf(r) + (addr - r->addr), off) < 0)
+		return DYN_NONE;
+	r->flags |= DYN_SAMPLED;
+	f->image->behind |= !(r->flags & DYN_WRITTEN);
+	*image = f->image;
+	return DYN_FOUND;
+}
+
+enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_ask *ask,
+				   struct image **image, uint64_t *off, bool *sure)
 {
 	struct dyn_facility *f = NULL;
-	uint64_t elf = addr;
-	enum dyn_where where =
-		dyn_tenant_find(&reg->tenants, addr, first_ns, time_ns, &f, &elf, sure);
+	uint32_t index = 0;
+	uint64_t elf = ask->addr;
+	enum dyn_where where = find(reg, ask, &index, sure);
 
-	if (where == DYN_NONE) {
-		elf = addr;
-		where = in_range(reg, addr, first_ns, time_ns, &f, sure);
-	}
+	if (where == DYN_FOUND)
+		return in_routine(reg, index, ask->addr, image, off);
+	if (where == DYN_NONE)
+		where = in_range(reg, ask, &f, &elf, sure);
 	if (where != DYN_FOUND)
 		return where;
 	if (dyn_facility_offset(f, elf, off) < 0)
 		return DYN_NONE;
 	*image = f->image;
-	f->image->behind |= f->changed;
+	f->image->behind |= f->owned_changed;
 	return DYN_FOUND;
+}
+
+/*
+ * A word holds the low half of a number. Those just above what was read are new; else it is the
+ * nearest one below.
+ */
+uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation)
+{
+	uint64_t last = reg->tenants.last_seq;
+	uint32_t ahead = generation - (uint32_t)last;
+
+	if (ahead && ahead < AHEAD_MAX)
+		return last + ahead;
+	return generation > last ? generation : last - (uint32_t)((uint32_t)last - generation);
 }

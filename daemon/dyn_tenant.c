@@ -1,85 +1,500 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who lived at an address: by the numbers of the registry's changes where a sample brings one, else
+ * by the times of the readings.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "dyn_internal.h"
 
-static int remember(struct dyn_tenants *t, const struct dyn_tenant *n, uint64_t hi)
+static struct dyn_routine *get(const struct dyn_tenants *t, uint32_t index)
 {
+	return dyn_routine_get(&t->routines, index);
+}
+
+/* ---- readings -------------------------------------------------------------------------------- */
+
+/* Those of long ago are one: nobody asks for times before its end. */
+static struct dyn_reading reading_get(const struct dyn_tenants *t, uint32_t number)
+{
+	if (number < t->first_reading)
+		return (struct dyn_reading){ .hi = t->pruned_ns };
+	return t->readings[number - t->first_reading];
+}
+
+static int reading_add(struct dyn_tenants *t, const struct dyn_moment *m, uint32_t *number)
+{
+	const struct dyn_reading *last = t->nr_readings ? &t->readings[t->nr_readings - 1] : NULL;
 	int r;
 
-	/* A recorded stream may tell times in any order; the past is searched by them. */
-	if (t->nr_past && hi < t->past[t->nr_past - 1].until_hi)
-		hi = t->past[t->nr_past - 1].until_hi;
+	if (!last || last->lo != m->lo || last->hi != m->hi) {
+		r = base_grow(&t->readings, &t->cap_readings, t->nr_readings + 1,
+			      sizeof(*t->readings));
+		if (r < 0)
+			return r;
+		t->readings[t->nr_readings++] = (struct dyn_reading){ m->lo, m->hi };
+	}
+	*number = t->first_reading + (uint32_t)t->nr_readings - 1;
+	return 0;
+}
+
+static void prune_readings(struct dyn_tenants *t, uint64_t before_ns)
+{
+	size_t nr = 0;
+
+	while (nr < t->nr_readings && t->readings[nr].hi < before_ns)
+		nr++;
+	if (nr < 1024)
+		return;
+	for (size_t i = 0; i < nr; i++)
+		if (t->readings[i].hi > t->pruned_ns)
+			t->pruned_ns = t->readings[i].hi;
+	memmove(t->readings, t->readings + nr, (t->nr_readings - nr) * sizeof(*t->readings));
+	t->nr_readings -= nr;
+	t->first_reading += (uint32_t)nr;
+}
+
+/* ---- the past -------------------------------------------------------------------------------- */
+
+static void forget_one(struct dyn_tenants *t, const struct dyn_past *p)
+{
+	struct dyn_routine *r = get(t, p->routine);
+
+	t->forgotten_ns = p->until_hi > t->forgotten_ns ? p->until_hi : t->forgotten_ns;
+	t->forgotten_seq = p->until > t->forgotten_seq ? p->until : t->forgotten_seq;
+	/* Without memory it is kept until the end. */
+	if (!--r->nr_past && !(r->flags & (DYN_LIVE | DYN_SAMPLED)) &&
+	    base_grow(&t->unused, &t->cap_unused, t->nr_unused + 1, sizeof(*t->unused)) == 0)
+		t->unused[t->nr_unused++] = p->routine;
+}
+
+static int remember(struct dyn_tenants *t, struct dyn_past p)
+{
+	const struct dyn_past *last = t->nr_past ? &t->past[t->nr_past - 1] : NULL;
+	int r;
+
+	/* Searched by both: a recorded stream may tell times in any order, a list what ended long
+	 * before. */
+	p.order = last && last->order > p.until ? last->order : p.until;
+	p.until_hi = last && last->until_hi > p.until_hi ? last->until_hi : p.until_hi;
 	if (t->nr_past == DYN_PAST_MAX) {
 		/* The older half; whoever asks for so long ago is told that it is not known. */
 		size_t half = DYN_PAST_MAX / 2;
 
 		for (size_t i = 0; i < half; i++)
-			if (t->past[i].until_hi > t->forgotten)
-				t->forgotten = t->past[i].until_hi;
+			forget_one(t, &t->past[i]);
 		memmove(t->past, t->past + half, (t->nr_past - half) * sizeof(*t->past));
 		t->nr_past -= half;
+		dyn_past_index(t);
 	}
-	r = base_grow(&t->past, &t->cap_past, t->nr_past + 1, sizeof(*t->past));
+	r = dyn_past_add(t, &p);
+	get(t, p.routine)->nr_past++;
 	if (r < 0)
-		return r;
-	t->past[t->nr_past++] = (struct dyn_past){ .start = n->node.start,
-						   .end = n->node.end,
-						   .facility = n->facility,
-						   .elf = n->elf,
-						   .lo = n->lo,
-						   .until_hi = hi };
-	return 0;
+		forget_one(t, &p);
+	return r;
+}
+
+/* Up to this change it was seen alive. */
+static uint64_t alive_until(const struct dyn_tenants *t, const struct dyn_routine *r)
+{
+	bool listed = r->list == t->list || r->list == (uint8_t)(t->list - 1);
+	uint64_t seq = listed ? t->confirmed : 0;
+
+	return seq > r->seq ? seq : r->seq;
+}
+
+/*
+ * @index is gone with change @how.until at the latest, and earlier if a change was missed before
+ * that, unless until_first says how much earlier. @how.whole_ns: a sample of up to then may have
+ * been its.
+ */
+static void end_tenant(struct dyn_tenants *t, uint32_t index, struct dyn_past how)
+{
+	struct dyn_routine *r = get(t, index);
+
+	if (!how.until_first)
+		how.until_first = dyn_gap_first(&t->gaps, alive_until(t, r) + 1, how.until);
+	/* Of a list that is ahead of the ring: what happens until then is not told yet. */
+	if (!how.until_first)
+		how.until_first = how.until > t->last_seq ? t->last_seq + 1 : how.until;
+	how.routine = index;
+	how.addr = r->addr;
+	how.len = r->len;
+	how.reuses = r->flags & DYN_REUSES;
+	how.seq = r->seq;
+	how.lo = reading_get(t, r->reading).lo;
+	dyn_routine_remove(&t->routines, &t->routines.live, index);
+	t->routines.nr_live--;
+	remember(t, how);
+	r->flags &= (uint8_t) ~(DYN_LIVE | DYN_REUSES | DYN_LISTED);
+	if (r->place == DYN_PLACE_OWN) {
+		dyn_routine_insert(&t->routines, &t->dead[r->facility], index);
+	} else {
+		r->kid[0] = (uint32_t)how.until;
+		r->kid[1] = (uint32_t)(how.until >> 32);
+	}
+	t->reused = true;
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static void miss(struct dyn_tenants *t, uint64_t from, const struct dyn_moment *m)
+{
+	if (dyn_gap_add(&t->gaps, from, m->seq) < 0)
+		t->forgotten_seq = m->seq + 1;
+	/* Whoever took an address that was used before may have had others before it. */
+	t->forgotten_ns = m->hi > t->forgotten_ns ? m->hi : t->forgotten_ns;
+	t->nr_missed += m->seq - from + 1;
+	t->reused = true;
+}
+
+void dyn_tenant_reached(struct dyn_tenants *t, const struct dyn_moment *m, bool told)
+{
+	struct dyn_moment to = { told ? m->seq - 1 : m->seq, m->lo, m->hi };
+	uint64_t next = t->last_seq + 1;
+
+	if (m->seq <= t->last_seq)
+		return;
+	/* Whose low half would be 0 are left out. */
+	next += !(uint32_t)next;
+	if (to.seq >= next) {
+		miss(t, next, &to);
+		if (!t->wants_list)
+			t->missed_lo_ns = m->lo;
+		t->wants_list = true;
+	}
+	t->last_seq = m->seq;
+}
+
+void dyn_tenant_lost(struct dyn_tenants *t, const struct dyn_moment *m)
+{
+	if (m->seq == t->last_seq)
+		miss(t, m->seq, m);
+}
+
+bool dyn_tenant_is_known(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
+{
+	uint32_t i = dyn_tenant_handle(t, addr, seq);
+
+	if (!i || get(t, i)->len != len || get(t, i)->flags & DYN_HOLE)
+		return false;
+	get(t, i)->list = t->list;
+	return true;
+}
+
+bool dyn_tenant_knows_object(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
+{
+	uint64_t end = addr + len;
+	bool known = false;
+	uint32_t i;
+
+	/* Its routines are listed themselves. */
+	while (addr < end && t->nr_misses <= DYN_MISSES_MAX &&
+	       (i = dyn_routine_overlap(&t->routines, t->routines.live, addr, end))) {
+		struct dyn_routine *r = get(t, i);
+
+		if (r->seq == seq)
+			known = true;
+		else
+			t->nr_misses++;
+		if (r->seq == seq && r->flags & DYN_HOLE)
+			r->list = t->list;
+		addr = r->addr + r->len;
+	}
+	return known || t->nr_misses > DYN_MISSES_MAX;
+}
+
+uint32_t dyn_tenant_take_hole(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
+{
+	uint32_t i = dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len);
+	struct dyn_routine *r = i ? get(t, i) : NULL;
+
+	if (!r || !(r->flags & DYN_HOLE) || r->seq != seq)
+		return 0;
+	dyn_routine_remove(&t->routines, &t->routines.live, i);
+	t->routines.nr_live--;
+	r->flags &= (uint8_t) ~(DYN_LIVE | DYN_LISTED);
+	return i;
+}
+
+bool dyn_tenant_is_older(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
+{
+	uint32_t i = dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len);
+
+	while (i) {
+		const struct dyn_routine *r = get(t, i);
+
+		if (r->seq > seq && !(r->addr == addr && r->len == len))
+			return true;
+		if (++t->nr_misses > DYN_MISSES_MAX)
+			return true;
+		i = dyn_routine_overlap(&t->routines, t->routines.live, r->addr + r->len,
+					addr + len);
+	}
+	return false;
+}
+
+/* Somebody else took its place. */
+static struct dyn_past replaced(const struct dyn_moment *m)
+{
+	return (struct dyn_past){ .until = m->seq,
+				  .whole_ns = m->hi ? m->hi - 1 : 0,
+				  .until_hi = m->hi };
+}
+
+void dyn_tenant_clear(struct dyn_tenants *t, uint64_t addr, uint64_t len,
+		      const struct dyn_moment *m)
+{
+	uint32_t i;
+
+	while ((i = dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len)))
+		end_tenant(t, i, replaced(m));
+}
+
+/* Registered once more: others may have stood there meanwhile, of whom nobody told. */
+static bool was_away(const struct dyn_tenants *t, const struct dyn_routine *r, unsigned int flags,
+		     const struct dyn_moment *m)
+{
+	if (m->seq <= r->seq)
+		return false;
+	return flags & DYN_LISTED || dyn_gap_first(&t->gaps, alive_until(t, r) + 1, m->seq);
 }
 
 /*
  * A tenant of which a part is overwritten is gone as a whole: what stands in the rest of it nobody
  * has told.
  */
-int dyn_tenant_enter(struct dyn_tenants *t, struct dyn_facility *f, uint64_t addr, uint64_t len,
-		     uint64_t elf, uint64_t lo, uint64_t hi)
+int dyn_tenant_enter(struct dyn_tenants *t, uint32_t index, unsigned int flags,
+		     const struct dyn_moment *m)
 {
-	struct dyn_tenant *n, *old;
+	struct dyn_routine *r = get(t, index);
+	uint32_t number;
+	int err;
 
-	old = (void *)dyn_tree_find(&t->now, addr);
-	if (old && old->facility == f && old->node.start == addr && old->node.end == addr + len &&
-	    old->elf == elf)
-		return 0; /* told once more */
-	n = calloc(1, sizeof(*n));
-	if (!n)
-		return -ENOMEM;
-	*n = (struct dyn_tenant){ .node = { .start = addr, .end = addr + len },
-				  .facility = f,
-				  .elf = elf,
-				  .lo = lo,
-				  .hi = hi };
-	while ((old = (void *)dyn_tree_overlap(&t->now, addr, addr + len))) {
-		if (remember(t, old, hi) < 0)
-			t->forgotten = hi;
-		t->reused = n->evicted = true;
-		dyn_tree_remove(&t->now, &old->node);
-		free(old);
+	if (r->flags & DYN_LIVE && was_away(t, r, flags, m)) {
+		end_tenant(t, index, replaced(m));
+		flags |= DYN_REUSES;
 	}
-	dyn_tree_insert(&t->now, &n->node);
+	if (r->flags & DYN_LIVE) {
+		/* Told once more, or registered once more. */
+		r->seq = m->seq > r->seq ? m->seq : r->seq;
+		r->list = flags & DYN_LISTED ? t->list : r->list;
+		return 0;
+	}
+	err = reading_add(t, m, &number);
+	if (err < 0)
+		return err;
+	if (dyn_routine_overlap(&t->routines, t->routines.live, r->addr, r->addr + r->len)) {
+		dyn_tenant_clear(t, r->addr, r->len, m);
+		flags |= DYN_REUSES;
+	}
+	if (r->place == DYN_PLACE_OWN)
+		dyn_routine_remove(&t->routines, &t->dead[r->facility], index);
+	r->flags |= (uint8_t)(DYN_LIVE | flags);
+	r->seq = m->seq;
+	r->reading = number;
+	r->list = (uint8_t)(flags & DYN_LISTED ? t->list : t->list - 1);
+	dyn_routine_insert(&t->routines, &t->routines.live, index);
+	t->routines.nr_live++;
+	t->reused |= (flags & DYN_REUSES) != 0;
 	return 0;
 }
+
+uint32_t dyn_tenant_handle(const struct dyn_tenants *t, uint64_t addr, uint64_t handle)
+{
+	uint32_t i = dyn_routine_find(&t->routines, t->routines.live, addr);
+
+	return i && get(t, i)->addr == addr && get(t, i)->seq == handle ? i : 0;
+}
+
+/*
+ * Of the routines in [addr, addr + len) those that were registered by @handle (an object's), or, 0,
+ * that are of @facility and begin there.
+ */
+int dyn_tenant_retire(struct dyn_tenants *t, uint32_t facility, uint64_t addr, uint64_t len,
+		      uint64_t handle, const struct dyn_moment *m)
+{
+	uint64_t end = addr + len;
+	int nr = 0;
+
+	while (addr < end) {
+		uint32_t i = dyn_routine_overlap(&t->routines, t->routines.live, addr, end);
+		struct dyn_routine *r = i ? get(t, i) : NULL;
+
+		if (!r)
+			break;
+		if (handle ? r->seq == handle : r->addr >= addr && r->facility == facility) {
+			addr = r->addr + r->len;
+			/* What it names lived until then. */
+			end_tenant(t, i,
+				   (struct dyn_past){ .until_first = handle ? m->seq : 0,
+						      .until = m->seq,
+						      .whole_ns = m->lo,
+						      .until_hi = m->hi });
+			nr++;
+		} else {
+			addr = r->addr + r->len;
+			/* One that names a handle far away from its code wastes our time. */
+			if (++t->nr_misses > DYN_MISSES_MAX)
+				return -DCPI_ELIMIT;
+		}
+	}
+	return nr;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+void dyn_tenant_listed(struct dyn_tenants *t, const struct wire_listed *l)
+{
+	t->list_ended = true;
+	t->list_before = l->seq_before;
+	t->list_after = l->seq_after > l->seq_before ? l->seq_after : l->seq_before;
+	t->nr_unlisted = l->nr_unlisted + t->nr_lost_listed;
+	t->nr_lost_listed = 0;
+}
+
+/* One that the list does not have: it ended with one of the changes that were missed. */
+static void vanish(struct dyn_tenants *t, uint32_t index, uint64_t hi)
+{
+	struct dyn_routine *r = get(t, index);
+	uint64_t until = dyn_gap_last(&t->gaps, alive_until(t, r) + 1, t->list_before);
+
+	if (!until || t->nr_unlisted) {
+		r->list = (uint8_t)(t->list - 128);
+		return;
+	}
+	end_tenant(
+		t, index,
+		(struct dyn_past){ .until = until, .whole_ns = t->missed_lo_ns, .until_hi = hi });
+}
+
+void dyn_tenant_sweep(struct dyn_tenants *t, const struct dyn_moment *m)
+{
+	uint64_t pos = 0;
+	uint32_t i;
+
+	if (!t->list_ended || t->last_seq < t->list_after)
+		return;
+	while ((i = dyn_routine_overlap(&t->routines, t->routines.live, pos, UINT64_MAX))) {
+		struct dyn_routine *r = get(t, i);
+
+		pos = r->addr + r->len;
+		if (r->seq > t->list_before)
+			r->list = t->list;
+		else if (r->list != t->list)
+			vanish(t, i, m->hi);
+	}
+	t->list_ended = false;
+	t->confirmed = t->list_before;
+	t->complete = t->nr_unlisted ? t->complete : t->list_before;
+	t->list++;
+	/* What was missed since wants a list of its own. */
+	t->wants_list = dyn_gap_first(&t->gaps, t->list_before + 1, UINT64_MAX) != 0;
+	t->missed_lo_ns = m->lo;
+}
+
+/* ---- by number ------------------------------------------------------------------------------- */
+
+static size_t first_by_order(const struct dyn_tenants *t, uint64_t seq)
+{
+	size_t low = 0, high = t->nr_past;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (t->past[mid].order > seq)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+/* The first change with which the last known tenant of @addr that was gone by @seq may have gone.
+ */
+static uint64_t vacant_since(const struct dyn_tenants *t, uint64_t addr, uint64_t seq)
+{
+	struct dyn_past_walk w = { .addr = addr };
+	uint64_t since = 0;
+
+	while (dyn_past_next(t, &w))
+		if (w.p->until <= seq && w.p->until_first > since)
+			since = w.p->until_first;
+	return since;
+}
+
+/*
+ * Somebody of whom nobody told may have lived at a vacant @addr at @seq or from then on to @to: who
+ * came with a change that was missed, also long before @seq.
+ */
+static bool may_be_missed(const struct dyn_tenants *t, uint64_t addr, uint64_t seq, uint64_t to)
+{
+	uint64_t from = seq >= t->complete ? t->complete + 1 : 0, since;
+
+	if (!dyn_gap_first(&t->gaps, from, to))
+		return false;
+	since = vacant_since(t, addr, seq);
+	return since <= from || dyn_gap_first(&t->gaps, since, to) != 0;
+}
+
+/*
+ * The word tells of change @seq, and the next tenant that is known came with @from: it was a virgin
+ * address, or one that had been retired, which both belong to that tenant.
+ */
+static enum dyn_where before(const struct dyn_tenants *t, uint64_t addr, uint64_t seq,
+			     uint64_t from, bool reuses)
+{
+	if (!reuses)
+		return DYN_FOUND;
+	if (seq < t->forgotten_seq || may_be_missed(t, addr, seq, from - 1))
+		return DYN_GENERATION;
+	return DYN_FOUND;
+}
+
+enum dyn_where dyn_tenant_find_seq(const struct dyn_tenants *t, uint64_t addr, uint64_t seq,
+				   uint32_t *index, bool *sure)
+{
+	struct dyn_past_walk w = { .addr = addr, .from = first_by_order(t, seq) };
+	const struct dyn_past *p = NULL;
+	const struct dyn_routine *r;
+
+	*sure = true;
+	while (dyn_past_next(t, &w))
+		if (w.p->until > seq && (!p || w.p < p))
+			p = w.p;
+	if (p) {
+		*index = p->routine;
+		*sure = p->seq <= seq;
+		if (p->seq <= seq)
+			return seq < p->until_first ? DYN_FOUND : DYN_GENERATION;
+		return before(t, addr, seq, p->seq, p->reuses);
+	}
+	*index = dyn_routine_find(&t->routines, t->routines.live, addr);
+	if (!*index)
+		return may_be_missed(t, addr, seq, t->last_seq) ? DYN_GENERATION : DYN_NONE;
+	r = get(t, *index);
+	*sure = r->seq <= seq;
+	if (r->seq > seq)
+		return before(t, addr, seq, r->seq, r->flags & DYN_REUSES);
+	return dyn_gap_first(&t->gaps, alive_until(t, r) + 1, seq) ? DYN_GENERATION : DYN_FOUND;
+}
+
+/* ---- by time --------------------------------------------------------------------------------- */
 
 /* What is known of an address so far. */
 struct answer {
 	enum dyn_where where;
-	struct dyn_facility *facility;
-	uint64_t elf;
+	uint32_t index;
 };
 
 /* One more that may have lived there in the interval; @whole: if it was there, then all the time.
  */
-static void may_be(struct answer *a, struct dyn_facility *f, uint64_t elf, bool whole)
+static void may_be(struct answer *a, uint32_t index, bool whole)
 {
-	bool other = a->where != DYN_NONE && (a->facility != f || a->elf != elf);
+	bool other = a->where != DYN_NONE && a->index != index;
 
-	a->facility = f;
-	a->elf = elf;
+	a->index = index;
 	if (other || a->where == DYN_REUSED)
 		a->where = DYN_REUSED;
 	else if (a->where == DYN_NONE)
@@ -87,7 +502,7 @@ static void may_be(struct answer *a, struct dyn_facility *f, uint64_t elf, bool 
 }
 
 /* The first of the past that was not gone for certain at @time_ns. */
-static size_t first_past(const struct dyn_tenants *t, uint64_t time_ns)
+static size_t first_by_time(const struct dyn_tenants *t, uint64_t time_ns)
 {
 	size_t low = 0, high = t->nr_past;
 
@@ -103,45 +518,107 @@ static size_t first_past(const struct dyn_tenants *t, uint64_t time_ns)
 }
 
 enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t first_ns,
-			       uint64_t time_ns, struct dyn_facility **f, uint64_t *elf, bool *sure)
+			       uint64_t time_ns, uint32_t *index, bool *sure)
 {
-	const struct dyn_tenant *n = (const void *)dyn_tree_find(&t->now, addr);
+	uint32_t now = dyn_routine_find(&t->routines, t->routines.live, addr);
+	const struct dyn_routine *r = now ? get(t, now) : NULL;
+	struct dyn_past_walk w = { .addr = addr, .from = first_by_time(t, first_ns) };
+	struct dyn_reading since = { 0 };
 	struct answer a = { 0 };
 
-	if (n && n->lo < time_ns)
-		may_be(&a, n->facility, n->elf + (addr - n->node.start), n->lo < first_ns);
-	*sure = n && first_ns >= n->hi;
-	if (!*sure && first_ns < t->forgotten && n && n->evicted)
+	if (r)
+		since = reading_get(t, r->reading);
+	if (r && since.lo < time_ns)
+		may_be(&a, now, since.lo < first_ns);
+	*sure = r && first_ns >= since.hi;
+	if (!*sure && first_ns < t->forgotten_ns && r && r->flags & DYN_REUSES)
 		return DYN_REUSED;
 	/* Not certainly this one: whoever else may have lived here then makes it unknown. */
-	for (size_t i = first_past(t, first_ns); !*sure && i < t->nr_past; i++) {
-		const struct dyn_past *p = &t->past[i];
-
-		if (addr >= p->start && addr < p->end && p->lo < time_ns)
-			may_be(&a, p->facility, p->elf + (addr - p->start),
-			       p->lo < first_ns && time_ns < p->until_hi);
-	}
-	*f = a.facility;
-	*elf = a.elf;
+	while (!*sure && dyn_past_next(t, &w))
+		if (w.p->lo < time_ns)
+			may_be(&a, w.p->routine, w.p->lo < first_ns && time_ns <= w.p->whole_ns);
+	*index = a.index;
 	return a.where;
 }
 
+/* ---- who inherits ---------------------------------------------------------------------------- */
+
+static size_t first_heir(const struct dyn_tenants *t, uint64_t after_ns)
+{
+	size_t low = 0, high = t->nr_heirs;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (t->heirs[mid] > after_ns)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+int dyn_tenant_heir_add(struct dyn_tenants *t, uint64_t fork_ns)
+{
+	int r = base_grow(&t->heirs, &t->cap_heirs, t->nr_heirs + 1, sizeof(*t->heirs));
+	size_t at;
+
+	if (r < 0)
+		return r;
+	at = first_heir(t, fork_ns);
+	memmove(t->heirs + at + 1, t->heirs + at, (t->nr_heirs++ - at) * sizeof(*t->heirs));
+	t->heirs[at] = fork_ns;
+	return 0;
+}
+
+void dyn_tenant_heir_remove(struct dyn_tenants *t, uint64_t fork_ns)
+{
+	size_t at = first_heir(t, fork_ns);
+
+	if (!at || t->heirs[at - 1] != fork_ns)
+		return;
+	memmove(t->heirs + at - 1, t->heirs + at, (t->nr_heirs - at) * sizeof(*t->heirs));
+	t->nr_heirs--;
+}
+
+static bool is_inherited(const struct dyn_tenants *t, const struct dyn_past *p)
+{
+	size_t at = first_heir(t, p->lo);
+
+	return at < t->nr_heirs && t->heirs[at] <= p->until_hi;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
 void dyn_tenant_forget(struct dyn_tenants *t, uint64_t settled_ns)
 {
-	size_t kept = 0;
+	uint64_t oldest_ns = settled_ns > DYN_PAST_NS ? settled_ns - DYN_PAST_NS : 0;
+	size_t nr = oldest_ns ? first_by_time(t, oldest_ns - 1) : 0, kept = 0;
 
-	for (size_t i = 0; i < t->nr_past; i++) {
-		if (t->past[i].until_hi + DYN_PAST_NS >= settled_ns)
+	for (size_t i = 0; i < nr; i++) {
+		if (is_inherited(t, &t->past[i]))
 			t->past[kept++] = t->past[i];
-		else if (t->past[i].until_hi > t->forgotten)
-			t->forgotten = t->past[i].until_hi;
+		else
+			forget_one(t, &t->past[i]);
 	}
-	t->nr_past = kept;
+	if (kept < nr) {
+		memmove(t->past + kept, t->past + nr, (t->nr_past - nr) * sizeof(*t->past));
+		t->nr_past -= nr - kept;
+		dyn_past_index(t);
+	}
+	if (t->nr_heirs && t->heirs[0] < oldest_ns)
+		oldest_ns = t->heirs[0];
+	prune_readings(t, oldest_ns);
 }
 
 void dyn_tenant_release(struct dyn_tenants *t)
 {
-	dyn_tree_release(&t->now);
+	dyn_routine_release(&t->routines);
+	dyn_gap_release(&t->gaps);
 	free(t->past);
+	free(t->past_heads);
+	free(t->unused);
+	free(t->readings);
+	free(t->heirs);
 	*t = (struct dyn_tenants){ 0 };
 }

@@ -140,6 +140,7 @@ static int put_all(struct daemon *d, struct batch *b, struct base_err *err)
 		r = base_grow(&b->items, &b->cap, b->nr + 1, sizeof(*b->items));
 		if (r < 0)
 			return base_fail_errno(err, r, "cannot flush");
+		img->put = true;
 		r = put_one(d, img, err);
 		if (r < 0)
 			return r;
@@ -147,6 +148,49 @@ static int put_all(struct daemon *d, struct batch *b, struct base_err *err)
 			b->items[b->nr++] = img;
 	}
 	return 0;
+}
+
+static int make_moved(const struct image_move *m, const struct profdb_profile *stored,
+		      struct profdb_profile **out)
+{
+	*out = profdb_profile_new(PROFDB_DYNAMIC, &m->to->id, m->to->path);
+	return *out ? image_move_counts(stored, m->map, *out) : -ENOMEM;
+}
+
+/* One that cannot be moved stays where it is: its pseudo-image's build-id leads to the other one.
+ */
+static int put_moved(struct daemon *d, const struct image_move *m, struct base_err *err)
+{
+	struct profdb_profile *stored = NULL, *p = NULL;
+	struct base_err own = { 0 };
+	int r = profdb_flush_read(d->db, m->from->stem, &stored, &own);
+
+	if (r >= 0)
+		r = make_moved(m, stored, &p);
+	if (r >= 0)
+		r = profdb_flush_put(d->db, m->to->stem, p, &own);
+	if (r >= 0) {
+		m->to->put = true;
+		r = profdb_flush_remove(d->db, m->from->stem, &own);
+	}
+	profdb_profile_free(stored);
+	profdb_profile_free(p);
+	if (r >= 0 || r == -ENOENT || r == -DCPI_EFORMAT || r == -DCPI_EOVERFLOW ||
+	    r == -DCPI_ELIMIT)
+		return 0;
+	base_fail_errno(&own, r, "cannot move the profile of '%s'", m->from->path);
+	*err = err->code ? *err : own;
+	return r;
+}
+
+/* Of images that became part of others since the last flush. */
+static int put_all_moved(struct daemon *d, struct base_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < d->moves.nr; i++)
+		r = put_moved(d, &d->moves.items[i], err);
+	return r;
 }
 
 static void clear(const struct batch *b)
@@ -166,11 +210,15 @@ static int write_profiles(struct daemon *d, struct base_err *err)
 		return r;
 	r = put_all(d, &b, err);
 	if (r >= 0)
+		r = put_all_moved(d, err);
+	if (r >= 0)
 		r = profdb_flush_commit(d->db, err);
-	if (r < 0)
+	if (r < 0) {
 		profdb_flush_abort(d->db);
-	else
+	} else {
 		clear(&b);
+		image_moves_clear(&d->moves);
+	}
 	free(b.items);
 	return r;
 }
@@ -178,9 +226,10 @@ static int write_profiles(struct daemon *d, struct base_err *err)
 /* Their failures hold back what needs them; the other profiles are written all the same. */
 static int write_images(struct daemon *d, struct base_err *err)
 {
-	int r = kernel_write_images(d->kernel, err), s = dyn_write_images(d->dyn, err);
+	int r = kernel_write_images(d->kernel, err), s = dyn_fold(d->dyn, err),
+	    t = dyn_write_images(d->dyn, err);
 
-	return r < 0 ? r : s;
+	return r < 0 ? r : s < 0 ? s : t;
 }
 
 /* Said once for each new cause, and when it is over: a full disk stays full for hours. */
@@ -199,8 +248,10 @@ static void tell(struct daemon *d, const struct base_err *err)
 static int flush(struct daemon *d, bool last, struct base_err *err)
 {
 	struct base_err own = { 0 };
-	int r = drain_all(d, last, &own), s;
+	int r, s;
 
+	ranges_retry(&d->attrib);
+	r = drain_all(d, last, &own);
 	if (r >= 0)
 		r = write_images(d, &own);
 	s = give_up_refused(d, false);
@@ -218,6 +269,7 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 	}
 	d->nr_flushes++;
 	d->last_flush_utc = (int64_t)time(NULL);
+	quota_check(d);
 	identity_forget(d->identity);
 	images_drop_unused(d->images);
 	return 0;
@@ -242,8 +294,10 @@ int daemon_new_epoch(struct daemon *d, struct base_err *err)
 	if (r < 0)
 		return r;
 	r = start_epoch(d, err);
-	if (r >= 0)
+	if (r >= 0) {
+		dyn_fold_forget(d->dyn);
 		base_log(BASE_LOG_INFO, "epoch %s begins", d->epoch);
+	}
 	return r;
 }
 

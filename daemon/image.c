@@ -8,6 +8,7 @@
 struct images {
 	struct base_map by_key;
 	struct image *buckets[ACCOUNT_NR_BUCKETS];
+	const struct base_opt_list *apart;
 };
 
 struct images *images_new(void)
@@ -22,6 +23,7 @@ static void image_free(struct image *img)
 	profdb_profile_free(img->counts);
 	free(img->path);
 	free(img->stem);
+	free(img->process);
 	free(img);
 }
 
@@ -84,6 +86,22 @@ static struct image *add(struct images *t, const struct base_buf *key, struct im
 	return img;
 }
 
+void images_keep_apart(struct images *t, const struct base_opt_list *names)
+{
+	t->apart = names;
+}
+
+bool images_is_apart(const struct images *t, const char *name)
+{
+	if (!name)
+		return t->apart && t->apart->nr;
+	for (size_t i = 0; t->apart && i < t->apart->nr; i++)
+		if (strcmp(t->apart->items[i], name) == 0 ||
+		    strcmp(t->apart->items[i], base_path_name(name)) == 0)
+			return true;
+	return false;
+}
+
 struct image *images_get(struct images *t, enum profdb_kind kind, const struct base_id *id,
 			 const char *path, const char *stem)
 {
@@ -98,9 +116,64 @@ struct image *images_get(struct images *t, enum profdb_kind kind, const struct b
 	/* Without memory for one more name the image is still the right one. */
 	else if (kind == PROFDB_FILE && strcmp(img->path, path) != 0)
 		profdb_profile_add_path(img->counts, path);
+	if (img && kind == PROFDB_FILE)
+		img->apart |= images_is_apart(t, path);
 out:
 	base_buf_release(&key);
 	return img;
+}
+
+/* A fork's time is there for most; START is left out for the others, of which /proc did not tell.
+ */
+static int name_process(const struct process *p, char **out)
+{
+	uint64_t began_ns = p->began_ns ? p->began_ns : p->start_time_ns;
+
+	if (!began_ns)
+		return asprintf(out, "%d", p->pid);
+	return asprintf(out, "%d-%llu", p->pid, (unsigned long long)began_ns);
+}
+
+/* Another image of the same file, that differs by its word in the profile. Takes over @process. */
+static struct image *new_process(const struct image *img, char *process)
+{
+	const char *identity = profdb_profile_word(img->counts, "identity");
+	struct image *own = image_new(img->kind, &img->id, img->path, img->stem);
+
+	if (!own) {
+		free(process);
+		return NULL;
+	}
+	own->process = process;
+	if (profdb_profile_set_word(own->counts, "process", process) >= 0 &&
+	    (!identity || profdb_profile_set_word(own->counts, "identity", identity) >= 0))
+		return own;
+	image_free(own);
+	return NULL;
+}
+
+struct image *images_of_process(struct images *t, struct image *img, const struct process *p)
+{
+	struct base_buf key = { 0 };
+	struct image *own = NULL;
+	char *process = NULL;
+
+	if (!img->apart)
+		return img;
+	if (name_process(p, &process) < 0)
+		return NULL;
+	if (make_key(&key, img->kind, &img->id, img->path, img->stem) < 0 ||
+	    base_buf_append(&key, process, strlen(process)) < 0)
+		goto out;
+	own = base_map_get(&t->by_key, key.data, key.len);
+	if (!own) {
+		own = add(t, &key, new_process(img, process));
+		process = NULL;
+	}
+out:
+	free(process);
+	base_buf_release(&key);
+	return own;
 }
 
 struct image *images_bucket(struct images *t, enum account_bucket bucket)
@@ -157,7 +230,9 @@ static bool may_be_dropped(const struct image *img)
 static bool drop(struct images *t, struct image *img)
 {
 	struct base_buf key = { 0 };
+	const char *process = img->process ? img->process : "";
 	bool done = make_key(&key, img->kind, &img->id, img->path, img->stem) == 0 &&
+		    base_buf_append(&key, process, strlen(process)) == 0 &&
 		    base_map_del(&t->by_key, key.data, key.len) == img;
 
 	base_buf_release(&key);

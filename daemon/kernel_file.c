@@ -128,7 +128,7 @@ int kernel_job_routine(struct base_buf *job, const struct kernel_job_routine *fr
 {
 	size_t name_len = strnlen(from->name, WIRE_NAME_MAX), code_len = from->code ? from->len : 0;
 	size_t files_len = from->files ? from->files->len : 0;
-	size_t len = wire_routine_len(name_len, from->len, from->code != NULL, from->nr_lines,
+	size_t len = wire_routine_len(name_len, from->len, from->code != NULL, from->nr_lines, 0,
 				      files_len);
 	struct wire_routine *r;
 	uint8_t *at;
@@ -143,7 +143,7 @@ int kernel_job_routine(struct base_buf *job, const struct kernel_job_routine *fr
 		.head = { .len = (uint32_t)len,
 			  .type = WIRE_ROUTINE,
 			  .flags = from->code ? WIRE_ROUTINE_CODE : 0 },
-		.handle = 1,
+		.seq = 1,
 		.addr = from->addr,
 		.code_len = from->len,
 		.name_len = (uint32_t)name_len,

@@ -195,7 +195,9 @@ static void periodic_flush(struct daemon *d)
 		return;
 	if (d->attrib.live)
 		scan_sweep(&d->attrib);
+	dyn_set_hasty(d->dyn, true);
 	daemon_flush(d, &err);
+	dyn_set_hasty(d->dyn, false);
 	d->next_flush_ns = base_now_ns() + (uint64_t)d->opt.flush_s * SECOND_NS;
 }
 
@@ -208,11 +210,19 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	struct base_err own = { 0 };
 	int r;
 
+	if (dyn_wants_fold(d->dyn) && dyn_fold(d->dyn, &own) < 0)
+		base_log(BASE_LOG_WARN, "dynamic code: %s", own.text);
+	own = (struct base_err){ 0 };
+	if (dyn_write_ended(d->dyn, &own) < 0)
+		base_log(BASE_LOG_DEBUG, "dynamic code: %s", own.text);
 	if (!dyn_wants_flush(d->dyn))
 		return 0;
+	own = (struct base_err){ 0 };
 	r = daemon_drain(d, true, err);
+	dyn_set_hasty(d->dyn, true);
 	if (r >= 0 && dyn_write_images(d->dyn, &own) < 0)
 		base_log(BASE_LOG_WARN, "dynamic code: %s", own.text);
+	dyn_set_hasty(d->dyn, false);
 	return r;
 }
 
@@ -230,6 +240,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	}
 	if (!d->finished)
 		periodic_flush(d);
+	quota_turn(d);
 	return 0;
 }
 
@@ -237,7 +248,8 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 {
 	struct epoll_event events[DYN_FDS + 8];
 	uint64_t ticks;
-	int nr = epoll_wait(l->epoll_fd, events, DYN_FDS + 8, -1), r;
+	int timeout_ms = dyn_is_catching_up(d->dyn) ? 0 : -1, r;
+	int nr = epoll_wait(l->epoll_fd, events, DYN_FDS + 8, timeout_ms);
 
 	if (nr < 0)
 		return errno == EINTR ? 0 : base_fail_errno(err, -errno, "cannot wait for events");

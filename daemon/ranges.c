@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the code of processes comes and goes, for a driver that counts: once an address had two
- * routines each sample has to come with its time. Nobody tells of memory that is unmapped, so what
- * was told once stays; of more than the driver takes, those nearest to each other are taken
- * together.
+ * Where the code of processes comes and goes, for a driver that counts. A registry has generation
+ * words, by which counts come apart. Without them each sample has to come with its time, once an
+ * address had two routines. Nobody tells of memory that is unmapped, so what was told once stays;
+ * of more than the driver takes, those nearest to each other are taken together.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon_core.h"
 
 struct ranges {
-	size_t nr;
+	struct driver_client client; /* what the driver was told; its ranges are items */
 	struct driver_range items[DRIVER_NR_RANGES];
+	uint64_t refused; /* in which round (a->ranges_round + 1) the driver did not take it; 0 */
 };
 
 /* Disjoint, in no order until they are joined. */
@@ -116,7 +118,7 @@ static void reduce(struct pile *p)
 
 static void collect(struct attrib *a, const struct process *p, struct pile *pile)
 {
-	for (size_t i = 0; p->told && i < p->told->nr; i++)
+	for (size_t i = 0; p->told && i < p->told->client.nr_ranges; i++)
 		pile_add(pile, p->told->items[i].start, p->told->items[i].end);
 	for (size_t i = 0; i < p->nr_maps; i++)
 		if (p->maps[i].kind == MAP_DYNAMIC)
@@ -128,30 +130,69 @@ static void collect(struct attrib *a, const struct process *p, struct pile *pile
 	reduce(pile);
 }
 
-static void tell(struct attrib *a, struct process *p)
+static bool is_told(const struct ranges *told, const struct driver_client *c)
 {
-	struct pile pile = { 0 };
-	size_t len;
-	int r;
+	if (!told || told->refused || told->client.nr_ranges != c->nr_ranges ||
+	    told->client.words != c->words || told->client.nr_words != c->nr_words ||
+	    told->client.cursor != c->cursor)
+		return false;
+	for (size_t i = 0; i < c->nr_ranges; i++) {
+		if (told->items[i].start != c->ranges[i].start ||
+		    told->items[i].end != c->ranges[i].end ||
+		    told->items[i].kind != c->ranges[i].kind)
+			return false;
+	}
+	return true;
+}
 
-	collect(a, p, &pile);
-	len = pile.nr * sizeof(*pile.items);
-	if (pile.failed || (p->told && p->told->nr == pile.nr &&
-			    (!len || !memcmp(p->told->items, pile.items, len))))
-		goto out;
+static int remember(struct process *p, const struct driver_client *client)
+{
 	if (!p->told)
 		p->told = calloc(1, sizeof(*p->told));
 	if (!p->told)
+		return -ENOMEM;
+	if (client->nr_ranges)
+		memcpy(p->told->items, client->ranges, client->nr_ranges * sizeof(*client->ranges));
+	p->told->client = *client;
+	p->told->client.ranges = p->told->items;
+	return 0;
+}
+
+/* @words: it has generation words. */
+static void tell(struct attrib *a, struct process *p, struct driver_client *client, bool words)
+{
+	struct pile pile = { 0 };
+	int r;
+
+	collect(a, p, &pile);
+	for (size_t i = 0; i < pile.nr; i++)
+		pile.items[i].kind = words ? DRIVER_RANGE_WORDS : DRIVER_RANGE_SINGLE;
+	client->ranges = pile.items;
+	client->nr_ranges = pile.nr;
+	if (pile.failed || (!p->told && !pile.nr) || is_told(p->told, client) ||
+	    remember(p, client) < 0)
 		goto out;
-	p->told->nr = pile.nr;
-	memcpy(p->told->items, pile.items, len);
-	r = a->ranges_set(a->driver, p->pid, p->told->items, p->told->nr);
+	if (p->told->refused == a->ranges_round + 1)
+		goto out;
+	r = a->client_set(a->driver, p->pid, &p->told->client);
+	p->told->refused = r < 0 ? a->ranges_round + 1 : 0;
+	a->ranges_refused |= r < 0;
 	/* Its samples are counted like any other's: less is known of addresses that are reused. */
 	if (r < 0)
 		base_log(BASE_LOG_DEBUG, "process %d: its dynamic code is counted only: %s", p->pid,
 			 base_strerror(r));
 out:
 	free(pile.items);
+}
+
+/* A child without a registry of its own has what it inherited, which does not change. */
+static void tell_one(struct attrib *a, struct process *p)
+{
+	struct driver_client client = { 0 };
+	bool words = dyn_words(p, &client.words, &client.nr_words, &client.cursor);
+
+	if (words || dyn_reuses(p))
+		tell(a, p, &client, words);
 }
 
 void ranges_tell(struct attrib *a)
@@ -161,13 +202,20 @@ void ranges_tell(struct attrib *a)
 	if (!a->ranges_changed)
 		return;
 	a->ranges_changed = false;
-	for (size_t pos = 0; a->ranges_set && processes_next(a->processes, &pos, &p);) {
+	for (size_t pos = 0; a->client_set && processes_next(a->processes, &pos, &p);) {
 		/* It is the last one that runs. */
 		while (p->later)
 			p = p->later;
-		if (p->dyn && dyn_reuses(p))
-			tell(a, p);
+		if (p->dyn)
+			tell_one(a, p);
 	}
+}
+
+void ranges_retry(struct attrib *a)
+{
+	a->ranges_round++;
+	a->ranges_changed |= a->ranges_refused;
+	a->ranges_refused = false;
 }
 
 void ranges_end(struct attrib *a, struct process *p)
@@ -175,6 +223,6 @@ void ranges_end(struct attrib *a, struct process *p)
 	const struct process *now = processes_find(a->processes, p->pid);
 
 	/* That pid's next life may have ranges of its own. */
-	if (p->told && p->told->nr && a->ranges_set && !(now && now->told))
-		a->ranges_set(a->driver, p->pid, NULL, 0);
+	if (p->told && a->client_set && !(now && now->told))
+		a->client_set(a->driver, p->pid, NULL);
 }

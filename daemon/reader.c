@@ -182,6 +182,22 @@ static int call(struct reader *r, const struct reader_request *q, int fd, struct
 	return a->status;
 }
 
+static bool one_of_ours(uint16_t type)
+{
+	switch (type) {
+	case WIRE_FACILITY:
+	case WIRE_RANGE:
+	case WIRE_ROUTINE:
+	case WIRE_RETIRE:
+	case WIRE_MOVE:
+	case WIRE_OBJECT:
+	case WIRE_LISTED:
+	case WIRE_BYTES:
+		return true;
+	}
+	return false;
+}
+
 /* The outer shape of what the helper made from an application's bytes, checked once more. */
 static int check_answer(const struct base_buf *b, size_t from)
 {
@@ -189,8 +205,7 @@ static int check_answer(const struct base_buf *b, size_t from)
 	size_t pos = 0, len = b->len - from;
 
 	while ((h = wire_next(b->data + from, len, &pos))) {
-		if (h->type != WIRE_FACILITY && h->type != WIRE_RANGE && h->type != WIRE_ROUTINE &&
-		    h->type != WIRE_BYTES)
+		if (!one_of_ours(h->type))
 			return -DCPI_EFORMAT;
 		if (wire_check(h) < 0)
 			return -DCPI_EFORMAT;
@@ -277,16 +292,16 @@ int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint
 }
 
 int reader_registry_read(struct reader *r, int fd, int32_t pid, uint32_t uid, uint64_t life,
-			 uint64_t *tail, struct base_buf *out)
+			 struct registry_place *place, struct base_buf *out)
 {
 	struct reader_request q = {
-		.op = READER_REGISTRY_READ, .pid = pid, .uid = uid, .life = life, .tail = *tail
+		.op = READER_REGISTRY_READ, .pid = pid, .uid = uid, .life = life, .place = *place
 	};
 	struct reader_answer a;
 	int code = call_long(r, &q, fd, &a, out);
 
 	if (code >= 0)
-		*tail = a.tail;
+		*place = a.place;
 	return code;
 }
 

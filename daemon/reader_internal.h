@@ -8,12 +8,13 @@
 #define DCPI_READER_INTERNAL_H
 
 #include "base.h"
+#include "registry.h"
 #include "wire.h"
 
 enum reader_op {
 	READER_IMAGE_ID = 1,  /* pid, addr, end -> id */
 	READER_REGISTRY_OPEN, /* pid, addr, end -> descriptor */
-	READER_REGISTRY_READ, /* descriptor, pid, uid, life, tail -> tail, long answer */
+	READER_REGISTRY_READ, /* descriptor, pid, uid, life, place -> place, long answer */
 	READER_RANGE_READ,    /* pid, uid, life, range -> long answer */
 };
 
@@ -23,14 +24,14 @@ struct reader_request {
 	uint32_t uid;  /* whose program it has to be */
 	uint64_t life; /* registry_process_life; 0: not known, no memory is read */
 	uint64_t addr, end;
-	uint64_t tail;
+	struct registry_place place;
 	struct wire_range range;
 };
 
 struct reader_answer {
 	int32_t status; /* as the call's result */
 	uint32_t id_len;
-	uint64_t tail;
+	struct registry_place place;
 	uint64_t len; /* bytes in the answers' memfd */
 	uint8_t id[32];
 };

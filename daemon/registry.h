@@ -14,6 +14,8 @@
 #define REGISTRY_VADDR_MAX (1ull << 56)
 /* A parse stops when it has made this many bytes. One record more may still be behind it. */
 #define REGISTRY_ANSWER_SOFT (8u << 20)
+/* … and when it has taken so long: what waits for it gives up after a second. */
+#define REGISTRY_CALL_NS 300000000ull
 /* A range is read up to here in one call. */
 #define REGISTRY_RANGE_MAX (32u << 20)
 
@@ -32,15 +34,35 @@ struct registry_memory {
  */
 int registry_header_read(int fd, struct wire_registry *h);
 
+/* Where a reading of a registry goes on; begin with zero and no list. */
+struct registry_place {
+	uint64_t tail; /* of the ring: behind the last record taken */
+	uint64_t seq;  /* of the last record taken from the ring; one that is not above it lies */
+	/* The list of what lives. 0: wanted, once the ring is read; then where in the heap it goes
+	 * on; REGISTRY_NO_LIST: not wanted, or told to the end. */
+	uint64_t list_at;
+	uint64_t list_seq;  /* the header's seq when the list began; the reading fills it in */
+	uint64_t known_seq; /* routines in the list up to this change come without their code */
+};
+#define REGISTRY_NO_LIST UINT64_MAX
+
 /*
  * Append to @out: a WIRE_FACILITY for each facility, a WIRE_RANGE for each range, then the ring's
- * routines from *@tail on, all checked; *@tail moves behind what was taken. Routines without bytes
- * get them from @memory (may be NULL), where that can be read. Returns the number of malformed
- * slots and records (after a record whose length lies the rest is skipped up to the head), -ESTALE
- * where the ring was overwritten meanwhile from *@tail on (nothing then in @out is good), or
- * negative as registry_header_read, -ENOMEM.
+ * records from @place->tail on, all checked (below), and, when all of the ring was taken and a list
+ * is wanted, what lives: the same from the heap with WIRE_ROUTINE_LISTED, as far as it came
+ * by change list_seq, WIRE_LISTED at its end.
+ * @place moves behind what was taken; where that was not all, call again.
+ *
+ * ROUTINE, MOVE: code that is not in the record is read from @memory (may be NULL) where that can
+ * be (WIRE_ROUTINE_FETCHED). OBJECT: comes without its file, then its routines (WIRE_ROUTINE of the
+ * same seq, part 0, 1, …); none where the file cannot be read.
+ *
+ * Returns the number of malformed slots and records (after a record whose length lies the rest of
+ * the ring is skipped up to the head, that of the heap up to its end), -ESTALE where the ring was
+ * overwritten meanwhile from @place->tail on, or negative as registry_header_read, -ENOMEM. After a
+ * failure @place is as before and nothing in @out is good.
  */
-int registry_parse(int fd, const struct registry_memory *memory, uint64_t *tail,
+int registry_parse(int fd, const struct registry_memory *memory, struct registry_place *place,
 		   struct base_buf *out);
 
 /*

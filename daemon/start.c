@@ -229,7 +229,10 @@ static int open_dyn(struct daemon *d, struct base_err *err)
 		.host = host,
 		.db = d->db,
 		.images = d->images,
+		.moves = &d->moves,
 		.reader = d->reader,
+		.keep_all = d->opt.keep_all,
+		.process_quota = (uint64_t)d->opt.process_quota_mib << 20,
 		.record = d->record ? record_dyn : NULL,
 		.record_ctx = &d->attrib,
 	};
@@ -243,6 +246,8 @@ static int open_dyn(struct daemon *d, struct base_err *err)
 static int open_tables(struct daemon *d, struct base_err *err)
 {
 	d->images = images_new();
+	if (d->images)
+		images_keep_apart(d->images, &d->opt.bypid);
 	d->processes = processes_new();
 	d->identity = identity_new(d->reader);
 	if (!d->images || !d->processes || !d->identity)
@@ -365,7 +370,10 @@ int daemon_open(struct daemon *d, struct base_err *err)
 		r = open_dyn(d, err);
 	d->attrib.dyn = d->dyn;
 	d->attrib.driver = d->driver;
-	d->attrib.ranges_set = driver_ranges_set;
+	d->attrib.client_set = driver_client_set;
+	d->quota.max = (uint64_t)(d->opt.quota_mib ? d->opt.quota_mib : QUOTA_MIB) << 20;
+	if (r >= 0)
+		quota_check(d);
 	return r < 0 ? r : open_epoch(d, err);
 }
 
@@ -390,11 +398,13 @@ void daemon_close(struct daemon *d)
 	control_close(d->control);
 	if (d->processes)
 		attrib_release(&d->attrib);
+	quota_close(d);
 	if (d->dyn)
 		dyn_close(d->dyn);
 	if (d->kernel)
 		kernel_close(d->kernel);
 	identity_free(d->identity);
+	image_moves_clear(&d->moves);
 	images_free(d->images);
 	if (d->reader)
 		reader_close(d->reader);

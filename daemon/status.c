@@ -84,8 +84,16 @@ static struct json_object *dynamic(const struct daemon *d)
 	add_u64(o, "facilities", s.facilities);
 	add_u64(o, "routines", s.routines);
 	add_u64(o, "images_written", s.images_written);
+	add_u64(o, "images_folded", s.images_folded);
+	add_u64(o, "folds_failed", s.folds_failed);
 	add_u64(o, "records_bad", s.records_bad);
 	add_u64(o, "records_dropped", s.records_dropped);
+	add_u64(o, "changes_missed", s.changes_missed);
+	add_u64(o, "generations_unread", s.generations_unread);
+	add_u64(o, "routines_refused", s.routines_refused);
+	add_u64(o, "image_bytes", d->quota.len);
+	add_u64(o, "quota_bytes", d->quota.max);
+	json_object_object_add(o, "over_quota", json_object_new_boolean(d->quota.over));
 	return o;
 }
 

@@ -149,7 +149,12 @@ static uint64_t boot_ahead(void)
 	return boot_ns > now ? boot_ns - now : 0;
 }
 
-/* Start times come in steps of 10 ms, rounded down. */
+/* As start times, which come in steps of 10 ms, rounded down. */
+static uint64_t began(const struct attrib *a, uint64_t time_ns)
+{
+	return a->live ? (time_ns + boot_ahead()) / 10000000 * 10000000 : time_ns;
+}
+
 static bool began_after(const struct process *p, uint64_t time_ns)
 {
 	return time_ns != UINT64_MAX && p->start_time_ns > time_ns + boot_ahead();
@@ -233,6 +238,7 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 	p = processes_add(a->processes, l->pid);
 	if (!p)
 		return;
+	p->began_ns = began(a, l->time_ns);
 	carry_client(a, old, p, l);
 	if (!parent) {
 		ask(a, p, UINT64_MAX);
@@ -244,7 +250,8 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 	p->uid = parent->uid;
 	memcpy(p->comm, parent->comm, sizeof(p->comm));
 	if (parent->dyn && a->dyn)
-		dyn_fork(a->dyn, parent, p, l->time_ns);
+		dyn_fork(a->dyn, parent, p, l->time_ns,
+			 l->flags & DRIVER_LOAD_CURSOR ? &l->cursor : NULL);
 	a->ranges_changed |= p->dyn != NULL;
 }
 
@@ -268,6 +275,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 	if (old) {
 		p->uid = old->uid;
 		p->start_time_ns = old->start_time_ns;
+		p->began_ns = old->began_ns;
 	}
 	carry_client(a, old, p, l);
 	set_comm(p, l->path);

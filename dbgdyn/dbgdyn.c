@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <unistd.h>
 
 /* What our system calls would change in the caller: errno, and where cancellation strikes. */
 struct caller {
@@ -36,9 +37,10 @@ const char *dbgdyn_strerror(int result)
 		"a bound is reached",
 		"not an open context of this process",
 		"the daemon could not write the image",
+		"asked for, not waited for",
 	};
 
-	if (result > 0 || result < DBGDYN_EIO)
+	if (result > 0 || result < DBGDYN_EINPROGRESS)
 		return "unknown result";
 	return text[-result];
 }
@@ -51,9 +53,16 @@ static bool first_range_good(const void *base, size_t len)
 
 static bool options_good(const struct dbgdyn_options *o)
 {
-	return !o ||
-	       (o->size >= sizeof(*o) && !o->flags && first_range_good(o->code_base, o->code_len) &&
-		first_range_good(o->dst_base, o->dst_len));
+	/* Whoever was compiled with an earlier, shorter struct knows none of what it lacks. */
+	if (!o)
+		return true;
+	if (o->size < offsetof(struct dbgdyn_options, registry_fd) ||
+	    o->flags & ~(DBGDYN_NO_SYSCALLS | DBGDYN_REGISTRY_FD))
+		return false;
+	if (o->flags & DBGDYN_REGISTRY_FD && (o->size < sizeof(*o) || o->registry_fd < 0))
+		return false;
+	return first_range_good(o->code_base, o->code_len) &&
+	       first_range_good(o->dst_base, o->dst_len);
 }
 
 /* Have the daemon hold the descriptor, and the pages that it will be handed records in. */
@@ -64,7 +73,7 @@ static void announce(struct dbgdyn_state *s)
 		if (__atomic_load_n(&s->handed, __ATOMIC_RELAXED))
 			dbgdyn_memory_touch(s->ring, s->ring_len);
 	}
-	dbgdyn_doorbell();
+	dbgdyn_doorbell(s);
 }
 
 static int begin(const char *name, size_t name_len, const struct dbgdyn_options *opts,
@@ -80,7 +89,7 @@ static int begin(const char *name, size_t name_len, const struct dbgdyn_options 
 	if (!dbgdyn_lock(s))
 		return DBGDYN_EFULL;
 	first = !s->generation;
-	r = dbgdyn_registry_open(s);
+	r = dbgdyn_registry_open(s, opts);
 	if (r == DBGDYN_OK)
 		r = dbgdyn_facility_add(s, name, name_len, opts, &index);
 	if (r == DBGDYN_OK) {
@@ -121,26 +130,84 @@ int dbgdyn_add(uint64_t context, enum dbgdyn_kind kind, const void *base, size_t
 
 	if (!dbgdyn_lock(s))
 		return leave(c, DBGDYN_EFULL);
-	r = s->open[index] ? dbgdyn_range_add(s, index, kind, base, len) : DBGDYN_EREFUSED;
+	r = DBGDYN_EREFUSED;
+	if (s->open[index])
+		r = dbgdyn_range_add(s, index,
+				     kind == DBGDYN_DST ? WIRE_RANGE_DST : WIRE_RANGE_CODE,
+				     (uintptr_t)base, len);
 	dbgdyn_unlock(s);
 	if (r == DBGDYN_OK)
-		dbgdyn_doorbell();
+		dbgdyn_doorbell(s);
 	return leave(c, r);
+}
+
+/* Ring where a change wants it. */
+static int changed(const struct dbgdyn_state *s, int r)
+{
+	if (r > 0) {
+		struct caller c = enter();
+
+		dbgdyn_doorbell(s);
+		r = leave(c, DBGDYN_OK);
+	}
+	return r;
 }
 
 int dbgdyn_register(uint64_t context, const struct dbgdyn_routine *routine, uint64_t *handle)
 {
 	uint32_t index;
 	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
-	int r = s ? dbgdyn_routine_put(s, index, routine, handle) : DBGDYN_EREFUSED;
 
-	if (r > 0) {
-		struct caller c = enter();
+	return s ? changed(s, dbgdyn_routine_put(s, index, routine, handle)) : DBGDYN_EREFUSED;
+}
 
-		dbgdyn_doorbell();
-		r = leave(c, DBGDYN_OK);
+int dbgdyn_retire(uint64_t context, uint64_t handle)
+{
+	uint32_t index;
+	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+
+	return s ? changed(s, dbgdyn_routine_retire(s, index, handle)) : DBGDYN_EREFUSED;
+}
+
+int dbgdyn_retire_code(uint64_t context, const void *code, size_t len)
+{
+	uint32_t index;
+	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+
+	return s ? changed(s, dbgdyn_code_retire(s, index, code, len)) : DBGDYN_EREFUSED;
+}
+
+int dbgdyn_move(uint64_t context, uint64_t handle, const void *code)
+{
+	uint32_t index;
+	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+
+	return s ? changed(s, dbgdyn_routine_move(s, index, handle, code)) : DBGDYN_EREFUSED;
+}
+
+int dbgdyn_register_object(uint64_t context, const void *elf, size_t elf_len, uint64_t bias,
+			   uint64_t *handle)
+{
+	uint32_t index;
+	struct dbgdyn_state *s = dbgdyn_context_find(context, &index);
+
+	return s ? changed(s, dbgdyn_object_put(s, index, elf, elf_len, bias, handle))
+		 : DBGDYN_EREFUSED;
+}
+
+int dbgdyn_registry_make(void)
+{
+	struct caller c = enter();
+	struct dbgdyn_layout l;
+	int fd = -1;
+
+	if (dbgdyn_layout_make(&l, dbgdyn_layout_allowed()))
+		fd = dbgdyn_memory_make(l.total_len);
+	if (fd >= 0 && !dbgdyn_memory_seal(fd)) {
+		close(fd);
+		fd = -1;
 	}
-	return r;
+	return leave(c, fd < 0 ? DBGDYN_ENOMEM : fd);
 }
 
 static int flush(uint64_t context, bool end)

@@ -10,17 +10,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static struct wire_doorbell bell(void)
+static struct wire_doorbell bell(const struct dbgdyn_state *s)
 {
 	return (struct wire_doorbell){ .magic = WIRE_DOORBELL_MAGIC,
 				       .version = WIRE_REGISTRY_VERSION,
-				       .pid = (uint32_t)getpid() };
+				       .pid = s->pid };
 }
 
-bool dbgdyn_doorbell(void)
+bool dbgdyn_doorbell(const struct dbgdyn_state *s)
 {
 	const char *name = secure_getenv("DCPI_QUEUE");
-	struct wire_doorbell b = bell();
+	struct wire_doorbell b = bell(s);
 	mqd_t q = mq_open(name ? name : WIRE_QUEUE_NAME, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 
 	if (q == (mqd_t)-1)
@@ -62,13 +62,14 @@ static enum dbgdyn_reach reach_of(int error)
 }
 
 /* The descriptor goes along while it is still ours: applications close what they do not know. */
-static bool send_registry(int sock, const struct dbgdyn_memory *m)
+static bool send_registry(int sock, const struct dbgdyn_state *s)
 {
+	const struct dbgdyn_memory *m = &s->memory;
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
-	struct wire_doorbell b = bell();
+	struct wire_doorbell b = bell(s);
 	struct iovec part = { .iov_base = &b, .iov_len = sizeof(b) };
 	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1 };
 	bool whole = dbgdyn_memory_same(m->fd, m->dev, m->ino);
@@ -101,7 +102,7 @@ enum dbgdyn_reach dbgdyn_hand_over(struct dbgdyn_state *s)
 	if (sock < 0)
 		return DBGDYN_ABSENT;
 	reach = reach_of(connect(sock, (void *)&to, sizeof(to)) < 0 ? errno : 0);
-	if (reach == DBGDYN_LIVE && send_registry(sock, &s->memory) && !dbgdyn_attached(s))
+	if (reach == DBGDYN_LIVE && send_registry(sock, s) && !dbgdyn_attached(s))
 		__atomic_store_n(&s->handed, 1, __ATOMIC_RELAXED);
 	close(sock);
 	return reach;

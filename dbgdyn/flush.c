@@ -89,5 +89,7 @@ int dbgdyn_flush_wait(struct dbgdyn_state *s, uint32_t index, bool end)
 		return DBGDYN_ETIMEDOUT;
 	if (!want)
 		return DBGDYN_EREFUSED;
-	return wait_answer(s, want, s->timeout_ms[index] * 1000000ull, dbgdyn_doorbell());
+	if (s->quiet[index])
+		return DBGDYN_EINPROGRESS;
+	return wait_answer(s, want, s->timeout_ms[index] * 1000000ull, dbgdyn_doorbell(s));
 }

@@ -27,16 +27,43 @@ static int make_fd(void)
 	return fd;
 }
 
-int dbgdyn_memory_open(struct dbgdyn_memory *m, size_t len)
+int dbgdyn_memory_make(size_t len)
+{
+	int fd = make_fd();
+
+	if (fd >= 0 && ftruncate(fd, (off_t)len) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+bool dbgdyn_memory_seal(int fd)
+{
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+/* Unsealed, a page could vanish under our writes. */
+int dbgdyn_memory_accept(int fd, size_t *len)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0)
+		return -1;
+	*len = (size_t)st.st_size;
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+int dbgdyn_memory_map(struct dbgdyn_memory *m, int fd, size_t len)
 {
 	struct stat st;
 
-	*m = (struct dbgdyn_memory){ .fd = make_fd(), .base = MAP_FAILED, .len = len };
-	if (m->fd >= 0 && ftruncate(m->fd, (off_t)len) == 0 && fstat(m->fd, &st) == 0)
-		m->base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	*m = (struct dbgdyn_memory){ .fd = fd, .base = MAP_FAILED, .len = len };
+	if (fstat(fd, &st) == 0)
+		m->base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m->base == MAP_FAILED) {
-		if (m->fd >= 0)
-			close(m->fd);
+		close(fd);
 		return DBGDYN_ENOMEM;
 	}
 	m->dev = st.st_dev;
@@ -46,12 +73,18 @@ int dbgdyn_memory_open(struct dbgdyn_memory *m, size_t len)
 	return DBGDYN_OK;
 }
 
+void dbgdyn_memory_close(struct dbgdyn_memory *m)
+{
+	munmap(m->base, m->len);
+	close(m->fd);
+}
+
 /* The page is executable only so that an ordinary mmap event shows it; nothing in it is code. */
 void dbgdyn_memory_publish(const struct dbgdyn_memory *m)
 {
 	void *marker;
 
-	fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	dbgdyn_memory_seal(m->fd);
 	marker = mmap(NULL, WIRE_PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, m->fd, 0);
 	if (marker == MAP_FAILED)
 		return;
@@ -65,15 +98,18 @@ void dbgdyn_memory_touch(void *base, size_t len)
 	madvise(base, len, MADV_POPULATE_WRITE);
 }
 
+/* Huge pages would make a few bytes here and there cost megabytes. */
 void *dbgdyn_memory_page(size_t len, bool *wiped)
 {
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		return NULL;
 	/* User-mode emulators take any advice and heed none: ask for what no kernel knows. */
 	*wiped = madvise(p, len, MADV_UNKNOWN) < 0 && madvise(p, len, MADV_WIPEONFORK) == 0;
 	madvise(p, len, MADV_DONTDUMP);
+	madvise(p, len, MADV_NOHUGEPAGE);
 	return p;
 }
 

@@ -26,22 +26,53 @@ static int make_fd(void)
 	return fd;
 }
 
-int dbgdyn_memory_open(struct dbgdyn_memory *m, size_t len)
+int dbgdyn_memory_make(size_t len)
+{
+	int fd = make_fd();
+
+	if (fd >= 0 && (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || ftruncate(fd, (off_t)len) < 0)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+bool dbgdyn_memory_seal(int fd)
+{
+	(void)fd;
+	return true;
+}
+
+int dbgdyn_memory_accept(int fd, size_t *len)
 {
 	struct stat st;
 
-	*m = (struct dbgdyn_memory){ .fd = make_fd(), .base = MAP_FAILED, .len = len };
-	if (m->fd >= 0 && fcntl(m->fd, F_SETFD, FD_CLOEXEC) == 0 &&
-	    ftruncate(m->fd, (off_t)len) == 0 && fstat(m->fd, &st) == 0)
-		m->base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	if (fstat(fd, &st) < 0 || st.st_size < 0)
+		return -1;
+	*len = (size_t)st.st_size;
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+int dbgdyn_memory_map(struct dbgdyn_memory *m, int fd, size_t len)
+{
+	struct stat st;
+
+	*m = (struct dbgdyn_memory){ .fd = fd, .base = MAP_FAILED, .len = len };
+	if (fstat(fd, &st) == 0)
+		m->base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m->base == MAP_FAILED) {
-		if (m->fd >= 0)
-			close(m->fd);
+		close(fd);
 		return DBGDYN_ENOMEM;
 	}
 	m->dev = st.st_dev;
 	m->ino = st.st_ino;
 	return DBGDYN_OK;
+}
+
+void dbgdyn_memory_close(struct dbgdyn_memory *m)
+{
+	munmap(m->base, m->len);
+	close(m->fd);
 }
 
 /* The mapping stays for the life of the process, as on Linux. */

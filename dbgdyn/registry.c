@@ -1,103 +1,155 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "dbgdyn_internal.h"
 
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#define MACHINE 62u /* EM_X86_64 */
-#elif defined(__aarch64__)
-#define MACHINE 183u /* EM_AARCH64 */
-#elif defined(__riscv)
-#define MACHINE 243u /* EM_RISCV */
-#else
-#error "what ELF machine is this?"
-#endif
-
-#define FACILITIES_OFF ((size_t)WIRE_PAGE)
-#define RANGES_OFF     (FACILITIES_OFF + WIRE_NR_FACILITIES * sizeof(struct wire_facility))
-#define RING_OFF       (RANGES_OFF + WIRE_NR_RANGES * sizeof(struct wire_range))
-static_assert(RING_OFF % WIRE_PAGE == 0, "the ring starts on a page");
-
 /* The descriptor of the last registry opened: a fork's child, whose state is wiped, closes it. */
 static struct dbgdyn_memory inherited = { .fd = -1 };
-
-static uint64_t limit(int resource)
-{
-	struct rlimit l;
-
-	if (getrlimit(resource, &l) < 0 || l.rlim_cur == RLIM_INFINITY)
-		return UINT64_MAX;
-	return l.rlim_cur;
-}
-
-/*
- * A file longer than RLIMIT_FSIZE would kill the process (SIGXFSZ), and of a limited address space
- * we take a small part only. 0: even the smallest ring is too much.
- */
-static size_t ring_len_allowed(void)
-{
-	uint64_t len = DBGDYN_RING_LEN, file = limit(RLIMIT_FSIZE), space = limit(RLIMIT_AS);
-
-	if (space / 64 < len)
-		len = space / 64 < DBGDYN_RING_MIN ? DBGDYN_RING_MIN : space / 64;
-	if (file < RING_OFF + DBGDYN_RING_MIN)
-		return 0;
-	if (file - RING_OFF < len)
-		len = file - RING_OFF;
-	return (size_t)(len & ~(uint64_t)(WIRE_PAGE - 1));
-}
-
-static int open_memory(struct dbgdyn_memory *m, size_t *ring_len)
-{
-	for (*ring_len = ring_len_allowed(); *ring_len >= DBGDYN_RING_MIN;
-	     *ring_len = *ring_len / 2 & ~(size_t)(WIRE_PAGE - 1))
-		if (dbgdyn_memory_open(m, RING_OFF + *ring_len) == DBGDYN_OK)
-			return DBGDYN_OK;
-	return DBGDYN_ENOMEM;
-}
+/* Whether this process, or one that it is a fork of, opened a registry. */
+static bool opened;
 
 /* Differs between processes, so that a context does not pass fork. 56 bits, never 0. */
-static uint64_t make_generation(void)
+static uint64_t make_generation(uint32_t pid)
 {
 	struct timespec now = { 0 };
 	uint64_t v;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	v = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	v = (v ^ (uint64_t)getpid() << 40) * 0x9e3779b97f4a7c15ull;
+	v = (v ^ (uint64_t)pid << 40) * 0x9e3779b97f4a7c15ull;
 	return v >> 8 | 1;
 }
 
-int dbgdyn_registry_open(struct dbgdyn_state *s)
+/* The private area: what came with the state where that is large enough, else one of its own. */
+static void *area_take(struct dbgdyn_state *s, const struct dbgdyn_layout *l)
 {
-	struct wire_registry *reg;
-	size_t ring_len;
+	bool wiped;
+
+	if (!s->area_len || s->area_len < l->area_len)
+		return dbgdyn_memory_page(l->area_len, &wiped);
+	return (uint8_t *)s + WIRE_PAGE;
+}
+
+/* Map @fd, which is taken, with a private area beside it. */
+static int open_both(struct dbgdyn_state *s, const struct dbgdyn_layout *l, int fd, void **area)
+{
+	int r = fd < 0 ? DBGDYN_ENOMEM : dbgdyn_memory_map(&s->memory, fd, l->total_len);
+
+	if (r < 0)
+		return r;
+	/* Only what another process made can be in use already. */
+	if (((struct wire_registry *)s->memory.base)->magic)
+		r = DBGDYN_EINVAL;
+	else if (!(*area = area_take(s, l)))
+		r = DBGDYN_ENOMEM;
+	if (r < 0)
+		dbgdyn_memory_close(&s->memory);
+	return r;
+}
+
+/* What another process made for us, of which we take what our own address space allows. */
+static int open_given(struct dbgdyn_state *s, int given, struct dbgdyn_layout *l, void **area)
+{
+	size_t len = 0, space = dbgdyn_layout_space();
+	int fd = dbgdyn_memory_accept(given, &len);
+
+	if (fd >= 0 && !dbgdyn_layout_make(l, len < space ? len : space)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd < 0 ? DBGDYN_EINVAL : open_both(s, l, fd, area);
+}
+
+static int open_memory(struct dbgdyn_state *s, struct dbgdyn_layout *l, void **area)
+{
+	for (size_t len = dbgdyn_layout_allowed(); dbgdyn_layout_make(l, len); len /= 2)
+		if (open_both(s, l, dbgdyn_memory_make(l->total_len), area) == DBGDYN_OK)
+			return DBGDYN_OK;
+	return DBGDYN_ENOMEM;
+}
+
+/* Divide the private area. */
+static void area_init(struct dbgdyn_state *s, const struct dbgdyn_layout *l, uint8_t *area)
+{
+	s->used = (void *)area;
+	area += (size_t)l->nr_words * 32;
+	s->arenas = (void *)area;
+	area += DBGDYN_NR_ARENAS * sizeof(struct dbgdyn_arena);
+	s->nodes = (void *)area;
+	s->nr_nodes = l->nr_nodes;
+	area += (size_t)l->nr_nodes * sizeof(struct dbgdyn_node);
+	for (int i = 0; i < DBGDYN_NR_LEVELS; i++) {
+		uint32_t nr = l->nr_nodes >> 2 * i;
+
+		s->nr_live_chains[i] = nr < 64 ? 64 : nr;
+		s->live[i] = (void *)area;
+		area += s->nr_live_chains[i] * sizeof(uint32_t);
+	}
+}
+
+static void state_init(struct dbgdyn_state *s, const struct dbgdyn_layout *l)
+{
+	uint8_t *base = s->memory.base;
+
+	s->pid = (uint32_t)getpid();
+	s->reg = s->memory.base;
+	s->facilities = (void *)(base + WIRE_PAGE);
+	s->ranges = (void *)(s->facilities + WIRE_NR_FACILITIES);
+	s->words = (void *)(base + l->words_off);
+	s->nr_words = l->nr_words;
+	s->ring = base + l->ring_off;
+	s->ring_len = l->ring_len;
+	s->heap = base + l->heap_off;
+	s->heap_len = l->heap_len;
+}
+
+static void header_init(const struct dbgdyn_state *s, const struct dbgdyn_layout *l)
+{
+	struct wire_registry *reg = s->reg;
+	uintptr_t base = (uintptr_t)reg;
+
+	reg->version = WIRE_REGISTRY_VERSION;
+	reg->header_len = WIRE_PAGE;
+	reg->total_len = l->total_len;
+	reg->facilities_off = (uintptr_t)s->facilities - base;
+	reg->ranges_off = (uintptr_t)s->ranges - base;
+	reg->ring_off = l->ring_off;
+	reg->ring_len = l->ring_len;
+	reg->machine = DBGDYN_MACHINE;
+	reg->nr_words = l->nr_words;
+	reg->words_off = l->words_off;
+	reg->words_addr = (uintptr_t)s->words;
+	reg->seq_addr = (uintptr_t)&reg->seq;
+	reg->heap_off = l->heap_off;
+	reg->heap_len = l->heap_len;
+	__atomic_store_n(&reg->magic, WIRE_REGISTRY_MAGIC, __ATOMIC_RELEASE);
+}
+
+int dbgdyn_registry_open(struct dbgdyn_state *s, const struct dbgdyn_options *opts)
+{
+	struct dbgdyn_layout l;
+	void *area;
+	int r;
 
 	if (s->generation)
 		return DBGDYN_OK;
 	if (dbgdyn_memory_same(inherited.fd, inherited.dev, inherited.ino))
 		close(inherited.fd);
 	inherited.fd = -1;
-	if (open_memory(&s->memory, &ring_len) < 0)
-		return DBGDYN_ENOMEM;
+	if (opts && opts->flags & DBGDYN_REGISTRY_FD)
+		r = open_given(s, opts->registry_fd, &l, &area);
+	else
+		r = open_memory(s, &l, &area);
+	if (r < 0)
+		return r;
 	inherited = s->memory;
-	s->reg = reg = s->memory.base;
-	s->facilities = (void *)((uint8_t *)reg + FACILITIES_OFF);
-	s->ranges = (void *)((uint8_t *)reg + RANGES_OFF);
-	s->ring = (uint8_t *)reg + RING_OFF;
-	s->ring_len = ring_len;
-	reg->version = WIRE_REGISTRY_VERSION;
-	reg->header_len = WIRE_PAGE;
-	reg->total_len = RING_OFF + ring_len;
-	reg->facilities_off = FACILITIES_OFF;
-	reg->ranges_off = RANGES_OFF;
-	reg->ring_off = RING_OFF;
-	reg->ring_len = ring_len;
-	reg->machine = MACHINE;
-	__atomic_store_n(&reg->magic, WIRE_REGISTRY_MAGIC, __ATOMIC_RELEASE);
-	__atomic_store_n(&s->generation, make_generation(), __ATOMIC_RELEASE);
+	s->all_used = opened;
+	opened = true;
+	state_init(s, &l);
+	area_init(s, &l, area);
+	header_init(s, &l);
+	__atomic_store_n(&s->generation, make_generation(s->pid), __ATOMIC_RELEASE);
 	return DBGDYN_OK;
 }
 
@@ -106,8 +158,8 @@ bool dbgdyn_range_good(const void *base, size_t len)
 	return base && len && (uintptr_t)base + len >= (uintptr_t)base;
 }
 
-int dbgdyn_range_add(struct dbgdyn_state *s, uint32_t facility, enum dbgdyn_kind kind,
-		     const void *base, size_t len)
+int dbgdyn_range_add(struct dbgdyn_state *s, uint32_t facility, enum wire_range_kind kind,
+		     uint64_t base, uint64_t len)
 {
 	struct wire_range *r = &s->ranges[s->nr_ranges];
 
@@ -116,13 +168,21 @@ int dbgdyn_range_add(struct dbgdyn_state *s, uint32_t facility, enum dbgdyn_kind
 	if (s->nr_ranges == WIRE_NR_RANGES)
 		return DBGDYN_EFULL;
 	r->facility = facility;
-	r->base = (uintptr_t)base;
+	r->base = base;
 	r->len = len;
-	r->flags = WIRE_RANGE_OWNED;
-	__atomic_store_n(&r->kind, kind == DBGDYN_DST ? WIRE_RANGE_DST : WIRE_RANGE_CODE,
-			 __ATOMIC_RELEASE);
+	r->flags = kind == WIRE_RANGE_ARENA ? 0 : WIRE_RANGE_OWNED;
+	__atomic_store_n(&r->kind, (uint32_t)kind, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->reg->nr_ranges, ++s->nr_ranges, __ATOMIC_RELEASE);
 	return DBGDYN_OK;
+}
+
+static void options_take(struct dbgdyn_state *s, uint32_t index, const struct dbgdyn_options *opts)
+{
+	s->timeout_ms[index] = opts && opts->timeout_ms ? opts->timeout_ms : DBGDYN_TIMEOUT_MS;
+	if (opts && opts->flags & DBGDYN_NO_SYSCALLS) {
+		s->quiet[index] = 1;
+		__atomic_store_n(&s->no_syscalls, 1, __ATOMIC_RELAXED);
+	}
 }
 
 int dbgdyn_facility_add(struct dbgdyn_state *s, const char *name, size_t name_len,
@@ -136,12 +196,14 @@ int dbgdyn_facility_add(struct dbgdyn_state *s, const char *name, size_t name_le
 	*index = s->nr_facilities;
 	memcpy(f->name, name, name_len);
 	f->name_len = (uint32_t)name_len;
-	s->timeout_ms[*index] = opts && opts->timeout_ms ? opts->timeout_ms : DBGDYN_TIMEOUT_MS;
+	options_take(s, *index, opts);
 	__atomic_store_n(&f->state, WIRE_FACILITY_OPEN, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->reg->nr_facilities, ++s->nr_facilities, __ATOMIC_RELEASE);
 	if (opts) {
-		dbgdyn_range_add(s, *index, DBGDYN_CODE, opts->code_base, opts->code_len);
-		dbgdyn_range_add(s, *index, DBGDYN_DST, opts->dst_base, opts->dst_len);
+		dbgdyn_range_add(s, *index, WIRE_RANGE_CODE, (uintptr_t)opts->code_base,
+				 opts->code_len);
+		dbgdyn_range_add(s, *index, WIRE_RANGE_DST, (uintptr_t)opts->dst_base,
+				 opts->dst_len);
 	}
 	__atomic_store_n(&s->open[*index], 1, __ATOMIC_RELEASE);
 	return DBGDYN_OK;

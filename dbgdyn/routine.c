@@ -1,166 +1,180 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "dbgdyn_internal.h"
 
-static bool lines_good(const struct dbgdyn_routine *r)
-{
-	if ((r->nr_lines && !r->lines) || r->nr_lines > WIRE_RECORD_MAX / sizeof(struct wire_line))
-		return false;
-	for (size_t i = 0; i < r->nr_lines; i++) {
-		const struct dbgdyn_line *l = &r->lines[i];
+struct job {
+	const struct dbgdyn_routine *r;
+	struct dbgdyn_parts parts;
+	uint16_t flags;
+};
 
-		if (l->code_off >= r->code_len || (i && l->code_off < l[-1].code_off))
-			return false;
-		if (l->line && l->file >= r->nr_files)
-			return false;
+static void number(struct wire_routine *rec, const struct dbgdyn_change *c)
+{
+	rec->facility = c->facility;
+	rec->seq = c->seq;
+}
+
+/* With the code where it fits, else without: its bytes can be read later. */
+static void tell(struct dbgdyn_change *c, const struct job *j)
+{
+	uint16_t flags = j->flags | WIRE_ROUTINE_CODE;
+	size_t len = dbgdyn_record_len(j->r, &j->parts, true);
+	struct wire_routine *rec;
+
+	if (!c->asked)
+		return;
+	rec = dbgdyn_change_reserve(c, len);
+	if (!rec) {
+		flags = j->flags;
+		len = dbgdyn_record_len(j->r, &j->parts, false);
+		rec = dbgdyn_change_reserve(c, len);
 	}
-	return true;
-}
-
-/* Bytes of the file names in the record; false where one is too long. */
-static bool files_measure(const struct dbgdyn_routine *r, size_t *len)
-{
-	*len = 0;
-	if ((r->nr_files && !r->files) || r->nr_files > WIRE_RECORD_MAX / 2)
-		return false;
-	for (size_t i = 0; i < r->nr_files; i++) {
-		if (r->files[i].len > DBGDYN_FILE_MAX || (r->files[i].len && !r->files[i].text))
-			return false;
-		*len += 2 + r->files[i].len;
-		if (*len > WIRE_RECORD_MAX)
-			return false;
+	if (!rec) {
+		dbgdyn_ring_turn(c->s, len);
+		return;
 	}
-	return true;
+	dbgdyn_record_fill(rec, len, j->r, &j->parts, flags);
+	number(rec, c);
+	dbgdyn_change_tell(c, len);
 }
 
-static bool routine_good(const struct dbgdyn_routine *r, size_t *files_len)
+/* Keep it among what lives, for a daemon that comes later. */
+static struct dbgdyn_node *list(struct dbgdyn_change *c, const struct job *j)
 {
-	return r && r->size >= sizeof(*r) && r->name.text && r->name.len &&
-	       dbgdyn_range_good(r->code, r->code_len) && r->code_len <= DBGDYN_CODE_MAX &&
-	       files_measure(r, files_len) && lines_good(r);
-}
+	size_t len = dbgdyn_record_len(j->r, &j->parts, false);
+	struct dbgdyn_node *n = dbgdyn_heap_take(c->s, len);
+	struct wire_routine *rec;
 
-static uint8_t *pad8(uint8_t *p)
-{
-	while ((uintptr_t)p % 8)
-		*p++ = 0;
-	return p;
-}
-
-static uint8_t *put_lines(uint8_t *p, const struct dbgdyn_routine *r)
-{
-	for (size_t i = 0; i < r->nr_lines; i++) {
-		struct wire_line l = { .code_off = r->lines[i].code_off,
-				       .line = r->lines[i].line,
-				       .file = r->lines[i].file };
-
-		memcpy(p, &l, sizeof(l));
-		p += sizeof(l);
+	if (!n) {
+		c->s->nr_unlisted++;
+		return NULL;
 	}
-	return p;
-}
-
-static uint8_t *put_files(uint8_t *p, const struct dbgdyn_routine *r)
-{
-	for (size_t i = 0; i < r->nr_files; i++) {
-		uint16_t len = (uint16_t)r->files[i].len;
-
-		memcpy(p, &len, sizeof(len));
-		p += sizeof(len);
-		if (len)
-			memcpy(p, r->files[i].text, len);
-		p += len;
-	}
-	return p;
-}
-
-static void put(struct wire_routine *rec, size_t len, const struct dbgdyn_routine *r,
-		size_t name_len, bool with_code)
-{
-	uint8_t *p = (uint8_t *)(rec + 1);
-
-	rec->head = (struct wire_head){ .len = (uint32_t)len,
-					.type = WIRE_ROUTINE,
-					.flags = with_code ? WIRE_ROUTINE_CODE : 0 };
-	rec->generation = 0;
-	rec->addr = (uintptr_t)r->code;
-	rec->code_len = r->code_len;
-	rec->name_len = (uint32_t)name_len;
-	rec->nr_lines = (uint32_t)r->nr_lines;
-	rec->nr_files = (uint32_t)r->nr_files;
-	rec->reserved = 0;
-	memcpy(p, r->name.text, name_len);
-	p += name_len;
-	if (with_code) {
-		memcpy(p, r->code, r->code_len);
-		p += r->code_len;
-	}
-	pad8(put_files(put_lines(pad8(p), r), r));
-}
-
-/* Who has the descriptor can read the code after this process is gone; else nobody needs a copy. */
-static bool wants_code(struct dbgdyn_state *s)
-{
-	if (!dbgdyn_attached(s))
-		return __atomic_load_n(&s->handed, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&s->handed, __ATOMIC_RELAXED))
-		__atomic_store_n(&s->handed, 0, __ATOMIC_RELAXED);
-	return true;
-}
-
-/* With the code where it is wanted and fits, else without: its bytes can be read later. */
-static struct wire_routine *reserve(struct dbgdyn_state *s, const struct dbgdyn_routine *r,
-				    size_t name_len, size_t files_len, bool *with_code, size_t *len)
-{
-	struct wire_routine *rec = NULL;
-
-	if (*with_code) {
-		*len = wire_routine_len(name_len, r->code_len, true, r->nr_lines, files_len);
-		rec = dbgdyn_ring_reserve(s, *len);
-	}
-	if (rec)
-		return rec;
-	*with_code = false;
-	*len = wire_routine_len(name_len, r->code_len, false, r->nr_lines, files_len);
-	return dbgdyn_ring_reserve(s, *len);
-}
-
-static int dropped(struct dbgdyn_state *s)
-{
-	__atomic_fetch_add(&s->reg->nr_dropped, 1, __ATOMIC_RELAXED);
-	return DBGDYN_EFULL;
+	rec = dbgdyn_slot_begin(c->s, n);
+	dbgdyn_record_fill(rec, len, j->r, &j->parts, j->flags);
+	number(rec, c);
+	dbgdyn_slot_end(c->s, n);
+	n->addr = (uintptr_t)j->r->code;
+	n->code_len = (uint32_t)j->r->code_len;
+	n->seq = n->born = c->seq;
+	n->facility = (uint16_t)c->facility;
+	n->type = WIRE_ROUTINE;
+	dbgdyn_live_add(c->s, n);
+	return n;
 }
 
 int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct dbgdyn_routine *r,
 		       uint64_t *handle)
 {
-	struct wire_routine *rec;
-	size_t files_len, name_len, len;
-	bool with_code, half;
+	struct job j = { .r = r };
+	struct dbgdyn_change c;
+	struct dbgdyn_node *n;
+	uint32_t replaced;
+	uint64_t addr;
+	int result;
 
-	if (!routine_good(r, &files_len))
+	if (!dbgdyn_record_measure(r, &j.parts) || !dbgdyn_record_len(r, &j.parts, false))
 		return DBGDYN_EINVAL;
-	name_len = r->name.len < WIRE_NAME_MAX ? r->name.len : WIRE_NAME_MAX;
-	if (!wire_routine_len(name_len, r->code_len, false, r->nr_lines, files_len))
-		return DBGDYN_EINVAL;
-	with_code = wants_code(s);
-	if (!dbgdyn_lock(s))
-		return dropped(s);
-	if (!s->open[facility]) { /* ended meanwhile */
-		dbgdyn_unlock(s);
-		return DBGDYN_EREFUSED;
-	}
-	rec = reserve(s, r, name_len, files_len, &with_code, &len);
-	if (!rec) {
-		dbgdyn_ring_turn(s, len);
-		dbgdyn_unlock(s);
-		return dropped(s);
-	}
-	put(rec, len, r, name_len, with_code);
-	rec->facility = facility;
-	rec->handle = ++s->next_handle;
+	result = dbgdyn_change_begin(&c, s, facility);
+	if (result < 0)
+		return result;
+	dbgdyn_change_number(&c);
+	addr = (uintptr_t)r->code;
+	replaced = dbgdyn_live_take(s, addr, r->code_len);
+	if (dbgdyn_used_mark(s, addr, r->code_len) || replaced)
+		j.flags = WIRE_ROUTINE_REUSES;
+	c.bell = dbgdyn_arena_tell(s, facility, addr, r->code_len) && c.asked;
+	tell(&c, &j);
+	dbgdyn_change_close(&c, replaced);
+	n = list(&c, &j);
+	if (j.flags)
+		dbgdyn_words_move(s, addr, r->code_len, c.seq);
 	if (handle)
-		*handle = rec->handle;
-	half = dbgdyn_ring_commit(s, len);
-	dbgdyn_unlock(s);
-	return half;
+		*handle = n || c.told ? dbgdyn_handle_make(s, n, c.seq) : 0;
+	result = dbgdyn_change_commit(&c);
+	return n || c.told ? result : dbgdyn_dropped(s);
+}
+
+static void tell_move(struct dbgdyn_change *c, const struct dbgdyn_node *n, uint64_t to,
+		      uint16_t flags)
+{
+	size_t code_len = n->code_len, len = (sizeof(struct wire_move) + code_len + 7) & ~(size_t)7;
+	struct wire_move *m;
+
+	if (!c->asked)
+		return;
+	m = dbgdyn_change_reserve(c, len);
+	if (!m) {
+		code_len = 0;
+		len = sizeof(*m);
+		m = dbgdyn_change_reserve(c, len);
+	}
+	if (!m) {
+		dbgdyn_ring_turn(c->s, len);
+		return;
+	}
+	if (code_len)
+		flags |= WIRE_ROUTINE_CODE;
+	memset((uint8_t *)m + len - 8, 0, 8); /* padding */
+	*m = (struct wire_move){ .head = { (uint32_t)len, WIRE_MOVE, flags },
+				 .facility = c->facility,
+				 .seq = c->seq,
+				 .handle = n->seq,
+				 .from = n->addr,
+				 .to = to,
+				 .code_len = n->code_len };
+	memcpy(m + 1, (const void *)(uintptr_t)to, code_len);
+	dbgdyn_change_tell(c, len);
+}
+
+/* The slot's record from now on: the same at another place. */
+static void list_move(struct dbgdyn_change *c, struct dbgdyn_node *n, uint64_t to, uint16_t flags)
+{
+	struct wire_routine *rec = dbgdyn_slot_begin(c->s, n);
+
+	rec->head.flags = flags;
+	rec->seq = c->seq;
+	rec->addr = to;
+	dbgdyn_slot_end(c->s, n);
+	dbgdyn_words_move(c->s, n->addr, n->code_len, c->seq);
+	n->addr = to;
+	n->seq = c->seq;
+	dbgdyn_live_add(c->s, n);
+}
+
+static void move(struct dbgdyn_change *c, struct dbgdyn_node *n, uint64_t to)
+{
+	struct dbgdyn_state *s = c->s;
+	uint16_t flags = 0;
+	uint32_t replaced;
+
+	dbgdyn_change_number(c);
+	dbgdyn_live_remove(s, n);
+	replaced = dbgdyn_live_take(s, to, n->code_len);
+	if (dbgdyn_used_mark(s, to, n->code_len) || replaced)
+		flags = WIRE_ROUTINE_REUSES;
+	c->bell = dbgdyn_arena_tell(s, c->facility, to, n->code_len) && c->asked;
+	tell_move(c, n, to, flags);
+	dbgdyn_change_close(c, replaced);
+	list_move(c, n, to, flags);
+	if (flags)
+		dbgdyn_words_move(s, to, n->code_len, c->seq);
+}
+
+int dbgdyn_routine_move(struct dbgdyn_state *s, uint32_t facility, uint64_t handle,
+			const void *code)
+{
+	struct dbgdyn_change c;
+	struct dbgdyn_node *n;
+	int result = dbgdyn_change_begin(&c, s, facility);
+
+	if (result < 0)
+		return result;
+	n = dbgdyn_handle_find(s, facility, handle, &result);
+	if (n && (n->type != WIRE_ROUTINE || !dbgdyn_range_good(code, n->code_len)))
+		result = DBGDYN_EINVAL;
+	if (result < 0) {
+		dbgdyn_unlock(s);
+		return result;
+	}
+	move(&c, n, (uintptr_t)code);
+	return dbgdyn_change_commit(&c);
 }

@@ -18,8 +18,16 @@ static bool foreign(const struct dbgdyn_state *s)
 static struct dbgdyn_state *state_new(void)
 {
 	bool wiped = false;
-	struct dbgdyn_state *s = dbgdyn_memory_page(WIRE_PAGE, &wiped);
+	struct dbgdyn_layout l;
+	struct dbgdyn_state *s = NULL;
 
+	/* The area that the registry will want, in one piece with the state where it can be had. */
+	if (dbgdyn_layout_make(&l, dbgdyn_layout_allowed()))
+		s = dbgdyn_memory_page(WIRE_PAGE + l.area_len, &wiped);
+	if (s)
+		s->area_len = l.area_len;
+	else
+		s = dbgdyn_memory_page(WIRE_PAGE, &wiped);
 	if (s && !wiped) {
 		s->pid = (uint32_t)getpid();
 		s->check_pid = 1;
@@ -42,7 +50,7 @@ struct dbgdyn_state *dbgdyn_state_get(bool make)
 	if (__atomic_compare_exchange_n(&state, &s, fresh, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return fresh;
-	dbgdyn_memory_page_free(fresh, WIRE_PAGE);
+	dbgdyn_memory_page_free(fresh, WIRE_PAGE + fresh->area_len);
 	return s;
 }
 
@@ -57,8 +65,26 @@ static void nap(void)
 	errno = error;
 }
 
-static void relax(unsigned int turn)
+static void pause_cpu(void)
 {
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* Where no system call is allowed, all that can be done is to spin: as many turns as take that
+ * long. */
+#define QUIET_TURNS 1000u
+
+static void relax(const struct dbgdyn_state *s, unsigned int turn)
+{
+	if (__atomic_load_n(&s->no_syscalls, __ATOMIC_RELAXED)) {
+		for (unsigned int i = 0; i < QUIET_TURNS; i++)
+			pause_cpu();
+		return;
+	}
 	/* Yields first; then sleeps, as a yield lets no thread of lower priority run. */
 	if (turn < 100)
 		return;
@@ -84,7 +110,7 @@ bool dbgdyn_lock(struct dbgdyn_state *s)
 			return true;
 		if (holder == self)
 			return false;
-		relax(turn);
+		relax(s, turn);
 	}
 	return false;
 }

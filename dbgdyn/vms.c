@@ -11,6 +11,7 @@ static uint32_t status_of(int result)
 	case DBGDYN_ENODAEMON:
 		return DBG$_NODAEMON;
 	case DBGDYN_ETIMEDOUT:
+	case DBGDYN_EINPROGRESS:
 		return DBG$_TIMEOUT;
 	case DBGDYN_EFULL:
 		return DBG$_EXQUOTA;

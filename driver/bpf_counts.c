@@ -94,6 +94,7 @@ static struct driver_count count_of(const struct count_entry *e)
 		.event = COUNT_WHAT_EVENT(e->what),
 		.mode = mode_of(e->what),
 		.generation = e->generation,
+		.generation_read = e->what & COUNT_WHAT_READ,
 		.generation_unread = e->what & COUNT_WHAT_UNREAD,
 		.addr = e->addr,
 		.count = e->count,

@@ -16,6 +16,7 @@
 #define DCPI_BPF_INTERNAL_H
 
 #include "bpf_table.h"
+#include "bpf/sample.h"
 #include "driver_internal.h"
 #include "perf_internal.h"
 
@@ -42,49 +43,50 @@ void bpf_counts_release(struct bpf_counts *c);
 
 /* ---- tables (bpf_tables_linux.c) ------------------------------------------------------------- */
 
-struct sample_shared; /* bpf/sample.h */
-
-struct bpf_cpu {
-	union count_bucket *sets[2]; /* mapped; NULL: not made */
-};
-
 struct bpf_tables {
-	int fd;			      /* the map of maps; not owned */
 	struct sample_shared *shared; /* the one that programs read; not owned */
 	struct count_shape shape;
-	struct bpf_cpu *cpus; /* by number */
-	size_t nr_cpus;
-	int any_fd;    /* one of the tables, to wait with; -1: there is none */
-	uint32_t any;  /* where it stands */
-	bool unwaited; /* the kernel did not wait at the last exchange */
+	uint32_t stride, nr_elements; /* from one table to the next; of all */
+	union count_bucket *all;      /* mapped */
+	size_t nr_cpus;		      /* those present when it was opened */
+	int gate_fd, inner_fd;	      /* a map of maps to wait with, and what stands in it */
+	bool unwaited;		      /* the kernel did not wait at the last exchange */
 };
 
 int bpf_tables_init(struct bpf_tables *t, uint32_t table_len, size_t nr_cpus);
 void bpf_tables_release(struct bpf_tables *t);
-/* A table like all others, to load programs with: a descriptor, the caller's, or -errno. */
-int bpf_tables_template(const struct bpf_tables *t);
-/* Make those of @cpu, if that is not done. 0, or -errno: its samples are lost, but those in a table
- * that could be made. */
-int bpf_tables_add(struct bpf_tables *t, unsigned int cpu);
+/* They stand in the map @fd, which has room for nr_elements. 0 or -errno. */
+int bpf_tables_map(struct bpf_tables *t, int fd);
+/* 0, or -DCPI_ELIMIT: @cpu has none, for it came later. Its samples are lost. */
+int bpf_tables_have(const struct bpf_tables *t, unsigned int cpu);
 /*
  * Exchange the tables of all CPUs, in one instant, not before @now_ns. Returns when nobody is in
  * the old ones; -errno: the kernel would not wait for that, so they were left alone for a tenth of
  * a second.
  */
 int bpf_tables_swap(struct bpf_tables *t, uint64_t now_ns);
-/* That of @cpu that is not counted in, or NULL. */
+static inline union count_bucket *bpf_tables_at(const struct bpf_tables *t, size_t cpu,
+						uint32_t set)
+{
+	return t->all + SAMPLE_TABLE(cpu, set) * t->stride;
+}
+
+/* That of @cpu that is not counted in. */
 union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu);
 
 /* ---- programs (bpf_program_linux.c) ---------------------------------------------------------- */
 
 struct sample; /* the skeleton: programs and maps */
+struct bpf_clients;
 
 struct bpf_programs {
 	/* By event, each with a program of its own; maps are those of the first. */
 	struct sample *objects[DRIVER_NR_EVENTS];
 	size_t nr;
-	void *tick;		 /* link, or NULL */
-	void *on_exec, *on_exit; /* links, while there are clients */
+	uint64_t mix[COUNT_NR_MIX]; /* see COUNT_MIX */
+	void *tick;		    /* link, or NULL */
+	struct bpf_clients *clients;
+	void *on_exec, *on_exit, *on_fork; /* links, while there are clients */
 };
 
 /* Load what @specs need. Errors with cause and hint: -DCPI_ENOEVENTS, -DCPI_EUNSUPPORTED. */
@@ -99,6 +101,8 @@ const volatile uint64_t *bpf_programs_untabled(const struct bpf_programs *p);
 int bpf_programs_fd(const struct bpf_programs *p, size_t event);
 /* Ring in which tables ask for a drain. */
 int bpf_programs_notes_fd(const struct bpf_programs *p);
+/* Ring of struct sample_fork. */
+int bpf_programs_forks_fd(const struct bpf_programs *p);
 /* 0 or -errno; nothing to do without a tick event. */
 int bpf_programs_tick(struct bpf_programs *p, bool on);
 /* Say why BPF was refused: @what failed with @error (negative). */
@@ -106,19 +110,35 @@ int bpf_refused(struct base_err *err, int error, const char *what);
 
 /* Where the scheduler's tick can be found (bpf_tick_linux.c). -DCPI_EUNSUPPORTED with the reason.
  */
-int bpf_tick_find(uint64_t *function, int64_t *irq_regs_delta, struct base_err *err);
+int bpf_tick_find(uint64_t *function, int32_t *irq_regs_delta, bool *can_cast,
+		  struct base_err *err);
 /* The function of its timer, from what @kallsyms lists. -ENOENT; -EPERM: addresses are hidden. */
 int bpf_tick_function(FILE *kallsyms, uint64_t *function);
 /* Nanoseconds between two ticks. */
 uint64_t bpf_tick_period(void);
 
-/* ---- processes with ranges (bpf_clients_linux.c) --------------------------------------------- */
+/* ---- clients (bpf_clients_linux.c) --------------------------------------------- */
 
-/* See driver_ranges_set. */
-int bpf_clients_set(struct bpf_programs *p, int32_t pid, const struct driver_range *ranges,
-		    size_t nr);
-/* No program on everybody's exec and exit when there is no client any more. */
+/* See driver_client_set, which has checked its arguments. */
+int bpf_clients_set(struct bpf_programs *p, int32_t pid, const struct driver_client *client);
+/* Let go of who has ended; no program on everybody's exec and exit when there is no client. */
 void bpf_clients_sweep(struct bpf_programs *p);
+void bpf_clients_close(struct bpf_programs *p);
+
+/* ---- forks of clients (bpf_forks.c: no kernel needed) ---------------------------------------- */
+
+struct bpf_forks {
+	struct sample_fork *items;
+	size_t nr, cap;
+	bool sorted;
+};
+
+void bpf_forks_add(struct bpf_forks *f, const struct sample_fork *fork);
+/* @load, a FORK, gets its cursor, if that was told. */
+void bpf_forks_tell(struct bpf_forks *f, struct driver_load *load);
+/* All events up to @until_ns were handed on. */
+void bpf_forks_drop(struct bpf_forks *f, uint64_t until_ns);
+void bpf_forks_release(struct bpf_forks *f);
 
 /* ---- the source (bpf_open_linux.c, bpf_source_linux.c) --------------------------------------- */
 
@@ -128,24 +148,25 @@ struct bpf {
 	struct bpf_programs programs;
 	struct bpf_tables tables;
 	struct bpf_counts counts;
+	struct bpf_forks forks;
 	struct driver_stats taken;	     /* of the tables read so far */
 	uint64_t untabled[DRIVER_NR_EVENTS]; /* told to the sampler: see bpf_programs_untabled */
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	uint32_t drain_ms;
 	int timer_fd;
-	uint64_t registry_ns; /* of the last drain for the sake of a new registry */
-	void *notes;	      /* reader of the ring */
-	bool noted;	      /* a table asked for a drain */
-	int refusal;	      /* why the kernel did not wait at the last exchange; 0 */
-	const char *why;      /* behind the description */
-	char said[320];	      /* the same with the refusal */
+	uint64_t registry_ns;	  /* of the last drain for the sake of a new registry */
+	void *notes, *told_forks; /* readers of the rings */
+	bool noted;		  /* a table asked for a drain */
+	int refusal;		  /* why the kernel did not wait at the last exchange; 0 */
+	const char *why;	  /* behind the description */
+	char said[320];		  /* the same with the refusal */
 	bool running;
 };
 
 extern const struct driver_ops bpf_ops;
 
-/* Tables for all CPUs that have events. 0 or -errno, of some. */
-int bpf_add_tables(struct bpf *b);
+/* Say of each CPU that has events and no table that it has none. */
+void bpf_tell_tables(struct bpf *b);
 /* For a CPU that is about to get events. 0 or -errno. */
 int bpf_add_cpu(struct driver *d, unsigned int cpu);
 

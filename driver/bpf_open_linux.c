@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bpf_internal.h"
+#include "bpf/sample.h"
 
 enum {
 	BPF_TABLE_LEN = 16384,
@@ -46,11 +47,11 @@ static int check_namespace(struct base_err *err)
 	return -DCPI_EUNSUPPORTED;
 }
 
-/* One more than the highest number of a CPU that can ever be. */
-static int nr_possible(void)
+/* One more than the highest number of a CPU that is there, on or off. */
+static int nr_present(void)
 {
 	unsigned int *cpus = NULL, highest = 0;
-	int nr = perf_cpus_list("possible", &cpus);
+	int nr = perf_cpus_list("present", &cpus);
 
 	for (int i = 0; i < nr; i++)
 		highest = cpus[i] > highest ? cpus[i] : highest;
@@ -63,7 +64,7 @@ static int nr_possible(void)
 static int open_tables(struct bpf *b, const struct driver_config *config, struct base_err *err)
 {
 	size_t len = config->table_len ? config->table_len : BPF_TABLE_LEN;
-	int r = nr_possible();
+	int r = nr_present();
 
 	if (r >= 0)
 		r = bpf_tables_init(&b->tables, (uint32_t)len, (size_t)r);
@@ -83,6 +84,15 @@ static int open_sampler(struct bpf *b, const struct driver_config *config, size_
 			b->base.events[i].period = bpf_tick_period();
 	}
 	return r;
+}
+
+static int on_fork(void *ctx, void *data, size_t len)
+{
+	struct bpf *b = ctx;
+
+	if (len >= sizeof(struct sample_fork))
+		bpf_forks_add(&b->forks, data);
+	return 0;
 }
 
 static int on_note(void *ctx, void *data, size_t len)
@@ -107,15 +117,20 @@ static int open_timer(struct bpf *b)
 	return perf_sampler_poll_add(&b->sampler, b->timer_fd);
 }
 
+static int open_ring(struct bpf *b, void **ring, int fd, ring_buffer_sample_fn on_record)
+{
+	*ring = ring_buffer__new(fd, on_record, b, NULL);
+	return *ring ? perf_sampler_poll_add(&b->sampler, ring_buffer__epoll_fd(*ring)) : -errno;
+}
+
 static int open_polling(struct bpf *b, struct base_err *err)
 {
 	int r = open_timer(b);
 
-	if (r >= 0) {
-		b->notes = ring_buffer__new(bpf_programs_notes_fd(&b->programs), on_note, b, NULL);
-		r = b->notes ? perf_sampler_poll_add(&b->sampler, ring_buffer__epoll_fd(b->notes))
-			     : -errno;
-	}
+	if (r >= 0)
+		r = open_ring(b, &b->notes, bpf_programs_notes_fd(&b->programs), on_note);
+	if (r >= 0)
+		r = open_ring(b, &b->told_forks, bpf_programs_forks_fd(&b->programs), on_fork);
 	return r < 0 ? base_fail_errno(err, r, "cannot wait for the kernel's tables") : 0;
 }
 
@@ -130,17 +145,16 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 		r = bpf_programs_open(&b->programs, b->specs, (size_t)nr, &b->tables, err);
 	if (r < 0)
 		return r;
-	b->tables.fd = bpf_programs_tables_fd(&b->programs);
+	r = bpf_tables_map(&b->tables, bpf_programs_tables_fd(&b->programs));
+	if (r < 0)
+		return bpf_refused(err, r, "cannot make the kernel's tables");
 	b->tables.shared = bpf_programs_shared(&b->programs);
 	r = open_sampler(b, config, (size_t)nr, why, err);
 	b->sampler.new_cpu = bpf_add_cpu;
 	b->why = b->sampler.why;
 	if (r >= 0)
 		r = open_polling(b, err);
-	if (r < 0)
-		return r;
-	r = bpf_add_tables(b);
-	return r < 0 ? bpf_refused(err, r, "cannot make the kernel's tables") : 0;
+	return r;
 }
 
 int bpf_open(const struct driver_config *config, struct driver **out, struct base_err *err)
@@ -159,7 +173,7 @@ int bpf_open(const struct driver_config *config, struct driver **out, struct bas
 	b->base.ops = &bpf_ops;
 	b->base.utc = -1;
 	b->timer_fd = -1;
-	b->tables.fd = b->tables.any_fd = -1;
+	b->tables.gate_fd = b->tables.inner_fd = -1;
 	b->drain_ms = config->drain_ms ? config->drain_ms : BPF_DRAIN_MS;
 	r = open_parts(b, config, err);
 	if (r < 0) {

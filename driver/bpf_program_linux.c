@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "bpf_program.h"
@@ -66,21 +66,12 @@ static int share_maps(struct sample *own, const struct sample *first)
 	int r = bpf_map__reuse_fd(own->maps.tables, bpf_map__fd(first->maps.tables));
 
 	if (r >= 0)
-		r = bpf_map__reuse_fd(own->maps.clients, bpf_map__fd(first->maps.clients));
+		r = bpf_map__reuse_fd(own->maps.forks, bpf_map__fd(first->maps.forks));
 	if (r >= 0)
 		r = bpf_map__reuse_fd(own->maps.notes, bpf_map__fd(first->maps.notes));
 	if (r >= 0)
 		r = bpf_map__reuse_fd(own->maps.bss, bpf_map__fd(first->maps.bss));
 	return r;
-}
-
-static int make_maps(struct sample *own, const struct bpf_tables *t, int template_fd)
-{
-	int r = bpf_map__set_inner_map_fd(own->maps.tables, template_fd);
-
-	return r < 0 ? r
-		     : bpf_map__set_max_entries(own->maps.tables,
-						SAMPLE_TABLE((uint32_t)t->nr_cpus, 0));
 }
 
 /* Only what is used is loaded: a kernel without a part of it may still do. */
@@ -90,6 +81,7 @@ static void choose_programs(struct sample *own, bool tick, bool first)
 	bpf_program__set_autoload(own->progs.sample_tick, tick);
 	bpf_program__set_autoload(own->progs.sample_exec, first);
 	bpf_program__set_autoload(own->progs.sample_exit, first);
+	bpf_program__set_autoload(own->progs.sample_fork, first);
 }
 
 static int set_constants(struct bpf_programs *p, const struct bpf_tables *t, size_t event,
@@ -98,15 +90,19 @@ static int set_constants(struct bpf_programs *p, const struct bpf_tables *t, siz
 	struct sample_shared *s = bpf_programs_shared(p);
 
 	p->objects[event]->rodata->event = (uint32_t)event;
+	for (size_t i = 0; i < COUNT_NR_MIX; i++)
+		p->objects[event]->rodata->mix[i] = p->mix[i];
 	s->shape = t->shape;
+	s->stride = t->stride;
 	if (!tick)
 		return 0;
 	s->tick_event = (uint32_t)event;
-	return bpf_tick_find(&s->tick_function, &s->irq_regs_delta, err);
+	return bpf_tick_find(&s->tick_function, &s->irq_regs_delta,
+			     &p->objects[event]->rodata->can_cast, err);
 }
 
 static int open_one(struct bpf_programs *p, size_t event, bool tick, const struct bpf_tables *t,
-		    int template_fd, struct base_err *err)
+		    struct base_err *err)
 {
 	struct sample *own = sample__open();
 	int r;
@@ -119,32 +115,39 @@ static int open_one(struct bpf_programs *p, size_t event, bool tick, const struc
 	if (r < 0)
 		return r;
 	choose_programs(own, tick, event == 0);
-	r = event == 0 ? make_maps(own, t, template_fd) : share_maps(own, p->objects[0]);
+	r = event == 0 ? bpf_map__set_max_entries(own->maps.tables, t->nr_elements)
+		       : share_maps(own, p->objects[0]);
 	if (r >= 0)
 		r = sample__load(own);
 	return r < 0 ? bpf_refused(err, r, "cannot load a BPF program") : 0;
 }
 
+/* Without random numbers it is a hash that can be foreseen. */
+static void draw_mix(struct bpf_programs *p)
+{
+	if (getrandom(p->mix, sizeof(p->mix), GRND_NONBLOCK) < (ssize_t)sizeof(p->mix))
+		memcpy(p->mix, count_mix, sizeof(p->mix));
+	for (size_t i = 0; i < COUNT_NR_MIX; i++)
+		p->mix[i] |= 1;
+}
+
 int bpf_programs_open(struct bpf_programs *p, const struct event_spec *specs, size_t nr,
 		      const struct bpf_tables *t, struct base_err *err)
 {
-	int template_fd = bpf_tables_template(t), r = 0;
+	int r = 0;
 
 	*p = (struct bpf_programs){ 0 };
-	if (template_fd < 0)
-		return bpf_refused(err, template_fd, "cannot make a BPF map");
+	draw_mix(p);
 	libbpf_set_print(keep_silent);
 	for (size_t i = 0; i < nr && r >= 0; i++)
-		r = open_one(p, i, specs[i].tick, t, template_fd, err);
-	close(template_fd);
+		r = open_one(p, i, specs[i].tick, t, err);
 	return r;
 }
 
 void bpf_programs_close(struct bpf_programs *p)
 {
 	bpf_link__destroy(p->tick);
-	bpf_link__destroy(p->on_exec);
-	bpf_link__destroy(p->on_exit);
+	bpf_clients_close(p);
 	/* The first one's maps are in the others' use. */
 	while (p->nr)
 		sample__destroy(p->objects[--p->nr]);
@@ -171,6 +174,11 @@ const volatile uint64_t *bpf_programs_untabled(const struct bpf_programs *p)
 int bpf_programs_notes_fd(const struct bpf_programs *p)
 {
 	return bpf_map__fd(p->objects[0]->maps.notes);
+}
+
+int bpf_programs_forks_fd(const struct bpf_programs *p)
+{
+	return bpf_map__fd(p->objects[0]->maps.forks);
 }
 
 int bpf_programs_fd(const struct bpf_programs *p, size_t event)

@@ -12,26 +12,19 @@
 /* Least time between two exchanges for the sake of new registries. */
 #define BPF_REGISTRY_NS 500000000u
 
-/* CPUs with events that have no table yet, or could not be given one. */
-int bpf_add_tables(struct bpf *b)
+void bpf_tell_tables(struct bpf *b)
 {
-	int r = 0;
-
 	for (size_t i = 0; i < b->sampler.nr_cpus; i++) {
 		const struct perf_cpu *c = &b->sampler.cpus[i];
-		int own = c->track_fd < 0 ? 0 : bpf_tables_add(&b->tables, c->cpu);
 
-		perf_sampler_trouble(&b->sampler, c, own);
-		if (own < 0)
-			r = own;
+		if (c->track_fd >= 0)
+			perf_sampler_trouble(&b->sampler, c, bpf_tables_have(&b->tables, c->cpu));
 	}
-	return r;
 }
 
-/* Before its events are enabled; what that could not do is tried again at the next drain. */
 int bpf_add_cpu(struct driver *d, unsigned int cpu)
 {
-	return bpf_tables_add(&((struct bpf *)d)->tables, cpu);
+	return bpf_tables_have(&((struct bpf *)d)->tables, cpu);
 }
 
 /* ---- reading the tables ---------------------------------------------------------------------- */
@@ -41,7 +34,7 @@ static int add_count(void *ctx, const struct driver_count *count)
 	return perf_sampler_add(ctx, count);
 }
 
-/* Samples of CPUs that have no table: a memory shortage, or the first moment of a new CPU. */
+/* Samples of CPUs that were added to the machine since. */
 static void gather_untabled(struct bpf *b)
 {
 	const volatile uint64_t *untabled = bpf_programs_untabled(&b->programs);
@@ -60,8 +53,6 @@ static void gather(struct bpf *b)
 	for (size_t cpu = 0; cpu < b->tables.nr_cpus; cpu++) {
 		union count_bucket *table = bpf_tables_old(&b->tables, cpu);
 
-		if (!table)
-			continue;
 		for (size_t i = 0; i < b->base.nr_events; i++)
 			perf_sampler_received(&b->sampler, (unsigned int)cpu, i,
 					      table->head.received[i]);
@@ -141,10 +132,8 @@ static void account(struct bpf *b, bool received)
 	st->lost_bad = b->taken.lost_bad;
 	account_untabled(b, st);
 	for (size_t i = 0; i < b->tables.nr_cpus; i++) {
-		for (int k = 0; k < 2; k++) {
-			if (b->tables.cpus[i].sets[k])
-				account_table(st, &b->tables.cpus[i].sets[k]->head);
-		}
+		for (uint32_t k = 0; k < 2; k++)
+			account_table(st, &bpf_tables_at(&b->tables, i, k)->head);
 	}
 }
 
@@ -179,10 +168,50 @@ static bool is_due(struct bpf *b)
 	bool due = read(b->timer_fd, &ticks, sizeof(ticks)) == sizeof(ticks);
 
 	ring_buffer__consume(b->notes);
+	ring_buffer__consume(b->told_forks);
 	due |= is_registry_new(b);
 	due |= b->noted || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
 	b->noted = false;
 	return due;
+}
+
+/* On their way to the daemon, forks get the cursor that was read at them. */
+struct telling {
+	struct bpf *b;
+	const struct driver_sink *sink;
+};
+
+static int tell_load(void *ctx, const struct driver_load *load)
+{
+	const struct telling *t = ctx;
+	struct driver_load told = *load;
+
+	if (load->kind == DRIVER_LOAD_FORK)
+		bpf_forks_tell(&t->b->forks, &told);
+	return t->sink->load(t->sink->ctx, &told);
+}
+
+static int tell_count(void *ctx, const struct driver_count *count)
+{
+	const struct telling *t = ctx;
+
+	return t->sink->count(t->sink->ctx, count);
+}
+
+static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *sink)
+{
+	struct telling t = { b, sink };
+	const struct driver_sink telling = { tell_load, tell_count, &t };
+	int r;
+
+	/* Who forked until then has told, unless it was stopped between event and program. */
+	ring_buffer__consume(b->told_forks);
+	if (!b->forks.nr)
+		return perf_sampler_hand_on(&b->sampler, horizon, sink);
+	r = perf_sampler_hand_on(&b->sampler, horizon, &telling);
+	if (r >= 0)
+		bpf_forks_drop(&b->forks, horizon);
+	return r;
 }
 
 /* Exchange, and hand on what is older than that. */
@@ -195,7 +224,7 @@ static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 	gather(b);
 	/* Nobody is putting an older record into a ring any more. */
 	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);
-	return r < 0 ? r : perf_sampler_hand_on(&b->sampler, horizon, sink);
+	return r < 0 ? r : hand_on(b, horizon, sink);
 }
 
 /*
@@ -220,7 +249,7 @@ static int bpf_drain(struct driver *d, bool all, const struct driver_sink *sink,
 
 	perf_sampler_turn(&b->sampler, base_now_ns());
 	r = perf_sampler_read(&b->sampler, UINT64_MAX, due);
-	bpf_add_tables(b);
+	bpf_tell_tables(b);
 	if (due && r >= 0)
 		handed = drain_due(b, all, sink);
 	bpf_clients_sweep(&b->programs);
@@ -258,10 +287,9 @@ static int bpf_poll_fd(const struct driver *d)
 	return perf_sampler_poll_fd(&((const struct bpf *)d)->sampler);
 }
 
-static int bpf_ranges_set(struct driver *d, int32_t pid, const struct driver_range *ranges,
-			  size_t nr)
+static int bpf_client_set(struct driver *d, int32_t pid, const struct driver_client *client)
 {
-	return bpf_clients_set(&((struct bpf *)d)->programs, pid, ranges, nr);
+	return bpf_clients_set(&((struct bpf *)d)->programs, pid, client);
 }
 
 static void bpf_close(struct driver *d)
@@ -270,11 +298,13 @@ static void bpf_close(struct driver *d)
 
 	perf_sampler_close(&b->sampler);
 	ring_buffer__free(b->notes);
+	ring_buffer__free(b->told_forks);
 	if (b->timer_fd >= 0)
 		close(b->timer_fd);
 	bpf_programs_close(&b->programs);
 	bpf_tables_release(&b->tables);
 	bpf_counts_release(&b->counts);
+	bpf_forks_release(&b->forks);
 	free(b);
 }
 
@@ -282,7 +312,7 @@ const struct driver_ops bpf_ops = {
 	.start = bpf_start,
 	.drain = bpf_drain,
 	.poll_fd = bpf_poll_fd,
-	.ranges_set = bpf_ranges_set,
+	.client_set = bpf_client_set,
 	.stop = bpf_stop,
 	.close = bpf_close,
 };

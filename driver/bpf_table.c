@@ -17,60 +17,73 @@ static uint32_t next_used(const union count_bucket *table, const struct count_sh
 	return s->nr_buckets;
 }
 
+static const struct count_tags *tags_of(const union count_bucket *table,
+					const struct count_shape *s, uint32_t bucket)
+{
+	return &table[s->tags + bucket / COUNT_NR_TAGS].tags[bucket % COUNT_NR_TAGS];
+}
+
 /* A way behind a free one is free too. */
-static void walk(const union count_bucket *b, void (*fn)(void *ctx, const struct count_entry *e),
-		 void *ctx)
+static void walk(const union count_bucket *b, const struct count_tags *t,
+		 void (*fn)(void *ctx, const struct count_entry *e), void *ctx)
 {
-	for (int w = 0; w < COUNT_WAYS && b->way[w].count; w++)
-		fn(ctx, &b->way[w]);
+	struct count_entry e;
+
+	for (int w = 0; w < COUNT_WAYS && t->count[w]; w++) {
+		e = b->way[w];
+		e.count = t->count[w];
+		fn(ctx, &e);
+	}
 }
 
-static void clear(union count_bucket *b)
+/* The @i-th entry of the log. */
+static const struct count_entry *log_entry(const union count_bucket *table,
+					   const struct count_shape *s, uint32_t i)
 {
-	for (int w = 0; w < COUNT_WAYS && b->way[w].count; w++)
-		b->way[w].count = 0;
+	return &table[s->buckets + s->nr_buckets + i / COUNT_WAYS].way[i % COUNT_WAYS];
 }
 
-static uint32_t log_elements(const union count_bucket *table, const struct count_shape *s)
+static uint32_t log_len(const union count_bucket *table, const struct count_shape *s)
 {
-	uint32_t nr = table->head.nr_log < s->nr_log ? table->head.nr_log : s->nr_log;
-
-	return (nr + COUNT_WAYS - 1) / COUNT_WAYS;
+	return table->head.nr_log < s->nr_log ? table->head.nr_log : s->nr_log;
 }
 
 void count_walk(const union count_bucket *table, const struct count_shape *s,
 		void (*fn)(void *ctx, const struct count_entry *e), void *ctx)
 {
-	const union count_bucket *b = table + s->buckets, *log = b + s->nr_buckets;
-	uint32_t nr = s->nr_buckets, nr_log = log_elements(table, s);
+	const union count_bucket *b = table + s->buckets;
+	uint32_t nr = s->nr_buckets, nr_log = log_len(table, s);
 
 	for (uint32_t i = next_used(table, s, 0); i < nr; i = next_used(table, s, i + 1))
-		walk(&b[i], fn, ctx);
-	for (uint32_t i = 0; i < nr_log; i++)
-		walk(&log[i], fn, ctx);
+		walk(&b[i], tags_of(table, s, i), fn, ctx);
+	for (uint32_t i = 0; i < nr_log; i++) {
+		if (log_entry(table, s, i)->count)
+			fn(ctx, log_entry(table, s, i));
+	}
 }
 
 /* What was not written to is not touched: most of a table, on a quiet CPU. */
 void count_clear(union count_bucket *table, const struct count_shape *s)
 {
-	union count_bucket *b = table + s->buckets, *log = b + s->nr_buckets;
-	uint32_t nr = s->nr_buckets, nr_log = log_elements(table, s);
+	uint32_t nr = s->nr_buckets;
 
 	for (uint32_t i = next_used(table, s, 0); i < nr; i = next_used(table, s, i + 1))
-		clear(&b[i]);
-	for (uint32_t i = 0; i < nr_log; i++)
-		clear(&log[i]);
-	memset(table, 0, s->buckets * sizeof(*table));
+		memset(&table[s->tags + i / COUNT_NR_TAGS].tags[i % COUNT_NR_TAGS], 0,
+		       sizeof(struct count_tags));
+	memset(&table[s->buckets + nr], 0,
+	       (log_len(table, s) + COUNT_WAYS - 1) / COUNT_WAYS * sizeof(*table));
+	memset(table, 0, s->tags * sizeof(*table));
 }
 
 void count_use_all(union count_bucket *table, const struct count_shape *s)
 {
-	memset(&table[COUNT_USED], 0xff, (s->buckets - COUNT_USED) * sizeof(*table));
+	memset(&table[COUNT_USED], 0xff, (s->tags - COUNT_USED) * sizeof(*table));
 }
 
 bool count_sample(union count_bucket *table, const struct count_shape *s, const struct count_key *k,
 		  bool single, uint64_t now_ns)
 {
+	const struct count_place p = count_place_of(s, k);
 	struct count_head *h = &table->head;
 	enum count_made made = COUNT_KNOWN;
 
@@ -80,7 +93,7 @@ bool count_sample(union count_bucket *table, const struct count_shape *s, const 
 	if (single)
 		count_add_single(table, s, h, k, now_ns);
 	else
-		made = count_add(table, s, h, k, now_ns);
+		made = count_add(table, s, h, k, &p, now_ns);
 	count_leave(h);
 	return made != COUNT_KNOWN;
 }

@@ -97,32 +97,33 @@ static int64_t percpu_offset(const struct btf *btf, const struct btf_type *sec, 
 	return -1;
 }
 
-static int find_delta(int64_t *delta, struct base_err *err)
+static int find_delta(int32_t *delta, bool *can_cast, struct base_err *err)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 	const struct btf_type *percpu = btf ? find_percpu(btf) : NULL;
-	int64_t regs = -1, bases = -1;
+	int64_t regs = -1, bases = -1, distance;
 
 	if (percpu) {
 		regs = percpu_offset(btf, percpu, "__irq_regs");
 		bases = percpu_offset(btf, percpu, "hrtimer_bases");
 	}
-	*delta = regs - bases;
-	if (btf)
-		btf__free(btf);
+	distance = regs - bases;
+	*delta = (int32_t)distance;
+	*can_cast = btf && btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+	btf__free(btf);
 	if (!btf)
 		return no_tick(err, "this kernel has no BTF", "CONFIG_DEBUG_INFO_BTF is needed");
-	if (regs < 0 || bases < 0 || *delta >= SAMPLE_DELTA_MAX || *delta < -SAMPLE_DELTA_MAX)
+	if (regs < 0 || bases < 0 || distance >= SAMPLE_DELTA_MAX || distance < -SAMPLE_DELTA_MAX)
 		return no_tick(err, "the kernel does not tell where it keeps interrupted registers",
 			       NULL);
 	return 0;
 }
 
-int bpf_tick_find(uint64_t *function, int64_t *irq_regs_delta, struct base_err *err)
+int bpf_tick_find(uint64_t *function, int32_t *irq_regs_delta, bool *can_cast, struct base_err *err)
 {
 	int r = find_function(function, err);
 
-	return r < 0 ? r : find_delta(irq_regs_delta, err);
+	return r < 0 ? r : find_delta(irq_regs_delta, can_cast, err);
 }
 
 /* The coarse clock moves with the tick. */

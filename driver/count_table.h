@@ -6,14 +6,21 @@
  *
  * A table is an array of elements of one size (a BPF array map that can be mapped): the head, a
  * line of counters against floods, a bit for each bucket that holds anything (to read a quiet CPU's
- * table is to read little), the buckets, and a log of what is in no bucket: entries pushed out by
- * others, samples that are to stay single, and those that come too rarely to be hashed (the
- * tick's).
+ * table is to read little), the buckets' tags, the buckets, and a log of what is in no bucket:
+ * entries pushed out by others, samples that are to stay single, and those that come too rarely to
+ * be hashed (the tick's).
+ *
+ * What a sample must read of its bucket is one line of the cache: hashes of the keys that stand
+ * there, and their counts. These lines lie together. The entries themselves are only written to,
+ * which waits for no memory. Two keys whose hashes of 64 bits are the same are taken for one: see
+ * count_place_of.
  *
  * Law: the sum of received[] is the sum of all counts and of the four losses.
  *
  * Whoever includes this defines before
+ *	COUNT_TABLE			type by which a table is known
  *	COUNT_AT(table, index)		pointer to an element, or null where there is none
+ *	COUNT_MIX(i)			odd numbers of 64 bits, 0 to COUNT_NR_MIX - 1
  * and may use stdint's names.
  */
 #ifndef DCPI_COUNT_TABLE_H
@@ -27,18 +34,22 @@ enum {
 	COUNT_WAYS = 4,
 	COUNT_NR_FLOODS = 32, /* a power of two */
 	COUNT_NR_WORDS = 32,  /* of bits; a power of two */
-	COUNT_HEAD = 0,	      /* indices of elements */
+	COUNT_NR_TAGS = 3,    /* buckets whose tags fill an element */
+	COUNT_NR_MIX = 4,
+	COUNT_HEAD = 0, /* indices of elements */
 	COUNT_FLOODS = 1,
-	COUNT_USED = 2, /* the first of them; buckets and log follow */
+	COUNT_USED = 2, /* the first of them; tags, buckets and log follow */
 };
 
 #define COUNT_LATE_NS 100000000ull
 
-/* What a count is of: event, mode of the CPU (enum driver_mode) and the fate of its generation. */
+/* What a count is of: event, mode of the CPU (enum driver_mode) and the fate of its generation:
+ * neither, it was not asked for. */
 #define COUNT_WHAT(event, mode) ((event) | (mode) << 8)
 #define COUNT_WHAT_EVENT(what)	((what)&0xff)
 #define COUNT_WHAT_MODE(what)	((what) >> 8 & 0xff)
 #define COUNT_WHAT_UNREAD	0x10000u
+#define COUNT_WHAT_READ		0x20000u
 
 struct count_key {
 	uint64_t instance; /* one life of a process, told apart from all others; 0 in kernel mode */
@@ -51,16 +62,23 @@ struct count_key {
 struct count_entry {
 	uint64_t instance, addr;
 	uint32_t tgid, generation, what;
-	uint32_t count; /* 0: free, and so are the ways behind it */
+	uint32_t count; /* in a bucket it is of no meaning: see struct count_tags */
 	uint64_t first_ns, last_ns;
+};
+
+/* Of the ways of a bucket: a line of the cache. */
+struct count_tags {
+	uint64_t tag[COUNT_WAYS];   /* hash of the key */
+	uint32_t count[COUNT_WAYS]; /* 0: free, and so are the ways behind it */
+	uint32_t place[COUNT_WAYS]; /* hash of the key without its generation */
 };
 
 /* What each sample touches comes first: one line of the cache. */
 struct count_head {
-	uint32_t busy;	 /* somebody is counting */
-	uint32_t clock;	 /* which way goes next */
-	uint32_t nr_log; /* entries in the log */
-	uint32_t unused;
+	uint32_t busy;	  /* somebody is counting */
+	uint32_t clock;	  /* which way goes next */
+	uint32_t nr_log;  /* entries in the log */
+	uint32_t flooded; /* some counter against floods has reached its limit */
 	uint64_t told_ns; /* when a drain was asked for; 0: not yet */
 	uint64_t received[COUNT_NR_EVENTS];
 	uint64_t lost_table, lost_late, lost_nested;
@@ -73,16 +91,19 @@ union count_bucket {
 	struct count_head head;
 	uint32_t floods[COUNT_NR_FLOODS];
 	uint32_t used[COUNT_NR_WORDS];
+	struct count_tags tags[COUNT_NR_TAGS];
 };
 
 enum { COUNT_BITS = 32 * COUNT_NR_WORDS }; /* buckets that an element tells of */
 
 _Static_assert(sizeof(struct count_entry) == 48, "count_entry");
+_Static_assert(sizeof(struct count_tags) == 64, "count_tags");
 _Static_assert(sizeof(union count_bucket) == COUNT_WAYS * sizeof(struct count_entry), "element");
 
 /* How large a table is. */
 struct count_shape {
 	uint32_t nr_buckets; /* a power of two */
+	uint32_t tags;	     /* where those of the first are */
 	uint32_t buckets;    /* where the first is */
 	uint32_t nr_log;     /* entries, a multiple of COUNT_WAYS */
 	uint32_t nr_flood;   /* entries of new generations that one process may make */
@@ -94,11 +115,12 @@ COUNT_INLINE struct count_shape count_shape_of(uint32_t table_len)
 {
 	struct count_shape s = {
 		.nr_buckets = table_len / COUNT_WAYS,
-		.buckets = COUNT_USED + (table_len / COUNT_WAYS + COUNT_BITS - 1) / COUNT_BITS,
+		.tags = COUNT_USED + (table_len / COUNT_WAYS + COUNT_BITS - 1) / COUNT_BITS,
 		.nr_log = table_len / 4 < COUNT_WAYS ? COUNT_WAYS : table_len / 4,
 		.nr_flood = table_len / 4,
 	};
 
+	s.buckets = s.tags + (s.nr_buckets + COUNT_NR_TAGS - 1) / COUNT_NR_TAGS;
 	return s;
 }
 
@@ -133,12 +155,6 @@ COUNT_INLINE void count_leave(struct count_head *h)
 	*(volatile uint32_t *)&h->busy = 0;
 }
 
-COUNT_INLINE bool count_same(const struct count_entry *e, const struct count_key *k)
-{
-	return e->addr == k->addr && e->instance == k->instance && e->tgid == k->tgid &&
-	       e->generation == k->generation && e->what == k->what && e->count != UINT32_MAX;
-}
-
 COUNT_INLINE void count_fill(struct count_entry *e, const struct count_key *k, uint64_t now_ns)
 {
 	e->instance = k->instance;
@@ -150,18 +166,43 @@ COUNT_INLINE void count_fill(struct count_entry *e, const struct count_key *k, u
 	e->first_ns = e->last_ns = now_ns;
 }
 
-/* Without the generation: those of one address share a bucket, and are seen together there. */
-COUNT_INLINE uint32_t count_hash(const struct count_key *k)
-{
-	uint64_t x = k->instance * 0x9e3779b97f4a7c15ull ^ k->addr;
+struct count_place {
+	uint32_t bucket, place;
+	uint64_t tag;
+};
 
-	x ^= (uint64_t)k->what << 48;
+/*
+ * One life of a process: of lives of one pid only those may share it that began a multiple of 2^48
+ * ns (78 hours) apart. A start time differs in its low bits, and those tell most in a product.
+ */
+COUNT_INLINE uint64_t count_instance(uint64_t start_ns, uint32_t exec_id)
+{
+	return start_ns ^ (uint64_t)exec_id << 48;
+}
+
+/*
+ * Those of one address share a bucket whatever their generation, and are seen together there.
+ *
+ * Two such places have one hash by a chance of 2^-63 over the numbers drawn, which are secret; of
+ * 2^(t-63) where 2^t divides all differences between their parts. Never if only one part differs.
+ */
+COUNT_INLINE struct count_place count_place_of(const struct count_shape *s,
+					       const struct count_key *k)
+{
+	uint64_t x = k->instance * COUNT_MIX(0) + k->addr * COUNT_MIX(1) + k->tgid * COUNT_MIX(2) +
+		     (k->what & 0xffff) * COUNT_MIX(3);
+	struct count_place p;
+
+	x ^= x >> 32;
 	x *= 0xff51afd7ed558ccdull;
-	return (uint32_t)(x >> 32) ^ (uint32_t)(x >> 52);
+	p.bucket = (uint32_t)(x >> 40) & (s->nr_buckets - 1);
+	p.place = (uint32_t)(x >> 32) ^ (uint32_t)x;
+	p.tag = x + ((uint64_t)k->generation << 16 | k->what >> 16) * COUNT_MIX(3);
+	return p;
 }
 
 /* Room at the end of the log, or null: it is full, one sample is lost. */
-COUNT_INLINE struct count_entry *count_log(void *table, const struct count_shape *s,
+COUNT_INLINE struct count_entry *count_log(COUNT_TABLE table, const struct count_shape *s,
 					   struct count_head *h, uint64_t now_ns)
 {
 	uint32_t at = h->nr_log;
@@ -181,8 +222,8 @@ COUNT_INLINE struct count_entry *count_log(void *table, const struct count_shape
 }
 
 /* A sample by itself. Between count_enter and count_leave, as the next. */
-COUNT_INLINE void count_add_single(void *table, const struct count_shape *s, struct count_head *h,
-				   const struct count_key *k, uint64_t now_ns)
+COUNT_INLINE void count_add_single(COUNT_TABLE table, const struct count_shape *s,
+				   struct count_head *h, const struct count_key *k, uint64_t now_ns)
 {
 	struct count_entry *e = count_log(table, s, h, now_ns);
 
@@ -190,19 +231,8 @@ COUNT_INLINE void count_add_single(void *table, const struct count_shape *s, str
 		count_fill(e, k, now_ns);
 }
 
-/* The entry of @k in @b, or a free one for it, or null. */
-COUNT_INLINE struct count_entry *count_find(union count_bucket *b, const struct count_key *k)
-{
-#pragma GCC unroll 4
-	for (uint32_t w = 0; w < COUNT_WAYS; w++) {
-		if (!b->way[w].count || count_same(&b->way[w], k))
-			return &b->way[w];
-	}
-	return 0;
-}
-
 /* The bucket holds something: who reads the table looks into it. */
-COUNT_INLINE void count_use(void *table, uint32_t bucket)
+COUNT_INLINE void count_use(COUNT_TABLE table, uint32_t bucket)
 {
 	union count_bucket *u = COUNT_AT(table, COUNT_USED + bucket / COUNT_BITS);
 
@@ -210,18 +240,29 @@ COUNT_INLINE void count_use(void *table, uint32_t bucket)
 		u->used[bucket / 32 % COUNT_NR_WORDS] |= 1u << bucket % 32;
 }
 
-/* The place of @k stands there with another generation. */
-COUNT_INLINE bool count_has_other(const union count_bucket *b, const struct count_key *k)
+COUNT_INLINE struct count_tags *count_tags_at(COUNT_TABLE table, const struct count_shape *s,
+					      uint32_t bucket)
 {
-#pragma GCC unroll 4
-	for (uint32_t w = 0; w < COUNT_WAYS; w++) {
-		const struct count_entry *e = &b->way[w];
+	uint32_t at = bucket / COUNT_NR_TAGS;
+	uint64_t i = bucket - at * COUNT_NR_TAGS;
+	union count_bucket *b = COUNT_AT(table, s->tags + at);
 
-		if (e->count && e->addr == k->addr && e->generation != k->generation &&
-		    e->instance == k->instance && e->tgid == k->tgid)
-			return true;
-	}
-	return false;
+	/* The verifier does not know what the compiler does: it is to see this checked first. */
+	__asm__ volatile("" : "+r"(i));
+	if (!b || i >= COUNT_NR_TAGS)
+		return 0;
+	__asm__ volatile("" : "+r"(i));
+	return &b->tags[i];
+}
+
+/* Its line of tags is on the way then, while something else is looked up. */
+COUNT_INLINE void count_touch(COUNT_TABLE table, const struct count_shape *s,
+			      const struct count_place *p)
+{
+	const struct count_tags *t = count_tags_at(table, s, p->bucket);
+
+	if (t)
+		(void)*(const volatile uint32_t *)&t->count[0];
 }
 
 enum count_made {
@@ -230,44 +271,70 @@ enum count_made {
 	COUNT_RENEWED, /* only its generation is */
 };
 
-COUNT_INLINE enum count_made count_add(void *table, const struct count_shape *s,
-				       struct count_head *h, const struct count_key *k,
-				       uint64_t now_ns)
+/* Which way holds @p, or a free one, or COUNT_WAYS. *@renewed: its place stands there otherwise. */
+COUNT_INLINE uint32_t count_find(const struct count_tags *t, const struct count_place *p,
+				 bool *renewed)
 {
-	uint32_t bucket = count_hash(k) & (s->nr_buckets - 1);
-	union count_bucket *b = COUNT_AT(table, s->buckets + bucket);
-	struct count_entry *e, *old;
-	enum count_made made;
+#pragma GCC unroll 4
+	for (uint32_t w = 0; w < COUNT_WAYS; w++) {
+		if (!t->count[w] || (t->tag[w] == p->tag && t->count[w] != UINT32_MAX))
+			return w;
+		*renewed |= t->place[w] == p->place && t->tag[w] != p->tag;
+	}
+	return COUNT_WAYS;
+}
 
-	if (!b) {
+/* DCPI's way: round and round, whoever that hits. COUNT_WAYS: the log is full. */
+COUNT_INLINE uint32_t count_push_out(COUNT_TABLE table, const struct count_shape *s,
+				     struct count_head *h, const union count_bucket *b,
+				     const struct count_tags *t, uint64_t now_ns)
+{
+	struct count_entry *e = count_log(table, s, h, now_ns);
+	uint32_t w = h->clock % COUNT_WAYS;
+
+	if (!e)
+		return COUNT_WAYS;
+	h->clock++;
+	*e = b->way[w];
+	e->count = t->count[w];
+	return w;
+}
+
+COUNT_INLINE enum count_made count_add(COUNT_TABLE table, const struct count_shape *s,
+				       struct count_head *h, const struct count_key *k,
+				       const struct count_place *p, uint64_t now_ns)
+{
+	struct count_tags *t = count_tags_at(table, s, p->bucket);
+	union count_bucket *b = COUNT_AT(table, s->buckets + p->bucket);
+	bool renewed = false;
+	uint32_t w;
+
+	if (!b || !t) {
 		h->lost_table++;
 		return COUNT_KNOWN;
 	}
-	e = count_find(b, k);
-	if (e && e->count) {
-		e->count++;
-		e->last_ns = now_ns;
+	w = count_find(t, p, &renewed);
+	if (w < COUNT_WAYS && t->count[w]) {
+		t->count[w]++;
+		b->way[w].last_ns = now_ns;
 		return COUNT_KNOWN;
 	}
-	made = count_has_other(b, k) ? COUNT_RENEWED : COUNT_NEW;
-	if (!e) {
-		/* DCPI's way: round and round, whoever that hits. */
-		e = count_log(table, s, h, now_ns);
-		if (!e)
-			return COUNT_KNOWN;
-		old = &b->way[h->clock++ % COUNT_WAYS];
-		*e = *old;
-		e = old;
-	}
-	if (!b->way[0].count)
-		count_use(table, bucket);
-	count_fill(e, k, now_ns);
-	return made;
+	if (w == COUNT_WAYS)
+		w = count_push_out(table, s, h, b, t, now_ns);
+	if (w >= COUNT_WAYS)
+		return COUNT_KNOWN;
+	if (!t->count[0])
+		count_use(table, p->bucket);
+	t->tag[w] = p->tag;
+	t->place[w] = p->place;
+	t->count[w] = 1;
+	count_fill(&b->way[w], k, now_ns);
+	return renewed ? COUNT_RENEWED : COUNT_NEW;
 }
 
 /*
  * Counters by a hash of the process: who shares one with a process that floods the table counts as
- * flooding too. @floods: element COUNT_FLOODS.
+ * flooding too. @floods: element COUNT_FLOODS; no need to look while the head is not flooded.
  */
 COUNT_INLINE bool count_is_flooded(const union count_bucket *floods, const struct count_shape *s,
 				   uint32_t tgid)
@@ -276,9 +343,11 @@ COUNT_INLINE bool count_is_flooded(const union count_bucket *floods, const struc
 }
 
 /* @tgid made an entry for a place that had one: its generation has moved. */
-COUNT_INLINE void count_flood(union count_bucket *floods, uint32_t tgid)
+COUNT_INLINE void count_flood(union count_bucket *floods, const struct count_shape *s,
+			      struct count_head *h, uint32_t tgid)
 {
-	floods->floods[tgid % COUNT_NR_FLOODS]++;
+	if (++floods->floods[tgid % COUNT_NR_FLOODS] >= s->nr_flood)
+		h->flooded = 1;
 }
 
 /* Nobody was told yet, and the log is half full: ask for a drain, and set told_ns. */

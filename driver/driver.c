@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <string.h>
 
 #include "perf_internal.h"
@@ -130,9 +131,24 @@ int driver_poll_fd(const struct driver *d)
 	return d->ops->poll_fd(d);
 }
 
-int driver_ranges_set(struct driver *d, int32_t pid, const struct driver_range *ranges, size_t nr)
+static bool is_valid(const struct driver_client *c)
 {
-	return d->ops->ranges_set ? d->ops->ranges_set(d, pid, ranges, nr) : 0;
+	bool good = c->words % sizeof(uint32_t) == 0 && c->cursor % sizeof(uint64_t) == 0;
+
+	for (size_t i = 0; i < c->nr_ranges && good; i++)
+		good = c->ranges[i].kind == DRIVER_RANGE_SINGLE ||
+		       (c->ranges[i].kind == DRIVER_RANGE_WORDS && c->words && c->nr_words &&
+			!(c->nr_words & (c->nr_words - 1)));
+	return good;
+}
+
+int driver_client_set(struct driver *d, int32_t pid, const struct driver_client *client)
+{
+	if (client && client->nr_ranges > DRIVER_NR_RANGES)
+		return -DCPI_ELIMIT;
+	if (pid <= 0 || (client && !is_valid(client)))
+		return -EINVAL;
+	return d->ops->client_set ? d->ops->client_set(d, pid, client) : 0;
 }
 
 void driver_stop(struct driver *d)

@@ -58,7 +58,8 @@ enum driver_load_kind {
 	DRIVER_LOAD_POKE,    /* the kernel changed its own code at addr: data holds the new bytes */
 };
 
-#define DRIVER_LOAD_GONE 1u /* flags: KSYMBOL unregistered */
+#define DRIVER_LOAD_GONE   1u /* flags: KSYMBOL unregistered */
+#define DRIVER_LOAD_CURSOR 2u /* flags: FORK, of a client's process: cursor is valid */
 
 struct driver_load {
 	enum driver_load_kind kind;
@@ -66,7 +67,8 @@ struct driver_load {
 	int32_t pid, ppid, tid; /* as the daemon's PID namespace numbers them */
 	uint32_t flags;
 	uint64_t addr, len, file_off;
-	uint32_t prot;		       /* PROT_*; MMAP */
+	uint64_t cursor; /* FORK: the parent's at that instant, see struct driver_client */
+	uint32_t prot;	 /* PROT_*; MMAP */
 	uint32_t dev_major, dev_minor; /* MMAP without build-id */
 	uint64_t inode;
 	struct base_id id; /* build-id; len 0: the file has none, or the kernel did not tell */
@@ -88,7 +90,9 @@ struct driver_count {
 	int32_t pid, tid; /* 0: the idle task; -1: unknown, or any (bpf: in kernel mode) */
 	uint32_t event;	  /* index, see driver_event_get */
 	enum driver_mode mode;
-	uint32_t generation;	/* of the code at addr, see driver_ranges_set; 0 elsewhere */
+	/* Of the code at addr, see struct driver_client; neither read nor unread: not asked for. */
+	uint32_t generation;
+	bool generation_read;
 	bool generation_unread; /* its word could not be read */
 	uint64_t addr;
 	uint64_t count;
@@ -164,24 +168,35 @@ const char *driver_agent_env(const struct driver *d);
 /* ---- code that is reused ------------------------------------------------------------------- */
 
 /*
- * A range of a process's addresses in which code comes and goes, so that a count over an interval
- * does not tell enough. @words 0: each sample is handed on by itself, with its time. Else counts
- * come apart by generation, which the sampler reads from the process with the sample: the word (32
- * bits) of the 4 KiB block at start + 4096 * i stands at words + 4 * i.
+ * A process whose code comes and goes, so that a count over an interval does not tell enough. In a
+ * range of kind SINGLE each sample is handed on by itself, with its time. In one of kind WORDS
+ * counts come apart by generation, which the sampler reads from the process with the sample: the
+ * word (32 bits) of address a is number (a >> 12) % nr_words of those at @words. At the end of a
+ * fork of the process the 64-bit number at @cursor is read, and handed on with that event.
  */
+enum driver_range_kind { DRIVER_RANGE_SINGLE, DRIVER_RANGE_WORDS };
+
 struct driver_range {
-	uint64_t start, end; /* vaddr, [start, end) */
-	uint64_t words;	     /* vaddr */
+	uint64_t start, end; /* vaddr, [start, end); where two overlap, the first one holds */
+	enum driver_range_kind kind;
 };
 
-enum { DRIVER_NR_RANGES = 8 }; /* of one process */
+enum { DRIVER_NR_RANGES = 16 }; /* of one process */
+
+struct driver_client {
+	const struct driver_range *ranges;
+	size_t nr_ranges;
+	uint64_t words;	   /* vaddr, a multiple of 4 */
+	uint32_t nr_words; /* a power of two */
+	uint64_t cursor;   /* vaddr, a multiple of 8; 0: none */
+};
 
 /*
- * The ranges of process @pid from now until its exec or end (or the next call; @nr 0: none). 0 also
- * where a source hands on every sample by itself anyway. -DCPI_ELIMIT: too many ranges or
- * processes, its samples are counted like any other's; -errno.
+ * What process @pid is from now until its exec or end (or the next call; NULL: nothing more). 0
+ * also where a source hands on every sample by itself anyway. -DCPI_ELIMIT: too many ranges or
+ * processes, its samples are counted like any other's; -EINVAL; -errno.
  */
-int driver_ranges_set(struct driver *d, int32_t pid, const struct driver_range *ranges, size_t nr);
+int driver_client_set(struct driver *d, int32_t pid, const struct driver_client *client);
 
 /* ---- what this machine offers -------------------------------------------------------------- */
 

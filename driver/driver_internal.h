@@ -14,8 +14,7 @@ struct driver_ops {
 		     struct base_err *err);
 	int (*poll_fd)(const struct driver *d);
 	/* NULL: every sample is handed on by itself */
-	int (*ranges_set)(struct driver *d, int32_t pid, const struct driver_range *ranges,
-			  size_t nr);
+	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
 	void (*stop)(struct driver *d);
 	void (*close)(struct driver *d); /* frees @d; also called on a half-opened source */
 };
@@ -89,6 +88,7 @@ enum { REPLAY_VERSION = 1 };
 	X(MODE, "mode")                                                                            \
 	X(GENERATION, "gen")                                                                       \
 	X(UNREAD, "unread")                                                                        \
+	X(CURSOR, "cursor")                                                                        \
 	X(GONE, "gone")                                                                            \
 	X(ADDR, "addr")                                                                            \
 	X(LEN, "len")                                                                              \

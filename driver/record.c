@@ -21,7 +21,7 @@ const struct replay_kind replay_kinds[REPLAY_NR_KINDS] = {
 	[DRIVER_LOAD_MMAP] = { "mmap", BIT(PID) | BIT(ADDR) | BIT(LEN) | BIT(PATH),
 			       BIT(TIME) | BIT(TID) | BIT(OFF) | BIT(PROT) | BIT(MAJOR) |
 				       BIT(MINOR) | BIT(INODE) | BIT(ID) },
-	[DRIVER_LOAD_FORK] = { "fork", BIT(PID) | BIT(PPID), BIT(TIME) | BIT(TID) },
+	[DRIVER_LOAD_FORK] = { "fork", BIT(PID) | BIT(PPID), BIT(TIME) | BIT(TID) | BIT(CURSOR) },
 	[DRIVER_LOAD_EXEC] = { "exec", BIT(PID), BIT(TIME) | BIT(TID) | BIT(PATH) },
 	[DRIVER_LOAD_COMM] = { "comm", BIT(PID) | BIT(PATH), BIT(TIME) | BIT(TID) },
 	[DRIVER_LOAD_EXIT] = { "exit", BIT(PID), BIT(TIME) | BIT(PPID) | BIT(TID) },
@@ -58,6 +58,13 @@ static bool wanted(const struct line *l, enum replay_key key, bool is_default)
 static void put_dec(const struct line *l, enum replay_key key, uint64_t v, uint64_t absent)
 {
 	if (wanted(l, key, v == absent))
+		fprintf(l->to, " %s=%" PRIu64, replay_keys[key], v);
+}
+
+/* There whenever it is known, whatever it is. */
+static void put_known(const struct line *l, enum replay_key key, uint64_t v, bool known)
+{
+	if (wanted(l, key, !known))
 		fprintf(l->to, " %s=%" PRIu64, replay_keys[key], v);
 }
 
@@ -128,6 +135,7 @@ int driver_record_load(FILE *to, const struct driver_load *load)
 	put_pid(&l, REPLAY_PID, load->pid, 0);
 	put_pid(&l, REPLAY_PPID, load->ppid, 0);
 	put_pid(&l, REPLAY_TID, load->tid, load->pid);
+	put_known(&l, REPLAY_CURSOR, load->cursor, load->flags & DRIVER_LOAD_CURSOR);
 	put_dec(&l, REPLAY_GONE, load->flags & DRIVER_LOAD_GONE, 0);
 	put_hex(&l, REPLAY_ADDR, load->addr);
 	put_hex(&l, REPLAY_LEN, load->len);
@@ -157,7 +165,7 @@ int driver_record_count(FILE *to, const struct driver_count *count)
 	put_dec(&l, REPLAY_EVENT, count->event, 0);
 	if (count->mode != DRIVER_USER)
 		fprintf(to, " %s=%s", replay_keys[REPLAY_MODE], replay_modes[count->mode]);
-	put_dec(&l, REPLAY_GENERATION, count->generation, 0);
+	put_known(&l, REPLAY_GENERATION, count->generation, count->generation_read);
 	put_dec(&l, REPLAY_UNREAD, count->generation_unread, 0);
 	put_hex(&l, REPLAY_ADDR, count->addr);
 	put_dec(&l, REPLAY_COUNT, count->count, 1);

@@ -247,7 +247,9 @@ static void load_fill(struct driver_load *load, enum driver_load_kind kind, cons
 		.pid = f->pid[REPLAY_PID],
 		.ppid = f->pid[REPLAY_PPID],
 		.tid = f->pid[REPLAY_TID],
-		.flags = f->num[REPLAY_GONE] ? DRIVER_LOAD_GONE : 0,
+		.flags = (f->num[REPLAY_GONE] ? DRIVER_LOAD_GONE : 0) |
+			 (f->seen & REPLAY_BIT(CURSOR) ? DRIVER_LOAD_CURSOR : 0),
+		.cursor = f->num[REPLAY_CURSOR],
 		.addr = f->num[REPLAY_ADDR],
 		.len = f->num[REPLAY_LEN],
 		.file_off = f->num[REPLAY_OFF],
@@ -272,6 +274,7 @@ static void count_fill(struct driver_count *count, const struct fields *f)
 		.event = (uint32_t)f->num[REPLAY_EVENT],
 		.mode = (enum driver_mode)f->num[REPLAY_MODE],
 		.generation = (uint32_t)f->num[REPLAY_GENERATION],
+		.generation_read = f->seen & REPLAY_BIT(GENERATION),
 		.generation_unread = f->num[REPLAY_UNREAD] != 0,
 		.addr = f->num[REPLAY_ADDR],
 		.count = f->num[REPLAY_COUNT],

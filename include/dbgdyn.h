@@ -9,9 +9,11 @@
  * code, and after a refused dbgdyn_begin every later call with its context is a cheap no-op that
  * returns DBGDYN_EREFUSED. All calls may be made from any thread; they need no lock of the
  * caller's, leave errno alone and are no cancellation points. From a signal handler that
- * interrupted one of them a call gives up instead of waiting for itself: register with
- * DBGDYN_EFULL, counted; begin and add with DBGDYN_EFULL; flush and end with DBGDYN_ETIMEDOUT (end
- * closes the context all the same).
+ * interrupted one of them a call gives up instead of waiting for itself: register, retire and move
+ * with DBGDYN_EFULL, counted; begin and add with DBGDYN_EFULL; flush and end with DBGDYN_ETIMEDOUT
+ * (end closes the context all the same). Such a change is not made: after a refused register or
+ * move the old routines still count as living there, and get the samples, until a call outside the
+ * handler retires or registers again.
  *
  * fork: a context belongs to the process that began it. In a child every call with one of the
  * parent's contexts returns DBGDYN_EREFUSED at once; what the parent told until then holds for the
@@ -57,6 +59,7 @@ enum dbgdyn_result {
 	DBGDYN_EREFUSED =
 		-6,	 /* the context is not one that begin returned with success, or has ended */
 	DBGDYN_EIO = -7, /* flush, end: the daemon could not write the image (its log says why) */
+	DBGDYN_EINPROGRESS = -8, /* flush, end without system calls: asked for, nobody waited */
 };
 
 /* Text of a result; never NULL, static storage. */
@@ -76,8 +79,25 @@ struct dbgdyn_options {
 	const void *dst_base; /* first DST range, likewise */
 	size_t dst_len;
 	uint32_t timeout_ms; /* longest wait of flush and end; 0: 10,000 */
-	uint32_t flags;	     /* must be 0 */
+	uint32_t flags;	     /* DBGDYN_NO_SYSCALLS, DBGDYN_REGISTRY_FD */
+	int registry_fd;     /* with DBGDYN_REGISTRY_FD: made by dbgdyn_registry_make */
 };
+
+/*
+ * All system calls happen in begin and add; for sandboxes that forbid them afterwards. The daemon
+ * looks by itself four times a second; flush and end ask, and return DBGDYN_EINPROGRESS.
+ */
+#define DBGDYN_NO_SYSCALLS 1u
+/* The process may not make the registry's memory itself: another one made it. */
+#define DBGDYN_REGISTRY_FD 2u
+
+/*
+ * For a broker process: a descriptor for the registry of one other process, to which the broker
+ * sends it, and which gives it to its first begin (that keeps a copy of its own; one that is not
+ * such a descriptor, or has served already, is DBGDYN_EINVAL there). Either closes its own. A
+ * descriptor, or DBGDYN_ENOMEM.
+ */
+DBGDYN_API int dbgdyn_registry_make(void);
 
 /*
  * Announce a facility (a JIT engine in this process; the pseudo-image file's name begins with it).
@@ -96,7 +116,8 @@ DBGDYN_API int dbgdyn_begin(const char *facility, size_t facility_len,
  * Add a further application-owned range (the first ones may be given to begin). The range belongs
  * to the application: it writes code or DST records there, lowest address first, unused parts zero,
  * and does not change what is written. The daemon reads it at times of its own choosing until end.
- * At most 2,048 ranges a process. DBGDYN_OK, _EINVAL, _EFULL, _EREFUSED.
+ * At most 2,048 ranges a process, of which regions with registered code take some (at most 512).
+ * DBGDYN_OK, _EINVAL, _EFULL, _EREFUSED.
  */
 DBGDYN_API int dbgdyn_add(uint64_t context, enum dbgdyn_kind kind, const void *base, size_t len);
 
@@ -112,6 +133,19 @@ struct dbgdyn_string {
 	size_t len;
 };
 
+/*
+ * The code from code_off on is that of a routine that was inlined there. In preorder: an entry of
+ * depth d lies within the last one before it of depth d - 1; entries of one depth ascend and do not
+ * overlap.
+ */
+struct dbgdyn_inline {
+	uint32_t code_off, code_len;
+	struct dbgdyn_string name;
+	uint32_t call_file; /* index into the routine's files: where it is called from */
+	uint32_t call_line; /* from 1; 0: unknown */
+	uint32_t depth;	    /* 0: inlined into the routine itself; at most 63 */
+};
+
 struct dbgdyn_routine {
 	size_t size;
 	struct dbgdyn_string name;	 /* 1 to 4,095 bytes, the rest is cut */
@@ -121,27 +155,70 @@ struct dbgdyn_routine {
 	size_t nr_lines;
 	const struct dbgdyn_string *files; /* source files, absolute names by custom; may be NULL */
 	size_t nr_files;
+	const struct dbgdyn_inline *inlines; /* may be NULL */
+	size_t nr_inlines;
 };
 
 /*
- * Tell of a routine: its code is written, it has not run. Copies what it needs (with a daemon
- * attached the code's bytes too, so they must be readable) before it returns; makes no system call
- * but one doorbell when the ring is half full, never waits. *@handle (may be NULL) names it in
- * later calls, above 0. When the ring is full (4 MiB that a daemon has not fetched, or no daemon
- * has come) the record is dropped and counted; the daemon's status shows how many. A routine whose
- * address overlaps earlier ones replaces them from then on. The record with code, name, lines and
- * files must fit into the ring; a code too long for it is left out and read from the process later.
- * DBGDYN_OK, _EINVAL (a line outside the code, not ascending, or of a file that is not there; a
- * file's name above 65,535 bytes; an empty name), _EFULL, _EREFUSED.
+ * Tell of a routine: its code is written, it has not run. Where other code stood at some of its
+ * addresses, and ended without being retired, that is gone from this call on; so the call falls
+ * after the last instruction of the old code can execute, and before the first of the new one can.
+ * A runtime that cannot keep to that, as it learns of code late, retires the old in time: samples
+ * between belong to the next routine that is registered there.
+ *
+ * Copies what it needs (with a daemon attached the code's bytes too, so they must be readable)
+ * before it returns; makes no system call but a doorbell when 2 MiB wait to be fetched or code
+ * appears in a new region, never waits. *@handle (may be NULL) names the routine in later calls,
+ * above 0. All live routines stay listed for a daemon that comes later, in up to 512 MiB (less
+ * under RLIMIT_FSIZE or RLIMIT_AS); one that finds that full is told to the daemon that is there,
+ * or, where none takes it, dropped: DBGDYN_EFULL. Either is counted and shown by the daemon's
+ * status. A code too long for the 4 MiB of records in flight is left out and read from the process
+ * later.
+ *
+ * DBGDYN_OK, _EINVAL (a line outside the code, not ascending, or of a file that is not there; parts
+ * inlined that are not nested; a file's name above 65,535 bytes; an empty name), _EFULL, _EREFUSED.
  */
 DBGDYN_API int dbgdyn_register(uint64_t context, const struct dbgdyn_routine *routine,
 			       uint64_t *handle);
 
 /*
+ * The code of @handle is gone, or about to be overwritten: the call falls after its last
+ * instruction can execute. Samples at its addresses from then on belong to the next routine
+ * registered there. DBGDYN_OK, _EINVAL (no such routine, or retired, moved over or replaced
+ * already), _EFULL (nothing is known of its place any more: retire it by its address), _EREFUSED.
+ */
+DBGDYN_API int dbgdyn_retire(uint64_t context, uint64_t handle);
+
+/*
+ * The same for all routines of this context that begin in [code, code + len). DBGDYN_OK, also where
+ * there were none; _EINVAL, _EFULL (from a signal handler), _EREFUSED.
+ */
+DBGDYN_API int dbgdyn_retire_code(uint64_t context, const void *code, size_t len);
+
+/*
+ * The routine runs at @code from now on, and no longer where it was: its code is there already, of
+ * the same length, with whatever relocation asked for. The handle goes on. As dbgdyn_retire, then
+ * dbgdyn_register.
+ */
+DBGDYN_API int dbgdyn_move(uint64_t context, uint64_t handle, const void *code);
+
+/*
+ * Tell of all routines of an ELF file in memory, relocated to where it runs: its FUNC symbols, and
+ * its DWARF lines and inlined parts if it has them. @elf: ELF64 of this machine; @bias is added to
+ * the addresses in it (section headers or symbols that a linker has set: 0). It must stay there,
+ * unchanged, until it is retired; its code, one region of up to 1 GiB, may stand elsewhere. Reading
+ * it is the daemon's work, so that only an ELF header or section table that makes no sense is
+ * DBGDYN_EINVAL. *@handle as in register, for retire; else as register.
+ */
+DBGDYN_API int dbgdyn_register_object(uint64_t context, const void *elf, size_t elf_len,
+				      uint64_t bias, uint64_t *handle);
+
+/*
  * Return when everything told so far is on disk in the pseudo-image (file and folder synced), or
  * say that no daemon runs: within milliseconds where none is to be found, within a second where one
  * was killed and left its queue behind. Waits at most timeout_ms for a daemon that is there,
- * polling with sleeps of up to 5 ms. DBGDYN_OK, _ENODAEMON, _ETIMEDOUT, _EIO, _EREFUSED.
+ * polling with sleeps of up to 5 ms. DBGDYN_OK, _ENODAEMON, _ETIMEDOUT, _EIO, _EREFUSED, or
+ * _EINPROGRESS (option DBGDYN_NO_SYSCALLS).
  */
 DBGDYN_API int dbgdyn_flush(uint64_t context);
 

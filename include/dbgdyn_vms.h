@@ -35,7 +35,7 @@ extern "C" {
 #define DBG$_EXQUOTA  28u  /* DBGDYN_EFULL */
 #define DBG$_NODAEMON 132u /* DBGDYN_ENODAEMON */
 #define DBG$_INSFMEM  292u /* DBGDYN_ENOMEM */
-#define DBG$_TIMEOUT  556u /* DBGDYN_ETIMEDOUT */
+#define DBG$_TIMEOUT  556u /* DBGDYN_ETIMEDOUT, DBGDYN_EINPROGRESS */
 #define DBG$_REFUSED  340u /* DBGDYN_EREFUSED */
 #define DBG$_IOERROR  84u  /* DBGDYN_EIO */
 
@@ -91,16 +91,34 @@ DBGDYN_API uint32_t DBG$DYN_END(uint64_t *context);
  * BEGIN named none, the first that ADD named), and after a BASE record, up to the next one or the
  * end of that DST range, the address in it.
  */
+/*
+ * Names are the original ones without DST$K_, which stands in the constants at the end of this
+ * file.
+ */
 enum dbgdyn_dst_type {
+	DBGDYN_DST_DIS_RANGE = 118, /* skipped, as all that no struct stands for */
+	DBGDYN_DST_PROLOG_LIST = 119,
+	DBGDYN_DST_RTN_UNALLOC = 120,
+	DBGDYN_DST_RETURN = 126,
+	DBGDYN_DST_EPILOG = 127,
+	DBGDYN_DST_INLINE = 136,
+	DBGDYN_DST_EDIT_SOURCE = 139,
+	DBGDYN_DST_VERSION = 153,
 	DBGDYN_DST_SOURCE = 155,
 	DBGDYN_DST_PROLOG = 162,
+	DBGDYN_DST_CONTIN = 173,
 	DBGDYN_DST_BLKBEG = 176,
 	DBGDYN_DST_BLKEND = 177,
+	DBGDYN_DST_ENTRY = 181,
+	DBGDYN_DST_PSECT = 184,
 	DBGDYN_DST_LINE_NUM = 185,
+	DBGDYN_DST_LBLORLIT = 186,
+	DBGDYN_DST_LABEL = 187,
 	DBGDYN_DST_MODBEG = 188,
 	DBGDYN_DST_MODEND = 189,
 	DBGDYN_DST_RTNBEG = 190,
 	DBGDYN_DST_RTNEND = 191,
+	DBGDYN_DST_PCLOC = 192,
 	/*
 	 * Ours, outside all original types (0 to 255), so that other readers skip it: struct
 	 * dbgdyn_dst_base. Stands between modules only.
@@ -122,29 +140,52 @@ struct dbgdyn_dst_head {
 /* Behind it: counted module name, counted compiler name (may be empty). */
 struct dbgdyn_dst_modbeg {
 	struct dbgdyn_dst_head head;
-	uint8_t flags;	   /* bit 0 hide, bit 1 version present */
+	uint8_t flags;	   /* DBGDYN_DST_MODBEG_… */
 	uint8_t unused;	   /* 0 */
 	uint32_t language; /* enum dbgdyn_dst_language */
 	uint16_t major, minor;
 } DBGDYN_DST_PACKED;
 
+enum {
+	DBGDYN_DST_MODBEG_HIDE = 1,
+	DBGDYN_DST_MODBEG_VERSION = 2, /* major and minor are set */
+};
+
 enum dbgdyn_dst_language {
 	DBGDYN_DST_MACRO = 0,
 	DBGDYN_DST_FORTRAN = 1,
+	DBGDYN_DST_BLISS = 2,
+	DBGDYN_DST_COBOL = 3,
 	DBGDYN_DST_BASIC = 4,
+	DBGDYN_DST_PLI = 5,
 	DBGDYN_DST_PASCAL = 6,
 	DBGDYN_DST_C = 7,
+	DBGDYN_DST_RPG = 8,
+	DBGDYN_DST_ADA = 9,
 	DBGDYN_DST_UNKNOWN = 10,
+	DBGDYN_DST_SCAN = 11,
+	DBGDYN_DST_DIBOL = 12,
+	DBGDYN_DST_MODULA = 13,
+	DBGDYN_DST_PILLAR = 14,
 	DBGDYN_DST_CXX = 15,
+	DBGDYN_DST_AMACRO = 16,
+	DBGDYN_DST_MACRO64 = 17,
 };
 
 /* Behind it: counted routine name. */
 struct dbgdyn_dst_rtnbeg {
 	struct dbgdyn_dst_head head;
-	uint8_t flags; /* 0 */
+	uint8_t flags; /* DBGDYN_DST_RTNBEG_… */
 	uint32_t address;
 	uint32_t descriptor; /* procedure descriptor's address; 0 here */
 } DBGDYN_DST_PACKED;
+
+enum {
+	DBGDYN_DST_RTNBEG_UNALLOC = 16, /* this and the next two: no code of its own, no symbol */
+	DBGDYN_DST_RTNBEG_PROTOTYPE = 32,
+	DBGDYN_DST_RTNBEG_INLINED = 64,
+	DBGDYN_DST_RTNBEG_NO_CALL = 128, /* called by JSB */
+};
 
 /* RTNEND and BLKEND. */
 struct dbgdyn_dst_end {
@@ -301,6 +342,7 @@ static inline int dbgdyn_dst_modbeg_put(struct dbgdyn_dst *d, enum dbgdyn_dst_la
 
 	memset(&r, 0, sizeof(r));
 	r.language = (uint32_t)language;
+	r.flags = DBGDYN_DST_MODBEG_VERSION;
 	r.major = 1;
 	r.minor = 13;
 	text[0].text = name;
@@ -316,18 +358,25 @@ static inline int dbgdyn_dst_modend_put(struct dbgdyn_dst *d)
 				     NULL, 0);
 }
 
-/* A routine's code starts at @address (an offset, see above). */
-static inline int dbgdyn_dst_rtnbeg_put(struct dbgdyn_dst *d, uint32_t address, const char *name,
-					size_t name_len)
+/* A routine's code starts at @address (an offset, see above). @flags: DBGDYN_DST_RTNBEG_… */
+static inline int dbgdyn_dst_rtnbeg_flags_put(struct dbgdyn_dst *d, unsigned int flags,
+					      uint32_t address, const char *name, size_t name_len)
 {
 	struct dbgdyn_dst_rtnbeg r;
 	struct dbgdyn_string text;
 
 	memset(&r, 0, sizeof(r));
+	r.flags = (uint8_t)flags;
 	r.address = address;
 	text.text = name;
 	text.len = name_len;
 	return dbgdyn_dst_record_put(d, DBGDYN_DST_RTNBEG, &r, sizeof(r), &text, 1);
+}
+
+static inline int dbgdyn_dst_rtnbeg_put(struct dbgdyn_dst *d, uint32_t address, const char *name,
+					size_t name_len)
+{
+	return dbgdyn_dst_rtnbeg_flags_put(d, 0, address, name, name_len);
 }
 
 /* The innermost open routine's code is @code_len bytes long. */
@@ -508,6 +557,226 @@ static inline int dbgdyn_dst_lines_put(struct dbgdyn_dst *d, uint32_t address, u
 		dbgdyn_dst_seal(d, len, DBGDYN_DST_LINE_NUM);
 	return DBGDYN_OK;
 }
+
+/*
+ * Append the records of @m, made apart in a buffer of its own: a daemon that reads at that moment
+ * sees all of them or none. So a module never begins in one DST range and ends in another.
+ */
+static inline int dbgdyn_dst_append(struct dbgdyn_dst *d, const struct dbgdyn_dst *m)
+{
+	if (d->used > d->len || d->len - d->used < m->used)
+		return DBGDYN_EFULL;
+	if (m->used < sizeof(struct dbgdyn_dst_head))
+		return m->used ? DBGDYN_EINVAL : DBGDYN_OK;
+	memcpy(d->base + d->used + 2, m->base + 2, m->used - 2);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy(d->base + d->used, m->base, 2);
+	d->used += m->used;
+	return DBGDYN_OK;
+}
+
+/* ---- single commands ------------------------------------------------------------------------- */
+
+/*
+ * dbgdyn_dst_lines_put, _file_put and _source_put are enough for most. Who has such commands at
+ * hand already writes them one by one into a buffer, and the buffer as a record of type
+ * DBGDYN_DST_LINE_NUM or _SOURCE, whose records need not end where the commands of one routine do,
+ * but never within a command.
+ */
+static inline int dbgdyn_dst_commands_put(struct dbgdyn_dst *d, enum dbgdyn_dst_type type,
+					  const unsigned char *commands, size_t len)
+{
+	const size_t head = sizeof(struct dbgdyn_dst_head);
+	unsigned char *p = dbgdyn_dst_room(d, head + len);
+
+	if (type != DBGDYN_DST_LINE_NUM && type != DBGDYN_DST_SOURCE)
+		return DBGDYN_EINVAL;
+	if (!p)
+		return DBGDYN_EFULL;
+	if (len)
+		memcpy(p + head, commands, len);
+	dbgdyn_dst_seal(d, head + len, type);
+	return DBGDYN_OK;
+}
+
+#define DBGDYN_DST_COMMAND_MAX 5u /* bytes of one command but DECLFILE */
+
+/* A command byte and its operand of @width bytes: how many; 0 where it does not fit. */
+static inline size_t dbgdyn_dst_operand_put(unsigned char *p, int command, int width,
+					    uint32_t operand)
+{
+	if (width < 0 || (width < 4 && operand >> 8 * width))
+		return 0;
+	p[0] = (unsigned char)command;
+	if (width)
+		memcpy(p + 1, &operand, (size_t)width);
+	return 1 + (size_t)width;
+}
+
+/*
+ * One LINE_NUM command into @p, which has room for DBGDYN_DST_COMMAND_MAX: its bytes, or 0 where
+ * there is no such command or @operand is too large for it (0 for those without). DELTA_PC in its
+ * one-byte form is dbgdyn_dst_delta_pc_put.
+ */
+static inline size_t dbgdyn_dst_line_command_put(unsigned char *p,
+						 enum dbgdyn_dst_line_command command,
+						 uint32_t operand)
+{
+	int width = -1;
+
+	switch (command) {
+	case DBGDYN_DST_RESET_LINUM_INCR:
+	case DBGDYN_DST_BEG_STMT_MODE:
+	case DBGDYN_DST_END_STMT_MODE:
+		width = 0;
+		break;
+	case DBGDYN_DST_INCR_LINUM:
+	case DBGDYN_DST_SET_LINUM_INCR:
+	case DBGDYN_DST_SET_PC:
+	case DBGDYN_DST_SET_STMTNUM:
+	case DBGDYN_DST_TERM:
+	case DBGDYN_DST_SET_LINUM_B:
+		width = 1;
+		break;
+	case DBGDYN_DST_DELTA_PC_W:
+	case DBGDYN_DST_INCR_LINUM_W:
+	case DBGDYN_DST_SET_LINUM_INCR_W:
+	case DBGDYN_DST_SET_LINUM:
+	case DBGDYN_DST_SET_PC_W:
+	case DBGDYN_DST_TERM_W:
+		width = 2;
+		break;
+	case DBGDYN_DST_SET_PC_L:
+	case DBGDYN_DST_SET_ABS_PC:
+	case DBGDYN_DST_DELTA_PC_L:
+	case DBGDYN_DST_INCR_LINUM_L:
+	case DBGDYN_DST_SET_LINUM_L:
+	case DBGDYN_DST_TERM_L:
+		width = 4;
+		break;
+	}
+	return dbgdyn_dst_operand_put(p, (int)command, width, operand);
+}
+
+/* DELTA_PC in the shortest form. */
+static inline size_t dbgdyn_dst_delta_pc_put(unsigned char *p, uint32_t delta)
+{
+	if (delta > 128)
+		return dbgdyn_dst_line_command_put(
+			p, delta > UINT16_MAX ? DBGDYN_DST_DELTA_PC_L : DBGDYN_DST_DELTA_PC_W,
+			delta);
+	p[0] = (unsigned char)(0u - delta);
+	return 1;
+}
+
+/* One SOURCE command likewise; DECLFILE has a record of its own, dbgdyn_dst_file_put. */
+static inline size_t dbgdyn_dst_source_command_put(unsigned char *p,
+						   enum dbgdyn_dst_source_command command,
+						   uint32_t operand)
+{
+	int width = -1;
+
+	switch (command) {
+	case DBGDYN_DST_DECLFILE:
+		break;
+	case DBGDYN_DST_FORMFEED:
+		width = 0;
+		break;
+	case DBGDYN_DST_INCRLNUM_B:
+	case DBGDYN_DST_DEFLINES_B:
+		width = 1;
+		break;
+	case DBGDYN_DST_SETFILE:
+	case DBGDYN_DST_SETREC_W:
+	case DBGDYN_DST_SETLNUM_W:
+	case DBGDYN_DST_DEFLINES_W:
+		width = 2;
+		break;
+	case DBGDYN_DST_SETREC_L:
+	case DBGDYN_DST_SETLNUM_L:
+		width = 4;
+		break;
+	}
+	return dbgdyn_dst_operand_put(p, (int)command, width, operand);
+}
+
+/* ---- the original constants ------------------------------------------------------------------ */
+
+#define DST$K_DIS_RANGE	  DBGDYN_DST_DIS_RANGE
+#define DST$K_PROLOG_LIST DBGDYN_DST_PROLOG_LIST
+#define DST$K_RTN_UNALLOC DBGDYN_DST_RTN_UNALLOC
+#define DST$K_RETURN	  DBGDYN_DST_RETURN
+#define DST$K_EPILOG	  DBGDYN_DST_EPILOG
+#define DST$K_INLINE	  DBGDYN_DST_INLINE
+#define DST$K_EDIT_SOURCE DBGDYN_DST_EDIT_SOURCE
+#define DST$K_VERSION	  DBGDYN_DST_VERSION
+#define DST$K_SOURCE	  DBGDYN_DST_SOURCE
+#define DST$K_PROLOG	  DBGDYN_DST_PROLOG
+#define DST$K_CONTIN	  DBGDYN_DST_CONTIN
+#define DST$K_BLKBEG	  DBGDYN_DST_BLKBEG
+#define DST$K_BLKEND	  DBGDYN_DST_BLKEND
+#define DST$K_ENTRY	  DBGDYN_DST_ENTRY
+#define DST$K_PSECT	  DBGDYN_DST_PSECT
+#define DST$K_LINE_NUM	  DBGDYN_DST_LINE_NUM
+#define DST$K_LBLORLIT	  DBGDYN_DST_LBLORLIT
+#define DST$K_LABEL	  DBGDYN_DST_LABEL
+#define DST$K_MODBEG	  DBGDYN_DST_MODBEG
+#define DST$K_MODEND	  DBGDYN_DST_MODEND
+#define DST$K_RTNBEG	  DBGDYN_DST_RTNBEG
+#define DST$K_RTNEND	  DBGDYN_DST_RTNEND
+#define DST$K_PCLOC	  DBGDYN_DST_PCLOC
+
+#define DST$K_MACRO   DBGDYN_DST_MACRO
+#define DST$K_FORTRAN DBGDYN_DST_FORTRAN
+#define DST$K_BLISS   DBGDYN_DST_BLISS
+#define DST$K_COBOL   DBGDYN_DST_COBOL
+#define DST$K_BASIC   DBGDYN_DST_BASIC
+#define DST$K_PLI     DBGDYN_DST_PLI
+#define DST$K_PASCAL  DBGDYN_DST_PASCAL
+#define DST$K_C	      DBGDYN_DST_C
+#define DST$K_RPG     DBGDYN_DST_RPG
+#define DST$K_ADA     DBGDYN_DST_ADA
+#define DST$K_UNKNOWN DBGDYN_DST_UNKNOWN
+#define DST$K_SCAN    DBGDYN_DST_SCAN
+#define DST$K_DIBOL   DBGDYN_DST_DIBOL
+#define DST$K_MODULA  DBGDYN_DST_MODULA
+#define DST$K_PILLAR  DBGDYN_DST_PILLAR
+#define DST$K_CXX     DBGDYN_DST_CXX
+#define DST$K_AMACRO  DBGDYN_DST_AMACRO
+#define DST$K_MACRO64 DBGDYN_DST_MACRO64
+
+#define DST$K_DELTA_PC_W       DBGDYN_DST_DELTA_PC_W
+#define DST$K_INCR_LINUM       DBGDYN_DST_INCR_LINUM
+#define DST$K_INCR_LINUM_W     DBGDYN_DST_INCR_LINUM_W
+#define DST$K_SET_LINUM_INCR   DBGDYN_DST_SET_LINUM_INCR
+#define DST$K_SET_LINUM_INCR_W DBGDYN_DST_SET_LINUM_INCR_W
+#define DST$K_RESET_LINUM_INCR DBGDYN_DST_RESET_LINUM_INCR
+#define DST$K_BEG_STMT_MODE    DBGDYN_DST_BEG_STMT_MODE
+#define DST$K_END_STMT_MODE    DBGDYN_DST_END_STMT_MODE
+#define DST$K_SET_LINUM	       DBGDYN_DST_SET_LINUM
+#define DST$K_SET_PC	       DBGDYN_DST_SET_PC
+#define DST$K_SET_PC_W	       DBGDYN_DST_SET_PC_W
+#define DST$K_SET_PC_L	       DBGDYN_DST_SET_PC_L
+#define DST$K_SET_STMTNUM      DBGDYN_DST_SET_STMTNUM
+#define DST$K_TERM	       DBGDYN_DST_TERM
+#define DST$K_TERM_W	       DBGDYN_DST_TERM_W
+#define DST$K_SET_ABS_PC       DBGDYN_DST_SET_ABS_PC
+#define DST$K_DELTA_PC_L       DBGDYN_DST_DELTA_PC_L
+#define DST$K_INCR_LINUM_L     DBGDYN_DST_INCR_LINUM_L
+#define DST$K_SET_LINUM_B      DBGDYN_DST_SET_LINUM_B
+#define DST$K_SET_LINUM_L      DBGDYN_DST_SET_LINUM_L
+#define DST$K_TERM_L	       DBGDYN_DST_TERM_L
+
+#define DST$K_SRC_DECLFILE   DBGDYN_DST_DECLFILE
+#define DST$K_SRC_SETFILE    DBGDYN_DST_SETFILE
+#define DST$K_SRC_SETREC_L   DBGDYN_DST_SETREC_L
+#define DST$K_SRC_SETREC_W   DBGDYN_DST_SETREC_W
+#define DST$K_SRC_SETLNUM_L  DBGDYN_DST_SETLNUM_L
+#define DST$K_SRC_SETLNUM_W  DBGDYN_DST_SETLNUM_W
+#define DST$K_SRC_INCRLNUM_B DBGDYN_DST_INCRLNUM_B
+#define DST$K_SRC_DEFLINES_W DBGDYN_DST_DEFLINES_W
+#define DST$K_SRC_DEFLINES_B DBGDYN_DST_DEFLINES_B
+#define DST$K_SRC_FORMFEED   DBGDYN_DST_FORMFEED
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The jailed helper of dcpid: a job on descriptor 0, an image to descriptor 1, the answer (struct
- * pseudoimg_answer) to descriptor 2.
+ * pseudoimg_answer) to descriptor 2. With the word 'fold' jobs become one image, by a scratch file
+ * on descriptor 3; with 'fold onto', behind the image on descriptor 4.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,33 +13,23 @@
 #define JOB_MOST (UINT64_C(1) << 30)
 #define JOB_STEP ((size_t)1 << 16)
 
-/*
- * From the start where it can be told where that is; a pipe is read to its end. The end is seen
- * with the room that the first step leaves, without a buffer twice as long.
- */
+/* Of a pipe, to its end. */
 static int read_job(struct base_buf *job, struct base_err *err)
 {
-	off_t len = lseek(STDIN_FILENO, 0, SEEK_END);
-	size_t step = (len > 0 ? (size_t)len : 0) + JOB_STEP;
 	ssize_t n = 1;
 	void *room;
 	int r;
 
-	if (len > (off_t)JOB_MOST)
-		return base_fail(err, -DCPI_ELIMIT, "cannot read job: longer than 1 GiB");
-	if (len >= 0)
-		lseek(STDIN_FILENO, 0, SEEK_SET);
 	while (n > 0) {
-		r = base_buf_extend(job, step, &room);
+		r = base_buf_extend(job, JOB_STEP, &room);
 		if (r < 0)
 			return base_fail_errno(err, r, "cannot read job");
 		do {
-			n = read(STDIN_FILENO, room, step);
+			n = read(STDIN_FILENO, room, JOB_STEP);
 		} while (n < 0 && errno == EINTR);
 		if (n < 0)
 			return base_fail_errno(err, -errno, "cannot read job");
-		job->len -= step - (size_t)n;
-		step = JOB_STEP;
+		job->len -= JOB_STEP - (size_t)n;
 		if (job->len > JOB_MOST)
 			return base_fail(err, -DCPI_ELIMIT, "cannot read job: longer than 1 GiB");
 	}
@@ -49,12 +39,42 @@ static int read_job(struct base_buf *job, struct base_err *err)
 static int work(struct pseudoimg_result *result, struct base_err *err)
 {
 	struct base_buf job = { 0 };
-	int r = read_job(&job, err);
+	int r;
 
+	if (lseek(STDIN_FILENO, 0, SEEK_END) >= 0)
+		return pseudoimg_write_file(STDIN_FILENO, STDOUT_FILENO, result, err);
+	r = read_job(&job, err);
 	if (r >= 0)
 		r = pseudoimg_write(job.data, job.len, STDOUT_FILENO, result, err);
 	base_buf_release(&job);
 	return r;
+}
+
+static int answer_maps(const struct base_buf *maps)
+{
+	uint64_t len = maps->len;
+	int r = base_write_all(STDERR_FILENO, &len, sizeof(len));
+
+	return r < 0 ? r : base_write_all(STDERR_FILENO, maps->data, maps->len);
+}
+
+static int fold(int nr_fds, struct pseudoimg_result *result, struct base_buf *maps,
+		struct base_err *err)
+{
+	const struct pseudoimg_fold fds = { .base_fd = nr_fds > 4 ? 4 : -1,
+					    .job_fd = STDIN_FILENO,
+					    .scratch_fd = 3,
+					    .out_fd = STDOUT_FILENO };
+
+	return pseudoimg_fold(&fds, result, maps, err);
+}
+
+/* How many descriptors are ours: 3, or those of a folding. */
+static int nr_fds_of(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "fold"))
+		return 4;
+	return argc == 3 && !strcmp(argv[1], "fold") && !strcmp(argv[2], "onto") ? 5 : 3;
 }
 
 static const struct base_cmd command = {
@@ -68,24 +88,30 @@ static const struct base_cmd command = {
 int main(int argc, char **argv)
 {
 	struct pseudoimg_answer answer = { .magic = PSEUDOIMG_ANSWER_MAGIC };
+	int r = 0, nr_fds = nr_fds_of(argc, argv);
+	struct base_buf maps = { 0 };
 	struct base_err err = { 0 };
-	int r = 0;
 
-	if (argc > 1)
+	if (argc > 1 && nr_fds == 3)
 		r = base_opt_parse(&command, &argc, &argv, &err);
 	if (r != BASE_OPT_RUN) {
 		if (r < 0)
 			base_err_print(&err, command.name, stderr);
 		return r < 0 ? BASE_EXIT_USAGE : BASE_EXIT_OK;
 	}
-	r = pseudoimg_jail_enter(&err);
+	r = pseudoimg_jail_enter((unsigned int)nr_fds, &err);
 	if (r >= 0)
-		r = work(&answer.result, &err);
+		r = nr_fds > 3 ? fold(nr_fds, &answer.result, &maps, &err)
+			       : work(&answer.result, &err);
+	if (r >= 0 && maps.len > PSEUDOIMG_MAPS_MOST)
+		r = base_fail(&err, -DCPI_ELIMIT, "cannot fold image: its maps are too long");
 	answer.status = r;
 	memcpy(answer.text, err.text, sizeof(answer.text));
 	memcpy(answer.hint, err.hint, sizeof(answer.hint));
 	if (base_write_all(STDERR_FILENO, &answer, sizeof(answer)) < 0)
 		r = -EIO;
+	if (r >= 0 && nr_fds > 3)
+		r = answer_maps(&maps);
 	/* Not by exit(): nothing that may run there is allowed any more. */
 	_exit(r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK);
 }

@@ -1,40 +1,60 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The least .debug_info with which debuggers tie routines and lines together: one compile unit
- * over all .text, one subprogram per routine. Version 4, which every consumer of today reads.
+ * over all .text, one subprogram per routine, within it what was inlined. Version 4, which every
+ * consumer of today reads.
  */
-#include <errno.h>
+#include <string.h>
 
 #include "pseudoimg_internal.h"
 
 enum {
 	DW_TAG_compile_unit = 0x11,
+	DW_TAG_inlined_subroutine = 0x1d,
 	DW_TAG_subprogram = 0x2e,
 	DW_AT_name = 0x03,
 	DW_AT_stmt_list = 0x10,
 	DW_AT_low_pc = 0x11,
 	DW_AT_high_pc = 0x12,
 	DW_AT_language = 0x13,
+	DW_AT_inline = 0x20,
 	DW_AT_producer = 0x25,
+	DW_AT_abstract_origin = 0x31,
 	DW_AT_decl_file = 0x3a,
 	DW_AT_decl_line = 0x3b,
 	DW_AT_ranges = 0x55,
+	DW_AT_call_file = 0x58,
+	DW_AT_call_line = 0x59,
 	DW_FORM_addr = 0x01,
 	DW_FORM_data2 = 0x05,
 	DW_FORM_data4 = 0x06,
 	DW_FORM_string = 0x08,
+	DW_FORM_data1 = 0x0b,
 	DW_FORM_udata = 0x0f,
+	DW_FORM_ref4 = 0x13,
 	DW_FORM_sec_offset = 0x17,
 	DW_LANG_C99 = 0x0c, /* nobody knows the source language; C's names need no demangling */
-
-	ABBREV_UNIT = 1,
-	ABBREV_UNIT_NO_LINES,
-	ABBREV_ROUTINE,
-	ABBREV_ROUTINE_NO_LINES,
+	DW_INL_inlined = 1,
 };
 
-static const uint8_t abbrevs[] = {
-	ABBREV_UNIT,
+/* An inlined part with a known caller's line. */
+#define INLINED(abbrev, children)                                                                  \
+	(abbrev) | PSEUDOIMG_CALLED, DW_TAG_inlined_subroutine, (children), DW_AT_abstract_origin, \
+		DW_FORM_ref4, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4,            \
+		DW_AT_call_file, DW_FORM_udata, DW_AT_call_line, DW_FORM_udata, 0, 0
+#define INLINED_ANYWHERE(abbrev, children)                                                         \
+	(abbrev), DW_TAG_inlined_subroutine, (children), DW_AT_abstract_origin, DW_FORM_ref4,      \
+		DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4, 0, 0
+#define ROUTINE(abbrev, children)                                                                  \
+	(abbrev) | PSEUDOIMG_DECLARED, DW_TAG_subprogram, (children), DW_AT_name, DW_FORM_string,  \
+		DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4, DW_AT_decl_file,         \
+		DW_FORM_udata, DW_AT_decl_line, DW_FORM_udata, 0, 0
+#define ROUTINE_ANYWHERE(abbrev, children)                                                         \
+	(abbrev), DW_TAG_subprogram, (children), DW_AT_name, DW_FORM_string, DW_AT_low_pc,         \
+		DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4, 0, 0
+
+const uint8_t pseudoimg_abbrevs[] = {
+	PSEUDOIMG_UNIT | PSEUDOIMG_DECLARED,
 	DW_TAG_compile_unit,
 	1,
 	DW_AT_producer,
@@ -51,7 +71,7 @@ static const uint8_t abbrevs[] = {
 	DW_FORM_sec_offset,
 	0,
 	0,
-	ABBREV_UNIT_NO_LINES,
+	PSEUDOIMG_UNIT,
 	DW_TAG_compile_unit,
 	1,
 	DW_AT_producer,
@@ -66,39 +86,31 @@ static const uint8_t abbrevs[] = {
 	DW_FORM_sec_offset,
 	0,
 	0,
-	ABBREV_ROUTINE,
+	ROUTINE(PSEUDOIMG_ROUTINE, 0),
+	ROUTINE_ANYWHERE(PSEUDOIMG_ROUTINE, 0),
+	ROUTINE(PSEUDOIMG_ROUTINE | PSEUDOIMG_PARENT, 1),
+	ROUTINE_ANYWHERE(PSEUDOIMG_ROUTINE | PSEUDOIMG_PARENT, 1),
+	INLINED(PSEUDOIMG_INLINED, 0),
+	INLINED_ANYWHERE(PSEUDOIMG_INLINED, 0),
+	INLINED(PSEUDOIMG_INLINED | PSEUDOIMG_PARENT, 1),
+	INLINED_ANYWHERE(PSEUDOIMG_INLINED | PSEUDOIMG_PARENT, 1),
+	PSEUDOIMG_ABSTRACT,
 	DW_TAG_subprogram,
 	0,
 	DW_AT_name,
 	DW_FORM_string,
-	DW_AT_low_pc,
-	DW_FORM_addr,
-	DW_AT_high_pc,
-	DW_FORM_data4,
-	DW_AT_decl_file,
-	DW_FORM_udata,
-	DW_AT_decl_line,
-	DW_FORM_udata,
-	0,
-	0,
-	ABBREV_ROUTINE_NO_LINES,
-	DW_TAG_subprogram,
-	0,
-	DW_AT_name,
-	DW_FORM_string,
-	DW_AT_low_pc,
-	DW_FORM_addr,
-	DW_AT_high_pc,
-	DW_FORM_data4,
+	DW_AT_inline,
+	DW_FORM_data1,
 	0,
 	0,
 	0,
 };
+const size_t pseudoimg_abbrevs_len = sizeof(pseudoimg_abbrevs);
 
 static int put_unit(struct base_buf *b, const struct pseudoimg_model *m)
 {
-	static const char producer[] = "dcpid " DCPI_VERSION;
-	bool lines = m->files.nr > 0;
+	static const char producer[] = PSEUDOIMG_PRODUCER;
+	bool lines = m->names.files.nr > 0;
 	int r = pseudoimg_put_uint(b, 0, 4); /* length */
 
 	if (r >= 0)
@@ -108,7 +120,7 @@ static int put_unit(struct base_buf *b, const struct pseudoimg_model *m)
 	if (r >= 0)
 		r = pseudoimg_put_uint(b, 8, 1);
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, lines ? ABBREV_UNIT : ABBREV_UNIT_NO_LINES, 1);
+		r = pseudoimg_put_uint(b, PSEUDOIMG_UNIT | (lines ? PSEUDOIMG_DECLARED : 0), 1);
 	if (r >= 0)
 		r = base_buf_append(b, producer, sizeof(producer));
 	if (r >= 0)
@@ -120,70 +132,194 @@ static int put_unit(struct base_buf *b, const struct pseudoimg_model *m)
 	return r < 0 ? r : pseudoimg_put_uint(b, 0, lines ? 8 : 4);
 }
 
-/*
- * The row in force where routine @at begins, or where the first sequence does that begins within
- * it; NULL where that row has no line. Routines and sequences ascend.
- */
-static const struct pseudoimg_row *first_row(const struct pseudoimg_model *m, size_t *seq,
-					     const struct pseudoimg_span *at)
+/* The row in force @from bytes behind the sequence's start, or NULL where that has no line. */
+static const struct pseudoimg_row *row_at(const struct pseudoimg_seq *s, uint64_t from)
 {
-	while (*seq < m->seqs.nr && pseudoimg_span_end(&m->seqs.v[*seq].at) <= at->start)
-		(*seq)++;
-	if (*seq == m->seqs.nr || m->seqs.v[*seq].at.start >= pseudoimg_span_end(at))
-		return NULL;
-	const struct pseudoimg_seq *s = &m->seqs.v[*seq];
-	const struct pseudoimg_row *v = m->rows.v + s->first_row;
-	uint64_t from = at->start > s->at.start ? at->start - s->at.start : 0;
 	size_t lo = 0, hi = s->nr_rows, mid;
 
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
-		if (v[mid].off <= from)
+		if (s->rows[mid].off <= from)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo && v[lo - 1].line ? &v[lo - 1] : NULL;
+	return lo && s->rows[lo - 1].line ? &s->rows[lo - 1] : NULL;
 }
 
-static int put_routine(struct base_buf *b, const struct pseudoimg_routine *routine,
-		       const char *name, size_t name_len, const struct pseudoimg_row *row)
-{
-	int r = pseudoimg_put_uint(b, row ? ABBREV_ROUTINE : ABBREV_ROUTINE_NO_LINES, 1);
+/* Everything that is known while .debug_info is written. */
+struct info {
+	struct pseudoimg_sink *s;
+	struct pseudoimg_model *m;
+	uint64_t start; /* of the unit, in the file */
+	size_t seq;	/* of DST: all before end before the routine */
+};
 
+/*
+ * The row in force where the routine begins, or where the first sequence does that begins within
+ * it. Routines and sequences ascend.
+ */
+static const struct pseudoimg_row *first_row(struct info *info, const struct pseudoimg_node *node,
+					     const struct pseudoimg_loaded *l,
+					     struct pseudoimg_seq *seq)
+{
+	const struct pseudoimg_model *m = info->m;
+	uint64_t end = node->start + node->len;
+
+	while (info->seq < m->seqs.nr &&
+	       pseudoimg_span_end(&m->seqs.v[info->seq].at) <= node->start)
+		info->seq++;
+	*seq = l->seq;
+	if (info->seq < m->seqs.nr &&
+	    (!seq->nr_rows || pseudoimg_span_compare(&m->seqs.v[info->seq].at, &seq->at) < 0))
+		*seq = pseudoimg_model_seq(m, info->seq);
+	if (!seq->nr_rows || seq->at.start >= end)
+		return NULL;
+	return row_at(seq, node->start > seq->at.start ? node->start - seq->at.start : 0);
+}
+
+/* ---- inlined parts --------------------------------------------------------------------------- */
+
+/* The routine as such, of which parts are inlined; once for each name, before its first use. */
+static int put_abstract(struct info *info, uint32_t index)
+{
+	struct pseudoimg_name *name = &info->m->names.v.v[index];
+	const char *text = pseudoimg_names_text(&info->m->names, index);
+	uint64_t at = pseudoimg_sink_at(info->s) - info->start;
+	int r;
+
+	if (name->die)
+		return 0;
+	if (at > UINT32_MAX)
+		return -DCPI_ELIMIT;
+	name->die = (uint32_t)at;
+	r = pseudoimg_put_uint(&info->s->b, PSEUDOIMG_ABSTRACT, 1);
 	if (r >= 0)
-		r = base_buf_append(b, name, name_len + 1);
-	if (r >= 0)
-		r = pseudoimg_put_uint(b, routine->at.start, 8);
-	if (r >= 0)
-		r = pseudoimg_put_uint(b, routine->at.len, 4);
-	if (r >= 0 && row)
-		r = pseudoimg_put_uleb(b, row->file + 1);
-	if (r >= 0 && row)
-		r = pseudoimg_put_uleb(b, row->line);
+		r = base_buf_append(&info->s->b, text, strlen(text) + 1);
+	return r < 0 ? r : pseudoimg_put_uint(&info->s->b, DW_INL_inlined, 1);
+}
+
+static int64_t name_of(struct info *info, const struct pseudoimg_loaded *l, uint32_t index)
+{
+	if (l->names[index] != PSEUDOIMG_NO_FILE)
+		return l->names[index];
+	return pseudoimg_names_put(&info->m->names, PSEUDOIMG_UNNAMED,
+				   sizeof(PSEUDOIMG_UNNAMED) - 1);
+}
+
+static int put_abstracts(struct info *info, const struct pseudoimg_loaded *l)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r >= 0 && i < l->view.rec->nr_inlines; i++) {
+		int64_t name = name_of(info, l, l->view.inlines[i].name);
+
+		r = name < 0 ? (int)name : put_abstract(info, (uint32_t)name);
+	}
 	return r;
 }
 
-static int put_info(struct base_buf *b, const struct pseudoimg_model *m,
-		    const struct base_buf *strings, const uint32_t *names)
+static int put_inlined(struct info *info, const struct pseudoimg_node *node,
+		       const struct pseudoimg_loaded *l, uint32_t i, bool parent)
 {
-	int r = put_unit(b, m);
-	size_t seq = 0;
+	const struct wire_inline *in = &l->view.inlines[i];
+	uint32_t file = in->call_line ? l->names[in->call_file] : PSEUDOIMG_NO_FILE;
+	bool called = file != PSEUDOIMG_NO_FILE;
+	struct base_buf *b = &info->s->b;
+	int64_t name = name_of(info, l, in->name);
+	int r = name < 0 ? (int)name : 0;
 
-	for (size_t i = 0; r >= 0 && i < m->routines.nr; i++) {
-		const char *name = (const char *)strings->data + names[i];
-		const struct pseudoimg_routine *routine = &m->routines.v[i];
-
-		r = put_routine(b, routine, name, strlen(name), first_row(m, &seq, &routine->at));
-	}
 	if (r >= 0)
-		r = pseudoimg_put_uint(b, 0, 1); /* end of the unit's children */
-	return r < 0 ? r : pseudoimg_put_length(b, 0);
+		r = pseudoimg_put_uint(b,
+				       PSEUDOIMG_INLINED | (called ? PSEUDOIMG_CALLED : 0) |
+					       (parent ? PSEUDOIMG_PARENT : 0),
+				       1);
+	if (r >= 0)
+		r = pseudoimg_put_uint(b, info->m->names.v.v[name].die, 4);
+	if (r >= 0)
+		r = pseudoimg_put_uint(b, node->start + in->code_off, 8);
+	if (r >= 0)
+		r = pseudoimg_put_uint(b, in->code_len, 4);
+	if (r >= 0 && called)
+		r = pseudoimg_put_uleb(b, info->m->names.v.v[file].file);
+	if (r >= 0 && called)
+		r = pseudoimg_put_uleb(b, in->call_line);
+	return r;
 }
 
-static int put_aranges(struct base_buf *b, const struct pseudoimg_layout *l)
+/* They come in preorder: what is deeper than the one before lies in it. */
+static int put_inlines(struct info *info, const struct pseudoimg_node *node,
+		       const struct pseudoimg_loaded *l)
+{
+	uint32_t nr = l->view.rec->nr_inlines, depth = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; r >= 0 && i < nr; i++) {
+		uint32_t next = i + 1 < nr ? l->view.inlines[i + 1].depth : 0;
+
+		r = put_inlined(info, node, l, i, next > l->view.inlines[i].depth);
+		depth = l->view.inlines[i].depth;
+		for (; r >= 0 && depth > next; depth--)
+			r = pseudoimg_put_uint(&info->s->b, 0, 1);
+		if (r >= 0)
+			r = pseudoimg_sink_drain(info->s);
+	}
+	return r < 0 ? r : pseudoimg_put_uint(&info->s->b, 0, 1);
+}
+
+/* ---- the unit -------------------------------------------------------------------------------- */
+
+static int put_routine(struct info *info, const struct pseudoimg_node *node)
+{
+	struct base_buf *b = &info->s->b;
+	const struct pseudoimg_row *row;
+	struct pseudoimg_loaded l;
+	struct pseudoimg_seq seq;
+	int r = pseudoimg_model_load_lines(info->m, node, &l);
+
+	if (r < 0)
+		return r;
+	row = first_row(info, node, &l, &seq);
+	if (node->inlines)
+		r = put_abstracts(info, &l);
+	if (r >= 0)
+		r = pseudoimg_put_uint(b,
+				       PSEUDOIMG_ROUTINE | (row ? PSEUDOIMG_DECLARED : 0) |
+					       (node->inlines ? PSEUDOIMG_PARENT : 0),
+				       1);
+	if (r >= 0)
+		r = pseudoimg_symbol_name_put(b, &l.name);
+	if (r >= 0)
+		r = pseudoimg_put_uint(b, node->start, 8);
+	if (r >= 0)
+		r = pseudoimg_put_uint(b, node->len, 4);
+	if (r >= 0 && row)
+		r = pseudoimg_put_uleb(b, info->m->names.v.v[row->file].file);
+	if (r >= 0 && row)
+		r = pseudoimg_put_uleb(b, row->line);
+	return r < 0 || !node->inlines ? r : put_inlines(info, node, &l);
+}
+
+int pseudoimg_dwarf_info(struct pseudoimg_sink *s, struct pseudoimg_model *m)
+{
+	struct info info = { .s = s, .m = m, .start = pseudoimg_sink_at(s) };
+	int r = put_unit(&s->b, m);
+
+	for (size_t i = 0; r >= 0 && i < m->nodes.nr; i++) {
+		r = put_routine(&info, &m->nodes.v[i]);
+		if (r >= 0)
+			r = pseudoimg_sink_drain(s);
+	}
+	if (r >= 0)
+		r = pseudoimg_put_uint(&s->b, 0, 1); /* end of the unit's children */
+	return r < 0 ? r : pseudoimg_sink_put_length(s, info.start);
+}
+
+int pseudoimg_dwarf_aranges(struct pseudoimg_sink *s, const struct pseudoimg_layout *l)
 {
 	static const uint8_t header[] = { 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0 };
+	uint64_t start = pseudoimg_sink_at(s);
+	struct base_buf *b = &s->b;
 	int r = base_buf_append(b, header, sizeof(header));
 
 	for (size_t i = 0; r >= 0 && i < l->text.nr; i++) {
@@ -195,11 +331,12 @@ static int put_aranges(struct base_buf *b, const struct pseudoimg_layout *l)
 		r = pseudoimg_put_uint(b, 0, 8);
 	if (r >= 0)
 		r = pseudoimg_put_uint(b, 0, 8);
-	return r < 0 ? r : pseudoimg_put_length(b, 0);
+	return r < 0 ? r : pseudoimg_sink_put_length(s, start);
 }
 
-static int put_ranges(struct base_buf *b, const struct pseudoimg_layout *l)
+int pseudoimg_dwarf_ranges(struct pseudoimg_sink *s, const struct pseudoimg_layout *l)
 {
+	struct base_buf *b = &s->b;
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < l->text.nr; i++) {
@@ -210,28 +347,4 @@ static int put_ranges(struct base_buf *b, const struct pseudoimg_layout *l)
 	if (r >= 0)
 		r = pseudoimg_put_uint(b, 0, 8);
 	return r < 0 ? r : pseudoimg_put_uint(b, 0, 8);
-}
-
-int pseudoimg_dwarf_make(struct pseudoimg_dwarf *d, const struct pseudoimg_model *m,
-			 const struct pseudoimg_layout *l, const struct base_buf *strings,
-			 const uint32_t *names)
-{
-	int r = base_buf_append(&d->abbrev, abbrevs, sizeof(abbrevs));
-
-	if (r >= 0)
-		r = put_info(&d->info, m, strings, names);
-	if (r >= 0)
-		r = put_aranges(&d->aranges, l);
-	if (r >= 0)
-		r = put_ranges(&d->ranges, l);
-	return r < 0 ? r : pseudoimg_dwarf_line_make(&d->line, m, l);
-}
-
-void pseudoimg_dwarf_release(struct pseudoimg_dwarf *d)
-{
-	base_buf_release(&d->abbrev);
-	base_buf_release(&d->info);
-	base_buf_release(&d->aranges);
-	base_buf_release(&d->ranges);
-	base_buf_release(&d->line);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* .debug_line, version 4: one program over everything. */
-#include <errno.h>
+#include <string.h>
 
 #include "pseudoimg_internal.h"
 
@@ -11,9 +11,6 @@ enum {
 	DW_LNS_set_file = 4,
 	DW_LNE_end_sequence = 1,
 	DW_LNE_set_address = 2,
-	OPCODE_BASE = 13,
-	LINE_BASE = -5,
-	LINE_RANGE = 14,
 };
 
 int pseudoimg_put_uint(struct base_buf *b, uint64_t v, size_t len)
@@ -54,58 +51,54 @@ int pseudoimg_put_sleb(struct base_buf *b, int64_t v)
 	return base_buf_append(b, bytes, n);
 }
 
-int pseudoimg_put_length(struct base_buf *b, size_t at)
-{
-	size_t len = b->len - at - 4;
+const uint8_t pseudoimg_line_header[] = {
+	1, /* minimum_instruction_length */
+	1, /* maximum_operations_per_instruction */
+	1, /* default_is_stmt */
+	(uint8_t)PSEUDOIMG_LINE_BASE,
+	PSEUDOIMG_LINE_RANGE,
+	PSEUDOIMG_OPCODE_BASE,
+	0,
+	1,
+	1,
+	1,
+	1,
+	0,
+	0,
+	0,
+	1,
+	0,
+	0,
+	1, /* operands of the standard opcodes */
+	0, /* no include_directories */
+};
+const size_t pseudoimg_line_header_len = sizeof(pseudoimg_line_header);
 
-	if (len >= 0xfffffff0u)
-		return -DCPI_ELIMIT;
-	for (size_t i = 0; i < 4; i++)
-		b->data[at + i] = (uint8_t)(len >> 8 * i);
-	return 0;
-}
-
-static int put_header(struct base_buf *b, const struct pseudoimg_model *m)
+static int put_header(struct pseudoimg_sink *s, const struct pseudoimg_model *m)
 {
-	static const uint8_t fixed[] = {
-		1, /* minimum_instruction_length */
-		1, /* maximum_operations_per_instruction */
-		1, /* default_is_stmt */
-		(uint8_t)LINE_BASE,
-		LINE_RANGE,
-		OPCODE_BASE,
-		0,
-		1,
-		1,
-		1,
-		1,
-		0,
-		0,
-		0,
-		1,
-		0,
-		0,
-		1, /* operands of the standard opcodes */
-		0, /* no include_directories */
-	};
-	size_t length_at;
+	struct base_buf *b = &s->b;
+	uint64_t length_at;
 	int r = pseudoimg_put_uint(b, 0, 4);
 
 	if (r >= 0)
 		r = pseudoimg_put_uint(b, 4, 2);
-	length_at = b->len;
+	length_at = pseudoimg_sink_at(s);
 	if (r >= 0)
 		r = pseudoimg_put_uint(b, 0, 4);
 	if (r >= 0)
-		r = base_buf_append(b, fixed, sizeof(fixed));
-	for (size_t i = 0; r >= 0 && i < m->files.nr; i++) {
-		r = pseudoimg_name_put(b, m->files.v[i].p, m->files.v[i].len);
+		r = base_buf_append(b, pseudoimg_line_header, pseudoimg_line_header_len);
+	for (size_t i = 0; r >= 0 && i < m->names.files.nr; i++) {
+		const char *name = pseudoimg_names_text(&m->names, m->names.files.v[i]);
+
+		r = base_buf_append(b, name, strlen(name) + 1);
 		if (r >= 0) /* directory, time, length */
 			r = pseudoimg_put_uint(b, 0, 3);
+		if (r >= 0)
+			r = pseudoimg_sink_drain(s);
 	}
 	if (r >= 0)
 		r = pseudoimg_put_uint(b, 0, 1);
-	return r < 0 ? r : pseudoimg_put_length(b, length_at);
+	return r < 0 ? r : pseudoimg_sink_put_length(s, length_at);
 }
 
 /* The state machine of a program that is being written. */
@@ -146,20 +139,24 @@ static int put_row(struct program *p, uint64_t addr, uint32_t to_line)
 
 	p->addr = addr;
 	p->line = to_line;
-	if (line < LINE_BASE || line >= LINE_BASE + LINE_RANGE) {
+	if (line < PSEUDOIMG_LINE_BASE || line >= PSEUDOIMG_LINE_BASE + PSEUDOIMG_LINE_RANGE) {
 		r = pseudoimg_put_uint(p->b, DW_LNS_advance_line, 1);
 		if (r >= 0)
 			r = pseudoimg_put_sleb(p->b, line);
 		line = 0;
 	}
-	if (r >= 0 && OPCODE_BASE + (line - LINE_BASE) + LINE_RANGE * (by > 18 ? 18 : by) > 255) {
+	if (r >= 0 && PSEUDOIMG_OPCODE_BASE + (line - PSEUDOIMG_LINE_BASE) +
+				      PSEUDOIMG_LINE_RANGE * (by > 18 ? 18 : by) >
+			      255) {
 		r = advance(p->b, by);
 		by = 0;
 	}
 	if (r < 0)
 		return r;
-	return pseudoimg_put_uint(
-		p->b, (uint64_t)(OPCODE_BASE + (line - LINE_BASE)) + LINE_RANGE * by, 1);
+	return pseudoimg_put_uint(p->b,
+				  (uint64_t)(PSEUDOIMG_OPCODE_BASE + (line - PSEUDOIMG_LINE_BASE)) +
+					  PSEUDOIMG_LINE_RANGE * by,
+				  1);
 }
 
 static int begin_sequence(struct program *p, uint64_t addr)
@@ -204,9 +201,9 @@ static int put_seq(struct program *p, const struct pseudoimg_model *m,
 		r = put_row(p, p->end, 0);
 	}
 	for (uint32_t i = 0; r >= 0 && i < seq->nr_rows; i++) {
-		const struct pseudoimg_row *row = &m->rows.v[seq->first_row + i];
+		const struct pseudoimg_row *row = &seq->rows[i];
 
-		r = row->line ? set_file(p, row->file + 1) : 0;
+		r = row->line ? set_file(p, m->names.v.v[row->file].file) : 0;
 		if (r >= 0)
 			r = put_row(p, seq->at.start + row->off, row->line);
 	}
@@ -215,18 +212,36 @@ static int put_seq(struct program *p, const struct pseudoimg_model *m,
 	return r;
 }
 
-int pseudoimg_dwarf_line_make(struct base_buf *line, const struct pseudoimg_model *m,
-			      const struct pseudoimg_layout *l)
+/* Sequences of routine records stand in their order, those of DST wherever they belong. */
+int pseudoimg_dwarf_line(struct pseudoimg_sink *s, struct pseudoimg_model *m,
+			 const struct pseudoimg_layout *l)
 {
-	struct program p = { .b = line };
-	int r;
+	struct program p = { .b = &s->b };
+	uint64_t start = pseudoimg_sink_at(s);
+	struct pseudoimg_loaded loaded;
+	size_t dst = 0;
+	int r = put_header(s, m);
 
-	if (!m->files.nr)
-		return 0;
-	r = put_header(line, m);
-	for (size_t i = 0; r >= 0 && i < m->seqs.nr; i++)
-		r = put_seq(&p, m, l, &m->seqs.v[i]);
+	for (size_t i = 0; r >= 0 && i <= m->nodes.nr; i++) {
+		bool last = i == m->nodes.nr;
+
+		if (!last && !m->nodes.v[i].lines)
+			continue;
+		if (!last)
+			r = pseudoimg_model_load_lines(m, &m->nodes.v[i], &loaded);
+		for (; r >= 0 && dst < m->seqs.nr; dst++) {
+			struct pseudoimg_seq seq = pseudoimg_model_seq(m, dst);
+
+			if (!last && pseudoimg_span_compare(&seq.at, &loaded.seq.at) > 0)
+				break;
+			r = put_seq(&p, m, l, &seq);
+		}
+		if (r >= 0 && !last)
+			r = put_seq(&p, m, l, &loaded.seq);
+		if (r >= 0)
+			r = pseudoimg_sink_drain(s);
+	}
 	if (r >= 0)
 		r = end_sequence(&p);
-	return r < 0 ? r : pseudoimg_put_length(line, 0);
+	return r < 0 ? r : pseudoimg_sink_put_length(s, start);
 }

@@ -8,7 +8,7 @@
 
 #include "pseudoimg_internal.h"
 
-enum { PAGE = 4096, WINDOW = 256 << 10 };
+enum { PAGE = 4096, WINDOW = 256 << 10, MUCH = 256 << 10 };
 
 /* Flags that a machine wants in e_flags: riscv64 with compressed instructions and hard floats. */
 #define RISCV_FLAGS 0x5u
@@ -84,29 +84,29 @@ static size_t nr_headers(const struct pseudoimg_elf *e)
 	return nr ? nr : 1;
 }
 
-/* Places every section; returns where the section headers go. */
-static uint64_t place(struct pseudoimg_elf *e)
+/* A page of the file must be able to stand as a page in memory. */
+static uint64_t place(const struct pseudoimg_section *s, uint64_t off)
+{
+	if (is_load(s) && s->len)
+		return base_align_up(off, PAGE) + s->addr % PAGE;
+	return base_align_up(off, s->align);
+}
+
+uint64_t pseudoimg_elf_next_off(const struct pseudoimg_elf *e, uint64_t align)
 {
 	uint64_t off = sizeof(Elf64_Ehdr) + nr_headers(e) * sizeof(Elf64_Phdr);
 
 	for (size_t i = 1; i < e->sections.nr; i++) {
-		struct pseudoimg_section *s = &e->sections.v[i];
+		const struct pseudoimg_section *s = &e->sections.v[i];
 
-		/* A page of the file must be able to stand as a page in memory. */
-		if (is_load(s) && s->len)
-			off = base_align_up(off, PAGE) + s->addr % PAGE;
-		else
-			off = base_align_up(off, s->align);
-		s->file_off = off;
-		if (s->type != SHT_NOBITS)
-			off += s->len;
+		off = place(s, off) + (s->type == SHT_NOBITS ? 0 : s->len);
 	}
-	return base_align_up(off, 8);
+	return base_align_up(off, align);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static int put(int fd, const void *data, size_t len, uint64_t off)
+int pseudoimg_put_at(int fd, const void *data, size_t len, uint64_t off)
 {
 	const uint8_t *p = data;
 	ssize_t n;
@@ -124,6 +124,34 @@ static int put(int fd, const void *data, size_t len, uint64_t off)
 	return 0;
 }
 
+int pseudoimg_sink_drain(struct pseudoimg_sink *s)
+{
+	return s->b.len < MUCH ? 0 : pseudoimg_sink_flush(s);
+}
+
+int pseudoimg_sink_flush(struct pseudoimg_sink *s)
+{
+	int r = pseudoimg_put_at(s->fd, s->b.data, s->b.len, s->off);
+	s->off += s->b.len;
+	base_buf_clear(&s->b);
+	return r;
+}
+
+int pseudoimg_sink_put_length(struct pseudoimg_sink *s, uint64_t at)
+{
+	uint64_t len = pseudoimg_sink_at(s) - at - 4;
+	uint8_t bytes[4];
+
+	if (len >= 0xfffffff0u)
+		return -DCPI_ELIMIT;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(len >> 8 * i);
+	if (at < s->off)
+		return pseudoimg_put_at(s->fd, bytes, sizeof(bytes), at);
+	memcpy(s->b.data + (at - s->off), bytes, sizeof(bytes));
+	return 0;
+}
+
 /* Windows without bytes are left out: holes on disk. */
 static int put_text(int fd, const struct pseudoimg_section *s, struct pseudoimg_filler *filler,
 		    uint8_t *window)
@@ -134,26 +162,50 @@ static int put_text(int fd, const struct pseudoimg_section *s, struct pseudoimg_
 
 	for (; r >= 0 && done < s->len; done += n) {
 		n = s->len - done < WINDOW ? s->len - done : WINDOW;
-		if (pseudoimg_fill(filler, s->addr + done, window, n))
-			r = put(fd, window, n, s->file_off + done);
+		r = pseudoimg_fill(filler, s->addr + done, window, n);
+		if (r > 0)
+			r = pseudoimg_put_at(fd, window, n, s->file_off + done);
 	}
 	return r;
 }
 
-static int put_sections(const struct pseudoimg_elf *e, int fd, struct pseudoimg_filler *filler)
+/* A section that is made while it is written: now it is known how long it is. */
+static int put_made(int fd, struct pseudoimg_section *s)
 {
+	struct pseudoimg_sink sink = { .fd = fd, .off = s->file_off };
+	int r = s->put(s->ctx, &sink);
+
+	if (r >= 0)
+		r = pseudoimg_put_at(fd, sink.b.data, sink.b.len, sink.off);
+	s->len = pseudoimg_sink_at(&sink) - s->file_off;
+	base_buf_release(&sink.b);
+	return r;
+}
+
+/* Returns where the section headers go. */
+static int put_sections(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler *filler,
+			uint64_t *end)
+{
+	uint64_t off = sizeof(Elf64_Ehdr) + nr_headers(e) * sizeof(Elf64_Phdr);
 	uint8_t *window = malloc(WINDOW);
 	int r = window ? 0 : -ENOMEM;
 
 	for (size_t i = 1; r >= 0 && i < e->sections.nr; i++) {
-		const struct pseudoimg_section *s = &e->sections.v[i];
+		struct pseudoimg_section *s = &e->sections.v[i];
 
-		if (s->type == SHT_NOBITS || !s->len)
-			continue;
-		r = s->data ? put(fd, s->data, s->len, s->file_off)
-			    : put_text(fd, s, filler, window);
+		s->file_off = place(s, off);
+		if (s->put)
+			r = put_made(fd, s);
+		else if (s->type == SHT_NOBITS || !s->len || s->there)
+			r = 0;
+		else if (s->data)
+			r = pseudoimg_put_at(fd, s->data, s->len, s->file_off);
+		else
+			r = put_text(fd, s, filler, window);
+		off = s->file_off + (s->type == SHT_NOBITS ? 0 : s->len);
 	}
 	free(window);
+	*end = base_align_up(off, 8);
 	return r;
 }
 
@@ -180,7 +232,7 @@ static int put_section_headers(const struct pseudoimg_elf *e, int fd, uint64_t o
 			.sh_entsize = s->entsize,
 		};
 	}
-	r = put(fd, h, e->sections.nr * sizeof(*h), off);
+	r = pseudoimg_put_at(fd, h, e->sections.nr * sizeof(*h), off);
 	free(h);
 	return r;
 }
@@ -208,7 +260,7 @@ static int put_program_headers(const struct pseudoimg_elf *e, int fd)
 				.p_align = PAGE,
 			};
 	}
-	r = put(fd, h, nr * sizeof(*h), sizeof(Elf64_Ehdr));
+	r = pseudoimg_put_at(fd, h, nr * sizeof(*h), sizeof(Elf64_Ehdr));
 	free(h);
 	return r;
 }
@@ -232,7 +284,7 @@ static int put_header(const struct pseudoimg_elf *e, int fd, uint64_t headers_of
 		.e_shstrndx = (uint16_t)(e->sections.nr - 1),
 	};
 
-	return put(fd, &h, sizeof(h), 0);
+	return pseudoimg_put_at(fd, &h, sizeof(h), 0);
 }
 
 int pseudoimg_elf_write(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler *filler,
@@ -246,8 +298,7 @@ int pseudoimg_elf_write(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler
 		return base_fail_errno(err, r, "cannot write image");
 	e->sections.v[r].data = e->names.data;
 	e->sections.v[r].len = e->names.len;
-	headers_off = place(e);
-	r = put_sections(e, fd, filler);
+	r = put_sections(e, fd, filler, &headers_off);
 	if (r >= 0)
 		r = put_section_headers(e, fd, headers_off);
 	if (r >= 0)

@@ -172,11 +172,11 @@ static int set_filter(struct base_err *err)
 	return 0;
 }
 
-int pseudoimg_jail_enter(struct base_err *err)
+int pseudoimg_jail_enter(unsigned int nr_fds, struct base_err *err)
 {
 	int r;
 
-	if (close_range(3, ~0u, 0) < 0)
+	if (close_range(nr_fds, ~0u, 0) < 0)
 		return base_fail_errno(err, -errno, "cannot close descriptors");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return base_fail_errno(err, -errno, "cannot renounce new privileges");

@@ -36,17 +36,17 @@ static int collect(struct pseudoimg_layout *l, const struct pseudoimg_model *m)
 	size_t range = 0, routine = 0;
 	int r = 0;
 
-	while (r >= 0 && (range < m->ranges.nr || routine < m->routines.nr)) {
-		const struct pseudoimg_span *s;
+	while (r >= 0 && (range < m->ranges.nr || routine < m->nodes.nr)) {
+		struct pseudoimg_span s;
 
-		if (routine == m->routines.nr ||
+		if (routine == m->nodes.nr ||
 		    (range < m->ranges.nr &&
-		     m->ranges.v[range].at.start < m->routines.v[routine].at.start))
-			s = &m->ranges.v[range++].at;
+		     m->ranges.v[range].at.start < m->nodes.v[routine].start))
+			s = m->ranges.v[range++].at;
 		else
-			s = &m->routines.v[routine++].at;
-		if (s->len)
-			r = add_span(l, s);
+			s = pseudoimg_node_span(&m->nodes.v[routine++]);
+		if (s.len)
+			r = add_span(l, &s);
 	}
 	return r;
 }
@@ -104,37 +104,84 @@ void pseudoimg_layout_release(struct pseudoimg_layout *l)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* The part of @bytes at @s that falls into the window, which is zeroed before the first. */
-static void put(const struct pseudoimg_span *s, const uint8_t *bytes, uint64_t addr,
-		uint8_t *window, size_t len, bool *any)
+/* Which part of [@addr, @addr + @len) @s covers; the window is zeroed before the first. */
+static bool meets(const struct pseudoimg_span *s, uint64_t addr, uint8_t *window, size_t len,
+		  bool *any, struct pseudoimg_span *part)
 {
 	uint64_t from = s->start > addr ? s->start : addr;
 	uint64_t to = pseudoimg_span_end(s) < addr + len ? pseudoimg_span_end(s) : addr + len;
 
 	if (from >= to)
-		return;
+		return false;
 	if (!*any)
 		memset(window, 0, len);
 	*any = true;
-	memcpy(window + (from - addr), bytes + (from - s->start), to - from);
+	*part = (struct pseudoimg_span){ .start = from, .len = to - from };
+	return true;
 }
 
-bool pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, size_t len)
+static int put_range(struct pseudoimg_filler *f, const struct pseudoimg_range *range, uint64_t addr,
+		     uint8_t *window, size_t len, bool *any)
+{
+	struct pseudoimg_span part;
+
+	if (!meets(&range->at, addr, window, len, any, &part))
+		return 0;
+	return pseudoimg_job_read(f->m->job, range->bytes_off + (part.start - range->at.start),
+				  window + (part.start - addr), part.len);
+}
+
+static int put_routine(struct pseudoimg_filler *f, const struct pseudoimg_node *node, uint64_t addr,
+		       uint8_t *window, size_t len, bool *any)
+{
+	struct pseudoimg_span part, at = pseudoimg_node_span(node);
+	struct pseudoimg_loaded loaded;
+	int r;
+
+	if (!node->code || !meets(&at, addr, window, len, any, &part))
+		return 0;
+	r = pseudoimg_model_load(f->m, node, &loaded);
+	if (r >= 0)
+		memcpy(window + (part.start - addr), loaded.view.code + (part.start - node->start),
+		       part.len);
+	return r;
+}
+
+void pseudoimg_fill_from(struct pseudoimg_filler *f, uint64_t addr)
+{
+	size_t lo = 0, hi = f->m->ranges.nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (pseudoimg_span_end(&f->m->ranges.v[mid].at) <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	f->range = lo;
+	/* One with code overlaps no other, so only the one before can reach up to here. */
+	f->routine = pseudoimg_model_from(f->m, addr);
+	f->routine -= f->routine > 0;
+}
+
+int pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, size_t len)
 {
 	const struct pseudoimg_range *ranges = f->m->ranges.v;
-	const struct pseudoimg_routine *routines = f->m->routines.v;
+	const struct pseudoimg_node *nodes = f->m->nodes.v;
+	size_t nr_ranges = f->m->ranges.nr, nr = f->m->nodes.nr;
 	bool any = false;
+	int r = 0;
 
-	while (f->range < f->m->ranges.nr && pseudoimg_span_end(&ranges[f->range].at) <= addr)
+	while (f->range < nr_ranges && pseudoimg_span_end(&ranges[f->range].at) <= addr)
 		f->range++;
-	for (size_t i = f->range; i < f->m->ranges.nr && ranges[i].at.start < addr + len; i++)
-		put(&ranges[i].at, ranges[i].bytes, addr, window, len, &any);
+	for (size_t i = f->range; r >= 0 && i < nr_ranges && ranges[i].at.start < addr + len; i++)
+		r = put_range(f, &ranges[i], addr, window, len, &any);
 	/* What a record brought is what ran: it goes over the range's bytes. */
-	while (f->routine < f->m->routines.nr &&
-	       (!routines[f->routine].code || pseudoimg_span_end(&routines[f->routine].at) <= addr))
+	while (f->routine < nr &&
+	       (!nodes[f->routine].code || nodes[f->routine].start + nodes[f->routine].len <= addr))
 		f->routine++;
-	for (size_t i = f->routine; i < f->m->routines.nr && routines[i].at.start < addr + len; i++)
-		if (routines[i].code)
-			put(&routines[i].at, routines[i].code, addr, window, len, &any);
-	return any;
+	for (size_t i = f->routine; r >= 0 && i < nr && nodes[i].start < addr + len; i++)
+		r = put_routine(f, &nodes[i], addr, window, len, &any);
+	return r < 0 ? r : any;
 }

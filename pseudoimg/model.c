@@ -20,52 +20,70 @@ static int add_run(struct pseudoimg_model *m, const struct wire_run *run, uint64
 	return 0;
 }
 
-static int add_routine(struct pseudoimg_model *m, const struct wire_head *rec, uint64_t order)
+static int add_routine(struct pseudoimg_model *m, const struct wire_head *rec, uint64_t off)
 {
-	struct pseudoimg_routine *to = PSEUDOIMG_PUSH(&m->routines);
-	struct wire_routine_view view;
+	const struct wire_routine *r = (const void *)rec;
+	struct pseudoimg_node *to;
 
+	if (off / 8 >= PSEUDOIMG_DST_REF)
+		return -DCPI_ELIMIT;
+	to = PSEUDOIMG_PUSH(&m->nodes);
 	if (!to)
 		return -ENOMEM;
-	wire_routine_parse(rec, &view); /* wire_check found it good */
-	*to = (struct pseudoimg_routine){
-		.at = { .start = view.rec->addr, .len = view.rec->code_len, .order = order },
-		.name = { view.name, view.rec->name_len },
-		.code = view.code,
-		.rec = view.rec,
+	*to = (struct pseudoimg_node){
+		.start = r->addr,
+		.len = (uint32_t)r->code_len,
+		.code = (rec->flags & WIRE_ROUTINE_CODE) != 0,
+		.lines = r->nr_lines > 0,
+		.inlines = r->nr_inlines > 0,
+		.ref = (uint32_t)(off / 8),
 	};
 	return 0;
 }
 
 /* Whether the reader left trailing zeros out must make no difference. */
-static size_t trimmed(const uint8_t *p, size_t len)
+static int trim(struct pseudoimg_job *job, uint64_t off, uint64_t *len)
 {
-	while (len && !p[len - 1])
-		len--;
-	return len;
+	uint8_t chunk[4096];
+
+	while (*len) {
+		size_t n = *len < sizeof(chunk) ? *len : sizeof(chunk), left = n;
+		int r = pseudoimg_job_read(job, off + *len - n, chunk, n);
+
+		if (r < 0)
+			return r;
+		while (left && !chunk[left - 1])
+			left--;
+		*len -= n - left;
+		if (left)
+			break;
+	}
+	return 0;
 }
 
-static int add_code(struct pseudoimg_model *m, const struct wire_bytes *b, uint64_t order)
+static int add_code(struct pseudoimg_model *m, const struct wire_bytes *b, uint64_t off)
 {
 	struct pseudoimg_range *to = PSEUDOIMG_PUSH(&m->ranges);
-	const uint8_t *bytes = (const uint8_t *)(b + 1);
 
 	if (!to)
 		return -ENOMEM;
 	*to = (struct pseudoimg_range){
-		.at = { .start = b->vaddr, .len = trimmed(bytes, b->bytes_len), .order = order },
-		.bytes = bytes,
+		.at = { .start = b->vaddr, .len = b->bytes_len, .order = off },
+		.bytes_off = off + sizeof(*b),
 		.range_base = b->range_base,
 		.range_len = b->range_len,
 		.facility = b->facility,
 	};
-	return 0;
+	return trim(m->job, to->bytes_off, &to->at.len);
 }
 
 /* Parts of a range that is longer than a record follow each other. */
-static int add_dst(struct pseudoimg_model *m, const struct wire_bytes *b)
+static int add_dst(struct pseudoimg_model *m, const struct wire_bytes *b, uint64_t off)
 {
 	struct pseudoimg_dst_range *to = m->dst.nr ? &m->dst.v[m->dst.nr - 1] : NULL;
+	size_t len = (size_t)b->bytes_len;
+	void *room;
+	int r;
 
 	if (b->vaddr == b->range_base) {
 		to = PSEUDOIMG_PUSH(&m->dst);
@@ -79,82 +97,125 @@ static int add_dst(struct pseudoimg_model *m, const struct wire_bytes *b)
 		m->nr_bad++;
 		return 0;
 	}
-	return base_buf_append(&to->sent, b + 1, b->bytes_len);
+	r = base_buf_extend(&to->sent, len, &room);
+	return r < 0 ? r : pseudoimg_job_read(m->job, off + sizeof(*b), room, len);
 }
 
-static int add_bytes(struct pseudoimg_model *m, const struct wire_bytes *b, uint64_t order)
+static int add_bytes(struct pseudoimg_model *m, const struct wire_bytes *b, uint64_t off)
 {
-	switch (b->kind) {
+	const struct wire_bytes copy = *b; /* the record goes where the next bytes come */
+
+	switch (copy.kind) {
 	case WIRE_RANGE_CODE:
-		return add_code(m, b, order);
+		return add_code(m, &copy, off);
 	case WIRE_RANGE_DST:
-		return add_dst(m, b);
+		return add_dst(m, &copy, off);
 	default:
 		m->nr_bad++;
 		return 0;
 	}
 }
 
-static int add_replaces(struct pseudoimg_model *m, const struct wire_replaces *rec)
+/* The note must not grow with each process that is folded: of most only their number is kept. */
+static int add_instance(struct pseudoimg_model *m, const struct wire_instance *rec)
 {
-	const struct wire_replaces **to = PSEUDOIMG_PUSH(&m->replaces);
+	bool more = rec->head.flags & WIRE_INSTANCE_MORE;
 
-	if (!to)
-		return -ENOMEM;
-	*to = rec;
+	if (!more && m->nr_instances < PSEUDOIMG_INSTANCES_MAX) {
+		m->nr_instances++;
+		return base_buf_append(&m->notes, rec, rec->head.len);
+	}
+	m->nr_more += more ? rec->pid : 1;
 	return 0;
 }
 
-static int add_record(struct pseudoimg_model *m, const struct wire_head *rec, uint64_t order)
+static int put_more(struct pseudoimg_model *m)
 {
-	if (wire_check(rec) < 0) {
+	struct wire_instance rec = {
+		.head = { .len = sizeof(rec), .type = WIRE_INSTANCE, .flags = WIRE_INSTANCE_MORE }
+	};
+
+	if (!m->nr_more)
+		return 0;
+	rec.pid = m->nr_more < UINT32_MAX ? (uint32_t)m->nr_more : UINT32_MAX;
+	return base_buf_append(&m->notes, &rec, sizeof(rec));
+}
+
+static int add_record(struct pseudoimg_model *m, const struct wire_head *rec, uint64_t off)
+{
+	switch (rec->type) {
+	case WIRE_IMAGE: /* there is one, the first */
+	case WIRE_RUN:
+	case WIRE_ROUTINE:
+	case WIRE_BYTES:
+	case WIRE_REPLACES:
+	case WIRE_PLACE:
+	case WIRE_INSTANCE:
+		break;
+	default:
+		return 0;
+	}
+	if (rec->type == WIRE_IMAGE || wire_check(rec) < 0) {
 		m->nr_bad++;
 		return 0;
 	}
 	switch (rec->type) {
-	case WIRE_IMAGE: /* there is one, the first */
-		m->nr_bad++;
-		return 0;
 	case WIRE_RUN:
-		return add_run(m, (const void *)rec, order);
+		return add_run(m, (const void *)rec, off);
 	case WIRE_ROUTINE:
-		return add_routine(m, rec, order);
+		return add_routine(m, rec, off);
 	case WIRE_BYTES:
-		return add_bytes(m, (const void *)rec, order);
-	case WIRE_REPLACES:
-		return add_replaces(m, (const void *)rec);
+		return add_bytes(m, (const void *)rec, off);
+	case WIRE_INSTANCE:
+		return add_instance(m, (const void *)rec);
 	default:
-		return 0;
+		return base_buf_append(&m->notes, rec, rec->len);
 	}
 }
 
-static int read_job(struct pseudoimg_model *m, const void *job, size_t len, struct base_err *err)
+static int read_head(struct pseudoimg_model *m, uint64_t *pos, struct base_err *err)
 {
 	const struct wire_head *rec;
-	size_t pos = 0;
-	int r = 0;
+	int r = pseudoimg_job_next(m->job, pos, &rec);
 
-	if ((uintptr_t)job % 8)
-		return base_fail(err, -EINVAL, "cannot read pseudo-image job: not aligned");
-	rec = wire_next(job, len, &pos);
-	if (!rec || rec->type != WIRE_IMAGE || wire_check(rec) < 0)
+	if (r < 0 && r != -DCPI_EFORMAT)
+		return base_fail_errno(err, r, "cannot read pseudo-image job");
+	if (r <= 0 || rec->type != WIRE_IMAGE || wire_check(rec) < 0)
 		return base_fail(err, -DCPI_EFORMAT,
 				 "cannot read pseudo-image job: it does not begin with its head");
-	m->image = (const void *)rec;
+	m->image = malloc(rec->len);
+	if (!m->image)
+		return base_fail_errno(err, -ENOMEM, "cannot read pseudo-image job");
+	memcpy(m->image, rec, rec->len);
 	if (!pseudoimg_machine_known(m->image->machine))
 		return base_fail(err, -DCPI_EUNSUPPORTED,
 				 "cannot write code of machine %u: neither x86-64, aarch64 nor "
 				 "riscv64",
 				 (unsigned int)m->image->machine);
-	for (uint64_t order = 0; r >= 0 && (rec = wire_next(job, len, &pos)); order++)
-		r = add_record(m, rec, order);
-	if (r < 0)
-		return base_fail_errno(err, r, "cannot read pseudo-image job");
-	if (pos != len)
-		return base_fail(err, -DCPI_EFORMAT,
-				 "cannot read pseudo-image job: malformed record at offset %zu",
-				 pos);
 	return 0;
+}
+
+static int read_job(struct pseudoimg_model *m, struct base_err *err)
+{
+	const struct wire_head *rec;
+	uint64_t pos = 0, off;
+	int r;
+
+	if ((uintptr_t)m->job->data % 8)
+		return base_fail(err, -EINVAL, "cannot read pseudo-image job: not aligned");
+	r = read_head(m, &pos, err);
+	if (r < 0)
+		return r;
+	for (off = pos; (r = pseudoimg_job_next(m->job, &pos, &rec)) > 0; off = pos) {
+		r = add_record(m, rec, off);
+		if (r < 0)
+			break;
+	}
+	if (r == -DCPI_EFORMAT)
+		return base_fail(err, r,
+				 "cannot read pseudo-image job: malformed record at offset %llu",
+				 (unsigned long long)off);
+	return r < 0 ? base_fail_errno(err, r, "cannot read pseudo-image job") : 0;
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -172,186 +233,180 @@ static void place_ranges(struct pseudoimg_model *m)
 
 static void place_routines(struct pseudoimg_model *m)
 {
-	size_t nr = m->routines.nr, kept = 0;
+	size_t kept = 0;
 
-	for (size_t i = 0; i < nr; i++)
-		if (pseudoimg_runs_place(m, &m->routines.v[i].at))
-			m->routines.v[kept++] = m->routines.v[i];
-	m->routines.nr = pseudoimg_span_disjoint(m->routines.v, kept, sizeof(*m->routines.v));
-	m->nr_bad += (uint32_t)(nr - m->routines.nr);
+	for (size_t i = 0; i < m->nodes.nr; i++) {
+		struct pseudoimg_span at = pseudoimg_node_span(&m->nodes.v[i]);
+
+		if (pseudoimg_runs_place(m, &at))
+			m->nodes.v[kept++] = m->nodes.v[i];
+	}
+	m->nr_bad += (uint32_t)(m->nodes.nr - kept);
+	m->nodes.nr = kept;
+	pseudoimg_nodes_settle(m);
 }
 
-/* ---- lines of routine records ---------------------------------------------------------------- */
-
-int64_t pseudoimg_model_file(struct pseudoimg_model *m, const char *name, size_t len)
+/* A place of its own must be one of the image's. */
+static void check_notes(struct pseudoimg_model *m)
 {
-	uintptr_t known = (uintptr_t)base_map_get(&m->file_index, name, len);
-	struct pseudoimg_str *file;
+	const struct wire_head *rec;
+	size_t pos = 0, kept = 0;
+
+	while ((rec = wire_next(m->notes.data, m->notes.len, &pos))) {
+		const struct wire_place *place = (const void *)rec;
+		struct pseudoimg_span at;
+
+		if (rec->type == WIRE_PLACE) {
+			at = (struct pseudoimg_span){ .start = place->elf, .len = place->len };
+			if (!pseudoimg_runs_place(m, &at)) {
+				m->nr_bad++;
+				continue;
+			}
+		}
+		uint32_t len = rec->len;
+
+		memmove(m->notes.data + kept, rec, len);
+		kept += len;
+	}
+	m->notes.len = kept;
+}
+
+/* ---- one routine ----------------------------------------------------------------------------- */
+
+size_t pseudoimg_model_from(const struct pseudoimg_model *m, uint64_t vaddr)
+{
+	size_t lo = 0, hi = m->nodes.nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (m->nodes.v[mid].start < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+int pseudoimg_model_load(struct pseudoimg_model *m, const struct pseudoimg_node *node,
+			 struct pseudoimg_loaded *out)
+{
+	const struct wire_head *rec;
 	int r;
 
-	if (known)
-		return (int64_t)known - 1;
-	file = PSEUDOIMG_PUSH(&m->files);
-	if (!file)
-		return -ENOMEM;
-	*file = (struct pseudoimg_str){ name, len };
-	r = base_map_set(&m->file_index, name, len, (void *)(uintptr_t)m->files.nr);
-	return r < 0 ? r : (int64_t)m->files.nr - 1;
+	*out = (struct pseudoimg_loaded){ 0 };
+	if (node->ref >= PSEUDOIMG_DST_REF) {
+		out->name = m->dst_names.v[node->ref - PSEUDOIMG_DST_REF];
+		return 0;
+	}
+	r = pseudoimg_job_at(m->job, (uint64_t)node->ref * 8, &rec);
+	if (r < 0)
+		return r;
+	/* A file may change under its reader, who then must not trip. */
+	if (wire_routine_parse(rec, &out->view) < 0 || out->view.rec->addr != node->start ||
+	    out->view.rec->code_len != node->len || !out->view.code != !node->code)
+		return -DCPI_EFORMAT;
+	out->name = (struct pseudoimg_str){ out->view.name, out->view.rec->name_len };
+	return 0;
 }
 
 /* The record's files by their number there; those without a name stand for no source. */
-static int record_files(struct pseudoimg_model *m, const struct wire_routine_view *view,
-			struct base_buf *out)
+static int load_names(struct pseudoimg_model *m, struct pseudoimg_loaded *l)
 {
+	uint32_t nr = l->view.rec->nr_files, *names;
 	size_t pos = 0, len = 0;
-	uint32_t *numbers;
 	void *room;
 	int r;
 
-	base_buf_clear(out);
-	r = base_buf_extend(out, view->rec->nr_files * sizeof(uint32_t), &room);
+	base_buf_clear(&m->loaded_names);
+	r = base_buf_extend(&m->loaded_names, nr * sizeof(*names), &room);
 	if (r < 0)
 		return r;
-	numbers = room;
-	for (uint32_t i = 0; i < view->rec->nr_files; i++) {
-		const char *name = wire_file_next(view, &pos, &len);
-		int64_t file = PSEUDOIMG_NO_FILE;
-
-		if (name && len && (file = pseudoimg_model_file(m, name, len)) < 0)
-			return (int)file;
-		numbers[i] = (uint32_t)file;
-	}
-	return 0;
-}
-
-static int record_rows(struct pseudoimg_model *m, const struct pseudoimg_routine *routine,
-		       const struct wire_routine_view *view, const uint32_t *files)
-{
-	uint32_t nr = view->rec->nr_lines, first = view->lines[0].code_off;
-	struct pseudoimg_seq *seq = PSEUDOIMG_PUSH(&m->seqs);
-	struct pseudoimg_row *row;
-
-	if (!seq)
-		return -ENOMEM;
-	*seq = (struct pseudoimg_seq){ .at = routine->at, .first_row = m->rows.nr, .nr_rows = nr };
-	seq->at.start += first;
-	seq->at.len -= first;
-	pseudoimg_runs_place(m, &seq->at);
+	names = room;
 	for (uint32_t i = 0; i < nr; i++) {
-		const struct wire_line *l = &view->lines[i];
-		uint32_t file = l->line ? files[l->file] : PSEUDOIMG_NO_FILE;
+		const char *name = wire_file_next(&l->view, &pos, &len);
+		int64_t index = PSEUDOIMG_NO_FILE;
 
-		row = PSEUDOIMG_PUSH(&m->rows);
-		if (!row)
-			return -ENOMEM;
-		*row = (struct pseudoimg_row){ .off = l->code_off - first };
-		if (file != PSEUDOIMG_NO_FILE) {
-			row->line = l->line;
-			row->file = file;
-		}
+		if (name && len && (index = pseudoimg_names_put(&m->names, name, len)) < 0)
+			return (int)index;
+		names[i] = (uint32_t)index;
 	}
+	l->names = names;
 	return 0;
 }
 
-static int add_record_lines(struct pseudoimg_model *m)
+static int load_rows(struct pseudoimg_model *m, const struct pseudoimg_node *node,
+		     struct pseudoimg_loaded *l)
 {
-	struct wire_routine_view view;
-	struct base_buf files = { 0 };
-	int r = 0;
+	uint32_t nr = l->view.rec->nr_lines, first = nr ? l->view.lines[0].code_off : 0;
+	struct pseudoimg_row *rows;
+	void *room;
+	int r;
 
-	for (size_t i = 0; r >= 0 && i < m->routines.nr; i++) {
-		const struct pseudoimg_routine *routine = &m->routines.v[i];
-
-		if (!routine->rec || !routine->rec->nr_lines)
-			continue;
-		r = wire_routine_parse(&routine->rec->head, &view);
-		if (r >= 0)
-			r = record_files(m, &view, &files);
-		if (r >= 0)
-			r = record_rows(m, routine, &view, (const uint32_t *)(void *)files.data);
-	}
-	base_buf_release(&files);
-	return r;
-}
-
-/* ---- order ----------------------------------------------------------------------------------- */
-
-static int by_img_off(const void *a, const void *b)
-{
-	const struct pseudoimg_span *x = a, *y = b;
-
-	if (x->img_off != y->img_off)
-		return x->img_off < y->img_off ? -1 : 1;
-	if (x->len != y->len)
-		return x->len > y->len ? -1 : 1;
-	return (x->order > y->order) - (x->order < y->order);
-}
-
-static void sort_all(struct pseudoimg_model *m, int (*compare)(const void *, const void *))
-{
-	if (m->routines.nr)
-		qsort(m->routines.v, m->routines.nr, sizeof(*m->routines.v), compare);
-	if (m->ranges.nr)
-		qsort(m->ranges.v, m->ranges.nr, sizeof(*m->ranges.v), compare);
-	if (m->seqs.nr)
-		qsort(m->seqs.v, m->seqs.nr, sizeof(*m->seqs.v), compare);
-}
-
-void pseudoimg_model_sort(struct pseudoimg_model *m)
-{
-	sort_all(m, pseudoimg_span_compare);
-}
-
-/* Files get their numbers in the order of their first line, unused ones none. */
-static int number_files(struct pseudoimg_model *m)
-{
-	struct pseudoimg_str *files = calloc(m->files.nr + 1, sizeof(*files));
-	uint32_t *number = calloc(m->files.nr + 1, sizeof(*number));
-	uint32_t nr = 0;
-
-	if (!files || !number) {
-		free(files);
-		free(number);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < m->seqs.nr; i++) {
-		for (uint32_t k = 0; k < m->seqs.v[i].nr_rows; k++) {
-			struct pseudoimg_row *row = &m->rows.v[m->seqs.v[i].first_row + k];
-
-			if (!row->line)
-				continue;
-			if (!number[row->file]) {
-				files[nr] = m->files.v[row->file];
-				number[row->file] = ++nr;
-			}
-			row->file = number[row->file] - 1;
-		}
-	}
-	free(number);
-	free(m->files.v);
-	m->files.v = files;
-	m->files.nr = nr;
-	m->files.cap = nr + 1;
-	return 0;
-}
-
-int pseudoimg_model_read(struct pseudoimg_model *m, const void *job, size_t job_len,
-			 struct base_err *err)
-{
-	int r = read_job(m, job, job_len, err);
-
+	base_buf_clear(&m->loaded_rows);
+	r = base_buf_extend(&m->loaded_rows, nr * sizeof(*rows), &room);
 	if (r < 0)
 		return r;
-	m->nr_bad += pseudoimg_runs_settle(m);
-	place_ranges(m);
-	place_routines(m);
-	r = pseudoimg_model_dst(m);
-	if (r >= 0)
-		r = add_record_lines(m);
-	if (r >= 0) {
-		sort_all(m, by_img_off);
-		r = number_files(m);
+	rows = room;
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct wire_line *from = &l->view.lines[i];
+		uint32_t file = from->line ? l->names[from->file] : PSEUDOIMG_NO_FILE;
+
+		rows[i].off = from->code_off - first;
+		if (file != PSEUDOIMG_NO_FILE) {
+			rows[i].line = from->line;
+			rows[i].file = file;
+		}
 	}
+	l->seq = (struct pseudoimg_seq){ .at = pseudoimg_node_span(node),
+					 .rows = rows,
+					 .nr_rows = nr };
+	l->seq.at.start += first;
+	l->seq.at.len -= first;
+	pseudoimg_runs_place(m, &l->seq.at);
+	return 0;
+}
+
+int pseudoimg_model_load_lines(struct pseudoimg_model *m, const struct pseudoimg_node *node,
+			       struct pseudoimg_loaded *out)
+{
+	int r = pseudoimg_model_load(m, node, out);
+
+	if (r < 0 || !out->view.rec)
+		return r;
+	r = load_names(m, out);
+	return r < 0 ? r : load_rows(m, node, out);
+}
+
+struct pseudoimg_seq pseudoimg_model_seq(const struct pseudoimg_model *m, size_t index)
+{
+	struct pseudoimg_seq seq = m->seqs.v[index];
+
+	seq.rows = m->rows.v + seq.first_row;
+	return seq;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+int pseudoimg_model_read(struct pseudoimg_model *m, struct pseudoimg_job *job, struct base_err *err)
+{
+	int r;
+
+	m->job = job;
+	r = read_job(m, err);
+	if (r < 0)
+		return r;
+	r = pseudoimg_runs_settle(m);
+	if (r >= 0) {
+		place_ranges(m);
+		place_routines(m);
+		check_notes(m);
+		r = put_more(m);
+	}
+	if (r >= 0)
+		r = pseudoimg_model_dst(m);
+	if (r >= 0 && m->seqs.nr)
+		qsort(m->seqs.v, m->seqs.nr, sizeof(*m->seqs.v), pseudoimg_span_compare);
 	return r < 0 ? base_fail_errno(err, r, "cannot read pseudo-image job") : 0;
 }
 
@@ -362,14 +417,21 @@ void pseudoimg_model_release(struct pseudoimg_model *m)
 		free(m->dst.v[i].copy);
 		base_buf_release(&m->dst.v[i].sent);
 	}
+	free(m->image);
 	free(m->runs.v);
-	free(m->routines.v);
+	free(m->runs_by_off.v);
+	free(m->nodes.v);
 	free(m->ranges.v);
+	free(m->dst_names.v);
 	free(m->seqs.v);
 	free(m->rows.v);
-	free(m->files.v);
 	free(m->dst.v);
-	free(m->replaces.v);
-	base_map_release(&m->file_index);
+	base_buf_release(&m->notes);
+	base_buf_release(&m->loaded_rows);
+	base_buf_release(&m->loaded_names);
+	base_buf_release(&m->loaded_text);
+	base_buf_release(&m->loaded_code);
+	base_buf_release(&m->hashed);
+	pseudoimg_names_release(&m->names);
 	memset(m, 0, sizeof(*m));
 }

@@ -110,55 +110,178 @@ static bool areas_hold(const struct areas *a, const struct pseudoimg_span *s)
 	       s->len <= area->len - (s->start - area->start);
 }
 
-/* ---- routines -------------------------------------------------------------------------------- */
+/* ---- changed code -----------------------------------------------------------------------------
+ *
+ * A page of an owned range that was changed after it was read stands as a range of its own: a place
+ * ties it to where it stood. What DST says of those addresses is said of each of them.
+ */
 
-static int add_routines(struct pseudoimg_model *m, const struct areas *areas,
-			const struct pseudoimg_dst *dst)
+struct copies {
+	PSEUDOIMG_ARRAY(struct wire_place) v; /* by vaddr */
+	uint64_t longest;
+};
+
+static int by_vaddr(const void *a, const void *b)
 {
-	for (size_t i = 0; i < dst->routines.nr; i++) {
-		const struct pseudoimg_dst_routine *from = &dst->routines.v[i];
-		struct pseudoimg_span at = { .start = from->addr,
-					     .len = from->len,
-					     .order = DST_ORDER + m->routines.nr };
-		struct pseudoimg_routine *to;
+	const struct wire_place *x = a, *y = b;
 
-		if (from->len > WIRE_CODE_MAX || !areas_hold(areas, &at) ||
-		    !pseudoimg_runs_place(m, &at)) {
-			m->nr_bad++;
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	return x->elf < y->elf ? -1 : x->elf > y->elf;
+}
+
+static bool is_range(const struct pseudoimg_model *m, uint64_t base, uint64_t len)
+{
+	size_t lo = 0, hi = m->ranges.nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (m->ranges.v[mid].range_base < base)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < m->ranges.nr && m->ranges.v[lo].range_base == base &&
+	       m->ranges.v[lo].range_len == len;
+}
+
+static int copies_make(struct copies *c, const struct pseudoimg_model *m)
+{
+	const struct wire_head *rec;
+	size_t pos = 0;
+
+	while ((rec = wire_next(m->notes.data, m->notes.len, &pos))) {
+		const struct wire_place *place = (const void *)rec;
+		struct wire_place *to;
+
+		if (rec->type != WIRE_PLACE || place->len > UINT64_MAX - place->vaddr ||
+		    !is_range(m, place->elf, place->len))
 			continue;
-		}
-		to = PSEUDOIMG_PUSH(&m->routines);
+		to = PSEUDOIMG_PUSH(&c->v);
 		if (!to)
 			return -ENOMEM;
-		*to = (struct pseudoimg_routine){ .at = at, .name = from->name };
+		*to = *place;
+		if (place->len > c->longest)
+			c->longest = place->len;
 	}
+	if (c->v.nr)
+		qsort(c->v.v, c->v.nr, sizeof(*c->v.v), by_vaddr);
 	return 0;
 }
 
-/* @inner begins within @outer. Lexical nesting of two routines of DST is no overlap. */
-static bool nests(const struct pseudoimg_routine *outer, const struct pseudoimg_routine *inner)
+/* The first that may overlap what begins at @vaddr. */
+static size_t copies_from(const struct copies *c, uint64_t vaddr)
 {
-	return !outer->rec && !inner->rec && inner->at.len < outer->at.len &&
-	       pseudoimg_span_end(&inner->at) <= pseudoimg_span_end(&outer->at);
+	uint64_t least = vaddr > c->longest ? vaddr - c->longest : 0;
+	size_t lo = 0, hi = c->v.nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (c->v.v[mid].vaddr < least)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* The part of [*start, *start + *len) that @place holds. */
+static bool clip(const struct wire_place *place, uint64_t *start, uint64_t *len)
+{
+	uint64_t end = *start + *len, last = place->vaddr + place->len;
+
+	if (*start < place->vaddr)
+		*start = place->vaddr;
+	if (end > last)
+		end = last;
+	*len = end > *start ? end - *start : 0;
+	return *len != 0;
+}
+
+/* ---- routines -------------------------------------------------------------------------------- */
+
+static int add_routine(struct pseudoimg_model *m, const struct areas *areas, uint64_t start,
+		       uint64_t len, const struct pseudoimg_str *from)
+{
+	struct pseudoimg_span at = { .start = start, .len = len };
+	struct pseudoimg_node *to;
+	struct pseudoimg_str *name;
+
+	if (len > WIRE_CODE_MAX || !areas_hold(areas, &at) || !pseudoimg_runs_place(m, &at)) {
+		m->nr_bad++;
+		return 0;
+	}
+	to = PSEUDOIMG_PUSH(&m->nodes);
+	name = PSEUDOIMG_PUSH(&m->dst_names);
+	if (!to || !name)
+		return -ENOMEM;
+	*name = *from;
+	*to = (struct pseudoimg_node){
+		.start = start,
+		.len = (uint32_t)len,
+		.ref = PSEUDOIMG_DST_REF + (uint32_t)(m->dst_names.nr - 1),
+	};
+	return 0;
+}
+
+static int add_routines(struct pseudoimg_model *m, const struct areas *areas,
+			const struct copies *copies, const struct pseudoimg_dst *dst)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < dst->routines.nr; i++) {
+		const struct pseudoimg_dst_routine *from = &dst->routines.v[i];
+
+		r = add_routine(m, areas, from->addr, from->len, &from->name);
+		for (size_t k = copies_from(copies, from->addr); r >= 0 && k < copies->v.nr; k++) {
+			const struct wire_place *place = &copies->v.v[k];
+			uint64_t start = from->addr, len = from->len;
+
+			if (place->vaddr >= from->addr + from->len)
+				break;
+			if (clip(place, &start, &len))
+				r = add_routine(m, areas, place->elf + (start - place->vaddr), len,
+						&from->name);
+		}
+	}
+	return r;
+}
+
+static uint64_t end_of(const struct pseudoimg_node *n)
+{
+	return n->start + n->len;
+}
+
+static bool of_record(const struct pseudoimg_node *n)
+{
+	return n->ref < PSEUDOIMG_DST_REF;
+}
+
+/* @inner begins within @outer. Lexical nesting of two routines of DST is no overlap. */
+static bool nests(const struct pseudoimg_node *outer, const struct pseudoimg_node *inner)
+{
+	return !of_record(outer) && !of_record(inner) && inner->len < outer->len &&
+	       end_of(inner) <= end_of(outer);
 }
 
 /* Of routines that overlap without nesting, refuse those that DST brought later. */
 static int refuse_overlaps(struct pseudoimg_model *m)
 {
-	struct pseudoimg_routine *v = m->routines.v;
-	size_t *open = calloc(m->routines.nr + 1, sizeof(*open)), depth = 0, kept = 0;
+	size_t *open = calloc(m->nodes.nr + 1, sizeof(*open)), depth = 0, kept = 0;
+	struct pseudoimg_node *v = m->nodes.v;
 	bool good;
 
 	if (!open)
 		return -ENOMEM;
-	if (m->routines.nr)
-		qsort(v, m->routines.nr, sizeof(*v), pseudoimg_span_compare);
-	for (size_t i = 0; i < m->routines.nr; i++) {
-		while (depth && pseudoimg_span_end(&v[open[depth - 1]].at) <= v[i].at.start)
+	pseudoimg_nodes_sort(m);
+	for (size_t i = 0; i < m->nodes.nr; i++) {
+		while (depth && end_of(&v[open[depth - 1]]) <= v[i].start)
 			depth--;
 		/* A record stays; the routines of DST that it begins in go. */
-		for (; depth && v[i].rec && !v[open[depth - 1]].rec; depth--)
-			v[open[depth - 1]].at.len = 0;
+		for (; depth && of_record(&v[i]) && !of_record(&v[open[depth - 1]]); depth--)
+			v[open[depth - 1]].len = 0;
 		good = !depth || nests(&v[open[depth - 1]], &v[i]);
 		if (good) {
 			v[kept] = v[i];
@@ -166,32 +289,34 @@ static int refuse_overlaps(struct pseudoimg_model *m)
 		}
 	}
 	free(open);
-	m->nr_bad += (uint32_t)(m->routines.nr - kept);
-	m->routines.nr = kept;
+	m->nr_bad += (uint32_t)(m->nodes.nr - kept);
+	m->nodes.nr = kept;
 	kept = 0;
-	for (size_t i = 0; i < m->routines.nr; i++)
-		if (v[i].at.len)
+	for (size_t i = 0; i < m->nodes.nr; i++)
+		if (v[i].len)
 			v[kept++] = v[i];
-	m->nr_bad += (uint32_t)(m->routines.nr - kept);
-	m->routines.nr = kept;
+	m->nr_bad += (uint32_t)(m->nodes.nr - kept);
+	m->nodes.nr = kept;
 	return 0;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Rows [@first, @end) become a sequence; row @end closes it. */
-static int add_seq(struct pseudoimg_model *m, const struct areas *areas,
-		   const struct pseudoimg_dst *dst, const uint32_t *files, size_t first, size_t end)
+/*
+ * Of rows [@first, @end), of which row @end closes the last, those of the code in @from become a
+ * sequence at @start.
+ */
+static int put_seq(struct pseudoimg_model *m, const struct areas *areas,
+		   const struct pseudoimg_dst_row *v, const uint32_t *files, size_t nr,
+		   const struct pseudoimg_span *from, uint64_t start)
 {
-	const struct pseudoimg_dst_row *v = dst->rows.v;
-	struct pseudoimg_span at = { .start = v[first].addr,
-				     .len = v[end].addr - v[first].addr,
+	struct pseudoimg_span at = { .start = start,
+				     .len = from->len,
 				     .order = DST_ORDER + m->seqs.nr };
+	uint64_t end = from->start + from->len;
 	struct pseudoimg_seq *seq;
 	struct pseudoimg_row *row;
 
-	if (!at.len)
-		return 0;
 	if (at.len > UINT32_MAX || !areas_hold(areas, &at) || !pseudoimg_runs_place(m, &at)) {
 		m->nr_bad++;
 		return 0;
@@ -200,23 +325,50 @@ static int add_seq(struct pseudoimg_model *m, const struct areas *areas,
 	if (!seq)
 		return -ENOMEM;
 	*seq = (struct pseudoimg_seq){ .at = at, .first_row = m->rows.nr };
-	for (size_t i = first; i < end && v[i].addr < v[end].addr; i++, seq->nr_rows++) {
+	for (size_t i = 0; i < nr && v[i].addr < end; i++) {
+		uint64_t addr = v[i].addr > from->start ? v[i].addr : from->start;
 		uint32_t file = v[i].line ? files[v[i].file] : PSEUDOIMG_NO_FILE;
 
+		if (v[i].addr < from->start && v[i + 1].addr <= from->start)
+			continue;
 		row = PSEUDOIMG_PUSH(&m->rows);
 		if (!row)
 			return -ENOMEM;
-		*row = (struct pseudoimg_row){ .off = (uint32_t)(v[i].addr - at.start) };
+		*row = (struct pseudoimg_row){ .off = (uint32_t)(addr - from->start) };
 		if (file != PSEUDOIMG_NO_FILE) {
 			row->line = v[i].line;
 			row->file = file;
 		}
+		seq->nr_rows++;
 	}
 	return 0;
 }
 
+/* The sequence of @nr rows, closed by the row behind them. */
+static int add_seq(struct pseudoimg_model *m, const struct areas *areas,
+		   const struct copies *copies, const struct pseudoimg_dst_row *v,
+		   const uint32_t *files, size_t nr)
+{
+	struct pseudoimg_span all = { .start = v[0].addr, .len = v[nr].addr - v[0].addr };
+	int r;
+
+	if (!all.len)
+		return 0;
+	r = put_seq(m, areas, v, files, nr, &all, all.start);
+	for (size_t k = copies_from(copies, all.start); r >= 0 && k < copies->v.nr; k++) {
+		const struct wire_place *place = &copies->v.v[k];
+		struct pseudoimg_span part = all;
+
+		if (place->vaddr >= v[nr].addr)
+			break;
+		if (clip(place, &part.start, &part.len))
+			r = put_seq(m, areas, v, files, nr, &part,
+				    place->elf + (part.start - place->vaddr));
+	}
+	return r;
+}
 static int add_seqs(struct pseudoimg_model *m, const struct areas *areas,
-		    const struct pseudoimg_dst *dst)
+		    const struct copies *copies, const struct pseudoimg_dst *dst)
 {
 	uint32_t *files = calloc(dst->files.nr + 1, sizeof(*files));
 	size_t first = 0;
@@ -226,14 +378,15 @@ static int add_seqs(struct pseudoimg_model *m, const struct areas *areas,
 		int64_t file = PSEUDOIMG_NO_FILE;
 
 		if (dst->files.v[i].len)
-			file = pseudoimg_model_file(m, dst->files.v[i].p, dst->files.v[i].len);
+			file = pseudoimg_names_put(&m->names, dst->files.v[i].p,
+						   dst->files.v[i].len);
 		r = file < 0 ? (int)file : 0;
 		files[i] = (uint32_t)file;
 	}
 	for (size_t i = 0; r >= 0 && i < dst->rows.nr; i++) {
 		if (!dst->rows.v[i].end)
 			continue;
-		r = add_seq(m, areas, dst, files, first, i);
+		r = add_seq(m, areas, copies, dst->rows.v + first, files, i - first);
 		first = i + 1;
 	}
 	free(files);
@@ -243,6 +396,7 @@ static int add_seqs(struct pseudoimg_model *m, const struct areas *areas,
 int pseudoimg_model_dst(struct pseudoimg_model *m)
 {
 	struct areas areas = { 0 };
+	struct copies copies = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < m->dst.nr; i++)
@@ -253,12 +407,15 @@ int pseudoimg_model_dst(struct pseudoimg_model *m)
 	 * them. */
 	qsort(m->dst.v, m->dst.nr, sizeof(*m->dst.v), by_contents);
 	r = areas_make(&areas, m);
+	if (r >= 0)
+		r = copies_make(&copies, m);
 	for (size_t i = 0; r >= 0 && i < m->dst.nr; i++)
-		r = add_routines(m, &areas, &m->dst.v[i].dst);
+		r = add_routines(m, &areas, &copies, &m->dst.v[i].dst);
 	if (r >= 0)
 		r = refuse_overlaps(m);
 	for (size_t i = 0; r >= 0 && i < m->dst.nr; i++)
-		r = add_seqs(m, &areas, &m->dst.v[i].dst);
+		r = add_seqs(m, &areas, &copies, &m->dst.v[i].dst);
 	free(areas.v.v);
+	free(copies.v.v);
 	return r;
 }

@@ -66,3 +66,39 @@ int pseudoimg_name_put(struct base_buf *b, const char *name, size_t len)
 	r = base_buf_append(b, p + plain, at - plain);
 	return r < 0 ? r : base_buf_append(b, "", 1);
 }
+
+/* Back to where a character begins. */
+static void cut(struct base_buf *b, size_t start, size_t most)
+{
+	size_t len = most;
+
+	if (b->len - start - 1 <= most)
+		return;
+	while (len && (b->data[start + len] & 0xc0) == 0x80)
+		len--;
+	b->data[start + len] = '\0';
+	b->len = start + len + 1;
+}
+
+int pseudoimg_file_name_put(struct base_buf *b, const char *name, size_t len)
+{
+	size_t start = b->len;
+	int r = pseudoimg_name_put(b, name, len);
+
+	if (r >= 0)
+		cut(b, start, UINT16_MAX);
+	return r;
+}
+
+int pseudoimg_symbol_name_put(struct base_buf *b, const struct pseudoimg_str *name)
+{
+	size_t start = b->len;
+	int r;
+
+	if (!name->len)
+		return base_buf_append(b, PSEUDOIMG_UNNAMED, sizeof(PSEUDOIMG_UNNAMED));
+	r = pseudoimg_name_put(b, name->p, name->len);
+	if (r >= 0)
+		cut(b, start, WIRE_NAME_MAX);
+	return r;
+}

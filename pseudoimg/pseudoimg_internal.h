@@ -50,11 +50,70 @@ struct pseudoimg_str {
 	size_t len;
 };
 
+/* ---- jobs (job.c) ---------------------------------------------------------------------------- */
+
+/* In memory, or in a file that is read in windows. */
+struct pseudoimg_job {
+	const uint8_t *data; /* 8-byte aligned; NULL: by fd */
+	int fd;
+	uint64_t start; /* of the job in the file */
+	uint64_t len;
+	uint8_t *window;
+	uint64_t window_off;
+	size_t window_len, window_cap, step;
+};
+
+void pseudoimg_job_of_memory(struct pseudoimg_job *j, const void *data, size_t len);
+/* 0, or -ESPIPE where it cannot be read from any place. */
+int pseudoimg_job_of_file(struct pseudoimg_job *j, int fd);
+/* [@start, @start + @len) of a file. */
+void pseudoimg_job_of_part(struct pseudoimg_job *j, int fd, uint64_t start, uint64_t len);
+/*
+ * The record at @off (of WIRE_BYTES its struct alone, of unknown types the head), until the next
+ * call for this job. Contents are not checked. 0, -DCPI_EFORMAT, -ENOMEM, -errno.
+ */
+int pseudoimg_job_at(struct pseudoimg_job *j, uint64_t off, const struct wire_head **rec);
+/* Likewise, and *pos goes behind it: 1, or 0 at the end. */
+int pseudoimg_job_next(struct pseudoimg_job *j, uint64_t *pos, const struct wire_head **rec);
+/* Copy bytes. 0, -DCPI_ETRUNCATED, -errno. */
+int pseudoimg_job_read(struct pseudoimg_job *j, uint64_t off, void *out, size_t len);
+void pseudoimg_job_release(struct pseudoimg_job *j);
+
+/* ---- names of files and inlined routines (names.c) ------------------------------------------- */
+
+#define PSEUDOIMG_NO_FILE UINT32_MAX
+#define PSEUDOIMG_UNNAMED "(unnamed)"
+
+struct pseudoimg_name {
+	uint32_t at;	       /* in text */
+	uint32_t file;	       /* number in the line table, from 1; 0: none */
+	uint32_t die;	       /* offset of its abstract routine in .debug_info, 0: none */
+	uint32_t stamp, local; /* of the routine being hashed: its number there */
+};
+
+struct pseudoimg_names {
+	struct base_buf text; /* escaped, each with its NUL */
+	PSEUDOIMG_ARRAY(struct pseudoimg_name) v;
+	PSEUDOIMG_ARRAY(uint32_t) files; /* names by number - 1 */
+	uint32_t *table;
+	size_t cap;
+	uint64_t seed;
+};
+
+/* Index of @name, or a negative. */
+int64_t pseudoimg_names_put(struct pseudoimg_names *n, const char *name, size_t len);
+/* It is a file of the line table. 0 or -ENOMEM. */
+int pseudoimg_names_number(struct pseudoimg_names *n, uint32_t name);
+static inline const char *pseudoimg_names_text(const struct pseudoimg_names *n, uint32_t name)
+{
+	return (const char *)n->text.data + n->v.v[name].at;
+}
+void pseudoimg_names_release(struct pseudoimg_names *n);
+
 /* ---- DST (dst.c, dst_line.c, dst_source.c) --------------------------------------------------- */
 
 #define PSEUDOIMG_DST_RECORD_MAX 65536u
 #define PSEUDOIMG_DST_DEPTH_MAX	 256u
-#define PSEUDOIMG_NO_FILE	 UINT32_MAX
 
 struct pseudoimg_dst_routine {
 	uint64_t addr;
@@ -139,17 +198,24 @@ int pseudoimg_lines_run(struct pseudoimg_lines *l, struct pseudoimg_cursor comma
 
 /* ---- model (model.c, model_dst.c, runs.c) -------------------------------------------------- */
 
-struct pseudoimg_routine {
-	struct pseudoimg_span at;	/* vaddr; len fits 32 bits */
-	struct pseudoimg_str name;	/* as the application gave it */
-	const uint8_t *code;		/* NULL: not sent, or in an owned range */
-	const struct wire_routine *rec; /* NULL: from DST */
+/*
+ * A routine: 16 bytes, since there may be millions. All else is read from the job when it is
+ * needed.
+ */
+struct pseudoimg_node {
+	uint64_t start;	   /* vaddr */
+	uint32_t len : 25; /* at most WIRE_CODE_MAX */
+	uint32_t code : 1; /* the record has its bytes; else zeros, or those of an owned range */
+	uint32_t lines : 1, inlines : 1;
+	uint32_t ref; /* offset / 8 of its record; from PSEUDOIMG_DST_REF on: a routine of DST */
 };
+static_assert(sizeof(struct pseudoimg_node) == 16, "node");
+#define PSEUDOIMG_DST_REF (UINT32_C(1) << 31)
 
 /* Bytes of an owned code range, trailing zeros left out. */
 struct pseudoimg_range {
 	struct pseudoimg_span at; /* vaddr; len may be 0 */
-	const uint8_t *bytes;
+	uint64_t bytes_off;	  /* in the job */
 	uint64_t range_base, range_len;
 	uint32_t facility;
 };
@@ -157,12 +223,13 @@ struct pseudoimg_range {
 struct pseudoimg_row {
 	uint32_t off;  /* from the sequence's start, ascending */
 	uint32_t line; /* 0: none */
-	uint32_t file; /* index into files; 0 where line is 0 */
+	uint32_t file; /* a name; 0 where line is 0 */
 };
 
 /* Rows of consecutive code. */
 struct pseudoimg_seq {
-	struct pseudoimg_span at; /* vaddr; len fits 32 bits */
+	struct pseudoimg_span at;	  /* vaddr; len fits 32 bits */
+	const struct pseudoimg_row *rows; /* of DST: set by pseudoimg_model_seq */
 	size_t first_row;
 	uint32_t nr_rows; /* at least 1; the first at offset 0 */
 };
@@ -178,43 +245,86 @@ struct pseudoimg_dst_range {
 };
 
 struct pseudoimg_model {
-	const struct wire_image *image;
-	PSEUDOIMG_ARRAY(struct pseudoimg_span) runs; /* by vaddr, neighbours merged */
-	PSEUDOIMG_ARRAY(struct pseudoimg_routine) routines;
-	PSEUDOIMG_ARRAY(struct pseudoimg_range) ranges;
-	PSEUDOIMG_ARRAY(struct pseudoimg_seq) seqs;
-	PSEUDOIMG_ARRAY(struct pseudoimg_row) rows;
-	PSEUDOIMG_ARRAY(struct pseudoimg_str) files;
+	struct pseudoimg_job *job;
+	struct wire_image *image;			 /* a copy, with its strings */
+	PSEUDOIMG_ARRAY(struct pseudoimg_span) runs;	 /* by vaddr, neighbours merged */
+	PSEUDOIMG_ARRAY(uint32_t) runs_by_off;		 /* indices */
+	PSEUDOIMG_ARRAY(struct pseudoimg_node) nodes;	 /* by vaddr, then longer ones first */
+	PSEUDOIMG_ARRAY(struct pseudoimg_range) ranges;	 /* by vaddr */
+	PSEUDOIMG_ARRAY(struct pseudoimg_str) dst_names; /* of the routines of DST */
+	PSEUDOIMG_ARRAY(struct pseudoimg_seq) seqs;	 /* of DST, by vaddr */
+	PSEUDOIMG_ARRAY(struct pseudoimg_row) rows;	 /* of these */
 	PSEUDOIMG_ARRAY(struct pseudoimg_dst_range) dst; /* by contents of the copy */
-	PSEUDOIMG_ARRAY(const struct wire_replaces *) replaces;
-	struct base_map file_index; /* name -> index + 1 */
+	struct base_buf notes; /* records that the note repeats, in the job's order */
+	uint32_t nr_instances; /* told there; and how many more there are */
+	uint64_t nr_more;
+	struct pseudoimg_names names;
+	struct base_buf loaded_rows, loaded_names;	  /* of the routine loaded last */
+	struct base_buf loaded_text, loaded_code, hashed; /* room for its hash */
+	uint32_t stamp;					  /* of it, in the names */
 	uint32_t nr_bad;
 };
 
-/*
- * Read @job into zeroed @m, which points into it. Routines, ranges and sequences are left in order
- * of their image offsets (for ident.c); files are numbered by first use in that order.
- */
-int pseudoimg_model_read(struct pseudoimg_model *m, const void *job, size_t job_len,
+/* Read @job into zeroed @m, which goes on reading it. */
+int pseudoimg_model_read(struct pseudoimg_model *m, struct pseudoimg_job *job,
 			 struct base_err *err);
-/* From now on by address (for layout.c and everything that is written). */
-void pseudoimg_model_sort(struct pseudoimg_model *m);
 void pseudoimg_model_release(struct pseudoimg_model *m);
 
-/* Bad runs dropped, the rest sorted, neighbours merged. Returns how many were refused. */
-uint32_t pseudoimg_runs_settle(struct pseudoimg_model *m);
+/* One routine's record and what it says, until the next one is loaded. */
+struct pseudoimg_loaded {
+	struct pseudoimg_str name;     /* as the application gave it */
+	struct wire_routine_view view; /* rec NULL: from DST, has nothing else */
+	const uint32_t *names;	       /* by the record's index; PSEUDOIMG_NO_FILE: empty */
+	struct pseudoimg_seq seq;      /* its lines; nr_rows 0: none */
+};
+/* Record and name alone. 0, or a negative where the job cannot be read or has changed. */
+int pseudoimg_model_load(struct pseudoimg_model *m, const struct pseudoimg_node *node,
+			 struct pseudoimg_loaded *out);
+/* And its lines and names. */
+int pseudoimg_model_load_lines(struct pseudoimg_model *m, const struct pseudoimg_node *node,
+			       struct pseudoimg_loaded *out);
+/* A sequence of DST. */
+struct pseudoimg_seq pseudoimg_model_seq(const struct pseudoimg_model *m, size_t index);
+static inline struct pseudoimg_span pseudoimg_node_span(const struct pseudoimg_node *n)
+{
+	return (struct pseudoimg_span){ .start = n->start, .len = n->len, .order = n->ref };
+}
+/* Index of the first node that starts at or behind @vaddr. */
+size_t pseudoimg_model_from(const struct pseudoimg_model *m, uint64_t vaddr);
+/* By image offset: longer ones first, then in the job's order. */
+int pseudoimg_span_by_off(const void *a, const void *b);
+
+/* Bad runs dropped, the rest sorted, neighbours merged. 0 or -ENOMEM; counts what was refused. */
+int pseudoimg_runs_settle(struct pseudoimg_model *m);
 /* The run that holds @vaddr, or NULL. */
 const struct pseudoimg_span *pseudoimg_runs_find(const struct pseudoimg_model *m, uint64_t vaddr);
 /* All of @at stands in runs (an empty one: its start): sets its img_off. */
 bool pseudoimg_runs_place(const struct pseudoimg_model *m, struct pseudoimg_span *at);
 
-/* Number of @name among the model's files, or a negative. */
-int64_t pseudoimg_model_file(struct pseudoimg_model *m, const char *name, size_t len);
+/* Sort nodes by vaddr; of those that overlap refuse and count the later ones. */
+void pseudoimg_nodes_settle(struct pseudoimg_model *m);
+void pseudoimg_nodes_sort(struct pseudoimg_model *m);
+
 /* The DST ranges that were sent become routines and sequences (model_dst.c). */
 int pseudoimg_model_dst(struct pseudoimg_model *m);
 
-/* Law 7: what the image holds, nothing of where and when. */
-void pseudoimg_ident(const struct pseudoimg_model *m, uint8_t id[20]);
+/* ---- identity (ident.c, hash.c, mask.c) ------------------------------------------------------ */
+
+/*
+ * Law 7: what the image holds, nothing of where and when. On the way files get their numbers, by
+ * first use in the order of image offsets, and each routine its hashes, which are written to @fd
+ * from @hashes_off on in the order of addresses (@fd negative: not).
+ */
+int pseudoimg_ident(struct pseudoimg_model *m, int fd, uint64_t hashes_off, uint8_t id[20]);
+/* Of the routine loaded with lines; its bytes, if the record does not have them, by @m. */
+int pseudoimg_hash(struct pseudoimg_model *m, const struct pseudoimg_node *node,
+		   const struct pseudoimg_loaded *loaded, struct pseudoimg_hashes *out);
+/*
+ * Set operands to zero that tell where the code or something else stands: distances that leave
+ * [@code, @code + @len), addresses. What cannot be taken apart stays as it is. Whether any byte
+ * changed.
+ */
+bool pseudoimg_mask(uint32_t machine, uint8_t *code, size_t len);
 
 /* ---- layout (layout.c) ----------------------------------------------------------------------- */
 
@@ -235,11 +345,13 @@ void pseudoimg_layout_release(struct pseudoimg_layout *l);
 
 /* Fills windows of .text in ascending order of addresses. */
 struct pseudoimg_filler {
-	const struct pseudoimg_model *m;
+	struct pseudoimg_model *m;
 	size_t range, routine; /* all before these end before the window */
 };
-/* Whether anything stands in the window; @window is undefined where nothing does. */
-bool pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, size_t len);
+/* To where the window at @addr may be filled. */
+void pseudoimg_fill_from(struct pseudoimg_filler *f, uint64_t addr);
+/* 1; 0 where nothing stands in the window, which is undefined then; or a negative. */
+int pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, size_t len);
 
 /* ---- names (name.c) -------------------------------------------------------------------------- */
 
@@ -248,35 +360,40 @@ bool pseudoimg_fill(struct pseudoimg_filler *f, uint64_t addr, uint8_t *window, 
  * \xNN), so that line-oriented tools stay sane. 0 or -ENOMEM.
  */
 int pseudoimg_name_put(struct base_buf *b, const char *name, size_t len);
+/* Likewise of a file or inlined routine, no longer than fits a record once it is escaped. */
+int pseudoimg_file_name_put(struct base_buf *b, const char *name, size_t len);
+/* Likewise of a routine: one without a name has a stand-in. */
+int pseudoimg_symbol_name_put(struct base_buf *b, const struct pseudoimg_str *name);
 
-/* ---- DWARF (dwarf.c, dwarf_line.c) ----------------------------------------------------------- */
+/* ---- output (elf.c) -------------------------------------------------------------------------- */
 
-struct pseudoimg_dwarf {
-	struct base_buf abbrev, info, aranges, ranges, line;
+/* Where a section's bytes go: gathered, and written as they become many. */
+struct pseudoimg_sink {
+	int fd;
+	uint64_t off; /* in the file, of the first byte in b */
+	struct base_buf b;
 };
-
-/* @names: offsets of the routines' names in @strings. 0, -ENOMEM, -DCPI_ELIMIT. */
-int pseudoimg_dwarf_make(struct pseudoimg_dwarf *d, const struct pseudoimg_model *m,
-			 const struct pseudoimg_layout *l, const struct base_buf *strings,
-			 const uint32_t *names);
-int pseudoimg_dwarf_line_make(struct base_buf *line, const struct pseudoimg_model *m,
-			      const struct pseudoimg_layout *l);
-void pseudoimg_dwarf_release(struct pseudoimg_dwarf *d);
-
-int pseudoimg_put_uint(struct base_buf *b, uint64_t v, size_t len); /* little-endian */
-int pseudoimg_put_uleb(struct base_buf *b, uint64_t v);
-int pseudoimg_put_sleb(struct base_buf *b, int64_t v);
-/* Overwrite the 32-bit length field at @at with the bytes behind it. 0 or -DCPI_ELIMIT. */
-int pseudoimg_put_length(struct base_buf *b, size_t at);
-
-/* ---- ELF files (elf.c) ----------------------------------------------------------------------- */
+static inline uint64_t pseudoimg_sink_at(const struct pseudoimg_sink *s)
+{
+	return s->off + s->b.len;
+}
+/* Write if there is much. 0 or -errno. */
+int pseudoimg_sink_drain(struct pseudoimg_sink *s);
+/* Overwrite the 32-bit length field at @at in the file by what lies behind it: 0, -DCPI_ELIMIT. */
+int pseudoimg_sink_put_length(struct pseudoimg_sink *s, uint64_t at);
+/* All of it at @off. 0 or -errno. */
+int pseudoimg_put_at(int fd, const void *data, size_t len, uint64_t off);
 
 struct pseudoimg_section {
 	const char *name; /* static, or kept by the caller */
 	uint32_t type;
 	uint64_t flags, addr, len, align, entsize;
 	uint32_t link, info;
-	const void *data; /* NULL with PROGBITS: by @filler */
+	const void *data; /* NULL: by @put, or @filler, or the bytes stand there already */
+	bool there;
+	/* Appends the bytes to the sink, and drains it; sets nothing else. 0 or negative. */
+	int (*put)(void *ctx, struct pseudoimg_sink *s);
+	void *ctx;
 	uint64_t file_off;
 	uint32_t name_off;
 };
@@ -292,28 +409,144 @@ struct pseudoimg_elf {
 bool pseudoimg_machine_known(uint32_t machine);
 /* Index of the new section, or -ENOMEM. */
 int pseudoimg_elf_add(struct pseudoimg_elf *e, const struct pseudoimg_section *section);
+/* Where in the file a section with that alignment goes that is added next. All before it have
+ * known lengths. */
+uint64_t pseudoimg_elf_next_off(const struct pseudoimg_elf *e, uint64_t align);
 /* Contents of a GNU build-id note. 0 or -ENOMEM. */
 int pseudoimg_build_id_note(struct base_buf *b, const uint8_t *id, size_t id_len);
 /*
- * Add .shstrtab and write the file to @fd; @filler gives the contents of .text, NULL where there
- * are none. 0, or negative with @err.
+ * Add .shstrtab and write the file to @fd, section after section: one may use what the ones before
+ * it have found out. @filler gives the contents of .text, NULL where there are none. 0, or negative
+ * with @err.
  */
 int pseudoimg_elf_write(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler *filler,
 			struct base_err *err);
 void pseudoimg_elf_release(struct pseudoimg_elf *e);
 
+/* ---- DWARF (dwarf.c, dwarf_line.c) ----------------------------------------------------------- */
+
+/* Abbreviations: a kind, and what it has beside. */
+enum {
+	PSEUDOIMG_UNIT = 0x10,
+	PSEUDOIMG_ROUTINE = 0x20,
+	PSEUDOIMG_INLINED = 0x30,
+	PSEUDOIMG_ABSTRACT = 0x40,
+	PSEUDOIMG_PARENT = 1,
+	PSEUDOIMG_DECLARED = 2, /* has lines, or a line */
+	PSEUDOIMG_CALLED = 2,	/* the call's line is known */
+};
+#define PSEUDOIMG_PRODUCER "dcpid " DCPI_VERSION
+extern const uint8_t pseudoimg_abbrevs[];
+extern const size_t pseudoimg_abbrevs_len;
+
+/* Of the line program. */
+enum {
+	PSEUDOIMG_OPCODE_BASE = 13,
+	PSEUDOIMG_LINE_BASE = -5,
+	PSEUDOIMG_LINE_RANGE = 14,
+};
+/* Its header's fixed fields and operand counts, from minimum_instruction_length on. */
+extern const uint8_t pseudoimg_line_header[];
+extern const size_t pseudoimg_line_header_len;
+
+/* The sections' bytes. 0, -ENOMEM, -DCPI_ELIMIT, -errno. */
+int pseudoimg_dwarf_info(struct pseudoimg_sink *s, struct pseudoimg_model *m);
+int pseudoimg_dwarf_aranges(struct pseudoimg_sink *s, const struct pseudoimg_layout *l);
+int pseudoimg_dwarf_ranges(struct pseudoimg_sink *s, const struct pseudoimg_layout *l);
+int pseudoimg_dwarf_line(struct pseudoimg_sink *s, struct pseudoimg_model *m,
+			 const struct pseudoimg_layout *l);
+
+int pseudoimg_put_uint(struct base_buf *b, uint64_t v, size_t len); /* little-endian */
+int pseudoimg_put_uleb(struct base_buf *b, uint64_t v);
+int pseudoimg_put_sleb(struct base_buf *b, int64_t v);
+
+/* ---- reading images back (elf_read.c, dwarf_read.c, read.c), folding (fold.c) ---------------- */
+
+/* Bytes of a file, in order. Zeros, and @bad, behind the end. */
+struct pseudoimg_bytes {
+	int fd;
+	uint64_t at, end; /* in the file, of the byte that comes next */
+	uint8_t *buf;	  /* owned */
+	size_t pos, len;  /* in the buffer */
+	bool bad;
+};
+uint8_t pseudoimg_bytes_u8(struct pseudoimg_bytes *b);
+uint64_t pseudoimg_bytes_uint(struct pseudoimg_bytes *b, size_t len);
+uint64_t pseudoimg_bytes_uleb(struct pseudoimg_bytes *b);
+int64_t pseudoimg_bytes_sleb(struct pseudoimg_bytes *b);
+/* Append up to and with the NUL. 0, -ENOMEM, -DCPI_EFORMAT where there is none in 256 KiB. */
+int pseudoimg_bytes_string(struct pseudoimg_bytes *b, struct base_buf *out);
+bool pseudoimg_bytes_left(const struct pseudoimg_bytes *b);
+
+struct pseudoimg_part {
+	uint64_t off, len; /* in the file; len 0: no such section */
+};
+
+/* The file's sections that count. */
+struct pseudoimg_file {
+	int fd;
+	uint32_t machine;
+	PSEUDOIMG_ARRAY(struct pseudoimg_section) text; /* as in the file: by address */
+	struct pseudoimg_part note, id, dst, abbrev, info, line, symbols, strings;
+};
+/* 0, or a negative where it is no pseudo-image of this version. */
+int pseudoimg_file_open(struct pseudoimg_file *f, int fd, struct base_err *err);
+void pseudoimg_file_close(struct pseudoimg_file *f);
+int pseudoimg_file_bytes(const struct pseudoimg_part *part, int fd, struct pseudoimg_bytes *b);
+/* Copy of @len bytes at @vaddr; what is in no section is zero. 0 or -errno. */
+int pseudoimg_file_code(const struct pseudoimg_file *f, uint64_t vaddr, void *out, size_t len);
+/* How many bytes the section that holds @vaddr has from there on. */
+uint64_t pseudoimg_file_extent(const struct pseudoimg_file *f, uint64_t vaddr);
+
+/* Lines and inlined parts of a file that this library wrote, routine after routine. */
+struct pseudoimg_abstract {
+	uint32_t off, name; /* in the unit, in names */
+};
+struct pseudoimg_dies {
+	struct pseudoimg_names names;
+	PSEUDOIMG_ARRAY(struct pseudoimg_abstract) abstracts; /* ascending */
+	struct pseudoimg_bytes info, line;
+	uint64_t info_off;		 /* of the unit, in the file */
+	PSEUDOIMG_ARRAY(uint32_t) files; /* names by number - 1 */
+	/* The registers of the line program. */
+	uint64_t addr;
+	uint32_t line_reg, file_reg;
+	/* The row that comes next stands at addr. */
+	bool has_row;
+	uint32_t row_line, row_file; /* a name */
+	struct base_buf skipped;
+};
+int pseudoimg_dies_open(struct pseudoimg_dies *d, const struct pseudoimg_file *f);
+void pseudoimg_dies_close(struct pseudoimg_dies *d);
+/* Of the routine at [@vaddr, @vaddr + @len), which ascend: its parts are appended; names count in
+ * @d->names. */
+int pseudoimg_dies_inlines(struct pseudoimg_dies *d, uint64_t vaddr, uint64_t len,
+			   struct base_buf *out);
+int pseudoimg_dies_lines(struct pseudoimg_dies *d, uint64_t vaddr, uint64_t len,
+			 struct base_buf *out);
+
+/* As pseudoimg_write_file. */
+int pseudoimg_write_job(struct pseudoimg_job *job, int fd, struct pseudoimg_result *result,
+			struct base_err *err);
+/* Append the image in @fd to @out as a job. */
+int pseudoimg_read(int fd, struct pseudoimg_sink *out, struct base_err *err);
+/* Write all that is gathered. 0 or -errno. */
+int pseudoimg_sink_flush(struct pseudoimg_sink *s);
+
 /* ---- the helper (jail_linux.c, run_helper.c, dcpid-pseudoimg.c) ---------------------------- */
 
 /*
- * Give up every right and allow only what reading and writing open descriptors 0 to 2 and memory
- * need; anything else kills the process. No way back. 0, or negative with @err: then work must not
- * begin.
+ * Give up every right and allow only what reading and writing open descriptors 0 to @nr_fds - 1 and
+ * memory need; anything else kills the process. No way back. 0, or negative with @err: then work
+ * must not begin.
  */
-int pseudoimg_jail_enter(struct base_err *err);
+int pseudoimg_jail_enter(unsigned int nr_fds, struct base_err *err);
 
+#define PSEUDOIMG_MAPS_MOST    (UINT64_C(256) << 20)
 #define PSEUDOIMG_ANSWER_MAGIC 0x474d4950u /* "PIMG" */
 
-/* What the helper writes to descriptor 2, once, at its end. */
+/* What the helper writes to descriptor 2, once, at its end. Of a folding that succeeded, the 64-bit
+ * length of the maps and the maps follow. */
 struct pseudoimg_answer {
 	uint32_t magic;
 	int32_t status;

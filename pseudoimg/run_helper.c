@@ -11,10 +11,12 @@
 
 #include "pseudoimg_internal.h"
 
-/* Three descriptors above those that the child gets, so that no dup2 runs over another. */
+enum { NR_FDS = 5 }; /* of the child: job, image, answer, scratch file, base */
+
+/* Descriptors above those that the child gets, so that no dup2 runs over another. */
 struct channel {
-	int job, out, answer; /* the child's ends */
-	int from;	      /* ours */
+	int fds[NR_FDS]; /* the child's ends; -1: it has none */
+	int from;	 /* ours */
 };
 
 static void close_fd(int *fd)
@@ -26,25 +28,31 @@ static void close_fd(int *fd)
 
 static void channel_close(struct channel *c)
 {
-	close_fd(&c->job);
-	close_fd(&c->out);
-	close_fd(&c->answer);
+	for (size_t i = 0; i < NR_FDS; i++)
+		close_fd(&c->fds[i]);
 	close_fd(&c->from);
 }
 
-static int channel_open(struct channel *c, int job_fd, int out_fd)
+static int channel_open(struct channel *c, const struct pseudoimg_fold *fds)
 {
+	const int given[NR_FDS] = { fds->job_fd, fds->out_fd, -1, fds->scratch_fd, fds->base_fd };
 	int ends[2], r = 0;
 
-	*c = (struct channel){ -1, -1, -1, -1 };
+	*c = (struct channel){ { -1, -1, -1, -1, -1 }, -1 };
 	if (pipe(ends) < 0)
 		return -errno;
-	c->from = fcntl(ends[0], F_DUPFD_CLOEXEC, 3);
-	c->answer = fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
-	c->job = fcntl(job_fd, F_DUPFD_CLOEXEC, 3);
-	c->out = fcntl(out_fd, F_DUPFD_CLOEXEC, 3);
-	if (c->from < 0 || c->answer < 0 || c->job < 0 || c->out < 0)
+	c->from = fcntl(ends[0], F_DUPFD_CLOEXEC, NR_FDS);
+	if (c->from < 0)
 		r = -errno;
+	for (size_t i = 0; r >= 0 && i < NR_FDS; i++) {
+		int fd = i == STDERR_FILENO ? ends[1] : given[i];
+
+		if (fd < 0)
+			continue;
+		c->fds[i] = fcntl(fd, F_DUPFD_CLOEXEC, NR_FDS);
+		if (c->fds[i] < 0)
+			r = -errno;
+	}
 	close(ends[0]);
 	close(ends[1]);
 	if (r < 0)
@@ -54,11 +62,12 @@ static int channel_open(struct channel *c, int job_fd, int out_fd)
 
 static int set_actions(posix_spawn_file_actions_t *actions, const struct channel *c)
 {
-	int r = posix_spawn_file_actions_adddup2(actions, c->job, STDIN_FILENO);
+	int r = 0;
 
-	if (!r)
-		r = posix_spawn_file_actions_adddup2(actions, c->out, STDOUT_FILENO);
-	return r ? r : posix_spawn_file_actions_adddup2(actions, c->answer, STDERR_FILENO);
+	for (int i = 0; !r && i < NR_FDS; i++)
+		if (c->fds[i] >= 0)
+			r = posix_spawn_file_actions_adddup2(actions, c->fds[i], i);
+	return r;
 }
 
 /* The child begins with no signal blocked or ignored, whatever the daemon does with its own. */
@@ -79,8 +88,10 @@ static int set_signals(posix_spawnattr_t *attr)
 /* Nothing of our environment: the helper needs none of it. */
 static int start(const char *program, const struct channel *c, pid_t *pid)
 {
-	char name[] = "dcpid-pseudoimg";
-	char *const argv[] = { name, NULL }, *const env[] = { NULL };
+	char name[] = "dcpid-pseudoimg", fold[] = "fold", onto[] = "onto";
+	char *const argv[] = { name, c->fds[3] >= 0 ? fold : NULL, c->fds[4] >= 0 ? onto : NULL,
+			       NULL };
+	char *const env[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	int r = posix_spawn_file_actions_init(&actions);
@@ -100,15 +111,15 @@ static int start(const char *program, const struct channel *c, pid_t *pid)
 	return -r;
 }
 
-/* The answer, at most @timeout_ms from now. Bytes read, or -ETIMEDOUT, -errno. */
-static ssize_t read_answer(int fd, struct pseudoimg_answer *answer, unsigned int timeout_ms)
+/* Bytes of the answer, until the clock says @end. How many were read, or -ETIMEDOUT, -errno. */
+static ssize_t read_answer(int fd, void *answer, size_t len, uint64_t end)
 {
-	uint64_t end = base_now_ns() + timeout_ms * UINT64_C(1000000), now;
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	size_t got = 0;
+	uint64_t now;
 	ssize_t n;
 
-	while (got < sizeof(*answer) && (now = base_now_ns()) < end) {
+	while (got < len && (now = base_now_ns()) < end) {
 		/* Rounded up, so that the last fraction of a millisecond is not spun away. */
 		uint64_t left = (end - now + 999999) / 1000000;
 		int ready = poll(&p, 1, left > 1000000 ? 1000000 : (int)left);
@@ -117,14 +128,39 @@ static ssize_t read_answer(int fd, struct pseudoimg_answer *answer, unsigned int
 			return -errno;
 		if (ready <= 0)
 			continue;
-		n = read(fd, (char *)answer + got, sizeof(*answer) - got);
+		n = read(fd, (char *)answer + got, len - got);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (!n)
 			return (ssize_t)got;
 		got += n > 0 ? (size_t)n : 0;
 	}
-	return got == sizeof(*answer) ? (ssize_t)got : -ETIMEDOUT;
+	return got == len ? (ssize_t)got : -ETIMEDOUT;
+}
+
+/* What follows the answer to a folding: whole records, good ones. */
+static int read_maps(int fd, struct base_buf *maps, uint64_t end)
+{
+	const struct wire_head *rec;
+	size_t pos = 0;
+	uint64_t len;
+	void *room;
+	ssize_t n = read_answer(fd, &len, sizeof(len), end);
+
+	if (n != sizeof(len))
+		return n < 0 ? (int)n : -DCPI_EHELPER;
+	if (len > PSEUDOIMG_MAPS_MOST || len % 8)
+		return -DCPI_EHELPER;
+	base_buf_clear(maps);
+	if (base_buf_extend(maps, len, &room) < 0)
+		return -ENOMEM;
+	n = read_answer(fd, room, len, end);
+	if (n != (ssize_t)len)
+		return n < 0 ? (int)n : -DCPI_EHELPER;
+	while ((rec = wire_next(maps->data, maps->len, &pos)))
+		if (rec->type != WIRE_REPLACES || wire_check(rec) < 0)
+			return -DCPI_EHELPER;
+	return pos == maps->len ? 0 : -DCPI_EHELPER;
 }
 
 static int take_answer(struct pseudoimg_answer *a, struct pseudoimg_result *result,
@@ -157,17 +193,28 @@ static int fail_ended(int status, const char *program, struct base_err *err)
 		program, WEXITSTATUS(status));
 }
 
-int pseudoimg_run_helper(const char *program, int job_fd, int out_fd, unsigned int timeout_ms,
-			 struct pseudoimg_result *result, struct base_err *err)
+static int fail_read(int r, const char *program, unsigned int timeout_ms, struct base_err *err)
 {
+	if (r == -ETIMEDOUT)
+		return base_fail(err, r,
+				 "cannot write pseudo-image: helper '%s' took more than %u ms",
+				 program, timeout_ms);
+	return base_fail_errno(err, r, "cannot hear helper '%s'", program);
+}
+
+/* @maps: NULL where there are none to come. */
+static int run(const char *program, const struct pseudoimg_fold *fds, unsigned int timeout_ms,
+	       struct pseudoimg_result *result, struct base_buf *maps, struct base_err *err)
+{
+	uint64_t end = base_now_ns() + timeout_ms * UINT64_C(1000000);
 	struct pseudoimg_answer answer;
+	int status = 0, r, more = 0;
 	struct channel c;
-	int status = 0, r;
 	ssize_t got;
 	pid_t pid;
 
 	memset(result, 0, sizeof(*result));
-	r = channel_open(&c, job_fd, out_fd);
+	r = channel_open(&c, fds);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot start helper '%s'", program);
 	r = start(program, &c, &pid);
@@ -175,23 +222,38 @@ int pseudoimg_run_helper(const char *program, int job_fd, int out_fd, unsigned i
 		base_fail_errno(err, r, "cannot start helper '%s'", program);
 		goto out;
 	}
-	close_fd(&c.answer);
-	got = read_answer(c.from, &answer, timeout_ms);
+	close_fd(&c.fds[STDERR_FILENO]);
+	got = read_answer(c.from, &answer, sizeof(answer), end);
+	if (got == sizeof(answer) && maps && !answer.status)
+		more = read_maps(c.from, maps, end);
 	/* It has answered, or is gone, or will never: in each case nothing of it is to stay. */
 	kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (got == -ETIMEDOUT)
-		r = base_fail(err, -ETIMEDOUT,
-			      "cannot write pseudo-image: helper '%s' took more than %u ms",
-			      program, timeout_ms);
-	else if (got < 0)
-		r = base_fail_errno(err, (int)got, "cannot hear helper '%s'", program);
+	if (got < 0)
+		r = fail_read((int)got, program, timeout_ms, err);
 	else if (got < (ssize_t)sizeof(answer))
 		r = fail_ended(status, program, err);
 	else
 		r = take_answer(&answer, result, err);
+	if (r == 0 && more < 0)
+		r = fail_read(more, program, timeout_ms, err);
 out:
 	channel_close(&c);
 	return r;
+}
+
+int pseudoimg_run_helper(const char *program, int job_fd, int out_fd, unsigned int timeout_ms,
+			 struct pseudoimg_result *result, struct base_err *err)
+{
+	const struct pseudoimg_fold fds = { -1, job_fd, -1, out_fd };
+
+	return run(program, &fds, timeout_ms, result, NULL, err);
+}
+
+int pseudoimg_run_fold(const char *program, const struct pseudoimg_fold *fds,
+		       unsigned int timeout_ms, struct pseudoimg_result *result,
+		       struct base_buf *maps, struct base_err *err)
+{
+	return run(program, fds, timeout_ms, result, maps, err);
 }

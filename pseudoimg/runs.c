@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which image offset each address has. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "pseudoimg_internal.h"
@@ -29,7 +30,30 @@ static void merge_neighbours(struct pseudoimg_model *m)
 	m->runs.nr = kept;
 }
 
-uint32_t pseudoimg_runs_settle(struct pseudoimg_model *m)
+static int order_by_off(struct pseudoimg_model *m)
+{
+	struct pseudoimg_span *copy = calloc(m->runs.nr + 1, sizeof(*copy));
+	int r = copy ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < m->runs.nr; i++) {
+		copy[i] = m->runs.v[i];
+		copy[i].order = i;
+	}
+	if (r >= 0 && m->runs.nr)
+		qsort(copy, m->runs.nr, sizeof(*copy), pseudoimg_span_by_off);
+	for (size_t i = 0; r >= 0 && i < m->runs.nr; i++) {
+		uint32_t *to = PSEUDOIMG_PUSH(&m->runs_by_off);
+
+		if (!to)
+			r = -ENOMEM;
+		else
+			*to = (uint32_t)copy[i].order;
+	}
+	free(copy);
+	return r;
+}
+
+int pseudoimg_runs_settle(struct pseudoimg_model *m)
 {
 	size_t before = m->runs.nr, left;
 
@@ -41,7 +65,8 @@ uint32_t pseudoimg_runs_settle(struct pseudoimg_model *m)
 	left = pseudoimg_span_disjoint(m->runs.v, m->runs.nr, sizeof(*m->runs.v));
 	m->runs.nr = left;
 	merge_neighbours(m);
-	return (uint32_t)(before - left);
+	m->nr_bad += (uint32_t)(before - left);
+	return order_by_off(m);
 }
 
 const struct pseudoimg_span *pseudoimg_runs_find(const struct pseudoimg_model *m, uint64_t vaddr)

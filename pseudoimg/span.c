@@ -15,6 +15,17 @@ int pseudoimg_span_compare(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
+int pseudoimg_span_by_off(const void *a, const void *b)
+{
+	const struct pseudoimg_span *x = a, *y = b;
+
+	if (x->img_off != y->img_off)
+		return x->img_off < y->img_off ? -1 : 1;
+	if (x->len != y->len)
+		return x->len > y->len ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
 size_t pseudoimg_span_disjoint(void *array, size_t nr, size_t elem_len)
 {
 	uint8_t *base = array;

@@ -7,79 +7,88 @@
 
 #include "pseudoimg_internal.h"
 
-/* Everything that is written, kept together until it is. */
+/* Everything that is known while the file is written. */
 struct writer {
 	struct pseudoimg_model m;
 	struct pseudoimg_layout layout;
-	struct pseudoimg_dwarf dwarf;
-	struct base_buf strings, symbols, id_note, note, dst;
-	uint32_t *names;	/* of routines, in strings */
+	struct base_buf id_note, note, dst;
 	char (*text_names)[32]; /* of .text sections */
 	struct pseudoimg_elf elf;
+	int strings; /* section of symbols' names */
 };
 
 static void writer_release(struct writer *w)
 {
 	pseudoimg_elf_release(&w->elf);
-	pseudoimg_dwarf_release(&w->dwarf);
 	pseudoimg_layout_release(&w->layout);
 	pseudoimg_model_release(&w->m);
-	base_buf_release(&w->strings);
-	base_buf_release(&w->symbols);
 	base_buf_release(&w->id_note);
 	base_buf_release(&w->note);
 	base_buf_release(&w->dst);
-	free(w->names);
 	free(w->text_names);
 	free(w);
 }
 
 /* ---- symbols --------------------------------------------------------------------------------- */
 
-static int make_names(struct writer *w)
+/* Local ones: nothing links against them, and names may repeat. */
+static int put_symbol(struct pseudoimg_sink *s, const struct pseudoimg_node *n, size_t text,
+		      uint64_t name)
 {
-	static const char unnamed[] = "(unnamed)";
-	int r = base_buf_append(&w->strings, "", 1);
+	const Elf64_Sym sym = {
+		.st_name = (uint32_t)name,
+		.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
+		.st_shndx = (uint16_t)(1 + text), /* text sections come from 1 on */
+		.st_value = n->start,
+		.st_size = n->len,
+	};
+	int r;
 
-	w->names = calloc(w->m.routines.nr + 1, sizeof(*w->names));
-	if (!w->names)
-		return -ENOMEM;
-	for (size_t i = 0; r >= 0 && i < w->m.routines.nr; i++) {
-		const struct pseudoimg_str *name = &w->m.routines.v[i].name;
+	if (name > UINT32_MAX)
+		return -DCPI_ELIMIT;
+	r = base_buf_append(&s->b, &sym, sizeof(sym));
+	return r < 0 ? r : pseudoimg_sink_drain(s);
+}
 
-		if (w->strings.len > UINT32_MAX)
-			return -DCPI_ELIMIT;
-		w->names[i] = (uint32_t)w->strings.len;
-		r = name->len ? pseudoimg_name_put(&w->strings, name->p, name->len)
-			      : base_buf_append(&w->strings, unnamed, sizeof(unnamed));
+static int put_both(struct writer *w, struct pseudoimg_sink *symbols,
+		    struct pseudoimg_sink *strings, uint64_t start)
+{
+	const Elf64_Sym none = { 0 };
+	struct pseudoimg_loaded l;
+	size_t text = 0;
+	int r = base_buf_append(&symbols->b, &none, sizeof(none));
+
+	if (r >= 0)
+		r = base_buf_append(&strings->b, "", 1);
+	for (size_t i = 0; r >= 0 && i < w->m.nodes.nr; i++) {
+		const struct pseudoimg_node *n = &w->m.nodes.v[i];
+
+		while (n->start - w->layout.text.v[text].addr >= w->layout.text.v[text].len)
+			text++;
+		r = put_symbol(symbols, n, text, pseudoimg_sink_at(strings) - start);
+		if (r >= 0)
+			r = pseudoimg_model_load(&w->m, n, &l);
+		if (r >= 0)
+			r = pseudoimg_symbol_name_put(&strings->b, &l.name);
+		if (r >= 0)
+			r = pseudoimg_sink_drain(strings);
 	}
 	return r;
 }
 
-/* Local ones: nothing links against them, and names may repeat. Text sections come from 1 on. */
-static int make_symbols(struct writer *w)
+/* Their names are the next section, whose place is known, and are written on the same way. */
+static int put_symbols(void *ctx, struct pseudoimg_sink *s)
 {
-	size_t text = 0;
-	void *room;
-	int r = base_buf_extend(&w->symbols, (w->m.routines.nr + 1) * sizeof(Elf64_Sym), &room);
-	Elf64_Sym *sym = room;
+	struct writer *w = ctx;
+	uint64_t start = pseudoimg_sink_at(s) + (w->m.nodes.nr + 1) * sizeof(Elf64_Sym);
+	struct pseudoimg_sink strings = { .fd = s->fd, .off = start };
+	int r = put_both(w, s, &strings, start);
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < w->m.routines.nr; i++) {
-		const struct pseudoimg_span *at = &w->m.routines.v[i].at;
-
-		while (at->start - w->layout.text.v[text].addr >= w->layout.text.v[text].len)
-			text++;
-		sym[i + 1] = (Elf64_Sym){
-			.st_name = w->names[i],
-			.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
-			.st_shndx = (uint16_t)(1 + text),
-			.st_value = at->start,
-			.st_size = at->len,
-		};
-	}
-	return 0;
+	if (r >= 0)
+		r = pseudoimg_sink_flush(&strings);
+	w->elf.sections.v[w->strings].len = strings.off - start;
+	base_buf_release(&strings.b);
+	return r;
 }
 
 /* ---- notes and DST --------------------------------------------------------------------------- */
@@ -99,7 +108,63 @@ static int put_runs(struct base_buf *b, const struct pseudoimg_model *m)
 	return r;
 }
 
-static int make_note(struct writer *w)
+static int put_range(struct base_buf *b, enum wire_range_kind kind, uint64_t base, uint64_t len,
+		     uint32_t facility, size_t dst_len)
+{
+	const struct wire_range_rec rec = {
+		.head = { .len = sizeof(rec), .type = WIRE_RANGE },
+		.dst_len = (uint32_t)dst_len,
+		.range = { .facility = facility,
+			   .kind = kind,
+			   .base = base,
+			   .len = len,
+			   .flags = WIRE_RANGE_OWNED },
+	};
+
+	return base_buf_append(b, &rec, sizeof(rec));
+}
+
+/* What the application owned, so that the image can be read back. */
+static int put_ranges(struct base_buf *b, const struct pseudoimg_model *m)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < m->ranges.nr; i++)
+		r = put_range(b, WIRE_RANGE_CODE, m->ranges.v[i].range_base,
+			      m->ranges.v[i].range_len, m->ranges.v[i].facility, 0);
+	for (size_t i = 0; r >= 0 && i < m->dst.nr; i++)
+		r = put_range(b, WIRE_RANGE_DST, m->dst.v[i].range_base, m->dst.v[i].range_len,
+			      m->dst.v[i].facility, m->dst.v[i].len);
+	return r;
+}
+
+/*
+ * Of the earlier build-ids each once: a folding brings that of the image that it went on from, and
+ * those of processes that were equal. The image's own needs no map.
+ */
+static int put_notes(struct base_buf *b, const struct base_buf *notes, const uint8_t id[20])
+{
+	struct base_map seen = { 0 };
+	const struct wire_head *rec;
+	size_t pos = 0;
+	int r = base_map_set(&seen, id, 20, &seen);
+
+	while (r >= 0 && (rec = wire_next(notes->data, notes->len, &pos))) {
+		const struct wire_replaces *old = (const void *)rec;
+
+		if (rec->type == WIRE_REPLACES) {
+			if (base_map_get(&seen, old->id, sizeof(old->id)))
+				continue;
+			r = base_map_set(&seen, old->id, sizeof(old->id), &seen);
+		}
+		if (r >= 0)
+			r = base_buf_append(b, rec, rec->len);
+	}
+	base_map_release(&seen);
+	return r;
+}
+
+static int make_note(struct writer *w, const uint8_t build_id[20])
 {
 	struct base_buf desc = { 0 };
 	Elf64_Nhdr head = { .n_namesz = sizeof(PSEUDOIMG_NOTE_OWNER),
@@ -109,8 +174,10 @@ static int make_note(struct writer *w)
 
 	if (r >= 0)
 		r = put_runs(&desc, &w->m);
-	for (size_t i = 0; r >= 0 && i < w->m.replaces.nr; i++)
-		r = base_buf_append(&desc, w->m.replaces.v[i], w->m.replaces.v[i]->head.len);
+	if (r >= 0)
+		r = put_ranges(&desc, &w->m);
+	if (r >= 0)
+		r = put_notes(&desc, &w->m.notes, build_id);
 	if (r >= 0 && desc.len > UINT32_MAX)
 		r = -DCPI_ELIMIT;
 	head.n_descsz = (uint32_t)desc.len;
@@ -181,65 +248,123 @@ static int add_bytes(struct writer *w, const char *name, uint32_t type, uint64_t
 								       .len = b->len });
 }
 
-static int add_symbols(struct writer *w)
+static int add_made(struct writer *w, const char *name, int (*put)(void *, struct pseudoimg_sink *))
 {
-	struct pseudoimg_section s = { .name = ".symtab", .type = SHT_SYMTAB, .align = 8 };
-	int r;
-
-	s.data = w->symbols.data;
-	s.len = w->symbols.len;
-	s.entsize = sizeof(Elf64_Sym);
-	s.info = (uint32_t)(s.len / s.entsize); /* behind the last local one */
-	s.link = (uint32_t)w->elf.sections.nr + 1;
-	r = pseudoimg_elf_add(&w->elf, &s);
-	return r < 0 ? r : add_bytes(w, ".strtab", SHT_STRTAB, 1, &w->strings);
+	return pseudoimg_elf_add(
+		&w->elf,
+		&(struct pseudoimg_section){
+			.name = name, .type = SHT_PROGBITS, .align = 1, .put = put, .ctx = w });
 }
 
-static int add_sections(struct writer *w)
+static int put_info(void *ctx, struct pseudoimg_sink *s)
 {
-	const struct pseudoimg_dwarf *d = &w->dwarf;
-	const struct {
-		const char *name;
-		uint32_t type, align;
-		const struct base_buf *bytes;
-	} plain[] = {
-		{ ".note.gnu.build-id", SHT_NOTE, 4, &w->id_note },
-		{ PSEUDOIMG_NOTE_SECTION, SHT_PROGBITS, 4, &w->note },
-		{ PSEUDOIMG_DST_SECTION, SHT_PROGBITS, 1, &w->dst },
-		{ ".debug_abbrev", SHT_PROGBITS, 1, &d->abbrev },
-		{ ".debug_info", SHT_PROGBITS, 1, &d->info },
-		{ ".debug_aranges", SHT_PROGBITS, 1, &d->aranges },
-		{ ".debug_ranges", SHT_PROGBITS, 1, &d->ranges },
-		{ ".debug_line", SHT_PROGBITS, 1, &d->line },
-	};
-	int r = add_text(w);
+	return pseudoimg_dwarf_info(s, &((struct writer *)ctx)->m);
+}
 
-	for (size_t i = 0; r >= 0 && i < sizeof(plain) / sizeof(plain[0]); i++)
-		r = add_bytes(w, plain[i].name, plain[i].type, plain[i].align, plain[i].bytes);
-	return r < 0 ? r : add_symbols(w);
+static int put_aranges(void *ctx, struct pseudoimg_sink *s)
+{
+	return pseudoimg_dwarf_aranges(s, &((struct writer *)ctx)->layout);
+}
+
+static int put_text_ranges(void *ctx, struct pseudoimg_sink *s)
+{
+	return pseudoimg_dwarf_ranges(s, &((struct writer *)ctx)->layout);
+}
+
+static int put_line(void *ctx, struct pseudoimg_sink *s)
+{
+	struct writer *w = ctx;
+
+	return pseudoimg_dwarf_line(s, &w->m, &w->layout);
+}
+
+static int add_dwarf(struct writer *w)
+{
+	const struct base_buf abbrevs = { .data = (uint8_t *)(uintptr_t)pseudoimg_abbrevs,
+					  .len = pseudoimg_abbrevs_len };
+	int r;
+
+	if (!w->layout.text.nr)
+		return 0;
+	r = add_bytes(w, ".debug_abbrev", SHT_PROGBITS, 1, &abbrevs);
+	if (r >= 0)
+		r = add_made(w, ".debug_info", put_info);
+	if (r >= 0)
+		r = add_made(w, ".debug_aranges", put_aranges);
+	if (r >= 0)
+		r = add_made(w, ".debug_ranges", put_text_ranges);
+	if (r >= 0 && w->m.names.files.nr)
+		r = add_made(w, ".debug_line", put_line);
+	return r;
+}
+
+static int add_symbols(struct writer *w)
+{
+	size_t nr = w->m.nodes.nr + 1;
+	const struct pseudoimg_section symbols = {
+		.name = ".symtab",
+		.type = SHT_SYMTAB,
+		.align = 8,
+		.entsize = sizeof(Elf64_Sym),
+		.info = (uint32_t)nr, /* behind the last local one */
+		.link = (uint32_t)w->elf.sections.nr + 1,
+		.put = put_symbols,
+		.ctx = w,
+	};
+	const struct pseudoimg_section strings = {
+		.name = ".strtab", .type = SHT_STRTAB, .align = 1, .there = true
+	};
+	int r = pseudoimg_elf_add(&w->elf, &symbols);
+
+	if (r >= 0)
+		r = w->strings = pseudoimg_elf_add(&w->elf, &strings);
+	return r;
+}
+
+/* The identity is found on the way through all routines on which their hashes are written. */
+static int add_hashes(struct writer *w, int fd, uint8_t build_id[20])
+{
+	uint64_t off = pseudoimg_elf_next_off(&w->elf, 8);
+	int r = pseudoimg_ident(&w->m, fd, off, build_id);
+
+	if (r < 0 || !w->m.nodes.nr)
+		return r;
+	return pseudoimg_elf_add(&w->elf,
+				 &(struct pseudoimg_section){
+					 .name = PSEUDOIMG_HASH_SECTION,
+					 .type = SHT_PROGBITS,
+					 .align = 8,
+					 .there = true,
+					 .len = w->m.nodes.nr * sizeof(struct pseudoimg_hashes) });
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static int make(struct writer *w, const uint8_t build_id[20])
+static int make(struct writer *w, int fd, uint8_t build_id[20])
 {
-	int r = pseudoimg_build_id_note(&w->id_note, build_id, 20);
+	int r = add_text(w);
 
 	if (r >= 0)
-		r = make_names(w);
+		r = add_hashes(w, fd, build_id);
 	if (r >= 0)
-		r = make_symbols(w);
+		r = pseudoimg_build_id_note(&w->id_note, build_id, 20);
 	if (r >= 0)
-		r = make_note(w);
+		r = make_note(w, build_id);
 	if (r >= 0)
 		r = make_dst(w);
-	if (r >= 0 && w->layout.text.nr)
-		r = pseudoimg_dwarf_make(&w->dwarf, &w->m, &w->layout, &w->strings, w->names);
-	return r < 0 ? r : add_sections(w);
+	if (r >= 0)
+		r = add_bytes(w, ".note.gnu.build-id", SHT_NOTE, 4, &w->id_note);
+	if (r >= 0)
+		r = add_bytes(w, PSEUDOIMG_NOTE_SECTION, SHT_PROGBITS, 4, &w->note);
+	if (r >= 0)
+		r = add_bytes(w, PSEUDOIMG_DST_SECTION, SHT_PROGBITS, 1, &w->dst);
+	if (r >= 0)
+		r = add_dwarf(w);
+	return r < 0 ? r : add_symbols(w);
 }
 
-int pseudoimg_write(const void *job, size_t job_len, int fd, struct pseudoimg_result *result,
-		    struct base_err *err)
+int pseudoimg_write_job(struct pseudoimg_job *job, int fd, struct pseudoimg_result *result,
+			struct base_err *err)
 {
 	struct writer *w = calloc(1, sizeof(*w));
 	struct pseudoimg_filler filler = { 0 };
@@ -248,26 +373,45 @@ int pseudoimg_write(const void *job, size_t job_len, int fd, struct pseudoimg_re
 	memset(result, 0, sizeof(*result));
 	if (!w)
 		return base_fail_errno(err, -ENOMEM, "cannot write pseudo-image");
-	r = pseudoimg_model_read(&w->m, job, job_len, err);
+	r = pseudoimg_model_read(&w->m, job, err);
 	if (r < 0)
 		goto out;
-	pseudoimg_ident(&w->m, result->build_id);
-	pseudoimg_model_sort(&w->m);
 	r = pseudoimg_layout_make(&w->layout, &w->m, err);
 	if (r < 0)
 		goto out;
 	w->elf.machine = (uint16_t)w->m.image->machine;
-	r = make(w, result->build_id);
+	r = make(w, fd, result->build_id);
 	if (r < 0) {
-		base_fail_errno(err, r, "cannot write pseudo-image");
+		base_fail_errno(err, r, "cannot write image");
 		goto out;
 	}
 	filler.m = &w->m;
 	r = pseudoimg_elf_write(&w->elf, fd, &filler, err);
-	result->nr_routines = (uint32_t)w->m.routines.nr;
+	result->nr_routines = (uint32_t)w->m.nodes.nr;
 	result->nr_bad = w->m.nr_bad;
 	result->text_bytes = w->layout.text_bytes;
 out:
 	writer_release(w);
 	return r < 0 ? r : 0;
+}
+
+int pseudoimg_write(const void *job, size_t job_len, int fd, struct pseudoimg_result *result,
+		    struct base_err *err)
+{
+	struct pseudoimg_job j;
+
+	pseudoimg_job_of_memory(&j, job, job_len);
+	return pseudoimg_write_job(&j, fd, result, err);
+}
+
+int pseudoimg_write_file(int job_fd, int fd, struct pseudoimg_result *result, struct base_err *err)
+{
+	struct pseudoimg_job j;
+	int r = pseudoimg_job_of_file(&j, job_fd);
+
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot read pseudo-image job");
+	r = pseudoimg_write_job(&j, fd, result, err);
+	pseudoimg_job_release(&j);
+	return r;
 }

@@ -75,8 +75,10 @@ static void hint_candidates(const struct analysis_founds *f, size_t event, struc
 		  shown < f->nr ? ", …" : "");
 }
 
-static int open_found(struct list *x, struct analysis_found *f, struct base_err *err)
+/* The first, and with it all others if there are: they are the same routine. */
+static int open_found(struct list *x, const struct analysis_founds *founds, struct base_err *err)
 {
+	struct analysis_found *f = &founds->v[0];
 	const struct image_symbol *symbol;
 	struct image *img;
 	int r = analysis_image_open(x->a, f->image, &img, err);
@@ -88,7 +90,7 @@ static int open_found(struct list *x, struct analysis_found *f, struct base_err 
 		image_close(img);
 		return base_fail(err, -DCPI_ENOSYMBOL, "no procedure '%s' any more", f->name);
 	}
-	return analysis_listing_open(x->a, f->image, img, symbol, &x->l, err);
+	return analysis_listing_open(x->a, f->image, img, symbol, founds, &x->l, err);
 }
 
 static int choose(struct list *x, const char *what, const char *image, struct base_err *err)
@@ -97,12 +99,12 @@ static int choose(struct list *x, const char *what, const char *image, struct ba
 	struct analysis_founds found = { 0 };
 	int r = analysis_find(x->a, what, image, event, &found, err);
 
-	if (r >= 0 && found.nr > 1) {
+	if (r >= 0 && found.nr > 1 && !analysis_founds_alike(x->a, &found)) {
 		r = base_fail(err, -DCPI_EUSAGE, "'%s' is %zu procedures", what, found.nr);
 		hint_candidates(&found, event, err);
 		r = -EEXIST;
 	} else if (r >= 0) {
-		r = open_found(x, &found.v[0], err);
+		r = open_found(x, &found, err);
 	}
 	analysis_founds_release(&found);
 	return r;
@@ -254,20 +256,44 @@ static void put_line(struct list *x, uint32_t file, unsigned int line, const uin
 	table_cell(&x->t, "%s", text);
 }
 
+/* "; b.c:12 (square inlined at a.c:5, cube inlined at a.c:30)" */
+static int print_place(const struct list *x, const struct analysis_unit *u, struct base_buf *to)
+{
+	const struct analysis_stack *s = u->stack ? &x->l->stacks[u->stack - 1] : NULL;
+	int r = u->line ? base_buf_printf(to, "; %s:%u", x->l->files[u->file], u->line)
+			: base_buf_printf(to, "; (no source line)");
+
+	for (size_t i = 0; s && i + 1 < s->nr && r >= 0; i++) {
+		const struct image_line *call = &s->v[i + 1].at;
+
+		r = base_buf_printf(to, "%s%s inlined", i ? ", " : " (", s->v[i].name);
+		if (r >= 0 && call->line)
+			r = base_buf_printf(to, " at %s:%u", call->file, call->line);
+	}
+	if (r >= 0 && s)
+		r = base_buf_printf(to, ")");
+	return r < 0 ? r : base_buf_append(to, "", 1);
+}
+
+static bool same_place(const struct analysis_unit *u, const struct analysis_unit *last)
+{
+	if (!last)
+		return !u->line && !u->stack;
+	return u->line == last->line && (!u->line || u->file == last->file) &&
+	       u->stack == last->stack;
+}
+
 static void put_asm(struct list *x)
 {
 	const struct analysis_unit *last = NULL;
-	char line[512];
 
 	for (size_t i = 0; i < x->l->nr_units; i++) {
 		const struct analysis_unit *u = &x->l->units[i];
+		struct base_buf place = { 0 };
 
-		if (u->line && (!last || last->line != u->line || last->file != u->file)) {
-			snprintf(line, sizeof(line), "; %s:%u", x->l->files[u->file], u->line);
-			put_note(x, "", line);
-		} else if (!u->line && last && last->line) {
-			put_note(x, "", "; (no source line)");
-		}
+		if (!same_place(u, last) && print_place(x, u, &place) >= 0)
+			put_note(x, "", (const char *)place.data);
+		base_buf_release(&place);
 		put_unit(x, u, "");
 		last = u;
 	}
@@ -352,6 +378,8 @@ static void print_head(struct list *x)
 	if (id->len)
 		printf(" (build-id %s)", base_id_text(id, text));
 	putchar('\n');
+	if (x->l->nr_places > 1)
+		printf("places     %zu, in the images of its facility\n", x->l->nr_places);
 	report_events(x->a, x->l->total, stdout);
 	putchar('\n');
 }
@@ -394,6 +422,26 @@ static struct json_object *json_place(const struct list *x, const struct analysi
 	return o;
 }
 
+/* Innermost first: what is inlined, and where into. */
+static struct json_object *json_inlined(const struct list *x, const struct analysis_unit *u)
+{
+	const struct analysis_stack *s = u->stack ? &x->l->stacks[u->stack - 1] : NULL;
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; s && i + 1 < s->nr; i++) {
+		const struct image_line *call = &s->v[i + 1].at;
+		struct json_object *o = json_object_new_object();
+
+		json_object_object_add(o, "procedure", report_json_text(s->v[i].name));
+		json_object_object_add(o, "at_file",
+				       call->line ? report_json_text(call->file) : NULL);
+		json_object_object_add(o, "at_line",
+				       call->line ? json_object_new_int64(call->line) : NULL);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 static struct json_object *json_unit(const struct list *x, const struct analysis_unit *u)
 {
 	static const char *const kinds[] = {
@@ -414,6 +462,7 @@ static struct json_object *json_unit(const struct list *x, const struct analysis
 	json_object_object_add(o, "bytes", json_object_new_string(bytes));
 	json_object_object_add(o, "text", report_json_text(text));
 	json_place(x, u, o);
+	json_object_object_add(o, "inlined", json_inlined(x, u));
 	json_object_object_add(o, "samples", report_json_counts(x->a, u->count));
 	return o;
 }
@@ -450,6 +499,7 @@ static int print_json(const struct list *x, struct base_err *err)
 	json_object_object_add(root, "address", report_json_hex(x->l->symbol.vaddr));
 	json_object_object_add(root, "length", json_object_new_uint64(x->l->symbol.len));
 	json_object_object_add(root, "image", report_json_text(x->l->ai->name));
+	json_object_object_add(root, "places", json_object_new_uint64(x->l->nr_places));
 	json_object_object_add(root, "kind",
 			       json_object_new_string(profdb_kind_name(x->l->ai->kind)));
 	json_object_object_add(root, "build_id",

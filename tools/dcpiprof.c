@@ -16,6 +16,10 @@ static bool by_image, no_header;
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
 	{ "i", BASE_OPT_FLAG, &by_image, NULL, "One line per image instead of procedure.", 0, 0 },
+	{ "pids", BASE_OPT_FLAG, &sel.apart, NULL,
+	  "Keep processes apart: a line for each pseudo-image's routine, and for each process of a "
+	  "program that 'dcpid -bypid' kept apart.",
+	  0, 0 },
 	{ "s", BASE_OPT_STRING, &sort_event, "EVENT",
 	  "Sort by this event's samples (default: cycles, else a clock, else the first).", 0, 0 },
 	{ "keep", BASE_OPT_DOUBLE, &keep, "PERCENT",
@@ -74,30 +78,20 @@ static bool wanted(struct profile *p, struct analysis_image *ai, bool *used, int
 	return yes;
 }
 
-/* Pseudo-images are called by what made them, which only they know. */
-static void learn_name(struct analysis *a, struct analysis_image *ai)
-{
-	struct image *img = NULL;
-
-	if (ai->kind == PROFDB_DYNAMIC && analysis_image_open(a, ai, &img, NULL) >= 0)
-		image_close(img);
-}
-
 static int collect(struct profile *p, bool *used, int nr, char **what, struct base_err *err)
 {
 	int r = 0;
 
+	p->rows.apart = sel.apart;
 	for (size_t i = 0; i < p->a->nr_images && r >= 0; i++) {
 		struct analysis_image *ai = p->a->images[i];
 
 		if (!has_samples(p->a, ai) || !wanted(p, ai, used, nr, what))
 			continue;
-		if (by_image) {
-			learn_name(p->a, ai);
+		if (by_image)
 			r = analysis_rows_add_image(&p->rows, p->a, ai);
-		} else {
+		else
 			r = analysis_rows_add_procedures(&p->rows, p->a, ai);
-		}
 	}
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot sum samples");
@@ -175,7 +169,7 @@ static void put_heads(const struct profile *p, struct table *t)
 
 static const char *image_of(const struct analysis_row *row)
 {
-	return row->image->kind == PROFDB_NAMED ? "" : row->image->name;
+	return row->image->kind == PROFDB_NAMED ? "" : analysis_row_image(row);
 }
 
 static void put_rows(const struct profile *p, struct table *t)
@@ -224,26 +218,34 @@ static struct json_object *json_row(const struct profile *p, const struct analys
 	struct json_object *o = json_object_new_object();
 	const struct analysis_image *ai = row->image;
 	const struct base_id *id = profdb_profile_image(ai->profile);
+	/* Where several images, or places, are in the row, it has no address or build-id. */
+	bool one = row->nr_images == 1, placed = one && row->procedure && !row->several;
 	char text[BASE_ID_TEXT_LEN];
 
 	if (!by_image) {
 		json_object_object_add(o, "procedure", report_json_text(row->procedure));
 		json_object_object_add(o, "label", report_json_text(analysis_row_label(row)));
-		json_object_object_add(o, "address",
-				       row->procedure ? report_json_hex(row->vaddr) : NULL);
+		json_object_object_add(o, "address", placed ? report_json_hex(row->vaddr) : NULL);
 	}
-	json_object_object_add(o, "image", report_json_text(ai->name));
+	json_object_object_add(o, "image", report_json_text(analysis_row_image(row)));
 	json_object_object_add(o, "kind", json_object_new_string(profdb_kind_name(ai->kind)));
 	json_object_object_add(o, "build_id",
-			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
-	json_object_object_add(o, "path", report_json_text(profdb_profile_path(ai->profile, 0)));
+			       one && id->len ? json_object_new_string(base_id_text(id, text))
+					      : NULL);
+	json_object_object_add(o, "path",
+			       report_json_text(one ? profdb_profile_path(ai->profile, 0) : NULL));
+	json_object_object_add(o, "facility", report_json_text(ai->facility));
+	json_object_object_add(o, "images", json_object_new_uint64(row->nr_images));
+	json_object_object_add(o, "processes",
+			       row->nr_processes ? json_object_new_uint64(row->nr_processes)
+						 : NULL);
 	json_object_object_add(o, "samples", report_json_counts(p->a, row->count));
 	return o;
 }
 
 static int print_json(const struct profile *p, struct base_err *err)
 {
-	struct json_object *root = report_json("dcpiprof/1", p->a, p->rows.total);
+	struct json_object *root = report_json("dcpiprof/2", p->a, p->rows.total);
 	struct json_object *rows = json_object_new_array();
 	uint64_t rest[ANALYSIS_NR_EVENTS] = { 0 };
 	int r;

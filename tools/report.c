@@ -10,9 +10,11 @@ enum { PROBLEMS_MAX = 8 };
 
 int report_open(const struct select *s, struct analysis **out, struct base_err *err)
 {
-	struct analysis_selection sel = {
-		.db = s->db, .epoch = s->epoch, .platform = s->platform, .event = s->event
-	};
+	struct analysis_selection sel = { .db = s->db,
+					  .epoch = s->epoch,
+					  .platform = s->platform,
+					  .event = s->event,
+					  .apart = s->apart };
 
 	return analysis_open(&sel, out, err);
 }
@@ -50,18 +52,20 @@ static bool is_clock(const char *event)
 	       (len == 4 && strncmp(event, "tick", 4) == 0);
 }
 
+void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)
+{
+	fprintf(to, "%-9s  %" PRIu64 " samples", ev->name, sum);
+	if (ev->mixed)
+		fputs(", of different periods\n", to);
+	else
+		fprintf(to, ", one per %" PRIu64 " %s\n", ev->period,
+			is_clock(ev->name) ? "ns" : "events");
+}
+
 void report_events(const struct analysis *a, const uint64_t *sums, FILE *to)
 {
-	for (size_t i = 0; i < a->nr_events; i++) {
-		const struct analysis_event *ev = &a->events[i];
-
-		fprintf(to, "%-9s  %" PRIu64 " samples", ev->name, sums ? sums[i] : 0);
-		if (ev->mixed)
-			fputs(", of different periods\n", to);
-		else
-			fprintf(to, ", one per %" PRIu64 " %s\n", ev->period,
-				is_clock(ev->name) ? "ns" : "events");
-	}
+	for (size_t i = 0; i < a->nr_events; i++)
+		report_event(&a->events[i], sums ? sums[i] : 0, to);
 }
 
 struct json_object *report_json_text(const char *text)
@@ -129,7 +133,8 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 
 	for (size_t i = 0; i < a->nr_platforms; i++)
 		json_object_array_add(platforms, report_json_text(a->platforms[i]));
-	json_object_object_add(root, "schema", json_object_new_string(schema));
+	if (schema)
+		json_object_object_add(root, "schema", json_object_new_string(schema));
 	json_object_object_add(root, "database", report_json_text(profdb_path(a->db)));
 	json_object_object_add(root, "epochs", json_epochs(a));
 	json_object_object_add(root, "platforms", platforms);
@@ -158,10 +163,9 @@ static void json_problem(struct json_object *list, const struct base_err *err)
 	json_object_array_add(list, o);
 }
 
-int report_json_print(struct json_object *root, const struct analysis *a, FILE *to)
+void report_json_problems(struct json_object *root, const struct analysis *a)
 {
 	struct json_object *problems = json_object_new_array();
-	int r;
 
 	for (size_t i = 0; i < a->nr_bad; i++)
 		json_problem(problems, &a->bad[i].err);
@@ -169,11 +173,23 @@ int report_json_print(struct json_object *root, const struct analysis *a, FILE *
 		if (is_problem(a->images[i]))
 			json_problem(problems, &a->images[i]->why);
 	json_object_object_add(root, "problems", problems);
+}
+
+int report_json_put(struct json_object *root, FILE *to)
+{
+	int r;
+
 	r = fprintf(to, "%s\n",
 		    json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
 								 JSON_C_TO_STRING_NOSLASHESCAPE));
 	json_object_put(root);
 	return r < 0 ? -EIO : 0;
+}
+
+int report_json_print(struct json_object *root, const struct analysis *a, FILE *to)
+{
+	report_json_problems(root, a);
+	return report_json_put(root, to);
 }
 
 /* Most samples first: the images whose names are missed most. */

@@ -17,13 +17,19 @@ void report_head(const struct analysis *a, FILE *to);
 /* "cpu-clock  12345 samples, one per 1000000 ns" for each event, with these sums. */
 void report_events(const struct analysis *a, const uint64_t *sums, FILE *to);
 
-/* The same for JSON: an object with schema, database, epochs, platforms, events. */
+void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to);
+
+/* The same for JSON: an object with schema (NULL: it is a part of another), database, epochs,
+ * platforms, events. */
 struct json_object *report_json(const char *schema, const struct analysis *a, const uint64_t *sums);
 /* {"cpu-clock": 12, …}; @count may be NULL for zeros. */
 struct json_object *report_json_counts(const struct analysis *a, const uint64_t *count);
 /* A cleaned copy (JSON text must be UTF-8); NULL gives null. */
 struct json_object *report_json_text(const char *text);
 struct json_object *report_json_hex(uint64_t value);
+/* Its two parts: add "problems"; print and release. */
+void report_json_problems(struct json_object *root, const struct analysis *a);
+int report_json_put(struct json_object *root, FILE *to);
 /* Add "problems", print with a newline, release. 0, or -EIO where it could not be written. */
 int report_json_print(struct json_object *root, const struct analysis *a, FILE *to);
 

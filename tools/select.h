@@ -10,6 +10,7 @@ struct select {
 	const char *epoch;    /* NAME|latest|all|FROM..TO; NULL: the newest */
 	const char *platform; /* NULL: all */
 	const char *event;    /* NULL: all events */
+	bool apart;	      /* keep processes apart that have profiles of their own */
 	bool json;
 };
 

@@ -24,14 +24,16 @@ typedef __u32 __wsum;
 
 /* Numbers of the interface, by bpf(2). */
 enum {
-	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_F_MMAPABLE = 1024,
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
 };
 
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 
 /* ---- registers ------------------------------------------------------------------------------ */
 
@@ -75,16 +77,24 @@ struct task_struct {
 	uint32_t self_exec_id;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
-	uint64_t start_boottime;
+	uint64_t start_time, start_boottime;
 };
 
-/* The program counter, and behind it the word that tells the mode. */
 struct pt_regs {
 #if defined(DCPI_BPF_x86_64)
-	uint64_t ip;
+	uint64_t ip, cs;
+#define KERNEL_REGS_IP	 ip
+#define KERNEL_REGS_MODE cs
 #else
-	uint64_t pc;
+	uint64_t pc, pstate;
+#define KERNEL_REGS_IP	 pc
+#define KERNEL_REGS_MODE pstate
 #endif
+};
+
+/* Stands for any eight bytes: a cast wants a struct that the kernel knows. */
+struct timespec64 {
+	int64_t tv_sec;
 };
 
 struct hrtimer_clock_base {
@@ -97,5 +107,8 @@ struct hrtimer {
 };
 
 #pragma clang attribute pop
+
+/* Linux 6.2; no call, but a word to the verifier. */
+extern void *bpf_rdonly_cast(const void *obj, uint32_t btf_id) __ksym __weak;
 
 #endif

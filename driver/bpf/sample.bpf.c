@@ -6,11 +6,15 @@
  */
 #include "kernel.h"
 
-#define COUNT_AT(table, index)                                                                     \
-	({                                                                                         \
-		__u32 index_ = (index);                                                            \
-		(union count_bucket *)bpf_map_lookup_elem((table), &index_);                       \
-	})
+union count_bucket;
+static union count_bucket *element_at(uint32_t index);
+
+/* Set before loading: count_table.h says of what kind. */
+const volatile uint64_t mix[4] = { 0 };
+
+#define COUNT_TABLE	       uint32_t /* where its first element stands */
+#define COUNT_AT(table, index) element_at((table) + (index))
+#define COUNT_MIX(i)	       mix[i]
 
 #include "count_table.h"
 #include "sample.h"
@@ -20,36 +24,31 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* ---- set before loading ---------------------------------------------------------------------- */
 
 const volatile uint32_t event = 0; /* the index of what is sampled: each has its own program */
+/* The kernel lets a program read what an address points to, without a call. */
+const volatile bool can_cast = false;
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-struct table {
+/*
+ * The tables of all CPUs, of set 0 and of set 1 each (sample.h), one behind the other: as one array
+ * that is known when a program is loaded, where an element stands is arithmetic and no call.
+ */
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* replaced when the source is opened */
+	/* Both in bytes: of a type for one alone the kernel refuses the map with BTF. */
 	__uint(key_size, sizeof(uint32_t));
 	__uint(value_size, sizeof(union count_bucket));
-};
-
-/* Two of each CPU: of set 0 and of set 1 (sample.h). */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1); /* likewise */
-	__type(key, uint32_t);
-	__array(values, struct table);
 } tables SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SAMPLE_NR_CLIENTS);
-	__type(key, uint32_t);
-	__type(value, struct sample_client);
-} clients SEC(".maps");
 
 struct sample_shared shared __attribute__((aligned(64))) = { 0 };
 
 /* Samples of CPUs that have no table, by event. */
 uint64_t untabled[COUNT_NR_EVENTS] __attribute__((aligned(64))) = { 0 };
+
+struct sample_client clients[SAMPLE_NR_SLOTS] __attribute__((aligned(64)));
+struct sample_ranges ranges[SAMPLE_NR_CLIENTS] __attribute__((aligned(64)));
 
 /* A byte for each table that wants to be drained; only that there is one matters. */
 struct {
@@ -57,54 +56,95 @@ struct {
 	__uint(max_entries, SAMPLE_NOTES_LEN);
 } notes SEC(".maps");
 
-/* ---- ranges ---------------------------------------------------------------------------------- */
+/* struct sample_fork. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, SAMPLE_FORKS_LEN);
+} forks SEC(".maps");
+
+static __always_inline union count_bucket *element_at(uint32_t index)
+{
+	return bpf_map_lookup_elem(&tables, &index);
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+static __always_inline struct sample_client *client_find(uint32_t tgid)
+{
+	uint32_t at = sample_slot(tgid), of;
+
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < SAMPLE_NR_PROBES; i++, at++) {
+		struct sample_client *c = &clients[at % SAMPLE_NR_SLOTS];
+
+		of = *(volatile uint32_t *)&c->tgid;
+		if (of == tgid)
+			return c;
+		if (!of)
+			return NULL;
+	}
+	return NULL;
+}
 
 enum range_found { RANGE_NONE, RANGE_SINGLE, RANGE_WORDS, RANGE_UNREAD };
+
+/* The number of the first of @c's ranges in which @addr lies; SAMPLE_NR_RANGES: none. */
+static __always_inline uint32_t range_number(const struct sample_client *c, uint64_t addr)
+{
+	const struct sample_ranges *r = &ranges[c->ranges % SAMPLE_NR_CLIENTS];
+
+	if (addr < c->start || addr >= c->end)
+		return SAMPLE_NR_RANGES;
+	if (c->nr == 1)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < SAMPLE_NR_RANGES && i < c->nr; i++) {
+		if (addr >= r->items[i].start && addr < r->items[i].end)
+			return i;
+	}
+	return SAMPLE_NR_RANGES;
+}
 
 /* In which of the ranges of its process @addr lies; *@word: where its generation stands. */
 static __always_inline enum range_found range_find(uint32_t tgid, uint64_t addr, uint64_t *word)
 {
-	struct sample_client *c = bpf_map_lookup_elem(&clients, &tgid);
-	uint64_t words = 0;
+	struct sample_client *c = client_find(tgid);
+	uint32_t seq, number, with_words;
 
 	if (!c)
 		return RANGE_NONE;
-#pragma clang loop unroll(disable)
-	for (uint32_t i = 0; i < SAMPLE_NR_RANGES && i < c->nr; i++) {
-		const struct sample_range *r = &c->ranges[i];
-
-		if (addr < r->start || addr >= r->end)
-			continue;
-		words = r->words;
-		*word = words + ((addr - r->start) >> SAMPLE_BLOCK_SHIFT) * sizeof(uint32_t);
-		if (*(volatile uint32_t *)&c->tgid != tgid)
-			return RANGE_UNREAD;
-		return words ? RANGE_WORDS : RANGE_SINGLE;
-	}
-	return RANGE_NONE;
+	seq = *(volatile uint32_t *)&c->seq;
+	COUNT_BARRIER();
+	number = range_number(c, addr);
+	with_words = (uint32_t)c->with_words >> number & 1;
+	*word = c->words + (addr >> SAMPLE_BLOCK_SHIFT & c->mask) * sizeof(uint32_t);
+	COUNT_BARRIER();
+	/* Nothing of what was read is known to belong together, not even that it is in no range. */
+	if (seq & 1 || *(volatile uint32_t *)&c->seq != seq ||
+	    *(volatile uint32_t *)&c->tgid != tgid)
+		return RANGE_UNREAD;
+	if (number >= SAMPLE_NR_RANGES)
+		return RANGE_NONE;
+	return with_words ? RANGE_WORDS : RANGE_SINGLE;
 }
 
 /* The generation that runs there now, into the key. */
 static __always_inline void generation_read(struct count_key *k, uint64_t word)
 {
-	if (bpf_probe_read_user(&k->generation, sizeof(k->generation), (void *)word) == 0)
+	if (bpf_probe_read_user(&k->generation, sizeof(k->generation), (void *)word) == 0) {
+		k->what |= COUNT_WHAT_READ;
 		return;
+	}
 	k->generation = 0;
 	k->what |= COUNT_WHAT_UNREAD;
 }
 
-/* What a user-mode sample of a process with ranges is: *@k gets its generation. */
-static __always_inline enum range_found
-range_enter(const struct count_shape *s, const union count_bucket *floods, struct count_key *k)
+static __always_inline bool is_flooded(uint32_t table, const struct count_head *h, uint32_t tgid)
 {
-	uint64_t word = 0;
-	enum range_found found = range_find(k->tgid, k->addr, &word);
+	const struct count_shape s = shared.shape;
+	const union count_bucket *floods = h->flooded ? COUNT_AT(table, COUNT_FLOODS) : NULL;
 
-	if (found == RANGE_WORDS && !count_is_flooded(floods, s, k->tgid))
-		generation_read(k, word);
-	else if (found >= RANGE_WORDS)
-		k->what |= COUNT_WHAT_UNREAD;
-	return found;
+	return floods && count_is_flooded(floods, &s, tgid);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
@@ -114,7 +154,7 @@ static __always_inline void key_process(struct count_key *k)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	k->instance = task->group_leader->start_boottime << 16 | (uint16_t)task->self_exec_id;
+	k->instance = count_instance(task->group_leader->start_boottime, task->self_exec_id);
 	k->tgid = task->tgid;
 }
 
@@ -127,55 +167,66 @@ static __always_inline void ask_for_drain(struct count_head *h, uint64_t now)
 }
 
 /* Out of the way of what a rare sample runs through. */
-static __attribute__((noinline)) int count_hashed(void *table, struct count_head *h,
-						  struct count_key *k, uint64_t now, bool words)
+static __attribute__((noinline)) int count_hashed(uint32_t table, struct count_head *h,
+						  struct count_key *k, const struct count_place *p,
+						  uint64_t now)
 {
 	const struct count_shape s = shared.shape;
 	union count_bucket *floods;
 
-	if (count_add(table, &s, h, k, now) != COUNT_RENEWED || !words)
+	if (count_add(table, &s, h, k, p, now) != COUNT_RENEWED || !(k->what & COUNT_WHAT_READ))
 		return 0;
 	floods = COUNT_AT(table, COUNT_FLOODS);
 	if (floods)
-		count_flood(floods, k->tgid);
+		count_flood(floods, &s, h, k->tgid);
 	return 0;
 }
 
-static __attribute__((noinline)) int count_range(void *table, struct count_key *k)
+/* What a user-mode sample is, while there are clients: *@k gets its generation. */
+static __attribute__((noinline)) int count_range(uint32_t table, const struct count_head *h,
+						 struct count_key *k)
 {
-	const struct count_shape s = shared.shape;
-	union count_bucket *floods = COUNT_AT(table, COUNT_FLOODS);
+	uint64_t word = 0;
+	enum range_found found = range_find(k->tgid, k->addr, &word);
 
-	return floods ? range_enter(&s, floods, k) : RANGE_NONE;
+	if (found == RANGE_WORDS && !is_flooded(table, h, k->tgid))
+		generation_read(k, word);
+	else if (found >= RANGE_WORDS)
+		k->what |= COUNT_WHAT_UNREAD;
+	return found;
 }
 
 /*
  * @rare: in a second there are too few samples for a table to be in the caches when the next one
  * comes. The end of the log is; so that is used up first, until one more would ask for a drain.
  */
-static __always_inline void count_in(void *table, struct count_head *h, struct count_key *k,
+static __always_inline void count_in(uint32_t table, struct count_head *h, struct count_key *k,
 				     bool user, bool rare, uint64_t now)
 {
 	const struct count_shape s = shared.shape;
 	enum range_found found = RANGE_NONE;
+	struct count_place p;
 
-	if (user && shared.nr_clients)
-		found = count_range(table, k);
-	if (found == RANGE_SINGLE || (rare && h->nr_log + 1 < s.nr_log / 2))
+	if (user && shared.nr_clients) {
+		p = count_place_of(&s, k);
+		if (!rare)
+			count_touch(table, &s, &p);
+		found = count_range(table, h, k);
+	}
+	if (found == RANGE_SINGLE || (rare && h->nr_log + 1 < s.nr_log / 2)) {
 		count_add_single(table, &s, h, k, now);
-	else
-		count_hashed(table, h, k, now, found == RANGE_WORDS);
+	} else {
+		p = count_place_of(&s, k);
+		count_hashed(table, h, k, &p, now);
+	}
 	if (count_should_tell(&s, h))
 		ask_for_drain(h, now);
 }
 
-/* @set was read once: who reads it again may find another table. */
-static __always_inline union count_bucket *own_table(void **table, uint32_t set)
+/* Out of what @set was read once: who reads it again may find another table. */
+static __always_inline uint32_t own_table(uint32_t set)
 {
-	uint32_t at = SAMPLE_TABLE(bpf_get_smp_processor_id(), set);
-
-	*table = bpf_map_lookup_elem(&tables, &at);
-	return *table ? COUNT_AT(*table, COUNT_HEAD) : NULL;
+	return SAMPLE_TABLE(bpf_get_smp_processor_id(), set) * shared.stride;
 }
 
 /*
@@ -198,8 +249,8 @@ static __always_inline int count(uint32_t of, bool known, uint64_t addr, bool us
 				 uint64_t rare_ns)
 {
 	uint32_t set = *(volatile uint32_t *)&shared.set;
-	void *table;
-	union count_bucket *first = own_table(&table, set);
+	uint32_t table = own_table(set);
+	union count_bucket *first = COUNT_AT(table, COUNT_HEAD);
 	struct count_key k = {
 		.addr = addr,
 		.what = COUNT_WHAT(of, user ? SAMPLE_USER : SAMPLE_KERNEL),
@@ -229,26 +280,44 @@ int sample_event(struct bpf_perf_event_data *ctx)
 	return count(event, true, ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD), 0);
 }
 
+/* The eight bytes at @from, which may be anything. */
+static __always_inline bool read_word(const void *from, uint64_t *to)
+{
+	struct timespec64 *word;
+
+	if (!can_cast)
+		return bpf_probe_read_kernel(to, sizeof(*to), from) == 0;
+	word = bpf_rdonly_cast(from, bpf_core_type_id_kernel(struct timespec64));
+	*to = (uint64_t)word->tv_sec;
+	return true;
+}
+
+/* The program counter, and the word that tells the mode. */
+static __always_inline bool read_regs(uint64_t at, uint64_t v[2])
+{
+	struct pt_regs *regs = (struct pt_regs *)at;
+
+	if (!can_cast)
+		return bpf_probe_read_kernel(v, 2 * sizeof(v[0]), &regs->KERNEL_REGS_IP) == 0;
+	regs = bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct pt_regs));
+	v[0] = regs->KERNEL_REGS_IP;
+	v[1] = regs->KERNEL_REGS_MODE;
+	/* A fault gives 0. */
+	return v[0] != 0;
+}
+
 /*
- * The program counter and the mode of what the timer interrupted: they are in __irq_regs, a per-CPU
- * variable, found by its distance to one that the timer leads to.
+ * Of what the timer interrupted. They are in __irq_regs, a per-CPU variable, found by its distance
+ * to one that the timer leads to.
  */
 static __always_inline bool read_interrupted(struct hrtimer *timer, uint64_t v[2])
 {
 	/* Shows the verifier that it is below the limit. */
-	int64_t delta = shared.irq_regs_delta << 35 >> 35;
-	struct pt_regs *regs = NULL;
-	const void *from;
+	int64_t delta = (int64_t)shared.irq_regs_delta << 35 >> 35;
+	uint64_t regs = 0;
 
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), (char *)timer->base->cpu_base + delta) ||
-	    !regs)
-		return false;
-#if defined(DCPI_BPF_x86_64)
-	from = &regs->ip;
-#else
-	from = &regs->pc;
-#endif
-	return bpf_probe_read_kernel(v, 2 * sizeof(v[0]), from) == 0;
+	return read_word((char *)timer->base->cpu_base + delta, &regs) && regs &&
+	       read_regs(regs, v);
 }
 
 /* The scheduler's tick, before its timer's function runs. */
@@ -263,22 +332,46 @@ int sample_tick(uint64_t *ctx)
 		return 0;
 	known = read_interrupted(timer, v);
 	/* When the interrupt began: the tick is a timer of CLOCK_MONOTONIC. */
-	bpf_probe_read_kernel(&now, sizeof(now), (void *)ctx[1]);
+	read_word((void *)ctx[1], &now);
 	return count(shared.tick_event, known, v[0], KERNEL_IS_USER(v[1]), now);
 }
 
-/* ---- the end of ranges ----------------------------------------------------------------------- */
+/* ---- forks and ends of clients --------------------------------------------------------------- */
 
 static __always_inline void client_drop(uint32_t tgid)
 {
-	if (bpf_map_delete_elem(&clients, &tgid) == 0)
-		__sync_fetch_and_sub(&shared.nr_clients, 1);
+	struct sample_client *c = client_find(tgid);
+
+	/* The daemon may have given the slot to another one meanwhile. */
+	if (c)
+		__sync_val_compare_and_swap(&c->tgid, tgid, SAMPLE_GONE);
 }
 
 SEC("tp_btf/sched_process_exec")
 int sample_exec(uint64_t *ctx)
 {
 	client_drop(((struct task_struct *)ctx[0])->tgid);
+	return 0;
+}
+
+/* In the parent, when the child's FORK event was just written: of a process, not a thread. */
+SEC("tp_btf/task_newtask")
+int sample_fork(uint64_t *ctx)
+{
+	struct task_struct *child = (struct task_struct *)ctx[0];
+	struct sample_fork f = { .parent = bpf_get_current_pid_tgid() >> 32 };
+	struct sample_client *c;
+
+	f.child = child->tgid;
+	c = f.child == f.parent ? NULL : client_find(f.parent);
+	if (!c || !c->cursor || bpf_probe_read_user(&f.cursor, sizeof(f.cursor), (void *)c->cursor))
+		return 0;
+	f.begun_ns = child->start_time;
+	f.time_ns = bpf_ktime_get_ns();
+	bpf_ringbuf_output(&forks, &f, sizeof(f),
+			   bpf_ringbuf_query(&forks, BPF_RB_AVAIL_DATA) < SAMPLE_FORKS_LEN / 2
+				   ? BPF_RB_NO_WAKEUP
+				   : BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

@@ -7,13 +7,16 @@
 enum { SAMPLE_USER = 0, SAMPLE_KERNEL = 1 };
 
 enum {
-	SAMPLE_NR_RANGES = 8, /* of one process */
+	SAMPLE_NR_RANGES = 16, /* of one process */
 	SAMPLE_NR_CLIENTS = 1024,
-	SAMPLE_BLOCK_SHIFT = 12, /* of addresses that share a generation word */
-	SAMPLE_NOTES_LEN = 4096, /* ring of requests for a drain */
+	SAMPLE_NR_SLOTS = 4096,	       /* for clients; a power of two */
+	SAMPLE_NR_PROBES = 16,	       /* slots in which a client may stand */
+	SAMPLE_BLOCK_SHIFT = 12,       /* of addresses that share a word */
+	SAMPLE_NOTES_LEN = 4096,       /* ring of requests for a drain */
+	SAMPLE_FORKS_LEN = 256 * 1024, /* ring of forks */
 };
 
-/* Where a CPU's table of a set stands in the map of maps. */
+/* Which of the tables, that stand in one array, is a CPU's of a set. */
 #define SAMPLE_TABLE(cpu, set) (2 * (cpu) + (set))
 
 /* What a program may add to a pointer. */
@@ -23,26 +26,55 @@ enum {
 struct sample_shared {
 	uint64_t since_ns[2]; /* when each set was last taken into use; nothing in it is older */
 	uint32_t set;	      /* which is; written after that */
-	uint32_t nr_clients;  /* at least so many stand in the map: it is looked at only then */
+	uint32_t nr_clients;  /* no more stand in the slots: these are looked at only then */
 	struct count_shape shape;
+	int32_t irq_regs_delta; /* from a CPU's hrtimer_bases to its __irq_regs, below the limit */
 	uint64_t tick_function; /* of the timer that is the scheduler's tick */
-	int64_t irq_regs_delta; /* from a CPU's hrtimer_bases to its __irq_regs, below the limit */
 	uint32_t tick_event;
-	uint32_t unused;
+	uint32_t stride; /* elements from one table to the next */
 };
 
 _Static_assert(sizeof(struct sample_shared) == 64, "sample_shared");
 
-/* See struct driver_range. */
-struct sample_range {
-	uint64_t start, end, words;
+/* ---- clients --------------------------------------------------------------------------------- */
+
+/* Instead of a tgid: its process has ended, the slot is for the daemon to clear. */
+#define SAMPLE_GONE UINT32_MAX
+
+/*
+ * See struct driver_client. It stands in the first slot from that of its tgid's hash on that was
+ * not in use. The daemon writes all of it; the kernel only makes it GONE.
+ */
+struct sample_client {
+	uint32_t tgid;	     /* 0: no client, nor behind it one that looked here first */
+	uint32_t seq;	     /* odd while the daemon writes, another one afterwards */
+	uint64_t start, end; /* that hold all ranges */
+	uint64_t words, cursor;
+	uint32_t mask;	     /* of the words' numbers */
+	uint16_t nr;	     /* ranges; of one start and end tell all */
+	uint16_t with_words; /* bit i: range i is of that kind */
+	uint16_t ranges;     /* where they stand */
+	uint16_t unused[7];
 };
 
-/* The value of a process that has ranges; its key is the tgid. */
-struct sample_client {
-	uint32_t tgid; /* read last: the element may have been given to another meanwhile */
-	uint32_t nr;
-	struct sample_range ranges[SAMPLE_NR_RANGES];
+_Static_assert(sizeof(struct sample_client) == 64, "sample_client");
+
+struct sample_ranges {
+	struct {
+		uint64_t start, end;
+	} items[SAMPLE_NR_RANGES];
+};
+
+static inline __attribute__((always_inline)) uint32_t sample_slot(uint32_t tgid)
+{
+	return tgid * 0x9e3779b1u / (0x100000000ull / SAMPLE_NR_SLOTS);
+}
+
+/* A fork of a client, told once: its child is there, but did not run yet. */
+struct sample_fork {
+	uint64_t begun_ns, time_ns; /* CLOCK_MONOTONIC: its FORK event lies between them */
+	uint64_t cursor;
+	uint32_t parent, child; /* tgid */
 };
 
 #endif

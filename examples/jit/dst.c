@@ -117,14 +117,7 @@ static int put_module(struct dbgdyn_dst *d, const struct emitter *e, const char 
 	bad |= dbgdyn_dst_lines_put(&m, e->start, len, e->lines, e->nr_lines);
 	bad |= dbgdyn_dst_rtnend_put(&m, len);
 	bad |= dbgdyn_dst_modend_put(&m);
-	if (bad || d->len - d->used < m.used)
-		return DBGDYN_EFULL;
-	/* The first length last: the daemon may read at any time, and sees all of it or nothing. */
-	memcpy(d->base + d->used + 2, room + 2, m.used - 2);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	memcpy(d->base + d->used, room, 2);
-	d->used += m.used;
-	return 0;
+	return bad ? DBGDYN_EFULL : dbgdyn_dst_append(d, &m);
 }
 
 static double now(clockid_t clock)

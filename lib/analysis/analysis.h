@@ -42,6 +42,7 @@ struct analysis_selection {
 	const char *epoch;    /* as profdb_epoch_select; NULL: the newest */
 	const char *platform; /* NULL: all */
 	const char *event;    /* NULL: all */
+	bool apart;	      /* profiles that dcpid -bypid kept apart by process stay so */
 };
 
 struct analysis_event {
@@ -70,8 +71,10 @@ enum analysis_state {
 struct analysis_image {
 	enum profdb_kind kind;
 	struct profdb_profile *profile; /* all epochs and platforms together */
-	char *name;	 /* to show; of a pseudo-image "facility[pid]" once it was opened */
-	uint64_t *count; /* by event */
+	char *name;	     /* to show; of a pseudo-image "facility[pid]" once it was opened */
+	char *facility;	     /* of a pseudo-image that was opened, or NULL */
+	size_t nr_processes; /* whose code it holds; 0: not known */
+	uint64_t *count;     /* by event */
 	size_t event_of[PROFDB_NR_EVENTS]; /* of the profile's events: index in analysis, SIZE_MAX
 					    */
 	enum analysis_state state;
@@ -85,6 +88,7 @@ struct analysis_bad {
 };
 
 struct analysis {
+	bool apart; /* as the selection has it */
 	struct profdb *db;
 	struct image_store *store;
 	struct analysis_epoch *epochs;
@@ -125,18 +129,49 @@ int analysis_image_unknown(struct analysis *a, const char *what, struct base_err
 
 /* ---- rows (rows.c) ------------------------------------------------------------------------- */
 
-struct analysis_row {
-	const struct analysis_image *image;
-	char *procedure;     /* NULL: samples outside every procedure, or of a whole image */
-	uint64_t vaddr, len; /* of the procedure */
-	uint64_t *count;     /* by event */
+/* The pseudo-images of one facility that have rows, of however many processes. */
+struct analysis_facility {
+	char *name;
+	size_t nr_images;
 };
 
+/* Where a procedure's code stands: one for each code that it has. */
+struct analysis_place {
+	struct analysis_image *image;
+	uint64_t vaddr;
+	uint64_t hash, masked; /* of its bytes; of these without what moving changes */
+};
+
+struct analysis_row {
+	const struct analysis_image *image; /* of several, the first */
+	struct analysis_facility *facility; /* NULL: the row is of one image alone */
+	size_t nr_images;		    /* whose samples are in it */
+	size_t nr_processes;		    /* of those; 0: not known */
+	char *procedure;     /* NULL: samples outside every procedure, or of a whole image */
+	uint64_t vaddr, len; /* of the procedure; where it stands several times, of the first */
+	bool several;	     /* it does */
+	/* With @code only: what code it has, as far as the bytes are there. */
+	struct analysis_place *places;
+	size_t nr_places, cap_places;
+	bool unread;			   /* some of it is not */
+	const struct analysis_image *last; /* that was added */
+	uint64_t *count;		   /* by event */
+};
+
+/*
+ * Zero-initialize. Pseudo-images of one facility are one: their routines of equal name make one
+ * row, whatever processes ran them, unless @apart is set before the first image is added.
+ */
 struct analysis_rows {
 	struct analysis_row *v;
 	size_t nr, cap;
 	size_t nr_events;
 	uint64_t *total; /* by event; always the sum of the rows */
+	bool apart;
+	bool code;		    /* set likewise: hash the procedures' code */
+	struct base_map facilities; /* by name: struct analysis_facility */
+	struct base_map by_name;    /* facility and procedure: index of the row + 1 */
+	struct base_map counted;    /* row and file, of images that hold several processes */
 };
 
 /* Add one row for the image, or one for each of its procedures that has a sample. 0 or -ENOMEM. */
@@ -149,6 +184,67 @@ void analysis_rows_sort(struct analysis_rows *rows, size_t event);
 void analysis_rows_release(struct analysis_rows *rows);
 /* Why a row has no procedure: "(no symbol)", "(image missing)", …; of a bucket "(idle)". */
 const char *analysis_row_label(const struct analysis_row *row);
+/* The image to show: where a facility has several, its name, else "hello[4711]", a path, "(idle)".
+ */
+const char *analysis_row_image(const struct analysis_row *row);
+
+/* ---- code (code.c) -------------------------------------------------------------------------- */
+
+/*
+ * Zero in place what changes when code, or what it calls or reads, is moved: distances of branches
+ * out of [vaddr, vaddr + len), operands relative to the instruction, absolute addresses, 64-bit
+ * constants. x86, aarch64, riscv; code of other machines stays. 0, -ENOMEM, -DCPI_EUNSUPPORTED.
+ */
+int analysis_code_mask(uint32_t machine, uint8_t *code, size_t len, uint64_t vaddr);
+/* Of a procedure's bytes, or of what masking leaves of them. -ENOENT: they are not in the image. */
+int analysis_code_hash(struct image *img, const struct image_symbol *symbol, bool masked,
+		       uint64_t *out);
+
+/* ---- two sets compared (diff.c) ------------------------------------------------------------- */
+
+enum analysis_code {
+	ANALYSIS_CODE_NONE, /* no procedure */
+	ANALYSIS_CODE_EQUAL,
+	ANALYSIS_CODE_OPERANDS, /* equal but for what moving changes */
+	ANALYSIS_CODE_DIFFERS,
+	ANALYSIS_CODE_ONLY_A, /* no samples in the other set */
+	ANALYSIS_CODE_ONLY_B,
+	ANALYSIS_CODE_UNKNOWN, /* bytes are missing */
+};
+
+/* What two sets have of one (image or facility, procedure). */
+struct analysis_diff_row {
+	struct analysis_row *row[2]; /* the first of that name; NULL: none in that set */
+	uint64_t count[2];
+	double share[2];   /* of the set's samples, 0 to 1 */
+	double difference; /* share[1] - share[0] */
+	double error;	   /* its standard error */
+	double change;	   /* difference, or 0 where chance may have made it (see @bound) */
+	enum analysis_code code;
+};
+
+struct analysis_diff {
+	struct analysis_diff_row *v;
+	size_t nr, cap;
+	uint64_t total[2];
+	/* Standard errors that a difference must exceed to be a change: beyond that lies, by chance
+	 * alone, some row of one comparison in a hundred. */
+	double bound;
+};
+
+/*
+ * Compare the samples of @event[i] in @rows[i], which were gathered with @code and are kept by the
+ * caller until analysis_diff_release. Sorted by size of change, then of difference, then of share.
+ * Pseudo-images match by facility, others by name. 0 or -ENOMEM.
+ */
+int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const rows[2],
+		       const size_t event[2], struct analysis_diff *out);
+void analysis_diff_release(struct analysis_diff *d);
+/* The facility or image, without process; and what stands for the procedure. */
+const char *analysis_diff_image(const struct analysis_diff_row *d);
+const char *analysis_diff_label(const struct analysis_diff_row *d);
+/* "equal", "bytes differ only in operands", ... */
+const char *analysis_code_text(enum analysis_code code);
 
 /* ---- one procedure (listing.c) ------------------------------------------------------------- */
 
@@ -165,7 +261,14 @@ struct analysis_unit {
 	uint32_t len;
 	uint32_t file;	   /* index in files */
 	unsigned int line; /* 0: no line */
+	size_t stack;	   /* index in stacks + 1; 0: nothing is inlined here */
 	uint64_t *count;   /* by event; NULL: none */
+};
+
+/* Routines inlined one into the other, and last the procedure: innermost first. */
+struct analysis_stack {
+	struct image_frame *v; /* names are the image's */
+	size_t nr;
 };
 
 struct analysis_listing {
@@ -178,15 +281,22 @@ struct analysis_listing {
 	size_t code_len;
 	struct analysis_unit *units; /* ascending by vaddr */
 	size_t nr_units, cap_units;
+	struct analysis_stack *stacks;
+	size_t nr_stacks, cap_stacks;
 	char **files;
 	size_t nr_files, cap_files;
-	uint64_t *total; /* by event, always the sum of the units */
+	uint64_t *total;  /* by event, always the sum of the units */
+	size_t nr_places; /* where the code stands whose samples these are */
 };
 
-/* Takes over @img, also on failure. 0 or negative with @err. */
+struct analysis_founds;
+/*
+ * Takes over @img, also on failure. @also (may be NULL): further places of the same code, whose
+ * samples are added; the one of @ai itself is passed over. 0 or negative with @err.
+ */
 int analysis_listing_open(struct analysis *a, struct analysis_image *ai, struct image *img,
-			  const struct image_symbol *symbol, struct analysis_listing **out,
-			  struct base_err *err);
+			  const struct image_symbol *symbol, const struct analysis_founds *also,
+			  struct analysis_listing **out, struct base_err *err);
 void analysis_listing_close(struct analysis_listing *l);
 /* Text of a unit, branch targets as name+offset. */
 void analysis_unit_text(const struct analysis_listing *l, const struct analysis_unit *unit,
@@ -213,6 +323,9 @@ struct analysis_founds {
  */
 int analysis_find(struct analysis *a, const char *what, const char *image, size_t event,
 		  struct analysis_founds *out, struct base_err *err);
+/* Is it one routine of one facility in several images, its code the same but for what moving
+ * changes? */
+bool analysis_founds_alike(struct analysis *a, const struct analysis_founds *f);
 void analysis_founds_release(struct analysis_founds *f);
 
 #endif

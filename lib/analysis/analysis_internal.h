@@ -10,4 +10,12 @@ bool analysis_entry_wanted(const struct analysis_image *ai, const struct profdb_
 void analysis_entry_add(const struct analysis_image *ai, const struct profdb_entry *e,
 			uint64_t *count, uint64_t *total);
 
+/*
+ * Zero in the instruction at the start of @code, of which @len bytes are there, what moving
+ * changes;
+ * [@start, @end) is the procedure. Returns its length, 1 where it is none (disasm.c).
+ */
+size_t analysis_disasm_mask_x86(struct analysis_disasm *d, uint8_t *code, size_t len,
+				uint64_t vaddr, uint64_t start, uint64_t end);
+
 #endif

@@ -7,7 +7,7 @@
 
 #include <capstone/capstone.h>
 
-#include "analysis.h"
+#include "analysis_internal.h"
 
 struct analysis_disasm {
 	uint32_t machine;
@@ -152,4 +152,48 @@ void analysis_disasm_one(struct analysis_disasm *d, const uint8_t *code, size_t 
 	else
 		snprintf(out->text, sizeof(out->text), "%s", d->insn->mnemonic);
 	find_target(d, d->insn, out);
+}
+
+/* Does a direct branch stay in [start, end)? */
+static bool stays(const cs_insn *insn, uint64_t start, uint64_t end)
+{
+	const cs_x86 *x = &insn->detail->x86;
+	uint64_t target = x->op_count ? (uint64_t)x->operands[0].imm : 0;
+
+	return x->op_count && x->operands[0].type == X86_OP_IMM && target >= start && target < end;
+}
+
+/* An address without a register to count from, or one that counts from the instruction. */
+static bool is_place(const cs_x86 *x)
+{
+	for (uint8_t i = 0; i < x->op_count; i++)
+		if (x->operands[i].type == X86_OP_MEM &&
+		    (x->operands[i].mem.base == X86_REG_RIP ||
+		     x->operands[i].mem.base == X86_REG_INVALID))
+			return true;
+	return false;
+}
+
+static void mask_part(uint8_t *code, size_t insn_len, uint8_t at, uint8_t len)
+{
+	if (at && at < insn_len && len <= insn_len - at)
+		memset(code + at, 0, len);
+}
+
+size_t analysis_disasm_mask_x86(struct analysis_disasm *d, uint8_t *code, size_t len,
+				uint64_t vaddr, uint64_t start, uint64_t end)
+{
+	const uint8_t *at = code;
+	uint64_t address = vaddr;
+	const cs_x86 *x;
+
+	if (!d->opened || !cs_disasm_iter(d->handle, &at, &len, &address, d->insn) ||
+	    !d->insn->detail)
+		return 1;
+	x = &d->insn->detail->x86;
+	if (is_direct_branch(d->insn) ? !stays(d->insn, start, end) : x->encoding.imm_size == 8)
+		mask_part(code, d->insn->size, x->encoding.imm_offset, x->encoding.imm_size);
+	if (x->encoding.disp_size >= 4 && is_place(x))
+		mask_part(code, d->insn->size, x->encoding.disp_offset, x->encoding.disp_size);
+	return d->insn->size;
 }

@@ -11,6 +11,7 @@ static void image_free(struct analysis_image *ai)
 		return;
 	profdb_profile_free(ai->profile);
 	free(ai->name);
+	free(ai->facility);
 	free(ai->count);
 	free(ai);
 }
@@ -19,13 +20,16 @@ static void image_free(struct analysis_image *ai)
  * What makes two profiles one image's. A pseudo-image changes its build-id while it grows and keeps
  * its file name; others have an identity by content, or at least a path.
  */
-static int identity(const struct profdb_profile *p, struct base_buf *key)
+static int identity(const struct profdb_profile *p, bool apart, struct base_buf *key)
 {
 	const struct base_id *id = profdb_profile_image(p);
 	enum profdb_kind kind = profdb_profile_kind(p);
 	const char *path = profdb_profile_path(p, 0);
+	const char *process = apart ? profdb_profile_word(p, "process") : NULL;
 	int r = base_buf_append(key, &kind, sizeof(kind));
 
+	if (r >= 0 && process)
+		r = base_buf_append(key, process, strlen(process) + 1);
 	if (r >= 0 && kind == PROFDB_DYNAMIC && path)
 		return base_buf_append(key, base_path_name(path), strlen(base_path_name(path)));
 	if (r >= 0 && kind != PROFDB_NAMED && id->len)
@@ -36,15 +40,22 @@ static int identity(const struct profdb_profile *p, struct base_buf *key)
 }
 
 /* A bucket's name stands in brackets, so that it is not taken for a file. */
-static char *shown_name(const struct profdb_profile *p)
+static char *shown_name(const struct profdb_profile *p, bool apart)
 {
-	const char *path = profdb_profile_path(p, 0);
+	const char *path = profdb_profile_path(p, 0), *process;
 	char *name = NULL;
 
 	if (!path)
 		return strdup("?");
 	if (profdb_profile_kind(p) == PROFDB_DYNAMIC)
 		return strdup(base_path_name(path));
+	process = apart ? profdb_profile_word(p, "process") : NULL;
+	/* The pid; what follows it tells one life of it from the next. */
+	if (process) {
+		int len = (int)strcspn(process, "-");
+
+		return asprintf(&name, "%s[%.*s]", path, len, process) < 0 ? NULL : name;
+	}
 	if (profdb_profile_kind(p) != PROFDB_NAMED || path[0] == '(')
 		return strdup(path);
 	return asprintf(&name, "(%s)", path) < 0 ? NULL : name;
@@ -64,7 +75,7 @@ static int add_image(struct analysis *a, const struct base_buf *key, struct prof
 	a->images[a->nr_images++] = ai;
 	ai->kind = profdb_profile_kind(p);
 	ai->profile = p;
-	ai->name = shown_name(p);
+	ai->name = shown_name(p, a->apart);
 	if (!ai->name)
 		return -ENOMEM;
 	return base_map_set(&a->by_identity, key->data, key->len, ai);
@@ -122,7 +133,7 @@ static int on_profile(void *ctx, const char *file, struct profdb_profile *p)
 	for (size_t i = 0; i < profdb_profile_nr_events(p) && r >= 0; i++)
 		r = note_period(a, profdb_profile_event(p, i));
 	if (r >= 0)
-		r = identity(p, &key);
+		r = identity(p, a->apart, &key);
 	if (r < 0) {
 		profdb_profile_free(p);
 	} else {
@@ -277,8 +288,11 @@ static int sum_image(struct analysis *a, struct analysis_image *ai)
 int analysis_open(const struct analysis_selection *sel, struct analysis **out, struct base_err *err)
 {
 	struct analysis *a = calloc(1, sizeof(*a));
-	int r = a ? profdb_open(sel->db, false, &a->db, err) : -ENOMEM;
+	int r;
 
+	if (a)
+		a->apart = sel->apart;
+	r = a ? profdb_open(sel->db, false, &a->db, err) : -ENOMEM;
 	if (r >= 0)
 		r = image_store_open(profdb_dyn_fd(a->db), profdb_kernel_fd(a->db), &a->store);
 	if (r >= 0)

@@ -35,17 +35,21 @@ static enum analysis_state state_of(int code)
 	}
 }
 
-/* "hello[4711]": what made the code and in which process (the kernel: none), instead of a file's
- * name. */
+/* "hello[4711]": what made the code and in which process (the kernel, or several: none), instead of
+ * a file's name. */
 static void name_dynamic(struct analysis_image *ai, const struct image *img)
 {
 	const struct image_process *p = image_process(img);
 	char *name;
-	int n = -1;
+	int n;
 
-	if (p)
-		n = p->pid ? asprintf(&name, "%s[%u]", p->facility, p->pid)
-			   : asprintf(&name, "%s", p->facility);
+	if (!p)
+		return;
+	if (!ai->facility)
+		ai->facility = strdup(p->facility);
+	ai->nr_processes = p->pid ? p->nr_processes : 0;
+	n = ai->nr_processes == 1 ? asprintf(&name, "%s[%u]", p->facility, p->pid)
+				  : asprintf(&name, "%s", p->facility);
 	if (n < 0)
 		return;
 	free(ai->name);

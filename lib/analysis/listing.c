@@ -11,6 +11,7 @@ enum { CODE_MAX = 16 << 20 };
 struct hit {
 	uint64_t vaddr;
 	const struct profdb_entry *entry;
+	const struct analysis_image *image;
 };
 
 struct hits {
@@ -18,14 +19,26 @@ struct hits {
 	size_t nr, cap;
 };
 
-static bool belongs(struct analysis_listing *l, uint64_t vaddr)
+/* A procedure in one of the images. */
+struct place {
+	struct analysis_image *image;
+	struct image *img;
+	struct image_symbol symbol;
+};
+
+static bool stands_in(struct image *img, const struct image_symbol *symbol, uint64_t vaddr)
 {
 	const struct image_symbol *s;
 
-	if (vaddr - l->symbol.vaddr >= l->symbol.len)
+	if (vaddr - symbol->vaddr >= symbol->len)
 		return false;
-	s = image_symbol_at(l->img, vaddr);
-	return s && s->vaddr == l->symbol.vaddr;
+	s = image_symbol_at(img, vaddr);
+	return s && s->vaddr == symbol->vaddr;
+}
+
+static bool belongs(struct analysis_listing *l, uint64_t vaddr)
+{
+	return stands_in(l->img, &l->symbol, vaddr);
 }
 
 static int by_vaddr(const void *pa, const void *pb)
@@ -35,26 +48,62 @@ static int by_vaddr(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-static int collect(struct analysis_listing *l, struct hits *hits)
+/* At the addresses that the listed one has. */
+static int collect(struct analysis_listing *l, const struct place *from, struct hits *hits)
 {
-	const struct profdb_profile *p = l->ai->profile;
+	const struct profdb_profile *p = from->image->profile;
 	uint64_t vaddr;
 	int r;
+
+	l->nr_places++;
 
 	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
 		const struct profdb_entry *e = profdb_profile_entry(p, i);
 
-		if (!analysis_entry_wanted(l->ai, e) || image_vaddr(l->img, e->off, &vaddr) < 0 ||
-		    !belongs(l, vaddr))
+		if (!analysis_entry_wanted(from->image, e) ||
+		    image_vaddr(from->img, e->off, &vaddr) < 0 ||
+		    !stands_in(from->img, &from->symbol, vaddr))
 			continue;
+		vaddr = l->symbol.vaddr + (vaddr - from->symbol.vaddr);
 		r = base_grow(&hits->v, &hits->cap, hits->nr + 1, sizeof(*hits->v));
 		if (r < 0)
 			return r;
-		hits->v[hits->nr++] = (struct hit){ vaddr, e };
+		hits->v[hits->nr++] = (struct hit){ vaddr, e, from->image };
 	}
+	return 0;
+}
+
+static int collect_found(struct analysis_listing *l, const struct analysis_found *f,
+			 struct hits *hits)
+{
+	struct place from = { .image = f->image };
+	const struct image_symbol *symbol;
+	int r = 0;
+
+	if (f->image == l->ai && f->vaddr == l->symbol.vaddr)
+		return 0;
+	if (analysis_image_open(l->a, f->image, &from.img, NULL) < 0)
+		return 0;
+	symbol = image_symbol_at(from.img, f->vaddr);
+	if (symbol) {
+		from.symbol = *symbol;
+		r = collect(l, &from, hits);
+	}
+	image_close(from.img);
+	return r;
+}
+
+static int collect_all(struct analysis_listing *l, const struct analysis_founds *also,
+		       struct hits *hits)
+{
+	struct place own = { l->ai, l->img, l->symbol };
+	int r = collect(l, &own, hits);
+
+	for (size_t i = 0; also && i < also->nr && r >= 0; i++)
+		r = collect_found(l, &also->v[i], hits);
 	if (hits->nr)
 		qsort(hits->v, hits->nr, sizeof(*hits->v), by_vaddr);
-	return 0;
+	return r;
 }
 
 static int file_index(struct analysis_listing *l, const char *file, uint32_t *out)
@@ -77,6 +126,52 @@ static int file_index(struct analysis_listing *l, const char *file, uint32_t *ou
 	return 0;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Where the inlined part was called from matters; the line within it is the unit's own. */
+static bool same_stack(const struct analysis_stack *s, const struct image_frame *v, size_t nr)
+{
+	if (s->nr != nr)
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (!same_text(s->v[i].name, v[i].name) ||
+		    (i && (s->v[i].at.line != v[i].at.line ||
+			   !same_text(s->v[i].at.file, v[i].at.file))))
+			return false;
+	return true;
+}
+
+/* Neighbours mostly have the same. */
+static int find_stack(struct analysis_listing *l, uint64_t vaddr, size_t *out)
+{
+	struct image_frame v[IMAGE_FRAMES_MAX];
+	size_t nr = image_frames_at(l->img, vaddr, v, IMAGE_FRAMES_MAX);
+	struct analysis_stack *s;
+	int r;
+
+	*out = 0;
+	if (nr < 2)
+		return 0;
+	if (l->nr_stacks && same_stack(&l->stacks[l->nr_stacks - 1], v, nr)) {
+		*out = l->nr_stacks;
+		return 0;
+	}
+	r = base_grow(&l->stacks, &l->cap_stacks, l->nr_stacks + 1, sizeof(*l->stacks));
+	if (r < 0)
+		return r;
+	s = &l->stacks[l->nr_stacks];
+	s->v = malloc(nr * sizeof(*v));
+	if (!s->v)
+		return -ENOMEM;
+	memcpy(s->v, v, nr * sizeof(*v));
+	s->nr = nr;
+	*out = ++l->nr_stacks;
+	return 0;
+}
+
 static int add_unit(struct analysis_listing *l, enum analysis_unit_kind kind, uint64_t vaddr,
 		    uint32_t len)
 {
@@ -88,6 +183,8 @@ static int add_unit(struct analysis_listing *l, enum analysis_unit_kind kind, ui
 		u.line = line.line;
 		r = file_index(l, line.file, &u.file);
 	}
+	if (r >= 0)
+		r = find_stack(l, vaddr, &u.stack);
 	if (r >= 0)
 		l->units[l->nr_units++] = u;
 	return r;
@@ -101,7 +198,7 @@ static int add_counts(struct analysis_listing *l, const struct hit *hit)
 		u->count = calloc(l->a->nr_events + 1, sizeof(*u->count));
 	if (!u->count)
 		return -ENOMEM;
-	analysis_entry_add(l->ai, hit->entry, u->count, l->total);
+	analysis_entry_add(hit->image, hit->entry, u->count, l->total);
 	return 0;
 }
 
@@ -174,8 +271,8 @@ static int read_code(struct analysis_listing *l)
 }
 
 int analysis_listing_open(struct analysis *a, struct analysis_image *ai, struct image *img,
-			  const struct image_symbol *symbol, struct analysis_listing **out,
-			  struct base_err *err)
+			  const struct image_symbol *symbol, const struct analysis_founds *also,
+			  struct analysis_listing **out, struct base_err *err)
 {
 	struct analysis_listing *l = calloc(1, sizeof(*l));
 	struct hits hits = { 0 };
@@ -193,7 +290,7 @@ int analysis_listing_open(struct analysis *a, struct analysis_image *ai, struct 
 	l->symbol = *symbol;
 	r = read_code(l);
 	if (r >= 0)
-		r = collect(l, &hits);
+		r = collect_all(l, also, &hits);
 	if (r >= 0)
 		r = add_instructions(l, &hits, &next);
 	if (r >= 0)
@@ -216,6 +313,9 @@ void analysis_listing_close(struct analysis_listing *l)
 		free(l->units[i].count);
 	for (size_t i = 0; i < l->nr_files; i++)
 		free(l->files[i]);
+	for (size_t i = 0; i < l->nr_stacks; i++)
+		free(l->stacks[i].v);
+	free(l->stacks);
 	free(l->units);
 	free(l->files);
 	free(l->code);

@@ -31,17 +31,33 @@ static int add_row(struct analysis_rows *rows, struct analysis *a, const struct 
 	return 0;
 }
 
-int analysis_rows_add_image(struct analysis_rows *rows, struct analysis *a,
-			    struct analysis_image *ai)
+/* The facility of an image that was opened, now with one image more; NULL: its rows stand alone. */
+static int facility_of(struct analysis_rows *rows, const struct analysis_image *ai,
+		       struct analysis_facility **out)
 {
-	struct analysis_row *row;
-	int r = add_row(rows, a, ai, NULL, &row);
+	struct analysis_facility *f;
+	size_t len;
+	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < a->nr_events; i++) {
-		row->count[i] += ai->count[i];
-		rows->total[i] += ai->count[i];
+	*out = NULL;
+	if (rows->apart || !ai->facility)
+		return 0;
+	len = strlen(ai->facility);
+	f = base_map_get(&rows->facilities, ai->facility, len);
+	if (!f) {
+		f = calloc(1, sizeof(*f));
+		if (f && (f->name = strdup(ai->facility)))
+			r = base_map_set(&rows->facilities, f->name, len, f);
+		if (!f || !f->name || r < 0) {
+			if (f)
+				free(f->name);
+			free(f);
+			return -ENOMEM;
+		}
 	}
-	return r;
+	f->nr_images++;
+	*out = f;
+	return 0;
 }
 
 /* One image's way into rows. */
@@ -49,9 +65,98 @@ struct placing {
 	struct analysis_rows *rows;
 	struct analysis *a;
 	struct analysis_image *ai;
+	struct analysis_facility *facility; /* NULL: the image stands alone */
 	struct base_map by_vaddr; /* row index + 1, for symbols that were left and come again */
 	size_t none;		  /* index + 1 of the row without procedure */
+	struct image *img;	  /* NULL: it could not be opened */
 };
+
+/* Several images that were folded into one lead to the same file: its processes count once. */
+static bool is_counted(struct placing *p, const struct analysis_row *row)
+{
+	const char *path = p->img ? image_path(p->img) : NULL;
+	size_t at = (size_t)(row - p->rows->v);
+	struct base_buf key = { 0 };
+	bool yes = false;
+
+	if (p->ai->nr_processes < 2 || !path)
+		return false;
+	if (base_buf_append(&key, &at, sizeof(at)) >= 0 &&
+	    base_buf_append(&key, path, strlen(path)) >= 0) {
+		yes = base_map_get(&p->rows->counted, key.data, key.len) != NULL;
+		if (!yes)
+			base_map_set(&p->rows->counted, key.data, key.len, p->rows);
+	}
+	base_buf_release(&key);
+	return yes;
+}
+
+/* One more image, or place, whose samples the row has. */
+static void join(struct placing *p, struct analysis_row *row, const struct image_symbol *symbol)
+{
+	row->several |= symbol && row->nr_images;
+	if (row->last == p->ai)
+		return;
+	row->nr_images++;
+	if (!is_counted(p, row))
+		row->nr_processes += p->ai->nr_processes;
+	row->last = p->ai;
+}
+
+/* Its code, unless it has been met. */
+static int note_code(struct placing *p, struct analysis_row *row, const struct image_symbol *symbol)
+{
+	struct analysis_place place = { .image = p->ai, .vaddr = symbol->vaddr };
+	int r = analysis_code_hash(p->img, symbol, false, &place.hash);
+
+	if (r == -ENOENT) {
+		row->unread = true;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < row->nr_places; i++)
+		if (row->places[i].hash == place.hash)
+			return 0;
+	r = base_grow(&row->places, &row->cap_places, row->nr_places + 1, sizeof(*row->places));
+	if (r >= 0)
+		row->places[row->nr_places++] = place;
+	return r;
+}
+
+/* The row of that name which another image of the facility has, or this one elsewhere; or new. */
+static int place_named(struct placing *p, const struct image_symbol *symbol, size_t *at)
+{
+	struct base_buf key = { 0 };
+	struct analysis_row *row;
+	int r = base_buf_append(&key, &p->facility, sizeof(struct analysis_facility *));
+
+	if (r >= 0 && symbol)
+		r = base_buf_append(&key, symbol->name, strlen(symbol->name) + 1);
+	if (r < 0)
+		goto out;
+	*at = (size_t)(uintptr_t)base_map_get(&p->rows->by_name, key.data, key.len);
+	if (*at)
+		goto out;
+	r = add_row(p->rows, p->a, p->ai, symbol, &row);
+	if (r < 0)
+		goto out;
+	row->facility = p->facility;
+	*at = p->rows->nr;
+	r = base_map_set(&p->rows->by_name, key.data, key.len, (void *)(uintptr_t)*at);
+out:
+	base_buf_release(&key);
+	return r;
+}
+
+static int place_alone(struct placing *p, const struct image_symbol *symbol, size_t *at)
+{
+	struct analysis_row *row;
+	int r = add_row(p->rows, p->a, p->ai, symbol, &row);
+
+	*at = p->rows->nr;
+	return r;
+}
 
 /* The row of @symbol (NULL: none), the one it had or a new one. */
 static int place(struct placing *p, const struct image_symbol *symbol, struct analysis_row **out)
@@ -59,20 +164,43 @@ static int place(struct placing *p, const struct image_symbol *symbol, struct an
 	size_t at = symbol ? (size_t)(uintptr_t)base_map_get(&p->by_vaddr, &symbol->vaddr,
 							     sizeof(symbol->vaddr))
 			   : p->none;
+	int r = 0;
+
+	if (!at) {
+		r = p->facility ? place_named(p, symbol, &at) : place_alone(p, symbol, &at);
+		if (r < 0)
+			return r;
+		join(p, &p->rows->v[at - 1], symbol);
+		if (!symbol)
+			p->none = at;
+		else if (p->rows->code)
+			r = note_code(p, &p->rows->v[at - 1], symbol);
+		if (symbol && r >= 0)
+			r = base_map_set(&p->by_vaddr, &symbol->vaddr, sizeof(symbol->vaddr),
+					 (void *)(uintptr_t)at);
+	}
+	*out = &p->rows->v[at - 1];
+	return r;
+}
+
+int analysis_rows_add_image(struct analysis_rows *rows, struct analysis *a,
+			    struct analysis_image *ai)
+{
+	struct placing p = { .rows = rows, .a = a, .ai = ai };
+	struct analysis_row *row;
 	int r;
 
-	if (at) {
-		*out = &p->rows->v[at - 1];
-		return 0;
+	/* Pseudo-images are called by what made them, which only they know. */
+	if (ai->kind == PROFDB_DYNAMIC)
+		analysis_image_open(a, ai, &p.img, NULL);
+	r = facility_of(rows, ai, &p.facility);
+	if (r >= 0)
+		r = place(&p, NULL, &row);
+	for (size_t i = 0; r >= 0 && i < a->nr_events; i++) {
+		row->count[i] += ai->count[i];
+		rows->total[i] += ai->count[i];
 	}
-	r = add_row(p->rows, p->a, p->ai, symbol, out);
-	if (r < 0)
-		return r;
-	if (!symbol)
-		p->none = p->rows->nr;
-	else
-		r = base_map_set(&p->by_vaddr, &symbol->vaddr, sizeof(symbol->vaddr),
-				 (void *)(uintptr_t)p->rows->nr);
+	image_close(p.img);
 	return r;
 }
 
@@ -82,9 +210,11 @@ int analysis_rows_add_procedures(struct analysis_rows *rows, struct analysis *a,
 	struct placing p = { .rows = rows, .a = a, .ai = ai };
 	size_t nr = profdb_profile_nr_entries(ai->profile);
 	struct image *img = NULL;
-	int r = 0;
+	int r;
 
 	analysis_image_open(a, ai, &img, NULL);
+	p.img = img;
+	r = facility_of(rows, ai, &p.facility);
 	for (size_t i = 0; i < nr && r >= 0; i++) {
 		const struct profdb_entry *e = profdb_profile_entry(ai->profile, i);
 		const struct image_symbol *symbol = NULL;
@@ -125,7 +255,7 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 	int r = compare_counts(a, b, ctx);
 
 	if (!r)
-		r = strcmp(a->image->name, b->image->name);
+		r = strcmp(analysis_row_image(a), analysis_row_image(b));
 	if (!r)
 		r = strcmp(a->procedure ? a->procedure : "", b->procedure ? b->procedure : "");
 	if (!r)
@@ -141,12 +271,29 @@ void analysis_rows_sort(struct analysis_rows *rows, size_t event)
 		qsort_r(rows->v, rows->nr, sizeof(*rows->v), compare_rows, &s);
 }
 
+static void release_facilities(struct analysis_rows *rows)
+{
+	void *value;
+
+	for (size_t pos = 0; base_map_next(&rows->facilities, &pos, &value);) {
+		struct analysis_facility *f = value;
+
+		free(f->name);
+		free(f);
+	}
+	base_map_release(&rows->facilities);
+}
+
 void analysis_rows_release(struct analysis_rows *rows)
 {
 	for (size_t i = 0; i < rows->nr; i++) {
 		free(rows->v[i].procedure);
+		free(rows->v[i].places);
 		free(rows->v[i].count);
 	}
+	release_facilities(rows);
+	base_map_release(&rows->by_name);
+	base_map_release(&rows->counted);
 	free(rows->v);
 	free(rows->total);
 	memset(rows, 0, sizeof(*rows));
@@ -172,4 +319,11 @@ const char *analysis_row_label(const struct analysis_row *row)
 		break;
 	}
 	return "(no symbol)";
+}
+
+const char *analysis_row_image(const struct analysis_row *row)
+{
+	if (row->facility && row->facility->nr_images > 1)
+		return row->facility->name;
+	return row->image->name;
 }

@@ -217,6 +217,36 @@ int analysis_find(struct analysis *a, const char *what, const char *image, size_
 	return 0;
 }
 
+static bool hash_found(struct analysis *a, const struct analysis_found *f, uint64_t *hash)
+{
+	const struct image_symbol *symbol;
+	struct image *img = NULL;
+	bool ok = false;
+
+	if (f->image->kind == PROFDB_DYNAMIC && analysis_image_open(a, f->image, &img, NULL) >= 0) {
+		symbol = image_symbol_at(img, f->vaddr);
+		ok = symbol && analysis_code_hash(img, symbol, true, hash) >= 0;
+	}
+	image_close(img);
+	return ok;
+}
+
+bool analysis_founds_alike(struct analysis *a, const struct analysis_founds *f)
+{
+	uint64_t first = 0, hash;
+
+	for (size_t i = 0; i < f->nr; i++) {
+		const struct analysis_found *one = &f->v[i];
+
+		if (!hash_found(a, one, i ? &hash : &first) || !one->image->facility ||
+		    (i && hash != first) || one->len != f->v[0].len ||
+		    strcmp(one->name, f->v[0].name) != 0 ||
+		    strcmp(one->image->facility, f->v[0].image->facility) != 0)
+			return false;
+	}
+	return f->nr > 0;
+}
+
 void analysis_founds_release(struct analysis_founds *f)
 {
 	for (size_t i = 0; i < f->nr; i++) {

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdatomic.h>
 #include <string.h>
+
+#if defined(__x86_64__) && !defined(BASE_SHA256_PLAIN)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 #include "base.h"
 
@@ -46,7 +52,7 @@ static void schedule(uint32_t w[64], const uint8_t *block)
 	}
 }
 
-static void compress(uint32_t state[8], const uint8_t *block)
+static void compress_one(uint32_t state[8], const uint8_t *block)
 {
 	uint32_t w[64], v[8];
 
@@ -67,6 +73,93 @@ static void compress(uint32_t state[8], const uint8_t *block)
 		state[i] += v[i];
 }
 
+static void compress_plain(uint32_t state[8], const uint8_t *blocks, size_t nr)
+{
+	for (; nr; nr--, blocks += 64)
+		compress_one(state, blocks);
+}
+
+typedef void (*compress_fn)(uint32_t state[8], const uint8_t *blocks, size_t nr);
+
+#if defined(__x86_64__) && !defined(BASE_SHA256_PLAIN)
+
+/* The words that come 16 behind those of @a, from all that lie between: @a, @b, @c, @d. */
+__attribute__((target("sha,sse4.1"))) static inline __m128i words_on(__m128i a, __m128i b,
+								     __m128i c, __m128i d)
+{
+	__m128i w = _mm_add_epi32(_mm_sha256msg1_epu32(a, b), _mm_alignr_epi8(d, c, 4));
+
+	return _mm_sha256msg2_epu32(w, d);
+}
+
+/* Four rounds to a step; the instructions want the state as ABEF and CDGH. */
+__attribute__((target("sha,sse4.1"))) static void compress_sha(uint32_t state[8],
+							       const uint8_t *blocks, size_t nr)
+{
+	const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+	__m128i cdab = _mm_shuffle_epi32(_mm_loadu_si128((const void *)state), 0xb1);
+	__m128i hgfe = _mm_shuffle_epi32(_mm_loadu_si128((const void *)(state + 4)), 0x1b);
+	__m128i abef = _mm_alignr_epi8(cdab, hgfe, 8);
+	__m128i cdgh = _mm_blend_epi16(hgfe, cdab, 0xf0);
+
+	for (; nr; nr--, blocks += 64) {
+		const __m128i first = abef, second = cdgh;
+		__m128i w[4], sum;
+
+		for (int i = 0; i < 4; i++)
+			w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const void *)(blocks + 16 * i)),
+						swap);
+#pragma GCC unroll 16
+		for (int i = 0; i < 16; i++) {
+			sum = _mm_add_epi32(w[i & 3],
+					    _mm_loadu_si128((const void *)(round_keys + 4 * i)));
+			cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+			abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+			w[i & 3] =
+				words_on(w[i & 3], w[(i + 1) & 3], w[(i + 2) & 3], w[(i + 3) & 3]);
+		}
+		abef = _mm_add_epi32(abef, first);
+		cdgh = _mm_add_epi32(cdgh, second);
+	}
+	cdab = _mm_shuffle_epi32(abef, 0x1b); /* FEBA */
+	hgfe = _mm_shuffle_epi32(cdgh, 0xb1); /* DCHG */
+	_mm_storeu_si128((void *)state, _mm_blend_epi16(cdab, hgfe, 0xf0));
+	_mm_storeu_si128((void *)(state + 4), _mm_alignr_epi8(hgfe, cdab, 8));
+}
+
+static compress_fn best(void)
+{
+	unsigned int a, b, c, d;
+
+	/* SHA extensions, and SSE4.1 and SSSE3 beside them. */
+	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_SHA))
+		return compress_plain;
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_1) || !(c & bit_SSSE3))
+		return compress_plain;
+	return compress_sha;
+}
+
+#else
+
+static compress_fn best(void)
+{
+	return compress_plain;
+}
+
+#endif
+
+static void compress(uint32_t state[8], const uint8_t *blocks, size_t nr)
+{
+	static _Atomic(compress_fn) chosen;
+	compress_fn fn = atomic_load_explicit(&chosen, memory_order_relaxed);
+
+	if (!fn) {
+		fn = best();
+		atomic_store_explicit(&chosen, fn, memory_order_relaxed);
+	}
+	fn(state, blocks, nr);
+}
+
 void base_sha256_add(struct base_sha256 *s, const void *data, size_t len)
 {
 	const uint8_t *p = data;
@@ -75,13 +168,16 @@ void base_sha256_add(struct base_sha256 *s, const void *data, size_t len)
 	s->len += len;
 	if (fill && len >= 64 - fill) {
 		memcpy(s->block + fill, p, 64 - fill);
-		compress(s->state, s->block);
+		compress(s->state, s->block, 1);
 		p += 64 - fill;
 		len -= 64 - fill;
 		fill = 0;
 	}
-	for (; !fill && len >= 64; p += 64, len -= 64)
-		compress(s->state, p);
+	if (!fill && len >= 64) {
+		compress(s->state, p, len / 64);
+		p += len / 64 * 64;
+		len %= 64;
+	}
 	if (len)
 		memcpy(s->block + fill, p, len);
 }

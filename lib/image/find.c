@@ -88,8 +88,12 @@ static int dir_add_file(struct store_dir *d, const char *name)
 		return 0;
 	r = dir_add(d, &f.id, name);
 	if (image_note_read(&note, &f, NULL) >= 0)
-		for (size_t i = 0; i < note.nr_replaces && r >= 0; i++)
-			r = dir_add(d, &note.replaces[i], name);
+		for (size_t i = 0; i < note.nr_replaces && r >= 0; i++) {
+			struct base_id id;
+
+			image_replaces_id(note.replaces[i], &id);
+			r = dir_add(d, &id, name);
+		}
 	image_note_release(&note);
 	image_elf_close(&f);
 	return r;
@@ -132,11 +136,14 @@ static bool has_head_id(const struct image *img, const struct base_id *id)
 	return mine.len && base_id_equal(&mine, id);
 }
 
-static bool is_it(const struct image *img, const struct image_query *q)
+static bool is_it(struct image *img, const struct image_query *q)
 {
 	if (!q->id.len || (q->kind == IMAGE_FILE && q->by_path))
 		return true;
-	if (base_id_equal(&img->main.id, &q->id) || image_note_replaces(&img->note, &q->id))
+	if (base_id_equal(&img->main.id, &q->id))
+		return true;
+	img->asked = image_note_replaces(&img->note, &q->id);
+	if (img->asked)
 		return true;
 	return q->kind == IMAGE_FILE && !img->main.id.len && has_head_id(img, &q->id);
 }

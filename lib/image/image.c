@@ -73,6 +73,7 @@ void image_close(struct image *img)
 		return;
 	image_close(img->code);
 	dwarf_end(img->dwarf);
+	image_spans_free(img->spans);
 	image_symbols_release(&img->symbols);
 	image_note_release(&img->note);
 	free(img->segments);
@@ -89,6 +90,17 @@ const char *image_path(const struct image *img)
 const struct base_id *image_id(const struct image *img)
 {
 	return &img->main.id;
+}
+
+bool image_known_as(const struct image *img, size_t index, struct base_id *id)
+{
+	if (index > img->note.nr_replaces)
+		return false;
+	if (index)
+		image_replaces_id(img->note.replaces[index - 1], id);
+	else
+		*id = img->main.id;
+	return true;
 }
 
 uint32_t image_machine(const struct image *img)
@@ -144,7 +156,8 @@ int image_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr)
 		*vaddr = off;
 		return 0;
 	case IMAGE_DYNAMIC:
-		return run_vaddr(&img->note, off, vaddr);
+		return run_vaddr(&img->note, img->asked ? wire_moved_off(img->asked, off) : off,
+				 vaddr);
 	case IMAGE_FILE:
 	case IMAGE_VDSO:
 		break;

@@ -64,6 +64,9 @@ void image_close(struct image *img);
 /* Where it was found: a path, or a file name in the database. Owned by the image, as all below. */
 const char *image_path(const struct image *img);
 const struct base_id *image_id(const struct image *img);
+/* The identities that profiles may have it under: @index 0 its own, then those of the images that
+ * it replaces (a pseudo-image). False past the end. */
+bool image_known_as(const struct image *img, size_t index, struct base_id *id);
 uint32_t image_machine(const struct image *img); /* EM_* */
 
 /* Of a pseudo-image, from its note. */
@@ -72,12 +75,17 @@ struct image_process {
 	uint32_t pid, uid;
 	uint64_t start_time_ns; /* since boot */
 	uint64_t created_s;	/* UTC */
+	size_t nr_processes;	/* whose code it holds, this one included */
 };
 const struct image_process *image_process(const struct image *img); /* NULL: none */
 
 /* ---- addresses ----------------------------------------------------------------------------- */
 
-/* 0, or -ENOENT where no part of the image stands at @off. */
+/*
+ * 0, or -ENOENT where no part of the image stands at @off. @off is one of the image that was asked
+ * for: where that was replaced by another, which holds some of its routines elsewhere, it is
+ * translated.
+ */
 int image_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr);
 /* Copy up to @len bytes from @vaddr on; returns how many (0: none there; of a kernel those of the
  * routine at @vaddr, if they were kept). */
@@ -104,6 +112,18 @@ const struct image_symbol *image_symbol(struct image *img, size_t index); /* asc
  */
 const struct image_symbol *image_symbol_find(struct image *img, const char *name, size_t *pos);
 
+/*
+ * Of a pseudo-image: what a routine is, wherever it stands. @exact: name, bytes, lines and inlined
+ * parts. @masked: the same, but for operands that change where code or what it calls is moved; so
+ * @exact differs and @masked does not: the bytes differ only in operands.
+ */
+struct image_hashes {
+	uint8_t exact[20], masked[20];
+};
+/* 0, or -ENOENT where the image has none for it. */
+int image_symbol_hashes(struct image *img, const struct image_symbol *sym,
+			struct image_hashes *out);
+
 /* ---- lines and source ---------------------------------------------------------------------- */
 
 struct image_line {
@@ -113,6 +133,20 @@ struct image_line {
 
 /* The source line of the instruction at @vaddr: 0, or -ENOENT. */
 int image_line_at(struct image *img, uint64_t vaddr, struct image_line *out);
+
+/* Routines that stand at one address, inlined one into the other. */
+struct image_frame {
+	const char *name; /* any bytes; NULL: the procedure itself (image_symbol_at) */
+	struct image_line
+		at; /* where its code stands, or calls the frame before; line 0: unknown */
+};
+#define IMAGE_FRAMES_MAX 65
+
+/*
+ * The frames at @vaddr, innermost first, the procedure itself last; at most @max, of more the
+ * innermost. Returns how many: 1 where nothing is inlined, 0 where there are no lines either.
+ */
+size_t image_frames_at(struct image *img, uint64_t vaddr, struct image_frame *out, size_t max);
 
 /* A text file split into lines. */
 struct image_source;

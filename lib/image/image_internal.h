@@ -7,6 +7,7 @@
 #include <gelf.h>
 
 #include "image.h"
+#include "wire.h"
 
 /* ---- one ELF file (elf.c) ------------------------------------------------------------------ */
 
@@ -42,14 +43,22 @@ struct image_note {
 	char *strings;		/* what process points into */
 	struct image_run *runs; /* ascending by img_off */
 	size_t nr_runs, cap_runs;
-	struct base_id *replaces;
+	struct wire_replaces **replaces; /* copies of their own */
 	size_t nr_replaces, cap_replaces;
 };
 
 /* No note at all is no error. */
 int image_note_read(struct image_note *note, const struct image_elf *f, struct base_err *err);
 void image_note_release(struct image_note *note);
-bool image_note_replaces(const struct image_note *note, const struct base_id *id);
+/* What the note says of that earlier build-id, or NULL. */
+const struct wire_replaces *image_note_replaces(const struct image_note *note,
+						const struct base_id *id);
+/* The id of a record. */
+void image_replaces_id(const struct wire_replaces *rec, struct base_id *id);
+
+/* ---- a pseudo-image's hashes (hashes.c) ---------------------------------------------------- */
+
+#define IMAGE_HASH_SECTION ".dcpi.hashes" /* as of pseudoimg/pseudoimg.h */
 
 /* ---- symbols (symbols.c) ------------------------------------------------------------------- */
 
@@ -90,16 +99,26 @@ struct image {
 	struct image_elf debug; /* separate debug file, sought once */
 	bool debug_sought;
 	struct image_note note;
+	const struct wire_replaces *asked; /* opened as this earlier image of it; else NULL */
 	struct image_segment *segments;
 	size_t nr_segments, cap_segments;
 	struct image_symbols symbols;
 	int symbols_state; /* 0: not read; 1: read; negative: the error */
 	Dwarf *dwarf;
 	bool dwarf_sought;
-	Dwarf_Die last_unit; /* of the last line found */
+	size_t names_len; /* of .debug_info, up to its last zero, once it is known */
+	bool names_known;
+	struct image_spans *spans; /* of a pseudo-image's subprograms, made by the first question */
+	Dwarf_Die last_unit;	   /* of the last line found */
 	bool has_last_unit;
 	struct image *code; /* KERNEL: the bytes of some of its routines; may be NULL */
 };
+
+/* Lines and inlined parts (lines.c, frames.c): opened at the first question; NULL: none. */
+Dwarf *image_dwarf(struct image *img);
+/* The unit that holds @vaddr. Or, after *pos of them, the next that may; false: no more. */
+bool image_unit_next(struct image *img, uint64_t vaddr, Dwarf_Off *pos, Dwarf_Die *unit);
+void image_spans_free(struct image_spans *spans);
 
 /* Takes over @f, also on failure. */
 int image_new(struct image_elf *f, enum image_kind kind, struct image **out, struct base_err *err);

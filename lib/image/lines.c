@@ -37,7 +37,7 @@ static bool strings_end(const struct image_elf *f)
 }
 
 /* DWARF is large and most questions never ask for it: opened at the first one that does. */
-static Dwarf *dwarf_of(struct image *img)
+Dwarf *image_dwarf(struct image *img)
 {
 	const struct image_elf *f = &img->main;
 
@@ -75,30 +75,41 @@ static bool may_hold(Dwarf_Die *unit, uint64_t vaddr)
 	return !dwarf_hasattr(unit, DW_AT_ranges) && !dwarf_hasattr(unit, DW_AT_high_pc);
 }
 
+bool image_unit_next(struct image *img, uint64_t vaddr, Dwarf_Off *pos, Dwarf_Die *unit)
+{
+	Dwarf *dw = image_dwarf(img);
+	size_t header_len;
+	Dwarf_Off next;
+
+	while (dw && dwarf_nextcu(dw, *pos, &next, &header_len, NULL, NULL, NULL) == 0) {
+		Dwarf_Off off = *pos;
+
+		if (next <= off)
+			break;
+		*pos = next;
+		if (dwarf_offdie(dw, off + header_len, unit) && may_hold(unit, vaddr))
+			return true;
+	}
+	return false;
+}
+
 int image_line_at(struct image *img, uint64_t vaddr, struct image_line *out)
 {
-	Dwarf *dw = dwarf_of(img);
-	Dwarf_Off off = 0, next;
-	size_t header_len;
+	Dwarf_Off pos = 0;
+	Dwarf_Die unit;
 
-	if (!dw)
+	if (!image_dwarf(img))
 		return -ENOENT;
 	/* Neighbours mostly come from one unit. */
 	if (img->has_last_unit && may_hold(&img->last_unit, vaddr) &&
 	    line_in_unit(&img->last_unit, vaddr, out) == 0)
 		return 0;
-	while (dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0) {
-		Dwarf_Die unit;
-
-		if (dwarf_offdie(dw, off + header_len, &unit) && may_hold(&unit, vaddr) &&
-		    line_in_unit(&unit, vaddr, out) == 0) {
+	while (image_unit_next(img, vaddr, &pos, &unit)) {
+		if (line_in_unit(&unit, vaddr, out) == 0) {
 			img->last_unit = unit;
 			img->has_last_unit = true;
 			return 0;
 		}
-		if (next <= off)
-			break;
-		off = next;
 	}
 	return -ENOENT;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "image_internal.h"
-#include "wire.h"
 
 static int add_run(struct image_note *note, const struct wire_run *run)
 {
@@ -24,16 +23,17 @@ static int add_run(struct image_note *note, const struct wire_run *run)
 
 static int add_replaces(struct image_note *note, const struct wire_replaces *rec)
 {
-	struct base_id *id;
 	int r = base_grow(&note->replaces, &note->cap_replaces, note->nr_replaces + 1,
 			  sizeof(*note->replaces));
+	struct wire_replaces *copy;
 
 	if (r < 0)
 		return r;
-	id = &note->replaces[note->nr_replaces++];
-	memset(id, 0, sizeof(*id));
-	id->len = sizeof(rec->id);
-	memcpy(id->bytes, rec->id, sizeof(rec->id));
+	copy = malloc(rec->head.len);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, rec, rec->head.len);
+	note->replaces[note->nr_replaces++] = copy;
 	return 0;
 }
 
@@ -60,7 +60,13 @@ static int set_process(struct image_note *note, const struct wire_image *rec)
 	note->process.uid = rec->uid;
 	note->process.start_time_ns = rec->start_time_ns;
 	note->process.created_s = rec->created_s;
+	note->process.nr_processes++;
 	return 0;
+}
+
+static uint32_t nr_instances(const struct wire_instance *rec)
+{
+	return rec->head.flags & WIRE_INSTANCE_MORE ? rec->pid : 1;
 }
 
 static int add_record(struct image_note *note, const struct wire_head *rec)
@@ -72,6 +78,9 @@ static int add_record(struct image_note *note, const struct wire_head *rec)
 		return set_process(note, (const struct wire_image *)rec);
 	case WIRE_RUN:
 		return add_run(note, (const struct wire_run *)rec);
+	case WIRE_INSTANCE:
+		note->process.nr_processes += nr_instances((const struct wire_instance *)rec);
+		return 0;
 	case WIRE_REPLACES:
 		return add_replaces(note, (const struct wire_replaces *)rec);
 	default:
@@ -147,14 +156,24 @@ void image_note_release(struct image_note *note)
 {
 	free(note->strings);
 	free(note->runs);
+	for (size_t i = 0; i < note->nr_replaces; i++)
+		free(note->replaces[i]);
 	free(note->replaces);
 	memset(note, 0, sizeof(*note));
 }
 
-bool image_note_replaces(const struct image_note *note, const struct base_id *id)
+void image_replaces_id(const struct wire_replaces *rec, struct base_id *id)
+{
+	*id = (struct base_id){ .len = sizeof(rec->id) };
+	memcpy(id->bytes, rec->id, sizeof(rec->id));
+}
+
+const struct wire_replaces *image_note_replaces(const struct image_note *note,
+						const struct base_id *id)
 {
 	for (size_t i = 0; i < note->nr_replaces; i++)
-		if (base_id_equal(&note->replaces[i], id))
-			return true;
-	return false;
+		if (id->len == sizeof(note->replaces[i]->id) &&
+		    !memcmp(id->bytes, note->replaces[i]->id, id->len))
+			return note->replaces[i];
+	return NULL;
 }

@@ -14,6 +14,7 @@ enum { COMMIT_MAX = 1 << 26 };
 void profdb_commit_release(struct profdb_commit *c)
 {
 	profdb_names_release(&c->files);
+	profdb_names_release(&c->gone);
 	c->seq = 0;
 }
 
@@ -38,7 +39,7 @@ static uint64_t seq_of(const char *name)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* "dcpi-commit 1", "seq N", "file NAME" …, "crc X" over all before it. */
+/* "dcpi-commit 1", "seq N", "file NAME" …, "gone NAME" …, "crc X" over all before it. */
 static int parse(char *text, size_t len, struct profdb_commit *c)
 {
 	static const char first[] = "dcpi-commit 1";
@@ -59,6 +60,8 @@ static int parse(char *text, size_t len, struct profdb_commit *c)
 	while (r >= 0 && (line = strtok_r(NULL, "\n", &save))) {
 		if (!strncmp(line, "file ", 5) && profdb_file_name_ok(line + 5))
 			r = profdb_names_add(&c->files, line + 5);
+		else if (!strncmp(line, "gone ", 5) && profdb_file_name_ok(line + 5))
+			r = profdb_names_add(&c->gone, line + 5);
 		else if (sscanf(line, "seq %20llu", &seq) != 1)
 			r = -DCPI_EFORMAT;
 	}
@@ -97,6 +100,8 @@ int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_e
 
 	for (size_t i = 0; r >= 0 && i < c->files.nr; i++)
 		r = base_buf_printf(&buf, "file %s\n", c->files.items[i]);
+	for (size_t i = 0; r >= 0 && i < c->gone.nr; i++)
+		r = base_buf_printf(&buf, "gone %s\n", c->gone.items[i]);
 	if (r >= 0)
 		r = base_buf_printf(&buf, "crc %08x\n", base_crc32c(0, buf.data, buf.len));
 	if (r < 0)
@@ -122,6 +127,12 @@ int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct bas
 		    errno != ENOENT)
 			return base_fail_errno(err, -errno, "cannot rename '%s' to '%s'", new_name,
 					       name);
+	}
+	for (size_t i = 0; i < c->gone.nr; i++) {
+		const char *name = c->gone.items[i];
+
+		if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+			return base_fail_errno(err, -errno, "cannot remove '%s'", name);
 	}
 	r = base_sync_dir(dir_fd);
 	return r < 0 ? base_fail_errno(err, r, "cannot sync an epoch's folder") : 0;

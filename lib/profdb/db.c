@@ -276,3 +276,16 @@ bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platfor
 	close(fd);
 	return open;
 }
+
+uint64_t profdb_epoch_written(struct profdb *db, const char *epoch, const char *platform)
+{
+	static const char *const names[] = { PROFDB_COMMIT_NAME, PROFDB_OPEN_NAME, "." };
+	int r = -1, fd = profdb_platform_open(db, epoch, platform);
+	struct stat st;
+
+	for (int i = 0; fd >= 0 && r < 0 && i < 3; i++)
+		r = fstatat(fd, names[i], &st, 0);
+	if (fd >= 0)
+		close(fd);
+	return r < 0 ? 0 : (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
+}

@@ -180,6 +180,39 @@ int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_pr
 	return r < 0 ? r : left;
 }
 
+static struct profdb_file *known_file(struct profdb *db, const char *stem)
+{
+	const struct profdb_profile dynamic = { .kind = PROFDB_DYNAMIC };
+	char key[PROFDB_KEY_MAX];
+
+	profdb_key(&dynamic, stem, key);
+	return base_map_get(&db->files, key, strlen(key));
+}
+
+int profdb_flush_read(struct profdb *db, const char *stem, struct profdb_profile **out,
+		      struct base_err *err)
+{
+	const struct profdb_profile dynamic = { .kind = PROFDB_DYNAMIC };
+	const struct profdb_file *file = known_file(db, stem);
+	int r;
+
+	if (!db->flushing)
+		return base_fail(err, -EINVAL, "no flush is under way");
+	r = file ? read_stored(db, file, &dynamic, out, err) : -ENOENT;
+	return is_bad_file(r) ? -DCPI_EFORMAT : r;
+}
+
+int profdb_flush_remove(struct profdb *db, const char *stem, struct base_err *err)
+{
+	const struct profdb_file *file = known_file(db, stem);
+	int r;
+
+	if (!db->flushing || !file || file->put_seq == db->seq)
+		return base_fail(err, -EINVAL, "no profile to remove");
+	r = profdb_names_add(&db->commit.gone, file->name);
+	return r < 0 ? base_fail_errno(err, r, "cannot remove '%s'", file->name) : 0;
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 static int sync_file(struct profdb *db, const char *name, struct base_err *err)

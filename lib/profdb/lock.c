@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "profdb_internal.h"
@@ -47,18 +48,38 @@ static void sign(int fd)
 		return;
 }
 
+static void wait_a_moment(void)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+
+	nanosleep(&pause, NULL);
+}
+
+/* Whoever asks whether it is held (profdb_lock_held) holds it for as long as that takes. */
+static int try_lock(int fd)
+{
+	int r = 0;
+
+	for (int i = 0; i < 5; i++) {
+		r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+		if (r != -EWOULDBLOCK)
+			break;
+		wait_a_moment();
+	}
+	return r;
+}
+
 static int take(struct profdb *db, const char *platform, struct base_err *err)
 {
 	char name[PROFDB_PLATFORM_MAX + 8];
-	int fd;
+	int fd, r;
 
 	snprintf(name, sizeof(name), ".lock-%s", platform);
 	fd = openat(db->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return base_fail_errno(err, -errno, "cannot lock '%s/%s'", db->path, name);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		int r = -errno;
-
+	r = try_lock(fd);
+	if (r < 0) {
 		if (r == -EWOULDBLOCK) {
 			name_owner(db, fd, platform, err);
 			r = -DCPI_EBUSY;
@@ -90,4 +111,46 @@ int profdb_lock(struct profdb *db, const char *platform, struct base_err *err)
 	db->lock_fd = r;
 	strcpy(db->platform, platform);
 	return 0;
+}
+
+/* ---- who else is there ----------------------------------------------------------------------- */
+
+bool profdb_lock_held(struct profdb *db, const char *platform)
+{
+	char name[PROFDB_PLATFORM_MAX + 8];
+	bool held;
+	int fd;
+
+	if (!profdb_platform_name_ok(platform))
+		return false;
+	snprintf(name, sizeof(name), ".lock-%s", platform);
+	fd = openat(db->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return errno != ENOENT;
+	held = flock(fd, LOCK_SH | LOCK_NB) < 0;
+	close(fd);
+	return held;
+}
+
+int profdb_dyn_lock(struct profdb *db, bool exclusive, unsigned int timeout_ms,
+		    struct base_err *err)
+{
+	uint64_t end_ns = base_now_ns() + (uint64_t)timeout_ms * 1000000;
+	int r, fd = openat(db->fd, ".lock.dyn",
+			   O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return base_fail_errno(err, -errno, "cannot lock '%s/dyn'", db->path);
+	while ((r = flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB)) < 0 &&
+	       errno == EWOULDBLOCK && base_now_ns() < end_ns)
+		wait_a_moment();
+	if (r == 0)
+		return fd;
+	r = errno == EWOULDBLOCK ? -DCPI_EBUSY : -errno;
+	close(fd);
+	if (r != -DCPI_EBUSY)
+		return base_fail_errno(err, r, "cannot lock '%s/dyn'", db->path);
+	return base_fail(err, r, "'%s/dyn' is in use: %s", db->path,
+			 exclusive ? "pseudo-images are being written"
+				   : "pseudo-images are being removed");
 }

@@ -7,10 +7,11 @@
 
 /*
  * STEM.KIND.ID, for people and for us: ID is the image's identity, or "p" and a hash of its path
- * where it has none. A pseudo-image changes its identity as it grows: STEM.dynamic. A second file
- * of the same key, beside one that cannot be read, is NAME~1.
+ * where it has none. Of the word "process" its value stands behind it (ID-PID-START). A
+ * pseudo-image changes its identity as it grows: STEM.dynamic. A second file of the same key,
+ * beside one that cannot be read, is NAME~1.
  */
-enum { STEM_MAX = 100 };
+enum { STEM_MAX = 100, PROCESS_MAX = 31 };
 
 static void hash_text(const char *text, char out[17])
 {
@@ -55,13 +56,24 @@ static void id_part(const struct profdb_profile *p, char id[BASE_ID_TEXT_LEN])
 	hash_text(path ? path : "", id + 1);
 }
 
+/* "-PID-START" of a profile that is one process's alone, empty for all others. */
+static void process_part(const struct profdb_profile *p, char process[PROCESS_MAX + 2])
+{
+	const char *word = profdb_profile_word(p, "process");
+	bool ok = word && *word && strlen(word) <= PROCESS_MAX &&
+		  strspn(word, "0123456789-") == strlen(word);
+
+	snprintf(process, PROCESS_MAX + 2, "%s%s", ok ? "-" : "", ok ? word : "");
+}
+
 void profdb_key(const struct profdb_profile *p, const char *stem, char key[PROFDB_KEY_MAX])
 {
-	char id[BASE_ID_TEXT_LEN], text[STEM_MAX + 1], hash[17];
+	char id[BASE_ID_TEXT_LEN], text[STEM_MAX + 1], hash[17], process[PROCESS_MAX + 2];
 
 	if (p->kind != PROFDB_DYNAMIC) {
 		id_part(p, id);
-		snprintf(key, PROFDB_KEY_MAX, "%s.%s", profdb_kind_name(p->kind), id);
+		process_part(p, process);
+		snprintf(key, PROFDB_KEY_MAX, "%s.%s%s", profdb_kind_name(p->kind), id, process);
 	} else if (clean_stem(stem, text)) {
 		hash_text(stem, hash);
 		snprintf(key, PROFDB_KEY_MAX, "%s-%s.dynamic", text, hash);

@@ -131,6 +131,9 @@ char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *e
 int profdb_epoch_select(struct profdb *db, const char *spec, char ***out, struct base_err *err);
 /* A daemon still writes it (or died without closing it). */
 bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platform);
+/* When the last flush into it was committed, or (none yet) it began: as stat has it, ns. 0: it is
+ * not there. */
+uint64_t profdb_epoch_written(struct profdb *db, const char *epoch, const char *platform);
 
 /*
  * Visit every profile of (epoch, platform), in file name order, as of one flush: never half of one,
@@ -147,6 +150,15 @@ int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
 
 /* Own the platform until profdb_close: -DCPI_EBUSY names the live owner (host, pid) in @err. */
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);
+/* Somebody owns it now, or nobody can tell. */
+bool profdb_lock_held(struct profdb *db, const char *platform);
+/*
+ * Of <db>/dyn, whoever has the database open: shared while pseudo-images are written, exclusive
+ * while unreferenced ones are removed. Waits up to @timeout_ms. A descriptor, whose closing gives
+ * it back, or -DCPI_EBUSY, -errno.
+ */
+int profdb_dyn_lock(struct profdb *db, bool exclusive, unsigned int timeout_ms,
+		    struct base_err *err);
 /*
  * Start an epoch for the locked platform at @now (UTC seconds): the name's minute, or the next free
  * one where that epoch exists already for this platform. The one before is closed. Name into
@@ -175,6 +187,14 @@ int profdb_epoch_finish(struct profdb *db, struct base_err *err);
 int profdb_flush_begin(struct profdb *db, struct base_err *err);
 int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_profile *p,
 		     struct base_err *err);
+/*
+ * Within a flush, of the open epoch: the profile of pseudo-image @stem as it is stored so far
+ * (-ENOENT; -DCPI_EFORMAT: damaged), and its end once the flush is committed, for who put its
+ * samples elsewhere (-EINVAL: there is none, or it was put in this flush).
+ */
+int profdb_flush_read(struct profdb *db, const char *stem, struct profdb_profile **out,
+		      struct base_err *err);
+int profdb_flush_remove(struct profdb *db, const char *stem, struct base_err *err);
 int profdb_flush_commit(struct profdb *db, struct base_err *err);
 void profdb_flush_abort(struct profdb *db);
 

@@ -168,8 +168,8 @@ int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name);
 /*
  * ".commit" in <db>/<epoch>/<platform> names the last flush that counts and the files it wrote. A
  * file NAME of flush SEQ is ".new-SEQ-NAME" from put until, after the commit, it is renamed; so the
- * state as of the commit is ".new-SEQ-NAME" where that exists, else NAME. ".commit" stays: it tells
- * readers whether a flush came between.
+ * state as of the commit is ".new-SEQ-NAME" where that exists, else NAME, without those that it
+ * says are gone. ".commit" stays: it tells readers whether a flush came between.
  */
 #define PROFDB_COMMIT_NAME ".commit"
 #define PROFDB_OPEN_NAME   ".open"
@@ -177,13 +177,14 @@ int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name);
 struct profdb_commit {
 	uint64_t seq; /* 0: no flush yet */
 	struct profdb_names files;
+	struct profdb_names gone; /* files that are no more */
 };
 
 void profdb_commit_release(struct profdb_commit *c);
 /* No file: seq 0. 0, -DCPI_EFORMAT and the like, -errno. */
 int profdb_commit_read(int dir_fd, struct profdb_commit *c, struct base_err *err);
 int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_err *err);
-/* Rename what is still ".new-" and sync. Can be repeated. */
+/* Rename what is still ".new-", remove what is gone, and sync. Can be repeated. */
 int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct base_err *err);
 /* After a crash: complete the last commit, remove what was never committed. Last number in @seq. */
 int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err);

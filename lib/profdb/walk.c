@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +32,14 @@ static void snapshot_release(struct snapshot *s)
 	s->files = NULL;
 }
 
+static bool is_gone(const struct profdb_commit *c, const char *name)
+{
+	for (size_t i = 0; i < c->gone.nr; i++)
+		if (!strcmp(c->gone.items[i], name))
+			return true;
+	return false;
+}
+
 /* A listing may miss a name that is just being renamed: the commit has those. */
 static int take_names(int fd, const struct profdb_commit *c, struct profdb_names *names)
 {
@@ -38,7 +47,7 @@ static int take_names(int fd, const struct profdb_commit *c, struct profdb_names
 	int r = profdb_names_list(&all, fd, ".");
 
 	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
-		if (all.items[i][0] != '.')
+		if (all.items[i][0] != '.' && !is_gone(c, all.items[i]))
 			r = profdb_names_add(names, all.items[i]);
 	}
 	for (size_t i = 0; r >= 0 && i < c->files.nr; i++)

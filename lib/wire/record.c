@@ -17,16 +17,19 @@ const struct wire_head *wire_next(const void *data, size_t len, size_t *pos)
 }
 
 size_t wire_routine_len(size_t name_len, size_t code_len, bool with_code, size_t nr_lines,
-			size_t files_len)
+			size_t nr_inlines, size_t files_len)
 {
 	size_t len = sizeof(struct wire_routine);
 
 	if (name_len > WIRE_NAME_MAX || code_len > WIRE_CODE_MAX ||
-	    nr_lines > WIRE_RECORD_MAX / sizeof(struct wire_line) || files_len > WIRE_RECORD_MAX)
+	    nr_lines > WIRE_RECORD_MAX / sizeof(struct wire_line) ||
+	    nr_inlines > WIRE_RECORD_MAX / sizeof(struct wire_inline) ||
+	    files_len > WIRE_RECORD_MAX)
 		return 0;
 	len += name_len + (with_code ? code_len : 0);
 	len = (len + 7) & ~(size_t)7;
-	len += nr_lines * sizeof(struct wire_line) + files_len;
+	len += nr_lines * sizeof(struct wire_line) + nr_inlines * sizeof(struct wire_inline) +
+	       files_len;
 	len = (len + 7) & ~(size_t)7;
 	return len > WIRE_RECORD_MAX ? 0 : len;
 }
@@ -60,6 +63,32 @@ static bool lines_good(const struct wire_routine *r, const struct wire_line *l)
 	return true;
 }
 
+static bool inlines_good(const struct wire_routine *r, const struct wire_inline *in)
+{
+	/* Of each depth: where the part that is open there ends. */
+	uint64_t ends[WIRE_INLINE_DEPTH + 1], at = 0;
+	uint32_t open = 0;
+
+	for (uint32_t i = 0; i < r->nr_inlines; i++) {
+		uint32_t depth = in[i].depth;
+		uint64_t end = (uint64_t)in[i].code_off + in[i].code_len;
+
+		if (depth > open || depth >= WIRE_INLINE_DEPTH || !in[i].code_len ||
+		    in[i].name >= r->nr_files ||
+		    (in[i].call_line && in[i].call_file >= r->nr_files))
+			return false;
+		/* Behind its elder brother, or where its parent begins. */
+		if (depth < open)
+			at = ends[depth];
+		if (in[i].code_off < at || end > (depth ? ends[depth - 1] : r->code_len))
+			return false;
+		ends[depth] = end;
+		open = depth + 1;
+		at = in[i].code_off;
+	}
+	return true;
+}
+
 int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *view)
 {
 	const struct wire_routine *r = (const void *)rec;
@@ -68,10 +97,11 @@ int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *vi
 
 	if (rec->type != WIRE_ROUTINE || rec->len < sizeof(*r))
 		return -EINVAL;
-	if (!r->handle || !r->code_len || r->code_len > WIRE_CODE_MAX ||
-	    r->name_len > WIRE_NAME_MAX || r->addr + r->code_len < r->addr)
+	if (!r->seq || !r->code_len || r->code_len > WIRE_CODE_MAX || r->name_len > WIRE_NAME_MAX ||
+	    r->addr + r->code_len < r->addr)
 		return -EINVAL;
-	size_t fixed = wire_routine_len(r->name_len, r->code_len, with_code, r->nr_lines, 0);
+	size_t fixed = wire_routine_len(r->name_len, r->code_len, with_code, r->nr_lines,
+					r->nr_inlines, 0);
 
 	if (!fixed || fixed > rec->len)
 		return -EINVAL;
@@ -84,10 +114,12 @@ int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *vi
 	off = (off + 7) & ~(size_t)7;
 	view->lines = (const void *)((const uint8_t *)r + off);
 	off += (size_t)r->nr_lines * sizeof(struct wire_line);
+	view->inlines = (const void *)((const uint8_t *)r + off);
+	off += (size_t)r->nr_inlines * sizeof(struct wire_inline);
 	view->files = (const uint8_t *)r + off;
 	if (!files_fit(view->files, rec->len - off, r->nr_files, &view->files_len))
 		return -EINVAL;
-	return lines_good(r, view->lines) ? 0 : -EINVAL;
+	return lines_good(r, view->lines) && inlines_good(r, view->inlines) ? 0 : -EINVAL;
 }
 
 const char *wire_file_next(const struct wire_routine_view *view, size_t *pos, size_t *len)
@@ -101,22 +133,76 @@ const char *wire_file_next(const struct wire_routine_view *view, size_t *pos, si
 	return (const char *)p + 2;
 }
 
-const char *wire_routine_file(const struct wire_routine_view *view, uint32_t index, size_t *len)
-{
-	const char *name;
-	size_t pos = 0;
-
-	if (index >= view->rec->nr_files)
-		return NULL;
-	do {
-		name = wire_file_next(view, &pos, len);
-	} while (index--);
-	return name;
-}
-
 static bool image_good(const struct wire_image *i)
 {
 	return i->head.len >= sizeof(*i) + i->facility_len + i->host_len + i->exe_len;
+}
+
+static bool code_good(uint64_t addr, uint64_t len)
+{
+	return len && len <= WIRE_CODE_MAX && addr + len >= addr;
+}
+
+static bool retire_good(const struct wire_retire *r)
+{
+	return r->seq && r->addr + r->code_len >= r->addr && (r->handle || r->code_len);
+}
+
+static bool move_good(const struct wire_move *m)
+{
+	bool with_code = m->head.flags & WIRE_ROUTINE_CODE;
+
+	return m->seq && m->handle && code_good(m->from, m->code_len) &&
+	       code_good(m->to, m->code_len) &&
+	       (!with_code || m->code_len <= m->head.len - sizeof(*m));
+}
+
+static bool object_good(const struct wire_object *o)
+{
+	bool with_elf = o->head.flags & WIRE_ROUTINE_CODE;
+
+	return o->seq && o->elf_len && o->elf_addr + o->elf_len >= o->elf_addr && o->code_len &&
+	       o->addr + o->code_len >= o->addr &&
+	       (!with_elf || o->elf_len <= o->head.len - sizeof(*o));
+}
+
+static bool replaces_good(const struct wire_replaces *r)
+{
+	const struct wire_moved *m = (const void *)(r + 1);
+	uint64_t at = 0;
+
+	if (r->nr_moved > (r->head.len - sizeof(*r)) / sizeof(*m))
+		return false;
+	for (uint32_t i = 0; i < r->nr_moved; i++) {
+		if (!m[i].len || m[i].from < at || m[i].from + m[i].len < m[i].from ||
+		    m[i].to + m[i].len < m[i].to)
+			return false;
+		at = m[i].from + m[i].len;
+	}
+	return true;
+}
+
+uint64_t wire_moved_off(const struct wire_replaces *rec, uint64_t off)
+{
+	const struct wire_moved *m = (const void *)(rec + 1);
+	uint32_t lo = 0, hi = rec->nr_moved;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (m[mid].from <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || off - m[lo - 1].from >= m[lo - 1].len)
+		return off;
+	return m[lo - 1].to + (off - m[lo - 1].from);
+}
+
+static bool place_good(const struct wire_place *p)
+{
+	return p->len && p->vaddr + p->len >= p->vaddr && p->elf + p->len >= p->elf;
 }
 
 static bool bytes_good(const struct wire_bytes *b)
@@ -138,6 +224,12 @@ int wire_check(const struct wire_head *rec)
 		[WIRE_IMAGE] = sizeof(struct wire_image),
 		[WIRE_RUN] = sizeof(struct wire_run),
 		[WIRE_REPLACES] = sizeof(struct wire_replaces),
+		[WIRE_RETIRE] = sizeof(struct wire_retire),
+		[WIRE_MOVE] = sizeof(struct wire_move),
+		[WIRE_OBJECT] = sizeof(struct wire_object),
+		[WIRE_LISTED] = sizeof(struct wire_listed),
+		[WIRE_PLACE] = sizeof(struct wire_place),
+		[WIRE_INSTANCE] = sizeof(struct wire_instance),
 	};
 	struct wire_routine_view view;
 	const struct wire_run *run = (const void *)rec;
@@ -161,6 +253,21 @@ int wire_check(const struct wire_head *rec)
 		break;
 	case WIRE_IMAGE:
 		good = image_good((const void *)rec);
+		break;
+	case WIRE_RETIRE:
+		good = retire_good((const void *)rec);
+		break;
+	case WIRE_MOVE:
+		good = move_good((const void *)rec);
+		break;
+	case WIRE_OBJECT:
+		good = object_good((const void *)rec);
+		break;
+	case WIRE_REPLACES:
+		good = replaces_good((const void *)rec);
+		break;
+	case WIRE_PLACE:
+		good = place_good((const void *)rec);
 		break;
 	case WIRE_RUN:
 		good = run->len && run->vaddr + run->len >= run->vaddr &&

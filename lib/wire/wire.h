@@ -33,14 +33,16 @@
 /* ---- registry -------------------------------------------------------------------------------- */
 
 #define WIRE_REGISTRY_MAGIC   0x3147455249504344ull /* "DCPIREG1" */
-#define WIRE_REGISTRY_VERSION 1u
+#define WIRE_REGISTRY_VERSION 2u
 #define WIRE_PAGE	      4096u
 #define WIRE_NR_FACILITIES    64u
 #define WIRE_NR_RANGES	      2048u
 #define WIRE_FACILITY_NAME    104u
+#define WIRE_NR_WORDS	      65536u /* generation words at most, a power of two */
+#define WIRE_BLOCK_SHIFT      12     /* addresses of a block share a word */
 
 enum wire_facility_state { WIRE_FACILITY_FREE, WIRE_FACILITY_OPEN, WIRE_FACILITY_ENDED };
-enum wire_range_kind { WIRE_RANGE_NONE, WIRE_RANGE_CODE, WIRE_RANGE_DST };
+enum wire_range_kind { WIRE_RANGE_NONE, WIRE_RANGE_CODE, WIRE_RANGE_DST, WIRE_RANGE_ARENA };
 
 /*
  * Page 0. Two writers, on different cache lines: the library (mapping) and the daemon (pwrite on
@@ -55,10 +57,15 @@ struct wire_registry {
 	uint64_t facilities_off; /* struct wire_facility [WIRE_NR_FACILITIES] */
 	uint64_t ranges_off;	 /* struct wire_range [WIRE_NR_RANGES] */
 	uint64_t ring_off;
-	uint64_t ring_len; /* a multiple of 4096 */
-	uint32_t machine;  /* ELF EM_* of the code */
-	uint32_t reserved0;
-	uint8_t pad0[256 - 64];
+	uint64_t ring_len;  /* a multiple of 4096 */
+	uint32_t machine;   /* ELF EM_* of the code */
+	uint32_t nr_words;  /* a power of two; 0: none */
+	uint64_t words_off; /* uint32_t [nr_words] */
+	uint64_t heap_off;  /* live routines: struct wire_slot, one behind the other */
+	uint64_t heap_len;
+	/* For the sampler, which reads the process's memory: where words and seq are mapped. */
+	uint64_t words_addr, seq_addr;
+	uint8_t pad0[256 - 104];
 
 	/* 256: the library */
 	uint64_t head; /* bytes ever put into the ring; stored with release after the record */
@@ -67,7 +74,10 @@ struct wire_registry {
 	uint32_t
 		flush_wanted; /* raised by flush and end; the daemon answers with the same number */
 	uint32_t reserved1;
-	uint8_t pad1[256 - 32];
+	uint64_t seq;	   /* of the last record made; stored with release after all it changes */
+	uint64_t heap_end; /* bytes of the heap ever used */
+	uint64_t nr_unlisted; /* registrations ever that found no room in the heap */
+	uint8_t pad1[256 - 56];
 
 	/* 512: the daemon */
 	uint64_t tail;	   /* bytes of the ring that are read and kept; the rest is still needed */
@@ -90,7 +100,10 @@ struct wire_facility {
 };
 static_assert(sizeof(struct wire_facility) == 128, "facility");
 
-/* An application-owned range, or the arena of a record writer (kind CODE too). Never removed. */
+/*
+ * An application-owned range, or (ARENA) addresses in which a record writer's code lies, for the
+ * sampler to know. Never removed.
+ */
 struct wire_range {
 	uint32_t facility; /* index */
 	uint32_t kind;	   /* enum wire_range_kind, stored with release last */
@@ -104,6 +117,32 @@ static_assert(sizeof(struct wire_range) == 32, "range");
 /* The daemon reads the range's bytes itself (the seed's contract); else routines bring theirs. */
 #define WIRE_RANGE_OWNED 1u
 
+/*
+ * Generations. Each change of the registry's routines (WIRE_ROUTINE, WIRE_RETIRE, WIRE_MOVE,
+ * WIRE_OBJECT) has a number, seq: 1, 2, 3, …, leaving out those whose low 32 bits are 0. The word
+ * of address a is words[(a >> WIRE_BLOCK_SHIFT) % nr_words], so blocks may share one. A change that
+ * ends a routine, or takes an address that was used before, stores the low half of its seq into the
+ * words of all blocks it concerns, after its record and before the call returns; the first
+ * registration at a virgin address stores nothing. So a sample that was taken with word w belongs
+ * to the routine that lives at its address after all changes up to w; after a retirement (nobody
+ * lives there), to the next one that comes.
+ *
+ * A record goes into the ring where a daemon has the registry, and is left out (seq tells) where
+ * there is none or the ring is full. What lives then is known by the heap: one slot a live routine
+ * or object.
+ */
+
+/*
+ * A slot of the heap. Its length never changes; what it holds, a record without code
+ * (WIRE_ROUTINE_CODE not set), or nothing (WIRE_PAD), does. Read it, then its version again.
+ */
+struct wire_slot {
+	uint32_t len;	  /* with this head; a multiple of 64 */
+	uint32_t version; /* odd while it is being changed; another after each change */
+};
+static_assert(sizeof(struct wire_slot) == 8, "slot");
+#define WIRE_SLOT_ALIGN 64u
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 /*
@@ -114,14 +153,18 @@ static_assert(sizeof(struct wire_range) == 32, "range");
 enum wire_type {
 	WIRE_PAD = 1,	    /* skip; fills the ring's end */
 	WIRE_ROUTINE = 2,   /* struct wire_routine */
-	WIRE_RETIRE = 3,    /* reserved: a routine's code is gone */
-	WIRE_MOVE = 4,	    /* reserved */
+	WIRE_RETIRE = 3,    /* struct wire_retire: code is gone */
+	WIRE_MOVE = 4,	    /* struct wire_move: a routine stands elsewhere now */
 	WIRE_FACILITY = 5,  /* struct wire_facility_rec: reader, replay */
 	WIRE_RANGE = 6,	    /* struct wire_range_rec: reader, replay */
 	WIRE_BYTES = 7,	    /* struct wire_bytes: contents of an owned CODE or DST range */
 	WIRE_IMAGE = 8,	    /* struct wire_image: head of a pseudo-image job */
 	WIRE_RUN = 9,	    /* struct wire_run: which vaddrs stand at which image offsets */
 	WIRE_REPLACES = 10, /* struct wire_replaces: an earlier build-id of the same image */
+	WIRE_OBJECT = 11,   /* struct wire_object: an ELF file in memory, relocated */
+	WIRE_LISTED = 12,   /* struct wire_listed: reader; ends the list of what lives */
+	WIRE_PLACE = 13,    /* struct wire_place: what stands at an ELF address of its own */
+	WIRE_INSTANCE = 14, /* struct wire_instance: a process whose code is in the image */
 };
 
 struct wire_head {
@@ -138,24 +181,29 @@ static_assert(sizeof(struct wire_head) == 8, "record head");
 /*
  * A routine. Behind the struct, in this order and without gaps: name (name_len bytes),
  * code (code_len bytes if WIRE_ROUTINE_CODE is set, else nothing: read them from the process),
- * padding to 8, nr_lines × struct wire_line, then nr_files × (u16 length, that many bytes).
+ * padding to 8, nr_lines × struct wire_line, nr_inlines × struct wire_inline, then nr_files × (u16
+ * length, that many bytes): names of files and of inlined routines.
  */
 struct wire_routine {
 	struct wire_head head;
 	uint32_t facility;
-	uint32_t generation; /* 0 until generations are in use */
-	uint64_t handle;     /* unique in the registry, above 0 */
-	uint64_t addr;	     /* vaddr of its first byte */
-	uint64_t code_len;   /* above 0, at most WIRE_CODE_MAX */
+	uint32_t part;	   /* of an object: counts its routines; else 0 */
+	uint64_t seq;	   /* of its registration or last move, above 0; with part it is unique */
+	uint64_t addr;	   /* vaddr of its first byte */
+	uint64_t code_len; /* above 0, at most WIRE_CODE_MAX */
 	uint32_t name_len;
 	uint32_t nr_lines;
 	uint32_t nr_files;
-	uint32_t reserved;
+	uint32_t nr_inlines;
 };
 static_assert(sizeof(struct wire_routine) == 56, "routine");
 #define WIRE_ROUTINE_CODE 1u /* head.flags */
 /* Set by the reader: the bytes were read from the process later, not put by the writer. */
 #define WIRE_ROUTINE_FETCHED 2u
+/* Its words have moved: others lived at some of its addresses before. Also of MOVE and OBJECT. */
+#define WIRE_ROUTINE_REUSES 4u
+/* Set by the reader: it comes from the heap. */
+#define WIRE_ROUTINE_LISTED 8u
 
 /* The code from code_off on (up to the next entry) is of this line; ascending code_off. */
 struct wire_line {
@@ -165,6 +213,70 @@ struct wire_line {
 	uint32_t reserved;
 };
 static_assert(sizeof(struct wire_line) == 16, "line");
+
+/*
+ * The code from code_off on is that of a routine inlined there. In preorder: an entry of depth d
+ * lies within the last one before it of depth d - 1; entries of one depth ascend and do not
+ * overlap.
+ */
+struct wire_inline {
+	uint32_t code_off, code_len; /* code_len above 0 */
+	uint32_t name;		     /* index into the record's files */
+	uint32_t call_file; /* likewise: where it is called from; its line is 0 where unknown */
+	uint32_t call_line;
+	uint32_t depth; /* 0: inlined into the routine itself; at most WIRE_INLINE_DEPTH */
+};
+static_assert(sizeof(struct wire_inline) == 24, "inline");
+#define WIRE_INLINE_DEPTH 64u
+
+/*
+ * Code is gone. @handle: the seq of the routine or object, as registered or last moved; 0: whatever
+ * begins or lies in [addr, addr + code_len).
+ */
+struct wire_retire {
+	struct wire_head head;
+	uint32_t facility;
+	uint32_t reserved;
+	uint64_t seq, handle;
+	uint64_t addr, code_len; /* what it covered, for the words */
+};
+static_assert(sizeof(struct wire_retire) == 48, "retire");
+
+/* As a retirement at @from, and a registration of the same name and lines at @to. */
+struct wire_move {
+	struct wire_head
+		head; /* flags: WIRE_ROUTINE_CODE: code_len bytes follow, as they are at @to */
+	uint32_t facility;
+	uint32_t reserved;
+	uint64_t seq, handle; /* the routine's seq so far; from now on this one */
+	uint64_t from, to, code_len;
+};
+static_assert(sizeof(struct wire_move) == 56, "move");
+
+/*
+ * A relocated ELF file: its symbols and lines tell of its routines, which the reader makes
+ * WIRE_ROUTINE records from (one seq, part 0, 1, …). Addresses in it count from @bias. The code is
+ * read from where it runs.
+ */
+struct wire_object {
+	struct wire_head
+		head; /* flags: WIRE_ROUTINE_CODE: elf_len bytes follow, else read them there */
+	uint32_t facility;
+	uint32_t reserved;
+	uint64_t seq;
+	uint64_t elf_addr, elf_len; /* vaddr */
+	uint64_t bias;
+	uint64_t addr, code_len; /* all its code lies here */
+};
+static_assert(sizeof(struct wire_object) == 64, "object");
+
+/* All that lives was told before this, as of some moment between the two changes. */
+struct wire_listed {
+	struct wire_head head;
+	uint64_t seq_before, seq_after;
+	uint64_t nr_unlisted;
+};
+static_assert(sizeof(struct wire_listed) == 32, "listed");
 
 struct wire_facility_rec {
 	struct wire_head head;
@@ -177,8 +289,8 @@ static_assert(sizeof(struct wire_facility_rec) == 24, "facility record");
 
 struct wire_range_rec {
 	struct wire_head head;
-	uint32_t index; /* slot in the registry */
-	uint32_t reserved;
+	uint32_t index;	  /* slot in the registry */
+	uint32_t dst_len; /* in a pseudo-image's note: of a DST range, its bytes there; else 0 */
 	struct wire_range range;
 };
 static_assert(sizeof(struct wire_range_rec) == 48, "range record");
@@ -222,12 +334,42 @@ struct wire_run {
 };
 static_assert(sizeof(struct wire_run) == 32, "run");
 
+/* Offsets of that image hold here, but for those in the map: nr_moved × struct wire_moved follow.
+ */
 struct wire_replaces {
 	struct wire_head head;
 	uint8_t id[20];
-	uint32_t reserved;
+	uint32_t nr_moved;
 };
 static_assert(sizeof(struct wire_replaces) == 32, "replaces");
+
+/* [from, from + len) of the earlier image is [to, to + len) of this one. Ascending, disjoint. */
+struct wire_moved {
+	uint64_t from, to, len; /* image offsets */
+};
+static_assert(sizeof(struct wire_moved) == 24, "moved");
+/* Where offset @off of the earlier image stands in this one. @rec was found good by wire_check. */
+uint64_t wire_moved_off(const struct wire_replaces *rec, uint64_t off);
+
+/* A routine stands at @elf in the file, since others had its addresses first. */
+struct wire_place {
+	struct wire_head head;
+	uint64_t vaddr, elf, len;
+	uint64_t from_seq, until_seq; /* of its life; until 0: it was not over */
+};
+static_assert(sizeof(struct wire_place) == 48, "place");
+
+/*
+ * One of the processes whose code is in a folded image (the first is in WIRE_IMAGE).
+ * WIRE_INSTANCE_MORE: @pid more of them, of which nothing else is told.
+ */
+struct wire_instance {
+	struct wire_head head;
+	uint32_t pid, uid;
+	uint64_t start_time_ns, created_s;
+};
+static_assert(sizeof(struct wire_instance) == 32, "instance");
+#define WIRE_INSTANCE_MORE 1u /* head.flags */
 
 /*
  * Step through a stream. @pos starts at 0; returns the next record, complete and within bounds, or
@@ -245,24 +387,23 @@ struct wire_routine_view {
 	const char *name;    /* rec->name_len bytes, any bytes */
 	const uint8_t *code; /* NULL without WIRE_ROUTINE_CODE */
 	const struct wire_line *lines;
+	const struct wire_inline *inlines;
 	const uint8_t *files; /* step with wire_file_next */
 	size_t files_len;
 };
 
-/* 0, or -EINVAL where a length lies, lines do not ascend or leave the code, or a file index is out
- * of range. */
+/* 0, or -EINVAL where a length lies, lines do not ascend or leave the code, inlined parts are not
+ * nested, or a file index is out of range. */
 int wire_routine_parse(const struct wire_head *rec, struct wire_routine_view *view);
 /* Step through the files of a parsed routine: @pos starts at 0. The next one's bytes and length, or
  * NULL past the last. */
 const char *wire_file_next(const struct wire_routine_view *view, size_t *pos, size_t *len);
-/* File @index of a parsed routine: its bytes and length, or NULL. */
-const char *wire_routine_file(const struct wire_routine_view *view, uint32_t index, size_t *len);
 /* Check the fixed part and the trailing lengths of the other types: 0 or -EINVAL. */
 int wire_check(const struct wire_head *rec);
 
 /* Size of a routine record with these parts; 0 if it would exceed WIRE_RECORD_MAX or a limit. */
 size_t wire_routine_len(size_t name_len, size_t code_len, bool with_code, size_t nr_lines,
-			size_t files_len);
+			size_t nr_inlines, size_t files_len);
 
 /* ---- doorbell and hand-over ------------------------------------------------------------------ */
 

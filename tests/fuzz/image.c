@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Images: any program on the machine is one, and a JIT's bytes become one. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,7 +12,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 static void ask(struct image *img, uint64_t vaddr)
 {
 	const struct image_symbol *s = image_symbol_at(img, vaddr);
+	struct image_frame frames[IMAGE_FRAMES_MAX];
+	struct image_hashes hashes;
 	struct image_line line;
+	size_t nr;
 	uint8_t bytes[32];
 
 	if (s && vaddr - s->vaddr >= s->len)
@@ -20,6 +24,14 @@ static void ask(struct image *img, uint64_t vaddr)
 		abort();
 	if (image_line_at(img, vaddr, &line) == 0 && (!line.file || !line.line))
 		abort();
+	nr = image_frames_at(img, vaddr, frames, IMAGE_FRAMES_MAX);
+	if (nr > IMAGE_FRAMES_MAX)
+		abort();
+	for (size_t i = 0; i + 1 < nr; i++)
+		if (!frames[i].name || strlen(frames[i].name) > 1u << 28)
+			abort();
+	if (s)
+		image_symbol_hashes(img, s, &hashes);
 }
 
 static void ask_all(struct image *img)

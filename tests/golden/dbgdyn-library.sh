@@ -23,7 +23,12 @@ dbgdyn_add
 dbgdyn_begin
 dbgdyn_end
 dbgdyn_flush
+dbgdyn_move
 dbgdyn_register
+dbgdyn_register_object
+dbgdyn_registry_make
+dbgdyn_retire
+dbgdyn_retire_code
 dbgdyn_strerror
 END
 

@@ -14,7 +14,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
-# job MACHINE ADD MUL: two routines with lines from two files, one far away, an owned range with DST
+# job MACHINE ADD MUL NEST: two routines with lines from two files, two far away, of which the second
+# has parts inlined into each other, an owned range with DST
 # (module m: routine rtn of 4 bytes at the range's start; line 1, code 5 bytes longer than that).
 job() {
 	cat <<-END
@@ -33,6 +34,17 @@ job() {
 		line 4 20 0
 		routine 0x7f1234567040 mul_two $3
 		routine 0x7fff00001010 far $3
+		file /src/hello.jit
+		file /src/lib.jit
+		file mid
+		file leaf
+		line 0 30 0
+		line 4 200 1
+		line 8 210 1
+		line 12 31 0
+		inline 0 4 8 2 0 30
+		inline 1 8 4 3 1 201
+		routine 0x7fff00001040 nest $4
 		code 0x7fff80000000 0x1000 $3
 		dst 0x60000000 0x1000 $dst
 	END
@@ -65,12 +77,20 @@ show() {
 	quiet addr2line -f -e "$1" 0x7f1234567000 0x7f1234567005 0x7f1234567044 0x7fff00001010 \
 		0x7fff80000003
 	quiet eu-addr2line -f -e "$1" 0x7f1234567005 0x7f1234567044
+	echo "== $1: addr2line -i, eu-addr2line -i"
+	for a in 0x7fff00001040 0x7fff00001044 0x7fff00001048 0x7fff0000104c; do
+		quiet addr2line -i -f -a -e "$1" $a
+		quiet eu-addr2line -i -f -e "$1" $a
+	done
 }
 
 all() {
-	job 62 554889e589f801f05dc3 89f80fafc6c3 >x86-64.job
-	job 183 0000010b1f2003d5c0035fd6 007c011bc0035fd6 >aarch64.job
-	job 243 3305b50013000000678000 3305b5028280 >riscv64.job
+	nops=90909090909090909090909090c3
+	job 62 554889e589f801f05dc3 89f80fafc6c3 $nops >x86-64.job
+	nops=1f2003d51f2003d51f2003d51f2003d5c0035fd6
+	job 183 0000010b1f2003d5c0035fd6 007c011bc0035fd6 $nops >aarch64.job
+	nops=13000000130000001300000013000000678000
+	job 243 3305b50013000000678000 3305b5028280 $nops >riscv64.job
 	for m in x86-64 aarch64 riscv64; do
 		echo "== $m"
 		quiet "$tests/mkjob" $m <$m.job
@@ -81,7 +101,8 @@ all() {
 	quiet objdump -d x86-64 | sed 's/[ \t]*$//'
 	quiet nm -nS x86-64
 	quiet gdb -nx -batch -ex 'disassemble mul_two' -ex 'info line add_two' -ex 'info line *0x7f1234567004' \
-		-ex 'info line rtn' -ex 'info symbol 0x7fff00001011' x86-64
+		-ex 'info line rtn' -ex 'info symbol 0x7fff00001011' \
+		-ex 'break leaf' -ex 'info line *0x7fff00001048' x86-64
 
 	for m in aarch64 riscv64; do
 		if command -v $m-linux-gnu-objdump >/dev/null; then
@@ -89,7 +110,7 @@ all() {
 			echo "$m-linux-gnu-objdump: $(cat count)" >>"$dir/foreign"
 		fi
 	done
-	[ ! -f foreign ] || ! grep -v ': 4$' foreign
+	[ ! -f foreign ] || ! grep -v ': 5$' foreign
 
 	# A name that would break whoever reads lines; an image of nothing.
 	printf 'image 62 odd 1 h e\nrun 0x1000 0 0x1000\nroutine 0x1000 a\001b\177\303\251\377 c3\n' >odd.job

@@ -99,6 +99,7 @@ static struct count_key key_of(const struct restream *s, const struct driver_cou
 		.tgid = (uint32_t)c->pid,
 		.generation = c->generation,
 		.what = COUNT_WHAT(c->event, (uint32_t)c->mode) |
+			(c->generation_read ? COUNT_WHAT_READ : 0) |
 			(c->generation_unread ? COUNT_WHAT_UNREAD : 0),
 	};
 

@@ -96,7 +96,7 @@ static int clean_up(void **state)
 
 static struct analysis *open_db(const char *epoch, const char *platform, const char *event)
 {
-	struct analysis_selection sel = { dir, epoch, platform, event };
+	struct analysis_selection sel = { dir, epoch, platform, event, false };
 	struct base_err err = { 0 };
 	struct analysis *a = NULL;
 
@@ -182,7 +182,7 @@ static void test_parts(void **state)
 static void refused(const char *db, const char *epoch, const char *platform, const char *event,
 		    int code, const char *text, const char *hint)
 {
-	struct analysis_selection sel = { db, epoch, platform, event };
+	struct analysis_selection sel = { db, epoch, platform, event, false };
 	struct base_err err = { 0 };
 	struct analysis *a = NULL;
 

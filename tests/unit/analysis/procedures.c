@@ -141,7 +141,8 @@ static void list(const char *what, struct analysis *a, struct analysis_listing *
 	assert_int_equal(found.nr, 1);
 	assert_int_equal(analysis_image_open(a, found.v[0].image, &img, &err), 0);
 	assert_int_equal(analysis_listing_open(a, found.v[0].image, img,
-					       image_symbol_at(img, found.v[0].vaddr), l, &err),
+					       image_symbol_at(img, found.v[0].vaddr), NULL, l,
+					       &err),
 			 0);
 	analysis_founds_release(&found);
 }
@@ -169,6 +170,39 @@ static void test_listing(void **state)
 	assert_int_equal(l->units[0].count[0], 16);
 	assert_int_equal(l->units[0].line, 14); /* "{" of alpha in fixture.c */
 	assert_string_equal(strrchr(l->files[l->units[0].file], '/'), "/fixture.c");
+	analysis_listing_close(l);
+	analysis_close(a);
+}
+
+/* Three routines inlined one into the other, among instructions of the outer ones. */
+static void test_listing_inlined(void **state)
+{
+	struct analysis *a = open_db();
+	struct analysis_listing *l = NULL;
+	size_t deepest = 0;
+
+	(void)state;
+	list("nest", a, &l);
+	assert_true(l->nr_stacks >= 1);
+	for (size_t i = 0; i < l->nr_units; i++) {
+		size_t at = l->units[i].stack;
+		const struct analysis_stack *s = at ? &l->stacks[at - 1] : NULL;
+
+		assert_true(at <= l->nr_stacks);
+		if (!s)
+			continue;
+		assert_in_range(s->nr, 2, 3);
+		assert_null(s->v[s->nr - 1].name);
+		if (s->nr < 3)
+			continue;
+		deepest++;
+		assert_string_equal(s->v[0].name, "inner");
+		assert_string_equal(s->v[1].name, "middle");
+		assert_int_equal(s->v[1].at.line, 72);
+		assert_int_equal(s->v[2].at.line, 77);
+	}
+	assert_true(deepest > 0);
+	assert_int_equal(l->units[0].stack, 0);
 	analysis_listing_close(l);
 	analysis_close(a);
 }
@@ -271,9 +305,13 @@ static void test_match(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),	       cmocka_unit_test(test_listing),
-		cmocka_unit_test(test_listing_uneven), cmocka_unit_test(test_find),
-		cmocka_unit_test(test_match),	       cmocka_unit_test(test_unknown_image),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_listing),
+		cmocka_unit_test(test_listing_inlined),
+		cmocka_unit_test(test_listing_uneven),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_match),
+		cmocka_unit_test(test_unknown_image),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, clean_up);

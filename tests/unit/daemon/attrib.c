@@ -159,7 +159,7 @@ static void remapped_dynamic(void **state)
 	trial_span(&t, 10, 0x1000, before);
 	assert_int_equal(t.a.account.pending, 1);
 	attrib_resolve(&t.a, 0);
-	assert_int_equal(stand_ins.looked_up_first_ns, before);
+	assert_int_equal(stand_ins.query.first_ns, before);
 }
 
 static void child_keeps_times(void **state)
@@ -365,8 +365,8 @@ static void dynamic_found(void **state)
 	attrib_resolve(&t.a, 0);
 	assert_int_equal(t.a.account.pending, 0);
 	assert_int_equal(trial_count(&t, "x.dyn", 0x40), 1);
-	assert_int_equal(stand_ins.looked_up_first_ns, time_ns);
-	assert_int_equal(stand_ins.looked_up_ns, time_ns);
+	assert_int_equal(stand_ins.query.first_ns, time_ns);
+	assert_int_equal(stand_ins.query.time_ns, time_ns);
 	assert_int_equal(stand_ins.settled_ns, time_ns);
 	assert_int_equal(given(), 1);
 }
@@ -417,12 +417,79 @@ static void dynamic_of_the_dead(void **state)
 
 static void fork_shares_registry(void **state)
 {
+	struct driver_load l = { .kind = DRIVER_LOAD_FORK,
+				 .pid = 12,
+				 .ppid = 10,
+				 .flags = DRIVER_LOAD_CURSOR,
+				 .cursor = 77 };
+
 	(void)state;
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
 	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
 	assert_int_equal(stand_ins.nr_fork, 1);
 	assert_int_equal(stand_ins.fork_ns, t.time_ns);
+	assert_int_equal(stand_ins.fork_cursor, 0);
 	assert_non_null(processes_find(t.a.processes, 11)->dyn);
+	l.time_ns = ++t.time_ns;
+	assert_int_equal(attrib_load(&t.a, &l), 0);
+	assert_int_equal(stand_ins.fork_cursor, 77);
+}
+
+static void generations(void **state)
+{
+	struct driver_count c = { .time_ns = 5000,
+				  .pid = 10,
+				  .mode = DRIVER_USER,
+				  .addr = 0x1010,
+				  .count = 7,
+				  .generation = 9,
+				  .generation_read = true };
+
+	(void)state;
+	stand_ins.dyn_image = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	/* The registry does not tell yet: it waits, and counts as pending. */
+	stand_ins.where = DYN_LATER;
+	assert_int_equal(attrib_count(&t.a, &c), 0);
+	attrib_resolve(&t.a, 0);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(t.a.account.pending, 7);
+	assert_int_equal(stand_ins.query.generation, 9);
+	assert_true(stand_ins.query.generation_read);
+	assert_false(stand_ins.query.last);
+	stand_ins.where = DYN_FOUND;
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(trial_count(&t, "x.dyn", 0), 7);
+	/* Nothing more comes. */
+	stand_ins.where = DYN_LATER;
+	assert_int_equal(attrib_count(&t.a, &c), 0);
+	attrib_resolve(&t.a, UINT64_MAX);
+	assert_int_equal(t.a.account.pending, 0);
+	assert_int_equal(trial_count(&t, "dynamic, generation unknown", 0), 7);
+	/* Nor from a life that is over. */
+	assert_int_equal(attrib_count(&t.a, &c), 0);
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(trial_count(&t, "dynamic, generation unknown", 0), 14);
+	assert_int_equal(given(), 21);
+}
+
+/* A process that lives is not waited for without end. */
+static void waits_a_second(void **state)
+{
+	(void)state;
+	t.a.live = true;
+	stand_ins.where = DYN_LATER;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_sample(&t, 10, 0x1234);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(t.a.dynamic.nr, 1);
+	assert_in_range(t.a.dynamic.items[0].until_ns, base_now_ns(), base_now_ns() + 1000000000);
+	t.a.dynamic.items[0].until_ns = 1;
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(t.a.dynamic.nr, 0);
+	assert_int_equal(trial_count(&t, "dynamic, generation unknown", 0), 1);
+	t.a.live = false;
 }
 
 static void lost_by_name(void **state)
@@ -472,6 +539,8 @@ int main(void)
 		TEST(dynamic_not_found),
 		TEST(dynamic_of_the_dead),
 		TEST(fork_shares_registry),
+		TEST(generations),
+		TEST(waits_a_second),
 		TEST(lost_by_name),
 		TEST(resolve_empty),
 		TEST(remapped_in_the_interval),

@@ -20,6 +20,7 @@ struct trial {
 	struct images *images;
 	struct process p;
 	struct base_buf b;
+	uint64_t seq;
 };
 
 static const uint8_t code_a[64] = { 0x90, 0x90, 0xc3, 1 };
@@ -44,11 +45,29 @@ static void trial_close(struct trial *t)
 	base_buf_release(&t->b);
 }
 
-/* What was collected is read at @time_ns. */
+/* What was collected is read at @time_ns; no change is missing. */
 static void tell(struct trial *t, uint64_t time_ns)
 {
+	struct wire_head *h;
+
+	for (size_t pos = 0; pos < t->b.len; pos += h->len) {
+		h = (void *)(t->b.data + pos);
+		if (h->type == WIRE_ROUTINE)
+			((struct wire_routine *)h)->seq = ++t->seq;
+	}
 	assert_int_equal(dyn_records(t->dyn, &t->p, time_ns, t->b.data, t->b.len), 0);
 	base_buf_clear(&t->b);
+}
+
+/* By time. */
+static enum dyn_where ask(struct trial *t, struct process *p, uint64_t addr, uint64_t first_ns,
+			  uint64_t time_ns, struct image **img, uint64_t *off)
+{
+	const struct dyn_query q = {
+		.addr = addr, .first_ns = first_ns, .time_ns = time_ns, .count = 1
+	};
+
+	return dyn_lookup(t->dyn, p, &q, img, off);
 }
 
 static enum dyn_where where(struct trial *t, uint64_t addr, uint64_t time_ns)
@@ -56,7 +75,7 @@ static enum dyn_where where(struct trial *t, uint64_t addr, uint64_t time_ns)
 	struct image *img = NULL;
 	uint64_t off;
 
-	return dyn_lookup(t->dyn, &t->p, addr, time_ns, time_ns, &img, &off);
+	return ask(t, &t->p, addr, time_ns, time_ns, &img, &off);
 }
 
 static uint64_t offset(struct trial *t, uint64_t addr, uint64_t time_ns)
@@ -64,7 +83,7 @@ static uint64_t offset(struct trial *t, uint64_t addr, uint64_t time_ns)
 	struct image *img = NULL;
 	uint64_t off = UINT64_MAX;
 
-	assert_int_equal(dyn_lookup(t->dyn, &t->p, addr, time_ns, time_ns, &img, &off), DYN_FOUND);
+	assert_int_equal(ask(t, &t->p, addr, time_ns, time_ns, &img, &off), DYN_FOUND);
 	assert_non_null(img);
 	return off;
 }
@@ -172,7 +191,8 @@ static void test_reuse(void **state)
 	b = offset(&t, 0x10020, 200);
 	f = facility(&t, 0);
 	assert_int_equal(f->nr_routines, 2);
-	assert_true(f->routines[1].elf >= DYN_PRIVATE_BASE);
+	assert_int_equal(dyn_routine_get(&t.p.dyn->own->tenants.routines, 1)->place, DYN_PLACE_OWN);
+	assert_int_equal(dyn_routine_get(&t.p.dyn->own->tenants.routines, 2)->place, 1);
 	assert_int_not_equal(b & ~4095ull, a & ~4095ull);
 	assert_int_equal(offset(&t, 0x1003f, 200), b + 0x1f);
 	/* B began somewhere in (150, 200): until then A, from then on B, between nobody knows. */
@@ -229,8 +249,8 @@ static void test_other_facility_takes_over(void **state)
 	fake_routine_rec(&t.b, 1, 0x10000, "A", code_a, 64);
 	tell(&t, 200);
 	assert_true(dyn_reuses(&t.p));
-	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x10000, 100, 100, &img, &off), DYN_FOUND);
-	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x10000, 200, 200, &img2, &off), DYN_FOUND);
+	assert_int_equal(ask(&t, &t.p, 0x10000, 100, 100, &img, &off), DYN_FOUND);
+	assert_int_equal(ask(&t, &t.p, 0x10000, 200, 200, &img2, &off), DYN_FOUND);
 	assert_ptr_not_equal(img, img2);
 	assert_string_not_equal(img->stem, img2->stem);
 	assert_int_equal(where(&t, 0x10000, 150), DYN_REUSED);
@@ -243,7 +263,7 @@ static enum dyn_where span(struct trial *t, uint64_t addr, uint64_t first_ns, ui
 {
 	struct image *img = NULL;
 
-	return dyn_lookup(t->dyn, &t->p, addr, first_ns, time_ns, &img, off);
+	return ask(t, &t->p, addr, first_ns, time_ns, &img, off);
 }
 
 static void test_intervals(void **state)
@@ -366,18 +386,21 @@ static void test_many_routines(void **state)
 			tell(&t, i);
 	}
 	/* Each that is in the tree is found at both of its ends, and they are disjoint. */
-	const struct dyn_tree *now = &t.p.dyn->own->tenants.now;
+	const struct dyn_routines *all = &t.p.dyn->own->tenants.routines;
 	uint64_t pos = 0, nr = 0;
-	struct dyn_node *n;
+	uint32_t n;
 
-	while ((n = dyn_tree_overlap(now, pos, UINT64_MAX))) {
-		assert_true(n->start >= pos && n->end > n->start);
-		assert_ptr_equal(dyn_tree_find(now, n->start), n);
-		assert_ptr_equal(dyn_tree_find(now, n->end - 1), n);
-		pos = n->end;
+	while ((n = dyn_routine_overlap(all, all->live, pos, UINT64_MAX))) {
+		const struct dyn_routine *r = dyn_routine_get(all, n);
+
+		assert_true(r->addr >= pos && r->len);
+		assert_true(r->flags & DYN_LIVE);
+		assert_int_equal(dyn_routine_find(all, all->live, r->addr), n);
+		assert_int_equal(dyn_routine_find(all, all->live, r->addr + r->len - 1), n);
+		pos = r->addr + r->len;
 		nr++;
 	}
-	assert_int_equal(nr, now->nr);
+	assert_int_equal(nr, all->nr_live);
 	assert_true(nr > NR / 4 && nr < NR);
 	trial_close(&t);
 }
@@ -402,14 +425,15 @@ static void test_changed_ranges(void **state)
 	tell(&t, 200);
 	assert_int_equal(t.p.dyn->own->nr_bad, 0);
 	assert_int_equal(offset(&t, 0x10000, 200), 0);
-	/* Changed code makes its page unknown and stays as it was; so does changed DST. */
+	/* Changed code is another generation (dyn_patch.c); what was read first stays. */
 	text[5] = 0xcc;
 	text[2 * WIRE_PAGE] = 0x33;
 	fake_bytes_rec(&t.b, 0, WIRE_RANGE_CODE, 0x10000, 0x10000, text, 2 * WIRE_PAGE + 1);
 	fake_bytes_rec(&t.b, 0, WIRE_RANGE_DST, 0x90000, 0x1000, "\4\2\2\7\7", 5);
 	tell(&t, 300);
 	assert_int_equal(t.p.dyn->own->nr_bad, 2);
-	assert_int_equal(where(&t, 0x10ff0, 300), DYN_REUSED);
+	assert_int_equal(where(&t, 0x10ff0, 299), DYN_REUSED);
+	assert_int_equal(where(&t, 0x10ff0, 300), DYN_FOUND);
 	assert_int_equal(offset(&t, 0x11000, 300), 0x1000);
 	assert_int_equal(t.p.dyn->own->ranges[0].contents.data[5], 0x90);
 	assert_int_equal(t.p.dyn->own->ranges[0].contents.data[2 * WIRE_PAGE], 0x33);
@@ -429,43 +453,44 @@ static void test_fork(void **state)
 	fake_facility_rec(&t.b, 0, "j");
 	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
 	tell(&t, 100);
-	dyn_fork(t.dyn, &t.p, &child, 150);
+	dyn_fork(t.dyn, &t.p, &child, 150, NULL);
 	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
 	tell(&t, 200);
 	fake_routine_rec(&t.b, 0, 0x20000, "C", code_b, 64);
 	tell(&t, 300);
-	dyn_fork(t.dyn, &child, &grandchild, 400);
+	dyn_fork(t.dyn, &child, &grandchild, 400, NULL);
 	/* The fork came in the interval of B: what the child has is not known. C it has not. */
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 500, 500, &img, &off), DYN_REUSED);
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 500, 500, &img, &off), DYN_NONE);
-	assert_int_equal(dyn_lookup(t.dyn, &t.p, 0x20000, 500, 500, &img, &off), DYN_FOUND);
+	assert_int_equal(ask(&t, &child, 0x10000, 500, 500, &img, &off), DYN_REUSED);
+	assert_int_equal(ask(&t, &child, 0x20000, 500, 500, &img, &off), DYN_NONE);
+	assert_int_equal(ask(&t, &t.p, 0x20000, 500, 500, &img, &off), DYN_FOUND);
 	/* The grandchild inherited as of its parent's birth. */
-	assert_int_equal(dyn_lookup(t.dyn, &grandchild, 0x20000, 500, 500, &mine, &off), DYN_NONE);
+	assert_int_equal(ask(&t, &grandchild, 0x20000, 500, 500, &mine, &off), DYN_NONE);
 	/* With a registry of its own, that comes first. */
 	fake_facility_rec(&t.b, 0, "j");
 	fake_routine_rec(&t.b, 0, 0x20000, "D", code_b, 64);
 	assert_int_equal(dyn_records(t.dyn, &child, 600, t.b.data, t.b.len), 0);
 	base_buf_clear(&t.b);
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 700, 700, &mine, &off), DYN_FOUND);
+	assert_int_equal(ask(&t, &child, 0x20000, 700, 700, &mine, &off), DYN_FOUND);
 	assert_ptr_not_equal(mine, img);
 	/* Before that its parent's code may have stood there, if its parent had any at the fork. */
 	fake_routine_rec(&t.b, 0, 0x10000, "E", code_b, 64);
 	assert_int_equal(dyn_records(t.dyn, &child, 700, t.b.data, t.b.len), 0);
 	base_buf_clear(&t.b);
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 650, 650, &mine, &off), DYN_REUSED);
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 500, 700, &mine, &off), DYN_REUSED);
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 700, 800, &mine, &off), DYN_FOUND);
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 500, 500, &mine, &off), DYN_FOUND);
+	assert_int_equal(ask(&t, &child, 0x10000, 650, 650, &mine, &off), DYN_REUSED);
+	assert_int_equal(ask(&t, &child, 0x10000, 500, 700, &mine, &off), DYN_REUSED);
+	assert_int_equal(ask(&t, &child, 0x10000, 700, 800, &mine, &off), DYN_FOUND);
+	assert_int_equal(ask(&t, &child, 0x20000, 500, 500, &mine, &off), DYN_FOUND);
 	dyn_end(t.dyn, &child);
 	assert_null(child.dyn);
 	/* The parent's code outlives it as long as a child may run it. */
 	dyn_end(t.dyn, &t.p);
-	assert_int_equal(dyn_lookup(t.dyn, &grandchild, 0x10000, 500, 500, &img, &off), DYN_REUSED);
+	assert_int_equal(ask(&t, &grandchild, 0x10000, 500, 500, &img, &off), DYN_REUSED);
 	dyn_end(t.dyn, &grandchild);
 	trial_close(&t);
 }
 
-/* A life after exec has its own registry alone, and what was inherited stays with the life before. */
+/* A life after exec has its own registry alone, and what was inherited stays with the life before.
+ */
 static void test_hand_on(void **state)
 {
 	struct process child = { .pid = 43 }, next = { .pid = 43 }, grandchild = { .pid = 44 };
@@ -478,7 +503,7 @@ static void test_hand_on(void **state)
 	fake_facility_rec(&t.b, 0, "j");
 	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
 	tell(&t, 100);
-	dyn_fork(t.dyn, &t.p, &child, 150);
+	dyn_fork(t.dyn, &t.p, &child, 150, NULL);
 	/* Nothing of its own: nothing to hand on. */
 	assert_int_equal(dyn_hand_on(&child, &next), 0);
 	assert_null(next.dyn);
@@ -486,15 +511,17 @@ static void test_hand_on(void **state)
 	fake_routine_rec(&t.b, 0, 0x20000, "B", code_b, 64);
 	assert_int_equal(dyn_records(t.dyn, &child, 600, t.b.data, t.b.len), 0);
 	base_buf_clear(&t.b);
-	dyn_fork(t.dyn, &child, &grandchild, 400);
+	dyn_fork(t.dyn, &child, &grandchild, 400, NULL);
 	assert_int_equal(dyn_hand_on(&child, &next), 0);
 	assert_true(dyn_has_registry(&next));
+	/* Whose heirs cannot have it either. */
+	assert_int_equal(next.dyn->own->tenants.nr_heirs, 0);
 	assert_false(dyn_has_registry(&child));
-	assert_int_equal(dyn_lookup(t.dyn, &next, 0x20000, 700, 700, &img, &off), DYN_FOUND);
-	assert_int_equal(dyn_lookup(t.dyn, &next, 0x10000, 700, 700, &img, &off), DYN_NONE);
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x10000, 140, 140, &img, &off), DYN_FOUND);
-	assert_int_equal(dyn_lookup(t.dyn, &child, 0x20000, 700, 700, &img, &off), DYN_NONE);
-	assert_int_equal(dyn_lookup(t.dyn, &grandchild, 0x20000, 700, 700, &img, &off), DYN_NONE);
+	assert_int_equal(ask(&t, &next, 0x20000, 700, 700, &img, &off), DYN_FOUND);
+	assert_int_equal(ask(&t, &next, 0x10000, 700, 700, &img, &off), DYN_NONE);
+	assert_int_equal(ask(&t, &child, 0x10000, 140, 140, &img, &off), DYN_FOUND);
+	assert_int_equal(ask(&t, &child, 0x20000, 700, 700, &img, &off), DYN_NONE);
+	assert_int_equal(ask(&t, &grandchild, 0x20000, 700, 700, &img, &off), DYN_NONE);
 	dyn_end(t.dyn, &grandchild);
 	dyn_end(t.dyn, &child);
 	dyn_end(t.dyn, &next);
@@ -533,7 +560,7 @@ static void write_job(const struct dyn_facility *f, struct pseudoimg_result *res
 	off_t len;
 	uint8_t *job;
 
-	assert_int_equal(dyn_facility_job(f, fd), 0);
+	assert_int_equal(dyn_facility_job(f, true, fd), 0);
 	len = lseek(fd, 0, SEEK_END);
 	job = malloc((size_t)len);
 	assert_int_equal(pread(fd, job, (size_t)len, 0), len);
@@ -551,6 +578,7 @@ static void test_job(void **state)
 
 	(void)state;
 	trial_open(&t);
+	t.dyn->config.keep_all = true;
 	fake_facility_rec(&t.b, 0, "j");
 	fake_facility_rec(&t.b, 1, "elsewhere");
 	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
@@ -568,6 +596,119 @@ static void test_job(void **state)
 	assert_memory_not_equal(one.build_id, two.build_id, 20);
 	write_job(facility(&t, 0), &again);
 	assert_memory_equal(again.build_id, two.build_id, 20);
+	trial_close(&t);
+}
+
+static unsigned int nr_of_type(const struct dyn_facility *f, bool full, uint16_t type,
+			       struct wire_place *place)
+{
+	int fd = memfd_create("job", MFD_CLOEXEC);
+	const struct wire_head *h;
+	unsigned int nr = 0;
+	uint8_t *job;
+	off_t len;
+
+	assert_int_equal(dyn_facility_job(f, full, fd), 0);
+	len = lseek(fd, 0, SEEK_END);
+	job = malloc((size_t)len);
+	assert_int_equal(pread(fd, job, (size_t)len, 0), len);
+	WIRE_FOR_EACH (h, job, (size_t)len, pos) {
+		nr += h->type == type;
+		if (h->type == WIRE_PLACE && type == WIRE_PLACE)
+			memcpy(place, h, sizeof(*place));
+	}
+	free(job);
+	close(fd);
+	return nr;
+}
+
+/* A sample makes a routine stay, and gives it a place where its own is taken. */
+static void test_what_is_kept(void **state)
+{
+	struct wire_place place;
+	struct dyn_stats stats;
+	struct dyn_facility *f;
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	tell(&t, 50);
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	fake_routine_rec(&t.b, 0, 0x20000, "unsampled", code_a, 64);
+	tell(&t, 100);
+	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
+	tell(&t, 200);
+	fake_routine_rec(&t.b, 0, 0x10000, "C", code_b, 64);
+	tell(&t, 300);
+	f = facility(&t, 0);
+	assert_int_equal(f->nr_routines, 4);
+	/* Those that live and have a place; what must not be lost. */
+	assert_int_equal(nr_of_type(f, true, WIRE_ROUTINE, NULL), 1);
+	assert_int_equal(nr_of_type(f, false, WIRE_ROUTINE, NULL), 0);
+	assert_false(dyn_facility_is_behind(f, false));
+	assert_true(dyn_facility_is_behind(f, true));
+	offset(&t, 0x10000, 100);
+	offset(&t, 0x10000, 200);
+	assert_true(f->image->behind);
+	assert_int_equal(nr_of_type(f, false, WIRE_ROUTINE, NULL), 2);
+	assert_int_equal(nr_of_type(f, true, WIRE_ROUTINE, NULL), 3);
+	assert_int_equal(nr_of_type(f, false, WIRE_PLACE, &place), 1);
+	assert_int_equal(place.vaddr, 0x10000);
+	assert_int_equal(place.elf, PSEUDOIMG_ROOM);
+	assert_int_equal(place.len, 64);
+	assert_int_equal(place.from_seq, 3);
+	assert_int_equal(place.until_seq, 4);
+	offset(&t, 0x10000, 300);
+	assert_int_equal(nr_of_type(f, false, WIRE_PLACE, &place), 2);
+	assert_int_equal(place.until_seq, 0);
+	/* Gone for long, and never sampled: forgotten. */
+	fake_routine_rec(&t.b, 0, 0x10000, "D", code_b, 64);
+	tell(&t, 400);
+	fake_routine_rec(&t.b, 0, 0x10000, "E", code_b, 64);
+	fake_routine_rec(&t.b, 0, 0x20000, "F", code_b, 64);
+	tell(&t, 500);
+	assert_int_equal(f->nr_routines, 7);
+	tell(&t, 100 * DYN_PAST_NS);
+	assert_int_equal(f->nr_routines, 5);
+	dyn_stats_get(t.dyn, &stats);
+	assert_int_equal(stats.routines, 5);
+	/* Its address is free again for the next one. */
+	assert_int_equal(nr_of_type(f, true, WIRE_ROUTINE, NULL), 3);
+	fake_routine_rec(&t.b, 0, 0x20000, "G", code_b, 64);
+	tell(&t, 100 * DYN_PAST_NS + 1);
+	assert_int_equal(nr_of_type(f, true, WIRE_ROUTINE, NULL), 4);
+	trial_close(&t);
+}
+
+/* What was on disk once keeps its offset, sampled or not. */
+static void test_places_on_disk(void **state)
+{
+	struct dyn_routines *all;
+	struct dyn_facility *f;
+	struct trial t;
+	uint64_t old;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 100);
+	f = facility(&t, 0);
+	all = &t.p.dyn->own->tenants.routines;
+	dyn_facility_written(f, true);
+	assert_false(dyn_facility_is_behind(f, true));
+	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
+	tell(&t, 200);
+	tell(&t, 100 * DYN_PAST_NS);
+	assert_int_equal(f->nr_routines, 1);
+	assert_int_equal(dyn_routine_get(all, 1)->record, 0);
+	assert_int_equal(dyn_facility_offset(f, 0x10000, &old), 0);
+	assert_int_not_equal(offset(&t, 0x10000, 100 * DYN_PAST_NS), old);
+	/* A again is another one. */
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 200 * DYN_PAST_NS);
+	assert_int_not_equal(offset(&t, 0x10000, 200 * DYN_PAST_NS), old);
 	trial_close(&t);
 }
 
@@ -609,6 +750,7 @@ static void test_identity_by_content(void **state)
 		struct trial t;
 
 		trial_open(&t);
+		t.dyn->config.keep_all = true;
 		t.p.pid += i;
 		fake_facility_rec(&t.b, 0, "j");
 		fake_routine_rec(&t.b, 0, base + 0x10, "A", code_a, 64);
@@ -619,6 +761,109 @@ static void test_identity_by_content(void **state)
 		trial_close(&t);
 	}
 	assert_memory_equal(result[0].build_id, result[1].build_id, 20);
+}
+
+/* Over its quota a process's routines are its facility's, at an offset that is no routine's. */
+static void test_process_quota(void **state)
+{
+	struct pseudoimg_result result = { 0 };
+	struct dyn_stats stats;
+	struct trial t;
+	uint64_t off;
+
+	(void)state;
+	trial_open(&t);
+	t.dyn->config.process_quota = 300;
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	fake_routine_rec(&t.b, 0, 0x20000, "B", code_a, 64);
+	fake_routine_rec(&t.b, 0, 0x30000, "C", code_b, 64);
+	tell(&t, 100);
+	assert_int_equal(offset(&t, 0x10004, 150), 4);
+	off = offset(&t, 0x30000, 150);
+	dyn_stats_get(t.dyn, &stats);
+	assert_int_equal(stats.routines + stats.routines_refused, 3);
+	assert_in_range(stats.routines_refused, 1, 2);
+	assert_int_equal(stats.records_dropped, 0);
+	assert_in_range(off, WIRE_PAGE, DYN_IMAGE_MAX);
+	assert_int_equal(offset(&t, 0x3003f, 150), off);
+	assert_true(facility(&t, 0)->image->behind);
+	/* The same once more is no other. */
+	fake_routine_rec(&t.b, 0, 0x30000, "C", code_b, 64);
+	tell(&t, 200);
+	assert_int_equal(offset(&t, 0x30000, 180), off);
+	/* It goes; what is there then is not known to be anybody's. */
+	fake_routine_rec(&t.b, 0, 0x30020, "D", code_b, 64);
+	tell(&t, 300);
+	assert_int_equal(where(&t, 0x30000, 300), DYN_NONE);
+	assert_int_equal(where(&t, 0x30030, 250), DYN_REUSED);
+	assert_int_equal(offset(&t, 0x30030, 300), off);
+	write_job(facility(&t, 0), &result);
+	assert_int_equal(result.nr_bad, 0);
+	assert_int_equal(result.nr_routines, stats.routines);
+	trial_close(&t);
+}
+
+/* With no routine at all its image is one all the same. */
+static void test_all_over_quota(void **state)
+{
+	struct pseudoimg_result result = { 0 };
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	t.dyn->config.process_quota = 1;
+	fake_facility_rec(&t.b, 0, "j");
+	for (uint64_t i = 0; i < 100; i++) {
+		fake_routine_rec(&t.b, 0, 0x10000 + i % 2 * 32, "A", code_a, 64);
+		tell(&t, 100 + i);
+	}
+	assert_int_equal(offset(&t, 0x10020, 199), 0);
+	write_job(facility(&t, 0), &result);
+	assert_int_equal(result.nr_bad, 0);
+	assert_int_equal(result.nr_routines, 0);
+	/* Nodes come back when nobody asks for them any more. */
+	dyn_tenant_forget(&t.p.dyn->own->tenants, 100 + 2 * DYN_PAST_NS);
+	dyn_facility_drop_unused(t.p.dyn->own);
+	assert_int_equal(t.p.dyn->own->tenants.routines.nr_used, 1);
+	trial_close(&t);
+}
+
+static void test_database_full(void **state)
+{
+	struct dyn_stats stats;
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	t.dyn->config.keep_all = true;
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x10000, "sampled", code_a, 64);
+	fake_routine_rec(&t.b, 0, 0x20000, "not yet", code_a, 64);
+	fake_range_rec(&t.b, 0, 0, WIRE_RANGE_CODE, 0x50000, 0x1000);
+	tell(&t, 100);
+	assert_int_equal(where(&t, 0x10000, 100), DYN_FOUND);
+	dyn_set_full(t.dyn, true);
+	/* What got a sample before is still written. */
+	assert_true(dyn_facility_is_behind(facility(&t, 0), false));
+	assert_int_equal(where(&t, 0x10000, 100), DYN_FOUND);
+	assert_int_equal(where(&t, 0x20000, 100), DYN_NO_ROOM);
+	assert_int_equal(where(&t, 0x20001, 100), DYN_NO_ROOM);
+	dyn_facility_written(facility(&t, 0), false);
+	assert_false(dyn_facility_is_behind(facility(&t, 0), true));
+	fake_routine_rec(&t.b, 0, 0x30000, "too late", code_a, 64);
+	tell(&t, 200);
+	assert_int_equal(where(&t, 0x30000, 200), DYN_NO_ROOM);
+	assert_int_equal(where(&t, 0x50010, 200), DYN_NO_ROOM);
+	assert_false(dyn_facility_is_behind(facility(&t, 0), true));
+	dyn_stats_get(t.dyn, &stats);
+	assert_int_equal(stats.routines_refused, 2);
+	dyn_set_full(t.dyn, false);
+	assert_int_equal(where(&t, 0x20000, 100), DYN_FOUND);
+	assert_int_equal(where(&t, 0x30000, 200), DYN_FOUND);
+	assert_int_equal(where(&t, 0x50010, 200), DYN_FOUND);
+	assert_true(dyn_facility_is_behind(facility(&t, 0), false));
+	trial_close(&t);
 }
 
 int main(void)
@@ -640,8 +885,13 @@ int main(void)
 		cmocka_unit_test(test_hand_on),
 		cmocka_unit_test(test_malformed_records),
 		cmocka_unit_test(test_job),
+		cmocka_unit_test(test_what_is_kept),
+		cmocka_unit_test(test_places_on_disk),
 		cmocka_unit_test(test_job_tells_empty_ranges),
 		cmocka_unit_test(test_identity_by_content),
+		cmocka_unit_test(test_process_quota),
+		cmocka_unit_test(test_all_over_quota),
+		cmocka_unit_test(test_database_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

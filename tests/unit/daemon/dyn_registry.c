@@ -130,8 +130,9 @@ static void test_when_it_was_made(void **state)
 static enum dyn_where where(struct trial *t, uint64_t addr, struct image **img)
 {
 	uint64_t off, now = base_now_ns();
+	const struct dyn_query q = { .addr = addr, .first_ns = now, .time_ns = now };
 
-	return dyn_lookup(t->dyn, &t->p, addr, now, now, img, &off);
+	return dyn_lookup(t->dyn, &t->p, &q, img, &off);
 }
 
 static void ask_flush(struct trial *t)
@@ -195,24 +196,38 @@ static void test_image_grows(void **state)
 	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
-	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	first = img->id;
 	fake_put_routine(&t->f, 0, 0x20000, "two", code, sizeof(code));
 	/* It ended: what is in the ring is still read, and written. */
 	struct dyn_registry *reg = t->p.dyn->own;
 
-	reg->refs++;
+	struct process child = { .pid = 43 };
+	struct dyn_stats stats;
+
+	dyn_fork(t->dyn, &t->p, &child, base_now_ns() + 1000000000, &(uint64_t){ UINT32_MAX });
 	dyn_end(t->dyn, &t->p);
 	assert_null(t->p.dyn);
 	assert_int_equal(reg->fd, -1);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
-	assert_false(base_id_equal(&first, &img->id));
-	assert_int_equal(reg->facilities[0]->nr_routines, 0); /* freed: nothing more is written */
-	assert_int_equal(t->dyn->bytes, 0);
-	reg->refs--;
+	assert_true(base_id_equal(&first, &img->id));
+	/* Its child still runs there. */
+	t->p = child;
+	assert_int_equal(where(t, 0x20000, &img), DYN_FOUND);
+	assert_true(img->behind);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_false(base_id_equal(&first, &img->id));
+	assert_non_null(t->dyn->registries);
+	dyn_end(t->dyn, &t->p);
+	/* It waits for others like it. */
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_non_null(t->dyn->registries);
+	assert_int_equal(dyn_fold(t->dyn, NULL), 0);
 	assert_null(t->dyn->registries);
+	assert_int_equal(t->dyn->spool.held, 0);
+	dyn_stats_get(t->dyn, &stats);
+	assert_int_equal(stats.routines, 0);
 }
 
 /* What cannot be written is answered, kept, and written when it can be. */
@@ -408,8 +423,8 @@ static void test_restart(void **state)
 	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
-	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_int_equal(where(t, 0x10000, &old), DYN_FOUND);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	dyn_end(t->dyn, &t->p);
 	dyn_close(t->dyn);
 	assert_int_equal(t->f.h->attached, 0);
@@ -422,10 +437,76 @@ static void test_restart(void **state)
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 }
 
+/* Whoever removes an image that samples refer to, or may, does no harm. */
+static void test_removed_image(void **state)
+{
+	const struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	struct image *img = NULL;
+	struct base_id id;
+	char path[512];
+	struct stat st;
+	TRIAL(state);
+
+	fake_facility(&t->f, "jit");
+	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	id = img->id;
+	snprintf(path, sizeof(path), "%s/dyn/%s", t->db_path, img->stem);
+	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+	/* Without samples it may go. */
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mtime, 1);
+	img->dirty = true;
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_not_equal(st.st_mtime, 1);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(base_id_equal(&id, &img->id));
+	assert_false(img->behind);
+}
+
+/* A client is told that the database is full; what got samples is written. */
+static void test_full_database(void **state)
+{
+	struct image *img = NULL;
+	TRIAL(state);
+
+	fake_facility(&t->f, "jit");
+	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	fake_put_routine(&t->f, 0, 0x20000, "two", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	dyn_set_full(t->dyn, true);
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(t->f.h->flush_done, 1);
+	assert_int_equal(t->f.h->flush_status, -EDQUOT);
+	assert_int_equal(img->id.len, 20);
+	assert_false(img->behind);
+	assert_int_equal(where(t, 0x20000, &img), DYN_NO_ROOM);
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(t->f.h->flush_status, -EDQUOT);
+	dyn_set_full(t->dyn, false);
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(t->f.h->flush_status, 0);
+	assert_int_equal(where(t, 0x20000, &img), DYN_FOUND);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_follow, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removed_image, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_when_it_was_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_grows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failing_write, setup, teardown),

@@ -11,6 +11,7 @@
 #define FACILITIES_OFF WIRE_PAGE
 #define RANGES_OFF     (FACILITIES_OFF + WIRE_NR_FACILITIES * sizeof(struct wire_facility))
 #define RING_OFF       (RANGES_OFF + WIRE_NR_RANGES * sizeof(struct wire_range))
+#define HEAP_LEN       (256u << 10)
 
 /* A test that has no memory has failed. */
 static void must(bool good)
@@ -19,9 +20,17 @@ static void must(bool good)
 		abort();
 }
 
+static uint64_t seq;
+
+uint64_t fake_seq(void)
+{
+	return ++seq;
+}
+
 void fake_open(struct fake *f, size_t ring_len)
 {
-	*f = (struct fake){ .len = RING_OFF + ring_len };
+	seq = 0;
+	*f = (struct fake){ .len = RING_OFF + ring_len + HEAP_LEN };
 	f->fd = memfd_create(WIRE_MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	must(f->fd >= 0 && ftruncate(f->fd, (off_t)f->len) == 0);
 	must(fcntl(f->fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
@@ -31,6 +40,7 @@ void fake_open(struct fake *f, size_t ring_len)
 	f->facilities = (void *)(f->map + FACILITIES_OFF);
 	f->ranges = (void *)(f->map + RANGES_OFF);
 	f->ring = f->map + RING_OFF;
+	f->heap = f->ring + ring_len;
 	f->h->magic = WIRE_REGISTRY_MAGIC;
 	f->h->version = WIRE_REGISTRY_VERSION;
 	f->h->header_len = WIRE_PAGE;
@@ -39,6 +49,8 @@ void fake_open(struct fake *f, size_t ring_len)
 	f->h->ranges_off = RANGES_OFF;
 	f->h->ring_off = RING_OFF;
 	f->h->ring_len = ring_len;
+	f->h->heap_off = RING_OFF + ring_len;
+	f->h->heap_len = HEAP_LEN;
 	f->h->machine = 62;
 }
 
@@ -82,22 +94,23 @@ void fake_put(struct fake *f, const void *record)
 	}
 	memcpy(f->ring + at, r, r->len);
 	f->h->head += r->len;
+	if (r->type == WIRE_ROUTINE && seq > f->h->seq)
+		f->h->seq = seq;
 }
 
 struct wire_routine *fake_routine(const struct fake_routine *w)
 {
 	size_t name_len = strlen(w->name), files_len = w->file ? 2 + strlen(w->file) : 0;
-	size_t len = wire_routine_len(name_len, w->code_len, w->code, w->nr_lines, files_len);
+	size_t len = wire_routine_len(name_len, w->code_len, w->code, w->nr_lines, 0, files_len);
 	struct wire_routine *r = calloc(1, len);
 	uint8_t *p = (void *)(r + 1);
-	static uint64_t handle;
 
 	must(len && r);
 	r->head = (struct wire_head){ .len = (uint32_t)len,
 				      .type = WIRE_ROUTINE,
 				      .flags = w->code ? WIRE_ROUTINE_CODE : 0 };
 	r->facility = w->facility;
-	r->handle = ++handle;
+	r->seq = w->seq ? w->seq : fake_seq();
 	r->addr = w->addr;
 	r->code_len = w->code_len;
 	r->name_len = (uint32_t)name_len;
@@ -128,6 +141,32 @@ void fake_put_routine(struct fake *f, uint32_t facility, uint64_t addr, const ch
 
 	fake_put(f, r);
 	free(r);
+}
+
+struct wire_slot *fake_slot(struct fake *f, const void *record)
+{
+	const struct wire_head *r = record;
+	struct wire_slot *slot = (void *)(f->heap + f->h->heap_end);
+
+	slot->len = (uint32_t)base_align_up(sizeof(*slot) + r->len, WIRE_SLOT_ALIGN);
+	must(slot->len <= f->h->heap_len - f->h->heap_end);
+	memcpy(slot + 1, r, r->len);
+	slot->version += 2;
+	f->h->heap_end += slot->len;
+	return slot;
+}
+
+struct wire_slot *fake_slot_routine(struct fake *f, uint64_t number, uint64_t addr,
+				    const char *name)
+{
+	struct wire_routine *r = fake_routine(&(struct fake_routine){
+		.seq = number, .addr = addr, .name = name, .code_len = 16 });
+	struct wire_slot *slot = fake_slot(f, r);
+
+	free(r);
+	if (f->h->seq < number)
+		f->h->seq = number;
+	return slot;
 }
 
 static void *extend(struct base_buf *b, uint16_t type, size_t len)
@@ -190,6 +229,32 @@ void fake_bytes_rec(struct base_buf *b, uint32_t facility, uint32_t kind, uint64
 	r->bytes_len = len;
 	r->range_len = range_len;
 	memcpy(r + 1, bytes, len);
+}
+
+unsigned int fake_count(const struct base_buf *b, uint16_t type)
+{
+	const struct wire_head *h;
+	unsigned int n = 0;
+
+	WIRE_FOR_EACH (h, b->data, b->len, pos)
+		n += h->type == type;
+	return n;
+}
+
+const void *fake_nth(const struct base_buf *b, uint16_t type, unsigned int nth)
+{
+	const struct wire_head *h;
+
+	WIRE_FOR_EACH (h, b->data, b->len, pos)
+		if (h->type == type && !nth--)
+			return h;
+	must(false);
+	return NULL;
+}
+
+const void *fake_first(const struct base_buf *b, uint16_t type)
+{
+	return fake_nth(b, type, 0);
 }
 
 const char *fake_helper_dir(void)

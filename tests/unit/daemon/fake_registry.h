@@ -14,6 +14,7 @@ struct fake {
 	struct wire_facility *facilities;
 	struct wire_range *ranges;
 	uint8_t *ring;
+	uint8_t *heap; /* 256 KiB, none of it used */
 };
 
 void fake_open(struct fake *f, size_t ring_len);
@@ -25,6 +26,7 @@ void fake_put(struct fake *f, const void *record);
 
 struct fake_routine {
 	uint32_t facility;
+	uint64_t seq; /* 0: the next one */
 	uint64_t addr;
 	const char *name;
 	const void *code; /* NULL: none in the record */
@@ -33,10 +35,24 @@ struct fake_routine {
 	uint32_t nr_lines;
 	const char *file; /* one, or NULL */
 };
+/* Each time a higher one, for records made by hand; the functions below use them up too. It begins
+ * anew with each registry. */
+uint64_t fake_seq(void);
 /* The record of it, malloc'ed. */
 struct wire_routine *fake_routine(const struct fake_routine *what);
 void fake_put_routine(struct fake *f, uint32_t facility, uint64_t addr, const char *name,
 		      const void *code, size_t code_len);
+
+/* Append a slot to the heap. It can be changed afterwards: what lives there follows it. */
+struct wire_slot *fake_slot(struct fake *f, const void *record);
+/* A routine of facility 0, 16 bytes long. */
+struct wire_slot *fake_slot_routine(struct fake *f, uint64_t number, uint64_t addr,
+				    const char *name);
+
+/* Records of a type in @b; the first of them, or the one after @nth, which must be there. */
+unsigned int fake_count(const struct base_buf *b, uint16_t type);
+const void *fake_first(const struct base_buf *b, uint16_t type);
+const void *fake_nth(const struct base_buf *b, uint16_t type, unsigned int nth);
 
 /* Under user-mode emulation a program cannot start another one of its kind: can it be run? */
 bool fake_can_exec(const char *program);

@@ -105,6 +105,41 @@ static void drop_many(void **state)
 	images_free(t);
 }
 
+static void processes_apart(void **state)
+{
+	const struct base_opt_list names = { (const char *[]){ "w", "/lib/l.so", "fac" }, 3 };
+	struct process one = { .pid = 7, .began_ns = 1000 }, two = { .pid = 7, .began_ns = 2000 };
+	struct process listed = { .pid = 7, .start_time_ns = 3000 }, hollow = { .pid = 7 };
+	const struct base_id w = trial_id(1), l = trial_id(2), o = trial_id(3);
+	struct images *t = images_new();
+	struct image *img, *own;
+
+	(void)state;
+	images_keep_apart(t, &names);
+	assert_true(images_is_apart(t, "fac"));
+	assert_true(images_is_apart(t, "/any/w"));
+	assert_false(images_is_apart(t, "/other/l.so"));
+	img = images_get(t, PROFDB_FILE, &w, "/bin/w", "w");
+	own = images_of_process(t, img, &one);
+	assert_ptr_not_equal(own, img);
+	assert_ptr_equal(images_of_process(t, img, &one), own);
+	assert_ptr_not_equal(images_of_process(t, img, &two), own);
+	assert_string_equal(profdb_profile_word(own->counts, "process"), "7-1000");
+	assert_string_equal(images_of_process(t, img, &listed)->process, "7-3000");
+	assert_string_equal(images_of_process(t, img, &hollow)->process, "7");
+	/* By another name of the same file; others are everybody's. */
+	img = images_get(t, PROFDB_FILE, &l, "/other/l.so", "l.so");
+	assert_ptr_equal(images_of_process(t, img, &one), img);
+	assert_ptr_equal(images_get(t, PROFDB_FILE, &l, "/lib/l.so", "l.so"), img);
+	assert_ptr_not_equal(images_of_process(t, img, &one), img);
+	img = images_get(t, PROFDB_FILE, &o, "/bin/o", "o");
+	assert_ptr_equal(images_of_process(t, img, &one), img);
+	assert_int_equal(images_nr(t), 3 + 4 + 1);
+	images_drop_unused(t);
+	assert_int_equal(images_nr(t), 0);
+	images_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,6 +147,7 @@ int main(void)
 		cmocka_unit_test(dynamic_keeps_its_name),
 		cmocka_unit_test(buckets),
 		cmocka_unit_test(drop_unused),
+		cmocka_unit_test(processes_apart),
 		cmocka_unit_test(drop_many),
 	};
 

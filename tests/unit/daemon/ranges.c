@@ -11,27 +11,32 @@ static struct driver_range told_ranges[DRIVER_NR_RANGES];
 static size_t told_nr;
 static unsigned int nr_calls;
 static int32_t told_pid;
+static struct driver_client told_client;
+static int refusal;
 
 /* What the driver was told, as "1-2 5-9" (pages). */
-static int set(struct driver *d, int32_t pid, const struct driver_range *ranges, size_t nr)
+static int set(struct driver *d, int32_t pid, const struct driver_client *client)
 {
-	size_t len = 0;
+	const struct driver_range *ranges = client ? client->ranges : NULL;
+	size_t nr = client ? client->nr_ranges : 0, len = 0;
 
 	assert_ptr_equal(d, &t);
 	assert_true(nr <= DRIVER_NR_RANGES);
 	nr_calls++;
 	told_pid = pid;
+	told_client = client ? *client : (struct driver_client){ 0 };
 	told_nr = nr;
 	if (nr)
 		memcpy(told_ranges, ranges, nr * sizeof(*ranges));
 	told[0] = '\0';
 	for (size_t i = 0; i < nr; i++) {
-		assert_int_equal(ranges[i].words, 0);
+		assert_int_equal(ranges[i].kind,
+				 stand_ins.words ? DRIVER_RANGE_WORDS : DRIVER_RANGE_SINGLE);
 		len += (size_t)snprintf(told + len, sizeof(told) - len, "%s%x-%x", i ? " " : "",
 					(unsigned int)(ranges[i].start >> 12),
 					(unsigned int)(ranges[i].end >> 12));
 	}
-	return 0;
+	return refusal;
 }
 
 static int setup(void **state)
@@ -39,8 +44,9 @@ static int setup(void **state)
 	(void)state;
 	trial_open(&t);
 	t.a.driver = (struct driver *)&t;
-	t.a.ranges_set = set;
+	t.a.client_set = set;
 	nr_calls = 0;
+	refusal = 0;
 	told[0] = '\0';
 	return 0;
 }
@@ -101,18 +107,78 @@ static void whoever_is_registered(void **state)
 	assert_int_equal(nr_calls, 2);
 }
 
+/* At once, whether addresses were reused or not. */
+static void with_words(void **state)
+{
+	(void)state;
+	stand_ins.code_virgin = true;
+	stand_ins.words = 0x9000;
+	attach(10);
+	/* No code yet, nothing to tell. */
+	ranges_tell(&t.a);
+	assert_int_equal(nr_calls, 0);
+	anon(10, 1, 2);
+	ranges_tell(&t.a);
+	assert_string_equal(told, "1-3");
+	assert_int_equal(told_client.words, 0x9000);
+	assert_int_equal(told_client.nr_words, 16);
+	assert_int_equal(told_client.cursor, 0x5000);
+	t.a.ranges_changed = true;
+	ranges_tell(&t.a);
+	assert_int_equal(nr_calls, 1);
+	/* An arena. */
+	stand_ins.code_start = 0x200000;
+	stand_ins.code_end = 0x400000;
+	t.a.ranges_changed = true;
+	ranges_tell(&t.a);
+	assert_string_equal(told, "1-3 200-400");
+	stand_ins.words = 0xa000;
+	t.a.ranges_changed = true;
+	ranges_tell(&t.a);
+	assert_int_equal(told_client.words, 0xa000);
+	assert_int_equal(nr_calls, 3);
+}
+
+/* Some other client may have ended by the next flush. Until then nobody asks again. */
+static void refused_is_tried_again(void **state)
+{
+	(void)state;
+	refusal = -DCPI_ELIMIT;
+	attach(10);
+	anon(10, 1, 2);
+	for (unsigned int round = 1; round < 4; round++) {
+		ranges_tell(&t.a);
+		assert_int_equal(nr_calls, round);
+		/* Not for its own news either. */
+		anon(10, 10 * round, 1);
+		ranges_tell(&t.a);
+		assert_int_equal(nr_calls, round);
+		ranges_retry(&t.a);
+	}
+	/* What was not told then is now. */
+	refusal = 0;
+	ranges_tell(&t.a);
+	assert_int_equal(nr_calls, 4);
+	assert_string_equal(told, "1-3 a-b 14-15 1e-1f");
+	ranges_retry(&t.a);
+	ranges_tell(&t.a);
+	t.a.ranges_changed = true;
+	ranges_tell(&t.a);
+	assert_int_equal(nr_calls, 4);
+}
+
 static void nearest_are_joined(void **state)
 {
-	static const uint64_t pages[] = {
-		0x10, 0x20, 0x30, 0x38, 0x50, 0x60, 0x70, 0x7c, 0x90, 0xa0
-	};
+	static const uint64_t pages[] = { 0x10, 0x20, 0x30, 0x38, 0x50, 0x60, 0x70,  0x7c,  0x90,
+					  0xa0, 0xb0, 0xc0, 0xd0, 0xe0, 0xf0, 0x100, 0x110, 0x120 };
 
 	(void)state;
 	attach(10);
 	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
 		anon(10, pages[i], 1);
 	ranges_tell(&t.a);
-	assert_string_equal(told, "10-11 20-21 30-39 50-51 60-61 70-7d 90-91 a0-a1");
+	assert_string_equal(told, "10-11 20-21 30-39 50-51 60-61 70-7d 90-91 a0-a1 b0-b1 c0-c1 "
+				  "d0-d1 e0-e1 f0-f1 100-101 110-111 120-121");
 }
 
 /* An application has as many as it likes; that must not hold up the daemon. */
@@ -195,8 +261,8 @@ static void children_and_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(whoever_is_registered), TEST(nearest_are_joined),
-		TEST(children_and_ends),     TEST(very_many),
+		TEST(whoever_is_registered),  TEST(with_words),	       TEST(nearest_are_joined),
+		TEST(refused_is_tried_again), TEST(children_and_ends), TEST(very_many),
 		TEST(second_of_one_life),
 	};
 

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -16,6 +18,7 @@
 #include "fake_registry.h"
 #include "reader_internal.h"
 #include "registry.h"
+#include "small_elf.h"
 
 static const uint8_t code[24] = { 0x31, 0xc0, 0xc3, 9, 9, 9 };
 
@@ -121,7 +124,8 @@ static void test_registry_read(void **state)
 	struct base_buf out = { 0 };
 	struct wire_routine_view v = { 0 };
 	const struct wire_head *h;
-	uint64_t tail = 0, life = 0;
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
+	uint64_t life = 0;
 	struct fake f;
 	int nr = 0;
 
@@ -132,8 +136,8 @@ static void test_registry_read(void **state)
 	fake_put_routine(&f, 0, (uintptr_t)code, "without", NULL, sizeof(code));
 	fake_put_routine(&f, 9, 0x10000, "bad", code, sizeof(code));
 	registry_process_life(getpid(), NULL, &life);
-	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life, &tail, &out), 1);
-	assert_int_equal(tail, f.h->head);
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life, &place, &out), 1);
+	assert_int_equal(place.tail, f.h->head);
 	WIRE_FOR_EACH (h, out.data, out.len, pos)
 		if (h->type == WIRE_ROUTINE && ++nr == 2)
 			assert_int_equal(wire_routine_parse(h, &v), 0);
@@ -142,9 +146,9 @@ static void test_registry_read(void **state)
 	if (v.code)
 		assert_memory_equal(v.code, code, sizeof(code));
 	/* Another program by now: its memory is not read. */
-	tail = 0;
+	place = (struct registry_place){ .list_at = REGISTRY_NO_LIST };
 	base_buf_clear(&out);
-	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life + 2, &tail, &out),
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life + 2, &place, &out),
 			 1);
 	nr = 0;
 	WIRE_FOR_EACH (h, out.data, out.len, pos)
@@ -152,9 +156,9 @@ static void test_registry_read(void **state)
 			assert_int_equal(wire_routine_parse(h, &v), 0);
 	assert_null(v.code);
 	/* Nor that of a program which is not that user's. */
-	tail = 0;
+	place = (struct registry_place){ .list_at = REGISTRY_NO_LIST };
 	base_buf_clear(&out);
-	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid() ^ 1, life, &tail, &out),
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid() ^ 1, life, &place, &out),
 			 1);
 	nr = 0;
 	WIRE_FOR_EACH (h, out.data, out.len, pos)
@@ -164,9 +168,132 @@ static void test_registry_read(void **state)
 	assert_null(v.code);
 	f.h->magic = 1;
 	base_buf_clear(&out);
-	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life, &tail, &out),
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life, &place, &out),
 			 -DCPI_EFORMAT);
 	assert_int_equal(out.len, 0);
+	base_buf_release(&out);
+	fake_close(&f);
+}
+
+/* What lives, of this process: code and an object's file are read from it. */
+static void test_list(void **state)
+{
+	static struct small_elf elf;
+	struct registry_place place = { 0 };
+	const struct wire_routine *routine;
+	struct wire_object object;
+	struct wire_routine_view v;
+	struct base_buf out = { 0 };
+	uint64_t life = 0;
+	struct fake f;
+
+	READER(state);
+	small_elf(&elf);
+	small_elf_record(&elf, &object);
+	object.elf_addr = (uintptr_t)&elf;
+	fake_open(&f, 64 << 10);
+	fake_facility(&f, "f");
+	f.h->machine = EM_X86_64;
+	fake_slot_routine(&f, 1, (uintptr_t)code, "code");
+	fake_slot(&f, &object);
+	f.h->seq = object.seq > f.h->seq ? object.seq : f.h->seq;
+	registry_process_life(getpid(), NULL, &life);
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life, &place, &out), 0);
+	assert_int_equal(place.list_at, REGISTRY_NO_LIST);
+	assert_int_equal(fake_count(&out, WIRE_LISTED), 1);
+	assert_int_equal(fake_count(&out, WIRE_OBJECT), 1);
+	routine = fake_first(&out, WIRE_ROUTINE);
+	assert_int_equal(wire_routine_parse(&routine->head, &v), 0);
+	/* Where processes' memory may not be read (yama), both stay without. */
+	if (v.code) {
+		assert_memory_equal(v.code, code, 16);
+		assert_int_equal(fake_count(&out, WIRE_ROUTINE), 1 + 3);
+	}
+	base_buf_release(&out);
+	fake_close(&f);
+}
+
+/* What a process has mapped in a registry's place is another one; the first stays what it is. */
+static void test_replaced(void **state)
+{
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
+	struct stat one, two;
+	struct base_buf out = { 0 };
+	uint64_t start, end;
+	struct fake f, g;
+	int fd, again;
+
+	READER(state);
+	fake_open(&f, 64 << 10);
+	fake_facility(&f, "first");
+	fake_open(&g, 64 << 10);
+	mapping_of((uintptr_t)f.map, &start, &end);
+	fd = reader_registry_open(r, getpid(), start, end);
+	if (fd < 0) {
+		fake_close(&f);
+		fake_close(&g);
+		skip(); /* needs the right to open /proc/PID/map_files */
+	}
+	assert_ptr_equal(mmap(f.map, f.len, PROT_READ, MAP_SHARED | MAP_FIXED, g.fd, 0), f.map);
+	again = reader_registry_open(r, getpid(), start, end);
+	assert_int_equal(fstat(fd, &one) + fstat(again, &two), 0);
+	assert_int_not_equal(one.st_ino, two.st_ino);
+	assert_int_equal(reader_registry_read(r, fd, 0, 0, 0, &place, &out), 0);
+	assert_int_equal(fake_count(&out, WIRE_FACILITY), 1);
+	base_buf_clear(&out);
+	assert_int_equal(reader_registry_read(r, again, 0, 0, 0, &place, &out), 0);
+	assert_int_equal(fake_count(&out, WIRE_FACILITY), 0);
+	close(fd);
+	close(again);
+	base_buf_release(&out);
+	fake_close(&f);
+	fake_close(&g);
+}
+
+/* The code that a registry speaks of is that of the process it is read for, and of no other. */
+static void test_mapped_by_another(void **state)
+{
+	static uint8_t secret[16];
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
+	const struct wire_routine *routine;
+	struct wire_routine_view v;
+	struct base_buf out = { 0 };
+	uint64_t life = 0;
+	struct fake f;
+	int ready[2];
+	pid_t child;
+	char c;
+
+	READER(state);
+	fake_open(&f, 64 << 10);
+	fake_facility(&f, "f");
+	fake_put_routine(&f, 0, (uintptr_t)secret, "secret", NULL, sizeof(secret));
+	memset(secret, 0x11, sizeof(secret));
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	if (child == 0) {
+		memset(secret, 0x22, sizeof(secret));
+		(void)!write(ready[1], "", 1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	registry_process_life(child, NULL, &life);
+	assert_int_equal(reader_registry_read(r, f.fd, child, getuid(), life, &place, &out), 0);
+	routine = fake_first(&out, WIRE_ROUTINE);
+	assert_int_equal(wire_routine_parse(&routine->head, &v), 0);
+	if (v.code)
+		assert_int_equal(v.code[0], 0x22);
+	/* Not with the life of one and the number of the other. */
+	place = (struct registry_place){ .list_at = REGISTRY_NO_LIST };
+	base_buf_clear(&out);
+	assert_int_equal(reader_registry_read(r, f.fd, getpid(), getuid(), life, &place, &out), 0);
+	routine = fake_first(&out, WIRE_ROUTINE);
+	assert_int_equal(routine->head.flags, 0);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
 	base_buf_release(&out);
 	fake_close(&f);
 }
@@ -265,6 +392,12 @@ static void test_rights(void **state)
 	fclose(f);
 	assert_int_equal(caps & ~allowed, 0);
 	assert_true(locked);
+#if !defined(__SANITIZE_ADDRESS__)
+	struct rlimit memory;
+
+	assert_int_equal(prlimit(r->pid, RLIMIT_AS, NULL, &memory), 0);
+	assert_int_equal(memory.rlim_cur, 1u << 30);
+#endif
 }
 
 static void test_missing_helper(void **state)
@@ -285,6 +418,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_image_id, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_list, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mapped_by_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_range_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hanging_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dying_helper, setup, teardown),

@@ -11,38 +11,17 @@
 #include <cmocka.h>
 
 #include "fake_registry.h"
-#include "registry.h"
+#include "registry_internal.h"
+#include "../routine_file.h"
 
 enum { RING = 64 << 10 };
 
 static const uint8_t code[32] = { 0x55, 0x48, 0x89, 0xe5, 0xc3 };
 
-/* Records of a type in @b. */
-static unsigned int count(const struct base_buf *b, uint16_t type)
-{
-	const struct wire_head *h;
-	unsigned int n = 0;
-
-	WIRE_FOR_EACH (h, b->data, b->len, pos)
-		n += h->type == type;
-	return n;
-}
-
-static const struct wire_head *first(const struct base_buf *b, uint16_t type)
-{
-	const struct wire_head *h;
-
-	WIRE_FOR_EACH (h, b->data, b->len, pos)
-		if (h->type == type)
-			return h;
-	fail_msg("no record of type %u", type);
-	return NULL;
-}
-
-static int parse(struct fake *f, uint64_t *tail, struct base_buf *out)
+static int parse(struct fake *f, struct registry_place *place, struct base_buf *out)
 {
 	base_buf_clear(out);
-	return registry_parse(f->fd, NULL, tail, out);
+	return registry_parse(f->fd, NULL, place, out);
 }
 
 static void test_good(void **state)
@@ -50,7 +29,7 @@ static void test_good(void **state)
 	struct base_buf out = { 0 };
 	struct wire_routine_view v;
 	struct fake f;
-	uint64_t tail = 0;
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
 
 	(void)state;
 	fake_open(&f, RING);
@@ -59,19 +38,19 @@ static void test_good(void **state)
 	fake_range(&f, 1, WIRE_RANGE_DST, 0x7000000, 4096);
 	fake_put_routine(&f, 1, 0x10000, "one", code, sizeof(code));
 	fake_put_routine(&f, 0, 0x20000, "two", code, 5);
-	assert_int_equal(parse(&f, &tail, &out), 0);
-	assert_int_equal(tail, f.h->head);
-	assert_int_equal(count(&out, WIRE_FACILITY), 2);
-	assert_int_equal(count(&out, WIRE_RANGE), 1);
-	assert_int_equal(count(&out, WIRE_ROUTINE), 2);
-	assert_int_equal(wire_routine_parse(first(&out, WIRE_ROUTINE), &v), 0);
+	assert_int_equal(parse(&f, &place, &out), 0);
+	assert_int_equal(place.tail, f.h->head);
+	assert_int_equal(fake_count(&out, WIRE_FACILITY), 2);
+	assert_int_equal(fake_count(&out, WIRE_RANGE), 1);
+	assert_int_equal(fake_count(&out, WIRE_ROUTINE), 2);
+	assert_int_equal(wire_routine_parse(fake_first(&out, WIRE_ROUTINE), &v), 0);
 	assert_int_equal(v.rec->addr, 0x10000);
 	assert_memory_equal(v.name, "one", 3);
 	assert_memory_equal(v.code, code, sizeof(code));
 	/* Nothing new: the tables alone. */
-	assert_int_equal(parse(&f, &tail, &out), 0);
-	assert_int_equal(count(&out, WIRE_ROUTINE), 0);
-	assert_int_equal(count(&out, WIRE_FACILITY), 2);
+	assert_int_equal(parse(&f, &place, &out), 0);
+	assert_int_equal(fake_count(&out, WIRE_ROUTINE), 0);
+	assert_int_equal(fake_count(&out, WIRE_FACILITY), 2);
 	base_buf_release(&out);
 	fake_close(&f);
 }
@@ -79,7 +58,7 @@ static void test_good(void **state)
 static void test_ring_wraps(void **state)
 {
 	struct base_buf out = { 0 };
-	uint64_t tail = 0;
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
 	unsigned int put = 0, seen = 0;
 	struct fake f;
 
@@ -90,9 +69,9 @@ static void test_ring_wraps(void **state)
 		for (int i = 0; i < 9; i++, put++)
 			fake_put_routine(&f, 0, 0x1000 + put * 64, "routine", code,
 					 1 + put % sizeof(code));
-		assert_int_equal(parse(&f, &tail, &out), 0);
-		assert_int_equal(tail, f.h->head);
-		seen += count(&out, WIRE_ROUTINE);
+		assert_int_equal(parse(&f, &place, &out), 0);
+		assert_int_equal(place.tail, f.h->head);
+		seen += fake_count(&out, WIRE_ROUTINE);
 	}
 	assert_true(f.h->head > 10 * WIRE_PAGE);
 	assert_int_equal(seen, put);
@@ -124,7 +103,7 @@ static void test_header_lies(void **state)
 
 	(void)state;
 	assert_int_equal(HEADER_WITH(magic, 1), -DCPI_EFORMAT);
-	assert_int_equal(HEADER_WITH(version, 2), -DCPI_EVERSION);
+	assert_int_equal(HEADER_WITH(version, WIRE_REGISTRY_VERSION + 1), -DCPI_EVERSION);
 	assert_int_equal(HEADER_WITH(header_len, 8192), -DCPI_EVERSION);
 	assert_int_equal(HEADER_WITH(total_len, UINT64_MAX), -DCPI_EFORMAT);
 	assert_int_equal(HEADER_WITH(total_len, 4096), -DCPI_EFORMAT);
@@ -135,18 +114,60 @@ static void test_header_lies(void **state)
 	}
 	assert_int_equal(HEADER_WITH(ring_len, 0), -DCPI_EFORMAT);
 	assert_int_equal(HEADER_WITH(ring_len, 100), -DCPI_EFORMAT);
-	assert_int_equal(HEADER_WITH(ring_len, RING + WIRE_PAGE), -DCPI_EFORMAT);
+	assert_int_equal(HEADER_WITH(ring_len, RING + (1 << 20)), -DCPI_EFORMAT);
 	assert_int_equal(HEADER_WITH(ring_len, UINT64_MAX & ~4095ull), -DCPI_EFORMAT);
+	/* Of the second version. */
+	assert_int_equal(HEADER_WITH(heap_len, 0), 0);
+	assert_int_equal(HEADER_WITH(heap_len, 100), -DCPI_EFORMAT);
+	assert_int_equal(HEADER_WITH(heap_len, 1 << 20), -DCPI_EFORMAT);
+	assert_int_equal(HEADER_WITH(heap_len, UINT64_MAX & ~63ull), -DCPI_EFORMAT);
+	assert_int_equal(HEADER_WITH(heap_off, 64), -DCPI_EFORMAT);
+	assert_int_equal(HEADER_WITH(heap_off, UINT64_MAX & ~63ull), -DCPI_EFORMAT);
+	/* Words without a place, in the file or in memory. */
+	assert_int_equal(HEADER_WITH(nr_words, 1024), -DCPI_EFORMAT);
 	fd = memfd_create("short", MFD_CLOEXEC);
 	assert_int_equal(write(fd, "DCPIREG1", 8), 8);
 	assert_int_equal(registry_header_read(fd, &h), -DCPI_ETRUNCATED);
 	close(fd);
 }
 
+static void test_words(void **state)
+{
+	struct wire_registry h;
+	struct fake f;
+
+	(void)state;
+	fake_open(&f, RING);
+#define TRY(change, result)                                                                        \
+	do {                                                                                       \
+		f.h->nr_words = 1024;                                                              \
+		f.h->words_off = f.h->heap_off;                                                    \
+		f.h->words_addr = 0x7f0000000000;                                                  \
+		f.h->seq_addr = 0x7f0000001008;                                                    \
+		change;                                                                            \
+		assert_int_equal(registry_header_read(f.fd, &h), result);                          \
+	} while (0)
+	TRY((void)0, 0);
+	TRY(f.h->nr_words = 0, 0);
+	TRY(f.h->nr_words = 1000, -DCPI_EFORMAT);
+	TRY(f.h->nr_words = 2 * WIRE_NR_WORDS, -DCPI_EFORMAT);
+	TRY(f.h->nr_words = UINT32_MAX, -DCPI_EFORMAT);
+	TRY(f.h->words_off = 8, -DCPI_EFORMAT);
+	TRY(f.h->words_off = f.len - 4096, 0);
+	TRY(f.h->words_off = f.len - 4088, -DCPI_EFORMAT);
+	TRY(f.h->words_addr = 2, -DCPI_EFORMAT);
+	TRY(f.h->words_addr = REGISTRY_VADDR_MAX - 4092, -DCPI_EFORMAT);
+	TRY(f.h->words_addr = 0xffffffff81000000, -DCPI_EFORMAT);
+	TRY(f.h->seq_addr = 0x7f0000001004, -DCPI_EFORMAT);
+	TRY(f.h->seq_addr = 0xffffffff81000000, -DCPI_EFORMAT);
+#undef TRY
+	fake_close(&f);
+}
+
 static void test_slot_lies(void **state)
 {
 	struct base_buf out = { 0 };
-	uint64_t tail = 0;
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
 	struct fake f;
 
 	(void)state;
@@ -156,42 +177,46 @@ static void test_slot_lies(void **state)
 	f.facilities[1].name_len = 0;
 	f.facilities[2].name_len = WIRE_FACILITY_NAME + 1;
 	f.facilities[3].state = 7;
-	f.facilities[4].state = WIRE_FACILITY_FREE;    /* no lie */
-	fake_range(&f, 0, WIRE_RANGE_CODE, 0x1000, 1); /* good */
-	fake_range(&f, 0, WIRE_RANGE_NONE, 0, 0);      /* no lie */
+	f.facilities[4].state = WIRE_FACILITY_FREE;		 /* no lie */
+	fake_range(&f, 0, WIRE_RANGE_CODE, 0x1000, 1);		 /* good */
+	fake_range(&f, 0, WIRE_RANGE_NONE, 0, 0);		 /* no lie */
+	fake_range(&f, 0, WIRE_RANGE_ARENA, 0x200000, 0x200000); /* no lie */
 	fake_range(&f, 0, 9, 0x1000, 1);
 	fake_range(&f, 1, WIRE_RANGE_CODE, 0x1000, 1);
 	fake_range(&f, UINT32_MAX, WIRE_RANGE_CODE, 0x1000, 1);
 	fake_range(&f, 0, WIRE_RANGE_CODE, 0x1000, 0);
 	fake_range(&f, 0, WIRE_RANGE_CODE, 0x1000, UINT64_MAX);
 	fake_range(&f, 0, WIRE_RANGE_CODE, REGISTRY_VADDR_MAX, 1);
-	assert_int_equal(parse(&f, &tail, &out), 3 + 6);
-	assert_int_equal(count(&out, WIRE_FACILITY), 2);
-	assert_int_equal(count(&out, WIRE_RANGE), 1);
+	assert_int_equal(parse(&f, &place, &out), 3 + 6);
+	assert_int_equal(fake_count(&out, WIRE_FACILITY), 2);
+	assert_int_equal(fake_count(&out, WIRE_RANGE), 2);
 	f.h->nr_facilities = UINT32_MAX;
 	f.h->nr_ranges = UINT32_MAX;
-	assert_int_equal(parse(&f, &tail, &out), 3 + 6 + 2);
-	assert_int_equal(count(&out, WIRE_FACILITY), 2);
+	assert_int_equal(parse(&f, &place, &out), 3 + 6 + 2);
+	assert_int_equal(fake_count(&out, WIRE_FACILITY), 2);
 	base_buf_release(&out);
 	fake_close(&f);
 }
 
 /* One record with a lie in it between two good ones: what is lost by it? */
-static void check_lie(const char *what, const void *record, int nr_bad, unsigned int nr_good)
+static void check_lie(const char *what, struct wire_routine *record, int nr_bad,
+		      unsigned int nr_good)
 {
 	struct base_buf out = { 0 };
-	uint64_t tail = 0;
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
 	struct fake f;
 
 	fake_open(&f, RING);
 	fake_facility(&f, "a");
 	fake_put_routine(&f, 0, 0x10000, "before", code, 8);
+	if (record->seq == 1)
+		record->seq = fake_seq();
 	/* Its place in the ring is that of a record of 64 bytes, whatever it says. */
 	memcpy(f.ring + f.h->head, record, 64);
 	f.h->head += 64;
 	fake_put_routine(&f, 0, 0x20000, "behind", code, 8);
-	if (parse(&f, &tail, &out) != nr_bad || count(&out, WIRE_ROUTINE) != nr_good ||
-	    tail != f.h->head)
+	if (parse(&f, &place, &out) != nr_bad || fake_count(&out, WIRE_ROUTINE) != nr_good ||
+	    place.tail != f.h->head)
 		fail_msg("%s", what);
 	base_buf_release(&out);
 	fake_close(&f);
@@ -201,7 +226,7 @@ static void test_record_lies(void **state)
 {
 	static const struct wire_routine good = {
 		.head = { .len = 64, .type = WIRE_ROUTINE, .flags = WIRE_ROUTINE_CODE },
-		.handle = 1,
+		.seq = 1,
 		.addr = 0x30000,
 		.code_len = 8
 	};
@@ -209,7 +234,8 @@ static void test_record_lies(void **state)
 		0, 4, 7, 12, 1000, 70000, UINT32_MAX & ~7u, WIRE_RECORD_MAX + 8
 	};
 	static const uint16_t ours[] = { WIRE_FACILITY, WIRE_RANGE, WIRE_BYTES,
-					 WIRE_IMAGE,	WIRE_RUN,   WIRE_REPLACES };
+					 WIRE_IMAGE,	WIRE_RUN,   WIRE_REPLACES,
+					 WIRE_LISTED,	WIRE_PLACE, WIRE_INSTANCE };
 	union {
 		struct wire_routine r;
 		uint8_t room[64];
@@ -218,7 +244,7 @@ static void test_record_lies(void **state)
 	do {                                                                                       \
 		u.r = good;                                                                        \
 		change;                                                                            \
-		check_lie(#change, &u, bad, nr_good);                                              \
+		check_lie(#change, &u.r, bad, nr_good);                                            \
 	} while (0)
 
 	(void)state;
@@ -234,7 +260,7 @@ static void test_record_lies(void **state)
 	TRY(u.r.nr_lines = 1, 1, 2);
 	TRY(u.r.nr_lines = UINT32_MAX, 1, 2);
 	TRY(u.r.nr_files = 40, 1, 2);
-	TRY(u.r.handle = 0, 1, 2);
+	TRY(u.r.seq = 0, 1, 2);
 	TRY(u.r.facility = 1, 1, 2);
 	TRY(u.r.facility = UINT32_MAX, 1, 2);
 	TRY(u.r.addr = UINT64_MAX - 3, 1, 2);
@@ -243,7 +269,6 @@ static void test_record_lies(void **state)
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		TRY(u.r.head.type = ours[i], 1, 2);
 	TRY(u.r.head.type = 999, 0, 2);
-	TRY(u.r.head.type = WIRE_RETIRE, 0, 2);
 	TRY(u.r.head.type = WIRE_PAD, 0, 2);
 }
 
@@ -257,12 +282,13 @@ static void test_cursor_lies(void **state)
 	fake_open(&f, RING);
 	fake_facility(&f, "a");
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-		uint64_t tail = i == 0 ? 16 : 0;
+		struct registry_place place = { .tail = i == 0 ? 16 : 0,
+						.list_at = REGISTRY_NO_LIST };
 
 		f.h->head = heads[i];
-		assert_int_equal(parse(&f, &tail, &out), 1);
-		assert_int_equal(tail, heads[i]);
-		assert_int_equal(count(&out, WIRE_ROUTINE), 0);
+		assert_int_equal(parse(&f, &place, &out), 1);
+		assert_int_equal(place.tail, heads[i]);
+		assert_int_equal(fake_count(&out, WIRE_ROUTINE), 0);
 	}
 	base_buf_release(&out);
 	fake_close(&f);
@@ -310,7 +336,7 @@ static void test_code_fetched(void **state)
 	struct wire_routine *r = fake_routine(&what);
 	struct base_buf out = { 0 };
 	struct wire_routine_view v;
-	uint64_t tail = 0;
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
 	size_t len;
 	struct fake f;
 
@@ -318,26 +344,27 @@ static void test_code_fetched(void **state)
 	fake_open(&f, RING);
 	fake_facility(&f, "a");
 	fake_put(&f, r);
-	assert_int_equal(registry_parse(f.fd, &memory, &tail, &out), 0);
-	assert_int_equal(wire_routine_parse(first(&out, WIRE_ROUTINE), &v), 0);
+	assert_int_equal(registry_parse(f.fd, &memory, &place, &out), 0);
+	assert_int_equal(wire_routine_parse(fake_first(&out, WIRE_ROUTINE), &v), 0);
 	assert_int_equal(v.rec->head.flags, WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED);
 	assert_memory_equal(v.name, "fetched", 7);
 	assert_memory_equal(v.code, code, sizeof(code));
 	assert_memory_equal(v.lines, lines, sizeof(lines));
-	assert_memory_equal(wire_routine_file(&v, 0, &len), "a.src", 5);
+	assert_memory_equal(routine_file(&v, 0, &len), "a.src", 5);
 	/* Not there: the routine stays, without code. */
 	m.len = 20;
-	tail = 0;
+	place = (struct registry_place){ .list_at = REGISTRY_NO_LIST };
 	base_buf_clear(&out);
-	assert_int_equal(registry_parse(f.fd, &memory, &tail, &out), 0);
-	assert_int_equal(wire_routine_parse(first(&out, WIRE_ROUTINE), &v), 0);
+	assert_int_equal(registry_parse(f.fd, &memory, &place, &out), 0);
+	assert_int_equal(wire_routine_parse(fake_first(&out, WIRE_ROUTINE), &v), 0);
 	assert_null(v.code);
 	/* A client cannot say that bytes were fetched. */
 	r->head.flags = WIRE_ROUTINE_FETCHED;
+	r->seq++;
 	fake_put(&f, r);
 	base_buf_clear(&out);
-	assert_int_equal(registry_parse(f.fd, NULL, &tail, &out), 0);
-	assert_int_equal(first(&out, WIRE_ROUTINE)->flags, 0);
+	assert_int_equal(registry_parse(f.fd, NULL, &place, &out), 0);
+	assert_int_equal(((const struct wire_head *)fake_first(&out, WIRE_ROUTINE))->flags, 0);
 	free(r);
 	base_buf_release(&out);
 	fake_close(&f);
@@ -349,13 +376,13 @@ static void test_ring_overwritten(void **state)
 	struct memory m = { .moves = &f };
 	struct registry_memory memory = { memory_read, &m };
 	struct base_buf out = { 0 };
-	uint64_t tail = 0;
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
 
 	(void)state;
 	fake_open(&f, RING);
 	fake_facility(&f, "a");
 	fake_put_routine(&f, 0, 0x1000, "old", NULL, 8);
-	assert_int_equal(registry_parse(f.fd, &memory, &tail, &out), -ESTALE);
+	assert_int_equal(registry_parse(f.fd, &memory, &place, &out), -ESTALE);
 	base_buf_release(&out);
 	fake_close(&f);
 }
@@ -366,7 +393,7 @@ static void test_bounded_answer(void **state)
 	uint8_t *big = calloc(1, BIG);
 	struct base_buf out = { 0 };
 	unsigned int seen = 0, calls = 0;
-	uint64_t tail = 0;
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
 	struct fake f;
 
 	(void)state;
@@ -374,16 +401,44 @@ static void test_bounded_answer(void **state)
 	fake_facility(&f, "a");
 	for (int i = 0; i < NR; i++)
 		fake_put_routine(&f, 0, 0x1000000ull * (uint64_t)(i + 1), "big", big, BIG);
-	while (tail < f.h->head) {
-		assert_int_equal(parse(&f, &tail, &out), 0);
+	while (place.tail < f.h->head) {
+		assert_int_equal(parse(&f, &place, &out), 0);
 		assert_true(out.len < REGISTRY_ANSWER_SOFT + BIG + 4096);
-		seen += count(&out, WIRE_ROUTINE);
+		seen += fake_count(&out, WIRE_ROUTINE);
 		calls++;
 	}
 	assert_int_equal(seen, NR);
 	assert_int_equal(calls, 2);
 	free(big);
 	base_buf_release(&out);
+	fake_close(&f);
+}
+
+/* Records of which nothing becomes take time all the same. */
+static void test_bounded_time(void **state)
+{
+	enum { LEN = 3 << 20 };
+	const struct wire_head pad = { .len = sizeof(pad), .type = WIRE_PAD };
+	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
+	struct base_buf out = { 0 };
+	unsigned int calls = 0;
+	struct fake f;
+
+	(void)state;
+	fake_open(&f, LEN);
+	for (size_t i = 0; i < LEN; i += sizeof(pad))
+		memcpy(f.ring + i, &pad, sizeof(pad));
+	f.h->head = LEN;
+	for (uint64_t before = 0; place.tail < f.h->head; before = place.tail, calls++) {
+		struct parse p = { .fd = f.fd, .out = &out, .deadline_ns = 1 };
+
+		assert_int_equal(registry_header_read(f.fd, &p.h), 0);
+		assert_int_equal(registry_ring_take(&p, &place), 0);
+		assert_int_equal(p.nr_bad, 0);
+		assert_true(place.tail > before);
+	}
+	assert_true(calls > 1);
+	assert_int_equal(out.len, 0);
 	fake_close(&f);
 }
 
@@ -416,7 +471,7 @@ static void test_range_contents(void **state)
 	memset(bytes + 100, 0xaa, 50);
 	bytes[3 * WIRE_PAGE] = 1;
 	assert_int_equal(read_range(&m, m.base + 100, m.len - 100, &out), 0);
-	b = (const void *)first(&out, WIRE_BYTES);
+	b = (const void *)fake_first(&out, WIRE_BYTES);
 	assert_int_equal(b->head.len, out.len);
 	assert_int_equal(wire_check(&b->head), 0);
 	assert_int_equal(b->vaddr, m.base + 100);
@@ -426,7 +481,7 @@ static void test_range_contents(void **state)
 	/* A large one begins another. */
 	bytes[40 * WIRE_PAGE + 7] = 2;
 	assert_int_equal(read_range(&m, m.base, m.len, &out), 0);
-	assert_int_equal(count(&out, WIRE_BYTES), 2);
+	assert_int_equal(fake_count(&out, WIRE_BYTES), 2);
 	base_buf_release(&out);
 	free(bytes);
 }
@@ -444,7 +499,7 @@ static void test_range_holes(void **state)
 	(void)state;
 	memset(bytes, 0x11, 8 * WIRE_PAGE);
 	assert_int_equal(read_range(&m, m.base, m.len, &out), 0);
-	b = (const void *)first(&out, WIRE_BYTES);
+	b = (const void *)fake_first(&out, WIRE_BYTES);
 	assert_int_equal(b->bytes_len, 8 * WIRE_PAGE);
 	assert_int_equal(((const uint8_t *)(b + 1))[2 * WIRE_PAGE - 1], 0x11);
 	assert_int_equal(((const uint8_t *)(b + 1))[2 * WIRE_PAGE], 0);
@@ -452,7 +507,7 @@ static void test_range_holes(void **state)
 	/* The range is longer than what is mapped. */
 	m.hole = 0;
 	assert_int_equal(read_range(&m, m.base, 1ull << 50, &out), 0);
-	assert_int_equal(count(&out, WIRE_BYTES), 1);
+	assert_int_equal(fake_count(&out, WIRE_BYTES), 1);
 	assert_int_equal(read_range(&m, UINT64_MAX - 100, 4096, &out), -EINVAL);
 	base_buf_release(&out);
 	free(bytes);
@@ -554,7 +609,8 @@ int main(void)
 		cmocka_unit_test(test_code_fetched),   cmocka_unit_test(test_ring_overwritten),
 		cmocka_unit_test(test_bounded_answer), cmocka_unit_test(test_range_contents),
 		cmocka_unit_test(test_range_holes),    cmocka_unit_test(test_file_id),
-		cmocka_unit_test(test_process_life),
+		cmocka_unit_test(test_process_life),   cmocka_unit_test(test_words),
+		cmocka_unit_test(test_bounded_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

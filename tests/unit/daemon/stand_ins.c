@@ -18,9 +18,11 @@ void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 	p->dyn = (struct dyn_client *)&a_dyn;
 }
 
-void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns)
+void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns,
+	      const uint64_t *cursor)
 {
 	(void)d;
+	stand_ins.fork_cursor = cursor ? *cursor : 0;
 	stand_ins.nr_fork++;
 	stand_ins.fork_ns = time_ns;
 	child->dyn = parent->dyn;
@@ -52,17 +54,24 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 	return 0;
 }
 
-enum dyn_where dyn_lookup(struct dyn *d, struct process *p, uint64_t addr, uint64_t first_ns,
-			  uint64_t time_ns, struct image **image, uint64_t *off)
+enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_query *q,
+			  struct image **image, uint64_t *off)
 {
 	(void)d;
-	(void)addr;
 	stand_ins.looked_up_by = p->dyn;
-	stand_ins.looked_up_first_ns = first_ns;
-	stand_ins.looked_up_ns = time_ns;
+	stand_ins.query = *q;
 	*image = stand_ins.dyn_image;
 	*off = stand_ins.dyn_off;
-	return stand_ins.where;
+	return stand_ins.where == DYN_LATER && q->last ? DYN_GENERATION : stand_ins.where;
+}
+
+bool dyn_words(const struct process *p, uint64_t *words, uint32_t *nr_words, uint64_t *cursor)
+{
+	(void)p;
+	*words = stand_ins.words;
+	*nr_words = stand_ins.words ? 16 : 0;
+	*cursor = stand_ins.words ? 0x5000 : 0;
+	return stand_ins.words;
 }
 
 size_t dyn_poll_fds(const struct dyn *d, int *fds, size_t max)
@@ -126,6 +135,43 @@ bool dyn_wants_flush(const struct dyn *d)
 {
 	(void)d;
 	return false;
+}
+
+bool dyn_is_catching_up(const struct dyn *d)
+{
+	(void)d;
+	return false;
+}
+
+int dyn_fold(struct dyn *d, struct base_err *err)
+{
+	(void)d;
+	(void)err;
+	return 0;
+}
+
+int dyn_write_ended(struct dyn *d, struct base_err *err)
+{
+	(void)d;
+	(void)err;
+	return 0;
+}
+
+void dyn_set_hasty(struct dyn *d, bool hasty)
+{
+	(void)d;
+	(void)hasty;
+}
+
+bool dyn_wants_fold(const struct dyn *d)
+{
+	(void)d;
+	return false;
+}
+
+void dyn_fold_forget(struct dyn *d)
+{
+	(void)d;
 }
 
 int dyn_write_images(struct dyn *d, struct base_err *err)
@@ -300,4 +346,15 @@ uint64_t trial_sum(const struct trial *t)
 		for (size_t i = 0; i < profdb_profile_nr_events(img->counts); i++)
 			sum += profdb_profile_event(img->counts, i)->sum;
 	return sum;
+}
+
+void dyn_set_full(struct dyn *d, bool full)
+{
+	(void)d;
+	(void)full;
+}
+
+void dyn_spare_images(const struct dyn *d)
+{
+	(void)d;
 }

@@ -17,15 +17,17 @@ struct stand_ins {
 	enum dyn_where where;
 	struct image *dyn_image;
 	uint64_t dyn_off;
-	uint64_t looked_up_first_ns, looked_up_ns, settled_ns;
+	struct dyn_query query; /* the last one */
+	uint64_t settled_ns;
 	bool registered; /* dyn_has_registry, of who has a client */
 	/* dyn_ranges: one, or none where its end is 0 */
 	uint64_t code_start, code_end;
 	bool code_virgin; /* no address had two routines yet */
+	uint64_t words;	  /* dyn_words; 0: none */
 	struct dyn_client *looked_up_by;
 	/* dyn calls seen */
 	unsigned int nr_fork, nr_hand_on, nr_end, nr_marker, nr_records;
-	uint64_t fork_ns;
+	uint64_t fork_ns, fork_cursor;
 	uint64_t marker_addr;
 	/* dyn_write_images: what it answers, and what is done in it */
 	int write_result;

@@ -19,7 +19,12 @@ static int refuses_bad_arguments(void)
 	CHECK(dbgdyn_begin("x", 1, NULL, NULL) == DBGDYN_EINVAL);
 	o.size = 8;
 	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
-	o = (struct dbgdyn_options){ .size = sizeof(o), .flags = 1 };
+	o = (struct dbgdyn_options){ .size = sizeof(o), .flags = 4 };
+	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
+	o = (struct dbgdyn_options){ .size = offsetof(struct dbgdyn_options, registry_fd),
+				     .flags = DBGDYN_REGISTRY_FD };
+	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
+	o = (struct dbgdyn_options){ .size = offsetof(struct dbgdyn_options, registry_fd) - 1 };
 	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
 	o = (struct dbgdyn_options){ .size = sizeof(o), .code_base = code };
 	CHECK(dbgdyn_begin("x", 1, &o, &c) == DBGDYN_EINVAL);
@@ -40,8 +45,12 @@ static int check_header(const struct wire_registry *reg)
 {
 	CHECK(reg->magic == WIRE_REGISTRY_MAGIC && reg->version == WIRE_REGISTRY_VERSION);
 	CHECK(reg->header_len == WIRE_PAGE && reg->facilities_off == WIRE_PAGE);
-	CHECK(reg->ranges_off == 4096 + 64 * 128 && reg->ring_off == reg->ranges_off + 2048 * 32);
-	CHECK(reg->ring_len == 4u << 20 && reg->total_len == reg->ring_off + reg->ring_len);
+	CHECK(reg->ranges_off == 4096 + 64 * 128 && reg->words_off == reg->ranges_off + 2048 * 32);
+	CHECK(reg->nr_words == WIRE_NR_WORDS && reg->ring_off == reg->words_off + 4 * 65536);
+	CHECK(reg->ring_len == 4u << 20 && reg->heap_off == reg->ring_off + reg->ring_len);
+	CHECK(reg->heap_len == 512u << 20 && reg->total_len == reg->heap_off + reg->heap_len);
+	CHECK(reg->words_addr && reg->words_addr % 4096 == 0 && reg->seq_addr % 8 == 0);
+	CHECK(reg->seq == 0 && reg->heap_end == 0 && reg->nr_unlisted == 0);
 	CHECK(reg->machine == 62 || reg->machine == 183 || reg->machine == 243);
 	CHECK(reg->head == 0 && reg->tail == 0 && reg->attached == 0 && reg->flush_wanted == 0);
 	return 0;
@@ -126,9 +135,9 @@ static int a_full_queue_does_not_matter(void)
 
 static int every_result_has_its_text(void)
 {
-	for (int i = 1; i >= DBGDYN_EIO - 1; i--)
+	for (int i = 1; i >= DBGDYN_EINPROGRESS - 1; i--)
 		for (int k = 1; k > i; k--) {
-			bool known = i <= 0 && i >= DBGDYN_EIO;
+			bool known = i <= 0 && i >= DBGDYN_EINPROGRESS;
 
 			CHECK(*dbgdyn_strerror(i));
 			CHECK(!known || strcmp(dbgdyn_strerror(i), dbgdyn_strerror(k)));

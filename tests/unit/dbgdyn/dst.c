@@ -53,8 +53,9 @@ static void test_scopes(void **state)
 	assert_int_equal(dbgdyn_dst_rtnend_put(&d, 0x10203), DBGDYN_OK);
 	assert_int_equal(dbgdyn_dst_modend_put(&d), DBGDYN_OK);
 	EXPECT(d,
-	       /* MODBEG 188: flags, unused, language, major, minor, counted name and compiler */
-	       20, 0, 188, 0, 0, 0, 7, 0, 0, 0, 1, 0, 13, 0, 3, 'M', 'o', 'd', 2, 'c', 'c',
+	       /* MODBEG 188: flags (version present), unused, language, major, minor, counted name
+		  and compiler */
+	       20, 0, 188, 0, 2, 0, 7, 0, 0, 0, 1, 0, 13, 0, 3, 'M', 'o', 'd', 2, 'c', 'c',
 	       /* RTNBEG 190: flags, address, descriptor, counted name */
 	       15, 0, 190, 0, 0, 0x78, 0x56, 0x34, 0x12, 0, 0, 0, 0, 2, 'g', 'o',
 	       /* PROLOG 162: address */
@@ -244,6 +245,108 @@ static void test_names_have_one_length_byte(void **state)
 	assert_int_equal(dbgdyn_dst_rtnbeg_put(&d, 0, name, 255), DBGDYN_OK);
 }
 
+/* Each command of its stream: code, and bytes of its operand. */
+static const struct {
+	int command, code, width;
+} line_commands[] = {
+	{ DST$K_DELTA_PC_W, 1, 2 },	  { DST$K_INCR_LINUM, 2, 1 },
+	{ DST$K_INCR_LINUM_W, 3, 2 },	  { DST$K_SET_LINUM_INCR, 4, 1 },
+	{ DST$K_SET_LINUM_INCR_W, 5, 2 }, { DST$K_RESET_LINUM_INCR, 6, 0 },
+	{ DST$K_BEG_STMT_MODE, 7, 0 },	  { DST$K_END_STMT_MODE, 8, 0 },
+	{ DST$K_SET_LINUM, 9, 2 },	  { DST$K_SET_PC, 10, 1 },
+	{ DST$K_SET_PC_W, 11, 2 },	  { DST$K_SET_PC_L, 12, 4 },
+	{ DST$K_SET_STMTNUM, 13, 1 },	  { DST$K_TERM, 14, 1 },
+	{ DST$K_TERM_W, 15, 2 },	  { DST$K_SET_ABS_PC, 16, 4 },
+	{ DST$K_DELTA_PC_L, 17, 4 },	  { DST$K_INCR_LINUM_L, 18, 4 },
+	{ DST$K_SET_LINUM_B, 19, 1 },	  { DST$K_SET_LINUM_L, 20, 4 },
+	{ DST$K_TERM_L, 21, 4 },	  { 22, 22, -1 },
+}, source_commands[] = {
+	{ DST$K_SRC_DECLFILE, 1, -1 },	 { DST$K_SRC_SETFILE, 2, 2 },
+	{ DST$K_SRC_SETREC_L, 3, 4 },	 { DST$K_SRC_SETREC_W, 4, 2 },
+	{ DST$K_SRC_SETLNUM_L, 5, 4 },	 { DST$K_SRC_SETLNUM_W, 6, 2 },
+	{ DST$K_SRC_INCRLNUM_B, 7, 1 },	 { 8, 8, -1 },
+	{ DST$K_SRC_DEFLINES_W, 10, 2 }, { DST$K_SRC_DEFLINES_B, 11, 1 },
+	{ DST$K_SRC_FORMFEED, 16, 0 },
+};
+
+static void check_command(size_t len, const unsigned char *p, int code, int width, uint32_t operand)
+{
+	bool fits = width == 4 || (width >= 0 && !(operand >> 8 * width));
+
+	assert_int_equal(len, fits ? 1 + width : 0);
+	if (!fits)
+		return;
+	assert_int_equal(p[0], code);
+	for (int i = 0; i < width; i++)
+		assert_int_equal(p[1 + i], operand >> 8 * i & 255);
+	assert_int_equal(p[len], 0xee);
+}
+
+static void test_single_commands(void **state)
+{
+	static const uint32_t operands[] = { 0, 1, 0xff, 0x100, 0xffff, 0x10000, 0xfffefdfc };
+	unsigned char p[DBGDYN_DST_COMMAND_MAX + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(operands) / sizeof(operands[0]); i++) {
+		for (size_t j = 0; j < sizeof(line_commands) / sizeof(line_commands[0]); j++) {
+			memset(p, 0xee, sizeof(p));
+			check_command(
+				dbgdyn_dst_line_command_put(
+					p, (enum dbgdyn_dst_line_command)line_commands[j].command,
+					operands[i]),
+				p, line_commands[j].code, line_commands[j].width, operands[i]);
+		}
+		for (size_t j = 0; j < sizeof(source_commands) / sizeof(source_commands[0]); j++) {
+			memset(p, 0xee, sizeof(p));
+			check_command(
+				dbgdyn_dst_source_command_put(
+					p,
+					(enum dbgdyn_dst_source_command)source_commands[j].command,
+					operands[i]),
+				p, source_commands[j].code, source_commands[j].width, operands[i]);
+		}
+	}
+	assert_int_equal(dbgdyn_dst_delta_pc_put(p, 0), 1);
+	assert_int_equal(p[0], 0);
+	assert_int_equal(dbgdyn_dst_delta_pc_put(p, 128), 1);
+	assert_int_equal(p[0], 0x80);
+	assert_int_equal(dbgdyn_dst_delta_pc_put(p, 129), 3);
+	assert_int_equal(dbgdyn_dst_delta_pc_put(p, 0x10000), 5);
+}
+
+static void test_commands_as_records(void **state)
+{
+	static const unsigned char commands[] = { 16 };
+	struct dbgdyn_dst d = fresh(4096);
+
+	(void)state;
+	assert_int_equal(dbgdyn_dst_commands_put(&d, DBGDYN_DST_SOURCE, commands, 1), DBGDYN_OK);
+	assert_int_equal(dbgdyn_dst_commands_put(&d, DBGDYN_DST_LINE_NUM, NULL, 0), DBGDYN_OK);
+	assert_int_equal(dbgdyn_dst_commands_put(&d, DBGDYN_DST_MODBEG, NULL, 0), DBGDYN_EINVAL);
+	assert_int_equal(dbgdyn_dst_commands_put(&d, DBGDYN_DST_SOURCE, room, 4096), DBGDYN_EFULL);
+	EXPECT(d, 4, 0, 155, 0, 16, 3, 0, 185, 0);
+}
+
+static void test_append(void **state)
+{
+	unsigned char apart[64] = { 0 };
+	struct dbgdyn_dst d = fresh(12), m = { .base = apart, .len = sizeof(apart) };
+
+	(void)state;
+	assert_int_equal(dbgdyn_dst_append(&d, &m), DBGDYN_OK);
+	assert_int_equal(dbgdyn_dst_modend_put(&m), DBGDYN_OK);
+	assert_int_equal(dbgdyn_dst_rtnbeg_flags_put(&m, DBGDYN_DST_RTNBEG_NO_CALL, 1, "", 0),
+			 DBGDYN_OK);
+	assert_int_equal(apart[8], 0x80);
+	assert_int_equal(dbgdyn_dst_append(&d, &m), DBGDYN_EFULL);
+	assert_int_equal(d.used | room[0] | room[2], 0);
+	m.used = 4;
+	assert_int_equal(dbgdyn_dst_append(&d, &m), DBGDYN_OK);
+	assert_int_equal(dbgdyn_dst_append(&d, &m), DBGDYN_OK);
+	EXPECT(d, 3, 0, 189, 0, 3, 0, 189, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +359,9 @@ int main(void)
 		cmocka_unit_test(test_thousands_of_lines_in_several_records),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_names_have_one_length_byte),
+		cmocka_unit_test(test_single_commands),
+		cmocka_unit_test(test_commands_as_records),
+		cmocka_unit_test(test_append),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #define FIXED (4096u + 64 * 128 + 2048 * 32)
+#define LEAST (FIXED + (4u << 10) + (16u << 10) + (4u << 10)) /* words, ring, heap */
 
 static struct fake fake;
 static uint64_t context;
-static const char code[16];
+static const char code[4 << 20];
 
 static int set_limit(int resource, rlim_t value)
 {
@@ -26,7 +27,7 @@ static int set_limit(int resource, rlim_t value)
 /* The ring that begin makes under the limit; 0 where it is refused. */
 static uint64_t ring_under(int resource, rlim_t value)
 {
-	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
+	struct dbgdyn_routine r = fake_routine("f", code, 1);
 	struct wire_registry reg;
 	rlim_t before;
 	struct rlimit l;
@@ -45,23 +46,28 @@ static uint64_t ring_under(int resource, rlim_t value)
 	if (result != DBGDYN_OK || !fake_take(&fake))
 		return 1;
 	fake_header(&fake, &reg);
+	r.name = (struct dbgdyn_string){ code, 1000 };
 	/* Usable to its very end: no write behind the object, which would be a SIGBUS. */
-	while (dbgdyn_register(context, &r, NULL) == DBGDYN_OK)
-		;
+	while (dbgdyn_register(context, &r, NULL) == DBGDYN_OK &&
+	       r.code < (void *)(code + sizeof(code)))
+		r.code = (const char *)r.code + 1;
 	fake_header(&fake, &reg);
 	fake_close(&fake);
-	return reg.nr_dropped == 1 && reg.head + 96 > reg.ring_len ? reg.ring_len : 1;
+	return reg.nr_dropped == 1 && reg.head + 1100 > reg.ring_len &&
+			       reg.heap_end + 1100 > reg.heap_len && reg.nr_unlisted
+		       ? reg.ring_len
+		       : 1;
 }
 
 static int file_size_makes_the_ring_smaller(void)
 {
-	CHECK(ring_under(RLIMIT_FSIZE, FIXED + 40960 + 100) == 40960);
+	CHECK(ring_under(RLIMIT_FSIZE, FIXED + (20u << 10) * 10 + 100) == 45056);
 	return 0;
 }
 
 static int file_size_at_the_least(void)
 {
-	CHECK(ring_under(RLIMIT_FSIZE, FIXED + (16u << 10)) == 16u << 10);
+	CHECK(ring_under(RLIMIT_FSIZE, LEAST) == 16u << 10);
 	return 0;
 }
 
@@ -69,8 +75,38 @@ static int file_size_at_the_least(void)
 static int file_size_too_small_is_refused(void)
 {
 	CHECK(ring_under(RLIMIT_FSIZE, 0) == 0);
-	CHECK(ring_under(RLIMIT_FSIZE, FIXED + (16u << 10) - 1) == 0);
+	CHECK(ring_under(RLIMIT_FSIZE, LEAST - 1) == 0);
 	CHECK(ring_under(RLIMIT_CORE, 0) == 4u << 20);
+	return 0;
+}
+
+/* A broker makes nothing that its client could not use. */
+static int a_broker_with_too_little_is_refused(void)
+{
+	int fd;
+
+	set_limit(RLIMIT_FSIZE, LEAST - 1);
+	CHECK(dbgdyn_registry_make() == DBGDYN_ENOMEM);
+	set_limit(RLIMIT_FSIZE, LEAST);
+	fd = dbgdyn_registry_make();
+	CHECK(fd >= 0 && close(fd) == 0);
+	return 0;
+}
+
+/* The client may make no file at all, and has the memory all the same. */
+static int what_a_broker_made_is_no_file_of_ours(void)
+{
+	struct dbgdyn_options o = { .size = sizeof(o), .flags = DBGDYN_REGISTRY_FD };
+	struct wire_registry reg;
+
+	fake_open(&fake, 0);
+	o.registry_fd = dbgdyn_registry_make();
+	CHECK(o.registry_fd >= 0);
+	set_limit(RLIMIT_FSIZE, 0);
+	CHECK(dbgdyn_begin("jit", 3, &o, &context) == DBGDYN_OK);
+	CHECK(pread(o.registry_fd, &reg, sizeof(reg), 0) == sizeof(reg));
+	CHECK(reg.ring_len == 4u << 20 && reg.total_len > 500u << 20);
+	fake_close(&fake);
 	return 0;
 }
 
@@ -84,6 +120,26 @@ static int no_descriptor_is_refused(void)
 }
 
 #ifndef __SANITIZE_ADDRESS__
+/* Of the address space that the client has, it takes no more than of a registry of its own. */
+static int a_client_keeps_to_its_address_space(void)
+{
+	struct dbgdyn_options o = { .size = sizeof(o), .flags = DBGDYN_REGISTRY_FD };
+	struct wire_registry reg;
+	struct rlimit l = { .rlim_cur = 1 };
+
+	fake_open(&fake, 0);
+	o.registry_fd = dbgdyn_registry_make();
+	CHECK(o.registry_fd >= 0);
+	set_limit(RLIMIT_AS, 64u << 20);
+	getrlimit(RLIMIT_AS, &l);
+	CHECK(dbgdyn_begin("jit", 3, &o, &context) == DBGDYN_OK);
+	CHECK(pread(o.registry_fd, &reg, sizeof(reg), 0) == sizeof(reg));
+	if (l.rlim_cur == 64u << 20)
+		CHECK(reg.ring_len == 960u << 10);
+	fake_close(&fake);
+	return 0;
+}
+
 static int address_space_makes_the_ring_smaller(void)
 {
 	struct rlimit l = { .rlim_cur = 1 };
@@ -92,7 +148,7 @@ static int address_space_makes_the_ring_smaller(void)
 	getrlimit(RLIMIT_AS, &l);
 	/* User-mode emulation does not limit it. */
 	if (l.rlim_cur == 64u << 20)
-		CHECK(ring_under(RLIMIT_CORE, 0) == 1u << 20);
+		CHECK(ring_under(RLIMIT_CORE, 0) == 960u << 10);
 	return 0;
 }
 
@@ -112,7 +168,7 @@ static int address_space_used_up(void)
 			len /= 2;
 	CHECK(munmap(window, 256u << 10) == 0);
 	ring = ring_under(RLIMIT_CORE, 0);
-	CHECK(ring >= 64u << 10 && ring < 256u << 10);
+	CHECK(ring >= 16u << 10 && ring < 64u << 10);
 	return 0;
 }
 #endif
@@ -120,8 +176,11 @@ static int address_space_used_up(void)
 FAKE_TEST(file_size_makes_the_ring_smaller)
 FAKE_TEST(file_size_at_the_least)
 FAKE_TEST(file_size_too_small_is_refused)
+FAKE_TEST(a_broker_with_too_little_is_refused)
+FAKE_TEST(what_a_broker_made_is_no_file_of_ours)
 FAKE_TEST(no_descriptor_is_refused)
 #ifndef __SANITIZE_ADDRESS__
+FAKE_TEST(a_client_keeps_to_its_address_space)
 FAKE_TEST(address_space_makes_the_ring_smaller)
 FAKE_TEST(address_space_used_up)
 #endif
@@ -132,8 +191,11 @@ int main(void)
 		cmocka_unit_test(test_file_size_makes_the_ring_smaller),
 		cmocka_unit_test(test_file_size_at_the_least),
 		cmocka_unit_test(test_file_size_too_small_is_refused),
+		cmocka_unit_test(test_a_broker_with_too_little_is_refused),
+		cmocka_unit_test(test_what_a_broker_made_is_no_file_of_ours),
 		cmocka_unit_test(test_no_descriptor_is_refused),
 #ifndef __SANITIZE_ADDRESS__
+		cmocka_unit_test(test_a_client_keeps_to_its_address_space),
 		cmocka_unit_test(test_address_space_makes_the_ring_smaller),
 		cmocka_unit_test(test_address_space_used_up),
 #endif

@@ -64,10 +64,10 @@ static void add(uint64_t addr, uint32_t what, uint64_t time_ns)
 static void counts_come_by_their_last_sample(void **state)
 {
 	(void)state;
-	add(0x10, COUNT_WHAT(0, DRIVER_USER), 1);
+	add(0x10, COUNT_WHAT(0, DRIVER_USER) | COUNT_WHAT_READ, 1);
 	add(0x20, COUNT_WHAT(1, DRIVER_KERNEL), 2);
 	add(0x30, COUNT_WHAT(0, DRIVER_USER) | COUNT_WHAT_UNREAD, 3);
-	add(0x10, COUNT_WHAT(0, DRIVER_USER), 4);
+	add(0x10, COUNT_WHAT(0, DRIVER_USER) | COUNT_WHAT_READ, 4);
 	bpf_counts_take(&counts, table, &shape, &stats);
 	assert_int_equal(table->head.received[0], 0);
 	/* Another CPU's table, older. */
@@ -83,12 +83,15 @@ static void counts_come_by_their_last_sample(void **state)
 	assert_int_equal(seen[1].event, 1);
 	assert_int_equal(seen[2].addr, 0x30);
 	assert_true(seen[2].generation_unread);
+	assert_false(seen[2].generation_read);
 	assert_int_equal(seen[3].addr, 0x10);
 	assert_int_equal(seen[3].count, 2);
 	assert_int_equal(seen[3].first_ns, 1);
 	assert_int_equal(seen[3].time_ns, 4);
 	assert_int_equal(seen[3].pid, 7);
 	assert_int_equal(seen[3].generation, 3);
+	assert_true(seen[3].generation_read);
+	assert_false(seen[1].generation_read);
 	assert_false(seen[3].generation_unread);
 	assert_int_equal(stats.received[0], 3);
 	assert_int_equal(stats.received[1], 1);

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "bpf_internal.h"
-#include "bpf/sample.h"
 
 static void add(void *ctx, const struct count_entry *e)
 {
@@ -33,27 +32,28 @@ static void late_count_is_found_with_the_next_set(void **state)
 	struct sample_shared shared = { 0 };
 	struct bpf_tables t;
 	union count_bucket *old;
+	uint32_t at;
 
 	(void)state;
 	assert_int_equal(bpf_tables_init(&t, 64, 1), 0);
 	t.shared = &shared;
-	t.any_fd = 1000000; /* nothing is there, as in t.fd */
-	for (int set = 0; set < 2; set++)
-		t.cpus[0].sets[set] =
-			calloc(count_nr_elements(&t.shape), sizeof(union count_bucket));
+	t.gate_fd = 1000000; /* nothing is there */
+	t.all = calloc(t.nr_elements, sizeof(*t.all));
+	assert_non_null(t.all);
 	assert_true(bpf_tables_swap(&t, 1) < 0);
 	old = bpf_tables_old(&t, 0);
 	count_clear(old, &t.shape);
-	count_fill(&old[t.shape.buckets + (count_hash(&k) & (t.shape.nr_buckets - 1))].way[0], &k,
-		   1);
+	at = count_place_of(&t.shape, &k).bucket;
+	old[t.shape.tags + at / COUNT_NR_TAGS].tags[at % COUNT_NR_TAGS].count[0] = 1;
+	old[t.shape.tags + at / COUNT_NR_TAGS].tags[at % COUNT_NR_TAGS].tag[0] =
+		count_place_of(&t.shape, &k).tag;
+	count_fill(&old[t.shape.buckets + at].way[0], &k, 1);
 	assert_true(bpf_tables_swap(&t, 2) < 0);
 	assert_true(count_sample(old, &t.shape, &k, false, 2) == false);
 	assert_true(bpf_tables_swap(&t, 3) < 0);
 	assert_ptr_equal(bpf_tables_old(&t, 0), old);
 	assert_int_equal(sum(old, &t.shape), 2);
-	for (int set = 0; set < 2; set++)
-		free(t.cpus[0].sets[set]);
-	free(t.cpus);
+	free(t.all);
 }
 
 int main(void)

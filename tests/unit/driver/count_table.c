@@ -45,6 +45,19 @@ static bool add(const struct count_key *k, uint64_t now)
 	return count_sample(table, &shape, k, false, now);
 }
 
+static enum count_made put(const struct count_key *k, uint64_t now)
+{
+	const struct count_place p = count_place_of(&shape, k);
+
+	return count_add(table, &shape, &table->head, k, &p, now);
+}
+
+static bool is_same(const struct count_entry *e, const struct count_key *k)
+{
+	return e->addr == k->addr && e->instance == k->instance && e->tgid == k->tgid &&
+	       e->generation == k->generation && e->what == k->what;
+}
+
 /* ---- what came out ------------------------------------------------------------------------- */
 
 struct sum {
@@ -63,7 +76,7 @@ static void see(void *ctx, const struct count_entry *e)
 	s->entries++;
 	s->of_event[COUNT_WHAT_EVENT(e->what)] += e->count;
 	s->nr_bad += e->first_ns > e->last_ns || !e->count;
-	if (!s->key || !count_same(e, s->key))
+	if (!s->key || !is_same(e, s->key))
 		return;
 	s->wanted += e->count;
 	if (!s->first_ns || e->first_ns < s->first_ns)
@@ -227,7 +240,7 @@ static void who_interrupts_is_lost(void **state)
 	assert_true(count_enter(&table->head));
 	add(&other, 2);
 	add(&other, 3);
-	count_add(table, &shape, &table->head, &k, 4);
+	put(&k, 4);
 	count_leave(&table->head);
 	add(&other, 5);
 	assert_int_equal(table->head.lost_nested, 2);
@@ -239,17 +252,14 @@ static void who_interrupts_is_lost(void **state)
 static void full_counter_begins_anew(void **state)
 {
 	const struct count_key k = { 1, 0x1000, 7, 0, COUNT_WHAT(0, 0) };
-	struct count_entry *e = NULL;
+	struct count_tags *t;
 
 	(void)state;
 	make(4);
 	add(&k, 1);
-	for (int w = 0; w < COUNT_WAYS; w++) {
-		if (table[shape.buckets].way[w].count)
-			e = &table[shape.buckets].way[w];
-	}
-	assert_non_null(e);
-	e->count = UINT32_MAX - 1;
+	t = &table[shape.tags].tags[0];
+	assert_int_equal(t->count[0], 1);
+	t->count[0] = UINT32_MAX - 1;
 	table->head.received[0] = UINT32_MAX - 1;
 	for (uint64_t i = 0; i < 3; i++)
 		add(&k, 2 + i);
@@ -267,13 +277,16 @@ static void floods_are_told(void **state)
 	floods = &table[COUNT_FLOODS];
 	for (uint32_t i = 0; i < shape.nr_flood; i++) {
 		assert_false(count_is_flooded(floods, &shape, 1234));
-		count_flood(floods, 1234);
+		assert_int_equal(table->head.flooded, 0);
+		count_flood(floods, &shape, &table->head, 1234);
 	}
 	assert_true(count_is_flooded(floods, &shape, 1234));
+	assert_true(table->head.flooded);
 	assert_false(count_is_flooded(floods, &shape, 1235));
 	assert_int_equal(look(NULL).entries, 0);
 	count_clear(table, &shape);
 	assert_false(count_is_flooded(floods, &shape, 1234));
+	assert_int_equal(table->head.flooded, 0);
 }
 
 /* A process that runs much code is none that renews it: only other generations of a place tell. */
@@ -284,21 +297,21 @@ static void only_new_generations_are_renewed(void **state)
 	(void)state;
 	make(64);
 	for (k.addr = 0; k.addr < 200; k.addr++)
-		assert_int_equal(count_add(table, &shape, &table->head, &k, 1) == COUNT_RENEWED, 0);
+		assert_int_equal(put(&k, 1) == COUNT_RENEWED, 0);
 	count_clear(table, &shape);
 	k.addr = 5;
-	assert_int_equal(count_add(table, &shape, &table->head, &k, 1), COUNT_NEW);
+	assert_int_equal(put(&k, 1), COUNT_NEW);
 	for (k.generation = 2; k.generation < 12; k.generation++)
-		assert_int_equal(count_add(table, &shape, &table->head, &k, 1), COUNT_RENEWED);
+		assert_int_equal(put(&k, 1), COUNT_RENEWED);
 	k.generation--;
-	assert_int_equal(count_add(table, &shape, &table->head, &k, 1), COUNT_KNOWN);
+	assert_int_equal(put(&k, 1), COUNT_KNOWN);
 	/* Another process at the same place, another life. */
 	k.tgid = 8;
 	k.generation = 1;
-	assert_int_equal(count_add(table, &shape, &table->head, &k, 1), COUNT_NEW);
+	assert_int_equal(put(&k, 1), COUNT_NEW);
 	k.tgid = 7;
 	k.instance = 2;
-	assert_int_equal(count_add(table, &shape, &table->head, &k, 1), COUNT_NEW);
+	assert_int_equal(put(&k, 1), COUNT_NEW);
 }
 
 /* Random keys, few or many, into tables from tiny to roomy, with clearing between. */
@@ -335,6 +348,42 @@ static void random_counts_add_up(void **state)
 }
 
 /* Whoever reads a table that somebody else has written to must not leave it. */
+/* What the hash was made of, in one sum: each step behind it can be undone. */
+static uint64_t sum_of(const struct count_key *k)
+{
+	uint64_t x = count_place_of(&shape, k).tag, inverse = 1;
+
+	/* Newton: the right bits double with each. */
+	for (int i = 0; i < 6; i++)
+		inverse *= 2 - 0xff51afd7ed558ccdull * inverse;
+	x *= inverse;
+	return x ^ x >> 32;
+}
+
+/* Forked workers at one address, sampled by two events: no bit of the sum is the same for all. */
+static void all_bits_of_the_hash_count(void **state)
+{
+	uint64_t start = 0x123456789a, first = 0, changed = 0;
+
+	(void)state;
+	make(64);
+	for (uint32_t i = 0; i < 64; i++) {
+		const struct count_key k = {
+			.instance = count_instance(start, 1),
+			.addr = 0x401000,
+			.tgid = 1000 + i,
+			.what = COUNT_WHAT(i % 2, 0),
+		};
+
+		first = i ? first : sum_of(&k);
+		changed |= sum_of(&k) ^ first;
+		start += 100000 + draw(1000000);
+	}
+	assert_true(changed == UINT64_MAX);
+	/* Another exec is another life. */
+	assert_true(count_instance(start, 1) != count_instance(start, 2));
+}
+
 static void nonsense_in_the_head_is_survived(void **state)
 {
 	const struct count_key k = { 1, 0x1000, 7, 0, COUNT_WHAT(0, 0) };
@@ -360,6 +409,7 @@ int main(void)
 		cmocka_unit_test_teardown(floods_are_told, clean),
 		cmocka_unit_test_teardown(only_new_generations_are_renewed, clean),
 		cmocka_unit_test_teardown(random_counts_add_up, clean),
+		cmocka_unit_test_teardown(all_bits_of_the_hash_count, clean),
 		cmocka_unit_test_teardown(nonsense_in_the_head_is_survived, clean),
 	};
 

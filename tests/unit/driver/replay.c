@@ -76,6 +76,8 @@ static const char every_kind[] =
 	"mmap pid=7 addr=0x400000 len=0x1000 path=/bin/x\n"
 	"fork t=5 pid=8 ppid=7\n"
 	"fork t=5 pid=8 ppid=7 tid=9\n"
+	"fork t=5 pid=8 ppid=7 cursor=18446744073709551615\n"
+	"fork t=5 pid=8 ppid=7 cursor=0\n"
 	"exec t=6 pid=8 path=x\n"
 	"exec t=6 pid=8\n"
 	"comm t=6 pid=8 path=two words = three\n"
@@ -89,6 +91,8 @@ static const char every_kind[] =
 	"dyn t=9 pid=8 data=\n"
 	"count t=10 pid=8 addr=0x7f0000000010\n"
 	"count t=10 pid=8 tid=9 event=1 mode=kernel gen=3 addr=0xffffffff81000010 n=18\n"
+	"count t=10 pid=8 gen=0 addr=0x7f0000000010\n"
+	"count t=10 pid=8 unread=1 addr=0x7f0000000010\n"
 	"count t=10 pid=0 mode=kernel addr=0xffffffff81000020\n"
 	"count pid=-1 mode=other addr=0x0 n=0\n"
 	"count t=18446744073709551615 pid=8 addr=0xffffffffffffffff n=5000000000\n"
@@ -102,7 +106,7 @@ static void what_is_replayed_is_recorded_alike(void **state)
 
 	(void)state;
 	assert_string_equal(out, every_kind);
-	assert_int_equal(stats.received[0], 5000000002);
+	assert_int_equal(stats.received[0], 5000000004);
 	assert_int_equal(stats.received[1], 18);
 	assert_int_equal(stats.missed[0] + stats.missed[1], 0);
 	assert_int_equal(stats.held + stats.lost_ring + stats.lost_load + stats.lost_bad, 0);
@@ -325,6 +329,8 @@ static void bad_records_are_named_by_line(void **state)
 		{ "count pid=1", "'count' needs 'addr='" },
 		{ "count addr=1", "'count' needs 'pid='" },
 		{ "fork pid=1", "'fork' needs 'ppid='" },
+		{ "exit pid=1 cursor=1", "unknown key 'cursor'" },
+		{ "fork pid=1 ppid=2 cursor=-1", "bad value of 'cursor='" },
 		{ "mmap pid=1 addr=1 len=1", "'mmap' needs 'path='" },
 		{ "dyn pid=1", "'dyn' needs 'data='" },
 		{ "count pid=1 addr=1 len=1", "unknown key 'len'" },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What of a running program a daemon finds in the registry. */
+#include "../routine_file.h"
 #include "fake.h"
 
 #include <string.h>
@@ -42,7 +43,7 @@ static int read_all(const struct fake *fake, struct seen *seen)
 static int check_f(const struct wire_routine_view *v)
 {
 	size_t len = 0;
-	const char *file = wire_routine_file(v, 0, &len);
+	const char *file = routine_file(v, 0, &len);
 
 	CHECK(file && len == strlen("/tmp/no such file.calc"));
 	CHECK(memcmp(file, "/tmp/no such file.calc", len) == 0);

@@ -60,3 +60,19 @@ int omega(int x)
 {
 	return x + 2;
 }
+
+int nest(int x);
+__attribute__((always_inline)) static inline int inner(int x)
+{
+	return x * 5; /* line 67 */
+}
+
+__attribute__((always_inline)) static inline int middle(int x)
+{
+	return inner(x) + 1; /* line 72 */
+}
+
+int nest(int x)
+{
+	return middle(x) + 1; /* line 77 */
+}

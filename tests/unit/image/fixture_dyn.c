@@ -42,6 +42,9 @@ __asm__(".section .dcpi.note,\"\",%progbits\n"
 	".long 32\n.short 9, 0\n.quad 0x7e0000000000, 0, 0x1000\n"
 	/* WIRE_REPLACES */
 	".long 32\n.short 10, 0\n.byte 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20\n.long 0\n"
+	/* Another, one of whose parts has moved: from, to, len */
+	".long 56\n.short 10, 0\n.byte 2,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20\n.long 1\n"
+	".quad 0x1100, 0x20, 0x10\n"
 	"2:\n"
 	".previous\n");
 /* clang-format on */

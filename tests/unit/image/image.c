@@ -192,6 +192,46 @@ static void test_dynamic(void **state)
 	image_close(img);
 }
 
+/* In some instruction of it the innermost of the three frames is seen; its callers with it. */
+static void check_frames(const char *file)
+{
+	struct image *img = open_fixture(file, IMAGE_FILE);
+	uint64_t start = addr(img, "nest");
+	struct image_frame f[IMAGE_FRAMES_MAX];
+	bool seen = false;
+
+	for (uint64_t v = start; v < start + image_symbol_at(img, start)->len; v++) {
+		size_t nr = image_frames_at(img, v, f, IMAGE_FRAMES_MAX);
+
+		assert_in_range(nr, 1, 3);
+		assert_null(f[nr - 1].name);
+		if (nr < 3)
+			continue;
+		seen = true;
+		assert_string_equal(f[0].name, "inner");
+		assert_int_equal(f[0].at.line, 67);
+		assert_string_equal(f[1].name, "middle");
+		assert_int_equal(f[1].at.line, 72);
+		assert_int_equal(f[2].at.line, 77);
+		assert_string_equal(strrchr(f[2].at.file, '/'), "/fixture.c");
+		assert_int_equal(image_frames_at(img, v, f, 2), 2);
+		assert_string_equal(f[1].name, "middle");
+	}
+	assert_true(seen);
+	assert_int_equal(image_frames_at(img, addr(img, "alpha"), f, 3), 1);
+	assert_int_equal(image_frames_at(img, 1, f, 3), 0);
+	image_close(img);
+}
+
+/* Whatever holds the debug information: the file, compressed as was once usual, or another one. */
+static void test_frames(void **state)
+{
+	(void)state;
+	check_frames("fixture.so");
+	check_frames("zdebug.so");
+	check_frames("stripped.so");
+}
+
 /* A version is cut from the names of files; what a runtime calls its code is its own affair. */
 static void test_at_sign(void **state)
 {
@@ -232,6 +272,7 @@ static int open_query(const struct image_query *q, struct image **img, struct ba
 
 #define DYN_ID	 "00112233445566778899aabbccddeeff00112233"
 #define OLD_ID	 "0102030405060708090a0b0c0d0e0f1011121314"
+#define MOVED_ID "0202030405060708090a0b0c0d0e0f1011121314"
 #define OTHER_ID "ffffffffffffffffffffffffffffffffffffffff"
 
 static void test_store(void **state)
@@ -239,9 +280,17 @@ static void test_store(void **state)
 	static const char *const names[] = { "fixture_dyn.so", NULL };
 	static const char *const stale[] = { "no-such-name.dyn", NULL };
 	static const char *const ids[] = { DYN_ID, OLD_ID };
+	static const struct {
+		uint64_t off, vaddr;
+	} moved[] = { { 0x10ff, 0x7f00000020ff },
+		      { 0x1100, 0x7e0000000020 },
+		      { 0x110f, 0x7e000000002f },
+		      { 0x1110, 0x7f0000002110 },
+		      { 0x20, 0x7e0000000020 } };
 	struct image_query q;
 	struct base_err err;
 	struct image *img;
+	uint64_t vaddr;
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
@@ -250,6 +299,14 @@ static void test_store(void **state)
 		assert_string_equal(image_path(img), "fixture_dyn.so");
 		image_close(img);
 	}
+	/* As the image that it replaced: one part of that stands elsewhere. */
+	q = query(IMAGE_DYNAMIC, MOVED_ID, stale);
+	assert_int_equal(open_query(&q, &img, &err), 0);
+	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++) {
+		assert_int_equal(image_vaddr(img, moved[i].off, &vaddr), 0);
+		assert_int_equal(vaddr, moved[i].vaddr);
+	}
+	image_close(img);
 	q = query(IMAGE_DYNAMIC, OTHER_ID, names);
 	assert_int_equal(open_query(&q, &img, &err), -DCPI_ENOIMAGE);
 	assert_non_null(strstr(err.text, "fixture_dyn.so"));
@@ -439,14 +496,15 @@ static void test_no_waiting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	   cmocka_unit_test(test_symbols_ascend),
-		cmocka_unit_test(test_stripped),   cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_bytes),	   cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_dynamic),	   cmocka_unit_test(test_store),
-		cmocka_unit_test(test_identity),   cmocka_unit_test(test_no_build_id),
-		cmocka_unit_test(test_debug_path), cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_no_waiting), cmocka_unit_test(test_at_sign),
-		cmocka_unit_test(test_named_path), cmocka_unit_test(test_no_identity),
+		cmocka_unit_test(test_symbols),	    cmocka_unit_test(test_symbols_ascend),
+		cmocka_unit_test(test_stripped),    cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_bytes),	    cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_dynamic),	    cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_store),	    cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_no_build_id), cmocka_unit_test(test_debug_path),
+		cmocka_unit_test(test_cut),	    cmocka_unit_test(test_no_waiting),
+		cmocka_unit_test(test_at_sign),	    cmocka_unit_test(test_named_path),
+		cmocka_unit_test(test_no_identity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

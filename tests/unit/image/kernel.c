@@ -54,14 +54,14 @@ static int remove_all(void **state)
 
 static void add_routine(struct base_buf *job, const char *name, uint64_t addr, uint8_t byte)
 {
-	size_t len = wire_routine_len(strlen(name), 0x10, true, 0, 0);
+	size_t len = wire_routine_len(strlen(name), 0x10, true, 0, 0, 0);
 	struct wire_routine *r;
 	void *p;
 
 	assert_int_equal(base_buf_extend(job, len, &p), 0);
 	r = p;
 	*r = (struct wire_routine){ .head = { (uint32_t)len, WIRE_ROUTINE, WIRE_ROUTINE_CODE },
-				    .handle = 1,
+				    .seq = 1,
 				    .addr = addr,
 				    .code_len = 0x10,
 				    .name_len = (uint32_t)strlen(name) };

@@ -104,7 +104,8 @@ static struct sums look(const char *dir)
 	return s;
 }
 
-/* Flush 1 gave images 1 and 2 the sum 3; flush 2 gives 1, 2 and 3 further 30. */
+/* Flush 1 gave images 1 and 2 the sum 3; flush 2 gives 1, 2 and 3 further 30. What 0 has moves from
+ * one profile to another. */
 static bool is_after(const struct sums *s)
 {
 	bool after = s->of[1] == 33;
@@ -113,6 +114,7 @@ static bool is_after(const struct sums *s)
 	assert_int_equal(s->of[1], after ? 33 : 3);
 	assert_int_equal(s->of[2], after ? 33 : 3);
 	assert_int_equal(s->of[3], after ? 30 : 0);
+	assert_int_equal(s->of[0], 7);
 	return after;
 }
 
@@ -121,10 +123,16 @@ static bool is_after(const struct sums *s)
 static void first_flush(const char *dir)
 {
 	struct profdb *db = scratch_writer(dir);
+	const struct base_id id = { .len = 2 };
+	struct profdb_profile *p = profdb_profile_new(PROFDB_DYNAMIC, &id, "old.dyn");
 
+	profdb_profile_event_add(p, "cycles", 62000);
+	profdb_profile_add(p, 0, 0, 7);
 	assert_int_equal(profdb_flush_begin(db, NULL), 0);
 	scratch_put(db, "a", 1, 1);
 	scratch_put(db, "b", 2, 1);
+	assert_int_equal(profdb_flush_put(db, "old.dyn", p, NULL), 0);
+	profdb_profile_free(p);
 	assert_int_equal(profdb_flush_commit(db, NULL), 0);
 	profdb_close(db);
 }
@@ -138,6 +146,21 @@ static int put(struct profdb *db, uint8_t id)
 	return r;
 }
 
+static int move(struct profdb *db)
+{
+	struct profdb_profile *p = NULL;
+	int r = profdb_flush_read(db, "old.dyn", &p, NULL);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r >= 0)
+		r = profdb_flush_put(db, "new.dyn", p, NULL);
+	if (r >= 0)
+		r = profdb_flush_remove(db, "old.dyn", NULL);
+	profdb_profile_free(p);
+	return r;
+}
+
 /* What fails, the caller must abort. */
 static int second_flush(struct profdb *db)
 {
@@ -146,6 +169,8 @@ static int second_flush(struct profdb *db)
 	/* Each twice: the second time what this flush wrote already is at stake. */
 	for (uint8_t i = 0; r >= 0 && i < 6; i++)
 		r = put(db, i / 2 + 1);
+	if (r >= 0)
+		r = move(db);
 	if (r >= 0)
 		r = profdb_flush_commit(db, NULL);
 	return r;

@@ -67,6 +67,61 @@ static void test_resume(void **state)
 	profdb_close(db);
 }
 
+/* A sample of a program's process; NULL: of all of them together. */
+static void put_process(struct profdb *db, const char *process)
+{
+	const struct base_id id = { .len = 2, .bytes = { 1, 2 } };
+	struct profdb_profile *p = profdb_profile_new(PROFDB_FILE, &id, "/bin/w.x");
+
+	assert_int_equal(profdb_profile_event_add(p, "cycles", 1), 0);
+	assert_int_equal(profdb_profile_add(p, 0x10, 0, 1), 0);
+	if (process)
+		assert_int_equal(profdb_profile_set_word(p, "process", process), 0);
+	assert_int_equal(profdb_flush_put(db, "w.x", p, NULL), 0);
+	profdb_profile_free(p);
+}
+
+static int is_two(void *ctx, const char *file, struct profdb_profile *p)
+{
+	(void)file;
+	assert_int_equal(profdb_profile_event(p, 0)->sum, 2);
+	++*(int *)ctx;
+	profdb_profile_free(p);
+	return 0;
+}
+
+/* A daemon that goes on finds the file of each process again. */
+static void test_resume_processes_apart(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	int nr = 0;
+
+	for (int life = 0; life < 2; life++) {
+		assert_int_equal(profdb_flush_begin(db, NULL), 0);
+		put_process(db, NULL);
+		put_process(db, "7");
+		put_process(db, "7-1000");
+		put_process(db, "7-2000");
+		/* What is no pid and time does not get into a file's name. */
+		put_process(db, "../7~1.file.02");
+		put_process(db, "77777777777777777777777777777777");
+		assert_int_equal(profdb_flush_commit(db, NULL), 0);
+		profdb_close(db);
+		if (life)
+			break;
+		db = scratch_open(*state, false);
+		assert_int_equal(profdb_lock(db, "box", NULL), 0);
+		assert_int_equal(profdb_epoch_resume(db, epoch, NULL), 0);
+	}
+	db = scratch_open(*state, false);
+	assert_int_equal(
+		access(scratch_path(*state, SCRATCH_EPOCH "/box/w.x.file.0102-7-1000"), F_OK), 0);
+	assert_int_equal(unlink(scratch_path(*state, SCRATCH_EPOCH "/box/w.x.file.0102")), 0);
+	assert_int_equal(profdb_walk(db, SCRATCH_EPOCH, "box", is_two, NULL, &nr, NULL), 0);
+	assert_int_equal(nr, 3);
+	profdb_close(db);
+}
+
 static void test_start_closes_what_was_left_open(void **state)
 {
 	struct profdb *db = scratch_writer(*state);
@@ -116,6 +171,7 @@ int main(void)
 		scratch_test(test_two_epochs_in_one_minute),
 		scratch_test(test_names_are_of_the_calendar),
 		scratch_test(test_resume),
+		scratch_test(test_resume_processes_apart),
 		scratch_test(test_start_closes_what_was_left_open),
 		scratch_test(test_writing_needs_the_lock),
 		scratch_test(test_no_new_epoch_within_a_flush),

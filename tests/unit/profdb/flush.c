@@ -148,6 +148,54 @@ static void test_a_grown_image_keeps_its_profile(void **state)
 }
 
 /* By kind, by identity, by path where there is none, by stem if dynamic: all apart. */
+/* Samples go into another profile, theirs ends: both at once, or neither. */
+static void test_a_profile_moves(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct base_id id = { .len = 1, .bytes = { 1 } };
+	struct profdb_profile *p = profdb_profile_new(PROFDB_DYNAMIC, &id, "old.dyn"),
+			      *stored = NULL;
+	char epoch[PROFDB_EPOCH_LEN + 1];
+	struct seen s = { 0 };
+
+	profdb_profile_event_add(p, "cycles", 62000);
+	profdb_profile_add(p, 7, 0, 5);
+	assert_int_equal(profdb_flush_read(db, "old.dyn", &stored, NULL), -EINVAL);
+	flush_one(db, p, "old.dyn", 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(profdb_flush_begin(db, NULL), 0);
+		assert_int_equal(profdb_flush_read(db, "none.dyn", &stored, NULL), -ENOENT);
+		assert_int_equal(profdb_flush_remove(db, "none.dyn", NULL), -EINVAL);
+		assert_int_equal(profdb_flush_read(db, "old.dyn", &stored, NULL), 0);
+		assert_int_equal(profdb_flush_put(db, "new.dyn", stored, NULL), 0);
+		profdb_profile_free(stored);
+		assert_int_equal(profdb_flush_remove(db, "new.dyn", NULL), -EINVAL);
+		assert_int_equal(profdb_flush_remove(db, "old.dyn", NULL), 0);
+		walk(db, &s);
+		assert_string_equal(s.files, "old.dyn.dynamic ");
+		if (!i)
+			profdb_flush_abort(db);
+	}
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	walk(db, &s);
+	assert_string_equal(s.files, "new.dyn.dynamic ");
+	assert_int_equal(s.samples, 5);
+	/* The name is free again. */
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_flush_read(db, "old.dyn", &stored, NULL), -ENOENT);
+	assert_int_equal(profdb_flush_put(db, "old.dyn", p, NULL), 0);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	profdb_close(db);
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_resume(db, epoch, NULL), 0);
+	walk(db, &s);
+	assert_string_equal(s.files, "new.dyn.dynamic old.dyn.dynamic ");
+	profdb_profile_free(p);
+	profdb_profile_free(s.last);
+	profdb_close(db);
+}
+
 static void test_what_differs_stays_apart(void **state)
 {
 	static const struct {
@@ -312,6 +360,7 @@ int main(void)
 		scratch_test(test_an_aborted_flush_was_none),
 		scratch_test(test_the_identity_finds_the_file),
 		scratch_test(test_a_grown_image_keeps_its_profile),
+		scratch_test(test_a_profile_moves),
 		scratch_test(test_what_differs_stays_apart),
 		scratch_test(test_a_damaged_file_stays),
 		scratch_test(test_a_file_of_another_image_stays),

@@ -30,7 +30,7 @@ static int jailed(int (*act)(void))
 
 	assert_true(pid >= 0);
 	if (!pid)
-		_exit(pseudoimg_jail_enter(&err) < 0 ? NOT_JAILED : act());
+		_exit(pseudoimg_jail_enter(3, &err) < 0 ? NOT_JAILED : act());
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
@@ -176,7 +176,7 @@ static void test_rights_are_gone(void **state)
 	if (!pid) {
 		dup2(to[0], STDIN_FILENO);
 		dup2(from[1], STDOUT_FILENO);
-		if (pseudoimg_jail_enter(&err) < 0)
+		if (pseudoimg_jail_enter(3, &err) < 0)
 			_exit(NOT_JAILED);
 		_exit(write(STDOUT_FILENO, "j", 1) != 1 || read(STDIN_FILENO, line, 1) != 1);
 	}

@@ -60,10 +60,11 @@ void job_routine(struct base_buf *job, const struct job_routine *routine)
 {
 	struct wire_routine rec = { .head = { .type = WIRE_ROUTINE,
 					      .flags = routine->code ? WIRE_ROUTINE_CODE : 0 },
-				    .handle = 1 + job->len,
+				    .seq = 1 + job->len,
 				    .addr = routine->addr,
 				    .code_len = routine->code_len,
-				    .nr_lines = (uint32_t)routine->nr_lines };
+				    .nr_lines = (uint32_t)routine->nr_lines,
+				    .nr_inlines = (uint32_t)routine->nr_inlines };
 	size_t start = job->len;
 
 	rec.name_len = (uint32_t)(routine->name_len ? routine->name_len : strlen(routine->name));
@@ -75,6 +76,7 @@ void job_routine(struct base_buf *job, const struct job_routine *routine)
 		put(job, routine->code, routine->code_len);
 	pad(job);
 	put(job, routine->lines, routine->nr_lines * sizeof(*routine->lines));
+	put(job, routine->inlines, routine->nr_inlines * sizeof(*routine->inlines));
 	for (uint32_t i = 0; i < rec.nr_files; i++) {
 		uint16_t len = (uint16_t)strlen(routine->files[i]);
 
@@ -108,8 +110,36 @@ void job_part(struct base_buf *job, enum wire_range_kind kind, uint64_t base, ui
 
 void job_replaces(struct base_buf *job, const uint8_t id[20])
 {
-	struct wire_replaces rec = { .head = { .len = sizeof(rec), .type = WIRE_REPLACES } };
+	job_moved(job, id, NULL, 0);
+}
+
+void job_moved(struct base_buf *job, const uint8_t id[20], const struct wire_moved *moved,
+	       size_t nr)
+{
+	struct wire_replaces rec = { .head = { .type = WIRE_REPLACES }, .nr_moved = (uint32_t)nr };
+	size_t start = job->len;
 
 	memcpy(rec.id, id, sizeof(rec.id));
+	put(job, &rec, sizeof(rec));
+	put(job, moved, nr * sizeof(*moved));
+	end(job, start);
+}
+
+void job_place(struct base_buf *job, uint64_t vaddr, uint64_t elf, uint64_t len)
+{
+	const struct wire_place rec = { .head = { .len = sizeof(rec), .type = WIRE_PLACE },
+					.vaddr = vaddr,
+					.elf = elf,
+					.len = len,
+					.from_seq = 1 };
+
+	put(job, &rec, sizeof(rec));
+}
+
+void job_instance(struct base_buf *job, uint32_t pid)
+{
+	const struct wire_instance rec = { .head = { .len = sizeof(rec), .type = WIRE_INSTANCE },
+					   .pid = pid };
+
 	put(job, &rec, sizeof(rec));
 }

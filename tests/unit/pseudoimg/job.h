@@ -21,6 +21,8 @@ struct job_routine {
 	size_t code_len;
 	const struct wire_line *lines;
 	size_t nr_lines;
+	const struct wire_inline *inlines;
+	size_t nr_inlines;
 	const char *const *files; /* NULL-terminated, or NULL */
 };
 
@@ -33,5 +35,9 @@ void job_bytes(struct base_buf *job, enum wire_range_kind kind, uint64_t base, u
 void job_part(struct base_buf *job, enum wire_range_kind kind, uint64_t base, uint64_t range_len,
 	      uint64_t at, const void *bytes, size_t bytes_len);
 void job_replaces(struct base_buf *job, const uint8_t id[20]);
+void job_moved(struct base_buf *job, const uint8_t id[20], const struct wire_moved *moved,
+	       size_t nr);
+void job_place(struct base_buf *job, uint64_t vaddr, uint64_t elf, uint64_t len);
+void job_instance(struct base_buf *job, uint32_t pid);
 
 #endif

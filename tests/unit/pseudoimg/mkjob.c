@@ -9,9 +9,13 @@
  *	run VADDR IMG_OFF LEN
  *	file NAME                     } of the next routine
  *	line CODE_OFF LINE FILE       }
+ *	inline DEPTH CODE_OFF LEN NAME CALL_FILE CALL_LINE  } NAME an index as FILE
  *	routine ADDR NAME BYTES
  *	code BASE LEN BYTES           an owned code range
  *	dst BASE LEN BYTES
+ *	place VADDR ELF LEN
+ *	instance PID
+ *	moved BUILD-ID FROM TO LEN    [FROM, FROM + LEN) of an image that this one replaces is at TO
  *
  * Or, for an image of symbols alone (IMAGE only):
  *
@@ -28,12 +32,13 @@
 #include "job.h"
 #include "pseudoimg.h"
 
-enum { MAX_FIELDS = 6, MAX_LINES = 64, MAX_FILES = 16, MAX_SYMBOLS = 16 };
+enum { MAX_FIELDS = 7, MAX_LINES = 64, MAX_FILES = 16, MAX_SYMBOLS = 16 };
 
 static struct base_buf job;
 static struct wire_line lines[MAX_LINES];
 static char *files[MAX_FILES + 1];
-static size_t nr_lines, nr_files;
+static struct wire_inline inlines[MAX_LINES];
+static size_t nr_lines, nr_inlines, nr_files;
 static struct pseudoimg_symbol symbols[MAX_SYMBOLS];
 static size_t nr_symbols;
 static uint32_t symbols_machine;
@@ -73,13 +78,24 @@ static void routine(char **f)
 				       .code = (const uint8_t *)f[3],
 				       .lines = lines,
 				       .nr_lines = nr_lines,
+				       .inlines = inlines,
+				       .nr_inlines = nr_inlines,
 				       .files = (const char *const *)files };
 
 	job_routine(&job, &r);
 	while (nr_files)
 		free(files[--nr_files]);
 	files[0] = NULL;
-	nr_lines = 0;
+	nr_lines = nr_inlines = 0;
+}
+
+static void moved(char **f)
+{
+	const struct wire_moved one = { number(f[2]), number(f[3]), number(f[4]) };
+
+	if (unhex(f[1]) != 20)
+		fail("a build-id of 20 bytes is wanted");
+	job_moved(&job, (const uint8_t *)f[1], &one, 1);
 }
 
 static void record(char **f, size_t nr)
@@ -98,12 +114,25 @@ static void record(char **f, size_t nr)
 		lines[nr_lines++] = (struct wire_line){ .code_off = (uint32_t)number(f[1]),
 							.line = (uint32_t)number(f[2]),
 							.file = (uint32_t)number(f[3]) };
+	else if (!strcmp(f[0], "inline") && nr == 7 && nr_inlines < MAX_LINES)
+		inlines[nr_inlines++] = (struct wire_inline){ .depth = (uint32_t)number(f[1]),
+							      .code_off = (uint32_t)number(f[2]),
+							      .code_len = (uint32_t)number(f[3]),
+							      .name = (uint32_t)number(f[4]),
+							      .call_file = (uint32_t)number(f[5]),
+							      .call_line = (uint32_t)number(f[6]) };
 	else if (!strcmp(f[0], "routine") && nr == 4)
 		routine(f);
 	else if (!strcmp(f[0], "code") && nr == 4)
 		job_bytes(&job, WIRE_RANGE_CODE, number(f[1]), number(f[2]), f[3], unhex(f[3]));
 	else if (!strcmp(f[0], "dst") && nr == 4)
 		job_bytes(&job, WIRE_RANGE_DST, number(f[1]), number(f[2]), f[3], unhex(f[3]));
+	else if (!strcmp(f[0], "instance") && nr == 2)
+		job_instance(&job, (uint32_t)number(f[1]));
+	else if (!strcmp(f[0], "moved") && nr == 5)
+		moved(f);
+	else if (!strcmp(f[0], "place") && nr == 4)
+		job_place(&job, number(f[1]), number(f[2]), number(f[3]));
 	else if (!strcmp(f[0], "symbol") && nr == 4 && nr_symbols < MAX_SYMBOLS)
 		symbols[nr_symbols++] = (struct pseudoimg_symbol){ .off = number(f[1]),
 								   .len = number(f[2]),

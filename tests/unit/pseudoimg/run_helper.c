@@ -73,6 +73,55 @@ static void test_same_bytes_as_the_library(void **state)
 	close(out);
 }
 
+/* Jobs into one image, and another onto that: in the jail as outside of it. */
+static void test_folds_as_the_library(void **state)
+{
+	struct pseudoimg_fold fds = { .base_fd = -1, .out_fd = image_fd() };
+	struct base_buf job = { 0 }, maps[2] = { 0 };
+	struct pseudoimg_result result[2];
+	struct image images[2] = { 0 };
+	struct base_err err = { 0 };
+
+	(void)state;
+	good_job(&job, 20);
+	good_job(&job, 30);
+	fds.job_fd = job_fd(&job);
+	for (size_t onto = 0; onto < 2; onto++) {
+		fds.base_fd = onto ? fds.out_fd : -1;
+		for (size_t i = 0; i < 2; i++) {
+			memset(&images[i], 0, sizeof(images[i]));
+			base_buf_clear(&maps[i]);
+			fds.scratch_fd = image_fd();
+			fds.out_fd = image_fd();
+			if (i)
+				assert_int_equal(pseudoimg_fold(&fds, &result[i], &maps[i], &err),
+						 0);
+			else
+				assert_int_equal(pseudoimg_run_fold(helper(), &fds, LONG_MS,
+								    &result[i], &maps[i], &err),
+						 0);
+			image_read(&images[i], fds.out_fd);
+			close(fds.scratch_fd);
+		}
+		assert_memory_equal(&result[0], &result[1], sizeof(result[0]));
+		assert_int_equal(maps[0].len, maps[1].len);
+		assert_memory_equal(maps[0].data, maps[1].data, maps[0].len);
+		assert_int_equal(images[0].file.len, images[1].file.len);
+		assert_memory_equal(images[0].file.data, images[1].file.data, images[0].file.len);
+		image_release(&images[0]);
+		image_release(&images[1]);
+	}
+	base_buf_clear(&job);
+	base_buf_extend(&job, 4096, NULL); /* no image */
+	fds.base_fd = job_fd(&job);
+	assert_int_equal(pseudoimg_run_fold(helper(), &fds, LONG_MS, result, maps, &err),
+			 -DCPI_EFORMAT);
+	assert_string_equal(err.text, "cannot read pseudo-image: malformed data");
+	base_buf_release(&maps[0]);
+	base_buf_release(&maps[1]);
+	base_buf_release(&job);
+}
+
 static void test_garbage(void **state)
 {
 	struct base_buf job = { 0 };
@@ -229,6 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_bytes_as_the_library),
+		cmocka_unit_test(test_folds_as_the_library),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_no_such_program),

@@ -203,6 +203,54 @@ static void test_owned_ranges(void **state)
 	image_release(&img);
 }
 
+static size_t nr_symbols_at(const struct image *img, const char *name, uint64_t addr, uint64_t len)
+{
+	const Elf64_Shdr *tab = image_section(img, ".symtab"), *str = image_section(img, ".strtab");
+	const Elf64_Sym *sym = image_bytes(img, tab);
+	const char *names = image_bytes(img, str);
+	size_t nr = 0;
+
+	for (size_t i = 0; i < tab->sh_size / sizeof(*sym); i++)
+		nr += sym[i].st_value == addr && sym[i].st_size == len &&
+		      !strcmp(names + sym[i].st_name, name);
+	return nr;
+}
+
+/* Code that was changed stands a second time, and what DST says of it. */
+static void test_changed_code(void **state)
+{
+	static const uint8_t bytes[] = { [0x3e] = 0x90, 0x90, 0x90, 0x90, 0xc3 };
+	static const uint8_t later[] = { 0xb8, 1, 2, 3, 4, 0xc3 };
+	struct base_buf job = { 0 }, dst = { 0 };
+	struct image img;
+
+	(void)state;
+	/* a ends before what was changed, b reaches into it, c begins there and leaves it. */
+	put_dst_module(&dst, 0, 0x20, 'a');
+	put_dst_module(&dst, 0x3e, 5, 'b');
+	put_dst_module(&dst, 0x48, 0x10, 'c');
+	job_image(&job, &head);
+	job_run(&job, 0x5000, 0, 0x1000);
+	job_run(&job, 0x70000000, 0x1000, 0x1000);
+	job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, bytes, sizeof(bytes));
+	job_place(&job, 0x5040, 0x70000010, 0x10);
+	job_place(&job, 0x5000, 0x70000100, 0x10); /* no range begins there: a routine's */
+	job_bytes(&job, WIRE_RANGE_CODE, 0x70000010, 0x10, later, sizeof(later));
+	job_bytes(&job, WIRE_RANGE_DST, 0x7000, 0x1000, dst.data, dst.len);
+	write_job(&img, &job);
+	assert_int_equal(img.status, 0);
+	assert_int_equal(img.result.nr_bad, 0);
+	assert_int_equal(img.result.nr_routines, 5);
+	assert_symbol(&img, "a", 0x5000, 0x20);
+	assert_int_equal(image_byte(&img, 0x5040), 0x90);
+	assert_int_equal(image_byte(&img, 0x70000010), 0xb8);
+	assert_int_equal(nr_symbols_at(&img, "b", 0x503e, 5), 1);
+	assert_int_equal(nr_symbols_at(&img, "b", 0x70000010, 3), 1);
+	assert_int_equal(nr_symbols_at(&img, "c", 0x70000018, 8), 1);
+	base_buf_release(&dst);
+	image_release(&img);
+}
+
 /* A DST range in parts is one; a part that does not go on where the last one ended is refused. */
 static void test_dst_in_parts(void **state)
 {
@@ -316,11 +364,12 @@ static void test_names(void **state)
 /* The note: the head as it came, runs by address with neighbours merged, what it replaces. */
 static void test_note(void **state)
 {
-	static const uint8_t id[20] = { 1, 2, 3 };
+	static const uint8_t id[20] = { 1, 2, 3 }, other[20] = { 4 };
+	static const struct wire_moved moved[] = { { 0x100, 0x200, 4 }, { 0x50, 0, 4 } };
 	struct base_buf job = { 0 };
 	const struct wire_head *rec;
 	struct image img;
-	uint64_t desc[32];
+	uint64_t desc[64];
 	const Elf64_Nhdr *nh;
 	size_t pos = 0;
 
@@ -330,7 +379,14 @@ static void test_note(void **state)
 	job_run(&job, 0x2000, 0x1000, 0x1000);
 	job_run(&job, 0x9000, 0, 0x1000);
 	job_replaces(&job, id);
+	job_instance(&job, 7);
+	job_place(&job, 0x123, 0x9ff0, 0x11); /* leaves the runs: refused */
+	job_place(&job, 0x123, 0x9ff0, 0x10);
+	job_moved(&job, id, moved, 2); /* not ascending: refused */
+	job_moved(&job, other, moved, 1);
+	job_moved(&job, id, moved, 1); /* once more: not repeated */
 	write_job(&img, &job);
+	assert_int_equal(img.result.nr_bad, 2);
 	nh = image_bytes(&img, image_section(&img, PSEUDOIMG_NOTE_SECTION));
 	assert_int_equal(nh->n_type, PSEUDOIMG_NOTE_TYPE);
 	assert_int_equal(nh->n_namesz, 5);
@@ -347,6 +403,15 @@ static void test_note(void **state)
 	assert_int_equal(((const struct wire_run *)(const void *)rec)->vaddr, 0x9000);
 	rec = wire_next(desc, nh->n_descsz, &pos);
 	assert_int_equal(rec->type, WIRE_REPLACES);
+	rec = wire_next(desc, nh->n_descsz, &pos);
+	assert_int_equal(rec->type, WIRE_INSTANCE);
+	assert_int_equal(((const struct wire_instance *)(const void *)rec)->pid, 7);
+	rec = wire_next(desc, nh->n_descsz, &pos);
+	assert_int_equal(rec->type, WIRE_PLACE);
+	assert_int_equal(((const struct wire_place *)(const void *)rec)->len, 0x10);
+	rec = wire_next(desc, nh->n_descsz, &pos);
+	assert_int_equal(rec->type, WIRE_REPLACES);
+	assert_int_equal(((const struct wire_replaces *)(const void *)rec)->nr_moved, 1);
 	assert_null(wire_next(desc, nh->n_descsz, &pos));
 	assert_int_equal(pos, nh->n_descsz);
 	image_release(&img);
@@ -461,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_refused_routines),
 		cmocka_unit_test(test_first_come_stays),
 		cmocka_unit_test(test_owned_ranges),
+		cmocka_unit_test(test_changed_code),
 		cmocka_unit_test(test_dst_in_parts),
 		cmocka_unit_test(test_first_range_is_the_base),
 		cmocka_unit_test(test_nested_and_overlapping_dst),

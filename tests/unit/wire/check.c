@@ -80,6 +80,122 @@ static void test_bytes(void **state)
 #undef LIE
 }
 
+#define LIE(member, value)                                                                         \
+	do {                                                                                       \
+		r = good;                                                                          \
+		r.member = (value);                                                                \
+		assert_int_not_equal(wire_check(&r.head), 0);                                      \
+	} while (0)
+
+static void test_retire(void **state)
+{
+	const struct wire_retire good = {
+		.head = HEAD(wire_retire, WIRE_RETIRE, 0), .seq = 3, .handle = 2, .addr = 1
+	};
+	struct wire_retire r = good;
+
+	(void)state;
+	assert_int_equal(wire_check(&r.head), 0);
+	r.handle = 0;
+	r.code_len = 1;
+	assert_int_equal(wire_check(&r.head), 0);
+	LIE(seq, 0);
+	LIE(handle, 0);
+	LIE(code_len, UINT64_MAX);
+	LIE(head.len, sizeof(r) - 8);
+}
+
+static void test_move(void **state)
+{
+	const struct wire_move good = { .head = HEAD(wire_move, WIRE_MOVE, 0),
+					.seq = 3,
+					.handle = 2,
+					.from = 1,
+					.to = UINT64_MAX - 8,
+					.code_len = 8 };
+	struct wire_move r = good;
+
+	(void)state;
+	assert_int_equal(wire_check(&r.head), 0);
+	LIE(seq, 0);
+	LIE(handle, 0);
+	LIE(code_len, 0);
+	LIE(code_len, 9);
+	LIE(code_len, WIRE_CODE_MAX + 1);
+	LIE(head.flags, WIRE_ROUTINE_CODE);
+	LIE(head.len, sizeof(r) - 8);
+}
+
+static void test_object(void **state)
+{
+	const struct wire_object good = { .head = HEAD(wire_object, WIRE_OBJECT, 0),
+					  .seq = 1,
+					  .elf_addr = 4096,
+					  .elf_len = 64,
+					  .addr = 8192,
+					  .code_len = 16 };
+	struct wire_object r = good;
+
+	(void)state;
+	assert_int_equal(wire_check(&r.head), 0);
+	LIE(seq, 0);
+	LIE(elf_len, 0);
+	LIE(elf_len, UINT64_MAX);
+	LIE(code_len, 0);
+	LIE(code_len, UINT64_MAX);
+	LIE(head.flags, WIRE_ROUTINE_CODE);
+	LIE(head.len, sizeof(r) - 8);
+}
+
+static void test_replaces(void **state)
+{
+	struct {
+		struct wire_replaces r;
+		struct wire_moved moved[2];
+	} m = { .r = { .head = { .len = sizeof(m), .type = WIRE_REPLACES }, .nr_moved = 2 },
+		.moved = { { .from = 0x10, .to = 0x100, .len = 0x10 },
+			   { .from = 0x20, .to = 0, .len = 1 } } };
+
+	(void)state;
+	assert_int_equal(wire_check(&m.r.head), 0);
+	assert_int_equal(wire_moved_off(&m.r, 0xf), 0xf);
+	assert_int_equal(wire_moved_off(&m.r, 0x1f), 0x10f);
+	assert_int_equal(wire_moved_off(&m.r, 0x20), 0);
+	assert_int_equal(wire_moved_off(&m.r, 0x21), 0x21);
+	m.moved[1].from = 0x1f; /* over the one before */
+	assert_int_not_equal(wire_check(&m.r.head), 0);
+	m.moved[1].from = 0x20;
+	m.moved[1].len = 0;
+	assert_int_not_equal(wire_check(&m.r.head), 0);
+	m.moved[1].len = UINT64_MAX;
+	assert_int_not_equal(wire_check(&m.r.head), 0);
+	m.moved[1].len = 1;
+	m.moved[0].to = UINT64_MAX;
+	assert_int_not_equal(wire_check(&m.r.head), 0);
+	m.moved[0].to = 0;
+	m.r.nr_moved = 3;
+	assert_int_not_equal(wire_check(&m.r.head), 0);
+	m.r.nr_moved = UINT32_MAX;
+	assert_int_not_equal(wire_check(&m.r.head), 0);
+}
+
+static void test_place(void **state)
+{
+	const struct wire_place good = {
+		.head = HEAD(wire_place, WIRE_PLACE, 0), .vaddr = 1, .elf = 2, .len = 3
+	};
+	struct wire_place r = good;
+
+	(void)state;
+	assert_int_equal(wire_check(&r.head), 0);
+	LIE(len, 0);
+	LIE(len, UINT64_MAX);
+	LIE(vaddr, UINT64_MAX);
+	LIE(elf, UINT64_MAX - 1);
+	LIE(head.len, sizeof(r) - 8);
+}
+#undef LIE
+
 static void test_image(void **state)
 {
 	struct {
@@ -161,6 +277,11 @@ int main(void)
 		cmocka_unit_test(test_facility),
 		cmocka_unit_test(test_range),
 		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_retire),
+		cmocka_unit_test(test_move),
+		cmocka_unit_test(test_object),
+		cmocka_unit_test(test_replaces),
+		cmocka_unit_test(test_place),
 		cmocka_unit_test(test_image),
 		cmocka_unit_test(test_run),
 		cmocka_unit_test(test_every_type_cut_short),

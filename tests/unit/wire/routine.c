@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "../routine_file.h"
 #include "wire.h"
 
 /* A routine with everything: 5 name bytes, 11 code bytes, 2 lines, 2 files. */
 static const struct wire_routine good = { .head = { .type = WIRE_ROUTINE,
 						    .flags = WIRE_ROUTINE_CODE },
-					  .handle = 7,
+					  .seq = 7,
 					  .addr = 0x1000,
 					  .code_len = 11,
 					  .name_len = 5,
@@ -24,7 +25,7 @@ static const uint8_t files[] = { 3, 0, 'a', '.', 'c', 0, 0 };
 static struct wire_routine *record(const struct wire_routine *r, const struct wire_line *lines)
 {
 	static _Alignas(8) uint8_t bytes[4096];
-	size_t len = wire_routine_len(5, 11, true, 2, sizeof(files));
+	size_t len = wire_routine_len(5, 11, true, 2, 0, sizeof(files));
 
 	assert_int_equal(len, 112);
 	memset(bytes, 0xee, sizeof(bytes));
@@ -56,12 +57,12 @@ static void test_parts(void **state)
 	assert_memory_equal(v.code, "CODECODECOD", 11);
 	assert_memory_equal(v.lines, good_lines, sizeof(good_lines));
 	assert_int_equal(v.files_len, sizeof(files));
-	assert_memory_equal(wire_routine_file(&v, 0, &len), "a.c", 3);
+	assert_memory_equal(routine_file(&v, 0, &len), "a.c", 3);
 	assert_int_equal(len, 3);
-	assert_non_null(wire_routine_file(&v, 1, &len));
+	assert_non_null(routine_file(&v, 1, &len));
 	assert_int_equal(len, 0);
-	assert_null(wire_routine_file(&v, 2, &len));
-	assert_null(wire_routine_file(&v, UINT32_MAX, &len));
+	assert_null(routine_file(&v, 2, &len));
+	assert_null(routine_file(&v, UINT32_MAX, &len));
 	assert_int_equal(wire_check(&rec->head), 0);
 }
 
@@ -87,13 +88,13 @@ static void test_files_one_by_one(void **state)
 	assert_int_equal(wire_routine_parse(&record(&r, lines)->head, &v), 0);
 	assert_non_null(wire_file_next(&v, &pos, &len));
 	assert_null(wire_file_next(&v, &pos, &len));
-	assert_null(wire_routine_file(&v, 1, &len));
+	assert_null(routine_file(&v, 1, &len));
 }
 
 static void test_without_code(void **state)
 {
 	struct wire_routine r = { .head = { .len = 64, .type = WIRE_ROUTINE },
-				  .handle = 1,
+				  .seq = 1,
 				  .addr = 16,
 				  .code_len = WIRE_CODE_MAX,
 				  .name_len = 3 };
@@ -102,7 +103,7 @@ static void test_without_code(void **state)
 
 	(void)state;
 	memcpy(bytes, &r, sizeof(r));
-	assert_int_equal(wire_routine_len(3, WIRE_CODE_MAX, false, 0, 0), 64);
+	assert_int_equal(wire_routine_len(3, WIRE_CODE_MAX, false, 0, 0, 0), 64);
 	assert_int_equal(wire_routine_parse((void *)bytes, &v), 0);
 	assert_null(v.code);
 }
@@ -119,7 +120,7 @@ static void test_lies(void **state)
 	(void)state;
 	assert_int_equal(parse(&good), 0);
 	LIE(head.type, WIRE_FACILITY);
-	LIE(handle, 0);
+	LIE(seq, 0);
 	LIE(code_len, 0);
 	LIE(code_len, 200);
 	LIE(code_len, WIRE_CODE_MAX + 1);
@@ -153,6 +154,61 @@ static void test_lines(void **state)
 	assert_int_equal(wire_routine_parse(&record(&good, fine)->head, &v), 0);
 }
 
+static int parse_inlines(const struct wire_inline *in, uint32_t nr)
+{
+	static _Alignas(8) uint8_t bytes[1024];
+	struct wire_routine r = { .head = { .type = WIRE_ROUTINE },
+				  .seq = 1,
+				  .code_len = 100,
+				  .nr_files = 2,
+				  .nr_inlines = nr };
+	struct wire_routine_view v;
+
+	r.head.len = (uint32_t)wire_routine_len(0, 100, false, 0, nr, 4);
+	assert_true(r.head.len > 0 && r.head.len <= sizeof(bytes));
+	memset(bytes, 0, sizeof(bytes));
+	memcpy(bytes, &r, sizeof(r));
+	memcpy(bytes + sizeof(r), in, nr * sizeof(*in));
+	if (wire_routine_parse((void *)bytes, &v) < 0)
+		return -1;
+	assert_memory_equal(v.inlines, in, nr * sizeof(*in));
+	assert_int_equal(v.files_len, 4);
+	return 0;
+}
+
+static void test_inlines(void **state)
+{
+	/* code_off, code_len, name, call_file, call_line, depth */
+	static const struct wire_inline fine[] = {
+		{ 0, 50, 0, 0, 7, 0 },	{ 0, 20, 1, 1, 8, 1 },	{ 5, 15, 0, 0, 9, 2 },
+		{ 20, 30, 1, 9, 0, 1 }, { 50, 50, 0, 1, 1, 0 }, { 99, 1, 0, 1, 1, 1 },
+	};
+	static const struct wire_inline bad[][2] = {
+		{ { 0, 50, 0, 0, 1, 0 }, { 0, 50, 0, 0, 1, 2 } },  /* skips a depth */
+		{ { 0, 50, 0, 0, 1, 1 }, { 0, 50, 0, 0, 1, 0 } },  /* begins deep */
+		{ { 0, 50, 0, 0, 1, 0 }, { 40, 20, 0, 0, 1, 1 } }, /* leaves its parent */
+		{ { 10, 50, 0, 0, 1, 0 }, { 9, 20, 0, 0, 1, 1 } }, /* before its parent */
+		{ { 0, 50, 0, 0, 1, 0 }, { 49, 20, 0, 0, 1, 0 } }, /* overlaps its brother */
+		{ { 0, 50, 0, 0, 1, 0 }, { 90, 11, 0, 0, 1, 0 } }, /* leaves the routine */
+		{ { 0, 50, 0, 0, 1, 0 }, { 50, 0, 0, 0, 1, 0 } },  /* empty */
+		{ { 0, 50, 2, 0, 1, 0 }, { 50, 1, 0, 0, 1, 0 } },  /* no such name */
+		{ { 0, 50, 0, 2, 1, 0 }, { 50, 1, 0, 0, 1, 0 } },  /* no such file */
+		{ { 0, 50, 0, 0, 1, 0 }, { 60, UINT32_MAX, 0, 0, 1, 0 } },
+	};
+	struct wire_inline deep[WIRE_INLINE_DEPTH / 2];
+
+	(void)state;
+	assert_int_equal(parse_inlines(fine, 6), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(parse_inlines(bad[i], 2), -1);
+	}
+	for (uint32_t i = 0; i < WIRE_INLINE_DEPTH / 2; i++)
+		deep[i] = (struct wire_inline){ i, 100 - 2 * i, 0, 0, 1, i };
+	assert_int_equal(parse_inlines(deep, WIRE_INLINE_DEPTH / 2), 0);
+	deep[5].depth = WIRE_INLINE_DEPTH;
+	assert_int_equal(parse_inlines(deep, WIRE_INLINE_DEPTH / 2), -1);
+}
+
 /* Cut anywhere, in a block of just that size, so that a sanitizer sees a read behind it. */
 static void test_truncation(void **state)
 {
@@ -172,15 +228,15 @@ static void test_truncation(void **state)
 static void test_len(void **state)
 {
 	(void)state;
-	assert_int_equal(wire_routine_len(0, 1, false, 0, 0), 56);
-	assert_int_equal(wire_routine_len(1, 8, true, 0, 1), 56 + 16 + 8);
-	assert_int_equal(wire_routine_len(WIRE_NAME_MAX + 1, 1, false, 0, 0), 0);
-	assert_int_equal(wire_routine_len(1, WIRE_CODE_MAX + 1, false, 0, 0), 0);
-	assert_int_equal(wire_routine_len(1, SIZE_MAX, true, 0, 0), 0);
-	assert_int_equal(wire_routine_len(1, 1, false, SIZE_MAX / 16 + 1, 0), 0);
-	assert_int_equal(wire_routine_len(1, 1, false, 0, SIZE_MAX), 0);
-	assert_int_equal(wire_routine_len(1, 1, false, WIRE_RECORD_MAX / 16, 0), 0);
-	assert_true(wire_routine_len(WIRE_NAME_MAX, WIRE_CODE_MAX, true, 1000, 1000) > 0);
+	assert_int_equal(wire_routine_len(0, 1, false, 0, 0, 0), 56);
+	assert_int_equal(wire_routine_len(1, 8, true, 0, 0, 1), 56 + 16 + 8);
+	assert_int_equal(wire_routine_len(WIRE_NAME_MAX + 1, 1, false, 0, 0, 0), 0);
+	assert_int_equal(wire_routine_len(1, WIRE_CODE_MAX + 1, false, 0, 0, 0), 0);
+	assert_int_equal(wire_routine_len(1, SIZE_MAX, true, 0, 0, 0), 0);
+	assert_int_equal(wire_routine_len(1, 1, false, SIZE_MAX / 16 + 1, 0, 0), 0);
+	assert_int_equal(wire_routine_len(1, 1, false, 0, 0, SIZE_MAX), 0);
+	assert_int_equal(wire_routine_len(1, 1, false, WIRE_RECORD_MAX / 16, 0, 0), 0);
+	assert_true(wire_routine_len(WIRE_NAME_MAX, WIRE_CODE_MAX, true, 1000, 0, 1000) > 0);
 }
 
 int main(void)
@@ -191,6 +247,7 @@ int main(void)
 		cmocka_unit_test(test_without_code),
 		cmocka_unit_test(test_lies),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_inlines),
 		cmocka_unit_test(test_truncation),
 		cmocka_unit_test(test_len),
 	};

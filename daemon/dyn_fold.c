@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Processes that have ended: those of one executable, facility, uid and machine share a
+ * pseudo-image, that of the first of them that ended in this epoch. Its offsets never move; what
+ * the others had moves by the maps that the jailed helper answers. The order makes that good
+ * whatever is killed when: the new image is in place (synced) before the files that it replaces are
+ * removed, and names those of their build-ids under which profiles may stand.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dyn_internal.h"
+#include "image_move.h"
+#include "pseudoimg.h"
+
+/* Of one call of the helper: it reads all of them several times. */
+#define JOBS_MAX (64ull << 20)
+/* What one process may bring; a larger one stays apart. */
+#define JOB_MAX (16ull << 20)
+/* Each folding writes all of the image again; a larger one takes no more, another one begins. */
+#define IMAGE_MAX (32ull << 20)
+/* Build-ids in a note, of which each has a map. */
+enum { REPLACES_MAX = 4096 };
+/* Groups known at a time, and processes that wait; more of these do not wait for the flush. */
+enum { GROUPS_MAX = 1024, ENDED_MAX = 256 };
+
+struct dyn_fold {
+	struct dyn_fold *next;
+	uint32_t uid, machine, name_len;
+	char name[WIRE_FACILITY_NAME + 1], exe[256];
+	struct image *image; /* what takes the others; NULL: none yet */
+	uint32_t nr_replaced;
+	/* Those that have just ended, linked by next_ended. */
+	struct dyn_facility *first, **last;
+};
+
+/* ---- who joins whom -------------------------------------------------------------------------- */
+
+static bool owns_ranges(const struct dyn_facility *f)
+{
+	const struct dyn_registry *reg = f->registry;
+
+	for (size_t i = 0; i < reg->nr_ranges; i++)
+		if (reg->ranges[i].known && reg->ranges[i].range.facility == f->index &&
+		    reg->ranges[i].range.flags & WIRE_RANGE_OWNED)
+			return true;
+	return false;
+}
+
+/* Of a process that ended before it could be looked at only the name of a thread is known. */
+static const char *executable(const struct dyn_registry *reg)
+{
+	return reg->dyn->config.reader && reg->exe[0] != '/' ? "" : reg->exe;
+}
+
+static bool has_ended(const struct dyn_registry *reg)
+{
+	return reg->over && !reg->refs;
+}
+
+bool dyn_fold_wants(const struct dyn_facility *f)
+{
+	const struct dyn_registry *reg = f->registry;
+	const struct dyn_config *c = &reg->dyn->config;
+
+	return has_ended(reg) && c->db && !f->apart && !f->folded && !f->image->refused &&
+	       (f->image->id.len || dyn_facility_is_behind(f, false)) &&
+	       reg->store.used <= JOB_MAX && !owns_ranges(f) &&
+	       !images_is_apart(c->images, f->name) &&
+	       !images_is_apart(c->images, *executable(reg) ? executable(reg) : NULL);
+}
+
+/* It takes no more; the next one that ends is the first of another image. */
+static void finish(struct dyn_fold *g)
+{
+	if (g->image)
+		g->image->refs--;
+	g->image = NULL;
+	g->nr_replaced = 0;
+}
+
+static bool is_of(const struct dyn_fold *g, const struct dyn_facility *f)
+{
+	return g->uid == f->registry->uid && g->machine == f->machine &&
+	       g->name_len == f->name_len && !memcmp(g->name, f->name, g->name_len) &&
+	       !strcmp(g->exe, executable(f->registry));
+}
+
+static struct dyn_fold *new_group(struct dyn *d, const struct dyn_facility *f)
+{
+	struct dyn_fold *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->uid = f->registry->uid;
+	g->machine = f->machine;
+	g->name_len = f->name_len;
+	memcpy(g->name, f->name, g->name_len);
+	snprintf(g->exe, sizeof(g->exe), "%s", executable(f->registry));
+	g->next = d->folds;
+	d->folds = g;
+	return g;
+}
+
+/* The one that was used last comes first. */
+static struct dyn_fold *find_group(struct dyn *d, const struct dyn_facility *f)
+{
+	struct dyn_fold **at = &d->folds, *g;
+
+	while (*at && !is_of(*at, f))
+		at = &(*at)->next;
+	g = *at;
+	if (!g)
+		return new_group(d, f);
+	*at = g->next;
+	g->next = d->folds;
+	d->folds = g;
+	return g;
+}
+
+static void free_groups(struct dyn_fold **at)
+{
+	struct dyn_fold *g;
+
+	while ((g = *at)) {
+		*at = g->next;
+		finish(g);
+		free(g);
+	}
+}
+
+static void limit_groups(struct dyn *d)
+{
+	struct dyn_fold **at = &d->folds;
+
+	for (int i = 0; *at && i < GROUPS_MAX; i++)
+		at = &(*at)->next;
+	free_groups(at);
+}
+
+void dyn_fold_forget(struct dyn *d)
+{
+	free_groups(&d->folds);
+}
+
+static int collect(struct dyn *d)
+{
+	for (struct dyn_fold *g = d->folds; g; g = g->next)
+		g->first = NULL;
+	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
+		for (size_t i = 0; has_ended(reg) && i < WIRE_NR_FACILITIES; i++) {
+			struct dyn_facility *f = reg->facilities[i];
+			struct dyn_fold *g;
+
+			if (!f || !dyn_fold_wants(f))
+				continue;
+			g = find_group(d, f);
+			if (!g)
+				return -ENOMEM;
+			if (!g->first)
+				g->last = &g->first;
+			f->next_ended = NULL;
+			*g->last = f;
+			g->last = &f->next_ended;
+		}
+	}
+	return 0;
+}
+
+/* ---- one folding ----------------------------------------------------------------------------- */
+
+/* Some that have ended, and what they become part of. */
+struct batch {
+	struct dyn *dyn;
+	struct dyn_fold *group;
+	struct dyn_facility *first, *end; /* by next_ended, without @end */
+	size_t nr;
+	uint64_t len;	     /* of their records */
+	struct image *image; /* of the group, or of the first one */
+	const char *stem;
+	int base, job, scratch; /* base: -1 where the first one is it */
+	struct pseudoimg_result result;
+	struct base_buf maps;
+	bool failed;		      /* the helper, of what it was given */
+	struct profdb_profile *moved; /* what is counted in them, as it is in the image */
+};
+
+static int open_temporary(const struct batch *b)
+{
+	const char *name = "dcpid-fold";
+	int fd = -1;
+
+	if (b->len > (16ull << 20))
+		fd = openat(profdb_dyn_fd(b->dyn->config.db), ".", O_TMPFILE | O_RDWR | O_CLOEXEC,
+			    0600);
+	if (fd < 0)
+		fd = memfd_create(name, MFD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int write_jobs(struct batch *b)
+{
+	int r = 0;
+
+	for (struct dyn_facility *f = b->first; r == 0 && f != b->end; f = f->next_ended) {
+		r = dyn_image_remember(f);
+		if (r == 0)
+			r = dyn_facility_job(f, false, b->job);
+	}
+	if (r == 0 && lseek(b->job, 0, SEEK_SET) < 0)
+		r = -errno;
+	return r;
+}
+
+static int open_files(struct batch *b, struct base_err *err)
+{
+	struct stat st = { 0 };
+	int r = 0;
+
+	if (b->group->image) {
+		b->base = openat(profdb_dyn_fd(b->dyn->config.db), b->stem, O_RDONLY | O_CLOEXEC);
+		if (b->base < 0 || fstat(b->base, &st) < 0)
+			return base_fail_errno(err, -errno, "cannot open '%s'", b->stem);
+		b->len += (uint64_t)st.st_size;
+	}
+	b->job = r = open_temporary(b);
+	if (r >= 0)
+		b->scratch = r = open_temporary(b);
+	if (r >= 0)
+		r = write_jobs(b);
+	return r < 0 ? base_fail_errno(err, r, "cannot make the job of '%s'", b->stem) : 0;
+}
+
+/* Before anything is in place: what is counted where, by the maps. */
+static int move_counts(struct batch *b)
+{
+	const struct wire_head *map;
+	size_t pos = 0;
+	int r = 0;
+
+	b->moved = profdb_profile_new(PROFDB_DYNAMIC, NULL, NULL);
+	if (!b->moved)
+		return -ENOMEM;
+	for (struct dyn_facility *f = b->first; r >= 0 && f != b->end; f = f->next_ended) {
+		map = wire_next(b->maps.data, b->maps.len, &pos);
+		if (!map)
+			return -DCPI_EHELPER;
+		if (f->image != b->image)
+			r = image_move_counts(f->image->counts, (const void *)map, b->moved);
+	}
+	return r;
+}
+
+/* It is in place: what it replaces can go. */
+static void replace(struct batch *b, struct dyn_facility *f, const struct wire_replaces *map)
+{
+	const struct dyn_config *c = &b->dyn->config;
+
+	b->group->nr_replaced += (uint32_t)f->nr_replaced;
+	f->folded = true;
+	dyn_facility_written(f, true);
+	if (f->image == b->image)
+		return;
+	/* Its profile stays where it is, which leads here as well. */
+	if (f->image->put && c->moves && image_moves_add(c->moves, f->image, b->image, map) < 0)
+		base_log(BASE_LOG_WARN, "the profile of '%s' stays apart: no memory", f->stem);
+	profdb_profile_clear(f->image->counts);
+	f->image->dirty = false;
+	if (f->image->id.len && unlinkat(profdb_dyn_fd(c->db), f->stem, 0) < 0 && errno != ENOENT)
+		base_log(BASE_LOG_WARN, "cannot remove '%s': %s", f->stem, strerror(errno));
+	b->dyn->stats.images_folded++;
+}
+
+static int take_over(struct batch *b, struct base_err *err)
+{
+	struct base_id id = { .len = sizeof(b->result.build_id) };
+	const struct wire_head *map;
+	size_t pos = 0;
+	int r = 0;
+
+	memcpy(id.bytes, b->result.build_id, sizeof(b->result.build_id));
+	b->group->nr_replaced += b->base >= 0 && !base_id_equal(&b->image->id, &id);
+	image_set_id(b->image, &id);
+	if (profdb_profile_nr_entries(b->moved)) {
+		r = profdb_profile_merge(b->image->counts, b->moved);
+		if (r < 0)
+			return base_fail_errno(err, r, "cannot merge samples into '%s'", b->stem);
+		b->image->dirty = true;
+	}
+	for (struct dyn_facility *f = b->first; f != b->end; f = f->next_ended) {
+		map = wire_next(b->maps.data, b->maps.len, &pos);
+		replace(b, f, (const void *)map);
+	}
+	if (!b->group->image)
+		b->group->image = b->image, b->image->refs++;
+	b->dyn->stats.images_written++;
+	b->dyn->bad_gone += b->result.nr_bad;
+	return 0;
+}
+
+/* The next folding would take longer than this one. */
+static void check_bounds(struct batch *b)
+{
+	struct stat st = { 0 };
+
+	if (fstatat(profdb_dyn_fd(b->dyn->config.db), b->stem, &st, 0) < 0 ||
+	    (uint64_t)st.st_size > IMAGE_MAX || b->group->nr_replaced > REPLACES_MAX)
+		finish(b->group);
+}
+
+static int run(struct batch *b, struct base_err *err)
+{
+	const struct pseudoimg_fold fds = { .base_fd = b->base,
+					    .job_fd = b->job,
+					    .scratch_fd = b->scratch };
+	struct pseudoimg_fold all = fds;
+	struct base_file file = { 0 };
+	int r = dyn_image_create(&file, profdb_dyn_fd(b->dyn->config.db), b->stem, &b->group->uid,
+				 err);
+
+	if (r < 0)
+		return r;
+	all.out_fd = file.fd;
+	r = pseudoimg_run_fold(b->dyn->helper, &all, dyn_image_timeout_ms(b->len), &b->result,
+			       &b->maps, err);
+	b->failed = r < 0 && r != -ENOSPC && r != -EDQUOT;
+	if (r == 0) {
+		r = move_counts(b);
+		if (r < 0)
+			base_fail_errno(err, r, "cannot fold into '%s'", b->stem);
+	}
+	if (r == 0)
+		r = base_file_commit(&file, err);
+	base_file_abort(&file);
+	return r < 0 ? r : take_over(b, err);
+}
+
+static void batch_release(struct batch *b)
+{
+	const int fds[] = { b->base, b->job, b->scratch };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	base_buf_release(&b->maps);
+	profdb_profile_free(b->moved);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* The first one of its group, alone: its own image is what others will be folded onto. */
+static int begin_with(struct batch *b, struct base_err *err)
+{
+	struct dyn_facility *f = b->first;
+	int r;
+
+	dyn_image_assure(f);
+	r = dyn_image_write(f, false, err);
+	if (r < 0)
+		return r;
+	f->folded = true;
+	b->group->image = f->image;
+	b->group->nr_replaced = (uint32_t)f->nr_replaced;
+	f->image->refs++;
+	return 0;
+}
+
+/*
+ * It lies in what some of them said, or in the image that was there: each has its own then, as
+ * while it lived, and the next ones begin another.
+ */
+static void leave_apart(struct batch *b, const struct base_err *why)
+{
+	base_log(BASE_LOG_WARN, "%zu processes of '%s' keep pseudo-images of their own: %s", b->nr,
+		 b->group->name, why->text);
+	for (struct dyn_facility *f = b->first; f != b->end; f = f->next_ended)
+		f->apart = true;
+	finish(b->group);
+	b->dyn->stats.folds_failed += b->nr;
+}
+
+static int fold_batch(struct batch *b, struct base_err *err)
+{
+	struct base_err why = { 0 };
+	int r;
+
+	b->image = b->group->image ? b->group->image : b->first->image;
+	b->stem = b->image->stem;
+	if (b->nr == 1 && !b->group->image) {
+		r = begin_with(b, &why);
+	} else {
+		r = open_files(b, &why);
+		/* Somebody has removed it. */
+		if (r == -ENOENT && b->base < 0 && b->group->image) {
+			finish(b->group);
+			return fold_batch(b, err);
+		}
+		if (r == 0)
+			r = run(b, &why);
+	}
+	if (r == 0)
+		check_bounds(b);
+	else if (b->failed || dyn_image_refusal(r))
+		leave_apart(b, &why);
+	else
+		return base_fail(err, r, "%s", why.text);
+	return 0;
+}
+
+static int fold_group(struct dyn *d, struct dyn_fold *g, struct base_err *err)
+{
+	int r = 0;
+
+	for (struct dyn_facility *f = g->first; r == 0 && f;) {
+		struct batch b = {
+			.dyn = d, .group = g, .first = f, .base = -1, .job = -1, .scratch = -1
+		};
+
+		for (; f && (!b.nr || b.len + f->registry->store.used <= JOBS_MAX); b.nr++) {
+			b.len += f->registry->store.used;
+			f = f->next_ended;
+		}
+		b.end = f;
+		r = fold_batch(&b, err);
+		batch_release(&b);
+	}
+	g->first = NULL;
+	return r;
+}
+
+static int fold_groups(struct dyn *d, struct base_err *err)
+{
+	int first = collect(d), r;
+
+	if (first < 0)
+		base_fail_errno(err, first, "cannot fold pseudo-images");
+	for (struct dyn_fold *g = d->folds; g; g = g->next) {
+		r = fold_group(d, g, err);
+		first = first ? first : r;
+	}
+	limit_groups(d);
+	return first;
+}
+
+int dyn_fold(struct dyn *d, struct base_err *err)
+{
+	struct dyn_registry *next;
+	int first, lock;
+
+	if (!d->config.db || !d->registries)
+		return 0;
+	/* As dyn_write_images. */
+	lock = profdb_dyn_lock(d->config.db, false, DYN_LOCK_MS, err);
+	if (lock < 0)
+		return lock;
+	first = fold_groups(d, err);
+	close(lock);
+	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
+		next = reg->next;
+		dyn_registry_settle(reg);
+	}
+	d->fold_after_ns = first < 0 ? base_now_ns() + DYN_AGAIN_NS : 0;
+	return first;
+}
+
+bool dyn_wants_fold(const struct dyn *d)
+{
+	int nr = 0;
+
+	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
+		nr += has_ended(reg);
+	return nr > ENDED_MAX && (!d->fold_after_ns || base_now_ns() > d->fold_after_ns);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base.h"
+#include "dyn_routine.h"
+
+enum { CHUNK = 64, FIRST_BUCKETS = 64 };
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+struct dyn_routine *dyn_routine_get(const struct dyn_routines *t, uint32_t index)
+{
+	return &t->chunks[(index - 1) / CHUNK][(index - 1) % CHUNK];
+}
+
+static uint32_t *bucket_of(const struct dyn_routines *t, uint32_t hash)
+{
+	return &t->buckets[hash & (t->nr_buckets - 1)];
+}
+
+static int grow_buckets(struct dyn_routines *t)
+{
+	uint32_t nr = t->nr_buckets ? t->nr_buckets * 2 : FIRST_BUCKETS;
+	struct dyn_routines old = *t;
+
+	t->buckets = calloc(nr, sizeof(*t->buckets));
+	if (!t->buckets) {
+		*t = old;
+		return -ENOMEM;
+	}
+	t->nr_buckets = nr;
+	for (uint32_t b = 0; b < old.nr_buckets; b++) {
+		uint32_t i = old.buckets[b];
+
+		while (i) {
+			struct dyn_routine *r = dyn_routine_get(t, i);
+			uint32_t *to = bucket_of(t, r->hash), next = r->next;
+
+			r->next = *to;
+			*to = i;
+			i = next;
+		}
+	}
+	free(old.buckets);
+	return 0;
+}
+
+static int add_chunk(struct dyn_routines *t)
+{
+	struct dyn_routine *chunk;
+	int r = base_grow(&t->chunks, &t->cap_chunks, t->nr_chunks + 1, sizeof(*t->chunks));
+
+	if (r < 0)
+		return r;
+	chunk = malloc(CHUNK * sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	t->chunks[t->nr_chunks++] = chunk;
+	return 0;
+}
+
+int dyn_routine_new(struct dyn_routines *t, uint32_t hash, uint32_t *index)
+{
+	struct dyn_routine *r;
+	uint32_t *bucket;
+
+	if (t->nr_used >= t->nr_buckets && grow_buckets(t) < 0)
+		return -ENOMEM;
+	if (!t->free) {
+		if (t->last == UINT32_MAX - 1 ||
+		    (t->last == t->nr_chunks * CHUNK && add_chunk(t) < 0))
+			return -ENOMEM;
+		*index = ++t->last;
+	} else {
+		*index = t->free;
+		t->free = dyn_routine_get(t, *index)->next;
+	}
+	bucket = bucket_of(t, hash);
+	r = dyn_routine_get(t, *index);
+	*r = (struct dyn_routine){ .hash = hash, .next = *bucket };
+	*bucket = *index;
+	t->nr_used++;
+	return 0;
+}
+
+void dyn_routine_drop(struct dyn_routines *t, uint32_t index)
+{
+	struct dyn_routine *r = dyn_routine_get(t, index);
+	uint32_t *at = bucket_of(t, r->hash);
+
+	while (*at != index)
+		at = &dyn_routine_get(t, *at)->next;
+	*at = r->next;
+	*r = (struct dyn_routine){ .next = t->free };
+	t->free = index;
+	t->nr_used--;
+}
+
+uint32_t dyn_routine_bucket(const struct dyn_routines *t, uint32_t hash)
+{
+	return t->nr_buckets ? *bucket_of(t, hash) : 0;
+}
+
+static uint64_t seed_of(struct dyn_routines *t)
+{
+	if (!t->seed)
+		t->seed = base_hash_u64((uintptr_t)t ^ base_now_ns()) | 1;
+	return t->seed;
+}
+
+uint32_t dyn_routine_hash(struct dyn_routines *t, uint64_t addr, uint64_t len, const void *rest,
+			  size_t rest_len)
+{
+	uint64_t seed = seed_of(t), key[3] = { addr, len, 0 };
+
+	key[2] = base_hash64_seeded(seed, rest, rest_len);
+	return (uint32_t)base_hash64_seeded(seed, key, sizeof(key));
+}
+
+void dyn_routine_release(struct dyn_routines *t)
+{
+	for (size_t i = 0; i < t->nr_chunks; i++)
+		free(t->chunks[i]);
+	free(t->chunks);
+	free(t->buckets);
+	*t = (struct dyn_routines){ 0 };
+}
+
+/* ---- trees ----------------------------------------------------------------------------------- */
+
+/*
+ * Treaps: search trees by address that are also heaps by a priority which is random to whoever
+ * chooses the addresses, so that he does not choose their depth.
+ */
+static uint64_t priority(const struct dyn_routines *t, uint32_t index)
+{
+	return base_hash_u64(t->seed ^ index);
+}
+
+static uint64_t end_of(const struct dyn_routine *r)
+{
+	return r->addr + r->len;
+}
+
+uint32_t dyn_routine_find(const struct dyn_routines *t, uint32_t root, uint64_t addr)
+{
+	while (root) {
+		const struct dyn_routine *r = dyn_routine_get(t, root);
+
+		if (addr >= r->addr && addr < end_of(r))
+			return root;
+		root = r->kid[addr >= end_of(r)];
+	}
+	return 0;
+}
+
+uint32_t dyn_routine_overlap(const struct dyn_routines *t, uint32_t root, uint64_t start,
+			     uint64_t end)
+{
+	uint32_t best = 0;
+
+	while (root) {
+		const struct dyn_routine *r = dyn_routine_get(t, root);
+
+		if (end_of(r) <= start) {
+			root = r->kid[1];
+		} else {
+			if (r->addr < end)
+				best = root;
+			root = r->kid[0];
+		}
+	}
+	return best;
+}
+
+/* Cut a tree in two: below @at and from @at on. */
+static void split(const struct dyn_routines *t, uint32_t root, uint64_t at, uint32_t *below,
+		  uint32_t *above)
+{
+	while (root) {
+		struct dyn_routine *r = dyn_routine_get(t, root);
+
+		if (r->addr < at) {
+			*below = root;
+			below = &r->kid[1];
+			root = r->kid[1];
+		} else {
+			*above = root;
+			above = &r->kid[0];
+			root = r->kid[0];
+		}
+	}
+	*below = *above = 0;
+}
+
+void dyn_routine_insert(const struct dyn_routines *t, uint32_t *root, uint32_t index)
+{
+	struct dyn_routine *n = dyn_routine_get(t, index);
+	uint64_t prio = priority(t, index);
+
+	while (*root && priority(t, *root) >= prio) {
+		struct dyn_routine *r = dyn_routine_get(t, *root);
+
+		root = &r->kid[r->addr < n->addr];
+	}
+	split(t, *root, n->addr, &n->kid[0], &n->kid[1]);
+	*root = index;
+}
+
+void dyn_routine_remove(const struct dyn_routines *t, uint32_t *root, uint32_t index)
+{
+	struct dyn_routine *n = dyn_routine_get(t, index);
+	uint32_t low = n->kid[0], high = n->kid[1];
+
+	while (*root != index) {
+		struct dyn_routine *r = dyn_routine_get(t, *root);
+
+		root = &r->kid[r->addr < n->addr];
+	}
+	/* Both halves are heaps: the greater root each time. */
+	while (low && high) {
+		if (priority(t, low) >= priority(t, high)) {
+			*root = low;
+			root = &dyn_routine_get(t, low)->kid[1];
+			low = *root;
+		} else {
+			*root = high;
+			root = &dyn_routine_get(t, high)->kid[0];
+			high = *root;
+		}
+	}
+	*root = low ? low : high;
+	n->kid[0] = n->kid[1] = 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The routines of one registry: a table, so that a million of them take little room. A routine is
+ * an address with contents; who lives at an address, and when, is a matter of dyn_tenant.c. They
+ * are named by their index, from 1 on; 0 is none.
+ */
+#ifndef DCPI_DYN_ROUTINE_H
+#define DCPI_DYN_ROUTINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct dyn_routine {
+	uint64_t addr;	 /* vaddr */
+	uint64_t seq;	 /* of its registration, while it lives */
+	uint32_t record; /* in the spool; 0: it was dropped, but its place on disk is taken */
+	uint32_t len;	 /* bytes of code */
+	uint32_t place;	 /* in the ELF, see DYN_PLACE_OWN */
+	uint32_t hash;	 /* of address and contents */
+	uint32_t next;	 /* of the same bucket; of those that are free, the next one */
+	/* In one tree: of who lives, or of its facility's dead that keep their own address. Of
+	 * the other dead: halves of the number with which it went. */
+	uint32_t kid[2];
+	uint32_t reading; /* in which its registration was seen */
+	uint8_t facility, flags;
+	uint8_t list;	  /* the last list that it was in, or that had begun when it came */
+	uint32_t nr_past; /* tenants of the past that were it */
+};
+
+#define DYN_LIVE     1u
+#define DYN_REUSES   2u	  /* others lived at some of its addresses before */
+#define DYN_LISTED   4u	  /* told by a list: since when is not known */
+#define DYN_SAMPLED  8u	  /* it got a sample: it is kept */
+#define DYN_WRITTEN  16u  /* it is in the image on disk */
+#define DYN_REFUSED  32u  /* it got samples, but the database is full: counted once */
+#define DYN_NAMELESS 64u  /* over the quota of its process: it has no record and no place */
+#define DYN_HOLE     128u /* what none of an object's routines covers: nameless as well */
+
+/* Places: none yet, its own address, or room of its own (in units of 16 bytes, + 1). */
+#define DYN_PLACE_NONE 0u
+#define DYN_PLACE_OWN  UINT32_MAX
+
+struct dyn_routines {
+	struct dyn_routine **chunks;
+	size_t nr_chunks, cap_chunks;
+	uint32_t last;	  /* the highest index ever used */
+	uint32_t nr_used; /* without those that are free */
+	uint32_t free;
+	uint32_t *buckets; /* by hash */
+	uint32_t nr_buckets;
+	uint64_t seed;
+	uint32_t live; /* tree of who lives */
+	uint32_t nr_live;
+};
+
+struct dyn_routine *dyn_routine_get(const struct dyn_routines *t, uint32_t index);
+/* A new one, zeroed but for its hash, found by that from now on. -ENOMEM. */
+int dyn_routine_new(struct dyn_routines *t, uint32_t hash, uint32_t *index);
+/* It is in no tree. */
+void dyn_routine_drop(struct dyn_routines *t, uint32_t index);
+/* The first of the bucket of @hash; go on by next. Hashes need not be equal. */
+uint32_t dyn_routine_bucket(const struct dyn_routines *t, uint32_t hash);
+/* 32 bits that who does not know the table's seed cannot choose. */
+uint32_t dyn_routine_hash(struct dyn_routines *t, uint64_t addr, uint64_t len, const void *rest,
+			  size_t rest_len);
+void dyn_routine_release(struct dyn_routines *t);
+
+/* Trees of routines whose addresses are disjoint; @root is 0 where empty. */
+/* The one at @addr, or 0. */
+uint32_t dyn_routine_find(const struct dyn_routines *t, uint32_t root, uint64_t addr);
+/* The lowest one that overlaps [start, end), or 0. */
+uint32_t dyn_routine_overlap(const struct dyn_routines *t, uint32_t root, uint64_t start,
+			     uint64_t end);
+void dyn_routine_insert(const struct dyn_routines *t, uint32_t *root, uint32_t index);
+void dyn_routine_remove(const struct dyn_routines *t, uint32_t *root, uint32_t index);
+
+#endif

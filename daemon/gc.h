@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Pseudo-images that no epoch refers to any more (dcpid -gc, and what a daemon runs when its
+ * database is over its quota). Beside running daemons: what one wrote since its last flush, or has
+ * samples for, is newer than that flush.
+ */
+#ifndef DCPI_DAEMON_GC_H
+#define DCPI_DAEMON_GC_H
+
+#include "profdb.h"
+
+/* A file of <db>/dyn. */
+struct gc_file {
+	char *name;
+	uint64_t len, time_ns; /* bytes; last written */
+	uint64_t ino;
+	bool used;   /* an epoch refers to it, by a build-id that it has or replaces, or by name */
+	bool remove; /* chosen */
+};
+
+struct gc_config {
+	bool dry_run;	/* remove nothing, say what would be */
+	uint64_t quota; /* stop when no more bytes than this are left; 0: all that may go */
+	/* Told of each file that is removed, in order; and of what is kept for it cannot be read.
+	 */
+	void (*removed)(void *ctx, const struct gc_file *file);
+	void (*kept)(void *ctx, const struct base_err *why);
+	void *ctx;
+};
+
+struct gc_result {
+	size_t nr_removed, nr_left;
+	uint64_t removed_len, left_len; /* bytes */
+};
+
+/*
+ * Nothing is removed where it cannot be told what an epoch refers to (-DCPI_EFORMAT, with @err
+ * naming the profile), or while somebody writes images without end (-DCPI_EBUSY). 0 or negative.
+ */
+int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *result,
+	   struct base_err *err);
+/*
+ * Choose: of those that are not used and older than @young_ns the oldest first, until at most
+ * @quota bytes are left (0: all of them). Sorts @files that way.
+ */
+void gc_choose(struct gc_file *files, size_t nr, uint64_t young_ns, uint64_t quota);
+/* Bytes and files of <db>/dyn. 0 or -errno. */
+int gc_measure(struct profdb *db, uint64_t *len, size_t *nr);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "registry_internal.h"
+
+#define RING_MAX (1ull << 30)
+#define HEAP_MAX (1ull << 30)
+
+int registry_read_at(int fd, uint64_t off, void *to, size_t len)
+{
+	uint8_t *p = to;
+
+	while (len) {
+		ssize_t n = pread(fd, p, len, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -DCPI_ETRUNCATED;
+		p += n;
+		off += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+bool registry_vaddr_good(uint64_t base, uint64_t len)
+{
+	return len && base < REGISTRY_VADDR_MAX && len <= REGISTRY_VADDR_MAX - base;
+}
+
+static bool within(uint64_t off, uint64_t len, uint64_t total)
+{
+	return off >= WIRE_PAGE && off % 8 == 0 && off <= total && len <= total - off;
+}
+
+/* Where the sampler is to look, in the process's own memory. */
+static bool words_good(const struct wire_registry *h)
+{
+	uint64_t len = h->nr_words * sizeof(uint32_t);
+
+	if (!h->nr_words)
+		return true;
+	return !(h->nr_words & (h->nr_words - 1)) && h->nr_words <= WIRE_NR_WORDS &&
+	       within(h->words_off, len, h->total_len) && h->words_addr % sizeof(uint32_t) == 0 &&
+	       h->seq_addr % sizeof(uint64_t) == 0 && registry_vaddr_good(h->words_addr, len) &&
+	       registry_vaddr_good(h->seq_addr, sizeof(uint64_t));
+}
+
+static bool heap_good(const struct wire_registry *h)
+{
+	return !h->heap_len || (h->heap_len <= HEAP_MAX && h->heap_len % WIRE_SLOT_ALIGN == 0 &&
+				within(h->heap_off, h->heap_len, h->total_len));
+}
+
+static bool header_good(const struct wire_registry *h)
+{
+	return within(h->facilities_off, WIRE_NR_FACILITIES * sizeof(struct wire_facility),
+		      h->total_len) &&
+	       within(h->ranges_off, WIRE_NR_RANGES * sizeof(struct wire_range), h->total_len) &&
+	       within(h->ring_off, h->ring_len, h->total_len) && h->ring_len &&
+	       h->ring_len % WIRE_PAGE == 0 && h->ring_len <= RING_MAX && words_good(h) &&
+	       heap_good(h);
+}
+
+/*
+ * In the order in which the writer's stores are undone: what a record up to seq changed is below
+ * heap_end, or in the ring below head; what it refers to is in the tables.
+ */
+static int read_counters(int fd, struct wire_registry *h)
+{
+	int r = registry_read_at(fd, offsetof(struct wire_registry, heap_end), &h->heap_end,
+				 sizeof(h->heap_end));
+
+	if (r == 0)
+		r = registry_read_at(fd, offsetof(struct wire_registry, head), &h->head,
+				     sizeof(h->head));
+	if (r == 0)
+		r = registry_read_at(fd, offsetof(struct wire_registry, nr_facilities),
+				     &h->nr_facilities,
+				     sizeof(h->nr_facilities) + sizeof(h->nr_ranges));
+	return r;
+}
+
+int registry_header_read(int fd, struct wire_registry *h)
+{
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	r = registry_read_at(fd, 0, h, sizeof(*h));
+	if (r < 0)
+		return r;
+	if (h->magic != WIRE_REGISTRY_MAGIC)
+		return -DCPI_EFORMAT;
+	if (h->version != WIRE_REGISTRY_VERSION || h->header_len != WIRE_PAGE)
+		return -DCPI_EVERSION;
+	if (st.st_size < 0 || h->total_len > (uint64_t)st.st_size || !header_good(h))
+		return -DCPI_EFORMAT;
+	return read_counters(fd, h);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "foreign.h"
+#include "registry_internal.h"
+
+int registry_record_new(struct base_buf *out, uint16_t type, size_t len, void *record)
+{
+	struct wire_head *h;
+	int r;
+
+	len = base_align_up(len, 8);
+	r = base_buf_extend(out, len, record);
+	if (r < 0)
+		return r;
+	memcpy(&h, record, sizeof(h));
+	h->len = (uint32_t)len;
+	h->type = type;
+	return 0;
+}
+
+static int bad(struct parse *p)
+{
+	p->nr_bad++;
+	return 0;
+}
+
+static bool read_memory(struct parse *p, uint64_t addr, void *to, size_t len)
+{
+	ssize_t n = p->memory->read(p->memory->ctx, addr, to, len);
+
+	registry_parse_clock(p);
+	return n == (ssize_t)len;
+}
+
+/* Whole pages: who lives in one is mostly told together, and to read more might have to wait. */
+static bool fetch(struct parse *p, uint64_t addr, void *to, size_t len)
+{
+	uint64_t page = addr & ~(uint64_t)(WIRE_PAGE - 1), off = addr - page;
+
+	if (!p->memory)
+		return false;
+	if (len > WIRE_PAGE - off)
+		return read_memory(p, addr, to, len);
+	if (!p->has_page || p->page_addr != page) {
+		p->has_page = read_memory(p, page, p->page, WIRE_PAGE);
+		p->page_addr = page;
+	}
+	if (!p->has_page)
+		return read_memory(p, addr, to, len);
+	memcpy(to, p->page + off, len);
+	return true;
+}
+
+/* ---- routines and moves -------------------------------------------------------------------- */
+
+/*
+ * The record at @from, of a length of @len with code that is @code_off from its start, with its
+ * code, read from the process. -ENODATA: that cannot be read.
+ */
+static int put_fetched(struct parse *p, const struct wire_head *from, size_t len, size_t code_off,
+		       uint64_t addr, size_t code_len)
+{
+	size_t mark = p->out->len, rest_off = base_align_up(code_off, 8), rest;
+	struct wire_head *rec;
+	uint8_t *to;
+	int r;
+
+	if (!len || !p->memory || p->is_known)
+		return -ENODATA;
+	r = registry_record_new(p->out, from->type, len, &rec);
+	if (r < 0)
+		return r;
+	to = (uint8_t *)rec;
+	if (!fetch(p, addr, to + code_off, code_len)) {
+		p->out->len = mark;
+		return -ENODATA;
+	}
+	memcpy(to + sizeof(*rec), from + 1, code_off - sizeof(*rec));
+	rec->flags = from->flags | WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED;
+	/* Its lines and so on, which begin on a multiple of 8 in either. */
+	code_off = base_align_up(code_off + code_len, 8);
+	rest = rec->len - code_off;
+	memcpy(to + code_off, (const uint8_t *)from + rest_off,
+	       rest < from->len - rest_off ? rest : from->len - rest_off);
+	return 0;
+}
+
+static int put_routine(struct parse *p, const struct wire_head *head)
+{
+	struct wire_routine_view v;
+	size_t len;
+	int r = -ENODATA;
+
+	if (wire_routine_parse(head, &v) < 0 || !registry_facility_usable(p, v.rec->facility) ||
+	    !registry_vaddr_good(v.rec->addr, v.rec->code_len))
+		return bad(p);
+	if (!v.code) {
+		len = wire_routine_len(v.rec->name_len, v.rec->code_len, true, v.rec->nr_lines,
+				       v.rec->nr_inlines, v.files_len);
+		r = put_fetched(p, head, len, sizeof(*v.rec) + v.rec->name_len, v.rec->addr,
+				v.rec->code_len);
+	}
+	return r == -ENODATA ? base_buf_append(p->out, head, head->len) : r;
+}
+
+static int put_move(struct parse *p, const struct wire_head *head)
+{
+	const struct wire_move *m = (const void *)head;
+	int r = -ENODATA;
+
+	if (wire_check(head) < 0 || !registry_facility_usable(p, m->facility) ||
+	    !registry_vaddr_good(m->from, m->code_len) || !registry_vaddr_good(m->to, m->code_len))
+		return bad(p);
+	if (!(head->flags & WIRE_ROUTINE_CODE))
+		r = put_fetched(p, head, sizeof(*m) + m->code_len, sizeof(*m), m->to, m->code_len);
+	return r == -ENODATA ? base_buf_append(p->out, head, head->len) : r;
+}
+
+static int put_retire(struct parse *p, const struct wire_head *head)
+{
+	const struct wire_retire *rt = (const void *)head;
+
+	if (wire_check(head) < 0 || !registry_facility_usable(p, rt->facility) ||
+	    ((!rt->handle || rt->code_len) && !registry_vaddr_good(rt->addr, rt->code_len)))
+		return bad(p);
+	return base_buf_append(p->out, head, head->len);
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+static ssize_t read_for_foreign(void *ctx, uint64_t addr, void *to, size_t len)
+{
+	struct parse *p = ctx;
+
+	return fetch(p, addr, to, len) ? (ssize_t)len : -EFAULT;
+}
+
+static int put_parts(struct parse *p, const struct wire_object *o, const void *elf, uint16_t flags)
+{
+	struct foreign_object object = { .rec = o,
+					 .elf = elf,
+					 .machine = p->h.machine,
+					 .flags = flags,
+					 .read = p->memory ? read_for_foreign : NULL,
+					 .ctx = p };
+	int r = foreign_elf_object(&object, p->out);
+
+	registry_parse_clock(p);
+	if (r == -DCPI_EFORMAT || r == -DCPI_ELIMIT)
+		return bad(p);
+	return r < 0 ? r : 0;
+}
+
+static int put_object(struct parse *p, const struct wire_head *head)
+{
+	const struct wire_object *o = (const void *)head;
+	struct base_buf file = { 0 };
+	struct wire_object *rec;
+	int r;
+
+	if (wire_check(head) < 0 || !registry_facility_usable(p, o->facility) ||
+	    !registry_vaddr_good(o->addr, o->code_len) ||
+	    !registry_vaddr_good(o->elf_addr, o->elf_len))
+		return bad(p);
+	r = registry_record_new(p->out, WIRE_OBJECT, sizeof(*rec), &rec);
+	if (r < 0)
+		return r;
+	memcpy(&rec->head + 1, &o->head + 1, sizeof(*rec) - sizeof(rec->head));
+	rec->head.flags = head->flags & ~WIRE_ROUTINE_CODE;
+	if (head->flags & WIRE_ROUTINE_CODE)
+		return put_parts(p, o, o + 1, rec->head.flags);
+	if (!p->memory)
+		return 0;
+	if (o->elf_len > WIRE_RECORD_MAX)
+		return bad(p);
+	r = base_buf_extend(&file, o->elf_len, NULL);
+	if (r == 0 && fetch(p, o->elf_addr, file.data, o->elf_len))
+		r = put_parts(p, o, file.data, rec->head.flags);
+	base_buf_release(&file);
+	return r;
+}
+
+/* ---- any record ---------------------------------------------------------------------------- */
+
+int registry_record_put(struct parse *p, struct wire_head *head, uint16_t flags)
+{
+	uint16_t told = head->flags & (WIRE_ROUTINE_CODE | WIRE_ROUTINE_REUSES);
+
+	switch (head->type) {
+	case WIRE_ROUTINE:
+		head->flags = told | flags;
+		return put_routine(p, head);
+	case WIRE_MOVE:
+		head->flags = told | flags;
+		return put_move(p, head);
+	case WIRE_OBJECT:
+		head->flags = told | flags;
+		return put_object(p, head);
+	case WIRE_RETIRE:
+		head->flags = flags;
+		return put_retire(p, head);
+	case WIRE_FACILITY:
+	case WIRE_RANGE:
+	case WIRE_BYTES:
+	case WIRE_IMAGE:
+	case WIRE_RUN:
+	case WIRE_REPLACES:
+	case WIRE_LISTED:
+	case WIRE_PLACE:
+	case WIRE_INSTANCE:
+		/* Only the reader and the daemon say these. */
+		return bad(p);
+	default:
+		return 0; /* padding, or of a later version */
+	}
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "dbgdyn_internal.h"
+
+/*
+ * Who has the descriptor can read a record after this process is gone. Else nobody needs one: what
+ * lives is told by the heap.
+ */
+static bool asked(struct dbgdyn_state *s)
+{
+	if (!dbgdyn_attached(s))
+		return __atomic_load_n(&s->handed, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&s->handed, __ATOMIC_RELAXED))
+		__atomic_store_n(&s->handed, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+int dbgdyn_dropped(struct dbgdyn_state *s)
+{
+	__atomic_fetch_add(&s->reg->nr_dropped, 1, __ATOMIC_RELAXED);
+	return DBGDYN_EFULL;
+}
+
+int dbgdyn_change_begin(struct dbgdyn_change *c, struct dbgdyn_state *s, uint32_t facility)
+{
+	*c = (struct dbgdyn_change){ .s = s, .facility = facility, .asked = asked(s) };
+	if (!dbgdyn_lock(s))
+		return dbgdyn_dropped(s);
+	if (s->open[facility])
+		return DBGDYN_OK;
+	dbgdyn_unlock(s); /* ended meanwhile */
+	return DBGDYN_EREFUSED;
+}
+
+void dbgdyn_change_number(struct dbgdyn_change *c)
+{
+	c->seq = c->s->seq + 1;
+	/* Its low half 0 would be the word of an address that nothing happened to. */
+	if (!(uint32_t)c->seq)
+		c->seq++;
+	c->s->seq = c->seq;
+}
+
+void *dbgdyn_change_reserve(struct dbgdyn_change *c, size_t len)
+{
+	return c->asked ? dbgdyn_ring_reserve(c->s, len) : NULL;
+}
+
+void dbgdyn_change_tell(struct dbgdyn_change *c, size_t len)
+{
+	c->told = true;
+	c->bell |= dbgdyn_ring_commit(c->s, len);
+}
+
+void dbgdyn_change_close(struct dbgdyn_change *c, uint32_t chain)
+{
+	while (chain) {
+		struct dbgdyn_node *n = &c->s->nodes[chain - 1];
+		struct wire_head *h = dbgdyn_slot_begin(c->s, n);
+
+		*h = (struct wire_head){ .len = sizeof(*h), .type = WIRE_PAD };
+		dbgdyn_slot_end(c->s, n);
+		dbgdyn_words_move(c->s, n->addr, n->code_len, c->seq);
+		chain = n->next;
+		dbgdyn_heap_give(c->s, n);
+	}
+}
+
+int dbgdyn_change_commit(struct dbgdyn_change *c)
+{
+	struct dbgdyn_state *s = c->s;
+	bool bell = c->bell && !s->quiet[c->facility];
+
+	__atomic_store_n(&s->reg->heap_end, s->heap_end, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->reg->nr_unlisted, s->nr_unlisted, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->reg->seq, s->seq, __ATOMIC_RELEASE);
+	dbgdyn_unlock(s);
+	return bell;
+}

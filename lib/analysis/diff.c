@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two sets of samples, procedure by procedure. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis_internal.h"
+
+/* Part of a comparison of equal sets in which some row may show a change. */
+#define CHANCE 0.01
+
+struct pair {
+	struct analysis *const *a;
+	struct analysis_rows *const *rows;
+	const size_t *event;
+	struct analysis_diff *out;
+	struct base_map by_name; /* index in out + 1 */
+};
+
+const char *analysis_code_text(enum analysis_code code)
+{
+	switch (code) {
+	case ANALYSIS_CODE_NONE:
+		break;
+	case ANALYSIS_CODE_EQUAL:
+		return "equal";
+	case ANALYSIS_CODE_OPERANDS:
+		return "bytes differ only in operands";
+	case ANALYSIS_CODE_DIFFERS:
+		return "differ";
+	case ANALYSIS_CODE_ONLY_A:
+		return "only in A";
+	case ANALYSIS_CODE_ONLY_B:
+		return "only in B";
+	case ANALYSIS_CODE_UNKNOWN:
+		return "bytes missing";
+	}
+	return "";
+}
+
+/* ---- matching ------------------------------------------------------------------------------ */
+
+/* A facility's runs have other processes, and so other names of images. */
+static const char *image_of(const struct analysis_row *row)
+{
+	return row->facility ? row->facility->name : row->image->name;
+}
+
+static int name_row(const struct analysis_row *row, struct base_buf *key)
+{
+	const char *label = analysis_row_label(row);
+	const char *image = image_of(row);
+	int r = base_buf_append(key, row->facility ? "f" : "i", 1);
+
+	if (r >= 0)
+		r = base_buf_append(key, image, strlen(image) + 1);
+	if (r >= 0)
+		r = base_buf_append(key, row->procedure ? "p" : "n", 1);
+	return r < 0 ? r : base_buf_append(key, label, strlen(label));
+}
+
+static int find(struct pair *p, const struct analysis_row *row, struct analysis_diff_row **out)
+{
+	struct analysis_diff *d = p->out;
+	struct base_buf key = { 0 };
+	size_t at = 0;
+	int r = name_row(row, &key);
+
+	if (r >= 0)
+		at = (size_t)(uintptr_t)base_map_get(&p->by_name, key.data, key.len);
+	if (r >= 0 && !at) {
+		r = base_grow(&d->v, &d->cap, d->nr + 1, sizeof(*d->v));
+		if (r >= 0)
+			r = base_map_set(&p->by_name, key.data, key.len,
+					 (void *)(uintptr_t)(d->nr + 1));
+		if (r >= 0) {
+			memset(&d->v[d->nr], 0, sizeof(*d->v));
+			at = ++d->nr;
+		}
+	}
+	base_buf_release(&key);
+	*out = at ? &d->v[at - 1] : NULL;
+	return r;
+}
+
+/* Rows of equal name in one set (static functions) have the code of all of them. */
+static int join_places(struct analysis_row *to, const struct analysis_row *from)
+{
+	int r = base_grow(&to->places, &to->cap_places, to->nr_places + from->nr_places,
+			  sizeof(*to->places));
+
+	if (r < 0)
+		return r;
+	if (from->nr_places)
+		memcpy(to->places + to->nr_places, from->places,
+		       from->nr_places * sizeof(*from->places));
+	to->nr_places += from->nr_places;
+	to->unread |= from->unread;
+	return 0;
+}
+
+static int add_set(struct pair *p, int set)
+{
+	struct analysis_rows *rows = p->rows[set];
+	struct analysis_diff_row *d;
+	int r = 0;
+
+	for (size_t i = 0; i < rows->nr && r >= 0; i++) {
+		struct analysis_row *row = &rows->v[i];
+
+		if (!row->count[p->event[set]])
+			continue;
+		r = find(p, row, &d);
+		if (r < 0)
+			break;
+		d->count[set] += row->count[p->event[set]];
+		p->out->total[set] += row->count[p->event[set]];
+		if (d->row[set])
+			r = join_places(d->row[set], row);
+		else
+			d->row[set] = row;
+	}
+	return r;
+}
+
+/* ---- code ---------------------------------------------------------------------------------- */
+
+static int by_hash(const void *pa, const void *pb)
+{
+	const struct analysis_place *a = pa, *b = pb;
+
+	return (a->hash > b->hash) - (a->hash < b->hash);
+}
+
+static int by_masked(const void *pa, const void *pb)
+{
+	const struct analysis_place *a = pa, *b = pb;
+
+	return (a->masked > b->masked) - (a->masked < b->masked);
+}
+
+/* Sorted, and each once. */
+static size_t settle(struct analysis_place *v, size_t nr,
+		     int (*compare)(const void *, const void *))
+{
+	size_t kept = 0;
+
+	if (nr)
+		qsort(v, nr, sizeof(*v), compare);
+	for (size_t i = 0; i < nr; i++)
+		if (!kept || compare(&v[kept - 1], &v[i]) != 0)
+			v[kept++] = v[i];
+	return kept;
+}
+
+static bool same(const struct analysis_diff_row *d, int (*compare)(const void *, const void *))
+{
+	const struct analysis_row *a = d->row[0], *b = d->row[1];
+
+	for (size_t i = 0; i < a->nr_places && i < b->nr_places; i++)
+		if (compare(&a->places[i], &b->places[i]) != 0)
+			return false;
+	return a->nr_places == b->nr_places;
+}
+
+static void settle_both(struct analysis_diff_row *d, int (*compare)(const void *, const void *))
+{
+	for (int set = 0; set < 2; set++) {
+		struct analysis_row *row = d->row[set];
+
+		row->nr_places = settle(row->places, row->nr_places, compare);
+	}
+}
+
+/* As far as the plain bytes tell. */
+static void compare_bytes(struct analysis_diff_row *d)
+{
+	if (!(d->row[0] ? d->row[0] : d->row[1])->procedure) {
+		d->code = ANALYSIS_CODE_NONE;
+	} else if (!d->row[0] || !d->row[1]) {
+		d->code = d->row[0] ? ANALYSIS_CODE_ONLY_A : ANALYSIS_CODE_ONLY_B;
+	} else if (d->row[0]->unread || d->row[1]->unread) {
+		d->code = ANALYSIS_CODE_UNKNOWN;
+	} else {
+		settle_both(d, by_hash);
+		d->code = same(d, by_hash) ? ANALYSIS_CODE_EQUAL : ANALYSIS_CODE_DIFFERS;
+	}
+}
+
+static int by_image(const void *pa, const void *pb)
+{
+	const struct analysis_place *a = *(struct analysis_place *const *)pa;
+	const struct analysis_place *b = *(struct analysis_place *const *)pb;
+
+	return (a->image > b->image) - (a->image < b->image);
+}
+
+/* Every place, of one set, of rows whose bytes differ. */
+static int differing(const struct analysis_diff *d, int set, struct analysis_place ***out,
+		     size_t *nr)
+{
+	size_t cap = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < d->nr && r >= 0; i++) {
+		const struct analysis_row *row = d->v[i].row[set];
+
+		if (d->v[i].code != ANALYSIS_CODE_DIFFERS)
+			continue;
+		r = base_grow(out, &cap, *nr + row->nr_places, sizeof(**out));
+		for (size_t k = 0; k < row->nr_places && r >= 0; k++)
+			(*out)[(*nr)++] = &row->places[k];
+	}
+	if (*nr)
+		qsort(*out, *nr, sizeof(**out), by_image);
+	return r;
+}
+
+/* Images are opened once each: their symbols cost more than the code. */
+static int mask_set(struct pair *p, int set)
+{
+	struct analysis_place **v = NULL;
+	struct image *img = NULL;
+	size_t nr = 0;
+	int r = differing(p->out, set, &v, &nr);
+
+	for (size_t i = 0; i < nr && r >= 0; i++) {
+		const struct image_symbol *symbol;
+
+		if (!i || v[i]->image != v[i - 1]->image) {
+			image_close(img);
+			img = NULL;
+			analysis_image_open(p->a[set], v[i]->image, &img, NULL);
+		}
+		symbol = img ? image_symbol_at(img, v[i]->vaddr) : NULL;
+		v[i]->masked = v[i]->hash;
+		if (symbol && (r = analysis_code_hash(img, symbol, true, &v[i]->masked)) != -ENOMEM)
+			r = 0;
+	}
+	image_close(img);
+	free(v);
+	return r;
+}
+
+static int compare_code(struct pair *p)
+{
+	struct analysis_diff *d = p->out;
+	int r;
+
+	for (size_t i = 0; i < d->nr; i++)
+		compare_bytes(&d->v[i]);
+	r = mask_set(p, 0);
+	if (r >= 0)
+		r = mask_set(p, 1);
+	for (size_t i = 0; i < d->nr && r >= 0; i++) {
+		if (d->v[i].code != ANALYSIS_CODE_DIFFERS)
+			continue;
+		settle_both(&d->v[i], by_masked);
+		if (same(&d->v[i], by_masked))
+			d->v[i].code = ANALYSIS_CODE_OPERANDS;
+	}
+	return r;
+}
+
+/* ---- chance -------------------------------------------------------------------------------- */
+
+/* Standard errors that one of @nr normal numbers exceeds, either way, with probability CHANCE. */
+static double bound_of(size_t nr)
+{
+	double low = 0, high = 40;
+
+	for (int i = 0; i < 60 && nr; i++) {
+		double z = (low + high) / 2;
+
+		if (erfc(z / sqrt(2)) * (double)nr > CHANCE)
+			low = z;
+		else
+			high = z;
+	}
+	return high;
+}
+
+/*
+ * A procedure's samples are a binomial part of its set's. One hit and one miss more in each set
+ * (Agresti and Caffo) keep the error from 0 where a set has none or few.
+ */
+static double variance(uint64_t count, uint64_t total)
+{
+	double n = (double)total + 2, p = ((double)count + 1) / n;
+
+	return p * (1 - p) / n;
+}
+
+static void weigh(struct analysis_diff *d)
+{
+	d->bound = bound_of(d->nr);
+	for (size_t i = 0; i < d->nr; i++) {
+		struct analysis_diff_row *row = &d->v[i];
+
+		for (int set = 0; set < 2; set++)
+			if (d->total[set])
+				row->share[set] = (double)row->count[set] / (double)d->total[set];
+		row->difference = row->share[1] - row->share[0];
+		row->error = sqrt(variance(row->count[0], d->total[0]) +
+				  variance(row->count[1], d->total[1]));
+		if (fabs(row->difference) > d->bound * row->error)
+			row->change = row->difference;
+	}
+}
+
+static const struct analysis_row *any(const struct analysis_diff_row *d)
+{
+	return d->row[0] ? d->row[0] : d->row[1];
+}
+
+const char *analysis_diff_image(const struct analysis_diff_row *d)
+{
+	return image_of(any(d));
+}
+
+const char *analysis_diff_label(const struct analysis_diff_row *d)
+{
+	return analysis_row_label(any(d));
+}
+
+static int descending(double a, double b)
+{
+	return (a < b) - (a > b);
+}
+
+static int by_weight(const void *pa, const void *pb)
+{
+	const struct analysis_diff_row *a = pa, *b = pb;
+	int r = descending(fabs(a->change), fabs(b->change));
+
+	if (!r)
+		r = descending(fabs(a->difference), fabs(b->difference));
+	if (!r)
+		r = descending(a->share[0] + a->share[1], b->share[0] + b->share[1]);
+	if (!r)
+		r = strcmp(analysis_diff_image(a), analysis_diff_image(b));
+	return r ? r : strcmp(analysis_diff_label(a), analysis_diff_label(b));
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const rows[2],
+		       const size_t event[2], struct analysis_diff *out)
+{
+	struct pair p = { .a = a, .rows = rows, .event = event, .out = out };
+	int r = add_set(&p, 0);
+
+	if (r >= 0)
+		r = add_set(&p, 1);
+	if (r >= 0)
+		r = compare_code(&p);
+	if (r >= 0)
+		weigh(out);
+	if (r >= 0 && out->nr)
+		qsort(out->v, out->nr, sizeof(*out->v), by_weight);
+	base_map_release(&p.by_name);
+	return r < 0 ? r : 0;
+}
+
+void analysis_diff_release(struct analysis_diff *d)
+{
+	free(d->v);
+	memset(d, 0, sizeof(*d));
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "foreign_internal.h"
+
+enum { ROWS_MAX = 1 << 20, PARTS_MAX = 1 << 20, DIES_MAX = 1 << 20, NEST_MAX = 200 };
+/* So many entries are visited between two looks at the clock. */
+enum { CLOCK_STEP = 64 };
+/* What the names of files may take in memory, in all line tables of an object. */
+#define NAMES_MAX (256ull << 20)
+
+struct walk {
+	struct elf_object *o;
+	Dwarf_Files *files; /* of the unit */
+	uint64_t deadline_ns;
+	uint64_t names_len; /* at most, of the units up to here */
+	uint32_t nr_dies;
+	int status;
+};
+
+static bool over(struct walk *w)
+{
+	if (w->status == 0 && base_now_ns() >= w->deadline_ns)
+		w->status = -ETIMEDOUT;
+	return w->status < 0;
+}
+
+/* ---- what may be read ---------------------------------------------------------------------- */
+
+/*
+ * Nothing that grows when it is read, nor what would have libdw look for other files, whose names
+ * an application chose.
+ */
+static bool section_good(const char *name, const GElf_Shdr *sh)
+{
+	if (!strncmp(name, ".zdebug", 7) || !strcmp(name, ".gnu_debugaltlink"))
+		return false;
+	if (strncmp(name, ".debug_", 7))
+		return true;
+	if ((sh->sh_flags & SHF_COMPRESSED) || strstr(name, ".dwo"))
+		return false;
+	if (!strcmp(name, ".debug_line"))
+		return sh->sh_size <= FOREIGN_LINE_MAX;
+	return sh->sh_size <= FOREIGN_INFO_MAX;
+}
+
+static bool dwarf_good(struct elf_object *o)
+{
+	bool lines = false, is_line;
+	GElf_Shdr sh;
+
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(o->elf, scn));) {
+		const char *name;
+
+		if (!gelf_getshdr(scn, &sh))
+			return false;
+		name = elf_file_section_name(o, &sh);
+		if (!section_good(name, &sh))
+			return false;
+		is_line = !strcmp(name, ".debug_line") && sh.sh_type != SHT_NOBITS;
+		if (lines && is_line)
+			return false;
+		if (is_line)
+			o->lines = sh;
+		lines |= is_line;
+	}
+	return lines;
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+static int add_row(struct elf_object *o, Dwarf_Line *line)
+{
+	struct elf_row row = { .order = (uint32_t)o->nr_rows };
+	Dwarf_Addr addr;
+	int number = 0, r;
+
+	if (dwarf_lineaddr(line, &addr) < 0 || dwarf_lineendsequence(line, &row.end) < 0)
+		return 0;
+	row.addr = addr + o->from->rec->bias;
+	if (row.addr - o->from->rec->addr > o->from->rec->code_len)
+		return 0;
+	if (!row.end && dwarf_lineno(line, &number) == 0 && number > 0)
+		row.file = dwarf_linesrc(line, NULL, NULL);
+	row.line = row.file ? (uint32_t)number : 0;
+	if (o->nr_rows == ROWS_MAX)
+		return -DCPI_ELIMIT;
+	r = base_grow(&o->rows, &o->cap_rows, o->nr_rows + 1, sizeof(*o->rows));
+	if (r == 0)
+		o->rows[o->nr_rows++] = row;
+	return r;
+}
+
+/* An object has the memory of a reader that many others need: what it would take is known before.
+ */
+static bool lines_good(struct walk *w, Dwarf_Die *unit)
+{
+	const GElf_Shdr *sh = &w->o->lines;
+	Dwarf_Attribute attr;
+	const char *dir = NULL;
+	Dwarf_Word off;
+
+	if (!dwarf_attr(unit, DW_AT_stmt_list, &attr) || dwarf_formudata(&attr, &off) < 0)
+		return false;
+	if (dwarf_attr(unit, DW_AT_comp_dir, &attr))
+		dir = dwarf_formstring(&attr);
+	w->names_len += elf_lines_cost(w->o->bytes + sh->sh_offset, sh->sh_size, off,
+				       dir ? strlen(dir) : 0);
+	if (w->names_len > NAMES_MAX)
+		w->status = -DCPI_ELIMIT;
+	return w->status == 0;
+}
+
+static void take_lines(struct walk *w, Dwarf_Die *unit)
+{
+	Dwarf_Lines *lines;
+	size_t nr;
+
+	if (dwarf_getsrclines(unit, &lines, &nr) < 0)
+		return;
+	for (size_t i = 0; i < nr && w->status == 0; i++)
+		w->status = add_row(w->o, dwarf_onesrcline(lines, i));
+}
+
+/* Where one sequence ends another may begin. */
+static int by_addr(const void *pa, const void *pb)
+{
+	const struct elf_row *a = pa, *b = pb;
+
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	if (a->end != b->end)
+		return a->end ? -1 : 1;
+	return (a->order > b->order) - (a->order < b->order);
+}
+
+/* ---- inlined parts ------------------------------------------------------------------------- */
+
+static const char *text_of(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_attr_integrate(die, name, &attr) ? dwarf_formstring(&attr) : NULL;
+}
+
+static Dwarf_Word number_of(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	if (!dwarf_attr(die, name, &attr) || dwarf_formudata(&attr, &value) < 0)
+		return 0;
+	return value;
+}
+
+static int add_part(struct elf_object *o, struct elf_part part, uint64_t start, uint64_t end)
+{
+	ssize_t routine;
+	int r;
+
+	part.start = start + o->from->rec->bias;
+	part.end = end + o->from->rec->bias;
+	routine = elf_symbols_find(o, part.start);
+	if (routine < 0 || part.end <= part.start)
+		return 0;
+	part.routine = (uint32_t)routine;
+	part.order = (uint32_t)o->nr_parts;
+	if (o->nr_parts == PARTS_MAX)
+		return -DCPI_ELIMIT;
+	r = base_grow(&o->parts, &o->cap_parts, o->nr_parts + 1, sizeof(*o->parts));
+	if (r == 0)
+		o->parts[o->nr_parts++] = part;
+	return r;
+}
+
+/* One part for each of its ranges. */
+static void take_inlined(struct walk *w, Dwarf_Die *die, uint32_t depth)
+{
+	struct elf_part part = { .depth = depth };
+	Dwarf_Word line = number_of(die, DW_AT_call_line);
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+
+	part.name = text_of(die, DW_AT_linkage_name);
+	if (!part.name)
+		part.name = text_of(die, DW_AT_name);
+	if (!part.name || !*part.name)
+		return;
+	if (w->files)
+		part.call_file =
+			dwarf_filesrc(w->files, number_of(die, DW_AT_call_file), NULL, NULL);
+	part.call_line = part.call_file && line <= UINT32_MAX ? (uint32_t)line : 0;
+	while (w->status == 0 && (at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
+		w->status = add_part(w->o, part, start, end);
+		if (++w->nr_dies >= DIES_MAX)
+			w->status = -DCPI_ELIMIT;
+	}
+}
+
+static bool may_hold_code(int tag)
+{
+	switch (tag) {
+	case DW_TAG_subprogram:
+	case DW_TAG_inlined_subroutine:
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+		return true;
+	}
+	return false;
+}
+
+/* @depth: of the next part that is inlined here. */
+static void walk_children(struct walk *w, Dwarf_Die *parent, unsigned int nest, uint32_t depth)
+{
+	Dwarf_Die die;
+
+	if (nest == NEST_MAX || dwarf_child(parent, &die) != 0)
+		return;
+	do {
+		int tag = dwarf_tag(&die);
+		bool inlined = tag == DW_TAG_inlined_subroutine;
+
+		if (++w->nr_dies >= DIES_MAX)
+			w->status = -DCPI_ELIMIT;
+		if (w->status < 0 || (w->nr_dies % CLOCK_STEP == 0 && over(w)))
+			return;
+		if (inlined && depth < WIRE_INLINE_DEPTH)
+			take_inlined(w, &die, depth);
+		if (may_hold_code(tag))
+			walk_children(w, &die, nest + 1,
+				      tag == DW_TAG_subprogram ? 0 : depth + inlined);
+	} while (dwarf_siblingof(&die, &die) == 0);
+}
+
+static int by_place(const void *pa, const void *pb)
+{
+	const struct elf_part *a = pa, *b = pb;
+
+	if (a->routine != b->routine)
+		return a->routine < b->routine ? -1 : 1;
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	if (a->depth != b->depth)
+		return a->depth < b->depth ? -1 : 1;
+	return (a->order > b->order) - (a->order < b->order);
+}
+
+/*
+ * Each within the one around it, which ends no later; what has none around it, or overlaps another
+ * of its depth, goes.
+ */
+static void nest_parts(struct elf_object *o)
+{
+	uint64_t ends[WIRE_INLINE_DEPTH];
+	uint32_t open = 0;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < o->nr_parts; i++) {
+		struct elf_part part = o->parts[i];
+		const struct elf_routine *rt = &o->routines[part.routine];
+		uint64_t end = rt->addr + rt->len;
+
+		if (!nr || o->parts[nr - 1].routine != part.routine)
+			open = 0;
+		while (open && ends[open - 1] <= part.start)
+			open--;
+		if (open != part.depth)
+			continue;
+		if (open)
+			end = ends[open - 1];
+		part.end = part.end < end ? part.end : end;
+		ends[open++] = part.end;
+		o->parts[nr++] = part;
+	}
+	o->nr_parts = nr;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static void walk_units(struct walk *w)
+{
+	Dwarf_Off off = 0, next;
+	size_t header_len;
+
+	while (!over(w) &&
+	       dwarf_nextcu(w->o->dwarf, off, &next, &header_len, NULL, NULL, NULL) == 0) {
+		Dwarf_Die unit;
+
+		if (dwarf_offdie(w->o->dwarf, off + header_len, &unit)) {
+			bool good = lines_good(w, &unit);
+
+			if (good)
+				take_lines(w, &unit);
+			if (!good || dwarf_getsrcfiles(&unit, &w->files, NULL) < 0)
+				w->files = NULL;
+			if (!over(w))
+				walk_children(w, &unit, 0, 0);
+		}
+		if (next <= off)
+			break;
+		off = next;
+	}
+}
+
+int elf_dwarf_read(struct elf_object *o)
+{
+	struct walk w = { .o = o, .deadline_ns = base_now_ns() + FOREIGN_DWARF_NS };
+
+	if (!dwarf_good(o) || elf_relocate(o) < 0)
+		return 0;
+	o->dwarf = dwarf_begin_elf(o->elf, DWARF_C_READ, NULL);
+	if (!o->dwarf)
+		return 0;
+	walk_units(&w);
+	if (o->nr_rows)
+		qsort(o->rows, o->nr_rows, sizeof(*o->rows), by_addr);
+	if (o->nr_parts)
+		qsort(o->parts, o->nr_parts, sizeof(*o->parts), by_place);
+	nest_parts(o);
+	return w.status == -ENOMEM ? -ENOMEM : 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DCPI_FOREIGN_INTERNAL_H
+#define DCPI_FOREIGN_INTERNAL_H
+
+#include <elfutils/libdw.h>
+#include <gelf.h>
+
+#include "foreign.h"
+
+struct elf_routine {
+	uint64_t addr, len; /* vaddr */
+	uint64_t room;	    /* from addr to where its section ends: the length is not above it */
+	const char *name;
+	const uint8_t *bytes; /* in the file; NULL: not there */
+	uint32_t order;	      /* of its symbol */
+	bool local;
+};
+
+/* A row of the line table: from addr on. line 0: nothing is known from there on. */
+struct elf_row {
+	uint64_t addr; /* vaddr */
+	const char *file;
+	uint32_t line;
+	uint32_t order;
+	bool end; /* of a sequence */
+};
+
+/* Code that was inlined into the routine (an index) it lies in. */
+struct elf_part {
+	uint64_t start, end; /* vaddr */
+	const char *name, *call_file;
+	uint32_t call_line, depth, routine, order;
+};
+
+struct elf_object {
+	const struct foreign_object *from;
+	uint8_t *bytes; /* a copy of the file, and some zeros behind it */
+	size_t len;
+	Elf *elf;
+	GElf_Ehdr header;
+	Dwarf *dwarf;
+	GElf_Shdr lines;	      /* .debug_line, where there is DWARF */
+	struct elf_routine *routines; /* ascending, disjoint */
+	size_t nr_routines, cap_routines;
+	struct elf_row *rows; /* ascending */
+	size_t nr_rows, cap_rows;
+	struct elf_part *parts; /* by routine, then in preorder */
+	size_t nr_parts, cap_parts;
+};
+
+/* elf_file.c: 0, -DCPI_EFORMAT, -ENOMEM; release what is there after a failure too. */
+int elf_file_open(struct elf_object *o, const struct foreign_object *from);
+void elf_file_release(struct elf_object *o);
+/* Its name; "" where it has none. */
+const char *elf_file_section_name(const struct elf_object *o, const GElf_Shdr *sh);
+
+/* elf_symbols.c: 0, -DCPI_ELIMIT (there were more), -ENOMEM. */
+int elf_symbols_read(struct elf_object *o);
+/* Index of the routine that @vaddr lies in, or -1. */
+ssize_t elf_symbols_find(const struct elf_object *o, uint64_t vaddr);
+
+/* elf_relocate.c: fill in what the DWARF of a relocatable file refers to. 0; negative: its DWARF is
+ * of no use. */
+int elf_relocate(struct elf_object *o);
+
+/* elf_lines.c: bytes of memory that libdw takes at most for the names of files in the line table
+ * (versions 2 to 4; 0 for others) at @off, which puts the directory before each of them. */
+uint64_t elf_lines_cost(const uint8_t *section, size_t len, uint64_t off, size_t unit_dir_len);
+
+/* elf_dwarf.c: rows and parts, as far as they can be read. 0 or -ENOMEM. */
+int elf_dwarf_read(struct elf_object *o);
+
+#endif

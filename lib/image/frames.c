@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which routines stand at an address, inlined one into the other. */
+#include <dwarf.h>
+#include <stdlib.h>
+
+#include "image_internal.h"
+
+/* A pseudo-image has one unit with up to millions of routines: found by address, not by a walk. */
+struct image_span {
+	uint64_t low, high;
+	Dwarf_Off off;
+};
+
+struct image_spans {
+	struct image_span *v;
+	size_t nr, cap;
+};
+
+void image_spans_free(struct image_spans *spans)
+{
+	if (spans)
+		free(spans->v);
+	free(spans);
+}
+
+static int by_low(const void *a, const void *b)
+{
+	const struct image_span *x = a, *y = b;
+
+	if (x->low != y->low)
+		return x->low < y->low ? -1 : 1;
+	return (x->off > y->off) - (x->off < y->off);
+}
+
+static void add_unit(struct image_spans *s, Dwarf_Die *unit)
+{
+	Dwarf_Die die;
+
+	if (dwarf_child(unit, &die) != 0)
+		return;
+	do {
+		struct image_span span = { .off = dwarf_dieoffset(&die) };
+
+		if (dwarf_tag(&die) != DW_TAG_subprogram || !dwarf_haschildren(&die) ||
+		    dwarf_lowpc(&die, &span.low) != 0 || dwarf_highpc(&die, &span.high) != 0)
+			continue;
+		if (base_grow(&s->v, &s->cap, s->nr + 1, sizeof(*s->v)) < 0)
+			return;
+		s->v[s->nr++] = span;
+	} while (dwarf_siblingof(&die, &die) == 0);
+}
+
+/*
+ * libdw (0.188) takes the length of a name by strlen, up to whatever follows the section. Behind
+ * units of compilers there is a zero inside of it, their own last byte at least; that of an
+ * assembler may end in anything, but has nothing inlined. How far there is one:
+ */
+static size_t names_len(struct image *img)
+{
+	const struct image_elf *f = &img->main;
+	const char *bytes;
+	Elf_Data *data;
+	GElf_Shdr sh;
+	Elf_Scn *scn;
+
+	if (img->names_known)
+		return img->names_len;
+	img->names_known = true;
+	if (dwarf_getelf(img->dwarf) != f->elf)
+		f = &img->debug;
+	/* Compressed ones were uncompressed in place when the DWARF was opened. */
+	scn = image_elf_section(f, ".debug_info", &sh);
+	if (!scn)
+		scn = image_elf_section(f, ".zdebug_info", &sh);
+	data = scn ? elf_getdata(scn, NULL) : NULL;
+	if (!data)
+		return 0;
+	bytes = data->d_buf;
+	for (img->names_len = data->d_size; img->names_len && bytes[img->names_len - 1];)
+		img->names_len--;
+	return img->names_len;
+}
+
+static bool unit_ends(struct image *img, Dwarf_Die *die)
+{
+	Dwarf_Off off = dwarf_dieoffset(die) - dwarf_cuoffset(die), next;
+	size_t header_len;
+
+	return dwarf_nextcu(img->dwarf, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
+	       next <= names_len(img);
+}
+
+/* By way of what it was made from, which may be in another unit. */
+static const char *name_of(struct image *img, Dwarf_Die *die)
+{
+	Dwarf_Die at = *die;
+	Dwarf_Attribute attr;
+
+	for (int i = 0; i < IMAGE_FRAMES_MAX && unit_ends(img, &at); i++) {
+		if (!dwarf_attr(&at, DW_AT_abstract_origin, &attr) &&
+		    !dwarf_attr(&at, DW_AT_specification, &attr))
+			return dwarf_diename(die);
+		if (!dwarf_formref_die(&attr, &at))
+			break;
+	}
+	return NULL;
+}
+
+/* NULL without memory: then nothing is inlined. */
+static struct image_spans *spans_of(struct image *img)
+{
+	Dwarf *dw = image_dwarf(img);
+	Dwarf_Off off = 0, next;
+	size_t header_len;
+	Dwarf_Die unit;
+
+	if (img->spans || !dw)
+		return img->spans;
+	img->spans = calloc(1, sizeof(*img->spans));
+	while (img->spans && dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
+	       next > off) {
+		if (dwarf_offdie(dw, off + header_len, &unit) && unit_ends(img, &unit))
+			add_unit(img->spans, &unit);
+		off = next;
+	}
+	if (img->spans && img->spans->nr)
+		qsort(img->spans->v, img->spans->nr, sizeof(*img->spans->v), by_low);
+	return img->spans;
+}
+
+/* The subprogram over @vaddr that starts last. Routines of a pseudo-image with inlined parts do not
+ * overlap. */
+static bool span_die(struct image *img, uint64_t vaddr, Dwarf_Die *out)
+{
+	const struct image_spans *s = spans_of(img);
+	size_t lo = 0, hi = s ? s->nr : 0;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->v[mid].low <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && vaddr < s->v[lo - 1].high && dwarf_offdie(img->dwarf, s->v[lo - 1].off, out);
+}
+
+/* The inlined part over @vaddr among the children of @die, blocks looked through. */
+static bool inlined_child(const Dwarf_Die *die, uint64_t vaddr, Dwarf_Die *out, unsigned int depth)
+{
+	Dwarf_Die child, parent = *die;
+
+	if (depth > IMAGE_FRAMES_MAX || dwarf_child(&parent, &child) != 0)
+		return false;
+	do {
+		int tag = dwarf_tag(&child);
+
+		if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block)
+			continue;
+		if (dwarf_haspc(&child, vaddr) <= 0)
+			continue;
+		if (tag == DW_TAG_inlined_subroutine) {
+			*out = child;
+			return true;
+		}
+		if (inlined_child(&child, vaddr, out, depth + 1))
+			return true;
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+struct search {
+	uint64_t vaddr;
+	Dwarf_Die *out;
+	bool found;
+};
+
+/* Not by dwarf_getscopes, which goes on from an inlined part to where that was written. */
+static int try_subprogram(Dwarf_Die *die, void *ctx)
+{
+	struct search *s = ctx;
+
+	if (dwarf_haspc(die, s->vaddr) <= 0)
+		return DWARF_CB_OK;
+	*s->out = *die;
+	s->found = true;
+	return DWARF_CB_ABORT;
+}
+
+static bool subprogram_at(struct image *img, uint64_t vaddr, Dwarf_Die *out)
+{
+	struct search s = { .vaddr = vaddr, .out = out };
+	Dwarf_Off pos = 0;
+	Dwarf_Die unit;
+
+	if (img->kind == IMAGE_DYNAMIC)
+		return span_die(img, vaddr, out);
+	while (image_unit_next(img, vaddr, &pos, &unit))
+		if (unit_ends(img, &unit) &&
+		    (dwarf_getfuncs(&unit, try_subprogram, &s, 0) < 0 || s.found))
+			break;
+	return s.found;
+}
+
+static struct image_line called_from(Dwarf_Die *die)
+{
+	struct image_line at = { 0 };
+	Dwarf_Word file, line;
+	Dwarf_Attribute attr;
+	Dwarf_Files *files;
+	Dwarf_Die unit;
+	size_t nr;
+
+	if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attr), &line) != 0 ||
+	    dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attr), &file) != 0 ||
+	    !dwarf_diecu(die, &unit, NULL, NULL) || dwarf_getsrcfiles(&unit, &files, &nr) != 0)
+		return at;
+	at.file = dwarf_filesrc(files, file, NULL, NULL);
+	at.line = at.file && line <= UINT32_MAX ? (unsigned int)line : 0;
+	return at;
+}
+
+/* Innermost first, of more than there is room for the outer ones are lost. */
+size_t image_frames_at(struct image *img, uint64_t vaddr, struct image_frame *out, size_t max)
+{
+	struct image_line line = { 0 }, call;
+	Dwarf_Die die[IMAGE_FRAMES_MAX];
+	bool known = image_line_at(img, vaddr, &line) == 0;
+	size_t nr = 0, n = 0;
+
+	if (img->dwarf && subprogram_at(img, vaddr, &die[0]))
+		while (nr + 1 < IMAGE_FRAMES_MAX && inlined_child(&die[nr], vaddr, &die[nr + 1], 0))
+			nr++;
+	if (!nr && !known)
+		return 0;
+	for (; n <= nr && n < max; n++) {
+		call = (struct image_line){ 0 };
+		out[n] = (struct image_frame){ .at = line };
+		if (n < nr) {
+			out[n].name = name_of(img, &die[nr - n]);
+			call = called_from(&die[nr - n]);
+		}
+		if (n < nr && !out[n].name)
+			out[n].name = "(unnamed)";
+		line = call;
+	}
+	return n;
+}

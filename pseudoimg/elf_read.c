@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pseudo-images as files: which sections there are, and their bytes. */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pseudoimg_internal.h"
+
+enum { BUFFER = 64 << 10, STRING_MOST = 256 << 10, NAMES_MOST = 1 << 20 };
+
+/* ---- bytes in order -------------------------------------------------------------------------- */
+
+bool pseudoimg_bytes_left(const struct pseudoimg_bytes *b)
+{
+	return !b->bad && (b->pos < b->len || b->at + b->len < b->end);
+}
+
+static bool refill(struct pseudoimg_bytes *b)
+{
+	uint64_t at = b->at + b->len;
+	ssize_t n;
+
+	if (b->bad || at >= b->end) {
+		b->bad = true;
+		return false;
+	}
+	do {
+		n = pread(b->fd, b->buf, b->end - at < BUFFER ? (size_t)(b->end - at) : BUFFER,
+			  (off_t)at);
+	} while (n < 0 && errno == EINTR);
+	b->at = at;
+	b->pos = 0;
+	b->len = n > 0 ? (size_t)n : 0;
+	b->bad = n <= 0;
+	return n > 0;
+}
+
+uint8_t pseudoimg_bytes_u8(struct pseudoimg_bytes *b)
+{
+	return b->pos < b->len || refill(b) ? b->buf[b->pos++] : 0;
+}
+
+uint64_t pseudoimg_bytes_uint(struct pseudoimg_bytes *b, size_t len)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < len; i++)
+		v |= (uint64_t)pseudoimg_bytes_u8(b) << 8 * i;
+	return v;
+}
+
+uint64_t pseudoimg_bytes_uleb(struct pseudoimg_bytes *b)
+{
+	unsigned int shift = 0;
+	uint64_t v = 0;
+	uint8_t byte;
+
+	do {
+		byte = pseudoimg_bytes_u8(b);
+		if (shift < 64)
+			v |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while ((byte & 0x80) && shift < 140);
+	return v;
+}
+
+int64_t pseudoimg_bytes_sleb(struct pseudoimg_bytes *b)
+{
+	unsigned int shift = 0;
+	uint64_t v = 0;
+	uint8_t byte;
+
+	do {
+		byte = pseudoimg_bytes_u8(b);
+		if (shift < 64)
+			v |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while ((byte & 0x80) && shift < 140);
+	if ((byte & 0x40) && shift < 64)
+		v |= UINT64_MAX << shift;
+	return (int64_t)v;
+}
+
+int pseudoimg_bytes_string(struct pseudoimg_bytes *b, struct base_buf *out)
+{
+	size_t start = out->len;
+	const uint8_t *nul;
+	size_t n;
+	int r;
+
+	do {
+		if (b->pos == b->len && !refill(b))
+			return -DCPI_EFORMAT;
+		nul = memchr(b->buf + b->pos, '\0', b->len - b->pos);
+		n = nul ? (size_t)(nul - b->buf) + 1 - b->pos : b->len - b->pos;
+		r = base_buf_append(out, b->buf + b->pos, n);
+		b->pos += n;
+		if (r < 0)
+			return r;
+		if (out->len - start > STRING_MOST)
+			return -DCPI_EFORMAT;
+	} while (!nul);
+	return 0;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static int get(int fd, uint64_t off, void *out, size_t len)
+{
+	uint8_t *to = out;
+	ssize_t n;
+
+	while (len) {
+		n = pread(fd, to, len, (off_t)off);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -DCPI_ETRUNCATED;
+		to += n;
+		off += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int add_text(struct pseudoimg_file *f, const Elf64_Shdr *h)
+{
+	const struct pseudoimg_section *last = f->text.nr ? &f->text.v[f->text.nr - 1] : NULL;
+	struct pseudoimg_section *s;
+
+	if (h->sh_addr + h->sh_size < h->sh_addr || (last && h->sh_addr < last->addr + last->len))
+		return -DCPI_EFORMAT;
+	s = PSEUDOIMG_PUSH(&f->text);
+	if (!s)
+		return -ENOMEM;
+	*s = (struct pseudoimg_section){ .addr = h->sh_addr,
+					 .len = h->sh_size,
+					 .file_off = h->sh_offset };
+	return 0;
+}
+
+static int add_section(struct pseudoimg_file *f, const Elf64_Shdr *h, const char *name)
+{
+	const struct {
+		const char *name;
+		struct pseudoimg_part *part;
+	} parts[] = {
+		{ PSEUDOIMG_NOTE_SECTION, &f->note }, { ".note.gnu.build-id", &f->id },
+		{ PSEUDOIMG_DST_SECTION, &f->dst },   { ".debug_abbrev", &f->abbrev },
+		{ ".debug_info", &f->info },	      { ".debug_line", &f->line },
+		{ ".symtab", &f->symbols },	      { ".strtab", &f->strings },
+	};
+
+	if (h->sh_flags & SHF_EXECINSTR)
+		return add_text(f, h);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (!strcmp(name, parts[i].name))
+			*parts[i].part = (struct pseudoimg_part){ h->sh_offset, h->sh_size };
+	return 0;
+}
+
+static int add_sections(struct pseudoimg_file *f, const Elf64_Ehdr *e, const Elf64_Shdr *h,
+			uint64_t file_len)
+{
+	const Elf64_Shdr *names = &h[e->e_shstrndx];
+	char *text = NULL;
+	int r = 0;
+
+	for (size_t i = 1; i < e->e_shnum; i++)
+		if (h[i].sh_type != SHT_NOBITS &&
+		    (h[i].sh_offset > file_len || h[i].sh_size > file_len - h[i].sh_offset))
+			return -DCPI_ETRUNCATED;
+	if (!names->sh_size || names->sh_size > NAMES_MOST || names->sh_type == SHT_NOBITS)
+		return -DCPI_EFORMAT;
+	text = calloc(1, names->sh_size + 1);
+	if (!text)
+		return -ENOMEM;
+	r = get(f->fd, names->sh_offset, text, names->sh_size);
+	for (size_t i = 1; r >= 0 && i < e->e_shnum; i++) {
+		if (h[i].sh_type == SHT_NOBITS)
+			continue;
+		r = h[i].sh_name < names->sh_size ? add_section(f, &h[i], text + h[i].sh_name)
+						  : -DCPI_EFORMAT;
+	}
+	free(text);
+	return r;
+}
+
+static int read_sections(struct pseudoimg_file *f)
+{
+	off_t file_len = lseek(f->fd, 0, SEEK_END);
+	Elf64_Shdr *h = NULL;
+	Elf64_Ehdr e;
+	int r;
+
+	if (file_len < 0)
+		return -errno;
+	r = get(f->fd, 0, &e, sizeof(e));
+	if (r < 0)
+		return r;
+	f->machine = e.e_machine;
+	if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    e.e_ident[EI_DATA] != ELFDATA2LSB || e.e_shentsize != sizeof(*h) || !e.e_shnum ||
+	    e.e_shstrndx >= e.e_shnum || !pseudoimg_machine_known(f->machine))
+		return -DCPI_EFORMAT;
+	h = calloc(e.e_shnum, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	r = get(f->fd, e.e_shoff, h, e.e_shnum * sizeof(*h));
+	if (r >= 0)
+		r = add_sections(f, &e, h, (uint64_t)file_len);
+	free(h);
+	return r;
+}
+
+/* What is in .debug_info can be read only where it was written as it would be now. */
+static int check_abbrevs(const struct pseudoimg_file *f)
+{
+	uint8_t *bytes;
+	int r;
+
+	if (!f->abbrev.len && !f->info.len)
+		return 0;
+	if (f->abbrev.len != pseudoimg_abbrevs_len)
+		return -DCPI_EVERSION;
+	bytes = malloc(pseudoimg_abbrevs_len);
+	if (!bytes)
+		return -ENOMEM;
+	r = get(f->fd, f->abbrev.off, bytes, pseudoimg_abbrevs_len);
+	if (r >= 0 && memcmp(bytes, pseudoimg_abbrevs, pseudoimg_abbrevs_len) != 0)
+		r = -DCPI_EVERSION;
+	free(bytes);
+	return r;
+}
+
+int pseudoimg_file_open(struct pseudoimg_file *f, int fd, struct base_err *err)
+{
+	int r;
+
+	*f = (struct pseudoimg_file){ .fd = fd };
+	r = read_sections(f);
+	if (r >= 0)
+		r = check_abbrevs(f);
+	if (r >= 0 && !f->note.len)
+		r = -DCPI_EFORMAT;
+	if (r < 0)
+		pseudoimg_file_close(f);
+	return r < 0 ? base_fail_errno(err, r, "cannot read pseudo-image") : 0;
+}
+
+void pseudoimg_file_close(struct pseudoimg_file *f)
+{
+	free(f->text.v);
+	memset(f, 0, sizeof(*f));
+}
+
+int pseudoimg_file_bytes(const struct pseudoimg_part *part, int fd, struct pseudoimg_bytes *b)
+{
+	*b = (struct pseudoimg_bytes){ .fd = fd, .at = part->off, .end = part->off + part->len };
+	b->buf = malloc(BUFFER);
+	return b->buf ? 0 : -ENOMEM;
+}
+
+/* The section over @vaddr, or the next one; NULL behind the last. */
+static const struct pseudoimg_section *section_at(const struct pseudoimg_file *f, uint64_t vaddr)
+{
+	size_t lo = 0, hi = f->text.nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (f->text.v[mid].addr + f->text.v[mid].len <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < f->text.nr ? &f->text.v[lo] : NULL;
+}
+
+uint64_t pseudoimg_file_extent(const struct pseudoimg_file *f, uint64_t vaddr)
+{
+	const struct pseudoimg_section *s = section_at(f, vaddr);
+
+	return s && vaddr >= s->addr ? s->len - (vaddr - s->addr) : 0;
+}
+
+int pseudoimg_file_code(const struct pseudoimg_file *f, uint64_t vaddr, void *out, size_t len)
+{
+	uint64_t there = pseudoimg_file_extent(f, vaddr);
+	const struct pseudoimg_section *s = section_at(f, vaddr);
+	size_t n = there < len ? (size_t)there : len;
+
+	memset((uint8_t *)out + n, 0, len - n);
+	return n ? get(f->fd, s->file_off + (vaddr - s->addr), out, n) : 0;
+}

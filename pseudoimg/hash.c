@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a routine is, wherever it stands: name, lines, inlined parts, bytes. Names as they are
+ * written, lines from the first one on that has a source, so that an image that is read back has
+ * the hashes that it was written with.
+ */
+#include <string.h>
+
+#include "pseudoimg_internal.h"
+
+enum { DST_ROWS_MOST = 1 << 16 };
+
+struct hashing {
+	struct pseudoimg_model *m;
+	struct base_buf b; /* what is hashed before the bytes */
+	uint32_t nr_names; /* that the routine has used so far */
+};
+
+static int put_text(struct hashing *h, const char *text, size_t len)
+{
+	int r = pseudoimg_put_uleb(&h->b, len);
+
+	return r < 0 ? r : base_buf_append(&h->b, text, len);
+}
+
+/* A name stands where it is used first, later a number for it; 0: none. */
+static int put_name(struct hashing *h, uint32_t index)
+{
+	struct pseudoimg_name *name;
+	const char *text;
+	int r;
+
+	if (index == PSEUDOIMG_NO_FILE)
+		return pseudoimg_put_uleb(&h->b, 0);
+	name = &h->m->names.v.v[index];
+	if (name->stamp == h->m->stamp)
+		return pseudoimg_put_uleb(&h->b, name->local);
+	name->stamp = h->m->stamp;
+	name->local = ++h->nr_names;
+	text = pseudoimg_names_text(&h->m->names, index);
+	r = pseudoimg_put_uleb(&h->b, name->local);
+	return r < 0 ? r : put_text(h, text, strlen(text));
+}
+
+static int put_row(struct hashing *h, uint64_t off, const struct pseudoimg_row *row)
+{
+	int r = pseudoimg_put_uleb(&h->b, off + 1);
+
+	if (r >= 0)
+		r = pseudoimg_put_uleb(&h->b, row->line);
+	return r < 0 || !row->line ? r : put_name(h, row->file);
+}
+
+/* Rows in force within the routine, as offsets from its start. */
+static int put_seq(struct hashing *h, const struct pseudoimg_node *node,
+		   const struct pseudoimg_seq *seq, uint32_t *nr, bool *begun)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r >= 0 && i < seq->nr_rows && *nr < DST_ROWS_MOST; i++) {
+		const struct pseudoimg_row *row = &seq->rows[i];
+		uint64_t from = seq->at.start + row->off;
+		uint64_t to = i + 1 < seq->nr_rows ? seq->at.start + row[1].off
+						   : pseudoimg_span_end(&seq->at);
+
+		if (from >= node->start + node->len)
+			break;
+		/* A row within the routine counts, even where the next one replaces it at once. */
+		if ((from < node->start && to <= node->start) || (!*begun && !row->line))
+			continue;
+		*begun = true;
+		r = put_row(h, from > node->start ? from - node->start : 0, row);
+		*nr += node->ref >= PSEUDOIMG_DST_REF;
+	}
+	return r;
+}
+
+/* The first sequence of DST that may reach into the routine. They may overlap: a search for the
+ * start is not enough, but only what begins far before is missed, and in every run the same. */
+static size_t first_seq(const struct pseudoimg_model *m, const struct pseudoimg_node *node)
+{
+	size_t lo = 0, hi = m->seqs.nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (m->seqs.v[mid].at.start <= node->start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? lo - 1 : 0;
+}
+
+static int put_lines(struct hashing *h, const struct pseudoimg_node *node,
+		     const struct pseudoimg_loaded *l)
+{
+	bool begun = false;
+	uint32_t nr = 0;
+	int r = 0;
+
+	if (l->view.rec) {
+		r = put_seq(h, node, &l->seq, &nr, &begun);
+	} else {
+		for (size_t i = first_seq(h->m, node); r >= 0 && i < h->m->seqs.nr; i++) {
+			struct pseudoimg_seq seq = pseudoimg_model_seq(h->m, i);
+
+			if (seq.at.start >= node->start + node->len || nr >= DST_ROWS_MOST)
+				break;
+			r = put_seq(h, node, &seq, &nr, &begun);
+		}
+	}
+	return r < 0 ? r : pseudoimg_put_uleb(&h->b, 0);
+}
+
+/* An empty one reads as the stand-in that is written for it. */
+static int put_inlined_name(struct hashing *h, uint32_t index)
+{
+	int64_t name = index;
+
+	if (index == PSEUDOIMG_NO_FILE)
+		name = pseudoimg_names_put(&h->m->names, PSEUDOIMG_UNNAMED,
+					   sizeof(PSEUDOIMG_UNNAMED) - 1);
+	return name < 0 ? (int)name : put_name(h, (uint32_t)name);
+}
+
+static int put_inlines(struct hashing *h, const struct pseudoimg_loaded *l)
+{
+	uint32_t nr = l->view.rec ? l->view.rec->nr_inlines : 0;
+	int r = pseudoimg_put_uleb(&h->b, nr);
+
+	for (uint32_t i = 0; r >= 0 && i < nr; i++) {
+		const struct wire_inline *in = &l->view.inlines[i];
+		uint32_t file = in->call_line ? l->names[in->call_file] : PSEUDOIMG_NO_FILE;
+		const uint64_t numbers[] = { in->code_off, in->code_len, in->depth,
+					     file == PSEUDOIMG_NO_FILE ? 0 : in->call_line };
+
+		for (size_t k = 0; r >= 0 && k < sizeof(numbers) / sizeof(numbers[0]); k++)
+			r = pseudoimg_put_uleb(&h->b, numbers[k]);
+		if (r >= 0)
+			r = put_inlined_name(h, l->names[in->name]);
+		if (r >= 0)
+			r = put_name(h, file);
+	}
+	return r;
+}
+
+/* A copy: operands are taken out of it. */
+static int get_bytes(struct pseudoimg_model *m, const struct pseudoimg_node *node,
+		     const struct pseudoimg_loaded *l, uint8_t **out)
+{
+	struct pseudoimg_filler filler = { .m = m };
+	void *room;
+	int r;
+
+	base_buf_clear(&m->loaded_code);
+	r = base_buf_extend(&m->loaded_code, node->len, &room);
+	if (r < 0)
+		return r;
+	*out = room;
+	if (l->view.code) {
+		memcpy(room, l->view.code, node->len);
+		return 0;
+	}
+	pseudoimg_fill_from(&filler, node->start);
+	r = pseudoimg_fill(&filler, node->start, room, node->len);
+	if (r == 0)
+		memset(room, 0, node->len);
+	return r;
+}
+
+static void end(struct base_sha256 *s, const uint8_t *code, size_t len, uint8_t out[20])
+{
+	uint8_t sum[32];
+
+	base_sha256_add(s, code, len);
+	base_sha256_end(s, sum);
+	memcpy(out, sum, 20);
+}
+
+int pseudoimg_hash(struct pseudoimg_model *m, const struct pseudoimg_node *node,
+		   const struct pseudoimg_loaded *loaded, struct pseudoimg_hashes *out)
+{
+	struct hashing h = { .m = m, .b = m->hashed };
+	struct base_sha256 s, masked;
+	uint8_t *code;
+	int r;
+
+	base_buf_clear(&h.b);
+	m->stamp++;
+	base_buf_clear(&m->loaded_text);
+	r = pseudoimg_symbol_name_put(&m->loaded_text, &loaded->name);
+	if (r >= 0)
+		r = put_text(&h, (const char *)m->loaded_text.data, m->loaded_text.len - 1);
+	if (r >= 0)
+		r = put_lines(&h, node, loaded);
+	if (r >= 0)
+		r = put_inlines(&h, loaded);
+	if (r >= 0)
+		r = pseudoimg_put_uleb(&h.b, node->len);
+	/* Last: it may load other routines over this one. */
+	if (r >= 0)
+		r = get_bytes(m, node, loaded, &code);
+	m->hashed = h.b;
+	if (r < 0)
+		return r;
+	base_sha256_init(&s);
+	base_sha256_add(&s, h.b.data, h.b.len);
+	masked = s;
+	end(&s, code, node->len, out->exact);
+	if (pseudoimg_mask(m->image->machine, code, node->len))
+		end(&masked, code, node->len, out->masked);
+	else
+		memcpy(out->masked, out->exact, sizeof(out->masked));
+	return 0;
+}

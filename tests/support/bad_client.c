@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Clients as they should not be, for tests/system/bad-clients.sh:
+ *
+ *	bad_client bells COUNT     messages to the queue: forged, cut, of others' pids; as many as
+ *go in, and COUNT in all. Prints how many went in. bad_client sockets COUNT   hand-overs likewise:
+ *silent, cut, without a descriptor, with one that is no registry bad_client hang COUNT      so many
+ *processes that announce a registry and then do nothing; ends when its input does bad_client silent
+ *SECONDS  a JIT whose own range is memory that never answers (userfaultfd); prints a line when that
+ *was announced
+ */
+#include <dbgdyn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <mqueue.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "truth_jit.h"
+#include "wire.h"
+
+static int die(const char *what)
+{
+	fprintf(stderr, "bad_client: %s: %s\n", what, strerror(errno));
+	return 1;
+}
+
+static void forge(struct wire_doorbell *bell, uint64_t r)
+{
+	static const uint32_t pids[] = { 0, 1, 2, UINT32_MAX, 0x7fffffff };
+
+	*bell = (struct wire_doorbell){ WIRE_DOORBELL_MAGIC, WIRE_REGISTRY_VERSION,
+					(uint32_t)getppid(), 0 };
+	switch (r % 4) {
+	case 0:
+		bell->pid = pids[r / 4 % 5];
+		break;
+	case 1:
+		bell->magic = (uint32_t)r;
+		break;
+	case 2:
+		bell->version = (uint32_t)(r >> 32);
+		break;
+	default:
+		bell->reserved = (uint32_t)(r >> 16);
+	}
+}
+
+static int bells(long count)
+{
+	const char *name = getenv("DCPI_QUEUE");
+	mqd_t q = mq_open(name ? name : WIRE_QUEUE_NAME, O_WRONLY | O_NONBLOCK);
+	uint64_t random = 21;
+	long sent = 0;
+
+	if (q == (mqd_t)-1)
+		return die("queue");
+	for (long i = 0; i < count; i++) {
+		struct wire_doorbell bell;
+		uint64_t r = truth_random(&random);
+
+		forge(&bell, r);
+		sent += mq_send(q, (const char *)&bell, r >> 60 ? sizeof(bell) : (r >> 50) % 16,
+				0) == 0;
+	}
+	printf("sent %ld\n", sent);
+	return 0;
+}
+
+static int make_queue(long count)
+{
+	struct mq_attr attr = { .mq_maxmsg = 3, .mq_msgsize = 1000 };
+	const char *name = getenv("DCPI_QUEUE");
+	bool other = setgid(65534) == 0 && setuid(65534) == 0;
+	mqd_t q = mq_open(name ? name : WIRE_QUEUE_NAME, O_CREAT | O_EXCL | O_WRONLY | O_NONBLOCK,
+			  0600, &attr);
+	char text[1000] = "none of yours";
+
+	if (!other || q == (mqd_t)-1)
+		return die("queue");
+	for (long i = 0; i < count; i++)
+		if (mq_send(q, text, sizeof(text), 0) < 0)
+			return die("send");
+	return 0;
+}
+
+/* ---- hand-overs ---------------------------------------------------------------------------- */
+
+static int connect_daemon(void)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	const char *dir = getenv("DCPI_RUN");
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(to.sun_path, sizeof(to.sun_path), "%s/%s", dir ? dir : WIRE_RUN_DIR,
+		 WIRE_DYN_NAME);
+	if (fd >= 0 && connect(fd, (const void *)&to, sizeof(to)) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int hand_over(int sock, const void *data, size_t len, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec part = { (void *)(uintptr_t)data, len };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		m.msg_control = &control;
+		m.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(fd));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	return (int)sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int sockets(long count)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), pipes[2], sock;
+	int empty = memfd_create("dbgdyn", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	uint64_t random = 23;
+	long sent = 0;
+
+	if (pipe(pipes) < 0 || null < 0 || empty < 0 ||
+	    fcntl(empty, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+		return die("open");
+	for (long i = 0; i < count; i++) {
+		const int fds[] = { -1, null, pipes[0], empty };
+		struct wire_doorbell bell;
+		uint64_t r = truth_random(&random);
+
+		sock = connect_daemon();
+		if (sock < 0)
+			continue;
+		forge(&bell, r);
+		if (r >> 61) /* else silent */
+			sent += hand_over(sock, &bell, r >> 60 & 1 ? sizeof(bell) : r >> 50 & 15,
+					  fds[r >> 40 & 3]) >= 0;
+		close(sock);
+	}
+	printf("sent %ld\n", sent);
+	return 0;
+}
+
+/* The least that is a registry. */
+static int make_registry(void)
+{
+	struct wire_registry h = {
+		.magic = WIRE_REGISTRY_MAGIC,
+		.version = WIRE_REGISTRY_VERSION,
+		.header_len = WIRE_PAGE,
+		.facilities_off = WIRE_PAGE,
+		.machine = 62,
+	};
+	int fd = memfd_create("dbgdyn", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+
+	h.ranges_off = h.facilities_off + WIRE_NR_FACILITIES * sizeof(struct wire_facility);
+	h.ring_off = h.ranges_off + WIRE_NR_RANGES * sizeof(struct wire_range);
+	h.ring_len = WIRE_PAGE;
+	h.total_len = h.ring_off + h.ring_len;
+	if (fd < 0 || ftruncate(fd, (off_t)h.total_len) < 0 ||
+	    pwrite(fd, &h, sizeof(h), 0) != sizeof(h) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+		return -1;
+	return fd;
+}
+
+/* Whether the daemon has it. */
+static int announce(int *registry)
+{
+	struct wire_doorbell bell = { WIRE_DOORBELL_MAGIC, WIRE_REGISTRY_VERSION,
+				      (uint32_t)getpid(), 0 };
+	int sock = -1;
+
+	*registry = make_registry();
+	for (int i = 0; i < 100 && sock < 0; i++) {
+		sock = connect_daemon();
+		if (sock < 0)
+			usleep(10000);
+	}
+	if (*registry < 0 || sock < 0 || hand_over(sock, &bell, sizeof(bell), *registry) < 0)
+		return -1;
+	close(sock);
+	return 0;
+}
+
+static int hang(long count)
+{
+	char c;
+	int ready[2], fd;
+	long there = 0;
+
+	if (pipe(ready) < 0)
+		return die("pipe");
+	for (long i = 0; i < count; i++)
+		if (fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			c = announce(&fd) == 0 ? '+' : '-';
+			if (write(ready[1], &c, 1) != 1)
+				_exit(1);
+			for (;;)
+				pause();
+		}
+	for (long i = 0; i < count && read(ready[0], &c, 1) == 1; i++)
+		there += c == '+';
+	printf("hang %ld\n", there);
+	fflush(stdout);
+	while (read(0, &c, 1) > 0)
+		;
+	return 0;
+}
+
+/* ---- memory that never answers -------------------------------------------------------------- */
+
+static void *silent_memory(size_t len)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+
+	reg.range.start = (uintptr_t)p;
+	reg.range.len = len;
+	if (fd < 0 || p == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) < 0 ||
+	    ioctl(fd, UFFDIO_REGISTER, &reg) < 0)
+		return NULL;
+	return p;
+}
+
+static int silent(double seconds)
+{
+	void *p = silent_memory(1 << 20), *dst = silent_memory(1 << 16);
+	struct dbgdyn_options opts = { .size = sizeof(opts),
+				       .code_base = p,
+				       .code_len = 1 << 20,
+				       .dst_base = dst,
+				       .dst_len = 1 << 16,
+				       .timeout_ms = 1000 };
+	unsigned char *code = truth_map(TRUTH_BLOCKS * TRUTH_BLOCK);
+	double ran[TRUTH_SLOTS] = { 0 };
+	uint64_t context, random = 31;
+
+	if (!p || !dst || !code)
+		return die("userfaultfd");
+	if (dbgdyn_begin("silent", 6, &opts, &context) != DBGDYN_OK)
+		return die("begin");
+	puts("announced");
+	fflush(stdout);
+	truth_live(context, code, "silent", seconds, ran, &random);
+	dbgdyn_end(context);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 2 ? argv[1] : "";
+
+	if (!strcmp(what, "bells"))
+		return bells(atol(argv[2]));
+	if (!strcmp(what, "queue"))
+		return make_queue(atol(argv[2]));
+	if (!strcmp(what, "sockets"))
+		return sockets(atol(argv[2]));
+	if (!strcmp(what, "hang"))
+		return hang(atol(argv[2]));
+	if (!strcmp(what, "silent"))
+		return silent(atof(argv[2]));
+	return 2;
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Clients that lie, flood, hang or never answer: the daemon goes on sampling, answers at once, counts what
+# it refused, and an honest JIT beside them loses nothing. A queue that somebody else made is no obstacle.
+set -u
+. "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/dyn.sh"
+need_root
+tests=$DCPI_BIN/../tests
+hung=${DCPI_COUNT:-300} # processes
+
+# prompt WHEN: it is there, answers within two seconds, and no sample is missing.
+prompt()
+{
+	local before=$SECONDS
+	account_holds "$1"
+	[ $((SECONDS - before)) -le 2 ] || fail "$1: it took $((SECONDS - before)) seconds to answer"
+	[ "$(status_field pid)" = "$daemon" ] || fail "$1: the daemon is another one"
+}
+
+# honest WHEN FACILITY: a JIT that behaves is known by routine.
+honest()
+{
+	local name before
+	before=$(samples hello)
+	"$DCPI_BIN/examples/hello" 1.5 >"$work/truth" || fail "$1: hello"
+	"$DCPI_BIN/dcpiflush" || fail "$1: dcpiflush"
+	for name in sixty thirty ten; do
+		within "$1: share of $name" "$(share $name hello)" "$(truth "$work/truth" $name)" 7
+	done
+	[ "$(samples hello)" -gt $((${before:-0} + 300)) ] || fail "$1: $(samples hello) samples, $before before"
+	within "$1: share without a name" "$(share '(no' hello)" 0 0.01
+}
+
+# Somebody else's queue, of another form, full of messages that nobody reads.
+"$tests/bad_client" queue 3 || fail "the other's queue"
+start_daemon
+! grep -s 'going on without' "$work/log" || fail "the queue is somebody else's"
+honest "another's queue"
+
+"$tests/bad_client" bells 200000 || fail "bells"
+prompt "forged bells"
+"$tests/bad_client" sockets 3000 || fail "sockets"
+prompt "forged hand-overs"
+[ "$(status_field records_bad)" -gt 0 ] || fail "what was refused is not counted"
+honest "forged hand-overs"
+
+"$tests/bad_client" hang "$hung" <"$work/log" >/dev/null || fail "those that end"
+sleep 100 | "$tests/bad_client" hang "$hung" >"$work/hang" &
+for _ in {1..100}; do
+	[ ! -s "$work/hang" ] || break
+	sleep 0.1
+done
+echo "$(cat "$work/hang") of $hung"
+[ "$(cat "$work/hang")" = "hang $hung" ] || fail "only $(cat "$work/hang") of $hung could announce"
+sleep 1
+prompt "$hung that hang"
+honest "$hung that hang"
+kill $(jobs -p) 2>/dev/null
+
+"$tests/bad_client" silent 4 >"$work/silent" &
+silent=$!
+sleep 1.5
+[ -s "$work/silent" ] || fail "bad_client silent"
+prompt "memory that never answers"
+honest "memory that never answers"
+wait $silent || fail "bad_client silent"
+[ "$("$DCPI_BIN/dcpiprof" -epoch all silent | awk '$3 == "total" { print $1 }')" -gt 300 ] ||
+	fail "the routines of the one that never answers are lost"
+stop_daemon

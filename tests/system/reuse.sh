@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Law 2 under reuse: a JIT puts 2 or 50 routines at one address in turn and measures by its own clock how
+# much CPU time each got. Each has its share, within the error of sampling; no sample goes to one that did
+# not live; next to none is unsure. bench/reuse does the same at full length.
+set -u
+. "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/truth.sh"
+need_root
+
+# try NAME OPTION…: of reuse_jit.
+try()
+{
+	local name=$1
+	shift
+	: >"$work/log"
+	"$tests/reuse_jit" -facility "$name" -seconds 4 "$@" >"$work/truth" 2>"$work/err" || fail "reuse_jit $*"
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	judge_samples "$name"
+	none_wrong "$*"
+	sort_out "$* ($(cat "$work/err"))"
+	[ "$lost" = 0 ] || fail "$*: $lost samples have no routine"
+	at_most "unsure samples" "$unsure" "$((5 + total / 100))"
+	at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth")" 3.5
+	account_holds "$*"
+}
+
+# As long as counts are sampled often; then at the settings that dcpid has by itself.
+start_daemon -unknown
+try two -routines 2 -turn 1
+try fifty -routines 50 -turn 1 -retire
+try long -routines 50 -turn 100
+try beside -routines 10 -turn 50 -threads -retire
+stop_daemon
+rm -rf "$db" "$work/log"
+
+"$DCPI_BIN/dcpid" -background -log "$work/log" -unknown "$db" || fail "dcpid does not start"
+daemon=$(status_field pid)
+try default -routines 50 -turn 10
+try default2 -routines 2 -turn 1 -retire -threads
+stop_daemon

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpidiff: what changed between two sets of samples, procedure by procedure. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "tools.h"
+
+static struct select sel;
+static bool set_option, changed, no_header;
+
+static const struct base_opt options[] = {
+	{ "set", BASE_OPT_FLAG, &set_option, NULL,
+	  "Begin a set: the options and images behind it, up to the next -set, choose its samples. "
+	  "What stands before the first -set holds for both.",
+	  0, 0 },
+	SELECT_OPTIONS_DB(sel),
+	{ "event", BASE_OPT_STRING, &sel.event, "EVENT",
+	  "Compare samples of this event (default: cycles, else a clock, else the first).", 0, 0 },
+	{ "changed", BASE_OPT_FLAG, &changed, NULL,
+	  "Leave out procedures whose share did not change (more than chance explains) and whose "
+	  "code is equal; they are one line 'others'.",
+	  0, 0 },
+	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
+	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
+	  0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpidiff",
+	.summary = "compare two sets of samples by procedure",
+	.operands = "-set [option …] [IMAGE …] -set [option …] [IMAGE …]",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpidiff -set -epoch 202611200700 -set -epoch 202611200800",
+			  "Two epochs of $DCPIDB." },
+			{ "dcpidiff -changed -set -db before worker -set -db after worker",
+			  "What a change did to the routines of the facility 'worker', whatever "
+			  "else "
+			  "the machine did." },
+			{ NULL, NULL } },
+	.min_operands = 0,
+	.max_operands = -1,
+};
+
+struct set {
+	struct select sel;
+	int nr_what;
+	char **what;
+	struct analysis *a;
+	struct analysis_rows rows;
+};
+
+struct diff {
+	struct set set[2];
+	size_t event[2];
+	struct analysis_diff d;
+};
+
+/* ---- the command line ---------------------------------------------------------------------- */
+
+static bool is_set(const char *word)
+{
+	return strcmp(word, "-set") == 0 || strcmp(word, "--set") == 0;
+}
+
+/* Words from @from up to the next -set; returns its index. */
+static int part_end(int argc, char **argv, int from)
+{
+	while (from < argc && !is_set(argv[from]))
+		from++;
+	return from;
+}
+
+static int usage(struct base_err *err, const char *what)
+{
+	base_fail(err, -DCPI_EUSAGE, "%s", what);
+	base_hint(err, "usage: dcpidiff [options] %s", cmd.operands);
+	return -DCPI_EUSAGE;
+}
+
+/* argv[from] is a "-set", which the parser takes for the name of the program. */
+static int parse_set(struct set *s, const struct select *common, char **argv, int from, int to,
+		     struct base_err *err)
+{
+	int nr = to - from, r;
+	char **words = argv + from;
+
+	sel = *common;
+	r = base_opt_parse(&cmd, &nr, &words, err);
+	if (r != BASE_OPT_RUN)
+		return r;
+	s->sel = sel;
+	s->nr_what = nr;
+	s->what = words;
+	return select_check(&s->sel, err);
+}
+
+/* The parts before the first -set, of it, and of the second. */
+static int parse(struct diff *x, int argc, char **argv, struct base_err *err)
+{
+	int at = part_end(argc, argv, 1), nr = at, r;
+	struct select common;
+	char **words = argv;
+
+	r = base_opt_parse(&cmd, &nr, &words, err);
+	if (r != BASE_OPT_RUN)
+		return r;
+	if (nr)
+		return usage(err, "images belong behind a -set");
+	common = sel;
+	for (int i = 0; i < 2; i++) {
+		int end = part_end(argc, argv, at + 1);
+
+		if (at >= argc)
+			return usage(err, "two sets are needed");
+		r = parse_set(&x->set[i], &common, argv, at, end, err);
+		if (r != 0)
+			return r;
+		at = end;
+	}
+	if (at < argc)
+		return usage(err, "only two sets can be compared");
+	sel.json = x->set[0].sel.json || x->set[1].sel.json;
+	return 0;
+}
+
+/* ---- gathering ----------------------------------------------------------------------------- */
+
+static bool wanted(struct set *s, struct analysis_image *ai, bool *used)
+{
+	bool yes = s->nr_what == 0;
+
+	for (int i = 0; i < s->nr_what; i++)
+		if (analysis_image_match(s->a, ai, s->what[i]))
+			yes = used[i] = true;
+	return yes;
+}
+
+static bool has_samples(const struct analysis *a, const struct analysis_image *ai)
+{
+	for (size_t i = 0; i < a->nr_events; i++)
+		if (ai->count[i])
+			return true;
+	return false;
+}
+
+static int add_images(struct set *s, bool *used, struct base_err *err)
+{
+	int r = 0;
+
+	s->rows.code = true;
+	for (size_t i = 0; i < s->a->nr_images && r >= 0; i++)
+		if (has_samples(s->a, s->a->images[i]) && wanted(s, s->a->images[i], used))
+			r = analysis_rows_add_procedures(&s->rows, s->a, s->a->images[i]);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot sum samples");
+	for (int i = 0; i < s->nr_what; i++)
+		if (!used[i])
+			return analysis_image_unknown(s->a, s->what[i], err);
+	return 0;
+}
+
+/* The first set chooses where nobody does; the second must have it. */
+static int choose_event(struct diff *x, struct base_err *err)
+{
+	const char *name;
+	int at;
+
+	if (!x->set[0].a->nr_events)
+		return base_fail(err, -ENOENT, "no samples in set A");
+	x->event[0] = analysis_event_default(x->set[0].a);
+	if (x->set[1].sel.event)
+		return 0; /* there is no other */
+	name = x->set[0].a->events[x->event[0]].name;
+	at = analysis_event_find(x->set[1].a, name, err);
+	if (at < 0)
+		return at;
+	x->event[1] = (size_t)at;
+	return 0;
+}
+
+static int gather(struct diff *x, struct base_err *err)
+{
+	int r = 0;
+
+	for (int i = 0; i < 2 && r >= 0; i++)
+		r = report_open(&x->set[i].sel, &x->set[i].a, err);
+	if (r >= 0)
+		r = choose_event(x, err);
+	for (int i = 0; i < 2 && r >= 0; i++) {
+		bool *used = calloc((size_t)x->set[i].nr_what + 1, sizeof(*used));
+
+		r = used ? add_images(&x->set[i], used, err) : -ENOMEM;
+		free(used);
+	}
+	return r;
+}
+
+static int compare(struct diff *x, struct base_err *err)
+{
+	struct analysis *const a[2] = { x->set[0].a, x->set[1].a };
+	struct analysis_rows *const rows[2] = { &x->set[0].rows, &x->set[1].rows };
+	int r = analysis_diff_rows(a, rows, x->event, &x->d);
+
+	return r < 0 ? base_fail_errno(err, r, "cannot compare") : 0;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static bool shown(const struct analysis_diff_row *row)
+{
+	return !changed || row->change != 0 ||
+	       (row->code != ANALYSIS_CODE_EQUAL && row->code != ANALYSIS_CODE_NONE &&
+		row->code != ANALYSIS_CODE_UNKNOWN && row->row[0] && row->row[1]);
+}
+
+/* In percent of a set's samples; what rounds to nothing is 0, not -0. */
+static void put_points(struct table *t, double share)
+{
+	double points = 100 * share;
+
+	table_cell(t, "%+.2f", fabs(points) < 0.005 ? 0 : points);
+}
+
+static void put_shares(const struct diff *x, struct table *t, const uint64_t *count)
+{
+	for (int i = 0; i < 2; i++)
+		report_cells(t, count[i], x->d.total[i]);
+}
+
+static void put_row(const struct diff *x, struct table *t, const struct analysis_diff_row *row)
+{
+	const char *image = analysis_diff_image(row), *label = analysis_diff_label(row);
+
+	put_shares(x, t, row->count);
+	put_points(t, row->difference);
+	table_cell(t, "%.2f", 100 * row->error);
+	if (row->change != 0)
+		put_points(t, row->change);
+	else
+		table_cell(t, "0");
+	table_cell(t, "%s", label);
+	table_cell(t, "%s", strcmp(image, label) == 0 ? "" : image);
+	table_cell(t, "%s", analysis_code_text(row->code));
+}
+
+static void put_sum(const struct diff *x, struct table *t, const uint64_t *count, const char *name)
+{
+	put_shares(x, t, count);
+	for (int i = 0; i < 3; i++)
+		table_cell(t, "%s", "");
+	table_cell(t, "%s", name);
+	table_cell(t, "%s", "");
+	table_cell(t, "%s", "");
+}
+
+/* Samples of the rows that are not shown; returns how many rows that are. */
+static size_t hidden(const struct diff *x, uint64_t count[2])
+{
+	size_t nr = 0;
+
+	count[0] = count[1] = 0;
+	for (size_t i = 0; i < x->d.nr; i++) {
+		if (shown(&x->d.v[i]))
+			continue;
+		nr++;
+		for (int set = 0; set < 2; set++)
+			count[set] += x->d.v[i].count[set];
+	}
+	return nr;
+}
+
+static void print_head(const struct diff *x)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct set *s = &x->set[i];
+		printf("set %c\n", 'A' + i);
+		report_head(s->a, stdout);
+		report_event(&s->a->events[x->event[i]], x->d.total[i], stdout);
+		putchar('\n');
+	}
+	printf("Shares are percent of a set's samples, diff and change are B - A in points. A "
+	       "change "
+	       "is shown\nwhere diff is beyond %.2f standard errors, else 0: chance alone shows "
+	       "one "
+	       "in 1 %% of comparisons.\n\n",
+	       x->d.bound);
+}
+
+static int print_text(const struct diff *x, struct base_err *err)
+{
+	struct table t = { 0 };
+	uint64_t rest[2];
+	int r;
+
+	if (!no_header)
+		print_head(x);
+	table_column(&t, false, "A");
+	table_column(&t, false, "%");
+	table_column(&t, false, "B");
+	table_column(&t, false, "%");
+	table_column(&t, false, "diff");
+	table_column(&t, false, "stderr");
+	table_column(&t, false, "change");
+	table_column(&t, true, "procedure");
+	table_column(&t, true, "image");
+	table_column(&t, true, "code");
+	for (size_t i = 0; i < x->d.nr; i++)
+		if (shown(&x->d.v[i]))
+			put_row(x, &t, &x->d.v[i]);
+	if (hidden(x, rest))
+		put_sum(x, &t, rest, "others");
+	put_sum(x, &t, x->d.total, "total");
+	r = table_print(&t, !no_header, stdout);
+	table_release(&t);
+	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+/* Numbers of A and of B, where a set is not asked apart. */
+static struct json_object *json_counts(const uint64_t count[2])
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "a", json_object_new_uint64(count[0]));
+	json_object_object_add(o, "b", json_object_new_uint64(count[1]));
+	return o;
+}
+
+static struct json_object *json_share(double share)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.8f", share);
+	return json_object_new_double_s(share, text);
+}
+
+static struct json_object *json_row(const struct analysis_diff_row *row)
+{
+	const struct analysis_row *any = row->row[0] ? row->row[0] : row->row[1];
+	struct json_object *o = json_object_new_object(), *share = json_object_new_object();
+	const char *code = analysis_code_text(row->code);
+
+	json_object_object_add(o, "procedure", report_json_text(any->procedure));
+	json_object_object_add(o, "label", report_json_text(analysis_diff_label(row)));
+	json_object_object_add(o, "image", report_json_text(analysis_diff_image(row)));
+	json_object_object_add(o, "kind",
+			       json_object_new_string(profdb_kind_name(any->image->kind)));
+	json_object_object_add(o, "samples", json_counts(row->count));
+	json_object_object_add(share, "a", json_share(row->share[0]));
+	json_object_object_add(share, "b", json_share(row->share[1]));
+	json_object_object_add(o, "share", share);
+	json_object_object_add(o, "difference", json_share(row->difference));
+	json_object_object_add(o, "standard_error", json_share(row->error));
+	json_object_object_add(o, "change", json_share(row->change));
+	json_object_object_add(o, "code", *code ? json_object_new_string(code) : NULL);
+	return o;
+}
+
+static void json_set(struct json_object *root, const char *name, const struct diff *x, int i)
+{
+	struct json_object *o = report_json(NULL, x->set[i].a, x->set[i].rows.total);
+
+	json_object_object_add(root, name, o);
+	report_json_problems(o, x->set[i].a);
+}
+
+static int print_json(const struct diff *x, struct base_err *err)
+{
+	struct json_object *root = json_object_new_object(), *rows = json_object_new_array();
+	const struct analysis *a = x->set[0].a;
+	uint64_t rest[2];
+	int r;
+
+	hidden(x, rest);
+	for (size_t i = 0; i < x->d.nr; i++)
+		if (shown(&x->d.v[i]))
+			json_object_array_add(rows, json_row(&x->d.v[i]));
+	json_object_object_add(root, "schema", json_object_new_string("dcpidiff/1"));
+	json_set(root, "a", x, 0);
+	json_set(root, "b", x, 1);
+	json_object_object_add(root, "event", report_json_text(a->events[x->event[0]].name));
+	json_object_object_add(root, "bound", json_share(x->d.bound));
+	json_object_object_add(root, "rows", rows);
+	json_object_object_add(root, "others", json_counts(rest));
+	json_object_object_add(root, "total", json_counts(x->d.total));
+	r = report_json_put(root, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int run(struct diff *x, struct base_err *err)
+{
+	int code = BASE_EXIT_OK, r = gather(x, err);
+
+	if (r >= 0)
+		r = compare(x, err);
+	if (r >= 0)
+		r = sel.json ? print_json(x, err) : print_text(x, err);
+	for (int i = 0; i < 2; i++)
+		if (x->set[i].a && report_problems(cmd.name, x->set[i].a, stderr) != BASE_EXIT_OK)
+			code = BASE_EXIT_FAILED;
+	analysis_diff_release(&x->d);
+	for (int i = 0; i < 2; i++) {
+		analysis_rows_release(&x->set[i].rows);
+		analysis_close(x->set[i].a);
+	}
+	return r < 0 ? r : code;
+}
+
+int dcpidiff_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	struct diff x = { 0 };
+	int r = parse(&x, argc, argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0)
+		r = run(&x, &err);
+	if (r < 0)
+		base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;
+}
