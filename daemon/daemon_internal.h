@@ -297,9 +297,11 @@ struct reader;
 
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err);
 void reader_close(struct reader *r);
-/* Identity of the file behind an old mapping of @pid: build-id, else a hash of the file's heads. */
-int reader_image_id(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end,
-		    struct base_id *id);
+/*
+ * Identity of the file that mapping @l of @pid was of when the kernel told of it: build-id, else a
+ * hash of the file's heads. -ESTALE: neither the mapping nor the path leads to that file any more.
+ */
+int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id);
 /* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
  * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -66,30 +68,28 @@ static bool same_process(const struct reader_request *q)
 
 /* ---- mapped files ---------------------------------------------------------------------------- */
 
-/* The path in the line of /proc/PID/maps that begins at @start; cut to @len. */
-static int map_path(const struct reader_request *q, char *path, size_t len)
+/* Whether /proc/PID/maps has, from @q->addr on, the file that is meant. */
+static bool map_is(const struct reader_request *q)
 {
-	char name[64], *line = NULL, *p;
+	char name[64], *line = NULL;
+	uint64_t start, inode;
+	uint32_t major, minor;
+	bool found = false, is = false;
 	size_t cap = 0;
-	int r = -ENOENT;
 	FILE *f;
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", q->pid);
 	f = fopen(name, "re");
-	while (f && r < 0 && getline(&line, &cap, f) > 0) {
-		if (strtoull(line, NULL, 16) != q->addr)
-			continue;
-		p = strchr(line, '/');
-		if (!p)
-			break;
-		p[strcspn(p, "\n")] = '\0';
-		r = snprintf(path, len, "/proc/%d/root%s", q->pid, p) < (int)len ? 0
-										 : -ENAMETOOLONG;
+	while (f && !found && getline(&line, &cap, f) > 0) {
+		found = sscanf(line, "%" SCNx64 "-%*x %*s %*x %" SCNx32 ":%" SCNx32 " %" SCNu64,
+			       &start, &major, &minor, &inode) == 4 &&
+			start == q->addr;
+		is = found && major == q->dev_major && minor == q->dev_minor && inode == q->inode;
 	}
 	free(line);
 	if (f)
 		fclose(f);
-	return r;
+	return is;
 }
 
 /* O_NONBLOCK, so that a FIFO or device put in a file's place does not hold us up. */
@@ -104,19 +104,51 @@ static int map_open(const struct reader_request *q, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Of the file systems that have several devices stat(2) tells another one than the kernel's maps.
+ */
+static bool stat_is(const struct reader_request *q, int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_ino == q->inode &&
+	       st.st_dev == makedev(q->dev_major, q->dev_minor);
+}
+
+/* @was: the mapping was of that file before it was opened. */
+static int image_check(const struct reader_request *q, bool was, int fd)
+{
+	if (fd < 0 || stat_is(q, fd) || (was && map_is(q)))
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
+static int path_open(const struct reader_request *q, const char *root)
+{
+	char path[sizeof(q->path) + 64];
+	int fd;
+
+	if (q->path[0] != '/')
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%s%s", root, q->path);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
 /*
- * map_files takes a right that may be missing. The path may name another file by now: good enough
- * for an identity, not for a registry, whose process could lead it to another's descriptor.
+ * The mapping may be another file's by now, and so may the path. map_files takes a right that may
+ * be missing, and the process may be gone: then its path may lead there, in our own root too.
  */
 static int image_open(const struct reader_request *q)
 {
-	char path[4200];
-	int fd = map_open(q, O_RDONLY);
+	bool was = map_is(q);
+	char root[64];
+	int fd = image_check(q, was, map_open(q, O_RDONLY));
 
-	if ((fd != -EPERM && fd != -EACCES) || map_path(q, path, sizeof(path)) < 0)
-		return fd;
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? -errno : fd;
+	snprintf(root, sizeof(root), "/proc/%d/root", q->pid);
+	if (fd < 0)
+		fd = image_check(q, was, path_open(q, root));
+	return fd < 0 ? image_check(q, false, path_open(q, "")) : fd;
 }
 
 static int image_id(const struct reader_request *q, struct reader_answer *a)

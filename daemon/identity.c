@@ -77,7 +77,7 @@ static bool ask_reader(struct identity *t, const struct process *p, const struct
 
 	if (!t->reader || base_map_get(&t->slow, &p->uid, sizeof(p->uid)))
 		return false;
-	r = reader_image_id(t->reader, p->pid, l->addr, l->addr + l->len, id);
+	r = reader_image_id(t->reader, p->pid, l, id);
 	if (r == -ETIMEDOUT) {
 		base_log(BASE_LOG_WARN, "cannot identify '%s' of pid %d: its file does not answer",
 			 l->path, p->pid);

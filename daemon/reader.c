@@ -256,15 +256,21 @@ static int call_long(struct reader *r, const struct reader_request *q, int fd,
 
 /* ---- the requests -------------------------------------------------------------------------- */
 
-int reader_image_id(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end,
-		    struct base_id *id)
+int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id)
 {
-	struct reader_request q = {
-		.op = READER_IMAGE_ID, .pid = pid, .addr = map_start, .end = map_end
-	};
+	struct reader_request q = { .op = READER_IMAGE_ID,
+				    .pid = pid,
+				    .addr = l->addr,
+				    .end = l->addr + l->len,
+				    .inode = l->inode,
+				    .dev_major = l->dev_major,
+				    .dev_minor = l->dev_minor };
 	struct reader_answer a;
-	int code = call(r, &q, -1, &a, NULL);
+	int code;
 
+	if (strlen(l->path) < sizeof(q.path))
+		snprintf(q.path, sizeof(q.path), "%s", l->path);
+	code = call(r, &q, -1, &a, NULL);
 	if (code < 0)
 		return code;
 	if (!a.id_len || a.id_len > sizeof(id->bytes))

@@ -12,7 +12,7 @@
 #include "wire.h"
 
 enum reader_op {
-	READER_IMAGE_ID = 1,  /* pid, addr, end -> id */
+	READER_IMAGE_ID = 1,  /* pid, addr, end, dev_*, inode, path -> id */
 	READER_REGISTRY_OPEN, /* pid, addr, end -> descriptor */
 	READER_REGISTRY_READ, /* descriptor, pid, uid, life, place -> place, long answer */
 	READER_RANGE_READ,    /* pid, uid, life, range -> long answer */
@@ -24,8 +24,11 @@ struct reader_request {
 	uint32_t uid;  /* whose program it has to be */
 	uint64_t life; /* registry_process_life; 0: not known, no memory is read */
 	uint64_t addr, end;
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
 	struct registry_place place;
 	struct wire_range range;
+	char path[1024]; /* "" where it is longer */
 };
 
 struct reader_answer {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -48,52 +49,91 @@ static int teardown(void **state)
 	if (!r)                                                                                    \
 	skip()
 
-/* The mapping of ours that holds @addr. */
-static void mapping_of(uintptr_t addr, uint64_t *start, uint64_t *end)
+static char map_name[4096];
+
+/* The mapping of ours that holds @addr, as the kernel's event tells of it. */
+static struct driver_load mapping_of(uintptr_t addr)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
-	char line[4096];
+	struct driver_load l = { .kind = DRIVER_LOAD_MMAP, .path = map_name };
+	char line[8192];
+	uint64_t end;
+	int path = 0;
 
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
-		char *p;
-
-		*start = strtoull(line, &p, 16);
-		*end = strtoull(p + 1, NULL, 16);
-		if (addr >= *start && addr < *end)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64 " %n", &l.addr,
+			   &end, &l.dev_major, &l.dev_minor, &l.inode, &path) < 5)
+			fail_msg("%s", line);
+		if (addr >= l.addr && addr < end)
 			break;
 	}
 	fclose(f);
+	l.len = end - l.addr;
+	line[strcspn(line, "\n")] = '\0';
+	snprintf(map_name, sizeof(map_name), "%.4000s", line + path);
+	return l;
 }
 
 static void test_image_id(void **state)
 {
 	struct base_id id = { 0 }, direct = { 0 };
-	uint64_t start, end;
+	struct driver_load l, gone;
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	READER(state);
 	assert_int_equal(registry_file_id(fd, &direct), 0);
 	close(fd);
-	mapping_of((uintptr_t)test_image_id, &start, &end);
-	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	l = mapping_of((uintptr_t)test_image_id);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
 	assert_true(base_id_equal(&id, &direct));
-	assert_true(reader_image_id(r, getpid(), 0x1000, 0x2000, &id) < 0);
-	assert_true(reader_image_id(r, INT32_MAX, start, end, &id) < 0);
+	/* The process is gone, or has something else there: the path still leads to it. */
+	id.len = 0;
+	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id), 0);
+	assert_true(base_id_equal(&id, &direct));
+	gone = l;
+	gone.addr = 0x1000;
+	assert_int_equal(reader_image_id(r, getpid(), &gone, &id), 0);
+	/* Neither does. */
+	gone.path = "/nonexistent";
+	assert_int_equal(reader_image_id(r, getpid(), &gone, &id), -ENOENT);
+	gone.path = "//anon";
+	assert_true(reader_image_id(r, INT32_MAX, &gone, &id) < 0);
+}
+
+/* What is mapped there now, or stands under that name, is not what was meant. */
+static void test_image_of_another(void **state)
+{
+	struct base_id id = { 0 };
+	struct driver_load l, other;
+
+	READER(state);
+	l = mapping_of((uintptr_t)test_image_id);
+	other = l;
+	other.inode++;
+	assert_int_equal(reader_image_id(r, getpid(), &other, &id), -ESTALE);
+	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id), -ESTALE);
+	other = l;
+	other.dev_minor++;
+	assert_int_equal(reader_image_id(r, getpid(), &other, &id), -ESTALE);
+	other = l;
+	other.path = "/proc/self/maps";
+	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id), -ESTALE);
+	assert_int_equal(id.len, 0);
 }
 
 static void test_registry_open(void **state)
 {
 	struct stat mine, got;
-	uint64_t start, end;
+	struct driver_load l;
 	struct fake f;
 	int fd, plain;
 	void *p;
 
 	READER(state);
 	fake_open(&f, 64 << 10);
-	mapping_of((uintptr_t)f.map, &start, &end);
-	fd = reader_registry_open(r, getpid(), start, end);
+	l = mapping_of((uintptr_t)f.map);
+	fd = reader_registry_open(r, getpid(), l.addr, l.addr + l.len);
 	if (fd == -EPERM || fd == -EACCES) {
 		fake_close(&f);
 		skip(); /* needs the right to open /proc/PID/map_files */
@@ -105,17 +145,17 @@ static void test_registry_open(void **state)
 	close(fd);
 	/* Sealed, but no registry; a registry, but not sealed; no memfd at all. */
 	f.h->magic = 0;
-	assert_int_equal(reader_registry_open(r, getpid(), start, end), -DCPI_EFORMAT);
+	assert_int_equal(reader_registry_open(r, getpid(), l.addr, l.addr + l.len), -DCPI_EFORMAT);
 	plain = memfd_create("dbgdyn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	f.h->magic = WIRE_REGISTRY_MAGIC;
 	assert_int_equal(write(plain, f.map, f.len), f.len);
 	p = mmap(NULL, f.len, PROT_READ, MAP_SHARED, plain, 0);
-	mapping_of((uintptr_t)p, &start, &end);
-	assert_int_equal(reader_registry_open(r, getpid(), start, end), -EPERM);
+	l = mapping_of((uintptr_t)p);
+	assert_int_equal(reader_registry_open(r, getpid(), l.addr, l.addr + l.len), -EPERM);
 	munmap(p, f.len);
 	close(plain);
-	mapping_of((uintptr_t)test_image_id, &start, &end);
-	assert_true(reader_registry_open(r, getpid(), start, end) < 0);
+	l = mapping_of((uintptr_t)test_image_id);
+	assert_true(reader_registry_open(r, getpid(), l.addr, l.addr + l.len) < 0);
 	fake_close(&f);
 }
 
@@ -219,7 +259,7 @@ static void test_replaced(void **state)
 	struct registry_place place = { .list_at = REGISTRY_NO_LIST };
 	struct stat one, two;
 	struct base_buf out = { 0 };
-	uint64_t start, end;
+	struct driver_load l;
 	struct fake f, g;
 	int fd, again;
 
@@ -227,15 +267,15 @@ static void test_replaced(void **state)
 	fake_open(&f, 64 << 10);
 	fake_facility(&f, "first");
 	fake_open(&g, 64 << 10);
-	mapping_of((uintptr_t)f.map, &start, &end);
-	fd = reader_registry_open(r, getpid(), start, end);
+	l = mapping_of((uintptr_t)f.map);
+	fd = reader_registry_open(r, getpid(), l.addr, l.addr + l.len);
 	if (fd < 0) {
 		fake_close(&f);
 		fake_close(&g);
 		skip(); /* needs the right to open /proc/PID/map_files */
 	}
 	assert_ptr_equal(mmap(f.map, f.len, PROT_READ, MAP_SHARED | MAP_FIXED, g.fd, 0), f.map);
-	again = reader_registry_open(r, getpid(), start, end);
+	again = reader_registry_open(r, getpid(), l.addr, l.addr + l.len);
 	assert_int_equal(fstat(fd, &one) + fstat(again, &two), 0);
 	assert_int_not_equal(one.st_ino, two.st_ino);
 	assert_int_equal(reader_registry_read(r, fd, 0, 0, 0, &place, &out), 0);
@@ -337,35 +377,36 @@ static void test_range_read(void **state)
 static void test_hanging_helper(void **state)
 {
 	struct base_id id;
-	uint64_t start, end, before;
+	struct driver_load l;
+	uint64_t before;
 	pid_t hung;
 
 	READER(state);
-	mapping_of((uintptr_t)test_image_id, &start, &end);
-	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	l = mapping_of((uintptr_t)test_image_id);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
 	hung = r->pid;
 	kill(hung, SIGSTOP);
 	r->timeout_ms = 100;
 	before = base_now_ns();
-	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), -ETIMEDOUT);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id), -ETIMEDOUT);
 	assert_in_range(base_now_ns() - before, 90000000, 900000000);
 	r->timeout_ms = 1000;
 	assert_int_equal(kill(hung, 0), -1);
-	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
 	assert_int_not_equal(r->pid, hung);
 }
 
 static void test_dying_helper(void **state)
 {
 	struct base_id id;
-	uint64_t start, end;
+	struct driver_load l;
 
 	READER(state);
-	mapping_of((uintptr_t)test_image_id, &start, &end);
-	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	l = mapping_of((uintptr_t)test_image_id);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
 	kill(r->pid, SIGKILL);
-	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), -DCPI_EHELPER);
-	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id), -DCPI_EHELPER);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
 }
 
 /* Nothing but what reading needs is left to it. */
@@ -373,14 +414,15 @@ static void test_rights(void **state)
 {
 	const uint64_t allowed = 1ull << 19 | 1ull << 2 | 1ull << 40;
 	char path[64], line[256];
-	uint64_t start, end, caps = UINT64_MAX;
+	struct driver_load l;
+	uint64_t caps = UINT64_MAX;
 	struct base_id id;
 	bool locked = false;
 	FILE *f;
 
 	READER(state);
-	mapping_of((uintptr_t)test_image_id, &start, &end);
-	assert_int_equal(reader_image_id(r, getpid(), start, end, &id), 0);
+	l = mapping_of((uintptr_t)test_image_id);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
 	snprintf(path, sizeof(path), "/proc/%d/status", r->pid);
 	f = fopen(path, "re");
 	assert_non_null(f);
@@ -416,6 +458,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_image_id, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_image_of_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_list, setup, teardown),

@@ -227,13 +227,11 @@ struct image *kernel_vdso(struct kernel *k)
 	return stand_ins.vdso;
 }
 
-int reader_image_id(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end,
-		    struct base_id *id)
+int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id)
 {
 	(void)r;
 	(void)pid;
-	(void)map_start;
-	(void)map_end;
+	(void)l;
 	stand_ins.nr_asked++;
 	*id = stand_ins.reader_id;
 	return stand_ins.reader_result;
