@@ -262,12 +262,9 @@ void gc_choose(struct gc_file *files, size_t nr, uint64_t young_ns, uint64_t quo
 }
 
 /* It was written or found in use since: then it is another matter. */
-static bool is_same(const struct gc *gc, const struct gc_file *file)
+static bool is_same(const struct gc_file *file, const struct stat *st)
 {
-	struct stat st;
-
-	return fstatat(profdb_dyn_fd(gc->db), file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_ino == file->ino && time_of(&st) == file->time_ns;
+	return st->st_ino == file->ino && time_of(st) == file->time_ns;
 }
 
 static int sweep(struct gc *gc, struct gc_result *result)
@@ -276,8 +273,13 @@ static int sweep(struct gc *gc, struct gc_result *result)
 
 	for (size_t i = 0; i < gc->nr; i++) {
 		const struct gc_file *file = &gc->files[i];
-		bool gone = file->remove && r == 0 && is_same(gc, file);
+		struct stat st = { 0 };
+		bool gone;
 
+		/* Somebody else removed it, or a daemon its own. */
+		if (fstatat(dir, file->name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+			continue;
+		gone = file->remove && r == 0 && is_same(file, &st);
 		if (gone && !gc->config->dry_run && unlinkat(dir, file->name, 0) < 0) {
 			r = base_fail_errno(gc->err, -errno, "cannot remove '%s'", file->name);
 			gone = false;

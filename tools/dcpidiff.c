@@ -22,7 +22,7 @@ static const struct base_opt options[] = {
 	  "Compare samples of this event (default: cycles, else a clock, else the first).", 0, 0 },
 	{ "changed", BASE_OPT_FLAG, &changed, NULL,
 	  "Leave out procedures whose share did not change (more than chance explains) and whose "
-	  "code is equal; they are one line 'others'.",
+	  "code, as far as both sets have it, is equal; they are one line 'others'.",
 	  0, 0 },
 	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,

@@ -285,11 +285,30 @@ static double bound_of(size_t nr)
  * A procedure's samples are a binomial part of its set's. One hit and one miss more in each set
  * (Agresti and Caffo) keep the error from 0 where a set has none or few.
  */
-static double variance(uint64_t count, uint64_t total)
+static double share_of(uint64_t count, uint64_t total)
 {
-	double n = (double)total + 2, p = ((double)count + 1) / n;
+	return ((double)count + 1) / ((double)total + 2);
+}
 
-	return p * (1 - p) / n;
+static double variance(double share, uint64_t total)
+{
+	return share * (1 - share) / ((double)total + 2);
+}
+
+/*
+ * Of the difference: from each set's own share, or from that of both together where it is larger.
+ * In the smaller of two very unequal sets having none says little, and its own share too much.
+ */
+static double standard_error(const uint64_t count[2], const uint64_t total[2])
+{
+	double both = (double)(count[0] + count[1] + 2) / (double)(total[0] + total[1] + 4);
+	double apart = 0, pooled = 0;
+
+	for (int set = 0; set < 2; set++) {
+		apart += variance(share_of(count[set], total[set]), total[set]);
+		pooled += variance(both, total[set]);
+	}
+	return sqrt(fmax(apart, pooled));
 }
 
 static void weigh(struct analysis_diff *d)
@@ -302,8 +321,7 @@ static void weigh(struct analysis_diff *d)
 			if (d->total[set])
 				row->share[set] = (double)row->count[set] / (double)d->total[set];
 		row->difference = row->share[1] - row->share[0];
-		row->error = sqrt(variance(row->count[0], d->total[0]) +
-				  variance(row->count[1], d->total[1]));
+		row->error = standard_error(row->count, d->total);
 		if (fabs(row->difference) > d->bound * row->error)
 			row->change = row->difference;
 	}

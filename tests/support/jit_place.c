@@ -99,7 +99,9 @@ static int work(const char *facility, double seconds, bool sandbox, int fd)
 		return 1;
 	truth_print("place", ran);
 	fflush(stdout);
-	_exit(0);
+	/* _exit does more with a sanitizer. */
+	syscall(SYS_exit_group, 0);
+	return 1;
 }
 
 int main(int argc, char **argv)

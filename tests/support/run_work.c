@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Work of known shares for tests of dcpirun: alpha and beta in turn, in slices of random length,
- * the time of each told by the CPU clock of the thread that ran it. Prints "NAME PERCENT %".
+ * the time of each told by the CPU clock of the thread that ran it. Prints "NAME PERCENT %" of
+ * each and "cpu SECONDS s" of both.
  *
  *   run_work threads SECONDS      in three threads, one of which blocks all signals
  *   run_work fork SECONDS         beta in forked children, short-lived ones too
@@ -75,8 +76,8 @@ static void tell(const char *first, const char *second)
 {
 	double all = spent[0] + spent[1];
 
-	printf("%-10s %.1f %%\n%-10s %.1f %%\n", first, 100 * spent[0] / all, second,
-	       100 * spent[1] / all);
+	printf("%-10s %.1f %%\n%-10s %.1f %%\ncpu %.3f s\n", first, 100 * spent[0] / all, second,
+	       100 * spent[1] / all, all);
 	fflush(stdout);
 }
 

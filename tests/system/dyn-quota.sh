@@ -84,6 +84,17 @@ refused=$(field routines_refused)
 "$DCPI_BIN/examples/hello" 1 >/dev/null || fail "hello"
 flush_holds "with room"
 [ "$(field routines_refused)" = "$refused" ] || fail "with room: $(field routines_refused) refused, before $refused"
+
+# Where nobody can tell what an epoch refers to, nothing goes, and the log says so.
+platform=$(echo "$db"/2*/*/ | awk '{ print $1 }')
+echo damaged >"$platform/x.dynamic"
+truncate -s 3M "$first"
+junk spare "1 hour ago"
+"$DCPI_BIN/examples/hello" 1 >/dev/null || fail "hello"
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+becomes "the log does not say it" grep -q "none could be removed ('dcpid -gc' says why)" "$work/log"
+[ -e "$db/dyn/spare.dyn" ] || fail "spare.dyn went"
+rm "$platform/x.dynamic"
 kill $jit
 wait $jit 2>/dev/null
 stop_daemon
