@@ -297,6 +297,8 @@ struct reader;
 
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err);
 void reader_close(struct reader *r);
+/* Give back the memory of the last answer, of a registry's eight MiB; the next one takes it anew. */
+void reader_trim(struct reader *r);
 /*
  * Identity of the file that mapping @l of @pid was of when the kernel told of it: build-id, else a
  * hash of the file's heads. -ESTALE: neither the mapping nor the path leads to that file any more.

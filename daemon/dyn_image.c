@@ -200,6 +200,9 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 	job = make_job(f, full, err);
 	if (job < 0)
 		return job;
+	/* The helper takes memory as well. */
+	if (d->config.reader)
+		reader_trim(d->config.reader);
 	r = dyn_image_put(profdb_dyn_fd(d->config.db), f->stem, d->helper, &f->registry->uid, job,
 			  &result, err);
 	close(job);

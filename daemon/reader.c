@@ -135,6 +135,12 @@ void reader_close(struct reader *r)
 	free(r);
 }
 
+void reader_trim(struct reader *r)
+{
+	if (r->answers >= 0 && ftruncate(r->answers, 0) < 0)
+		base_log(BASE_LOG_WARN, "the reader's answers stay: %s", base_strerror(errno));
+}
+
 /* ---- one request --------------------------------------------------------------------------- */
 
 static int wait_readable(int fd, uint64_t deadline_ns)
