@@ -92,63 +92,89 @@ static bool map_is(const struct reader_request *q)
 	return is;
 }
 
-/* O_NONBLOCK, so that a FIFO or device put in a file's place does not hold us up. */
-static int map_open(const struct reader_request *q, int flags)
+static void map_file(const struct reader_request *q, char path[64])
 {
+	snprintf(path, 64, "/proc/%d/map_files/%llx-%llx", q->pid, (unsigned long long)q->addr,
+		 (unsigned long long)q->end);
+}
+
+/* Not opened yet: to open a device can do things, and to open a FIFO waits. */
+static int look_at(const char *path, struct stat *st)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	r = fstat(fd, st) < 0 ? -errno : S_ISREG(st->st_mode) ? 0 : -EINVAL;
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
+/*
+ * Whether @st is the file that is meant. Of file systems that have several devices stat(2) tells
+ * another one than the kernel's maps do.
+ */
+static bool is_meant(const struct reader_request *q, const struct stat *st, bool any_device)
+{
+	return st->st_ino == q->inode &&
+	       (any_device || st->st_dev == makedev(q->dev_major, q->dev_minor));
+}
+
+/* map_files takes a right that may be missing. @was: the mapping was of that file before this. */
+static int look_at_map(const struct reader_request *q, bool was)
+{
+	struct stat st;
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", q->pid,
-		 (unsigned long long)q->addr, (unsigned long long)q->end);
-	fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Of the file systems that have several devices stat(2) tells another one than the kernel's maps.
- */
-static bool stat_is(const struct reader_request *q, int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && st.st_ino == q->inode &&
-	       st.st_dev == makedev(q->dev_major, q->dev_minor);
-}
-
-/* @was: the mapping was of that file before it was opened. */
-static int image_check(const struct reader_request *q, bool was, int fd)
-{
-	if (fd < 0 || stat_is(q, fd) || (was && map_is(q)))
+	map_file(q, path);
+	fd = look_at(path, &st);
+	if (fd < 0 || is_meant(q, &st, false) || (was && map_is(q)))
 		return fd;
 	close(fd);
 	return -ESTALE;
 }
 
-static int path_open(const struct reader_request *q, const char *root)
+static int look_at_path(const struct reader_request *q, const char *root, bool was)
 {
 	char path[sizeof(q->path) + 64];
+	struct stat st;
 	int fd;
 
 	if (q->path[0] != '/')
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%s%s", root, q->path);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? -errno : fd;
+	fd = look_at(path, &st);
+	if (fd < 0 || is_meant(q, &st, was && map_is(q)))
+		return fd;
+	close(fd);
+	return -ESTALE;
 }
 
 /*
- * The mapping may be another file's by now, and so may the path. map_files takes a right that may
- * be missing, and the process may be gone: then its path may lead there, in our own root too.
+ * The mapping may be another file's by now, and so may the path; and the process may be gone: then
+ * the path may lead there in our own root.
  */
 static int image_open(const struct reader_request *q)
 {
 	bool was = map_is(q);
-	char root[64];
-	int fd = image_check(q, was, map_open(q, O_RDONLY));
+	char path[64];
+	int fd = look_at_map(q, was), readable;
 
-	snprintf(root, sizeof(root), "/proc/%d/root", q->pid);
+	snprintf(path, sizeof(path), "/proc/%d/root", q->pid);
 	if (fd < 0)
-		fd = image_check(q, was, path_open(q, root));
-	return fd < 0 ? image_check(q, false, path_open(q, "")) : fd;
+		fd = look_at_path(q, path, was);
+	if (fd < 0)
+		fd = look_at_path(q, "", false);
+	if (fd < 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	readable = open(path, O_RDONLY | O_CLOEXEC);
+	if (readable < 0)
+		readable = -errno;
+	close(fd);
+	return readable;
 }
 
 static int image_id(const struct reader_request *q, struct reader_answer *a)
@@ -168,10 +194,13 @@ static int image_id(const struct reader_request *q, struct reader_answer *a)
 static int registry_open(const struct reader_request *q, int *fd_out)
 {
 	struct wire_registry h;
-	int seals, r, fd = map_open(q, O_RDWR);
+	char path[64];
+	int seals, r, fd;
 
+	map_file(q, path);
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
-		return fd;
+		return -errno;
 	/* Only memfds (and shared memory, whose seals are closed) have seals at all. */
 	seals = fcntl(fd, F_GET_SEALS);
 	r = seals >= 0 && (seals & F_SEAL_SHRINK) ? registry_header_read(fd, &h) : -EPERM;

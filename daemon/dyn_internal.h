@@ -191,7 +191,7 @@ struct dyn_past {
 
 /* A tenant that was gone so long before the last samples that came is forgotten. */
 #define DYN_PAST_NS  (10 * 1000000000ull)
-#define DYN_PAST_MAX 65536
+#define DYN_PAST_MAX 131072 /* 13,000 a second; 11 MiB */
 /* Steps that the records of one answer may waste. */
 #define DYN_MISSES_MAX 1000000u
 

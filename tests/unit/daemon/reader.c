@@ -119,6 +119,9 @@ static void test_image_of_another(void **state)
 	other = l;
 	other.path = "/proc/self/maps";
 	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id), -ESTALE);
+	/* Not even opened. */
+	other.path = "/dev/null";
+	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id), -EINVAL);
 	assert_int_equal(id.len, 0);
 }
 
