@@ -111,18 +111,22 @@ static int look_at(const char *path, struct stat *st)
 	return r < 0 ? r : fd;
 }
 
-/*
- * Whether @st is the file that is meant. Of file systems that have several devices stat(2) tells
- * another one than the kernel's maps do.
- */
-static bool is_meant(const struct reader_request *q, const struct stat *st, bool any_device)
+static bool is_meant(const struct reader_request *q, const struct stat *st)
 {
-	return st->st_ino == q->inode &&
-	       (any_device || st->st_dev == makedev(q->dev_major, q->dev_minor));
+	return st->st_ino == q->inode && st->st_dev == makedev(q->dev_major, q->dev_minor);
 }
 
-/* map_files takes a right that may be missing. @was: the mapping was of that file before this. */
-static int look_at_map(const struct reader_request *q, bool was)
+static int stale(int fd)
+{
+	close(fd);
+	return -ESTALE;
+}
+
+/*
+ * map_files takes a right that may be missing. Of file systems that have several devices stat(2)
+ * tells another one than the kernel's maps do: then these are asked, before and afterwards.
+ */
+static int look_at_map(const struct reader_request *q)
 {
 	struct stat st;
 	char path[64];
@@ -130,13 +134,17 @@ static int look_at_map(const struct reader_request *q, bool was)
 
 	map_file(q, path);
 	fd = look_at(path, &st);
-	if (fd < 0 || is_meant(q, &st, false) || (was && map_is(q)))
+	if (fd < 0 || is_meant(q, &st))
 		return fd;
-	close(fd);
-	return -ESTALE;
+	stale(fd);
+	if (!map_is(q))
+		return -ESTALE;
+	fd = look_at(path, &st);
+	return fd < 0 || map_is(q) ? fd : stale(fd);
 }
 
-static int look_at_path(const struct reader_request *q, const char *root, bool was)
+/* @mapped: such file systems too, for the process may have it mapped still. */
+static int look_at_path(const struct reader_request *q, const char *root, bool mapped)
 {
 	char path[sizeof(q->path) + 64];
 	struct stat st;
@@ -146,10 +154,9 @@ static int look_at_path(const struct reader_request *q, const char *root, bool w
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%s%s", root, q->path);
 	fd = look_at(path, &st);
-	if (fd < 0 || is_meant(q, &st, was && map_is(q)))
+	if (fd < 0 || is_meant(q, &st) || (mapped && st.st_ino == q->inode && map_is(q)))
 		return fd;
-	close(fd);
-	return -ESTALE;
+	return stale(fd);
 }
 
 /*
@@ -158,13 +165,12 @@ static int look_at_path(const struct reader_request *q, const char *root, bool w
  */
 static int image_open(const struct reader_request *q)
 {
-	bool was = map_is(q);
 	char path[64];
-	int fd = look_at_map(q, was), readable;
+	int fd = look_at_map(q), readable;
 
 	snprintf(path, sizeof(path), "/proc/%d/root", q->pid);
 	if (fd < 0)
-		fd = look_at_path(q, path, was);
+		fd = look_at_path(q, path, true);
 	if (fd < 0)
 		fd = look_at_path(q, "", false);
 	if (fd < 0)

@@ -51,34 +51,36 @@ uint64_t pseudoimg_bytes_uint(struct pseudoimg_bytes *b, size_t len)
 	return v;
 }
 
+/* A LEB128 of either kind. @last: its last byte; @shift: the bits that it has. */
+static uint64_t leb(struct pseudoimg_bytes *b, uint8_t *last, unsigned int *shift)
+{
+	uint64_t v = 0;
+
+	*shift = 0;
+	do {
+		*last = pseudoimg_bytes_u8(b);
+		if (*shift < 64)
+			v |= (uint64_t)(*last & 0x7f) << *shift;
+		*shift += 7;
+	} while ((*last & 0x80) && *shift < 140);
+	return v;
+}
+
 uint64_t pseudoimg_bytes_uleb(struct pseudoimg_bytes *b)
 {
-	unsigned int shift = 0;
-	uint64_t v = 0;
-	uint8_t byte;
+	unsigned int shift;
+	uint8_t last;
 
-	do {
-		byte = pseudoimg_bytes_u8(b);
-		if (shift < 64)
-			v |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while ((byte & 0x80) && shift < 140);
-	return v;
+	return leb(b, &last, &shift);
 }
 
 int64_t pseudoimg_bytes_sleb(struct pseudoimg_bytes *b)
 {
-	unsigned int shift = 0;
-	uint64_t v = 0;
-	uint8_t byte;
+	unsigned int shift;
+	uint8_t last;
+	uint64_t v = leb(b, &last, &shift);
 
-	do {
-		byte = pseudoimg_bytes_u8(b);
-		if (shift < 64)
-			v |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while ((byte & 0x80) && shift < 140);
-	if ((byte & 0x40) && shift < 64)
+	if ((last & 0x40) && shift < 64)
 		v |= UINT64_MAX << shift;
 	return (int64_t)v;
 }
