@@ -134,9 +134,9 @@ int dyn_apply_routine(struct dyn_registry *reg, const struct wire_routine_view *
 	    v->rec->code_len > REGISTRY_VADDR_MAX - v->rec->addr)
 		return -EINVAL;
 	/* Most of a list is known; and it was read after the ring, but not all at one instant. */
-	if (flags & DYN_LISTED &&
-	    dyn_tenant_is_known(&reg->tenants, v->rec->addr, v->rec->code_len, m->seq))
-		return 0;
+	if (flags & DYN_LISTED && (index = dyn_tenant_known(&reg->tenants, v->rec->addr,
+							    v->rec->code_len, m->seq)))
+		return v->code ? dyn_facility_complete(f, index, v->rec) : 0;
 	/* It was dropped when it came first; its code is not told again. */
 	if (flags & DYN_LISTED && m->seq <= reg->place.known_seq && !v->code)
 		return 0;
@@ -189,6 +189,8 @@ static int apply_routine(struct dyn_registry *reg, const struct wire_head *rec,
 		if (m->seq < reg->tenants.last_seq)
 			return -EINVAL;
 		dyn_tenant_reached(&reg->tenants, m, true);
+		if (!v.code)
+			dyn_tenant_codeless(&reg->tenants, m->seq);
 	}
 	return lose_routine(reg, v.rec, m, dyn_apply_routine(reg, &v, m));
 }

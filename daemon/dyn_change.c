@@ -77,6 +77,8 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 
 	if (!place_good(rec->to, rec->code_len))
 		return -EINVAL;
+	if (!(rec->head.flags & WIRE_ROUTINE_CODE))
+		dyn_tenant_codeless(t, rec->seq);
 	if (index) {
 		const struct dyn_routine *old = dyn_routine_get(&t->routines, index);
 

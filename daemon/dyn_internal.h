@@ -91,6 +91,8 @@ int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len);
  */
 int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view *v,
 			 uint32_t *index);
+/* Its code, if it came without: @rec is its record with it. 0, -EDQUOT, -ENOMEM, -errno. */
+int dyn_facility_complete(struct dyn_facility *f, uint32_t index, const struct wire_routine *rec);
 /*
  * A routine there of which nothing is kept, for its process is over its quota; as such it is in no
  * image. 0 or -ENOMEM.
@@ -218,7 +220,8 @@ struct dyn_tenants {
 	uint64_t last_seq; /* all changes up to here were read or missed */
 	struct dyn_gaps gaps;
 	uint64_t nr_missed;    /* ever */
-	bool wants_list;       /* a list would tell what became of those that lived */
+	bool wants_list;       /* a list would tell what became of those that lived, or of their code */
+	uint64_t codeless;     /* the first change since the last list that came without code, or 0 */
 	uint64_t missed_lo_ns; /* it was not missed yet */
 	uint32_t nr_misses;    /* of DYN_MISSES_MAX */
 
@@ -258,8 +261,10 @@ int dyn_tenant_enter(struct dyn_tenants *t, uint32_t index, unsigned int flags,
 /* Who lives in [addr, addr + len) is gone. */
 void dyn_tenant_clear(struct dyn_tenants *t, uint64_t addr, uint64_t len,
 		      const struct dyn_moment *m);
-/* A list tells of [addr, addr + len), registered by @seq: it lives, as is known already. */
-bool dyn_tenant_is_known(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+/* What change @seq brought came without code: a list has it, if that still lives. */
+void dyn_tenant_codeless(struct dyn_tenants *t, uint64_t seq);
+/* A list tells of [addr, addr + len), registered by @seq: the routine, if it is known, else 0. */
+uint32_t dyn_tenant_known(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
 /* A list tells of the object that was registered there by @seq: it lives, as is known already. */
 bool dyn_tenant_knows_object(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
 /*

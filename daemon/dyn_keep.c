@@ -81,6 +81,29 @@ int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view 
 	return keep_routine(f, rec, hash, index);
 }
 
+int dyn_facility_complete(struct dyn_facility *f, uint32_t index, const struct wire_routine *rec)
+{
+	struct dyn_routine *r = dyn_routine_get(&f->registry->tenants.routines, index);
+	const struct wire_routine *old = r->record ? dyn_facility_record(f, r) : NULL;
+	struct dyn *d = f->registry->dyn;
+	uint32_t record, old_len;
+	int err;
+
+	if (!old || old->head.flags & WIRE_ROUTINE_CODE || r->facility != f->index)
+		return 0;
+	old_len = old->head.len;
+	if (rec->head.len > dyn_registry_left(f->registry))
+		return -EDQUOT;
+	err = dyn_spool_put(&d->spool, &f->registry->store, &rec->head, &record);
+	if (err < 0)
+		return err == -DCPI_ELIMIT ? -EDQUOT : err;
+	dyn_spool_drop(&d->spool, &f->registry->store, r->record, old_len);
+	r->record = record;
+	f->changed = true;
+	f->image->behind |= (r->flags & (DYN_SAMPLED | DYN_WRITTEN)) != 0;
+	return 0;
+}
+
 static int nameless(struct dyn_facility *f, uint64_t addr, uint64_t len, uint8_t flags,
 		    uint32_t *index)
 {

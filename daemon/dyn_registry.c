@@ -233,6 +233,9 @@ static void reached(struct dyn_registry *reg)
 
 		reg->place.list_at = 0;
 		reg->place.known_seq = missed ? missed - 1 : t->last_seq;
+		if (t->codeless && t->codeless <= reg->place.known_seq)
+			reg->place.known_seq = t->codeless - 1;
+		t->codeless = 0;
 	}
 }
 

@@ -173,14 +173,21 @@ void dyn_tenant_lost(struct dyn_tenants *t, const struct dyn_moment *m)
 		miss(t, m->seq, m);
 }
 
-bool dyn_tenant_is_known(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
+void dyn_tenant_codeless(struct dyn_tenants *t, uint64_t seq)
+{
+	if (!t->codeless)
+		t->codeless = seq;
+	t->wants_list = true;
+}
+
+uint32_t dyn_tenant_known(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
 {
 	uint32_t i = dyn_tenant_handle(t, addr, seq);
 
 	if (!i || get(t, i)->len != len || get(t, i)->flags & DYN_HOLE)
-		return false;
+		return 0;
 	get(t, i)->list = t->list;
-	return true;
+	return i;
 }
 
 bool dyn_tenant_knows_object(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
@@ -390,7 +397,8 @@ void dyn_tenant_sweep(struct dyn_tenants *t, const struct dyn_moment *m)
 	t->complete = t->nr_unlisted ? t->complete : t->list_before;
 	t->list++;
 	/* What was missed since wants a list of its own. */
-	t->wants_list = dyn_gap_first(&t->gaps, t->list_before + 1, UINT64_MAX) != 0;
+	t->wants_list =
+		t->codeless || dyn_gap_first(&t->gaps, t->list_before + 1, UINT64_MAX) != 0;
 	t->missed_lo_ns = m->lo;
 }
 

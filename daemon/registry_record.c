@@ -4,6 +4,8 @@
 #include "foreign.h"
 #include "registry_internal.h"
 
+enum { WORDS_READ = 512 };
+
 int registry_record_new(struct base_buf *out, uint16_t type, size_t len, void *record)
 {
 	struct wire_head *h;
@@ -52,34 +54,77 @@ static bool fetch(struct parse *p, uint64_t addr, void *to, size_t len)
 	return true;
 }
 
+/*
+ * Did nobody end in the blocks of [addr, addr + len) since change @seq? Whoever ends moves the
+ * words before others get the room. Others of the same blocks move them too, so true is certain,
+ * false is not.
+ */
+static bool is_untouched(const struct parse *p, uint64_t addr, uint64_t len, uint64_t seq)
+{
+	uint64_t block = addr >> WIRE_BLOCK_SHIFT;
+	uint64_t nr = ((addr + len - 1) >> WIRE_BLOCK_SHIFT) - block + 1, now;
+	uint32_t words[WORDS_READ];
+
+	if (!p->h.nr_words)
+		return registry_read_at(p->fd, offsetof(struct wire_registry, seq), &now,
+					sizeof(now)) == 0 &&
+		       now <= seq;
+	for (uint64_t n; nr; block += n, nr -= n) {
+		uint64_t first = block & (p->h.nr_words - 1);
+
+		n = p->h.nr_words - first < nr ? p->h.nr_words - first : nr;
+		n = n < WORDS_READ ? n : WORDS_READ;
+		if (registry_read_at(p->fd, p->h.words_off + first * sizeof(*words), words,
+				     n * sizeof(*words)) < 0)
+			return false;
+		for (uint64_t i = 0; i < n; i++)
+			if (words[i] && (int32_t)(words[i] - (uint32_t)seq) > 0)
+				return false;
+	}
+	return true;
+}
+
 /* ---- routines and moves -------------------------------------------------------------------- */
 
+/* A record that came without code, and with. */
+struct codeless {
+	const struct wire_head *head;
+	size_t len;	 /* with it */
+	size_t code_off; /* from its start */
+	uint64_t addr, seq;
+	size_t code_len;
+};
+
 /*
- * The record at @from, of a length of @len with code that is @code_off from its start, with its
- * code, read from the process. -ENODATA: that cannot be read.
+ * With its code, read from the process. -ENODATA: that cannot be read, or may be another's (what
+ * the list has is looked at a second time instead).
  */
-static int put_fetched(struct parse *p, const struct wire_head *from, size_t len, size_t code_off,
-		       uint64_t addr, size_t code_len)
+static int put_fetched(struct parse *p, const struct codeless *c)
 {
+	const struct wire_head *from = c->head;
+	size_t code_off = c->code_off;
+
 	size_t mark = p->out->len, rest_off = base_align_up(code_off, 8), rest;
 	struct wire_head *rec;
 	uint8_t *to;
 	int r;
 
-	if (!len || !p->memory || p->is_known)
+	if (!c->len || !p->memory || p->is_known)
 		return -ENODATA;
-	r = registry_record_new(p->out, from->type, len, &rec);
+	r = registry_record_new(p->out, from->type, c->len, &rec);
 	if (r < 0)
 		return r;
 	to = (uint8_t *)rec;
-	if (!fetch(p, addr, to + code_off, code_len)) {
+	if (!fetch(p, c->addr, to + code_off, c->code_len) ||
+	    (!(from->flags & WIRE_ROUTINE_LISTED) &&
+	     !is_untouched(p, c->addr, c->code_len, c->seq))) {
 		p->out->len = mark;
 		return -ENODATA;
 	}
 	memcpy(to + sizeof(*rec), from + 1, code_off - sizeof(*rec));
 	rec->flags = from->flags | WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED;
 	/* Its lines and so on, which begin on a multiple of 8 in either. */
-	code_off = base_align_up(code_off + code_len, 8);
+	code_off = base_align_up(code_off + c->code_len, 8);
 	rest = rec->len - code_off;
 	memcpy(to + code_off, (const uint8_t *)from + rest_off,
 	       rest < from->len - rest_off ? rest : from->len - rest_off);
@@ -89,17 +134,21 @@ static int put_fetched(struct parse *p, const struct wire_head *from, size_t len
 static int put_routine(struct parse *p, const struct wire_head *head)
 {
 	struct wire_routine_view v;
-	size_t len;
 	int r = -ENODATA;
 
 	if (wire_routine_parse(head, &v) < 0 || !registry_facility_usable(p, v.rec->facility) ||
 	    !registry_vaddr_good(v.rec->addr, v.rec->code_len))
 		return bad(p);
 	if (!v.code) {
-		len = wire_routine_len(v.rec->name_len, v.rec->code_len, true, v.rec->nr_lines,
-				       v.rec->nr_inlines, v.files_len);
-		r = put_fetched(p, head, len, sizeof(*v.rec) + v.rec->name_len, v.rec->addr,
-				v.rec->code_len);
+		struct codeless c = { .head = head,
+				      .code_off = sizeof(*v.rec) + v.rec->name_len,
+				      .addr = v.rec->addr,
+				      .seq = v.rec->seq,
+				      .code_len = v.rec->code_len };
+
+		c.len = wire_routine_len(v.rec->name_len, v.rec->code_len, true, v.rec->nr_lines,
+					 v.rec->nr_inlines, v.files_len);
+		r = put_fetched(p, &c);
 	}
 	return r == -ENODATA ? base_buf_append(p->out, head, head->len) : r;
 }
@@ -113,7 +162,12 @@ static int put_move(struct parse *p, const struct wire_head *head)
 	    !registry_vaddr_good(m->from, m->code_len) || !registry_vaddr_good(m->to, m->code_len))
 		return bad(p);
 	if (!(head->flags & WIRE_ROUTINE_CODE))
-		r = put_fetched(p, head, sizeof(*m) + m->code_len, sizeof(*m), m->to, m->code_len);
+		r = put_fetched(p, &(struct codeless){ .head = head,
+						       .len = sizeof(*m) + m->code_len,
+						       .code_off = sizeof(*m),
+						       .addr = m->to,
+						       .seq = m->seq,
+						       .code_len = m->code_len });
 	return r == -ENODATA ? base_buf_append(p->out, head, head->len) : r;
 }
 
@@ -129,21 +183,31 @@ static int put_retire(struct parse *p, const struct wire_head *head)
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
+struct object_memory {
+	struct parse *p;
+	const struct wire_object *object;
+	bool is_listed;
+};
+
 static ssize_t read_for_foreign(void *ctx, uint64_t addr, void *to, size_t len)
 {
-	struct parse *p = ctx;
+	const struct object_memory *m = ctx;
 
-	return fetch(p, addr, to, len) ? (ssize_t)len : -EFAULT;
+	return fetch(m->p, addr, to, len) &&
+			       (m->is_listed || is_untouched(m->p, addr, len, m->object->seq))
+		       ? (ssize_t)len
+		       : -EFAULT;
 }
 
 static int put_parts(struct parse *p, const struct wire_object *o, const void *elf, uint16_t flags)
 {
+	struct object_memory memory = { p, o, flags & WIRE_ROUTINE_LISTED };
 	struct foreign_object object = { .rec = o,
 					 .elf = elf,
 					 .machine = p->h.machine,
 					 .flags = flags,
 					 .read = p->memory ? read_for_foreign : NULL,
-					 .ctx = p };
+					 .ctx = &memory };
 	int r = foreign_elf_object(&object, p->out);
 
 	registry_parse_clock(p);

@@ -64,6 +64,11 @@ static void put(uint64_t seq, uint64_t addr, const char *name, uint16_t flags)
 	r->head.flags |= flags;
 }
 
+static size_t record_len(const char *name)
+{
+	return wire_routine_len(strlen(name), 64, false, 0, 0, 0);
+}
+
 #define FRESH  0
 #define REUSES WIRE_ROUTINE_REUSES
 #define LISTED WIRE_ROUTINE_LISTED
@@ -299,6 +304,46 @@ static void objects(void **state)
 	assert_string_equal(who(0x10100, 4), "-");
 	assert_string_equal(who(0x10200, 4), "-");
 	assert_string_equal(who(0x10300, 4), "other");
+}
+
+static const struct wire_routine *record_of(uint32_t index)
+{
+	const struct dyn_registry *reg = t.p.dyn->own;
+
+	return dyn_facility_record(reg->facilities[0],
+				   dyn_routine_get(&reg->tenants.routines, index));
+}
+
+/* The ring had no room for its code, and that may be another's by now: a list brings it. */
+static void without_code(void **state)
+{
+	struct dyn_facility *f;
+	struct dyn_tenants *n;
+
+	(void)state;
+	put(1, 0x10000, "A", FRESH);
+	fake_routine_rec(&t.b, 0, 0x20000, "B", NULL, 64);
+	((struct wire_routine *)last_record(t.b.len - record_len("B")))->seq = 2;
+	tell();
+	n = &t.p.dyn->own->tenants;
+	f = t.p.dyn->own->facilities[0];
+	assert_true(n->wants_list);
+	assert_int_equal(n->codeless, 2);
+	assert_string_equal(who(0x20000, 2), "B");
+	assert_int_equal(record_of(2)->head.flags & WIRE_ROUTINE_CODE, 0);
+	f->changed = f->image->behind = false;
+	n->codeless = 0; /* as where the list is asked for */
+	put(1, 0x10000, "A", LISTED);
+	put(2, 0x20000, "B", LISTED);
+	listed(2, 2, 0);
+	tell();
+	assert_int_equal(record_of(2)->head.flags & WIRE_ROUTINE_CODE, WIRE_ROUTINE_CODE);
+	assert_memory_equal((const uint8_t *)(record_of(2) + 1) + 1, code, sizeof(code));
+	assert_string_equal(who(0x20000, 2), "B");
+	assert_true(f->changed);
+	assert_int_equal(f->nr_routines, 2);
+	assert_false(n->wants_list);
+	assert_int_equal(t.p.dyn->own->nr_bad, 0);
 }
 
 /* What no symbol covers is the object's still, and not of who comes next. */
@@ -823,6 +868,7 @@ int main(void)
 		TEST(swaps),
 		TEST(partly_overwritten),
 		TEST(moves),
+		TEST(without_code),
 		TEST(retire_by_address),
 		TEST(objects),
 		TEST(a_gap),

@@ -12,6 +12,7 @@
 #define RANGES_OFF     (FACILITIES_OFF + WIRE_NR_FACILITIES * sizeof(struct wire_facility))
 #define RING_OFF       (RANGES_OFF + WIRE_NR_RANGES * sizeof(struct wire_range))
 #define HEAP_LEN       (256u << 10)
+#define NR_WORDS       16u
 
 /* A test that has no memory has failed. */
 static void must(bool good)
@@ -30,7 +31,7 @@ uint64_t fake_seq(void)
 void fake_open(struct fake *f, size_t ring_len)
 {
 	seq = 0;
-	*f = (struct fake){ .len = RING_OFF + ring_len + HEAP_LEN };
+	*f = (struct fake){ .len = RING_OFF + ring_len + HEAP_LEN + NR_WORDS * sizeof(uint32_t) };
 	f->fd = memfd_create(WIRE_MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	must(f->fd >= 0 && ftruncate(f->fd, (off_t)f->len) == 0);
 	must(fcntl(f->fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
@@ -52,6 +53,14 @@ void fake_open(struct fake *f, size_t ring_len)
 	f->h->heap_off = RING_OFF + ring_len;
 	f->h->heap_len = HEAP_LEN;
 	f->h->machine = 62;
+}
+
+uint32_t *fake_words(struct fake *f)
+{
+	f->h->words_off = f->len - NR_WORDS * sizeof(uint32_t);
+	f->h->words_addr = f->h->seq_addr = 0x700000;
+	f->h->nr_words = NR_WORDS;
+	return (void *)(f->map + f->h->words_off);
 }
 
 void fake_close(struct fake *f)

@@ -19,6 +19,8 @@ struct fake {
 
 void fake_open(struct fake *f, size_t ring_len);
 void fake_close(struct fake *f);
+/* Give it its generation words: 16, which it has not unless it is told so. */
+uint32_t *fake_words(struct fake *f);
 uint32_t fake_facility(struct fake *f, const char *name);
 uint32_t fake_range(struct fake *f, uint32_t facility, uint32_t kind, uint64_t base, uint64_t len);
 /* Copy a record into the ring, padding to its start first where it does not fit before the end. */

@@ -284,6 +284,87 @@ static void test_object_lies(void **state)
 	base_buf_release(&out);
 }
 
+/* ---- code of who may be gone ----------------------------------------------------------------- */
+
+/* Of one record in a ring, when nothing, or the word @at, has moved to @to: how code came of it. */
+static uint16_t code_of(const void *record, const struct registry_memory *m, uint16_t type, int at,
+			uint32_t to)
+{
+	struct base_buf out = { 0 };
+	uint16_t flags;
+	struct fake f;
+
+	fake_open(&f, RING);
+	fake_facility(&f, "a");
+	fake_put(&f, record);
+	fake_words(&f)[at < 0 ? 0 : at] = at < 0 ? 0 : to;
+	assert_int_equal(parse(&f, m, &out), 0);
+	flags = ((const struct wire_head *)fake_first(&out, type))->flags;
+	base_buf_release(&out);
+	fake_close(&f);
+	return flags & (WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED);
+}
+
+/* What is read now is the routine's own only if nobody ended there since: the words tell. */
+static void test_ended_since(void **state)
+{
+	enum { FETCHED = WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED };
+	struct wire_routine *r = fake_routine(&(struct fake_routine){
+		.seq = 0xffffffff, .addr = 0x2ff8, .name = "two blocks", .code_len = 16 });
+	struct wire_move m = { .head = { .len = sizeof(m), .type = WIRE_MOVE },
+			       .seq = 9,
+			       .handle = 4,
+			       .from = 0x5000,
+			       .to = 0x12000, /* the word of 0x2000 */
+			       .code_len = 16 };
+	struct object o;
+	struct registry_memory process = { object_memory, &o };
+
+	(void)state;
+	assert_int_equal(code_of(r, &memory, WIRE_ROUTINE, -1, 0), FETCHED);
+	assert_int_equal(code_of(r, &memory, WIRE_ROUTINE, 2, 0xffffffff), FETCHED);
+	assert_int_equal(code_of(r, &memory, WIRE_ROUTINE, 3, 0xfffffffe), FETCHED);
+	assert_int_equal(code_of(r, &memory, WIRE_ROUTINE, 4, 1), FETCHED);
+	assert_int_equal(code_of(r, &memory, WIRE_ROUTINE, 2, 1), 0); /* the low half went round */
+	assert_int_equal(code_of(r, &memory, WIRE_ROUTINE, 3, 1), 0);
+	/* Longer than all words reach. */
+	r->code_len = 40 << WIRE_BLOCK_SHIFT;
+	assert_int_equal(code_of(r, &memory, WIRE_ROUTINE, 1, 1), 0);
+	assert_int_equal(code_of(&m, &memory, WIRE_MOVE, 2, 9), FETCHED);
+	assert_int_equal(code_of(&m, &memory, WIRE_MOVE, 2, 10), 0);
+	good_object(&o);
+	assert_int_equal(code_of(&o, &process, WIRE_ROUTINE, -1, 0), FETCHED);
+	/* The file itself is left. */
+	assert_int_equal(code_of(&o, &process, WIRE_ROUTINE,
+				 (int)(SMALL_VADDR >> WIRE_BLOCK_SHIFT) % 16, 8),
+			 WIRE_ROUTINE_CODE);
+	free(r);
+}
+
+/* Where there are no words, any change may have been that. */
+static void test_ended_without_words(void **state)
+{
+	struct base_buf out = { 0 };
+	struct wire_move v = good_move().m;
+	struct fake f;
+
+	(void)state;
+	v.head.flags = 0;
+	v.head.len = sizeof(v);
+	fake_open(&f, RING);
+	fake_facility(&f, "a");
+	fake_put(&f, &v);
+	f.h->seq = v.seq;
+	assert_int_equal(parse(&f, &memory, &out), 0);
+	assert_int_equal(((const struct wire_head *)fake_first(&out, WIRE_MOVE))->flags,
+			 WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED);
+	f.h->seq = v.seq + 1;
+	assert_int_equal(parse(&f, &memory, &out), 0);
+	assert_int_equal(((const struct wire_head *)fake_first(&out, WIRE_MOVE))->flags, 0);
+	base_buf_release(&out);
+	fake_close(&f);
+}
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
 static void put_seq(struct fake *f, uint64_t seq)
@@ -381,6 +462,8 @@ int main(void)
 		cmocka_unit_test(test_object),
 		cmocka_unit_test(test_object_listed),
 		cmocka_unit_test(test_object_lies),
+		cmocka_unit_test(test_ended_since),
+		cmocka_unit_test(test_ended_without_words),
 		cmocka_unit_test(test_seq_backward),
 		cmocka_unit_test(test_bad_seq_forgotten),
 		cmocka_unit_test(test_seq_behind_object),
