@@ -16,7 +16,12 @@
 #define BUSY_NS (10 * SECOND_NS)
 /* Reading all of /proc must not become the load under which more events are lost. */
 #define MEND_NS	 (5 * SECOND_NS)
-#define OFTEN_NS 250000000l
+#define OFTEN_NS 250000000ull
+/*
+ * A JIT that could not ring the doorbell should not run long before it is found. Waking up costs
+ * more than the look does.
+ */
+#define LOOK_NS 200000000ull
 
 enum { DYN_FDS = 16 };
 
@@ -89,7 +94,8 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 
 struct loop {
 	int epoll_fd, signal_fd, timer_fd;
-	bool often; /* the timer's interval is the short one */
+	int look_fd; /* the source is asked whether something is urgent, nothing else */
+	bool often;  /* the timer's interval is the short one */
 };
 
 static int watch(struct loop *l, int fd)
@@ -116,19 +122,20 @@ static int open_signals(void)
  * Each second; where JITs are registered more often, as an address is its routine's for certain
  * only from the reading after its registration on.
  */
-static int set_timer(int fd, bool often)
+static int set_timer(int fd, uint64_t ns)
 {
-	const struct timespec every = { .tv_sec = often ? 0 : 1, .tv_nsec = often ? OFTEN_NS : 0 };
+	const struct timespec every = { .tv_sec = (time_t)(ns / SECOND_NS),
+					.tv_nsec = (long)(ns % SECOND_NS) };
 	const struct itimerspec timer = { .it_interval = every, .it_value = every };
 
 	return timerfd_settime(fd, 0, &timer, NULL) < 0 ? -errno : 0;
 }
 
-static int open_timer(void)
+static int open_timer(uint64_t ns)
 {
 	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
-	if (fd >= 0 && set_timer(fd, false) < 0) {
+	if (fd >= 0 && set_timer(fd, ns) < 0) {
 		close(fd);
 		return -1;
 	}
@@ -143,7 +150,7 @@ static void adapt_timer(struct loop *l, const struct daemon *d)
 	if (l->often == (stats.clients > 0))
 		return;
 	l->often = !l->often;
-	set_timer(l->timer_fd, l->often);
+	set_timer(l->timer_fd, l->often ? OFTEN_NS : SECOND_NS);
 }
 
 static int loop_open(struct loop *l, const struct daemon *d)
@@ -153,12 +160,16 @@ static int loop_open(struct loop *l, const struct daemon *d)
 
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->signal_fd = open_signals();
-	l->timer_fd = open_timer();
+	l->timer_fd = open_timer(SECOND_NS);
 	if (l->epoll_fd < 0 || l->signal_fd < 0 || l->timer_fd < 0)
 		return -errno;
 	r = watch(l, l->signal_fd);
 	if (r >= 0)
 		r = watch(l, l->timer_fd);
+	if (r >= 0 && driver_is_urgent(d->driver) >= 0) {
+		l->look_fd = open_timer(LOOK_NS);
+		r = l->look_fd < 0 ? -errno : watch(l, l->look_fd);
+	}
 	if (r >= 0 && driver_poll_fd(d->driver) >= 0)
 		r = watch(l, driver_poll_fd(d->driver));
 	if (r >= 0 && d->control)
@@ -170,7 +181,7 @@ static int loop_open(struct loop *l, const struct daemon *d)
 
 static void loop_close(struct loop *l)
 {
-	int fds[] = { l->epoll_fd, l->signal_fd, l->timer_fd };
+	int fds[] = { l->epoll_fd, l->signal_fd, l->timer_fd, l->look_fd };
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
@@ -244,19 +255,30 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	return 0;
 }
 
+static int empty_timer(int fd, struct base_err *err)
+{
+	uint64_t ticks;
+
+	if (fd >= 0 && read(fd, &ticks, sizeof(ticks)) < 0 && errno != EAGAIN)
+		return base_fail_errno(err, -errno, "cannot read the timer");
+	return 0;
+}
+
 static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 {
 	struct epoll_event events[DYN_FDS + 8];
-	uint64_t ticks;
 	int timeout_ms = dyn_is_catching_up(d->dyn) ? 0 : -1, r;
 	int nr = epoll_wait(l->epoll_fd, events, DYN_FDS + 8, timeout_ms);
 
 	if (nr < 0)
 		return errno == EINTR ? 0 : base_fail_errno(err, -errno, "cannot wait for events");
-	/* Whatever it was that woke us: a drain is cheap, and all sources are emptied by one. */
-	if (read(l->timer_fd, &ticks, sizeof(ticks)) < 0 && errno != EAGAIN)
-		return base_fail_errno(err, -errno, "cannot read the timer");
-	r = daemon_turn(d, err);
+	r = empty_timer(l->look_fd, err);
+	if (r < 0 || (nr == 1 && events[0].data.fd == l->look_fd && !driver_is_urgent(d->driver)))
+		return r;
+	/* Whatever else it was that woke us: a drain is cheap, and all are emptied by one. */
+	r = empty_timer(l->timer_fd, err);
+	if (r == 0)
+		r = daemon_turn(d, err);
 	if (r < 0)
 		return r;
 	adapt_timer(l, d);
@@ -265,7 +287,7 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 
 static int run_live(struct daemon *d, struct base_err *err)
 {
-	struct loop l = { .epoll_fd = -1, .signal_fd = -1, .timer_fd = -1 };
+	struct loop l = { .epoll_fd = -1, .signal_fd = -1, .timer_fd = -1, .look_fd = -1 };
 	int r = loop_open(&l, d);
 
 	if (r < 0)

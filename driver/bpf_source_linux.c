@@ -10,7 +10,7 @@
  */
 #define BPF_LOADS_MAX 20000u
 /* Least time between two exchanges for the sake of new registries. */
-#define BPF_REGISTRY_NS 500000000u
+#define BPF_REGISTRY_NS 200000000u
 
 void bpf_tell_tables(struct bpf *b)
 {
@@ -149,15 +149,20 @@ static size_t nr_waiting(const struct perf_order *o)
 }
 
 /* What is known by its marker alone would be found seconds later, or after its end. */
-static bool is_registry_new(struct bpf *b)
+static int bpf_is_urgent(struct driver *d)
 {
-	uint64_t now = base_now_ns();
+	struct bpf *b = (struct bpf *)d;
 
 	/* No memory: the records stay, and the drain's own reading says so. */
 	perf_sampler_read_rings(&b->sampler, UINT64_MAX);
-	if (!b->sampler.registry_seen || now - b->registry_ns < BPF_REGISTRY_NS)
+	return b->sampler.registry_seen && base_now_ns() - b->registry_ns >= BPF_REGISTRY_NS;
+}
+
+static bool is_registry_new(struct bpf *b)
+{
+	if (!bpf_is_urgent(&b->base))
 		return false;
-	b->registry_ns = now;
+	b->registry_ns = base_now_ns();
 	b->sampler.registry_seen = false;
 	return true;
 }
@@ -312,6 +317,7 @@ const struct driver_ops bpf_ops = {
 	.start = bpf_start,
 	.drain = bpf_drain,
 	.poll_fd = bpf_poll_fd,
+	.is_urgent = bpf_is_urgent,
 	.client_set = bpf_client_set,
 	.stop = bpf_stop,
 	.close = bpf_close,

@@ -126,6 +126,11 @@ int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, str
 	return d->ops->drain(d, all, sink, err);
 }
 
+int driver_is_urgent(struct driver *d)
+{
+	return d->ops->is_urgent ? d->ops->is_urgent(d) : -1;
+}
+
 int driver_poll_fd(const struct driver *d)
 {
 	return d->ops->poll_fd(d);

@@ -147,6 +147,11 @@ int driver_start(struct driver *d, struct base_err *err);
 int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, struct base_err *err);
 /* A descriptor that becomes readable when a drain is due, or -1: drain by the clock. */
 int driver_poll_fd(const struct driver *d);
+/*
+ * Did something come that is not to wait for its drain (a registry, known by its mapping alone)?
+ * Cheap, to be asked several times a second. -1: this source cannot tell.
+ */
+int driver_is_urgent(struct driver *d);
 /* Stop counting; what is in the rings and tables can still be drained. */
 void driver_stop(struct driver *d);
 void driver_close(struct driver *d);

@@ -13,6 +13,7 @@ struct driver_ops {
 	int (*drain)(struct driver *d, bool all, const struct driver_sink *sink,
 		     struct base_err *err);
 	int (*poll_fd)(const struct driver *d);
+	int (*is_urgent)(struct driver *d); /* NULL: it cannot tell */
 	/* NULL: every sample is handed on by itself */
 	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
 	void (*stop)(struct driver *d);

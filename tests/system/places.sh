@@ -94,12 +94,12 @@ place sandbox 2 1 "$jit" -sandbox
 place broker 2 1 "$jit" -broker
 place user 2 1 env LD_LIBRARY_PATH="$(dirname "$(find "$root" -name 'libdbgdyn*')")" \
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$root/jit_place"
-# Nobody tells of these: the daemon finds their marker when it next looks, within a second. What came and
+# Nobody tells of these: the daemon finds their marker when it next looks, five times a second. What came and
 # went at an address until then is known to nobody.
-place isolated 4 50 isolated "$jit"
-place chroot 4 50 rooted "$root" /jit_place
-place chroot_user 4 50 rooted --userspec=65534:65534 "$root" /jit_place
-place hidden 4 50 isolated "$jit" -sandbox
+place isolated 4 15 isolated "$jit"
+place chroot 4 15 rooted "$root" /jit_place
+place chroot_user 4 15 rooted --userspec=65534:65534 "$root" /jit_place
+place hidden 4 15 isolated "$jit" -sandbox
 stop_daemon
 rm -rf "$db" "$work/log"
 
