@@ -158,7 +158,7 @@ static int put_move(struct parse *p, const struct wire_head *head)
 	const struct wire_move *m = (const void *)head;
 	int r = -ENODATA;
 
-	if (wire_check(head) < 0 || !registry_facility_usable(p, m->facility) ||
+	if (wire_check(head) < 0 || !m->handle || !registry_facility_usable(p, m->facility) ||
 	    !registry_vaddr_good(m->from, m->code_len) || !registry_vaddr_good(m->to, m->code_len))
 		return bad(p);
 	if (!(head->flags & WIRE_ROUTINE_CODE))
@@ -273,6 +273,7 @@ int registry_record_put(struct parse *p, struct wire_head *head, uint16_t flags)
 	case WIRE_LISTED:
 	case WIRE_PLACE:
 	case WIRE_INSTANCE:
+	case WIRE_TIME:
 		/* Only the reader and the daemon say these. */
 		return bad(p);
 	default:

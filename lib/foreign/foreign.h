@@ -40,4 +40,44 @@ struct foreign_object {
  */
 int foreign_elf_object(const struct foreign_object *object, struct base_buf *out);
 
+/* ---- files that runtimes write: jitdump and perf maps (jitdump.c, perfmap.c) ---------------- */
+
+/* Where a reading of such a file goes on; begin with zero. */
+struct foreign_place {
+	uint64_t off;	    /* every record, or line, before it was taken */
+	uint64_t seq;	    /* of the last change made of them */
+	uint64_t debug_off; /* jitdump: of lines whose routine has not come yet; 0: none */
+	uint64_t nr_others; /* jitdump: records of other processes, which were left out */
+	bool at_end; /* of what the file held when it was looked at, but for an unfinished rest */
+};
+
+/* A file that may be written, cut, or be lies, while it is read. */
+struct foreign_file {
+	int fd;		       /* of a regular file; read by pread(2) */
+	uint32_t machine;      /* EM_* that the code has to be for */
+	foreign_read_fn *read; /* of the process's memory; NULL: it is gone, or not to be read */
+	void *ctx;
+	uint64_t deadline_ns; /* base_now_ns(): it stops at the first record after that */
+	size_t answer_max;    /* … or that makes @out longer than this */
+};
+
+/* Does @fd begin as a jitdump file does, of either byte order? 1, 0, or -errno. */
+int foreign_jitdump_is(int fd);
+/*
+ * Append what is new: WIRE_TIME, WIRE_ROUTINE (facility 0, with code, lines), WIRE_MOVE (handle 0;
+ * with code where memory can be read), seq ascending from @place->seq. Records of unknown types are
+ * skipped, one that is not whole yet is waited for. A time stamp that is not CLOCK_MONOTONIC's (the
+ * header says so) is 0. Returns how many records were malformed; -DCPI_EFORMAT: not a jitdump file,
+ * or of another byte order or machine, or a record whose length lies (nothing behind it can be
+ * read), -DCPI_EVERSION, -ENOMEM, -errno. After a failure @place is as before.
+ */
+int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *place,
+			 struct base_buf *out);
+/*
+ * The same of a perf map: a WIRE_ROUTINE (facility 0) for each line, with the code that stands
+ * there now where that can be read (WIRE_ROUTINE_FETCHED). Lines that are none are counted.
+ */
+int foreign_perfmap_read(const struct foreign_file *file, struct foreign_place *place,
+			 struct base_buf *out);
+
 #endif

@@ -152,7 +152,7 @@ static bool move_good(const struct wire_move *m)
 {
 	bool with_code = m->head.flags & WIRE_ROUTINE_CODE;
 
-	return m->seq && m->handle && code_good(m->from, m->code_len) &&
+	return m->seq && code_good(m->from, m->code_len) &&
 	       code_good(m->to, m->code_len) &&
 	       (!with_code || m->code_len <= m->head.len - sizeof(*m));
 }
@@ -226,6 +226,7 @@ int wire_check(const struct wire_head *rec)
 		[WIRE_REPLACES] = sizeof(struct wire_replaces),
 		[WIRE_RETIRE] = sizeof(struct wire_retire),
 		[WIRE_MOVE] = sizeof(struct wire_move),
+		[WIRE_TIME] = sizeof(struct wire_time),
 		[WIRE_OBJECT] = sizeof(struct wire_object),
 		[WIRE_LISTED] = sizeof(struct wire_listed),
 		[WIRE_PLACE] = sizeof(struct wire_place),

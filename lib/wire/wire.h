@@ -165,6 +165,7 @@ enum wire_type {
 	WIRE_LISTED = 12,   /* struct wire_listed: reader; ends the list of what lives */
 	WIRE_PLACE = 13,    /* struct wire_place: what stands at an ELF address of its own */
 	WIRE_INSTANCE = 14, /* struct wire_instance: a process whose code is in the image */
+	WIRE_TIME = 15,	    /* struct wire_time: reader; when what follows happened */
 };
 
 struct wire_head {
@@ -248,7 +249,8 @@ struct wire_move {
 		head; /* flags: WIRE_ROUTINE_CODE: code_len bytes follow, as they are at @to */
 	uint32_t facility;
 	uint32_t reserved;
-	uint64_t seq, handle; /* the routine's seq so far; from now on this one */
+	uint64_t seq,
+		handle; /* the routine's seq so far; from now on this one. 0: who is at from */
 	uint64_t from, to, code_len;
 };
 static_assert(sizeof(struct wire_move) == 56, "move");
@@ -277,6 +279,16 @@ struct wire_listed {
 	uint64_t nr_unlisted;
 };
 static_assert(sizeof(struct wire_listed) == 32, "listed");
+
+/*
+ * The changes behind it in the stream happened at @time_ns (CLOCK_MONOTONIC), as their runtime
+ * said; 0: some time before they were read.
+ */
+struct wire_time {
+	struct wire_head head;
+	uint64_t time_ns;
+};
+static_assert(sizeof(struct wire_time) == 16, "time");
 
 struct wire_facility_rec {
 	struct wire_head head;

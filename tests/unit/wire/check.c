@@ -117,8 +117,9 @@ static void test_move(void **state)
 
 	(void)state;
 	assert_int_equal(wire_check(&r.head), 0);
+	r.handle = 0;
+	assert_int_equal(wire_check(&r.head), 0);
 	LIE(seq, 0);
-	LIE(handle, 0);
 	LIE(code_len, 0);
 	LIE(code_len, 9);
 	LIE(code_len, WIRE_CODE_MAX + 1);
