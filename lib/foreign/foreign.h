@@ -48,6 +48,8 @@ struct foreign_place {
 	uint64_t seq;	    /* of the last change made of them */
 	uint64_t debug_off; /* jitdump: of lines whose routine has not come yet; 0: none */
 	uint64_t nr_others; /* jitdump: records of other processes, which were left out */
+	uint32_t lines;	    /* jitdump: what it has shown of where they count from */
+	bool in_line;	    /* perf map: off is within a line that is too long */
 	bool at_end; /* of what the file held when it was looked at, but for an unfinished rest */
 };
 
@@ -61,21 +63,27 @@ struct foreign_file {
 	size_t answer_max;    /* … or that makes @out longer than this */
 };
 
-/* Does @fd begin as a jitdump file does, of either byte order? 1, 0, or -errno. */
+/*
+ * Does @fd begin as a jitdump file does, of either byte order? 1, 0, -ENODATA (it is empty, or
+ * zeros stand there: it may become one; LLVM and V8 map theirs before they write), or -errno.
+ */
 int foreign_jitdump_is(int fd);
 /*
- * Append what is new: WIRE_TIME, WIRE_ROUTINE (facility 0, with code, lines), WIRE_MOVE (handle 0;
- * with code where memory can be read), seq ascending from @place->seq. Records of unknown types are
- * skipped, one that is not whole yet is waited for. A time stamp that is not CLOCK_MONOTONIC's (the
- * header says so) is 0. Returns how many records were malformed; -DCPI_EFORMAT: not a jitdump file,
- * or of another byte order or machine, or a record whose length lies (nothing behind it can be
- * read), -DCPI_EVERSION, -ENOMEM, -errno. After a failure @place is as before.
+ * Append what is new: WIRE_TIME (before the first change, and where the next has another time),
+ * WIRE_ROUTINE (facility 0, with code, lines), WIRE_MOVE (handle 0; with code where memory can be
+ * read), seq ascending from @place->seq. Records of unknown types are skipped, one that is not
+ * whole yet is waited for. A time stamp that is not CLOCK_MONOTONIC's (the header says so) is 0.
+ * Returns how many records were malformed; -DCPI_EFORMAT: not a jitdump file, or of another byte
+ * order or machine, or it was cut below @place->off, or the next record's length lies (nothing
+ * behind it can be read), -DCPI_EVERSION, -ENOMEM, -errno. After a failure @place is as before;
+ * what can be read before the cause of one is read first.
  */
 int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *place,
 			 struct base_buf *out);
 /*
  * The same of a perf map: a WIRE_ROUTINE (facility 0) for each line, with the code that stands
- * there now where that can be read (WIRE_ROUTINE_FETCHED). Lines that are none are counted.
+ * there now where that can be read (WIRE_ROUTINE_FETCHED). Lines that are none are counted. A name
+ * may be empty. -DCPI_EFORMAT: it was cut.
  */
 int foreign_perfmap_read(const struct foreign_file *file, struct foreign_place *place,
 			 struct base_buf *out);
