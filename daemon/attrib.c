@@ -7,6 +7,8 @@
 
 /* Programs that one process runs one after the other before the event of the first is seen. */
 enum { LATER_MAX = 4 };
+/* So many more counts may wait one by one. */
+enum { WAITING_MAX = 32768 };
 /* Registries of clients are read four times a second. */
 #define WAIT_NS 1000000000ull
 
@@ -100,6 +102,14 @@ static void count_kernel(struct attrib *a, const struct driver_count *c)
 		attrib_store_bucket(a, ACCOUNT_BUCKET_KERNEL_UNKNOWN, c->event, c->count);
 }
 
+/* Somebody has told of code there: a private mapping of a file may be written to like any other. */
+static void pend_image(struct attrib *a, struct pending *c, const struct map *m)
+{
+	c->image = image_get(images_of_process(a->images, m->image, c->p));
+	c->off = m->file_off + (c->addr - m->start);
+	pend(a, &a->dynamic, c);
+}
+
 /*
  * With every event up to the count's last sample seen. Its image is the mapping's, if that stood
  * there since the first one, or nothing else did before.
@@ -109,8 +119,11 @@ static void settle(struct attrib *a, struct pending *c)
 	const struct map *m = c->p ? map_find(c->p, c->addr) : NULL;
 
 	c->dynamic = m && m->kind == MAP_DYNAMIC;
+	c->map_start = m ? m->start : 0;
 	if (m && m->since_ns > c->first_ns)
 		store_unknown(a, ACCOUNT_BUCKET_AMBIGUOUS, c);
+	else if (m && m->kind == MAP_IMAGE && a->dyn && dyn_claims(c->p, c->addr))
+		pend_image(a, c, m);
 	else if (m && m->kind == MAP_IMAGE)
 		attrib_store(a, images_of_process(a->images, m->image, c->p),
 			     m->file_off + (c->addr - m->start), c->event, c->count);
@@ -219,13 +232,18 @@ void attrib_record_load(struct attrib *a, const struct driver_load *l)
 		recorded(a, driver_record_load(a->record, l));
 }
 
-/* A reading or two more; a life that is over has told all. */
+/*
+ * A reading or two more; who writes files writes them late, so these are waited for until the next
+ * flush. A life that is over has told all.
+ */
 static bool may_wait(const struct attrib *a, struct pending *c, bool last)
 {
 	uint64_t now = base_now_ns();
 
 	if (last || !c->p || c->p->exited)
 		return false;
+	if (!dyn_has_registry(c->p))
+		return !a->flushing;
 	if (!c->until_ns)
 		c->until_ns = now + WAIT_NS;
 	return !a->live || now < c->until_ns;
@@ -241,7 +259,9 @@ static bool resolve(struct attrib *a, struct pending *c, bool last)
 			       .generation = c->generation,
 			       .generation_read = c->generation_read,
 			       .generation_unread = c->generation_unread,
-			       .last = !may_wait(a, c, last) };
+			       .last = !may_wait(a, c, last),
+			       .dynamic = c->dynamic && a->live,
+			       .map_start = c->map_start };
 	enum dyn_where where = DYN_NONE;
 	struct image *img = NULL;
 	uint64_t off = 0;
@@ -251,6 +271,7 @@ static bool resolve(struct attrib *a, struct pending *c, bool last)
 	if (where == DYN_LATER)
 		return false;
 	a->account.pending -= c->count;
+	image_put(c->image);
 	if (where == DYN_FOUND)
 		attrib_store(a, img, off, c->event, c->count);
 	else if (where == DYN_REUSED)
@@ -259,9 +280,44 @@ static bool resolve(struct attrib *a, struct pending *c, bool last)
 		attrib_store_bucket(a, ACCOUNT_BUCKET_QUOTA, c->event, c->count);
 	else if (where == DYN_GENERATION)
 		store_unknown(a, ACCOUNT_BUCKET_GENERATION, c);
+	else if (c->image)
+		attrib_store(a, c->image, c->off, c->event, c->count);
 	else
 		store_unknown(a, bucket_of(c), c);
 	return true;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct pending *x = a, *y = b;
+
+	if (x->p != y->p)
+		return (uintptr_t)x->p < (uintptr_t)y->p ? -1 : 1;
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->event < y->event ? -1 : x->event > y->event;
+}
+
+/* Counts of one address become one over the whole time: less is told of it where it was reused. */
+static bool join(struct pending *to, const struct pending *c)
+{
+	if (by_place(to, c) != 0 || !c->p || dyn_has_registry(c->p) || !c->dynamic || !to->dynamic)
+		return false;
+	to->first_ns = c->first_ns < to->first_ns ? c->first_ns : to->first_ns;
+	to->time_ns = c->time_ns > to->time_ns ? c->time_ns : to->time_ns;
+	to->count += c->count;
+	return true;
+}
+
+static void join_waiting(struct pendings *d)
+{
+	size_t last = 0;
+
+	qsort(d->items, d->nr, sizeof(*d->items), by_place);
+	for (size_t i = 1; i < d->nr; i++)
+		if (!join(&d->items[last], &d->items[i]))
+			d->items[++last] = d->items[i];
+	d->nr = last + 1;
 }
 
 static void resolve_all(struct attrib *a, bool last)
@@ -278,6 +334,11 @@ static void resolve_all(struct attrib *a, bool last)
 			d->items[kept++] = c;
 	}
 	d->nr = kept;
+	if (kept > a->joined_nr + WAITING_MAX) {
+		join_waiting(d);
+		a->joined_nr = d->nr;
+	}
+	a->joined_nr = d->nr < a->joined_nr ? d->nr : a->joined_nr;
 }
 
 static void let_go(void *ctx, struct process *p)

@@ -82,10 +82,11 @@ void identity_free(struct identity *t);
 /*
  * Identity of the file of mapping @l of @p: its build-id or contents as the reader process tells,
  * else a hash of path, device and inode (*@by_path is set). Remembered by (device, inode, path)
- * until identity_forget: an inode may get other contents. 0 or -ENOMEM.
+ * until identity_forget: an inode may get other contents. What is no image but a runtime's dump
+ * goes to *@dump (fd; else -1). 0 or -ENOMEM.
  */
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
-		  struct base_id *id, bool *by_path);
+		  struct base_id *id, bool *by_path, struct reader_dump *dump);
 void identity_forget(struct identity *t);
 
 /* ---- the way of a sample (attrib.c: counts; track.c: load events; scan.c: /proc) ------------- */
@@ -95,6 +96,9 @@ void identity_forget(struct identity *t);
 struct pending {
 	struct process *p;
 	uint64_t first_ns, time_ns, addr, count;
+	uint64_t map_start;  /* of its mapping; 0: in none */
+	struct image *image; /* where it is if nobody told of code there; or NULL. A reference */
+	uint64_t off;
 	uint64_t until_ns; /* base_now_ns up to which the next reading of its registry is waited
 			      for; 0: it was not looked up yet */
 	int32_t pid;
@@ -122,6 +126,7 @@ struct attrib {
 	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
 	struct driver *driver; /* its first argument */
 	FILE *record;	       /* where events are recorded, or NULL */
+	bool flushing;	       /* what waits for files is to be told now */
 	bool log_unknown;      /* each user sample in no image goes to the log too */
 
 	/* kept here */
@@ -131,6 +136,7 @@ struct attrib {
 				      events up to then were seen */
 	uint64_t unsettled_ns;	   /* the first of these */
 	uint64_t now_ns;	   /* time of the last count or event */
+	size_t joined_nr;	   /* how many of dynamic were left when they were joined last */
 	bool hollow_made;	   /* there may be hollow processes */
 	bool later_made;	   /* there may be processes with a later life */
 	bool ranges_changed;	   /* of some process the driver may have to be told */

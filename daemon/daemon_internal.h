@@ -137,6 +137,7 @@ struct process {
 	bool exited;	   /* this life is over (exit or exec); kept until its counts are settled */
 	bool hollow;	   /* nothing is known of it but its pid */
 	bool asked;	   /* it was looked for in /proc */
+	bool watched;	   /* a perf map of it is looked for, or was */
 	bool unsettled;	   /* counts wait for events of before its mappings were listed */
 	bool gone;	   /* /proc had it no more when it was looked for */
 	uint64_t began_ns; /* when it was forked: ns since boot, of a recorded stream its time; or 0
@@ -187,6 +188,16 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint
  */
 void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len);
 /*
+ * A file that the runtime of @p writes its code into (its descriptor is taken over) is followed
+ * until @p ends. 0, -EEXIST: it is already; -EPERM: it is not its user's; or negative.
+ */
+struct reader_dump;
+int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump);
+/* A sample lay in dynamic memory of @p: look for a perf map from now on. */
+void dyn_watch(struct dyn *d, struct process *p);
+/* @p will end when its counts are settled: what is only there now and then is looked for now. */
+void dyn_leaving(struct process *p);
+/*
  * Inherited code is looked up as it was at the fork: @time_ns (CLOCK_MONOTONIC), and as of the
  * parent's change *@cursor, where that was told (else NULL).
  */
@@ -211,6 +222,8 @@ void dyn_settled(struct dyn *d, uint64_t time_ns);
 bool dyn_has_registry(const struct process *p);
 /* An address in @p's own registry may have had more than one routine by now. */
 bool dyn_reuses(const struct process *p);
+/* @p said that it has put code of its own there, in a mapping of a file though it may be. */
+bool dyn_claims(const struct process *p, uint64_t addr);
 /* Calls @fn with the addresses where @p said that code is or comes. */
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx);
@@ -224,7 +237,9 @@ struct dyn_query {
 	uint64_t addr, first_ns, time_ns, count;
 	uint32_t generation;
 	bool generation_read, generation_unread;
-	bool last; /* no reading is to be waited for */
+	bool last;	    /* no reading is to be waited for */
+	bool dynamic;	    /* it lies in memory that programs write code into … */
+	uint64_t map_start; /* … which begins there */
 };
 
 enum dyn_where {
@@ -297,13 +312,21 @@ struct reader;
 
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err);
 void reader_close(struct reader *r);
-/* Give back the memory of the last answer, of a registry's eight MiB; the next one takes it anew. */
+/* Give back the memory of the last answer, of a registry's eight MiB; the next one takes it anew.
+ */
 void reader_trim(struct reader *r);
+/* A file that is no image but one that a runtime writes its code into (jitdump), to read. */
+struct reader_dump {
+	int fd; /* the caller's; -1: it is an image */
+	uint32_t owner;
+};
 /*
  * Identity of the file that mapping @l of @pid was of when the kernel told of it: build-id, else a
- * hash of the file's heads. -ESTALE: neither the mapping nor the path leads to that file any more.
+ * hash of the file's heads. -ESTALE: neither the mapping nor the path leads to that file any more;
+ * -EREMOTE: a dump where it cannot be followed. @dump may be NULL.
  */
-int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id);
+int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,
+		    struct reader_dump *dump);
 /* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
  * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);
@@ -321,6 +344,28 @@ int reader_registry_read(struct reader *r, int fd, int32_t pid, uint32_t uid, ui
  * life any more, or its memory is not @uid's to see (set-uid, or not to be dumped). */
 int reader_range_read(struct reader *r, int32_t pid, uint32_t uid, uint64_t life,
 		      const struct wire_range *range, struct base_buf *out);
+/* The root folder of @pid (O_PATH), and its number in its own PID namespace. Or negative. */
+int reader_root_find(struct reader *r, int32_t pid, int32_t *ns_pid);
+/*
+ * Descriptor, to read, of the perf map that process @ns_pid of @uid has below @root, written since
+ * @since_ns (CLOCK_REALTIME). -ENOENT; others: there is one that is not to be read (not the user's,
+ * a link, a FIFO, on a file system that may not answer).
+ */
+int reader_perfmap_find(struct reader *r, int root, int32_t ns_pid, uint32_t uid,
+			uint64_t since_ns);
+/*
+ * What is new in a file of enum foreign_kind @kind (foreign.h), from *@place on, as normalized
+ * records of facility 0. Code that is not in it comes from the process as in reader_registry_read.
+ * Returns how many records were malformed, or as foreign.h has it. @place moves on success only.
+ */
+struct reader_who {
+	int32_t pid;
+	uint32_t uid;
+	uint64_t life;
+};
+struct foreign_place;
+int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct reader_who *who,
+		     struct foreign_place *place, struct base_buf *out);
 
 /* ---- the kernel's own code (kernel.c) -------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
  * wrote, for dcpid, which may kill it at any moment. Not for people: it is started with its socket
  * and its answers' memfd as descriptors 3 and 4, and ends when the socket is closed.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,7 +20,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "reader_internal.h"
+#include "reader_file.h"
 #include "registry.h"
 
 /* Bytes of the answers' file that are kept from one to the next. */
@@ -30,6 +31,16 @@
 #define MEMORY_MAX RLIM_INFINITY
 #else
 #define MEMORY_MAX (1u << 30)
+#endif
+
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define MACHINE EM_RISCV
+#else
+#define MACHINE EM_NONE
 #endif
 
 /* ---- a process's memory -------------------------------------------------------------------- */
@@ -68,129 +79,31 @@ static bool same_process(const struct reader_request *q)
 
 /* ---- mapped files ---------------------------------------------------------------------------- */
 
-/* Whether /proc/PID/maps has, from @q->addr on, the file that is meant. */
-static bool map_is(const struct reader_request *q)
+static int dump_found(int fd, struct reader_answer *a, int *fd_out)
 {
-	char name[64], *line = NULL;
-	uint64_t start, inode;
-	uint32_t major, minor;
-	bool found = false, is = false;
-	size_t cap = 0;
-	FILE *f;
+	struct stat st;
 
-	snprintf(name, sizeof(name), "/proc/%d/maps", q->pid);
-	f = fopen(name, "re");
-	while (f && !found && getline(&line, &cap, f) > 0) {
-		found = sscanf(line, "%" SCNx64 "-%*x %*s %*x %" SCNx32 ":%" SCNx32 " %" SCNu64,
-			       &start, &major, &minor, &inode) == 4 &&
-			start == q->addr;
-		is = found && major == q->dev_major && minor == q->dev_minor && inode == q->inode;
-	}
-	free(line);
-	if (f)
-		fclose(f);
-	return is;
-}
-
-static void map_file(const struct reader_request *q, char path[64])
-{
-	snprintf(path, 64, "/proc/%d/map_files/%llx-%llx", q->pid, (unsigned long long)q->addr,
-		 (unsigned long long)q->end);
-}
-
-/* Not opened yet: to open a device can do things, and to open a FIFO waits. */
-static int look_at(const char *path, struct stat *st)
-{
-	int fd = open(path, O_PATH | O_CLOEXEC), r;
-
-	if (fd < 0)
-		return -errno;
-	r = fstat(fd, st) < 0 ? -errno : S_ISREG(st->st_mode) ? 0 : -EINVAL;
-	if (r < 0)
+	if (fstat(fd, &st) < 0) {
 		close(fd);
-	return r < 0 ? r : fd;
+		return -EIO;
+	}
+	a->owner = st.st_uid;
+	*fd_out = fd;
+	return 0;
 }
 
-static bool is_meant(const struct reader_request *q, const struct stat *st)
-{
-	return st->st_ino == q->inode && st->st_dev == makedev(q->dev_major, q->dev_minor);
-}
-
-static int stale(int fd)
-{
-	close(fd);
-	return -ESTALE;
-}
-
-/*
- * map_files takes a right that may be missing. Of file systems that have several devices stat(2)
- * tells another one than the kernel's maps do: then these are asked, before and afterwards.
- */
-static int look_at_map(const struct reader_request *q)
-{
-	struct stat st;
-	char path[64];
-	int fd;
-
-	map_file(q, path);
-	fd = look_at(path, &st);
-	if (fd < 0 || is_meant(q, &st))
-		return fd;
-	stale(fd);
-	if (!map_is(q))
-		return -ESTALE;
-	fd = look_at(path, &st);
-	return fd < 0 || map_is(q) ? fd : stale(fd);
-}
-
-/* @mapped: such file systems too, for the process may have it mapped still. */
-static int look_at_path(const struct reader_request *q, const char *root, bool mapped)
-{
-	char path[sizeof(q->path) + 64];
-	struct stat st;
-	int fd;
-
-	if (q->path[0] != '/')
-		return -ENOENT;
-	snprintf(path, sizeof(path), "%s%s", root, q->path);
-	fd = look_at(path, &st);
-	if (fd < 0 || is_meant(q, &st) || (mapped && st.st_ino == q->inode && map_is(q)))
-		return fd;
-	return stale(fd);
-}
-
-/*
- * The mapping may be another file's by now, and so may the path; and the process may be gone: then
- * the path may lead there in our own root.
- */
-static int image_open(const struct reader_request *q)
-{
-	char path[64];
-	int fd = look_at_map(q), readable;
-
-	snprintf(path, sizeof(path), "/proc/%d/root", q->pid);
-	if (fd < 0)
-		fd = look_at_path(q, path, true);
-	if (fd < 0)
-		fd = look_at_path(q, "", false);
-	if (fd < 0)
-		return fd;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	readable = open(path, O_RDONLY | O_CLOEXEC);
-	if (readable < 0)
-		readable = -errno;
-	close(fd);
-	return readable;
-}
-
-static int image_id(const struct reader_request *q, struct reader_answer *a)
+static int image_id(const struct reader_request *q, struct reader_answer *a, int *fd_out)
 {
 	struct base_id id = { 0 };
-	int r, fd = image_open(q);
+	int r, fd = reader_mapped_open(q);
 
 	if (fd < 0)
 		return fd;
-	r = registry_file_id(fd, &id);
+	r = reader_is_dump(fd);
+	if (r > 0)
+		return dump_found(fd, a, fd_out);
+	if (r == 0)
+		r = registry_file_id(fd, &id);
 	close(fd);
 	a->id_len = id.len;
 	memcpy(a->id, id.bytes, sizeof(a->id));
@@ -203,7 +116,7 @@ static int registry_open(const struct reader_request *q, int *fd_out)
 	char path[64];
 	int seals, r, fd;
 
-	map_file(q, path);
+	reader_map_file(q, path);
 	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
@@ -249,18 +162,71 @@ static int range_read(const struct reader_request *q, struct base_buf *out)
 	return r < 0 ? r : same_process(q) ? 0 : -ESRCH;
 }
 
+static ssize_t read_for_file(void *ctx, uint64_t addr, void *to, size_t len)
+{
+	return memory_read(ctx, addr, to, len);
+}
+
+/* As registry_read, of a file that its runtime writes. */
+static int file_read(const struct reader_request *q, int fd, struct reader_answer *a,
+		     struct base_buf *out)
+{
+	bool alive = same_process(q);
+	struct foreign_file file = { .fd = fd,
+				     .machine = MACHINE,
+				     .read = alive ? read_for_file : NULL,
+				     .ctx = (void *)(uintptr_t)q,
+				     .deadline_ns = base_now_ns() + REGISTRY_CALL_NS,
+				     .answer_max = REGISTRY_ANSWER_SOFT };
+	int r = -ESRCH;
+
+	for (int i = 0; i < 2; i++) {
+		base_buf_clear(out);
+		a->file = q->file;
+		r = q->kind == FOREIGN_JITDUMP ? foreign_jitdump_read(&file, &a->file, out)
+					       : foreign_perfmap_read(&file, &a->file, out);
+		/* It ended meanwhile: what was read of its memory may be another's. */
+		if (!file.read || same_process(q))
+			break;
+		file.read = NULL;
+	}
+	return r;
+}
+
+static int root_open(const struct reader_request *q, struct reader_answer *a, int *fd_out)
+{
+	int fd = reader_root_open(q, &a->ns_pid);
+
+	*fd_out = fd;
+	return fd < 0 ? fd : 0;
+}
+
+static int perfmap_open(const struct reader_request *q, int root, int *fd_out)
+{
+	int fd = root < 0 ? -EBADF : reader_perfmap_open(q, root);
+
+	*fd_out = fd;
+	return fd < 0 ? fd : 0;
+}
+
 static int serve(const struct reader_request *q, int fd, struct reader_answer *a, int *fd_out,
 		 struct base_buf *out)
 {
 	switch (q->op) {
 	case READER_IMAGE_ID:
-		return image_id(q, a);
+		return image_id(q, a, fd_out);
 	case READER_REGISTRY_OPEN:
 		return registry_open(q, fd_out);
 	case READER_REGISTRY_READ:
 		return fd < 0 ? -EBADF : registry_read(q, fd, a, out);
 	case READER_RANGE_READ:
 		return range_read(q, out);
+	case READER_ROOT_OPEN:
+		return root_open(q, a, fd_out);
+	case READER_PERFMAP_OPEN:
+		return perfmap_open(q, fd, fd_out);
+	case READER_FILE_READ:
+		return fd < 0 ? -EBADF : file_read(q, fd, a, out);
 	}
 	return -EINVAL;
 }

@@ -103,15 +103,30 @@ static struct dyn_client *client_new(struct process *p)
 	return c;
 }
 
+struct dyn_client *dyn_client_of(struct process *p)
+{
+	return p->dyn ? p->dyn : client_new(p);
+}
+
+/* All that it holds itself: its own registry, then what else tells. NULL: that was the last. */
+static struct dyn_registry *held(const struct dyn_client *c, size_t i)
+{
+	if (c->own)
+		return i ? (i <= c->nr_sources ? c->sources[i - 1] : NULL) : c->own;
+	return i < c->nr_sources ? c->sources[i] : NULL;
+}
+
 static void client_put(struct dyn_client *c)
 {
+	struct dyn_registry *reg;
+
 	while (c && --c->refs == 0) {
 		struct dyn_client *up = c->inherited;
 
-		if (up && up->own)
-			dyn_tenant_heir_remove(&up->own->tenants, c->fork_ns);
-		if (c->own)
-			c->own->refs--;
+		for (size_t i = 0; up && (reg = held(up, i)); i++)
+			dyn_tenant_heir_remove(&reg->tenants, c->fork_ns);
+		for (size_t i = 0; (reg = held(c, i)); i++)
+			reg->refs--;
 		free(c);
 		c = up;
 	}
@@ -124,7 +139,8 @@ static struct dyn_registry *find_file(const struct dyn *d, int fd)
 	if (fstat(fd, &st) < 0)
 		return NULL;
 	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next)
-		if (reg->fd >= 0 && reg->dev == st.st_dev && reg->ino == st.st_ino)
+		if (reg->kind == DYN_REGISTRY && reg->fd >= 0 && reg->dev == st.st_dev &&
+		    reg->ino == st.st_ino)
 			return reg;
 	return NULL;
 }
@@ -167,7 +183,7 @@ static int adopt(struct dyn *d, struct process *p, int fd)
 		close(fd);
 		return r;
 	}
-	r = dyn_registry_new(d, p, fd, &reg);
+	r = dyn_registry_new(d, p, DYN_REGISTRY, fd, &reg);
 	if (r < 0) {
 		if (fresh) {
 			client_put(p->dyn);
@@ -246,10 +262,11 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 	struct dyn_client *from = parent->dyn, *c = child->dyn;
 	uint64_t seq = cursor ? *cursor : 0;
 	bool has_seq = cursor != NULL;
+	struct dyn_registry *reg;
 
 	(void)d;
 	/* A parent with nothing of its own hands on what it inherited, as of its own birth. */
-	if (from && !from->own) {
+	if (from && !held(from, 0)) {
 		time_ns = time_ns < from->fork_ns ? time_ns : from->fork_ns;
 		has_seq = from->has_seq;
 		seq = from->fork_seq;
@@ -262,8 +279,10 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 	c->fork_seq = seq;
 	c->has_seq = has_seq;
 	from->refs++;
-	if (from->own && dyn_tenant_heir_add(&from->own->tenants, time_ns) < 0)
-		base_log(BASE_LOG_ERROR, "no memory for the child of process %d", parent->pid);
+	for (size_t i = 0; (reg = held(from, i)); i++)
+		if (dyn_tenant_heir_add(&reg->tenants, time_ns) < 0)
+			base_log(BASE_LOG_ERROR, "no memory for the child of process %d",
+				 parent->pid);
 }
 
 int dyn_hand_on(struct process *from, struct process *to)
@@ -278,7 +297,7 @@ int dyn_hand_on(struct process *from, struct process *to)
 	c->own->tenants.nr_heirs = 0;
 	to->dyn->own = c->own;
 	c->own = NULL;
-	if (!c->inherited) {
+	if (!c->inherited && !c->nr_sources) {
 		client_put(c);
 		from->dyn = NULL;
 	}
@@ -297,6 +316,10 @@ void dyn_end(struct dyn *d, struct process *p)
 		reg->over = true;
 		dyn_registry_detach(reg);
 	}
+	/* One that is shared goes on with whoever has it still. */
+	for (size_t i = 0; p->dyn && p->dyn->refs == 1 && i < p->dyn->nr_sources; i++)
+		if (p->dyn->sources[i]->refs == 1)
+			dyn_source_end(p->dyn->sources[i]);
 	client_put(p->dyn);
 	p->dyn = NULL;
 }
@@ -309,7 +332,7 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 	if (!p->dyn && !client_new(p))
 		return -ENOMEM;
 	if (!p->dyn->own) {
-		r = dyn_registry_new(d, p, -1, &reg);
+		r = dyn_registry_new(d, p, DYN_REGISTRY, -1, &reg);
 		if (r < 0)
 			return r;
 		reg->refs++;
@@ -347,7 +370,25 @@ bool dyn_has_registry(const struct process *p)
 /* What was inherited does not change any more. */
 bool dyn_reuses(const struct process *p)
 {
-	return p->dyn && p->dyn->own && p->dyn->own->tenants.reused;
+	const struct dyn_registry *reg;
+	bool reused = false;
+
+	for (size_t i = 0; p->dyn && !reused && (reg = held(p->dyn, i)); i++)
+		reused = reg->tenants.reused || reg->kind == DYN_JITDUMP;
+	return reused;
+}
+
+bool dyn_claims(const struct process *p, uint64_t addr)
+{
+	const struct dyn_registry *reg;
+
+	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
+		for (size_t i = 0; (reg = held(c, i)); i++)
+			for (size_t k = 0; reg->kind <= DYN_JITDUMP && k < WIRE_NR_FACILITIES; k++)
+				if (reg->facilities[k] &&
+				    dyn_tree_find(&reg->facilities[k]->pages, addr))
+					return true;
+	return false;
 }
 
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
@@ -416,6 +457,8 @@ static enum dyn_where lookup(const struct dyn_client *c, const struct dyn_query 
 		if (c->own)
 			where = look(c->own, &ask, q->last || !own || c->inherited, &img, &at,
 				     &sure);
+		if (where == DYN_NONE)
+			where = dyn_source_lookup(c, &ask, q->last, &img, &at);
 		/* Until the child's own came, what it inherited may have stood there; where the
 		 * word tells that its own came later, it did. */
 		if (where != DYN_NONE && found != DYN_NONE && !q->generation_read)
@@ -441,8 +484,14 @@ static enum dyn_where lookup(const struct dyn_client *c, const struct dyn_query 
 enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_query *q,
 			  struct image **image, uint64_t *off)
 {
-	enum dyn_where where = not_yet(lookup(p->dyn, q, image, off), q);
+	enum dyn_where where = lookup(p->dyn, q, image, off);
 
+	/* Who writes files writes them late. */
+	if (where == DYN_NONE && q->dynamic && !dyn_has_registry(p))
+		where = q->last || !p->dyn ? dyn_source_unnamed(d, p, q, image, off) : DYN_LATER;
+	if (where == DYN_LATER && !q->last)
+		dyn_source_wait(p->dyn, q->first_ns);
+	where = not_yet(where, q);
 	if (where != DYN_LATER && q->generation_unread)
 		d->stats.generations_unread += q->count;
 	return where;

@@ -134,8 +134,8 @@ int dyn_apply_routine(struct dyn_registry *reg, const struct wire_routine_view *
 	    v->rec->code_len > REGISTRY_VADDR_MAX - v->rec->addr)
 		return -EINVAL;
 	/* Most of a list is known; and it was read after the ring, but not all at one instant. */
-	if (flags & DYN_LISTED && (index = dyn_tenant_known(&reg->tenants, v->rec->addr,
-							    v->rec->code_len, m->seq)))
+	if (flags & DYN_LISTED &&
+	    (index = dyn_tenant_known(&reg->tenants, v->rec->addr, v->rec->code_len, m->seq)))
 		return v->code ? dyn_facility_complete(f, index, v->rec) : 0;
 	/* It was dropped when it came first; its code is not told again. */
 	if (flags & DYN_LISTED && m->seq <= reg->place.known_seq && !v->code)
@@ -173,6 +173,21 @@ static int lose_routine(struct dyn_registry *reg, const struct wire_routine *rec
 	return r;
 }
 
+/*
+ * A line of a perf map comes late. Nobody ever leaves one, so where none lives nobody else had the
+ * address before.
+ */
+static int apply_line(struct dyn_registry *reg, const struct wire_routine_view *v,
+		      const struct dyn_moment *m)
+{
+	const struct dyn_routines *t = &reg->tenants.routines;
+	struct dyn_moment from = *m;
+
+	if (!dyn_routine_overlap(t, t->live, v->rec->addr, v->rec->addr + v->rec->code_len))
+		from.lo = 0;
+	return lose_routine(reg, v->rec, &from, dyn_apply_routine(reg, v, &from));
+}
+
 /* Those of an object share its number. */
 static int apply_routine(struct dyn_registry *reg, const struct wire_head *rec,
 			 struct dyn_moment *m)
@@ -192,6 +207,8 @@ static int apply_routine(struct dyn_registry *reg, const struct wire_head *rec,
 		if (!v.code)
 			dyn_tenant_codeless(&reg->tenants, m->seq);
 	}
+	if (reg->kind == DYN_PERFMAP)
+		return apply_line(reg, &v, m);
 	return lose_routine(reg, v.rec, m, dyn_apply_routine(reg, &v, m));
 }
 
@@ -323,10 +340,20 @@ static int apply_bytes(struct dyn_registry *reg, const struct wire_bytes *b,
 	return -EINVAL;
 }
 
+/* Changes with a time of their own happened just then. */
+static void apply_time(struct dyn_registry *reg, const struct wire_time *t, struct dyn_moment *m,
+		       const struct dyn_reading *window)
+{
+	m->lo = t->time_ns ? t->time_ns : window->lo;
+	m->hi = t->time_ns ? t->time_ns : window->hi;
+	if (t->time_ns > reg->told_ns)
+		reg->told_ns = t->time_ns;
+}
+
 int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi)
 {
 	struct dyn_moment m = { .lo = lo, .hi = hi };
-	const struct dyn_reading when = { hi, hi };
+	const struct dyn_reading when = { hi, hi }, window = { lo, hi };
 	const struct wire_head *h;
 	size_t pos = 0;
 	int bad = 0;
@@ -343,6 +370,8 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 			r = apply_routine(reg, h, &m);
 		else if (r == 0 && h->type == WIRE_BYTES)
 			r = apply_bytes(reg, (const void *)h, &when);
+		else if (r == 0 && h->type == WIRE_TIME)
+			apply_time(reg, (const void *)h, &m, &window);
 		else if (r == 0)
 			r = dyn_change_apply(reg, h, &m);
 		if (r == -ENOMEM || r == -DCPI_ELIMIT)

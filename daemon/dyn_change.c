@@ -69,7 +69,9 @@ static int move_nameless(struct dyn_registry *reg, uint32_t facility, const stru
 static int move(struct dyn_registry *reg, const struct wire_move *rec, const struct dyn_moment *m)
 {
 	struct dyn_tenants *t = &reg->tenants;
-	uint32_t index = dyn_tenant_handle(t, rec->from, rec->handle);
+	uint32_t index = rec->handle ? dyn_tenant_handle(t, rec->from, rec->handle)
+				     : dyn_routine_find(&t->routines, t->routines.live, rec->from);
+	uint64_t handle = rec->handle;
 	struct wire_routine *new = NULL;
 	struct wire_routine_view v;
 	uint32_t facility;
@@ -82,14 +84,15 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 	if (index) {
 		const struct dyn_routine *old = dyn_routine_get(&t->routines, index);
 
+		handle = old->seq;
 		if (old->flags & DYN_NAMELESS) {
 			facility = old->facility;
-			r = dyn_tenant_retire(t, old->facility, old->addr, 1, rec->handle, m);
+			r = dyn_tenant_retire(t, old->facility, old->addr, 1, handle, m);
 			r = r < 0 ? r : move_nameless(reg, facility, rec, m);
 			return r < 0 ? r : 0;
 		}
 		new = moved(dyn_facility_record(reg->facilities[old->facility], old), rec);
-		r = dyn_tenant_retire(t, old->facility, old->addr, 1, rec->handle, m);
+		r = dyn_tenant_retire(t, old->facility, old->addr, 1, handle, m);
 	}
 	if (new &&wire_routine_parse(&new->head, &v) == 0) {
 		r = dyn_apply_routine(reg, &v, m);

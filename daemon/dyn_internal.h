@@ -15,6 +15,7 @@
 #include "dyn_routine.h"
 #include "dyn_spool.h"
 #include "dyn_tree.h"
+#include "foreign.h"
 #include "pseudoimg.h"
 #include "registry.h"
 
@@ -219,9 +220,9 @@ struct dyn_tenants {
 
 	uint64_t last_seq; /* all changes up to here were read or missed */
 	struct dyn_gaps gaps;
-	uint64_t nr_missed;    /* ever */
-	bool wants_list;       /* a list would tell what became of those that lived, or of their code */
-	uint64_t codeless;     /* the first change since the last list that came without code, or 0 */
+	uint64_t nr_missed; /* ever */
+	bool wants_list;   /* a list would tell what became of those that lived, or of their code */
+	uint64_t codeless; /* the first change since the last list that came without code, or 0 */
 	uint64_t missed_lo_ns; /* it was not missed yet */
 	uint32_t nr_misses;    /* of DYN_MISSES_MAX */
 
@@ -308,11 +309,20 @@ void dyn_tenant_release(struct dyn_tenants *t);
 
 /* ---- registries (dyn_registry.c, dyn_apply.c) ---------------------------------------------- */
 
+/* Who tells of code. What an earlier one says of an address holds. */
+enum dyn_kind {
+	DYN_REGISTRY, /* libdbgdyn */
+	DYN_JITDUMP,
+	DYN_PERFMAP,
+	DYN_UNNAMED, /* nobody: pages that samples fell into */
+};
+
 struct dyn_registry {
 	struct dyn *dyn;
 	struct dyn_registry *next;
+	enum dyn_kind kind;
 	uint32_t refs; /* clients */
-	int fd;	       /* -1: recorded */
+	int fd;	       /* -1: recorded, or nothing (dyn_source.c) */
 	uint64_t dev, ino;
 	int32_t pid;
 	uint32_t uid;
@@ -321,6 +331,7 @@ struct dyn_registry {
 	uint64_t created_s;	/* UTC */
 	char exe[256];
 	bool attached;
+	bool counted; /* among the figures' clients */
 	bool over;    /* the process life is over */
 	bool refused; /* it lied about its header, or cannot be written: read no more */
 
@@ -338,6 +349,16 @@ struct dyn_registry {
 	uint64_t budget_ns;		   /* one reading begins no request after so long */
 	uint64_t pause_until_ns, pause_ns; /* after its reading took too long */
 
+	/* Of files (dyn_source.c). */
+	struct foreign_place file;
+	int64_t size;	     /* of the file, when it was read to its end */
+	uint64_t told_ns;    /* stamp of the latest change told */
+	uint64_t waiting_ns; /* samples from then on are not looked up for good */
+	int root;	     /* of a process whose perf map was not found yet, or -1 */
+	int32_t ns_pid;	     /* its number there */
+	uint64_t since_ns;   /* CLOCK_REALTIME of its beginning: older maps are not its */
+	uint64_t look_ns, look_pause_ns;
+
 	struct dyn_facility *facilities[WIRE_NR_FACILITIES];
 	struct dyn_range *ranges; /* by slot */
 	size_t nr_ranges, cap_ranges;
@@ -350,18 +371,30 @@ struct dyn_registry {
 };
 
 /* Shared by what holds the registry of one life; counted, see struct process. */
+#define DYN_SOURCES_MAX 4
 struct dyn_client {
 	uint32_t refs;
-	struct dyn_registry *own;     /* or NULL */
+	struct dyn_registry *own;		       /* or NULL */
+	struct dyn_registry *sources[DYN_SOURCES_MAX]; /* other kinds, ascending */
+	size_t nr_sources;
 	struct dyn_client *inherited; /* or NULL: looked up as of the fork */
 	uint64_t fork_ns;
 	uint64_t fork_seq; /* the parent's last change then; known where has_seq */
 	bool has_seq;
 };
 
-/* A registry for @p, in the list of @d. @fd is taken over, also on failure. */
-int dyn_registry_new(struct dyn *d, const struct process *p, int fd, struct dyn_registry **out);
+/* What @p holds, made where it has nothing yet. NULL: no memory. */
+struct dyn_client *dyn_client_of(struct process *p);
+
+/*
+ * A registry for @p, in the list of @d; of kind DYN_REGISTRY its header is read. @fd is taken over,
+ * also on failure, where *@out is NULL.
+ */
+int dyn_registry_new(struct dyn *d, const struct process *p, enum dyn_kind kind, int fd,
+		     struct dyn_registry **out);
 void dyn_registry_free(struct dyn_registry *reg);
+/* It tells of code: one client more, until it is gone. */
+void dyn_registry_count(struct dyn_registry *reg);
 /* Look at the header: dirty, flush wanted. 0 or negative (then it is refused). */
 int dyn_registry_peek(struct dyn_registry *reg);
 /* Read what is new; owned ranges that were never read, or all of them. True: there was something.
@@ -373,6 +406,7 @@ bool dyn_registry_wants_flush(const struct dyn_registry *reg);
 /* Not all of what it wants flushed was read yet. */
 bool dyn_registry_is_catching_up(const struct dyn_registry *reg);
 void dyn_registry_detach(struct dyn_registry *reg);
+void dyn_registry_close_root(struct dyn_registry *reg);
 /* A life that is over, is on disk, and that nobody looks up is forgotten. */
 void dyn_registry_settle(struct dyn_registry *reg);
 /* A lookup by time, or, where @by_seq, as of change @seq. */
@@ -391,6 +425,25 @@ uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation);
 uint64_t dyn_registry_left(const struct dyn_registry *reg);
 bool dyn_registry_room(struct dyn_registry *reg, uint64_t len);
 void dyn_registry_give_back(struct dyn_registry *reg, uint64_t len);
+
+/* ---- what tells of code without libdbgdyn (dyn_source.c) ------------------------------------- */
+
+struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind);
+/* Read what is new. True: there was something. */
+bool dyn_source_read(struct dyn_registry *reg);
+/* By time, whoever of @c's sources knows the address. DYN_LATER not where @last. */
+enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_ask *ask, bool last,
+				 struct image **image, uint64_t *off);
+/* Samples from @first_ns on will be asked for again: who lived then is not forgotten. */
+void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns);
+/* The page at the address, which nobody names: kept as it is now. DYN_FOUND, DYN_NO_ROOM, DYN_NONE.
+ */
+enum dyn_where dyn_source_unnamed(struct dyn *d, struct process *p, const struct dyn_query *q,
+				  struct image **image, uint64_t *off);
+/* Its process is over: read a last time. */
+void dyn_source_end(struct dyn_registry *reg);
+
+/* ---- changes (dyn_change.c, dyn_apply.c) ----------------------------------------------------- */
 
 /* RETIRE, MOVE, OBJECT, LISTED (dyn_change.c). 0 or negative. */
 int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_moment *m);
@@ -481,7 +534,8 @@ struct dyn {
 	struct dyn_intake intake;
 	struct dyn_registry *registries;
 	struct dyn_fold *folds;
-	bool hasty; /* dyn_set_hasty */
+	bool hasty;	       /* dyn_set_hasty */
+	unsigned int nr_roots; /* descriptors of root folders */
 #define DYN_AGAIN_NS (10 * 1000000000ull)
 	uint64_t fold_after_ns; /* not before, but for a flush: the disk or memory failed */
 	uint64_t bytes;		/* of ranges, of DYN_ALL_BYTES_MAX */

@@ -31,7 +31,7 @@ static void describe(struct dyn_registry *reg, const struct process *p)
 	reg->start_time_ns = p->start_time_ns;
 	reg->created_s = (uint64_t)time(NULL);
 	snprintf(reg->exe, sizeof(reg->exe), "%.*s", (int)sizeof(p->comm), p->comm);
-	if (reg->fd < 0) {
+	if (reg->kind == DYN_REGISTRY && reg->fd < 0) {
 		reg->created_s = 0;
 		return;
 	}
@@ -74,24 +74,36 @@ static int attach(struct dyn_registry *reg)
 	return r;
 }
 
-int dyn_registry_new(struct dyn *d, const struct process *p, int fd, struct dyn_registry **out)
+void dyn_registry_count(struct dyn_registry *reg)
+{
+	reg->counted = true;
+	reg->dyn->stats.clients++;
+}
+
+int dyn_registry_new(struct dyn *d, const struct process *p, enum dyn_kind kind, int fd,
+		     struct dyn_registry **out)
 {
 	struct dyn_registry *reg = calloc(1, sizeof(*reg));
 	int r = 0;
 
+	*out = NULL;
 	if (!reg) {
 		if (fd >= 0)
 			close(fd);
 		return -ENOMEM;
 	}
 	reg->dyn = d;
+	reg->kind = kind;
 	reg->fd = fd;
+	reg->root = -1;
+	reg->waiting_ns = UINT64_MAX;
 	reg->budget_ns = BUDGET_NS;
 	reg->next = d->registries;
 	d->registries = reg;
-	d->stats.clients++;
+	if (kind == DYN_REGISTRY || fd >= 0)
+		dyn_registry_count(reg);
 	describe(reg, p);
-	if (fd >= 0)
+	if (kind == DYN_REGISTRY && fd >= 0)
 		r = attach(reg);
 	if (r < 0) {
 		dyn_registry_free(reg);
@@ -111,10 +123,20 @@ static void unlist(struct dyn_registry *reg)
 		*at = reg->next;
 }
 
+void dyn_registry_close_root(struct dyn_registry *reg)
+{
+	if (reg->root < 0)
+		return;
+	close(reg->root);
+	reg->root = -1;
+	reg->dyn->nr_roots--;
+}
+
 void dyn_registry_detach(struct dyn_registry *reg)
 {
 	static const uint32_t none;
 
+	dyn_registry_close_root(reg);
 	if (reg->fd < 0)
 		return;
 	if (reg->attached)
@@ -143,7 +165,7 @@ void dyn_registry_free(struct dyn_registry *reg)
 	reg->dyn->bad_gone += reg->nr_bad;
 	reg->dyn->dropped_gone += reg->h.nr_dropped;
 	reg->dyn->missed_gone += reg->tenants.nr_missed;
-	reg->dyn->stats.clients--;
+	reg->dyn->stats.clients -= reg->counted;
 	free(reg);
 }
 
@@ -179,7 +201,7 @@ int dyn_registry_peek(struct dyn_registry *reg)
 	struct wire_registry h;
 	int r;
 
-	if (reg->fd < 0 || reg->refused)
+	if (reg->kind != DYN_REGISTRY || reg->fd < 0 || reg->refused)
 		return 0;
 	r = registry_header_read(reg->fd, &h);
 	/* Where things are was said once; a header that says otherwise later lies. */
@@ -391,6 +413,8 @@ bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 	uint32_t wanted;
 	int r = 0;
 
+	if (reg->kind != DYN_REGISTRY)
+		return dyn_source_read(reg);
 	if (reg->fd < 0 || reg->refused)
 		return false;
 	dyn_registry_peek(reg);

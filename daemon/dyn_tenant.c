@@ -397,8 +397,7 @@ void dyn_tenant_sweep(struct dyn_tenants *t, const struct dyn_moment *m)
 	t->complete = t->nr_unlisted ? t->complete : t->list_before;
 	t->list++;
 	/* What was missed since wants a list of its own. */
-	t->wants_list =
-		t->codeless || dyn_gap_first(&t->gaps, t->list_before + 1, UINT64_MAX) != 0;
+	t->wants_list = t->codeless || dyn_gap_first(&t->gaps, t->list_before + 1, UINT64_MAX) != 0;
 	t->missed_lo_ns = m->lo;
 }
 

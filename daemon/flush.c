@@ -11,12 +11,14 @@ static int drain_all(struct daemon *d, bool last, struct base_err *err)
 {
 	int r = 0;
 
+	d->attrib.flushing = true;
 	/* What came before it failed is still worth keeping. */
 	if (!d->source_error.code) {
 		do {
 			r = daemon_drain(d, true, err);
 		} while (r > 0);
 	}
+	d->attrib.flushing = false;
 	if (last)
 		attrib_resolve(&d->attrib, UINT64_MAX);
 	return r;

@@ -71,23 +71,27 @@ static void id_of_key(const struct base_buf *key, struct base_id *id)
 
 /* One second of waiting is what a user's files may cost us until identity_forget. */
 static bool ask_reader(struct identity *t, const struct process *p, const struct driver_load *l,
-		       struct base_id *id)
+		       struct base_id *id, struct reader_dump *dump)
 {
 	int r;
 
 	if (!t->reader || base_map_get(&t->slow, &p->uid, sizeof(p->uid)))
 		return false;
-	r = reader_image_id(t->reader, p->pid, l, id);
+	r = reader_image_id(t->reader, p->pid, l, id, dump);
 	if (r == -ETIMEDOUT) {
 		base_log(BASE_LOG_WARN, "cannot identify '%s' of pid %d: its file does not answer",
 			 l->path, p->pid);
 		base_map_set(&t->slow, &p->uid, sizeof(p->uid), t);
 	}
+	if (r == -EREMOTE)
+		base_log(BASE_LOG_WARN,
+			 "'%s' of pid %d is not followed: its file system may not answer", l->path,
+			 p->pid);
 	return r >= 0 && id->len;
 }
 
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
-		  struct base_id *id, bool *by_path)
+		  struct base_id *id, bool *by_path, struct reader_dump *dump)
 {
 	struct base_buf key = { 0 };
 	struct known *k;
@@ -107,7 +111,10 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 	}
 	if (k->by_path && k->tries < TRIES) {
 		k->tries++;
-		k->by_path = !ask_reader(t, p, l, &k->id);
+		k->by_path = !ask_reader(t, p, l, &k->id, dump);
+		/* Each process that has it is to be told apart. */
+		if (dump->fd >= 0)
+			k->tries = 0;
 		if (k->by_path)
 			id_of_key(&key, &k->id);
 	}

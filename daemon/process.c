@@ -88,6 +88,7 @@ void processes_end(struct processes *t, struct process *p)
 	if (p->exited)
 		return;
 	p->exited = true;
+	dyn_leaving(p);
 	base_map_del(&t->by_pid, &p->pid, sizeof(p->pid));
 	/* Storms of short programs leave thousands of lives to a drain. */
 	if (!p->unsettled)

@@ -199,6 +199,7 @@ static bool one_of_ours(uint16_t type)
 	case WIRE_OBJECT:
 	case WIRE_LISTED:
 	case WIRE_BYTES:
+	case WIRE_TIME:
 		return true;
 	}
 	return false;
@@ -260,9 +261,23 @@ static int call_long(struct reader *r, const struct reader_request *q, int fd,
 	return code < 0 ? code : status;
 }
 
+static int call_for_fd(struct reader *r, const struct reader_request *q, int fd,
+		       struct reader_answer *a)
+{
+	int opened = -1, code = call(r, q, fd, a, &opened);
+
+	if (code >= 0 && opened < 0)
+		code = -DCPI_EHELPER;
+	if (code >= 0)
+		return opened;
+	close_fd(&opened);
+	return code;
+}
+
 /* ---- the requests -------------------------------------------------------------------------- */
 
-int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id)
+int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,
+		    struct reader_dump *dump)
 {
 	struct reader_request q = { .op = READER_IMAGE_ID,
 				    .pid = pid,
@@ -272,11 +287,16 @@ int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, 
 				    .dev_major = l->dev_major,
 				    .dev_minor = l->dev_minor };
 	struct reader_answer a;
-	int code;
+	int code, fd = -1;
 
 	if (strlen(l->path) < sizeof(q.path))
 		snprintf(q.path, sizeof(q.path), "%s", l->path);
-	code = call(r, &q, -1, &a, NULL);
+	code = call(r, &q, -1, &a, &fd);
+	if (code >= 0 && fd >= 0 && dump) {
+		*dump = (struct reader_dump){ fd, a.owner };
+		return 0;
+	}
+	close_fd(&fd);
 	if (code < 0)
 		return code;
 	if (!a.id_len || a.id_len > sizeof(id->bytes))
@@ -292,15 +312,8 @@ int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint
 		.op = READER_REGISTRY_OPEN, .pid = pid, .addr = map_start, .end = map_end
 	};
 	struct reader_answer a;
-	int fd = -1, code = call(r, &q, -1, &a, &fd);
 
-	if (code >= 0 && fd < 0)
-		code = -DCPI_EHELPER;
-	if (code < 0) {
-		close_fd(&fd);
-		return code;
-	}
-	return fd;
+	return call_for_fd(r, &q, -1, &a);
 }
 
 int reader_registry_read(struct reader *r, int fd, int32_t pid, uint32_t uid, uint64_t life,
@@ -326,4 +339,41 @@ int reader_range_read(struct reader *r, int32_t pid, uint32_t uid, uint64_t life
 	struct reader_answer a;
 
 	return call_long(r, &q, -1, &a, out);
+}
+
+int reader_root_find(struct reader *r, int32_t pid, int32_t *ns_pid)
+{
+	struct reader_request q = { .op = READER_ROOT_OPEN, .pid = pid };
+	struct reader_answer a;
+	int fd = call_for_fd(r, &q, -1, &a);
+
+	*ns_pid = a.ns_pid;
+	return fd;
+}
+
+int reader_perfmap_find(struct reader *r, int root, int32_t ns_pid, uint32_t uid, uint64_t since_ns)
+{
+	struct reader_request q = {
+		.op = READER_PERFMAP_OPEN, .ns_pid = ns_pid, .uid = uid, .since_ns = since_ns
+	};
+	struct reader_answer a;
+
+	return call_for_fd(r, &q, root, &a);
+}
+
+int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct reader_who *who,
+		     struct foreign_place *place, struct base_buf *out)
+{
+	struct reader_request q = { .op = READER_FILE_READ,
+				    .kind = kind,
+				    .pid = who->pid,
+				    .uid = who->uid,
+				    .life = who->life,
+				    .file = *place };
+	struct reader_answer a;
+	int code = call_long(r, &q, fd, &a, out);
+
+	if (code >= 0)
+		*place = a.file;
+	return code;
 }

@@ -8,33 +8,43 @@
 #define DCPI_READER_INTERNAL_H
 
 #include "base.h"
+#include "foreign.h"
 #include "registry.h"
 #include "wire.h"
 
 enum reader_op {
-	READER_IMAGE_ID = 1,  /* pid, addr, end, dev_*, inode, path -> id */
+	READER_IMAGE_ID = 1,  /* pid, addr, end, dev_*, inode, path -> id; or descriptor, owner */
 	READER_REGISTRY_OPEN, /* pid, addr, end -> descriptor */
 	READER_REGISTRY_READ, /* descriptor, pid, uid, life, place -> place, long answer */
 	READER_RANGE_READ,    /* pid, uid, life, range -> long answer */
+	READER_ROOT_OPEN,     /* pid, uid, life -> descriptor, ns_pid */
+	READER_PERFMAP_OPEN,  /* descriptor (of the root), ns_pid, uid, since -> descriptor */
+	READER_FILE_READ,     /* descriptor, kind, pid, uid, life, file -> file, long answer */
 };
 
 struct reader_request {
 	uint32_t op;
-	int32_t pid;
-	uint32_t uid;  /* whose program it has to be */
-	uint64_t life; /* registry_process_life; 0: not known, no memory is read */
+	uint32_t kind; /* enum foreign_kind */
+	int32_t pid, ns_pid;
+	uint32_t uid;	   /* whose program it has to be */
+	uint64_t since_ns; /* CLOCK_REALTIME */
+	uint64_t life;	   /* registry_process_life; 0: not known, no memory is read */
 	uint64_t addr, end;
 	uint64_t inode;
 	uint32_t dev_major, dev_minor;
 	struct registry_place place;
+	struct foreign_place file;
 	struct wire_range range;
 	char path[1024]; /* "" where it is longer */
 };
 
 struct reader_answer {
-	int32_t status; /* as the call's result */
-	uint32_t id_len;
+	int32_t status;	 /* as the call's result */
+	uint32_t id_len; /* 0: no image but a file that is to be followed */
+	uint32_t owner;	 /* uid of that */
+	int32_t ns_pid;
 	struct registry_place place;
+	struct foreign_place file;
 	uint64_t len; /* bytes in the answers' memfd */
 	uint8_t id[32];
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "daemon_core.h"
 
@@ -56,15 +57,19 @@ bool track_is_dynamic(const struct driver_load *l)
 	       is_dynamic(l, TRACK_LISTED);
 }
 
-/* The image of an ordinary file; l->id is filled in where something better than the path tells. */
-static struct image *file_image(struct attrib *a, struct process *p, struct driver_load *l)
+/* The image of an ordinary file; l->id is filled in where something better than the path tells.
+ * NULL also where it is a dump. */
+static struct image *file_image(struct attrib *a, struct process *p, struct driver_load *l,
+				struct reader_dump *dump)
 {
 	struct base_id id = l->id;
 	bool by_path = false;
 	struct image *img;
 	char path[4096];
 
-	if (!id.len && identity_find(a->identity, p, l, &id, &by_path) < 0)
+	if (!id.len && identity_find(a->identity, p, l, &id, &by_path, dump) < 0)
+		return NULL;
+	if (dump->fd >= 0)
 		return NULL;
 	if (!by_path)
 		l->id = id;
@@ -100,6 +105,28 @@ static void marker(struct attrib *a, struct process *p, const struct driver_load
 	a->ranges_changed = true;
 }
 
+/* The mapping only says where the file is, as the marker does. */
+static void dump_found(struct attrib *a, struct process *p, const struct reader_dump *dump,
+		       enum track_how how)
+{
+	if (how == TRACK_LATE || !a->dyn || !a->live) {
+		close(dump->fd);
+		return;
+	}
+	scan_describe(p);
+	if (dyn_dump(a->dyn, p, dump) == 0)
+		a->ranges_changed = true;
+}
+
+static void watch(struct attrib *a, struct process *p)
+{
+	if (p->watched)
+		return;
+	if (!p->start_time_ns || !p->known_ns)
+		scan_describe(p);
+	dyn_watch(a->dyn, p);
+}
+
 /* A recorded stream may tell which one it was; its image is not here. */
 static struct image *vdso_image(struct attrib *a, const struct driver_load *l)
 {
@@ -115,6 +142,7 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 {
 	struct driver_load l = *event;
 	bool listed = how == TRACK_LISTED;
+	struct reader_dump dump = { .fd = -1 };
 	struct map m = { .start = l.addr,
 			 .file_off = l.file_off,
 			 .since_ns = listed ? p->known_ns : l.time_ns,
@@ -131,11 +159,18 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		m.file_off = 0;
 		m.image = vdso_image(a, &l);
 	} else if (!is_dynamic(&l, how)) {
-		m.image = file_image(a, p, &l);
+		m.image = file_image(a, p, &l, &dump);
+	}
+	if (dump.fd >= 0) {
+		dump_found(a, p, &dump, how);
+		return;
 	}
 	m.kind = m.image ? MAP_IMAGE : MAP_DYNAMIC;
 	attrib_record_load(a, &l);
 	put(a, p, &m, how);
+	/* Before it has a sample: it may be gone when that comes. */
+	if (m.kind == MAP_DYNAMIC && a->dyn && a->live && how != TRACK_LATE && !dyn_has_registry(p))
+		watch(a, p);
 }
 
 /* Nanoseconds by which the clock of start times is ahead of the clock of events (suspends). */

@@ -154,7 +154,7 @@ struct bpf {
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	uint32_t drain_ms;
 	int timer_fd;
-	uint64_t registry_ns;	  /* of the last drain for the sake of a new registry */
+	uint64_t code_ns;	  /* of the last drain for the sake of new code */
 	void *notes, *told_forks; /* readers of the rings */
 	bool noted;		  /* a table asked for a drain */
 	int refusal;		  /* why the kernel did not wait at the last exchange; 0 */

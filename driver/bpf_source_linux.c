@@ -9,8 +9,8 @@
 /* So many load events in memory are enough: a storm of forks must not wait for the next exchange.
  */
 #define BPF_LOADS_MAX 20000u
-/* Least time between two exchanges for the sake of new registries. */
-#define BPF_REGISTRY_NS 200000000u
+/* Least time between two exchanges for the sake of new code. */
+#define BPF_CODE_NS 200000000u
 
 void bpf_tell_tables(struct bpf *b)
 {
@@ -155,15 +155,15 @@ static int bpf_is_urgent(struct driver *d)
 
 	/* No memory: the records stay, and the drain's own reading says so. */
 	perf_sampler_read_rings(&b->sampler, UINT64_MAX);
-	return b->sampler.registry_seen && base_now_ns() - b->registry_ns >= BPF_REGISTRY_NS;
+	return b->sampler.code_seen && base_now_ns() - b->code_ns >= BPF_CODE_NS;
 }
 
-static bool is_registry_new(struct bpf *b)
+static bool is_code_new(struct bpf *b)
 {
 	if (!bpf_is_urgent(&b->base))
 		return false;
-	b->registry_ns = base_now_ns();
-	b->sampler.registry_seen = false;
+	b->code_ns = base_now_ns();
+	b->sampler.code_seen = false;
 	return true;
 }
 
@@ -174,7 +174,7 @@ static bool is_due(struct bpf *b)
 
 	ring_buffer__consume(b->notes);
 	ring_buffer__consume(b->told_forks);
-	due |= is_registry_new(b);
+	due |= is_code_new(b);
 	due |= b->noted || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
 	b->noted = false;
 	return due;

@@ -118,6 +118,8 @@ struct perf_threads {
 
 enum { PERF_RECORD_LEN_MAX = 65536 };
 
+enum { PERF_NR_CODE_PIDS = 256 };
+
 struct perf_sampler {
 	struct driver *d; /* whose events, stats and description are kept up */
 	struct event_spec specs[DRIVER_NR_EVENTS];
@@ -140,7 +142,8 @@ struct perf_sampler {
 	struct perf_event *events; /* of all CPUs: one allocation */
 	struct perf_order order;   /* a queue per CPU, and a last one: perf_sampler_add */
 	struct perf_threads threads;
-	bool registry_seen; /* in a ring: dynamic code is announced; reset by who drains */
+	bool code_seen; /* in a ring: dynamic code is announced; reset by who drains */
+	int32_t code_pids[PERF_NR_CODE_PIDS]; /* who has made memory for code, by pid */
 	struct perf_turn turn;
 	int epoll_fd, timer_fd;
 	bool running;

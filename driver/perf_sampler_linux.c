@@ -206,11 +206,29 @@ static size_t loser(const struct perf_sampler *s, size_t index, uint64_t id)
 	return event < 0 ? 0 : (size_t)event;
 }
 
-static bool is_registry(const struct driver_load *l)
+/*
+ * A registry's marker, or that of a file into which a runtime writes its code: a page of what is no
+ * image. Or a process's first memory for code, and its end: what it left may be gone by the next
+ * drain.
+ */
+static bool announces_code(struct perf_sampler *s, const struct driver_load *l)
 {
 	static const char name[] = "/memfd:" WIRE_MEMFD_NAME;
+	int32_t *pid = &s->code_pids[(uint32_t)l->pid % PERF_NR_CODE_PIDS];
 
-	return l->kind == DRIVER_LOAD_MMAP && l->path && !strncmp(l->path, name, sizeof(name) - 1);
+	if (l->kind == DRIVER_LOAD_EXIT && *pid == l->pid) {
+		*pid = 0;
+		return true;
+	}
+	if (l->kind != DRIVER_LOAD_MMAP || !l->path)
+		return false;
+	if (!strcmp(l->path, "//anon") && *pid != l->pid) {
+		*pid = l->pid;
+		return true;
+	}
+	return !strncmp(l->path, name, sizeof(name) - 1) ||
+	       (l->path[0] == '/' && l->path[1] != '/' && !l->id.len &&
+		l->len <= (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
 /* Queue or count a good record. Negative: no memory, it stays in the ring. */
@@ -220,7 +238,7 @@ static int keep(struct perf_sampler *s, size_t index, const struct perf_record *
 	case PERF_SAMPLE:
 		return queue_sample(s, index, rec);
 	case PERF_LOAD:
-		s->registry_seen |= is_registry(&rec->load);
+		s->code_seen |= announces_code(s, &rec->load);
 		return perf_order_add_load(&s->order, index, &rec->load);
 	case PERF_LOST:
 		s->lost_said[loser(s, index, rec->id)] += rec->nr;

@@ -42,6 +42,8 @@ int foreign_elf_object(const struct foreign_object *object, struct base_buf *out
 
 /* ---- files that runtimes write: jitdump and perf maps (jitdump.c, perfmap.c) ---------------- */
 
+enum foreign_kind { FOREIGN_JITDUMP, FOREIGN_PERFMAP };
+
 /* Where a reading of such a file goes on; begin with zero. */
 struct foreign_place {
 	uint64_t off;	    /* every record, or line, before it was taken */

@@ -477,18 +477,109 @@ static void generations(void **state)
 /* A process that lives is not waited for without end. */
 static void waits_a_second(void **state)
 {
+	struct process *p;
+
+	(void)state;
+	t.a.live = true;
+	stand_ins.where = DYN_LATER;
+	stand_ins.registered = true;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	p = processes_find(t.a.processes, 10);
+	p->dyn = (struct dyn_client *)&t;
+	trial_sample(&t, 10, 0x1234);
+	attrib_resolve(&t.a, 0);
+	p->dyn = NULL;
+	assert_int_equal(t.a.dynamic.nr, 1);
+	assert_in_range(t.a.dynamic.items[0].until_ns, base_now_ns(), base_now_ns() + 1000000000);
+	t.a.dynamic.items[0].until_ns = 1;
+	p->dyn = (struct dyn_client *)&t;
+	attrib_resolve(&t.a, 0);
+	p->dyn = NULL;
+	assert_int_equal(t.a.dynamic.nr, 0);
+	assert_int_equal(trial_count(&t, "dynamic, generation unknown", 0), 1);
+	t.a.live = false;
+}
+
+/* What a runtime writes into a file it may write late: a minute is nothing. */
+static void waits_for_the_flush(void **state)
+{
 	(void)state;
 	t.a.live = true;
 	stand_ins.where = DYN_LATER;
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
 	trial_sample(&t, 10, 0x1234);
-	attrib_resolve(&t.a, 0);
+	assert_true(processes_find(t.a.processes, 10)->watched);
+	for (int i = 0; i < 3; i++)
+		attrib_resolve(&t.a, 0);
 	assert_int_equal(t.a.dynamic.nr, 1);
-	assert_in_range(t.a.dynamic.items[0].until_ns, base_now_ns(), base_now_ns() + 1000000000);
-	t.a.dynamic.items[0].until_ns = 1;
+	assert_false(stand_ins.query.last);
+	assert_true(stand_ins.query.dynamic);
+	assert_int_equal(stand_ins.query.map_start, 0x1000);
+	t.a.flushing = true;
 	attrib_resolve(&t.a, 0);
+	t.a.flushing = false;
+	assert_true(stand_ins.query.last);
 	assert_int_equal(t.a.dynamic.nr, 0);
-	assert_int_equal(trial_count(&t, "dynamic, generation unknown", 0), 1);
+	t.a.live = false;
+}
+
+/* Those that wait long are joined by their places: no more memory than there is code. */
+static void waiting_is_joined(void **state)
+{
+	enum { NR = 50000, PLACES = 7 };
+
+	(void)state;
+	t.a.live = true;
+	stand_ins.where = DYN_LATER;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	for (uint64_t i = 0; i < NR; i++)
+		trial_sample(&t, 10, 0x1000 + i % PLACES);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(t.a.dynamic.nr, PLACES);
+	assert_int_equal(t.a.account.pending, NR);
+	assert_true(t.a.dynamic.items[0].first_ns < t.a.dynamic.items[0].time_ns);
+	t.a.flushing = true;
+	stand_ins.where = DYN_NONE;
+	attrib_resolve(&t.a, 0);
+	t.a.flushing = t.a.live = false;
+	assert_int_equal(t.a.account.pending, 0);
+	assert_int_equal(trial_count(&t, "dynamic, unknown", 0), NR);
+}
+
+/* Code that was written over a file's is its runtime's; where that tells nothing, the file's. */
+static void written_over(void **state)
+{
+	const struct base_id id = trial_id(1);
+
+	(void)state;
+	stand_ins.dyn_image = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+	stand_ins.dyn_off = 0x40;
+	stand_ins.where = DYN_FOUND;
+	stand_ins.claimed = true;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_sample(&t, 10, 0x1234);
+	assert_int_equal(t.a.account.pending, 1);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(trial_count(&t, "x.dyn", 0x40), 1);
+	stand_ins.where = DYN_NONE;
+	trial_sample(&t, 10, 0x1234);
+	assert_false(stand_ins.query.dynamic);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(images_get(t.a.images, PROFDB_FILE, &id, "/bin/a", "a")->refs, 1);
+	assert_int_equal(trial_count(&t, "/bin/a", 0x234), 1);
+	assert_int_equal(t.a.account.pending, 0);
+}
+
+static void dump_is_no_image(void **state)
+{
+	(void)state;
+	t.a.live = true;
+	stand_ins.is_dump = true;
+	stand_ins.reader_result = 0;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/tmp/jit-10.dump", 0);
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/tmp/jit-10.dump", 0);
+	assert_int_equal(stand_ins.nr_dumps, 2);
+	assert_int_equal(processes_find(t.a.processes, 10)->nr_maps, 0);
 	t.a.live = false;
 }
 
@@ -541,6 +632,10 @@ int main(void)
 		TEST(fork_shares_registry),
 		TEST(generations),
 		TEST(waits_a_second),
+		TEST(waits_for_the_flush),
+		TEST(waiting_is_joined),
+		TEST(dump_is_no_image),
+		TEST(written_over),
 		TEST(lost_by_name),
 		TEST(resolve_empty),
 		TEST(remapped_in_the_interval),

@@ -22,6 +22,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+static struct reader_dump dump = { .fd = -1 };
+
 static struct driver_load file(const char *path, uint64_t inode)
 {
 	return (struct driver_load){ .addr = 0x1000, .len = 0x1000, .path = path, .inode = inode };
@@ -31,7 +33,7 @@ static struct base_id find(const struct process *who, const char *path, uint64_t
 {
 	const struct driver_load l = file(path, inode);
 
-	assert_int_equal(identity_find(t.a.identity, who, &l, &id, &by_path), 0);
+	assert_int_equal(identity_find(t.a.identity, who, &l, &id, &by_path, &dump), 0);
 	assert_true(id.len > 0);
 	return id;
 }
@@ -112,7 +114,7 @@ static void without_reader(void **state)
 	struct identity *none = identity_new(NULL);
 
 	(void)state;
-	assert_int_equal(identity_find(none, &p, &l, &id, &by_path), 0);
+	assert_int_equal(identity_find(none, &p, &l, &id, &by_path, &dump), 0);
 	assert_true(by_path);
 	assert_int_equal(stand_ins.nr_asked, 0);
 	identity_free(none);

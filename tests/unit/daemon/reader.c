@@ -85,20 +85,20 @@ static void test_image_id(void **state)
 	assert_int_equal(registry_file_id(fd, &direct), 0);
 	close(fd);
 	l = mapping_of((uintptr_t)test_image_id);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
 	assert_true(base_id_equal(&id, &direct));
 	/* The process is gone, or has something else there: the path still leads to it. */
 	id.len = 0;
-	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id), 0);
+	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
 	assert_true(base_id_equal(&id, &direct));
 	gone = l;
 	gone.addr = 0x1000;
-	assert_int_equal(reader_image_id(r, getpid(), &gone, &id), 0);
+	assert_int_equal(reader_image_id(r, getpid(), &gone, &id, NULL), 0);
 	/* Neither does. */
 	gone.path = "/nonexistent";
-	assert_int_equal(reader_image_id(r, getpid(), &gone, &id), -ENOENT);
+	assert_int_equal(reader_image_id(r, getpid(), &gone, &id, NULL), -ENOENT);
 	gone.path = "//anon";
-	assert_true(reader_image_id(r, INT32_MAX, &gone, &id) < 0);
+	assert_true(reader_image_id(r, INT32_MAX, &gone, &id, NULL) < 0);
 }
 
 /* What is mapped there now, or stands under that name, is not what was meant. */
@@ -111,17 +111,17 @@ static void test_image_of_another(void **state)
 	l = mapping_of((uintptr_t)test_image_id);
 	other = l;
 	other.inode++;
-	assert_int_equal(reader_image_id(r, getpid(), &other, &id), -ESTALE);
-	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id), -ESTALE);
+	assert_int_equal(reader_image_id(r, getpid(), &other, &id, NULL), -ESTALE);
+	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id, NULL), -ESTALE);
 	other = l;
 	other.dev_minor++;
-	assert_int_equal(reader_image_id(r, getpid(), &other, &id), -ESTALE);
+	assert_int_equal(reader_image_id(r, getpid(), &other, &id, NULL), -ESTALE);
 	other = l;
 	other.path = "/proc/self/maps";
-	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id), -ESTALE);
+	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id, NULL), -ESTALE);
 	/* Not even opened. */
 	other.path = "/dev/null";
-	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id), -EINVAL);
+	assert_int_equal(reader_image_id(r, INT32_MAX, &other, &id, NULL), -EINVAL);
 	assert_int_equal(id.len, 0);
 }
 
@@ -386,16 +386,16 @@ static void test_hanging_helper(void **state)
 
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
 	hung = r->pid;
 	kill(hung, SIGSTOP);
 	r->timeout_ms = 100;
 	before = base_now_ns();
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id), -ETIMEDOUT);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), -ETIMEDOUT);
 	assert_in_range(base_now_ns() - before, 90000000, 900000000);
 	r->timeout_ms = 1000;
 	assert_int_equal(kill(hung, 0), -1);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
 	assert_int_not_equal(r->pid, hung);
 }
 
@@ -406,10 +406,10 @@ static void test_dying_helper(void **state)
 
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
 	kill(r->pid, SIGKILL);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id), -DCPI_EHELPER);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), -DCPI_EHELPER);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
 }
 
 /* Nothing but what reading needs is left to it. */
@@ -425,7 +425,7 @@ static void test_rights(void **state)
 
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
-	assert_int_equal(reader_image_id(r, getpid(), &l, &id), 0);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
 	snprintf(path, sizeof(path), "/proc/%d/status", r->pid);
 	f = fopen(path, "re");
 	assert_non_null(f);

@@ -335,9 +335,9 @@ static void test_ended_since(void **state)
 	good_object(&o);
 	assert_int_equal(code_of(&o, &process, WIRE_ROUTINE, -1, 0), FETCHED);
 	/* The file itself is left. */
-	assert_int_equal(code_of(&o, &process, WIRE_ROUTINE,
-				 (int)(SMALL_VADDR >> WIRE_BLOCK_SHIFT) % 16, 8),
-			 WIRE_ROUTINE_CODE);
+	assert_int_equal(
+		code_of(&o, &process, WIRE_ROUTINE, (int)(SMALL_VADDR >> WIRE_BLOCK_SHIFT) % 16, 8),
+		WIRE_ROUTINE_CODE);
 	free(r);
 }
 

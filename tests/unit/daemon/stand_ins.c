@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "stand_ins.h"
 
@@ -227,13 +229,45 @@ struct image *kernel_vdso(struct kernel *k)
 	return stand_ins.vdso;
 }
 
-int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id)
+int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump)
+{
+	(void)d;
+	(void)p;
+	stand_ins.nr_dumps++;
+	close(dump->fd);
+	return 0;
+}
+
+void dyn_watch(struct dyn *d, struct process *p)
+{
+	(void)d;
+	p->watched = true;
+}
+
+bool dyn_claims(const struct process *p, uint64_t addr)
+{
+	(void)p;
+	(void)addr;
+	return stand_ins.claimed;
+}
+
+void dyn_leaving(struct process *p)
+{
+	(void)p;
+}
+
+int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,
+		    struct reader_dump *dump)
 {
 	(void)r;
 	(void)pid;
 	(void)l;
 	stand_ins.nr_asked++;
 	*id = stand_ins.reader_id;
+	if (stand_ins.is_dump) {
+		id->len = 0;
+		dump->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	}
 	return stand_ins.reader_result;
 }
 

@@ -36,6 +36,9 @@ struct stand_ins {
 	/* kernel_lookup: [kernel_start, kernel_end) is kernel_image */
 	struct image *kernel_image, *vdso;
 	uint64_t kernel_start, kernel_end, idle_addr;
+	bool claimed; /* dyn_claims */
+	bool is_dump; /* what reader_image_id finds */
+	unsigned int nr_dumps;
 	/* reader_image_id */
 	int reader_result;
 	struct base_id reader_id;

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Processes that do not link libdbgdyn: what their runtimes write into files is followed (jitdump,
+ * perf maps), and code that nobody names is kept by pages. Each is a registry of its own kind, that
+ * nothing is written into; where several tell of an address, the first kind holds.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dyn_internal.h"
+
+/* Of one reading, so that one file does not hold up the others. */
+enum { READS_MAX = 16 };
+#define BUDGET_NS      1000000000ull
+#define PAUSE_FIRST_NS 1000000000ull
+#define PAUSE_MAX_NS   (60 * 1000000000ull)
+/* A perf map may be made at any time; its process is looked at less and less often. */
+#define LOOK_FIRST_NS 500000000ull
+#define LOOK_MAX_NS   (16 * 1000000000ull)
+/* Descriptors of processes whose map has not been found yet. */
+enum { ROOTS_MAX = 256 };
+
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define MACHINE EM_RISCV
+#else
+#define MACHINE EM_NONE
+#endif
+
+/* ---- sources of a client --------------------------------------------------------------------- */
+
+struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind)
+{
+	for (size_t i = 0; i < c->nr_sources; i++)
+		if (c->sources[i]->kind == kind)
+			return c->sources[i];
+	return NULL;
+}
+
+/* By kind. */
+static int add(struct dyn_client *c, struct dyn_registry *reg)
+{
+	size_t at = c->nr_sources;
+
+	if (at == DYN_SOURCES_MAX)
+		return -DCPI_ELIMIT;
+	while (at && c->sources[at - 1]->kind > reg->kind)
+		at--;
+	memmove(c->sources + at + 1, c->sources + at, (c->nr_sources++ - at) * sizeof(*c->sources));
+	c->sources[at] = reg;
+	reg->refs++;
+	return 0;
+}
+
+/* What stands in the image's name: the program, as its runtime does not say what it is. */
+static int add_facility(struct dyn_registry *reg)
+{
+	static const char unnamed[] = ": dynamic, unnamed";
+	struct {
+		struct wire_facility_rec rec;
+		char name[WIRE_FACILITY_NAME];
+	} f = { .rec = { .head.type = WIRE_FACILITY,
+			 .state = WIRE_FACILITY_OPEN,
+			 .machine = MACHINE } };
+	size_t room = sizeof(f.name) - sizeof(unnamed);
+	const char *exe = base_path_name(reg->exe);
+	int len = snprintf(f.name, sizeof(f.name), "%.*s%s", (int)room, exe[0] ? exe : "?",
+			   reg->kind == DYN_UNNAMED ? unnamed : "");
+
+	f.rec.name_len = (uint32_t)len;
+	f.rec.head.len = (uint32_t)base_align_up(sizeof(f.rec) + (size_t)len, 8);
+	return dyn_apply(reg, &f, f.rec.head.len, 0, 0) ? -ENOMEM : 0;
+}
+
+/* @fd is taken over, also on failure. */
+static int new_source(struct dyn *d, struct process *p, enum dyn_kind kind, int fd,
+		      struct dyn_registry **out)
+{
+	struct dyn_registry *reg;
+	int r = dyn_registry_new(d, p, kind, fd, &reg);
+
+	if (r == 0)
+		r = add_facility(reg);
+	if (r == 0)
+		r = add(p->dyn, reg);
+	if (r == 0)
+		*out = reg;
+	else if (reg)
+		dyn_registry_free(reg);
+	return r;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static struct dyn_registry *find_file(const struct dyn *d, const struct stat *st)
+{
+	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next)
+		if (reg->kind == DYN_JITDUMP && reg->fd >= 0 && reg->dev == st->st_dev &&
+		    reg->ino == st->st_ino)
+			return reg;
+	return NULL;
+}
+
+/* What a process forked without a program of its own has mapped is its parent's: both have it. */
+static int share(struct process *p, struct dyn_registry *reg)
+{
+	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
+		for (size_t i = 0; i < c->nr_sources; i++)
+			if (c->sources[i] == reg)
+				return -EEXIST;
+	return dyn_client_of(p) ? add(p->dyn, reg) : -ENOMEM;
+}
+
+int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump)
+{
+	struct dyn_registry *reg;
+	struct stat st;
+	int r;
+
+	if (!d->config.reader || fstat(dump->fd, &st) < 0) {
+		close(dump->fd);
+		return -EIO;
+	}
+	reg = find_file(d, &st);
+	if (reg || dump->owner != p->uid || !dyn_client_of(p)) {
+		close(dump->fd);
+		return reg ? share(p, reg) : dump->owner != p->uid ? -EPERM : -ENOMEM;
+	}
+	r = new_source(d, p, DYN_JITDUMP, dump->fd, &reg);
+	if (r < 0) {
+		base_log(BASE_LOG_WARN, "cannot follow the jitdump of process %d: %s", p->pid,
+			 base_strerror(r));
+		return r;
+	}
+	reg->dev = st.st_dev;
+	reg->ino = st.st_ino;
+	return 0;
+}
+
+/* Of one that is gone already what it left may be found where it has the same numbers as here. */
+static int open_root(struct dyn *d, const struct process *p, int32_t *ns_pid)
+{
+	int root = reader_root_find(d->config.reader, p->pid, ns_pid);
+
+	if (root >= 0)
+		return root;
+	*ns_pid = p->pid;
+	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root < 0 ? -errno : root;
+}
+
+/* CLOCK_REALTIME, as far as it is known; a tick less, as files have the time of the last one. */
+static uint64_t began(const struct process *p)
+{
+	uint64_t boot_ns = p->began_ns ? p->began_ns : p->start_time_ns, age;
+	struct timespec boot, wall;
+
+	if (!boot_ns)
+		return 0;
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	clock_gettime(CLOCK_REALTIME, &wall);
+	age = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec - boot_ns + DYN_MADE_NS;
+	return (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - age;
+}
+
+void dyn_watch(struct dyn *d, struct process *p)
+{
+	struct dyn_registry *reg;
+	int32_t ns_pid = 0;
+	int root;
+
+	if (p->watched || !d->config.reader || d->nr_roots == ROOTS_MAX)
+		return;
+	p->watched = true;
+	if (!dyn_client_of(p))
+		return;
+	root = open_root(d, p, &ns_pid);
+	if (root < 0)
+		return;
+	if (new_source(d, p, DYN_PERFMAP, -1, &reg) < 0) {
+		close(root);
+		return;
+	}
+	d->nr_roots++;
+	reg->root = root;
+	reg->ns_pid = ns_pid;
+	reg->since_ns = began(p);
+}
+
+void dyn_leaving(struct process *p)
+{
+	for (size_t i = 0; p->dyn && i < p->dyn->nr_sources; i++)
+		p->dyn->sources[i]->look_ns = p->dyn->sources[i]->pause_until_ns = 0;
+}
+
+/* The perf map may be made later. */
+static void look_for_map(struct dyn_registry *reg)
+{
+	uint64_t now = base_now_ns();
+	int fd;
+
+	if (reg->root < 0 || now < reg->look_ns)
+		return;
+	fd = reader_perfmap_find(reg->dyn->config.reader, reg->root, reg->ns_pid, reg->uid,
+				 reg->since_ns);
+	reg->look_pause_ns = reg->look_pause_ns ? reg->look_pause_ns * 2 : LOOK_FIRST_NS;
+	if (reg->look_pause_ns > LOOK_MAX_NS)
+		reg->look_pause_ns = LOOK_MAX_NS;
+	reg->look_ns = now + reg->look_pause_ns;
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ETIMEDOUT || fd == -DCPI_EHELPER)
+		return;
+	dyn_registry_close_root(reg);
+	if (fd >= 0) {
+		reg->fd = fd;
+		dyn_registry_count(reg);
+		return;
+	}
+	reg->refused = true;
+	base_log(BASE_LOG_WARN, "the perf map of process %d is not read: %s", reg->pid,
+		 base_strerror(fd));
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool has_grown(const struct dyn_registry *reg)
+{
+	struct stat st;
+
+	return !reg->file.at_end || fstat(reg->fd, &st) < 0 || st.st_size != reg->size;
+}
+
+static void refuse(struct dyn_registry *reg, int r)
+{
+	reg->refused = true;
+	reg->nr_bad++;
+	base_log(BASE_LOG_WARN, "the %s of process %d is not read any more: %s",
+		 reg->kind == DYN_JITDUMP ? "jitdump" : "perf map", reg->pid, base_strerror(r));
+}
+
+static void set_pause(struct dyn_registry *reg, int r)
+{
+	reg->pause_ns = reg->pause_ns ? reg->pause_ns * 2 : PAUSE_FIRST_NS;
+	reg->pause_ns = reg->pause_ns < PAUSE_MAX_NS ? reg->pause_ns : PAUSE_MAX_NS;
+	reg->pause_until_ns = base_now_ns() + reg->pause_ns;
+	base_log(BASE_LOG_WARN, "what process %d writes cannot be read (%s): next try in %llu s",
+		 reg->pid, base_strerror(r), (unsigned long long)(reg->pause_ns / 1000000000));
+}
+
+static int read_once(struct dyn_registry *reg, struct base_buf *b)
+{
+	const struct reader_who who = { reg->pid, reg->uid, reg->life };
+	enum foreign_kind kind = reg->kind == DYN_JITDUMP ? FOREIGN_JITDUMP : FOREIGN_PERFMAP;
+	struct stat st = { 0 };
+	uint64_t now = base_now_ns();
+	int r;
+
+	base_buf_clear(b);
+	fstat(reg->fd, &st);
+	r = reader_file_read(reg->dyn->config.reader, reg->fd, kind, &who, &reg->file, b);
+	if (r < 0)
+		return r;
+	reg->nr_bad += (uint64_t)r +
+		       (uint64_t)dyn_apply(reg, b->data, b->len, reg->read_ns, base_now_ns());
+	/* A list is what libdbgdyn's registries have. */
+	reg->tenants.wants_list = false;
+	if (!reg->file.at_end)
+		return 0;
+	reg->size = st.st_size;
+	/* Only when all was read up to here was nothing else there before now. */
+	reg->read_ns = now;
+	return 1;
+}
+
+/* True: something was new. */
+static bool follow(struct dyn_registry *reg)
+{
+	uint64_t until = base_now_ns() + BUDGET_NS;
+	struct base_buf b = { 0 };
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < READS_MAX && (!i || base_now_ns() < until); i++)
+		r = read_once(reg, &b);
+	base_buf_release(&b);
+	if (r == -ETIMEDOUT || r == -DCPI_EHELPER)
+		set_pause(reg, r);
+	else if (r < 0)
+		refuse(reg, r);
+	else
+		reg->pause_ns = 0;
+	return true;
+}
+
+bool dyn_source_read(struct dyn_registry *reg)
+{
+	bool news = false;
+
+	if (reg->kind == DYN_PERFMAP && reg->fd < 0)
+		look_for_map(reg);
+	if (reg->fd >= 0 && !reg->refused && base_now_ns() >= reg->pause_until_ns && has_grown(reg))
+		news = follow(reg);
+	dyn_tenant_forget(&reg->tenants, reg->waiting_ns < reg->dyn->settled_ns
+						 ? reg->waiting_ns
+						 : reg->dyn->settled_ns);
+	reg->waiting_ns = UINT64_MAX;
+	dyn_facility_drop_unused(reg);
+	return news;
+}
+
+/* ---- lookup ---------------------------------------------------------------------------------- */
+
+/* What is told by time stamps is told late: a later one says that nothing is missing before it. */
+static bool may_be_told(const struct dyn_registry *reg, uint64_t time_ns)
+{
+	return reg->kind == DYN_JITDUMP && !reg->refused && !reg->over && time_ns >= reg->told_ns;
+}
+
+enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_ask *ask, bool last,
+				 struct image **image, uint64_t *off)
+{
+	enum dyn_where where = DYN_NONE;
+
+	for (size_t i = 0; where == DYN_NONE && i < c->nr_sources; i++) {
+		struct dyn_registry *reg = c->sources[i];
+		struct dyn_ask by_time = *ask;
+		bool sure;
+
+		if (reg->kind == DYN_UNNAMED)
+			continue;
+		by_time.by_seq = by_time.forked = false;
+		where = !last && may_be_told(reg, ask->time_ns)
+				? DYN_LATER
+				: dyn_registry_lookup(reg, &by_time, image, off, &sure);
+	}
+	return where;
+}
+
+void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns)
+{
+	for (; c; c = c->inherited)
+		for (size_t i = 0; i < c->nr_sources; i++)
+			if (first_ns < c->sources[i]->waiting_ns)
+				c->sources[i]->waiting_ns = first_ns;
+}
+
+/* ---- code that nobody names ------------------------------------------------------------------ */
+
+/* Its bytes as they are now, or none. */
+static size_t read_page(const struct dyn_registry *reg, uint64_t page, uint8_t code[WIRE_PAGE])
+{
+	const struct wire_range range = { .base = page, .len = WIRE_PAGE };
+	struct base_buf b = { 0 };
+	const struct wire_head *h;
+	size_t len = 0;
+
+	if (!reg->life || reader_range_read(reg->dyn->config.reader, reg->pid, reg->uid, reg->life,
+					    &range, &b) < 0)
+		goto out;
+	memset(code, 0, WIRE_PAGE);
+	WIRE_FOR_EACH (h, b.data, b.len, pos) {
+		const struct wire_bytes *bytes = (const void *)h;
+
+		if (bytes->vaddr < page || bytes->vaddr - page > WIRE_PAGE ||
+		    bytes->bytes_len > WIRE_PAGE - (bytes->vaddr - page))
+			goto out;
+		memcpy(code + (bytes->vaddr - page), bytes + 1, bytes->bytes_len);
+		len = WIRE_PAGE;
+	}
+out:
+	base_buf_release(&b);
+	return len;
+}
+
+/* Named by its place in the mapping, so that it is the same in each run. */
+static int add_page(struct dyn_registry *reg, uint64_t page, uint64_t map_start)
+{
+	uint64_t record[(sizeof(struct wire_routine) + 64 + WIRE_PAGE + 8) / sizeof(uint64_t)];
+	struct wire_routine *r = (void *)record;
+	uint8_t code[WIRE_PAGE];
+	size_t code_len = read_page(reg, page, code);
+	char *name = (char *)(r + 1);
+
+	memset(record, 0, sizeof(record));
+	*r = (struct wire_routine){ .head.type = WIRE_ROUTINE,
+				    .seq = reg->tenants.last_seq + 1,
+				    .addr = page,
+				    .code_len = WIRE_PAGE };
+	r->name_len = (uint32_t)snprintf(name, 64, "[anonymous]+0x%llx",
+					 (unsigned long long)(page - map_start));
+	r->head.len = (uint32_t)wire_routine_len(r->name_len, WIRE_PAGE, code_len, 0, 0, 0);
+	if (code_len) {
+		r->head.flags = WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED;
+		memcpy(name + r->name_len, code, code_len);
+	}
+	/* It was there before anybody looked. */
+	return dyn_apply(reg, record, r->head.len, 0, 0) ? -ENOMEM : 0;
+}
+
+enum dyn_where dyn_source_unnamed(struct dyn *d, struct process *p, const struct dyn_query *q,
+				  struct image **image, uint64_t *off)
+{
+	uint64_t page = q->addr & ~(uint64_t)(WIRE_PAGE - 1);
+	const struct dyn_ask ask = { .addr = q->addr, .first_ns = 1, .time_ns = UINT64_MAX };
+	struct dyn_registry *reg;
+	bool sure;
+
+	if (!d->config.reader || !dyn_client_of(p))
+		return DYN_NONE;
+	reg = dyn_source_find(p->dyn, DYN_UNNAMED);
+	if (!reg && new_source(d, p, DYN_UNNAMED, -1, &reg) < 0)
+		return DYN_NONE;
+	if (!dyn_routine_find(&reg->tenants.routines, reg->tenants.routines.live, q->addr) &&
+	    add_page(reg, page, q->map_start <= page ? q->map_start : page) < 0)
+		return DYN_NONE;
+	reg->tenants.wants_list = false;
+	return dyn_registry_lookup(reg, &ask, image, off, &sure);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+void dyn_source_end(struct dyn_registry *reg)
+{
+	if (reg->over)
+		return;
+	dyn_source_read(reg);
+	reg->over = true;
+	dyn_registry_detach(reg);
+}

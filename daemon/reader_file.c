@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "foreign.h"
+#include "reader_file.h"
+
+/* Not in every libc's headers. */
+#define FS_BTRFS    0x9123683eu
+#define FS_XFS	    0x58465342u
+#define FS_OVERLAY  0x794c7630u
+#define FS_F2FS	    0xf2f52010u
+#define FS_ZFS	    0x2fc12fc1u
+#define FS_TMPFS    0x01021994u
+#define FS_EXT	    0xef53u
+#define FS_RAMFS    0x858458f6u
+#define FS_BCACHEFS 0xca451a4eu
+
+/* Shorter than any image; a jitdump file's head alone is 40. */
+enum { SHORT_LEN = 40 };
+
+/* Whether /proc/PID/maps has, from @q->addr on, the file that is meant. */
+static bool map_is(const struct reader_request *q)
+{
+	char name[64], *line = NULL;
+	uint64_t start, inode;
+	uint32_t major, minor;
+	bool found = false, is = false;
+	size_t cap = 0;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", q->pid);
+	f = fopen(name, "re");
+	while (f && !found && getline(&line, &cap, f) > 0) {
+		found = sscanf(line, "%" SCNx64 "-%*x %*s %*x %" SCNx32 ":%" SCNx32 " %" SCNu64,
+			       &start, &major, &minor, &inode) == 4 &&
+			start == q->addr;
+		is = found && major == q->dev_major && minor == q->dev_minor && inode == q->inode;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return is;
+}
+
+void reader_map_file(const struct reader_request *q, char path[64])
+{
+	snprintf(path, 64, "/proc/%d/map_files/%llx-%llx", q->pid, (unsigned long long)q->addr,
+		 (unsigned long long)q->end);
+}
+
+/* Not opened yet: to open a device can do things, and to open a FIFO waits. */
+static int look_at(const char *path, struct stat *st)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	r = fstat(fd, st) < 0 ? -errno : S_ISREG(st->st_mode) ? 0 : -EINVAL;
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
+static bool is_meant(const struct reader_request *q, const struct stat *st)
+{
+	return st->st_ino == q->inode && st->st_dev == makedev(q->dev_major, q->dev_minor);
+}
+
+static int stale(int fd)
+{
+	close(fd);
+	return -ESTALE;
+}
+
+/*
+ * map_files takes a right that may be missing. Of file systems that have several devices stat(2)
+ * tells another one than the kernel's maps do: then these are asked, before and afterwards.
+ */
+static int look_at_map(const struct reader_request *q)
+{
+	struct stat st;
+	char path[64];
+	int fd;
+
+	reader_map_file(q, path);
+	fd = look_at(path, &st);
+	if (fd < 0 || is_meant(q, &st))
+		return fd;
+	stale(fd);
+	if (!map_is(q))
+		return -ESTALE;
+	fd = look_at(path, &st);
+	return fd < 0 || map_is(q) ? fd : stale(fd);
+}
+
+/* @mapped: such file systems too, for the process may have it mapped still. */
+static int look_at_path(const struct reader_request *q, const char *root, bool mapped)
+{
+	char path[sizeof(q->path) + 64];
+	struct stat st;
+	int fd;
+
+	if (q->path[0] != '/')
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%s%s", root, q->path);
+	fd = look_at(path, &st);
+	if (fd < 0 || is_meant(q, &st) || (mapped && st.st_ino == q->inode && map_is(q)))
+		return fd;
+	return stale(fd);
+}
+
+/*
+ * The mapping may be another file's by now, and so may the path; and the process may be gone: then
+ * the path may lead there in our own root.
+ */
+int reader_mapped_open(const struct reader_request *q)
+{
+	char path[64];
+	int fd = look_at_map(q), readable;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", q->pid);
+	if (fd < 0)
+		fd = look_at_path(q, path, true);
+	if (fd < 0)
+		fd = look_at_path(q, "", false);
+	if (fd < 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	readable = open(path, O_RDONLY | O_CLOEXEC);
+	if (readable < 0)
+		readable = -errno;
+	close(fd);
+	return readable;
+}
+
+/* ---- files that runtimes write --------------------------------------------------------------- */
+
+/*
+ * dcpid keeps the descriptor. To close one of a file system that lives in a process (FUSE), or on
+ * another machine, can wait without end.
+ */
+static bool is_local(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return false;
+	switch ((uint32_t)fs.f_type) {
+	case FS_TMPFS:
+	case FS_RAMFS:
+	case FS_EXT:
+	case FS_XFS:
+	case FS_BTRFS:
+	case FS_BCACHEFS:
+	case FS_F2FS:
+	case FS_ZFS:
+	case FS_OVERLAY:
+		return true;
+	}
+	return false;
+}
+
+int reader_is_dump(int fd)
+{
+	struct stat st;
+	int r = foreign_jitdump_is(fd);
+
+	if (r == 0 && fstat(fd, &st) == 0 && st.st_size < SHORT_LEN)
+		r = 1;
+	return r > 0 && !is_local(fd) ? -EREMOTE : r;
+}
+
+/* The last number of the line "NSpid:" in its status. */
+static int read_ns_pid(int32_t pid, int32_t *ns_pid)
+{
+	char path[64], *line = NULL, *last;
+	size_t cap = 0;
+	int r = -ESRCH;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && r < 0 && getline(&line, &cap, f) > 0) {
+		if (strncmp(line, "NSpid:", 6) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		last = strrchr(line, '\t');
+		*ns_pid = last ? (int32_t)strtol(last + 1, NULL, 10) : 0;
+		r = *ns_pid > 0 ? 0 : -DCPI_EFORMAT;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return r;
+}
+
+int reader_root_open(const struct reader_request *q, int32_t *ns_pid)
+{
+	char path[64];
+	int r = read_ns_pid(q->pid, ns_pid), fd;
+
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "/proc/%d/root", q->pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Links on the way stay below @root; the file itself must be none. */
+static int look_below(int root, const char *name)
+{
+	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	int fd = (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+static bool is_older(const struct stat *st, uint64_t since_ns)
+{
+	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec <
+	       since_ns;
+}
+
+int reader_perfmap_open(const struct reader_request *q, int root)
+{
+	char name[64];
+	struct stat st;
+	int fd, file, r = 0;
+
+	snprintf(name, sizeof(name), "tmp/perf-%d.map", q->ns_pid);
+	fd = look_below(root, name);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		r = -errno;
+	else if (!S_ISREG(st.st_mode))
+		r = S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
+	else if (is_older(&st, q->since_ns))
+		r = -ENOENT;
+	else if (st.st_uid != q->uid)
+		r = -EPERM;
+	else if (!is_local(fd))
+		r = -EREMOTE;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	file = r < 0 ? r : open(name, O_RDONLY | O_CLOEXEC);
+	if (file == -1)
+		file = -errno;
+	close(fd);
+	return file;
+}

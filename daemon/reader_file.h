@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * In the reader process: files that processes have mapped, or write their code's names into. To
+ * open one can wait, and can do things (devices), so each is looked at first; and it may be another
+ * one than was meant.
+ */
+#ifndef DCPI_READER_FILE_H
+#define DCPI_READER_FILE_H
+
+#include "reader_internal.h"
+
+/* Where /proc has the mapping of @q. */
+void reader_map_file(const struct reader_request *q, char path[64]);
+/*
+ * The file that mapping @q was of, to read: the mapping, or the path, may lead to another one by
+ * now. -ESTALE, -EINVAL: not a regular file, -errno.
+ */
+int reader_mapped_open(const struct reader_request *q);
+/*
+ * Is @fd one that its runtime writes code into, to be followed by dcpid: jitdump, or too short to
+ * be anything yet? 1, 0; -EREMOTE: on a file system on which closing it could wait.
+ */
+int reader_is_dump(int fd);
+/* The root folder of process @q, to look things up in, also when it has ended; its own number in
+ * its PID namespace goes to *@ns_pid. Or -errno. */
+int reader_root_open(const struct reader_request *q, int32_t *ns_pid);
+/*
+ * The perf map of process @q->ns_pid below @root, to read. -EPERM: it is not of user @q->uid;
+ * -ELOOP: a link; -EINVAL: not a regular file; -EREMOTE; -ENOENT, also where it is older than
+ * @q->since_ns: another process had that number; -errno.
+ */
+int reader_perfmap_open(const struct reader_request *q, int root);
+
+#endif

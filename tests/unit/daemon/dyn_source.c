@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Files that runtimes write, and code that nobody names: we are the process that is followed. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "dyn_internal.h"
+#include "fake_registry.h"
+
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#else
+#define MACHINE EM_AARCH64
+#endif
+
+struct trial {
+	char dir[64], db_path[128], dump[128], map[64];
+	struct profdb *db;
+	struct images *images;
+	struct reader *reader;
+	struct dyn *dyn;
+	struct process p;
+	int fd; /* of the dump, to write */
+};
+
+/* What a perf map names, and what nobody does, is read from here. */
+static _Alignas(WIRE_PAGE) uint8_t block[4 * WIRE_PAGE];
+enum { LEN = 64 };
+
+static int setup(void **state)
+{
+	struct trial *t = calloc(1, sizeof(*t));
+	struct dyn_config config = { .helper_dir = fake_helper_dir(), .host = "here" };
+	struct base_err err = { 0 };
+
+	*state = NULL;
+	if (!fake_can_exec("dcpid-reader")) {
+		free(t);
+		return 0;
+	}
+	base_log_init(stderr, BASE_LOG_ERROR, false);
+	strcpy(t->dir, "/tmp/dcpi-unit-XXXXXX");
+	assert_non_null(mkdtemp(t->dir));
+	snprintf(t->db_path, sizeof(t->db_path), "%s/db", t->dir);
+	snprintf(t->dump, sizeof(t->dump), "%s/any-name", t->dir);
+	snprintf(t->map, sizeof(t->map), "/tmp/perf-%d.map", getpid());
+	if (profdb_open(t->db_path, true, &t->db, &err) < 0 ||
+	    reader_open(fake_helper_dir(), &t->reader, &err) < 0)
+		fail_msg("%s", err.text);
+	t->images = images_new();
+	t->p = (struct process){ .pid = getpid(), .uid = getuid(), .comm = "unit" };
+	config.db = t->db;
+	config.images = t->images;
+	config.reader = t->reader;
+	if (dyn_open(&config, &t->dyn, &err) < 0)
+		fail_msg("%s", err.text);
+	t->fd = open(t->dump, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0600);
+	assert_true(t->fd >= 0);
+	for (size_t i = 0; i < sizeof(block); i++)
+		block[i] = (uint8_t)(i / LEN);
+	*state = t;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct trial *t = *state;
+	char command[128];
+
+	if (!t)
+		return 0;
+	if (t->p.dyn)
+		dyn_end(t->dyn, &t->p);
+	dyn_close(t->dyn);
+	images_free(t->images);
+	reader_close(t->reader);
+	profdb_close(t->db);
+	close(t->fd);
+	unlink(t->map);
+	snprintf(command, sizeof(command), "rm -rf '%s'", t->dir);
+	assert_int_equal(system(command), 0);
+	free(t);
+	return 0;
+}
+
+#define TRIAL(state)                                                                               \
+	struct trial *t = *(state);                                                                \
+	if (!t)                                                                                    \
+	skip()
+
+/* ---- what runtimes write --------------------------------------------------------------------- */
+
+static void put(struct trial *t, const void *bytes, size_t len)
+{
+	assert_int_equal(write(t->fd, bytes, len), len);
+}
+
+static void put_header(struct trial *t)
+{
+	const struct {
+		uint32_t magic, version, size, machine, pad, pid;
+		uint64_t time, flags;
+	} h = { 0x4a695444, 1, sizeof(h), MACHINE, 0, (uint32_t)getpid(), 1, 0 };
+
+	put(t, &h, sizeof(h));
+}
+
+struct load {
+	uint32_t id, size;
+	uint64_t time;
+	uint32_t pid, tid;
+	uint64_t vma, addr, len, index;
+	char rest[2 + LEN]; /* a name of one letter, the code */
+} __attribute__((packed));
+
+static struct load load(uint64_t time, uint64_t addr, char name)
+{
+	struct load l = { .size = sizeof(l),
+			  .time = time,
+			  .pid = (uint32_t)getpid(),
+			  .vma = addr,
+			  .addr = addr,
+			  .len = LEN,
+			  .rest = { name } };
+
+	memset(l.rest + 2, name, LEN);
+	return l;
+}
+
+static void put_load(struct trial *t, uint64_t time, uint64_t addr, char name)
+{
+	struct load l = load(time, addr, name);
+
+	put(t, &l, sizeof(l));
+}
+
+static void put_line(const struct trial *t, const void *addr, const char *name)
+{
+	FILE *f = fopen(t->map, "a");
+
+	assert_non_null(f);
+	fprintf(f, "%llx %x %s\n", (unsigned long long)(uintptr_t)addr, LEN, name);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int follow(struct trial *t, uint32_t owner)
+{
+	struct reader_dump dump = { open(t->dump, O_RDONLY | O_CLOEXEC), owner };
+
+	assert_true(dump.fd >= 0);
+	return dyn_dump(t->dyn, &t->p, &dump);
+}
+
+/* ---- what is made of it ---------------------------------------------------------------------- */
+
+static const struct wire_routine *record_at(struct image *img, const struct dyn_client *c,
+					    uint64_t off)
+{
+	for (size_t i = 0; i < c->nr_sources; i++) {
+		struct dyn_facility *f = c->sources[i]->facilities[0];
+		const struct dyn_routines *rs = &c->sources[i]->tenants.routines;
+
+		for (uint32_t k = 1; f->image == img && k <= rs->last; k++) {
+			const struct dyn_routine *r = dyn_routine_get(rs, k);
+			uint64_t begin;
+
+			if (dyn_facility_offset(f, dyn_facility_elf(r), &begin) == 0 &&
+			    off >= begin && off - begin < r->len)
+				return dyn_facility_record(f, r);
+		}
+	}
+	return NULL;
+}
+
+/* Name of the routine that samples from @first to @last are charged to; "-", "?" or "later". */
+static const char *who(struct trial *t, uint64_t addr, uint64_t first, uint64_t last, bool wait)
+{
+	static char name[128];
+	struct dyn_query q = {
+		.addr = addr, .first_ns = first, .time_ns = last, .count = 1, .last = !wait
+	};
+	const struct wire_routine *r;
+	struct image *img = NULL;
+	uint64_t off;
+
+	switch (dyn_lookup(t->dyn, &t->p, &q, &img, &off)) {
+	case DYN_NONE:
+		return "-";
+	case DYN_LATER:
+		return "later";
+	case DYN_FOUND:
+		break;
+	default:
+		return "?";
+	}
+	r = record_at(img, t->p.dyn, off);
+	assert_non_null(r);
+	snprintf(name, sizeof(name), "%.*s", (int)r->name_len, (const char *)(r + 1));
+	return name;
+}
+
+static const char *at(struct trial *t, uint64_t addr, uint64_t time)
+{
+	return who(t, addr, time, time, false);
+}
+
+static void jitdump(void **state)
+{
+	TRIAL(state);
+	struct load half;
+
+	put_header(t);
+	assert_int_equal(follow(t, getuid()), 0);
+	assert_int_equal(follow(t, getuid()), -EEXIST);
+	put_load(t, 1000, 0x10000, 'A');
+	put_load(t, 2000, 0x10000, 'B');
+	put_load(t, 3000, 0x10000, 'A');
+	half = load(4000, 0x10020, 'C');
+	put(t, &half, 20);
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(at(t, 0x10000, 999), "-");
+	assert_string_equal(at(t, 0x10000, 1500), "A");
+	assert_string_equal(at(t, 0x1003f, 2500), "B");
+	assert_string_equal(at(t, 0x10000, 3500), "A");
+	/* Several within the interval; and none but one. */
+	assert_string_equal(who(t, 0x10000, 1500, 2500, false), "?");
+	assert_string_equal(who(t, 0x10000, 2100, 2900, false), "B");
+	/* Somebody may have come since the last record. */
+	assert_string_equal(who(t, 0x10000, 2500, 2500, true), "B");
+	assert_string_equal(who(t, 0x10000, 3500, 3500, true), "later");
+	put(t, (const char *)&half + 20, sizeof(half) - 20);
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(who(t, 0x10000, 3500, 3500, true), "A");
+	assert_string_equal(at(t, 0x10020, 4001), "C");
+	/* The rest of A nobody has told. */
+	assert_string_equal(at(t, 0x10000, 4001), "-");
+	assert_true(dyn_reuses(&t->p));
+}
+
+/* While it waits, who lived then is not forgotten, however much time goes by. */
+static void told_late(void **state)
+{
+	TRIAL(state);
+	const uint64_t minute = 60 * 1000000000ull;
+
+	assert_int_equal(follow(t, getuid()), 0);
+	dyn_refresh(t->dyn, false);
+	for (uint64_t now = minute; now < 5 * minute; now += minute) {
+		assert_string_equal(who(t, 0x10000, 1500, 1500, true), "later");
+		dyn_settled(t->dyn, now);
+		dyn_refresh(t->dyn, false);
+	}
+	assert_string_equal(who(t, 0x10000, 1500, 1500, true), "later");
+	put_header(t);
+	put_load(t, 1000, 0x10000, 'A');
+	put_load(t, 2000, 0x10000, 'B');
+	put_load(t, 5 * minute, 0x20000, 'C');
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(who(t, 0x10000, 1500, 1500, true), "A");
+	assert_string_equal(who(t, 0x10000, 2500, 2500, true), "B");
+}
+
+static void not_his(void **state)
+{
+	TRIAL(state);
+
+	put_header(t);
+	assert_int_equal(follow(t, getuid() + 1), -EPERM);
+	assert_null(t->p.dyn ? dyn_source_find(t->p.dyn, DYN_JITDUMP) : NULL);
+}
+
+static void no_dump_after_all(void **state)
+{
+	TRIAL(state);
+	struct dyn_stats stats;
+
+	assert_int_equal(follow(t, getuid()), 0);
+	base_log_init(stderr, (enum base_log_level)(BASE_LOG_ERROR), false);
+	put(t, "#!/bin/sh\n# it is not, it is something else\n", 45);
+	dyn_refresh(t->dyn, false);
+	assert_true(dyn_source_find(t->p.dyn, DYN_JITDUMP)->refused);
+	dyn_stats_get(t->dyn, &stats);
+	assert_int_equal(stats.records_bad, 1);
+	/* Nobody waits for it. */
+	assert_string_equal(who(t, 0x10000, 1500, 1500, true), "-");
+}
+
+static void perf_map(void **state)
+{
+	TRIAL(state);
+	const uint64_t one = (uintptr_t)block, two = (uintptr_t)block + LEN;
+	const struct wire_routine *r;
+	struct dyn_registry *reg;
+	uint64_t before, seen;
+
+	put_line(t, block, "old name");
+	dyn_watch(t->dyn, &t->p);
+	dyn_refresh(t->dyn, false);
+	seen = base_now_ns();
+	/* Told late, but nobody else had the address. */
+	assert_string_equal(at(t, one, 5), "old name");
+	assert_string_equal(at(t, two, seen), "-");
+	reg = dyn_source_find(t->p.dyn, DYN_PERFMAP);
+	r = dyn_facility_record(reg->facilities[0], dyn_routine_get(&reg->tenants.routines, 1));
+	assert_int_equal(r->head.flags, WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED);
+	assert_memory_equal((const char *)(r + 1) + r->name_len, block, LEN);
+	before = base_now_ns();
+	put_line(t, block, "new name");
+	put_line(t, block + LEN, "other: with (spaces)");
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(at(t, one, 5), "old name");
+	assert_string_equal(at(t, one, before), "?");
+	assert_string_equal(at(t, one, base_now_ns()), "new name");
+	assert_string_equal(at(t, two, before), "other: with (spaces)");
+}
+
+/* At its end at the latest: by then it may be there. */
+static void perf_map_at_exit(void **state)
+{
+	TRIAL(state);
+
+	dyn_watch(t->dyn, &t->p);
+	dyn_refresh(t->dyn, false);
+	put_line(t, block, "late");
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(at(t, (uintptr_t)block, 5), "-");
+	dyn_leaving(&t->p);
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(at(t, (uintptr_t)block, 5), "late");
+}
+
+static void perf_map_that_is_none(void **state)
+{
+	TRIAL(state);
+	struct dyn_registry *reg;
+
+	assert_int_equal(mkfifo(t->map, 0600), 0);
+	dyn_watch(t->dyn, &t->p);
+	dyn_refresh(t->dyn, false);
+	reg = dyn_source_find(t->p.dyn, DYN_PERFMAP);
+	assert_true(reg->refused && reg->fd < 0 && reg->root < 0);
+}
+
+/* Whoever tells times is believed first; where he says nothing the other is asked. */
+static void both(void **state)
+{
+	TRIAL(state);
+
+	put_line(t, block, "by map");
+	put_line(t, block + LEN, "map alone");
+	dyn_watch(t->dyn, &t->p);
+	put_header(t);
+	put_load(t, 1000, (uintptr_t)block, 'J');
+	put_load(t, 9000, 0x10000, 'K');
+	assert_int_equal(follow(t, getuid()), 0);
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(at(t, (uintptr_t)block, 2000), "J");
+	assert_string_equal(at(t, (uintptr_t)block + LEN, 2000), "map alone");
+}
+
+static void forked(void **state)
+{
+	TRIAL(state);
+	struct process child = { .pid = getpid(), .uid = getuid(), .comm = "child" };
+
+	put_header(t);
+	assert_int_equal(follow(t, getuid()), 0);
+	put_load(t, 1000, 0x10000, 'A');
+	dyn_fork(t->dyn, &t->p, &child, 1500, NULL);
+	put_load(t, 2000, 0x10000, 'B');
+	put_load(t, 9000, 0x20000, 'C');
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(at(t, 0x10000, 3000), "B");
+	/* As it was when the child came. */
+	const struct dyn_query q = {
+		.addr = 0x10000, .first_ns = 3000, .time_ns = 3000, .count = 1, .last = true
+	};
+	struct image *img;
+	uint64_t off;
+
+	assert_int_equal(dyn_lookup(t->dyn, &child, &q, &img, &off), DYN_FOUND);
+	assert_memory_equal(record_at(img, t->p.dyn, off) + 1, "A", 1);
+	dyn_end(t->dyn, &child);
+}
+
+static void unnamed(void **state)
+{
+	TRIAL(state);
+	const uint64_t addr = (uintptr_t)block + WIRE_PAGE + 5;
+	struct dyn_query q = { .addr = addr,
+			       .first_ns = 5,
+			       .time_ns = 9,
+			       .count = 1,
+			       .dynamic = true,
+			       .map_start = (uintptr_t)block };
+	const struct wire_routine *r;
+	struct image *img = NULL;
+	uint64_t off;
+
+	dyn_watch(t->dyn, &t->p);
+	/* A map may still come. */
+	assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_LATER);
+	q.last = true;
+	assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_FOUND);
+	r = record_at(img, t->p.dyn, off);
+	assert_non_null(r);
+	assert_int_equal(r->addr, addr - 5);
+	assert_int_equal(r->name_len, strlen("[anonymous]+0x1000"));
+	assert_memory_equal(r + 1, "[anonymous]+0x1000", r->name_len);
+	assert_memory_equal((const char *)(r + 1) + r->name_len, block + WIRE_PAGE, WIRE_PAGE);
+	assert_non_null(strstr(img->stem, "dynamic"));
+	/* The same page again is the same place. */
+	q.addr += 10;
+	assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_FOUND);
+	assert_int_equal(dyn_source_find(t->p.dyn, DYN_UNNAMED)->tenants.routines.nr_used, 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(jitdump),
+		TEST(told_late),
+		TEST(not_his),
+		TEST(no_dump_after_all),
+		TEST(perf_map),
+		TEST(perf_map_at_exit),
+		TEST(perf_map_that_is_none),
+		TEST(both),
+		TEST(forked),
+		TEST(unnamed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
