@@ -71,9 +71,10 @@ static int add_facility(struct dyn_registry *reg)
 			 .state = WIRE_FACILITY_OPEN,
 			 .machine = MACHINE } };
 	size_t room = sizeof(f.name) - sizeof(unnamed);
-	const char *exe = base_path_name(reg->exe);
-	int len = snprintf(f.name, sizeof(f.name), "%.*s%s", (int)room, exe[0] ? exe : "?",
-			   reg->kind == DYN_UNNAMED ? unnamed : "");
+	const char *exe = base_path_name(reg->exe), *end = strstr(exe, " (deleted)");
+	size_t exe_len = end ? (size_t)(end - exe) : strlen(exe);
+	int len = snprintf(f.name, sizeof(f.name), "%.*s%s", (int)(exe_len < room ? exe_len : room),
+			   exe, reg->kind == DYN_UNNAMED ? unnamed : "");
 
 	f.rec.name_len = (uint32_t)len;
 	f.rec.head.len = (uint32_t)base_align_up(sizeof(f.rec) + (size_t)len, 8);

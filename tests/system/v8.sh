@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# V8 as it is, by node: its jitdump (--perf-prof) and its perf map (--perf-basic-prof) are followed while it
+# runs. Everything is read after the process is gone and its files are removed.
+set -u
+. "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/runtime.sh"
+need_root
+need_runtime node
+support=$DCPI_SRC/tests/support
+
+# run NAME OPTION…: node in a folder of its own, which is removed with the perf map; in an epoch of its own.
+run()
+{
+	local name=$1
+	shift
+	mkdir "$work/$name"
+	(cd "$work/$name" && exec node "$@") >"$work/$name.out" 2>&1 &
+	local pid=$!
+	wait $pid || { cat "$work/$name.out" >&2; fail "node $*"; }
+	# What is buffered is written at its end; the daemon hears of that within a quarter of a second.
+	sleep 1
+	rm -rf "${work:?}/$name" "/tmp/perf-$pid.map"
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	grep -E '^[a-z_0-9]+ [0-9.e+-]+$' "$work/$name.out" >"$work/truth"
+}
+
+# printed NAME FUNCTION: "ADDRESS BYTES" of the optimized code of that function, as V8 printed it.
+printed()
+{
+	awk -v name="$2" '
+		/^--- / || /^Instructions/ { on = /^Instructions/ && mine }
+		/^name = / { mine = $3 == name }
+		on && /^0x[0-9a-f]+ +[0-9a-f]+ +[0-9a-f]+ / { print substr($1, 3), $3 }' "$work/$1.out"
+}
+
+start_daemon -unknown
+run dump --perf-prof --print-opt-code --print-opt-code-filter=hot_a "$support/v8_hot.js" 3
+shares_hold node "$work/truth"
+mostly_named node "node: dynamic, unnamed" 98
+printed dump hot_a >"$work/printed"
+hot=$(hottest node '^JS:[*]hot_a')
+same_code "$hot" node "$work/printed"
+"$DCPI_BIN/dcpilist" -source "$hot" node >"$work/source" || fail "dcpilist -source"
+grep -q 'x = (x \* 48271 + i) % 2147483647' "$work/source" || { cat "$work/source" >&2; fail "no source lines"; }
+
+# Time stamps tell which function stood there.
+"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
+run churn --perf-prof --expose-gc "$support/v8_churn.js" 4
+shares_hold node "$work/truth"
+mostly_named node "node: dynamic, unnamed" 98
+again=$(nm "$db"/dyn/node-*.dyn | grep -c '^7000.*turn_')
+echo "$again functions stood where another one had been"
+[ "$again" -gt 5 ] || fail "no address was used again: this has tried nothing"
+
+# A perf map tells no times; of functions that stay that is no harm.
+"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
+run map --perf-basic-prof "$support/v8_hot.js" 3
+shares_hold node "$work/truth"
+mostly_named node "node: dynamic, unnamed" 98
+hot=$(hottest node '[*]hot_a')
+"$DCPI_BIN/dcpilist" -asm -no_header "$hot" node >"$work/listing" || fail "dcpilist '$hot'"
+[ "$(grep -c ' 0x' "$work/listing")" -gt 20 ] || fail "a perf map's routine has no code"
+
+# Without any switch it is countable, and can be disassembled.
+"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
+run none "$support/v8_hot.js" 1
+[ "$(image_samples "node: dynamic, unnamed")" -gt 500 ] || fail "code that nobody names is not counted"
+page=$(hottest "node: dynamic, unnamed" .)
+"$DCPI_BIN/dcpilist" -asm -no_header "$page" "node: dynamic, unnamed" >"$work/listing" || fail "dcpilist '$page'"
+[ "$(grep -c ' 0x' "$work/listing")" -gt 100 ] || fail "code that nobody names has no bytes"
+account_holds "at the end"
+stop_daemon
