@@ -101,13 +101,13 @@ static int load_put(struct jitdump *d, const struct jitdump_record *rec,
 static int load_judge(struct jitdump *d, const struct jitdump_record *rec,
 		      const struct jitdump_load *load)
 {
+	if (!runtime_code_is_good(load->code_addr, load->code_size) ||
+	    load->code_size >= rec->head.total_size - sizeof(*load))
+		return bad(d, rec);
 	if (load->pid != d->header.pid) {
 		d->place.nr_others++;
 		return JITDUMP_TAKEN;
 	}
-	if (!runtime_code_is_good(load->code_addr, load->code_size) ||
-	    load->code_size >= rec->head.total_size - sizeof(*load))
-		return bad(d, rec);
 	return load_put(d, rec, load);
 }
 
@@ -167,13 +167,13 @@ static int move_take(struct jitdump *d, const struct jitdump_record *rec)
 	r = jitdump_copy(d, rec->off, &move, sizeof(move));
 	if (r < 0)
 		return r;
+	if (!runtime_code_is_good(move.old_code_addr, move.code_size) ||
+	    !runtime_code_is_good(move.new_code_addr, move.code_size))
+		return bad(d, rec);
 	if (move.pid != d->header.pid) {
 		d->place.nr_others++;
 		return JITDUMP_TAKEN;
 	}
-	if (!runtime_code_is_good(move.old_code_addr, move.code_size) ||
-	    !runtime_code_is_good(move.new_code_addr, move.code_size))
-		return bad(d, rec);
 	return move_put(d, rec, &move);
 }
 
