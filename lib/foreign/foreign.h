@@ -66,8 +66,8 @@ struct foreign_file {
 };
 
 /*
- * Does @fd begin as a jitdump file does, of either byte order? 1, 0, -ENODATA (it is empty, or
- * zeros stand there: it may become one; LLVM and V8 map theirs before they write), or -errno.
+ * Does @fd begin as a jitdump file does, of either byte order? 1, 0 (also where it is shorter than
+ * that: LLVM and V8 map theirs before they write), or -errno.
  */
 int foreign_jitdump_is(int fd);
 /*

@@ -17,11 +17,7 @@ int foreign_jitdump_is(int fd)
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	if (!magic)
-		return -ENODATA;
-	if (n < (ssize_t)sizeof(magic))
-		return 0;
-	return magic == JITDUMP_MAGIC || magic == JITDUMP_MAGIC_SWAPPED;
+	return n == sizeof(magic) && (magic == JITDUMP_MAGIC || magic == JITDUMP_MAGIC_SWAPPED);
 }
 
 /* ---- header ---------------------------------------------------------------------------------- */
