@@ -47,6 +47,7 @@ enum foreign_kind { FOREIGN_JITDUMP, FOREIGN_PERFMAP };
 /* Where a reading of such a file goes on; begin with zero. */
 struct foreign_place {
 	uint64_t off;	    /* every record, or line, before it was taken */
+	uint32_t sum;	    /* of the bytes before it, by which it is known again */
 	uint64_t seq;	    /* of the last change made of them */
 	uint64_t debug_off; /* jitdump: of lines whose routine has not come yet; 0: none */
 	uint64_t nr_others; /* jitdump: records of other processes, which were left out */
@@ -76,16 +77,17 @@ int foreign_jitdump_is(int fd);
  * read), seq ascending from @place->seq. Records of unknown types are skipped, one that is not
  * whole yet is waited for. A time stamp that is not CLOCK_MONOTONIC's (the header says so) is 0.
  * Returns how many records were malformed; -DCPI_EFORMAT: not a jitdump file, or of another byte
- * order or machine, or it was cut below @place->off, or the next record's length lies (nothing
- * behind it can be read), -DCPI_EVERSION, -ENOMEM, -errno. After a failure @place is as before;
- * what can be read before the cause of one is read first.
+ * order or machine, or the next record's length lies (nothing behind it can be read),
+ * -DCPI_ETRUNCATED: it was cut below @place->off, or is written anew, -DCPI_EVERSION, -ENOMEM,
+ * -errno. After a failure @place is as before; what can be read before the cause of one is read
+ * first.
  */
 int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *place,
 			 struct base_buf *out);
 /*
  * The same of a perf map: a WIRE_ROUTINE (facility 0) for each line, with the code that stands
  * there now where that can be read (WIRE_ROUTINE_FETCHED). Lines that are none are counted. A name
- * may be empty. -DCPI_EFORMAT: it was cut.
+ * may be empty. It fails with -DCPI_ETRUNCATED, -ENOMEM or -errno.
  */
 int foreign_perfmap_read(const struct foreign_file *file, struct foreign_place *place,
 			 struct base_buf *out);

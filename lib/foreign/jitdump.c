@@ -139,7 +139,7 @@ int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *
 {
 	struct jitdump d = { .place = *place, .out = out };
 	size_t mark = out->len;
-	int r = runtime_file_open(&d.f, file, place->off);
+	int r = runtime_file_open(&d.f, file, place);
 
 	if (r == 0)
 		r = header_read(&d);
@@ -151,6 +151,9 @@ int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *
 		r = take_all(&d);
 	if (r >= 0) {
 		d.place.debug_off = jitdump_pending_first(&d.pending, d.place.off);
+		r = runtime_file_end(&d.f, &d.place);
+	}
+	if (r == 0) {
 		*place = d.place;
 	} else {
 		out->len = mark;

@@ -138,11 +138,13 @@ int foreign_perfmap_read(const struct foreign_file *file, struct foreign_place *
 {
 	struct perfmap m = { .place = *place, .out = out };
 	size_t mark = out->len;
-	int r = runtime_file_open(&m.f, file, place->off);
+	int r = runtime_file_open(&m.f, file, place);
 
 	if (r == 0)
 		r = take_all(&m);
-	if (r >= 0)
+	if (r == 0)
+		r = runtime_file_end(&m.f, &m.place);
+	if (r == 0)
 		*place = m.place;
 	else
 		out->len = mark;

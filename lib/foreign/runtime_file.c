@@ -12,6 +12,7 @@ enum {
 	WINDOW_LEN = 256 << 10,
 	BLANK_LOOKED = 4 << 20,
 	BLANK_STEP = 64 << 10,
+	SUMMED = 64,   /* bytes before a place, by which it is known again */
 	NR_PAGES = 16, /* a power of two; routines of more are read past them */
 };
 
@@ -23,19 +24,6 @@ struct runtime_pages {
 	} slot[NR_PAGES];
 	uint8_t bytes[NR_PAGES][WIRE_PAGE];
 };
-
-int runtime_file_open(struct runtime_file *f, const struct foreign_file *from, uint64_t off)
-{
-	struct stat st;
-
-	*f = (struct runtime_file){ .from = from };
-	if (fstat(from->fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	f->size = (uint64_t)st.st_size;
-	return f->size < off ? -DCPI_EFORMAT : 0;
-}
 
 void runtime_file_release(struct runtime_file *f)
 {
@@ -52,7 +40,7 @@ static int read_at(int fd, uint64_t off, uint8_t *to, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return n < 0 ? -errno : -DCPI_EFORMAT;
+			return n < 0 ? -errno : -DCPI_ETRUNCATED;
 		to += n;
 		off += (uint64_t)n;
 		len -= (size_t)n;
@@ -91,6 +79,41 @@ void runtime_file_forget(struct runtime_file *f)
 {
 	base_buf_clear(&f->window);
 	f->window_off = 0;
+}
+
+/* A file that is written anew may be as long again before anybody looks. */
+static int sum_before(struct runtime_file *f, uint64_t off, uint32_t *sum)
+{
+	size_t len = off < SUMMED ? (size_t)off : SUMMED;
+	uint8_t bytes[SUMMED];
+	int r = read_at(f->from->fd, off - len, bytes, len);
+
+	*sum = r == 0 ? base_crc32c(0, bytes, len) : 0;
+	return r;
+}
+
+int runtime_file_open(struct runtime_file *f, const struct foreign_file *from,
+		      const struct foreign_place *place)
+{
+	struct stat st;
+	uint32_t sum;
+	int r;
+
+	*f = (struct runtime_file){ .from = from };
+	if (fstat(from->fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	f->size = (uint64_t)st.st_size;
+	if (f->size < place->off)
+		return -DCPI_ETRUNCATED;
+	r = sum_before(f, place->off, &sum);
+	return r == 0 && sum != place->sum ? -DCPI_ETRUNCATED : r;
+}
+
+int runtime_file_end(struct runtime_file *f, struct foreign_place *place)
+{
+	return sum_before(f, place->off, &place->sum);
 }
 
 static bool is_zero(const uint8_t *p, size_t len)

@@ -19,12 +19,18 @@ struct runtime_file {
 	struct runtime_pages *pages; /* of the process's memory, as read before */
 };
 
-/* 0; -DCPI_EFORMAT where it ends before @off, -EINVAL where it is no regular file, -errno. */
-int runtime_file_open(struct runtime_file *f, const struct foreign_file *from, uint64_t off);
+/*
+ * 0; -DCPI_ETRUNCATED where it ends before @place, or what stands before that is another than
+ * runtime_file_end found, -EINVAL where it is no regular file, -errno.
+ */
+int runtime_file_open(struct runtime_file *f, const struct foreign_file *from,
+		      const struct foreign_place *place);
+/* For the next reading. 0 or as peek. */
+int runtime_file_end(struct runtime_file *f, struct foreign_place *place);
 void runtime_file_release(struct runtime_file *f);
 /*
  * *@at: @len bytes from @off on, which lie before the size; a copy that is good until the next
- * call. 0, -DCPI_EFORMAT (it was cut meanwhile), -ENOMEM, -errno.
+ * call. 0, -DCPI_ETRUNCATED (it was cut meanwhile), -ENOMEM, -errno.
  */
 int runtime_file_peek(struct runtime_file *f, uint64_t off, size_t len, const uint8_t **at);
 /* What is peeked at next is read anew. */
