@@ -120,6 +120,9 @@ static void settle(struct attrib *a, struct pending *c)
 
 	c->dynamic = m && m->kind == MAP_DYNAMIC;
 	c->map_start = m ? m->start : 0;
+	/* A child of a fork makes no memory of its own. */
+	if (c->dynamic)
+		track_watch(a, c->p);
 	if (m && m->since_ns > c->first_ns)
 		store_unknown(a, ACCOUNT_BUCKET_AMBIGUOUS, c);
 	else if (m && m->kind == MAP_IMAGE && a->dyn && dyn_claims(c->p, c->addr))

@@ -172,6 +172,8 @@ enum track_how {
 void track_load(struct attrib *a, const struct driver_load *l);
 /* Of a mapping that /proc lists: memory that programs write code into themselves. */
 bool track_is_dynamic(const struct driver_load *l);
+/* @p has memory for code: look for what tells of it. */
+void track_watch(struct attrib *a, struct process *p);
 void track_mmap(struct attrib *a, struct process *p, const struct driver_load *l,
 		enum track_how how);
 /*

@@ -488,7 +488,7 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 
 	/* Who writes files writes them late. */
 	if (where == DYN_NONE && q->dynamic && !dyn_has_registry(p))
-		where = q->last || !p->dyn ? dyn_source_unnamed(d, p, q, image, off) : DYN_LATER;
+		where = q->last || !p->dyn ? dyn_unnamed_find(d, p, q, image, off) : DYN_LATER;
 	if (where == DYN_LATER && !q->last)
 		dyn_source_wait(p->dyn, q->first_ns);
 	where = not_yet(where, q);

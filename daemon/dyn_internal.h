@@ -351,7 +351,8 @@ struct dyn_registry {
 
 	/* Of files (dyn_source.c). */
 	struct foreign_place file;
-	int64_t size;	     /* of the file, when it was read to its end */
+	int64_t size;	     /* of the file, when it was read to its end … */
+	uint64_t written_ns; /* … and when it had been written last */
 	uint64_t told_ns;    /* stamp of the latest change told */
 	uint64_t waiting_ns; /* samples from then on are not looked up for good */
 	int root;	     /* of a process whose perf map was not found yet, or -1 */
@@ -429,6 +430,9 @@ void dyn_registry_give_back(struct dyn_registry *reg, uint64_t len);
 /* ---- what tells of code without libdbgdyn (dyn_source.c) ------------------------------------- */
 
 struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind);
+/* One more for @p, which is a client. @fd is taken over, also on failure. 0 or negative. */
+int dyn_source_new(struct dyn *d, struct process *p, enum dyn_kind kind, int fd,
+		   struct dyn_registry **out);
 /* Read what is new. True: there was something. */
 bool dyn_source_read(struct dyn_registry *reg);
 /* By time, whoever of @c's sources knows the address. DYN_LATER not where @last. */
@@ -436,12 +440,15 @@ enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_as
 				 struct image **image, uint64_t *off);
 /* Samples from @first_ns on will be asked for again: who lived then is not forgotten. */
 void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns);
-/* The page at the address, which nobody names: kept as it is now. DYN_FOUND, DYN_NO_ROOM, DYN_NONE.
- */
-enum dyn_where dyn_source_unnamed(struct dyn *d, struct process *p, const struct dyn_query *q,
-				  struct image **image, uint64_t *off);
 /* Its process is over: read a last time. */
 void dyn_source_end(struct dyn_registry *reg);
+
+/* ---- code that nobody names (dyn_unnamed.c) -------------------------------------------------- */
+
+/* The page at the address, which nobody names: kept as it is now. DYN_FOUND, DYN_NO_ROOM, DYN_NONE.
+ */
+enum dyn_where dyn_unnamed_find(struct dyn *d, struct process *p, const struct dyn_query *q,
+				struct image **image, uint64_t *off);
 
 /* ---- changes (dyn_change.c, dyn_apply.c) ----------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Processes that do not link libdbgdyn: what their runtimes write into files is followed (jitdump,
- * perf maps), and code that nobody names is kept by pages. Each is a registry of its own kind, that
- * nothing is written into; where several tell of an address, the first kind holds.
+ * perf maps). Each file is a registry of its own kind, that nothing is written into; where several
+ * tell of an address, the first kind holds.
  */
 #include <elf.h>
 #include <errno.h>
@@ -81,9 +81,8 @@ static int add_facility(struct dyn_registry *reg)
 	return dyn_apply(reg, &f, f.rec.head.len, 0, 0) ? -ENOMEM : 0;
 }
 
-/* @fd is taken over, also on failure. */
-static int new_source(struct dyn *d, struct process *p, enum dyn_kind kind, int fd,
-		      struct dyn_registry **out)
+int dyn_source_new(struct dyn *d, struct process *p, enum dyn_kind kind, int fd,
+		   struct dyn_registry **out)
 {
 	struct dyn_registry *reg;
 	int r = dyn_registry_new(d, p, kind, fd, &reg);
@@ -135,7 +134,7 @@ int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump)
 		close(dump->fd);
 		return reg ? share(p, reg) : dump->owner != p->uid ? -EPERM : -ENOMEM;
 	}
-	r = new_source(d, p, DYN_JITDUMP, dump->fd, &reg);
+	r = dyn_source_new(d, p, DYN_JITDUMP, dump->fd, &reg);
 	if (r < 0) {
 		base_log(BASE_LOG_WARN, "cannot follow the jitdump of process %d: %s", p->pid,
 			 base_strerror(r));
@@ -186,7 +185,7 @@ void dyn_watch(struct dyn *d, struct process *p)
 	root = open_root(d, p, &ns_pid);
 	if (root < 0)
 		return;
-	if (new_source(d, p, DYN_PERFMAP, -1, &reg) < 0) {
+	if (dyn_source_new(d, p, DYN_PERFMAP, -1, &reg) < 0) {
 		close(root);
 		return;
 	}
@@ -231,11 +230,19 @@ static void look_for_map(struct dyn_registry *reg)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool has_grown(const struct dyn_registry *reg)
+static uint64_t written_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+/* The time of a file that is mapped does not move with each byte: its size does, or it was made
+ * ahead. */
+static bool has_changed(const struct dyn_registry *reg)
 {
 	struct stat st;
 
-	return !reg->file.at_end || fstat(reg->fd, &st) < 0 || st.st_size != reg->size;
+	return !reg->file.at_end || fstat(reg->fd, &st) < 0 || st.st_size != reg->size ||
+	       written_ns(&st) != reg->written_ns || (uint64_t)st.st_size != reg->file.off;
 }
 
 static void refuse(struct dyn_registry *reg, int r)
@@ -266,6 +273,11 @@ static int read_once(struct dyn_registry *reg, struct base_buf *b)
 	base_buf_clear(b);
 	fstat(reg->fd, &st);
 	r = reader_file_read(reg->dyn->config.reader, reg->fd, kind, &who, &reg->file, b);
+	/* What was told stays until what is written now replaces it. */
+	if (r == -DCPI_ETRUNCATED) {
+		reg->file = (struct foreign_place){ .seq = reg->file.seq };
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	reg->nr_bad += (uint64_t)r +
@@ -275,6 +287,8 @@ static int read_once(struct dyn_registry *reg, struct base_buf *b)
 	if (!reg->file.at_end)
 		return 0;
 	reg->size = st.st_size;
+	reg->written_ns = written_ns(&st);
+	reg->written_ns = written_ns(&st);
 	/* Only when all was read up to here was nothing else there before now. */
 	reg->read_ns = now;
 	return 1;
@@ -305,7 +319,8 @@ bool dyn_source_read(struct dyn_registry *reg)
 
 	if (reg->kind == DYN_PERFMAP && reg->fd < 0)
 		look_for_map(reg);
-	if (reg->fd >= 0 && !reg->refused && base_now_ns() >= reg->pause_until_ns && has_grown(reg))
+	if (reg->fd >= 0 && !reg->refused && base_now_ns() >= reg->pause_until_ns &&
+	    has_changed(reg))
 		news = follow(reg);
 	dyn_tenant_forget(&reg->tenants, reg->waiting_ns < reg->dyn->settled_ns
 						 ? reg->waiting_ns
@@ -349,79 +364,6 @@ void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns)
 		for (size_t i = 0; i < c->nr_sources; i++)
 			if (first_ns < c->sources[i]->waiting_ns)
 				c->sources[i]->waiting_ns = first_ns;
-}
-
-/* ---- code that nobody names ------------------------------------------------------------------ */
-
-/* Its bytes as they are now, or none. */
-static size_t read_page(const struct dyn_registry *reg, uint64_t page, uint8_t code[WIRE_PAGE])
-{
-	const struct wire_range range = { .base = page, .len = WIRE_PAGE };
-	struct base_buf b = { 0 };
-	const struct wire_head *h;
-	size_t len = 0;
-
-	if (!reg->life || reader_range_read(reg->dyn->config.reader, reg->pid, reg->uid, reg->life,
-					    &range, &b) < 0)
-		goto out;
-	memset(code, 0, WIRE_PAGE);
-	WIRE_FOR_EACH (h, b.data, b.len, pos) {
-		const struct wire_bytes *bytes = (const void *)h;
-
-		if (bytes->vaddr < page || bytes->vaddr - page > WIRE_PAGE ||
-		    bytes->bytes_len > WIRE_PAGE - (bytes->vaddr - page))
-			goto out;
-		memcpy(code + (bytes->vaddr - page), bytes + 1, bytes->bytes_len);
-		len = WIRE_PAGE;
-	}
-out:
-	base_buf_release(&b);
-	return len;
-}
-
-/* Named by its place in the mapping, so that it is the same in each run. */
-static int add_page(struct dyn_registry *reg, uint64_t page, uint64_t map_start)
-{
-	uint64_t record[(sizeof(struct wire_routine) + 64 + WIRE_PAGE + 8) / sizeof(uint64_t)];
-	struct wire_routine *r = (void *)record;
-	uint8_t code[WIRE_PAGE];
-	size_t code_len = read_page(reg, page, code);
-	char *name = (char *)(r + 1);
-
-	memset(record, 0, sizeof(record));
-	*r = (struct wire_routine){ .head.type = WIRE_ROUTINE,
-				    .seq = reg->tenants.last_seq + 1,
-				    .addr = page,
-				    .code_len = WIRE_PAGE };
-	r->name_len = (uint32_t)snprintf(name, 64, "[anonymous]+0x%llx",
-					 (unsigned long long)(page - map_start));
-	r->head.len = (uint32_t)wire_routine_len(r->name_len, WIRE_PAGE, code_len, 0, 0, 0);
-	if (code_len) {
-		r->head.flags = WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED;
-		memcpy(name + r->name_len, code, code_len);
-	}
-	/* It was there before anybody looked. */
-	return dyn_apply(reg, record, r->head.len, 0, 0) ? -ENOMEM : 0;
-}
-
-enum dyn_where dyn_source_unnamed(struct dyn *d, struct process *p, const struct dyn_query *q,
-				  struct image **image, uint64_t *off)
-{
-	uint64_t page = q->addr & ~(uint64_t)(WIRE_PAGE - 1);
-	const struct dyn_ask ask = { .addr = q->addr, .first_ns = 1, .time_ns = UINT64_MAX };
-	struct dyn_registry *reg;
-	bool sure;
-
-	if (!d->config.reader || !dyn_client_of(p))
-		return DYN_NONE;
-	reg = dyn_source_find(p->dyn, DYN_UNNAMED);
-	if (!reg && new_source(d, p, DYN_UNNAMED, -1, &reg) < 0)
-		return DYN_NONE;
-	if (!dyn_routine_find(&reg->tenants.routines, reg->tenants.routines.live, q->addr) &&
-	    add_page(reg, page, q->map_start <= page ? q->map_start : page) < 0)
-		return DYN_NONE;
-	reg->tenants.wants_list = false;
-	return dyn_registry_lookup(reg, &ask, image, off, &sure);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -118,9 +118,9 @@ static void dump_found(struct attrib *a, struct process *p, const struct reader_
 		a->ranges_changed = true;
 }
 
-static void watch(struct attrib *a, struct process *p)
+void track_watch(struct attrib *a, struct process *p)
 {
-	if (p->watched)
+	if (p->watched || !a->dyn || !a->live || dyn_has_registry(p))
 		return;
 	if (!p->start_time_ns || !p->known_ns)
 		scan_describe(p);
@@ -169,8 +169,8 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 	attrib_record_load(a, &l);
 	put(a, p, &m, how);
 	/* Before it has a sample: it may be gone when that comes. */
-	if (m.kind == MAP_DYNAMIC && a->dyn && a->live && how != TRACK_LATE && !dyn_has_registry(p))
-		watch(a, p);
+	if (m.kind == MAP_DYNAMIC && how != TRACK_LATE)
+		track_watch(a, p);
 }
 
 /* Nanoseconds by which the clock of start times is ahead of the clock of events (suspends). */

@@ -322,6 +322,24 @@ static void perf_map(void **state)
 	assert_string_equal(at(t, two, before), "other: with (spaces)");
 }
 
+/* The JVM writes its map anew each time it is asked for it. */
+static void perf_map_anew(void **state)
+{
+	TRIAL(state);
+
+	put_line(t, block, "first");
+	put_line(t, block + LEN, "second");
+	dyn_watch(t->dyn, &t->p);
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(truncate(t->map, 0), 0);
+	put_line(t, block + LEN, "third");
+	dyn_refresh(t->dyn, false);
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(at(t, (uintptr_t)block, base_now_ns()), "first");
+	assert_string_equal(at(t, (uintptr_t)block + LEN, base_now_ns()), "third");
+	assert_false(dyn_source_find(t->p.dyn, DYN_PERFMAP)->refused);
+}
+
 /* At its end at the latest: by then it may be there. */
 static void perf_map_at_exit(void **state)
 {
@@ -432,6 +450,7 @@ int main(void)
 		TEST(not_his),
 		TEST(no_dump_after_all),
 		TEST(perf_map),
+		TEST(perf_map_anew),
 		TEST(perf_map_at_exit),
 		TEST(perf_map_that_is_none),
 		TEST(both),
