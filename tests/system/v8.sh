@@ -35,7 +35,7 @@ printed()
 }
 
 start_daemon -unknown
-run dump --perf-prof --print-opt-code --print-opt-code-filter=hot_a "$support/v8_hot.js" 3
+run dump --perf-prof --print-opt-code --print-opt-code-filter=hot_a "$support/v8_hot.js" 2
 shares_hold node "$work/truth"
 mostly_named node "node: dynamic, unnamed" 98
 printed dump hot_a >"$work/printed"
@@ -55,12 +55,38 @@ echo "$again functions stood where another one had been"
 
 # A perf map tells no times; of functions that stay that is no harm.
 "$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
-run map --perf-basic-prof "$support/v8_hot.js" 3
+run map --perf-basic-prof "$support/v8_hot.js" 2
 shares_hold node "$work/truth"
 mostly_named node "node: dynamic, unnamed" 98
 hot=$(hottest node '[*]hot_a')
 "$DCPI_BIN/dcpilist" -asm -no_header "$hot" node >"$work/listing" || fail "dcpilist '$hot'"
 [ "$(grep -c ' 0x' "$work/listing")" -gt 20 ] || fail "a perf map's routine has no code"
+
+# In namespaces of its own: another number, another /tmp, which is gone with it.
+"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
+for switch in --perf-prof --perf-basic-prof; do
+	unshare --user --map-root-user --pid --fork --mount sh -c '
+		mount -t tmpfs none /tmp && mount -t proc none /proc && cp "$1" /tmp/hot.js && cd /tmp && exec node "$2" hot.js 1' \
+		sh "$support/v8_hot.js" $switch >"$work/truth" || fail "node in namespaces"
+	sleep 1
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	shares_hold node "$work/truth"
+	mostly_named node "node: dynamic, unnamed" 95
+	"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
+done
+
+# Short-lived workers one after the other: one table, one pseudo-image.
+before=$(ls "$db/dyn" | wc -l)
+for i in $(seq 20); do
+	(cd "$work" && exec node --perf-prof "$support/v8_hot.js" 0.1) >"$work/truth" || fail "worker $i"
+	rm -f "$work"/jit-*.dump
+done
+sleep 1
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+echo "workers: $(image_samples node) samples, $(($(ls "$db/dyn" | wc -l) - before)) pseudo-images"
+[ "$(image_samples node)" -gt 1000 ] || fail "workers have no samples"
+[ "$(ls "$db/dyn" | wc -l)" -le $((before + 2)) ] || fail "workers leave more than a pseudo-image (and one of unnamed code)"
+rows node | awk '/JS:[*]hot_a /{ n++ } END { exit n != 1 }' || fail "workers are not one row"
 
 # Without any switch it is countable, and can be disassembled.
 "$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
