@@ -34,7 +34,12 @@ static bool files_measure(const struct dbgdyn_routine *r, size_t *len)
 /* Structs grow at their end: what a caller compiled earlier does not have is none. */
 static size_t nr_inlines(const struct dbgdyn_routine *r)
 {
-	return r->size >= sizeof(*r) ? r->nr_inlines : 0;
+	return r->size >= offsetof(struct dbgdyn_routine, bytes) ? r->nr_inlines : 0;
+}
+
+static const void *bytes(const struct dbgdyn_routine *r)
+{
+	return r->size >= sizeof(*r) && r->bytes ? r->bytes : r->code;
 }
 
 static size_t name_len(size_t len)
@@ -168,7 +173,7 @@ void dbgdyn_record_fill(struct wire_routine *rec, size_t len, const struct dbgdy
 	memcpy(p, r->name.text, parts->name_len);
 	p += parts->name_len;
 	if (flags & WIRE_ROUTINE_CODE) {
-		memcpy(p, r->code, r->code_len);
+		memcpy(p, bytes(r), r->code_len);
 		p += r->code_len;
 	}
 	p = put_inlines(put_lines(pad8(p), r), r, parts->nr_inlines);

@@ -157,6 +157,7 @@ struct dbgdyn_routine {
 	size_t nr_files;
 	const struct dbgdyn_inline *inlines; /* may be NULL */
 	size_t nr_inlines;
+	const void *bytes; /* code_len bytes of the code where it can be read now; NULL: at code */
 };
 
 /*

@@ -66,6 +66,24 @@ static int record_holds_everything(void)
 	return 0;
 }
 
+/* Where code is not readable, or not there yet; who knows nothing of it has it where it runs. */
+static int bytes_may_stand_elsewhere(void)
+{
+	struct dbgdyn_routine r = fake_routine("f", (void *)0x10000, 64);
+	struct wire_routine_view v;
+
+	CHECK(open_all(FAKE_SOCKET) == 0);
+	r.bytes = code + 5;
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.rec->addr == 0x10000 && v.code && !memcmp(v.code, code + 5, 64));
+	r.code = code + 9;
+	r.size = offsetof(struct dbgdyn_routine, bytes);
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_OK && read_one(&v) == 0);
+	CHECK(v.code && !memcmp(v.code, code + 9, 64));
+	fake_close(&fake);
+	return 0;
+}
+
 /* From the hand-over on, and while a daemon is attached; else nobody needs them. */
 static int records_travel_when_somebody_has_the_registry(void)
 {
@@ -340,6 +358,7 @@ static int threads_need_no_lock(void)
 }
 
 FAKE_TEST(record_holds_everything)
+FAKE_TEST(bytes_may_stand_elsewhere)
 FAKE_TEST(records_travel_when_somebody_has_the_registry)
 FAKE_TEST(bad_arguments_are_refused)
 FAKE_TEST(ring_goes_round)
@@ -353,6 +372,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record_holds_everything),
+		cmocka_unit_test(test_bytes_may_stand_elsewhere),
 		cmocka_unit_test(test_records_travel_when_somebody_has_the_registry),
 		cmocka_unit_test(test_bad_arguments_are_refused),
 		cmocka_unit_test(test_ring_goes_round),
