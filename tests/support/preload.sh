@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Sourced by tests in which a program that is none of ours loads a library of ours. In a sanitizer's build that
+# wants the sanitizer to be there first.
+
+# hosted COMMAND…: run it so.
+hosted()
+{
+	local first=
+	case $(readelf -dW "$DCPI_LIB/libdbgdyn.so") in
+	*libasan.so*) first=$(gcc -print-file-name=libasan.so) ;;
+	esac
+	LD_PRELOAD=$first ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS:-} LD_LIBRARY_PATH=$DCPI_LIB "$@"
+}
