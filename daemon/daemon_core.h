@@ -192,7 +192,10 @@ int scan_all(struct attrib *a);
 void scan_known(struct attrib *a);
 /* Forget processes that /proc no longer has (their end was lost). */
 void scan_sweep(struct attrib *a);
-/* Calls @fn with the executable memory of @p that is in no file, as it is now. */
+/*
+ * Calls @fn with the executable memory of @p that is in no file, as it is now, and what adjoins it
+ * of other such memory: runtimes reserve more than they use yet.
+ */
 void scan_dynamic(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		  void *ctx);
 /* One line of /proc/PID/maps into @l (path points into @line, which is changed): 1 executable, 0

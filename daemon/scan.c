@@ -117,22 +117,22 @@ int scan_parse_line(char *line, struct driver_load *l)
 	return perms[2] == 'x';
 }
 
-/* Each executable mapping of @pid. */
-static int each_map(int32_t pid, void (*fn)(void *ctx, struct driver_load *l), void *ctx)
+/* Each mapping of @pid, and whether it is executable. */
+static int each_map(int32_t pid, void (*fn)(void *ctx, struct driver_load *l, bool exec), void *ctx)
 {
 	struct driver_load l;
 	size_t cap = 0;
 	char *line = NULL, path[64];
 	FILE *maps;
-	int r = 0;
+	int r = 0, exec;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	maps = fopen(path, "re");
 	if (!maps)
 		return -errno;
 	while (getline(&line, &cap, maps) > 0)
-		if (scan_parse_line(line, &l) > 0)
-			fn(ctx, &l);
+		if ((exec = scan_parse_line(line, &l)) >= 0)
+			fn(ctx, &l, exec);
 	if (ferror(maps))
 		r = -EIO;
 	free(line);
@@ -145,10 +145,12 @@ struct listing {
 	struct process *p;
 };
 
-static void list_map(void *ctx, struct driver_load *l)
+static void list_map(void *ctx, struct driver_load *l, bool exec)
 {
 	struct listing *to = ctx;
 
+	if (!exec)
+		return;
 	l->pid = l->tid = to->p->pid;
 	l->time_ns = to->a->now_ns;
 	track_mmap(to->a, to->p, l, TRACK_LISTED);
@@ -164,22 +166,40 @@ static int scan_maps(struct attrib *a, struct process *p)
 struct dynamic_listing {
 	void (*fn)(void *ctx, uint64_t start, uint64_t end);
 	void *ctx;
+	uint64_t start, end; /* of memory in no file, without a gap */
+	bool exec;	     /* some of it is executable */
 };
 
-static void list_dynamic(void *ctx, struct driver_load *l)
+static void end_run(struct dynamic_listing *to)
+{
+	if (to->exec)
+		to->fn(to->ctx, to->start, to->end);
+	to->start = to->end = 0;
+	to->exec = false;
+}
+
+static void list_dynamic(void *ctx, struct driver_load *l, bool exec)
 {
 	struct dynamic_listing *to = ctx;
 
-	if (track_is_dynamic(l))
-		to->fn(to->ctx, l->addr, l->addr + l->len);
+	if (l->addr != to->end)
+		end_run(to);
+	if (exec ? !track_is_dynamic(l) : strcmp(l->path, "//anon") != 0) {
+		end_run(to);
+		return;
+	}
+	to->start = to->end ? to->start : l->addr;
+	to->end = l->addr + l->len;
+	to->exec |= exec;
 }
 
 void scan_dynamic(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		  void *ctx)
 {
-	struct dynamic_listing to = { fn, ctx };
+	struct dynamic_listing to = { .fn = fn, .ctx = ctx };
 
 	each_map(p->pid, list_dynamic, &to);
+	end_run(&to);
 }
 
 static void record_comm(struct attrib *a, const struct process *p)

@@ -143,13 +143,48 @@ static void too_young(void **state)
 	assert_true(p->nr_maps > 0);
 }
 
+struct found {
+	uint64_t begin, end; /* looked for: a range that covers it, … */
+	uint64_t text;	     /* … and one that has this in it */
+	bool covered, text_seen;
+};
+
+static void look(void *ctx, uint64_t start, uint64_t end)
+{
+	struct found *f = ctx;
+
+	f->covered |= start <= f->begin && end >= f->end;
+	f->text_seen |= start <= f->text && end > f->text;
+}
+
+/* What a runtime reserved for code will be that: more of it than it made executable so far. */
+static void reserved_for_code(void **state)
+{
+	enum { LEN = 1 << 20 };
+	uint8_t *code = mmap(NULL, LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct process p = { .pid = getpid() };
+	struct found f = { .begin = (uintptr_t)code,
+			   .end = (uintptr_t)code + LEN,
+			   .text = (uintptr_t)reserved_for_code };
+
+	(void)state;
+	assert_ptr_not_equal(code, MAP_FAILED);
+	scan_dynamic(&p, look, &f);
+	assert_false(f.covered);
+	assert_int_equal(mprotect(code + LEN / 2, 4096, PROT_READ | PROT_EXEC), 0);
+	scan_dynamic(&p, look, &f);
+	assert_true(f.covered);
+	assert_false(f.text_seen);
+	munmap(code, LEN);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(lines), TEST(bad_lines),  TEST(own_process),
-		TEST(gone),  TEST(everything), TEST(too_young),
+		TEST(lines),	  TEST(bad_lines), TEST(own_process),	    TEST(gone),
+		TEST(everything), TEST(too_young), TEST(reserved_for_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
