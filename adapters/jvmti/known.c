@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "jvmti_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NR_CHAINS    8192u
+#define NR_KNOWN_MAX 32768u /* some 10 MB */
+
+/* ---- asking the JVM -------------------------------------------------------------------------- */
+
+/* What the JVM says of a method, in its own memory. Only the source may be missing. */
+struct answer {
+	char *class_descriptor, *source, *name, *signature;
+};
+
+static void give_back(jvmtiEnv *env, void *memory)
+{
+	if (memory)
+		(*env)->Deallocate(env, memory);
+}
+
+static void answer_release(jvmtiEnv *env, struct answer *a)
+{
+	give_back(env, a->class_descriptor);
+	give_back(env, a->source);
+	give_back(env, a->name);
+	give_back(env, a->signature);
+}
+
+/* References live until the event is over, and one event may ask for hundreds. */
+static void class_drop(const struct jvmti_methods *m, jclass class)
+{
+	JNIEnv *jni;
+
+	if ((*m->vm)->GetEnv(m->vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK)
+		(*jni)->DeleteLocalRef(jni, class);
+}
+
+static bool class_ask(const struct jvmti_methods *m, jmethodID id, struct answer *out)
+{
+	jvmtiEnv *env = m->env;
+	jclass class;
+	bool good;
+
+	if ((*env)->GetMethodDeclaringClass(env, id, &class) != JVMTI_ERROR_NONE)
+		return false;
+	good = (*env)->GetClassSignature(env, class, &out->class_descriptor, NULL) ==
+	       JVMTI_ERROR_NONE;
+	if (!good)
+		out->class_descriptor = NULL;
+	if (!good || (*env)->GetSourceFileName(env, class, &out->source) != JVMTI_ERROR_NONE)
+		out->source = NULL;
+	class_drop(m, class);
+	return good;
+}
+
+static bool method_ask(const struct jvmti_methods *m, jmethodID id, struct answer *out)
+{
+	jvmtiEnv *env = m->env;
+
+	*out = (struct answer){ 0 };
+	if ((*env)->GetMethodName(env, id, &out->name, &out->signature, NULL) != JVMTI_ERROR_NONE) {
+		*out = (struct answer){ 0 };
+		return false;
+	}
+	if (class_ask(m, id, out))
+		return true;
+	answer_release(env, out);
+	return false;
+}
+
+static void lines_ask(const struct jvmti_methods *m, struct jvmti_known *k)
+{
+	jvmtiEnv *env = m->env;
+	jint nr;
+
+	give_back(env, k->lines);
+	k->nr_lines = 0;
+	if ((*env)->GetLineNumberTable(env, k->id, &nr, &k->lines) != JVMTI_ERROR_NONE) {
+		k->lines = NULL;
+		return;
+	}
+	k->nr_lines = nr > 0 ? (size_t)nr : 0;
+	jvmti_known_sort(k->lines, k->nr_lines);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static int compare_lines(const void *a, const void *b)
+{
+	const jvmtiLineNumberEntry *x = a, *y = b;
+
+	return (x->start_location > y->start_location) - (x->start_location < y->start_location);
+}
+
+void jvmti_known_sort(jvmtiLineNumberEntry *lines, size_t nr)
+{
+	for (size_t i = 1; i < nr; i++) {
+		if (lines[i].start_location < lines[i - 1].start_location) {
+			qsort(lines, nr, sizeof(*lines), compare_lines);
+			return;
+		}
+	}
+}
+
+uint32_t jvmti_known_line(const struct jvmti_known *k, int64_t bci)
+{
+	size_t low = 0, high = k->nr_lines; /* entries below low begin at or before bci */
+
+	bci = bci < 0 ? 0 : bci;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (k->lines[middle].start_location <= bci)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && k->lines[low - 1].line_number > 0 ? (uint32_t)k->lines[low - 1].line_number
+							: 0;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static struct dbgdyn_string string_put(char *room, const struct jvmti_name *name)
+{
+	memcpy(room, name->text, name->len);
+	return (struct dbgdyn_string){ room, name->len };
+}
+
+/* The names stand behind the struct. */
+static struct jvmti_known *known_new(const struct jvmti_methods *m, jmethodID id,
+				     const struct answer *a)
+{
+	struct jvmti_name name, file = { 0 };
+	struct jvmti_known *k;
+	char *room;
+
+	jvmti_name_method(&name, a->class_descriptor, a->name, m->signatures ? a->signature : NULL);
+	if (a->source)
+		jvmti_name_file(&file, a->class_descriptor, a->source);
+	k = calloc(1, sizeof(*k) + name.len + file.len);
+	if (!k)
+		return NULL;
+	room = (char *)(k + 1);
+	k->name = string_put(room, &name);
+	k->file = string_put(room + name.len, &file);
+	k->id = id;
+	return k;
+}
+
+static void known_free(const struct jvmti_methods *m, struct jvmti_known *k)
+{
+	give_back(m->env, k->lines);
+	free(k);
+}
+
+static struct jvmti_known **chain_of(const struct jvmti_methods *m, jmethodID id)
+{
+	uint64_t hash = (uintptr_t)id * 0x9e3779b97f4a7c15u;
+
+	return &m->chains[hash >> 32 & (NR_CHAINS - 1)];
+}
+
+static struct jvmti_known *known_add(struct jvmti_methods *m, jmethodID id)
+{
+	struct answer a;
+	struct jvmti_known *k, **chain = chain_of(m, id);
+
+	if (!method_ask(m, id, &a))
+		return NULL;
+	k = known_new(m, id, &a);
+	answer_release(m->env, &a);
+	if (!k)
+		return NULL;
+	lines_ask(m, k);
+	k->next = *chain;
+	*chain = k;
+	m->nr++;
+	return k;
+}
+
+static struct jvmti_known *known_find(struct jvmti_methods *m, jmethodID id, bool *added)
+{
+	*added = false;
+	if (!m->chains) {
+		m->chains = calloc(NR_CHAINS, sizeof(*m->chains));
+		if (!m->chains)
+			return NULL;
+	}
+	for (struct jvmti_known *k = *chain_of(m, id); k; k = k->next)
+		if (k->id == id)
+			return k;
+	*added = true;
+	return known_add(m, id);
+}
+
+struct jvmti_known *jvmti_methods_find(struct jvmti_methods *m, jmethodID id)
+{
+	bool added;
+
+	return known_find(m, id, &added);
+}
+
+struct jvmti_known *jvmti_methods_renew(struct jvmti_methods *m, jmethodID id)
+{
+	bool added;
+	struct jvmti_known *k = known_find(m, id, &added);
+
+	if (k && !added)
+		lines_ask(m, k);
+	return k;
+}
+
+void jvmti_methods_trim(struct jvmti_methods *m)
+{
+	if (m->nr < NR_KNOWN_MAX)
+		return;
+	for (size_t i = 0; i < NR_CHAINS; i++) {
+		for (struct jvmti_known *next, *k = m->chains[i]; k; k = next) {
+			next = k->next;
+			known_free(m, k);
+		}
+		m->chains[i] = NULL;
+	}
+	m->nr = 0;
+}

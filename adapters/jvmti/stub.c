@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "jvmti_internal.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what was told, until the JVM has listed everything ---------------------------------------
+ */
+
+struct range {
+	uintptr_t start, end;
+};
+
+/*
+ * The list that the JVM gives has stubs that it told of when it made them, and buffers with stubs
+ * inside: what was told must stay as it is. Ascending, disjoint.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct range *told;
+static size_t nr_told, room_told;
+static bool complete; /* the list has been asked for */
+static _Thread_local bool listing;
+
+/* With the lock held, as below: the first range that ends behind @at. */
+static size_t told_find(uintptr_t at)
+{
+	size_t low = 0, high = nr_told;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (told[middle].end <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void cover(struct range *r, const struct range *also)
+{
+	r->start = also->start < r->start ? also->start : r->start;
+	r->end = also->end > r->end ? also->end : r->end;
+}
+
+/*
+ * In place of what it overlaps, which has ended; in the list it was added to that. Without memory
+ * it is forgotten: the list then tells it twice.
+ */
+static void told_add(struct range r)
+{
+	size_t at = told_find(r.start), gone = 0;
+
+	if (nr_told == room_told) {
+		size_t room = room_told ? 2 * room_told : 1024;
+		struct range *grown = reallocarray(told, room, sizeof(*told));
+
+		if (!grown)
+			return;
+		told = grown;
+		room_told = room;
+	}
+	for (; at + gone < nr_told && told[at + gone].start < r.end; gone++)
+		if (listing)
+			cover(&r, &told[at + gone]);
+	memmove(&told[at + 1], &told[at + gone], (nr_told - at - gone) * sizeof(*told));
+	told[at] = r;
+	nr_told = nr_told + 1 - gone;
+}
+
+/* ---- registering ------------------------------------------------------------------------------
+ */
+
+static void range_register(const struct jvmti_name *name, struct range r)
+{
+	struct dbgdyn_routine routine = {
+		.size = sizeof(routine),
+		.name = { name->text, name->len },
+		.code = (const void *)r.start,
+		.code_len = r.end - r.start,
+	};
+
+	dbgdyn_register(jvmti_agent.context, &routine, NULL);
+}
+
+/* Of a stub in the list: what was not told yet. */
+static void gaps_register(const struct jvmti_name *name, struct range r)
+{
+	size_t i = told_find(r.start);
+
+	for (uintptr_t at = r.start; at < r.end; i++) {
+		bool last = i == nr_told || told[i].start >= r.end;
+		uintptr_t end = last ? r.end : told[i].start;
+
+		if (end > at)
+			range_register(name, (struct range){ at, end });
+		at = last ? r.end : told[i].end;
+	}
+}
+
+/* Rooms in which compilers put code together: it runs elsewhere. */
+static bool is_scratch(const char *name)
+{
+	return strstr(name, "temporary CodeBuffer") != NULL;
+}
+
+void JNICALL jvmti_stub_made(jvmtiEnv *env, const char *name, const void *code, jint code_len)
+{
+	struct range r = { (uintptr_t)code,
+			   (uintptr_t)code + (code_len > 0 ? (size_t)code_len : 0) };
+	struct jvmti_name text;
+
+	(void)env;
+	if (!code || code_len <= 0 || !name || is_scratch(name))
+		return;
+	jvmti_name_stub(&text, name);
+	pthread_mutex_lock(&lock);
+	if (listing)
+		gaps_register(&text, r);
+	else
+		range_register(&text, r);
+	if (!complete)
+		told_add(r);
+	pthread_mutex_unlock(&lock);
+}
+
+void jvmti_stubs_list(jvmtiEnv *env)
+{
+	listing = true;
+	(*env)->GenerateEvents(env, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
+	listing = false;
+	pthread_mutex_lock(&lock);
+	complete = true;
+	free(told);
+	told = NULL;
+	nr_told = room_told = 0;
+	pthread_mutex_unlock(&lock);
+}
