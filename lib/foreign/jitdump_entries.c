@@ -115,14 +115,17 @@ static size_t without_number(const char *text, size_t len)
 	return n && n < len && text[n - 1] == ':' ? n - 1 : 0;
 }
 
-/* The last @len bytes of the code's name before :LINE:COLUMN; NULL where they are no file's. */
+/* The last @len bytes of the code's name before :LINE:COLUMN or :LINE; NULL where they are no
+ * file's. */
 static const char *file_in_name(const struct jitdump_code *code, size_t len)
 {
-	size_t end = without_number(code->name, without_number(code->name, code->name_len));
+	size_t line = without_number(code->name, code->name_len);
+	size_t ends[] = { without_number(code->name, line), line };
 
-	if (end <= len || code->name[end - len - 1] != ' ')
-		return NULL;
-	return code->name + end - len;
+	for (size_t i = 0; i < 2; i++)
+		if (ends[i] > len && code->name[ends[i] - len - 1] == ' ')
+			return code->name + ends[i] - len;
+	return NULL;
 }
 
 static int read_by_length(struct jitdump_entries *e, const uint8_t *p, size_t len, uint64_t nr,
@@ -149,6 +152,60 @@ static int read_by_length(struct jitdump_entries *e, const uint8_t *p, size_t le
 	return r;
 }
 
+/* "The same as before", behind the first name of @name_len bytes: of all others. */
+static bool are_same(const uint8_t *p, size_t name_len, uint64_t nr,
+		     const struct jitdump_code *code)
+{
+	p += sizeof(struct jitdump_entry) + name_len + 1;
+	for (uint64_t i = 1; i < nr; i++, p += sizeof(struct jitdump_entry) + 2)
+		if (addr_of(p) - code->addr > code->len + JITDUMP_SHIFT ||
+		    p[sizeof(struct jitdump_entry)] != 0xff || p[sizeof(struct jitdump_entry) + 1])
+			return false;
+	return !p[-1];
+}
+
+/* Length of the one name that there is, which is that of the file in the code's; or 0. */
+static size_t find_first_len(const uint8_t *p, size_t len, uint64_t nr,
+			     const struct jitdump_code *code)
+{
+	size_t others;
+
+	if (!nr || nr > len / sizeof(struct jitdump_entry))
+		return 0;
+	others = nr * sizeof(struct jitdump_entry) + (nr - 1) * 2 + 1;
+	for (size_t pad = 0; pad < PADDED_TO && others + pad + OVERWRITTEN < len; pad++) {
+		size_t name_len = len - others - pad;
+
+		if (file_in_name(code, name_len) && are_same(p, name_len, nr, code))
+			return name_len;
+	}
+	return 0;
+}
+
+/* One name for all, of which only the rest is left. 1: it is not so. */
+static int read_by_first(struct jitdump_entries *e, const uint8_t *p, size_t len, uint64_t nr,
+			 const struct jitdump_code *code)
+{
+	size_t name_len = find_first_len(p, len, nr, code), step;
+	const char *file = name_len ? file_in_name(code, name_len) : NULL;
+	struct jitdump_entry in;
+	int r = 0;
+
+	if (!file ||
+	    memcmp(p + sizeof(in) + OVERWRITTEN, file + OVERWRITTEN, name_len - OVERWRITTEN))
+		return 1;
+	for (step = sizeof(in) + name_len + 1; r == 0 && nr;
+	     nr--, p += step, step = sizeof(in) + 2) {
+		struct jitdump_line line = { .file = file, .file_len = (uint32_t)name_len };
+
+		memcpy(&in, p, sizeof(in));
+		line.addr = in.addr;
+		line.line = in.line;
+		r = add(e, &line);
+	}
+	return r;
+}
+
 int jitdump_entries_read(struct jitdump_entries *e, const uint8_t *rec, size_t len,
 			 const struct jitdump_code *code)
 {
@@ -158,7 +215,10 @@ int jitdump_entries_read(struct jitdump_entries *e, const uint8_t *rec, size_t l
 	memcpy(&head, rec, sizeof(head));
 	rec += sizeof(head);
 	len -= sizeof(head);
-	r = read_by_names(e, rec, len, head.nr_entry);
+	/* Freed memory may look like a name. */
+	r = read_by_first(e, rec, len, head.nr_entry, code);
+	if (r == 1)
+		r = read_by_names(e, rec, len, head.nr_entry);
 	if (r == 1) {
 		e->nr = 0;
 		r = read_by_length(e, rec, len, head.nr_entry, code);

@@ -39,7 +39,7 @@ run dump --perf-prof --print-opt-code --print-opt-code-filter=hot_a "$support/v8
 shares_hold node "$work/truth"
 mostly_named node "node: dynamic, unnamed" 98
 printed dump hot_a >"$work/printed"
-hot=$(hottest node '^JS:[*]hot_a')
+hot=$(hottest node '[*]hot_a')
 same_code "$hot" node "$work/printed"
 "$DCPI_BIN/dcpilist" -source "$hot" node >"$work/source" || fail "dcpilist -source"
 grep -q 'x = (x \* 48271 + i) % 2147483647' "$work/source" || { cat "$work/source" >&2; fail "no source lines"; }
@@ -86,7 +86,7 @@ sleep 1
 echo "workers: $(image_samples node) samples, $(($(ls "$db/dyn" | wc -l) - before)) pseudo-images"
 [ "$(image_samples node)" -gt 1000 ] || fail "workers have no samples"
 [ "$(ls "$db/dyn" | wc -l)" -le $((before + 2)) ] || fail "workers leave more than a pseudo-image (and one of unnamed code)"
-rows node | awk '/JS:[*]hot_a /{ n++ } END { exit n != 1 }' || fail "workers are not one row"
+rows node | awk '/[*]hot_a /{ n++ } END { exit n != 1 }' || fail "workers are not one row"
 
 # Without any switch it is countable, and can be disassembled.
 "$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"

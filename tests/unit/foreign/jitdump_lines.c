@@ -339,6 +339,41 @@ static void test_freed_other_file(void **state)
 	assert_int_equal(d->rd.nr_bad, 4);
 }
 
+/* As Node.js 18 writes them: one name, overwritten; "the same" behind it; places without a column.
+ */
+static void put_freed_first(struct dump *d, const char *file, const char *routine,
+			    const char *garbage)
+{
+	const struct small_line lines[] = { { 0x1040, 1, file },
+					    { 0x1050, 2, "\xff" },
+					    { 0x1090, 3, "\xff" } };
+	size_t at = small_jitdump_debug(&d->bytes, 0x1000, lines, 3);
+
+	memcpy(d->bytes.data + at + sizeof(struct jitdump_debug) + 16, garbage, 16);
+	small_jitdump_load(&d->bytes, 1, 0x1000, 0x100, routine);
+}
+
+static void test_freed_first(void **state)
+{
+	struct dump *d = *state;
+
+	put_freed_first(d, "/tmp/some dir/prog.js", "LazyCompile:*fib /tmp/some dir/prog.js:1",
+			"\xaaj\x01\x06\xf3U\0\0\xff\0\x01\x02\x03\x04\x05\x06");
+	/* It looks like a name. */
+	put_freed_first(d, "/tmp/some dir/prog.js", "Function:^fob /tmp/some dir/prog.js:7",
+			"abcdefghijklmnop");
+	put_freed_first(d, "/tmp/some dir/prog.js", "Function:^oth /tmp/some dir/proh.js:7",
+			"abcdefghijklmno\0");
+	expect(d, "time 1\n1 routine 1000+100 LazyCompile:*fib /tmp/some dir/prog.js:1 code 00ff"
+		  " +0=/tmp/some dir/prog.js:1 +10=/tmp/some dir/prog.js:2"
+		  " +50=/tmp/some dir/prog.js:3\n"
+		  "2 routine 1000+100 Function:^fob /tmp/some dir/prog.js:7 code 00ff"
+		  " +0=/tmp/some dir/prog.js:1 +10=/tmp/some dir/prog.js:2"
+		  " +50=/tmp/some dir/prog.js:3\n"
+		  "3 routine 1000+100 Function:^oth /tmp/some dir/proh.js:7 code 00ff\n");
+	assert_int_equal(d->rd.nr_bad, 1);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -360,6 +395,7 @@ int main(void)
 		T(test_both),
 		T(test_freed),
 		T(test_freed_other_file),
+		T(test_freed_first),
 	};
 
 	return cmocka_run_group_tests_name("foreign/jitdump_lines", tests, NULL, NULL);
