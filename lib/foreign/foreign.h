@@ -92,4 +92,61 @@ int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *
 int foreign_perfmap_read(const struct foreign_file *file, struct foreign_place *place,
 			 struct base_buf *out);
 
+/* ---- GDB's JIT interface (gdb.c, gdb_symbol.c) ---------------------------------------------- */
+
+/*
+ * A process lists ELF files that it has in memory from the symbol __jit_debug_descriptor on;
+ * source: the GDB manual, "JIT Compilation Interface". A main program and its libraries may each
+ * have one.
+ */
+#define FOREIGN_GDB_HEADS   4u
+#define FOREIGN_GDB_ENTRIES 65536u
+#define FOREIGN_GDB_ELF_MAX (64u << 20)
+
+/*
+ * What the ELF64 file @fd, of @machine, gives as the symbol's address, before it is moved to where
+ * it is mapped; from .dynsym, else .symtab. 1; 0: it has none, or is no such file, or its tables
+ * are too long or make no sense; -ETIMEDOUT: at @deadline_ns that was not known yet; -ENOMEM,
+ * -errno.
+ */
+int foreign_gdb_symbol(int fd, uint32_t machine, uint64_t deadline_ns, uint64_t *value);
+/* How far it is moved, if its code at @file_off is mapped at @start. 0, -DCPI_EFORMAT, -errno. */
+int foreign_gdb_bias(int fd, uint64_t start, uint64_t file_off, uint64_t *bias);
+
+struct foreign_memory {
+	foreign_read_fn *read;
+	void *ctx;
+};
+
+struct foreign_gdb {
+	uint64_t heads[FOREIGN_GDB_HEADS]; /* addresses of descriptors */
+	uint32_t nr_heads;
+	uint32_t next;	/* of the entries, to be looked at first */
+	uint64_t state; /* a hash of what tells that the list has changed; 0: it was never read */
+};
+
+struct foreign_gdb_entry {
+	uint64_t node, elf_addr, elf_len; /* vaddr: the list's entry, and its file */
+	/* A hash of the file, of one above 256 KiB of both its ends; 0: not looked at. It may have
+	 * become another at the same place. */
+	uint64_t print;
+};
+
+/*
+ * Append an array of struct foreign_gdb_entry, of one list the oldest first as far as it tells. 0:
+ * the list is as it was at @g->state, nothing is appended; 1: all of it; 2: there were more than
+ * FOREIGN_GDB_ENTRIES. Prints are of 4 MiB of files a call, others' at the next one. -EAGAIN: it
+ * was changed while it was read; -DCPI_EFORMAT: it leads back into itself, or nowhere; -ENOMEM. @g
+ * is as before then.
+ */
+int foreign_gdb_list(const struct foreign_memory *memory, struct foreign_gdb *g,
+		     struct base_buf *out);
+/*
+ * Append the routines of the file at *@entry as foreign_elf_object does, of change @seq, and store
+ * its print there. 0; 1: there were more of them than may be; -EAGAIN: it is not there any more;
+ * -DCPI_EFORMAT: it is no ELF file of this machine, or longer than FOREIGN_GDB_ELF_MAX; -ENOMEM.
+ */
+int foreign_gdb_object(const struct foreign_memory *memory, uint32_t machine, uint64_t seq,
+		       struct foreign_gdb_entry *entry, struct base_buf *out);
+
 #endif
