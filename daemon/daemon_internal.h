@@ -193,8 +193,10 @@ void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len);
  */
 struct reader_dump;
 int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump);
-/* A sample lay in dynamic memory of @p: look for a perf map from now on. */
+/* @p has made memory for code: look for a perf map, and for GDB's descriptor, from now on. */
 void dyn_watch(struct dyn *d, struct process *p);
+/* @p has mapped a file for its code, which may have a descriptor. */
+void dyn_mapped(const struct process *p);
 /* @p will end when its counts are settled: what is only there now and then is looked for now. */
 void dyn_leaving(struct process *p);
 /*
@@ -366,6 +368,18 @@ struct reader_who {
 struct foreign_place;
 int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct reader_who *who,
 		     struct foreign_place *place, struct base_buf *out);
+/*
+ * GDB's JIT interface (foreign.h); all of them -ESRCH as reader_range_read. Find: where the process
+ * has descriptors; 1: not all of its files were asked yet. List: as foreign_gdb_list, entries.
+ * Object: as foreign_gdb_object; its print is stored where it was read, whatever the result.
+ */
+struct foreign_gdb;
+struct foreign_gdb_entry;
+int reader_gdb_find(struct reader *r, const struct reader_who *who, struct foreign_gdb *g);
+int reader_gdb_list(struct reader *r, const struct reader_who *who, struct foreign_gdb *g,
+		    struct base_buf *out);
+int reader_gdb_object(struct reader *r, const struct reader_who *who, uint64_t seq,
+		      struct foreign_gdb_entry *entry, struct base_buf *out);
 
 /* ---- the kernel's own code (kernel.c) -------------------------------------------------------- */
 

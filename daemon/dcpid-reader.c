@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "reader_file.h"
+#include "reader_gdb.h"
 #include "registry.h"
 
 /* Bytes of the answers' file that are kept from one to the next. */
@@ -162,11 +163,6 @@ static int range_read(const struct reader_request *q, struct base_buf *out)
 	return r < 0 ? r : same_process(q) ? 0 : -ESRCH;
 }
 
-static ssize_t read_for_file(void *ctx, uint64_t addr, void *to, size_t len)
-{
-	return memory_read(ctx, addr, to, len);
-}
-
 /* As registry_read, of a file that its runtime writes. */
 static int file_read(const struct reader_request *q, int fd, struct reader_answer *a,
 		     struct base_buf *out)
@@ -174,7 +170,7 @@ static int file_read(const struct reader_request *q, int fd, struct reader_answe
 	bool alive = same_process(q);
 	struct foreign_file file = { .fd = fd,
 				     .machine = MACHINE,
-				     .read = alive ? read_for_file : NULL,
+				     .read = alive ? memory_read : NULL,
 				     .ctx = (void *)(uintptr_t)q,
 				     .deadline_ns = base_now_ns() + REGISTRY_CALL_NS,
 				     .answer_max = REGISTRY_ANSWER_SOFT };
@@ -209,6 +205,26 @@ static int perfmap_open(const struct reader_request *q, int root, int *fd_out)
 	return fd < 0 ? fd : 0;
 }
 
+/* What was read of a process that ended meanwhile may be another's. */
+static int gdb(const struct reader_request *q, struct reader_answer *a, struct base_buf *out)
+{
+	const struct foreign_memory memory = { memory_read, (void *)(uintptr_t)q };
+	struct foreign_gdb_entry entry = q->entry;
+	int r;
+
+	if (!same_process(q))
+		return -ESRCH;
+	a->gdb = q->gdb;
+	if (q->op == READER_GDB_FIND)
+		r = reader_gdb_find(q, MACHINE, base_now_ns() + REGISTRY_CALL_NS, &a->gdb);
+	else if (q->op == READER_GDB_LIST)
+		r = foreign_gdb_list(&memory, &a->gdb, out);
+	else
+		r = foreign_gdb_object(&memory, MACHINE, q->seq, &entry, out);
+	a->print = entry.print;
+	return same_process(q) ? r : -ESRCH;
+}
+
 static int serve(const struct reader_request *q, int fd, struct reader_answer *a, int *fd_out,
 		 struct base_buf *out)
 {
@@ -227,6 +243,10 @@ static int serve(const struct reader_request *q, int fd, struct reader_answer *a
 		return perfmap_open(q, fd, fd_out);
 	case READER_FILE_READ:
 		return fd < 0 ? -EBADF : file_read(q, fd, a, out);
+	case READER_GDB_FIND:
+	case READER_GDB_LIST:
+	case READER_GDB_OBJECT:
+		return gdb(q, a, out);
 	}
 	return -EINVAL;
 }

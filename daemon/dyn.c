@@ -384,7 +384,7 @@ bool dyn_claims(const struct process *p, uint64_t addr)
 
 	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
 		for (size_t i = 0; (reg = held(c, i)); i++)
-			for (size_t k = 0; reg->kind <= DYN_JITDUMP && k < WIRE_NR_FACILITIES; k++)
+			for (size_t k = 0; reg->kind <= DYN_GDB && k < WIRE_NR_FACILITIES; k++)
 				if (reg->facilities[k] &&
 				    dyn_tree_find(&reg->facilities[k]->pages, addr))
 					return true;

@@ -174,17 +174,20 @@ static int lose_routine(struct dyn_registry *reg, const struct wire_routine *rec
 }
 
 /*
- * A line of a perf map comes late. Nobody ever leaves one, so where none lives nobody else had the
- * address before.
+ * What tells no times, a line of a perf map or GDB's descriptor, comes late. Where nobody else had
+ * the address before, it is the routine's from the beginning; but not in a child that was forked
+ * before the last reading, which did not show it.
  */
-static int apply_line(struct dyn_registry *reg, const struct wire_routine_view *v,
-		      const struct dyn_moment *m)
+static int apply_timeless(struct dyn_registry *reg, const struct wire_routine_view *v,
+			  const struct dyn_moment *m)
 {
-	const struct dyn_routines *t = &reg->tenants.routines;
+	struct dyn_tenants *t = &reg->tenants;
+	uint64_t addr = v->rec->addr, len = v->rec->code_len;
 	struct dyn_moment from = *m;
 
-	if (!dyn_routine_overlap(t, t->live, v->rec->addr, v->rec->addr + v->rec->code_len))
-		from.lo = 0;
+	if (!dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len) &&
+	    !dyn_past_overlaps(t, addr, len))
+		from.lo = dyn_tenant_heir_before(t, m->lo);
 	return lose_routine(reg, v->rec, &from, dyn_apply_routine(reg, v, &from));
 }
 
@@ -207,8 +210,8 @@ static int apply_routine(struct dyn_registry *reg, const struct wire_head *rec,
 		if (!v.code)
 			dyn_tenant_codeless(&reg->tenants, m->seq);
 	}
-	if (reg->kind == DYN_PERFMAP)
-		return apply_line(reg, &v, m);
+	if (reg->kind == DYN_PERFMAP || reg->kind == DYN_GDB)
+		return apply_timeless(reg, &v, m);
 	return lose_routine(reg, v.rec, m, dyn_apply_routine(reg, &v, m));
 }
 

@@ -238,6 +238,8 @@ struct dyn_tenants {
 int dyn_past_add(struct dyn_tenants *t, const struct dyn_past *p);
 /* Some were taken out, or moved. */
 void dyn_past_index(struct dyn_tenants *t);
+/* Somebody of the past stood in [addr, addr + len), or may have: after DYN_MISSES_MAX steps. */
+bool dyn_past_overlaps(struct dyn_tenants *t, uint64_t addr, uint64_t len);
 /* Those that stood at @addr, from past[from] on, in no order, some twice. Zero-initialize the rest.
  */
 struct dyn_past_walk {
@@ -303,6 +305,8 @@ enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint6
 /* A child that was forked then has what lived then: it is not forgotten until the child is gone. */
 int dyn_tenant_heir_add(struct dyn_tenants *t, uint64_t fork_ns);
 void dyn_tenant_heir_remove(struct dyn_tenants *t, uint64_t fork_ns);
+/* The last of those forks up to @time_ns, or 0. */
+uint64_t dyn_tenant_heir_before(const struct dyn_tenants *t, uint64_t time_ns);
 /* Nobody will ask for long before @settled_ns. */
 void dyn_tenant_forget(struct dyn_tenants *t, uint64_t settled_ns);
 void dyn_tenant_release(struct dyn_tenants *t);
@@ -313,6 +317,7 @@ void dyn_tenant_release(struct dyn_tenants *t);
 enum dyn_kind {
 	DYN_REGISTRY, /* libdbgdyn */
 	DYN_JITDUMP,
+	DYN_GDB,
 	DYN_PERFMAP,
 	DYN_UNNAMED, /* nobody: pages that samples fell into */
 };
@@ -359,6 +364,7 @@ struct dyn_registry {
 	int32_t ns_pid;	     /* its number there */
 	uint64_t since_ns;   /* CLOCK_REALTIME of its beginning: older maps are not its */
 	uint64_t look_ns, look_pause_ns;
+	struct dyn_gdb *gdb; /* of kind DYN_GDB (dyn_gdb.c) */
 
 	struct dyn_facility *facilities[WIRE_NR_FACILITIES];
 	struct dyn_range *ranges; /* by slot */
@@ -372,7 +378,7 @@ struct dyn_registry {
 };
 
 /* Shared by what holds the registry of one life; counted, see struct process. */
-#define DYN_SOURCES_MAX 4
+#define DYN_SOURCES_MAX 5
 struct dyn_client {
 	uint32_t refs;
 	struct dyn_registry *own;		       /* or NULL */
@@ -430,9 +436,16 @@ void dyn_registry_give_back(struct dyn_registry *reg, uint64_t len);
 /* ---- what tells of code without libdbgdyn (dyn_source.c) ------------------------------------- */
 
 struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind);
-/* One more for @p, which is a client. @fd is taken over, also on failure. 0 or negative. */
+/* One more for @p, which is a client; of kind DYN_GDB it has no facility yet. @fd is taken over,
+ * also on failure. 0 or negative. */
 int dyn_source_new(struct dyn *d, struct process *p, enum dyn_kind kind, int fd,
 		   struct dyn_registry **out);
+/* A facility with the program's name, as its runtime does not say what it is. 0 or -ENOMEM. */
+int dyn_source_facility(struct dyn_registry *reg);
+/* It could not be read: not before some time, longer each time. */
+void dyn_source_pause(struct dyn_registry *reg, int r);
+/* When it is looked for, or read, again; the pause doubles. */
+void dyn_source_look_later(struct dyn_registry *reg);
 /* Read what is new. True: there was something. */
 bool dyn_source_read(struct dyn_registry *reg);
 /* By time, whoever of @c's sources knows the address. DYN_LATER not where @last. */
@@ -449,6 +462,16 @@ void dyn_source_end(struct dyn_registry *reg);
  */
 enum dyn_where dyn_unnamed_find(struct dyn *d, struct process *p, const struct dyn_query *q,
 				struct image **image, uint64_t *off);
+
+/* ---- GDB's JIT interface (dyn_gdb.c) --------------------------------------------------------- */
+
+/* @p has made memory for code: look for its descriptor. */
+void dyn_gdb_watch(struct dyn *d, struct process *p);
+/* Its process is leaving: its memory is gone, and what was not read is not known. */
+void dyn_gdb_leave(struct dyn_registry *reg);
+/* As dyn_source_read. */
+bool dyn_gdb_read(struct dyn_registry *reg);
+void dyn_gdb_release(struct dyn_registry *reg);
 
 /* ---- changes (dyn_change.c, dyn_apply.c) ----------------------------------------------------- */
 

@@ -109,3 +109,45 @@ bool dyn_past_next(const struct dyn_tenants *t, struct dyn_past_walk *w)
 	w->p = w->i ? &t->past[w->i - 1] : NULL;
 	return w->p != NULL;
 }
+
+static bool overlaps(const struct dyn_past *p, uint64_t addr, uint64_t len)
+{
+	return p->addr < addr + len && addr < p->addr + p->len;
+}
+
+/* A step is wasted: those of one answer are bounded, and beyond somebody may have stood there. */
+static bool is_there(struct dyn_tenants *t, const struct dyn_past *p, uint64_t addr, uint64_t len)
+{
+	return overlaps(p, addr, len) || ++t->nr_misses > DYN_MISSES_MAX;
+}
+
+static bool overlaps_in(struct dyn_tenants *t, uint64_t block, unsigned int shift, uint64_t addr,
+			uint64_t len)
+{
+	uint32_t i = *head_of(t, block, shift);
+
+	while (i && !is_there(t, &t->past[i - 1], addr, len))
+		i = t->past[i - 1].older[block & 1];
+	return i || ++t->nr_misses > DYN_MISSES_MAX;
+}
+
+/* Where the blocks are more than all there are, it is shorter to look at all there are. */
+bool dyn_past_overlaps(struct dyn_tenants *t, uint64_t addr, uint64_t len)
+{
+	bool found = false;
+
+	for (unsigned int shift = SHIFT_MIN; !found && t->past_shifts >> shift; shift++) {
+		uint64_t block = addr >> shift, last = (addr + len - 1) >> shift;
+
+		if (!(t->past_shifts >> shift & 1))
+			continue;
+		if (last - block >= t->nr_past) {
+			for (size_t i = 0; !found && i < t->nr_past; i++)
+				found = is_there(t, &t->past[i], addr, len);
+			return found;
+		}
+		for (; !found && block <= last; block++)
+			found = overlaps_in(t, block, shift, addr, len);
+	}
+	return found;
+}

@@ -149,6 +149,7 @@ void dyn_registry_detach(struct dyn_registry *reg)
 void dyn_registry_free(struct dyn_registry *reg)
 {
 	dyn_registry_detach(reg);
+	dyn_gdb_release(reg);
 	unlist(reg);
 	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
 		reg->dyn->stats.facilities -= reg->facilities[i] != NULL;

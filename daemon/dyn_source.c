@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Processes that do not link libdbgdyn: what their runtimes write into files is followed (jitdump,
- * perf maps). Each file is a registry of its own kind, that nothing is written into; where several
- * tell of an address, the first kind holds.
+ * perf maps), and GDB's JIT interface (dyn_gdb.c). Each is a registry of its own kind, that nothing
+ * is written into; where several tell of an address, the first kind holds.
  */
 #include <elf.h>
 #include <errno.h>
@@ -61,7 +61,7 @@ static int add(struct dyn_client *c, struct dyn_registry *reg)
 }
 
 /* What stands in the image's name: the program, as its runtime does not say what it is. */
-static int add_facility(struct dyn_registry *reg)
+int dyn_source_facility(struct dyn_registry *reg)
 {
 	static const char unnamed[] = ": dynamic, unnamed";
 	struct {
@@ -87,8 +87,8 @@ int dyn_source_new(struct dyn *d, struct process *p, enum dyn_kind kind, int fd,
 	struct dyn_registry *reg;
 	int r = dyn_registry_new(d, p, kind, fd, &reg);
 
-	if (r == 0)
-		r = add_facility(reg);
+	if (r == 0 && kind != DYN_GDB)
+		r = dyn_source_facility(reg);
 	if (r == 0)
 		r = add(p->dyn, reg);
 	if (r == 0)
@@ -182,6 +182,7 @@ void dyn_watch(struct dyn *d, struct process *p)
 	p->watched = true;
 	if (!dyn_client_of(p))
 		return;
+	dyn_gdb_watch(d, p);
 	root = open_root(d, p, &ns_pid);
 	if (root < 0)
 		return;
@@ -197,24 +198,33 @@ void dyn_watch(struct dyn *d, struct process *p)
 
 void dyn_leaving(struct process *p)
 {
-	for (size_t i = 0; p->dyn && i < p->dyn->nr_sources; i++)
-		p->dyn->sources[i]->look_ns = p->dyn->sources[i]->pause_until_ns = 0;
+	for (size_t i = 0; p->dyn && i < p->dyn->nr_sources; i++) {
+		struct dyn_registry *reg = p->dyn->sources[i];
+
+		reg->look_ns = reg->pause_until_ns = 0;
+		if (reg->kind == DYN_GDB)
+			dyn_gdb_leave(reg);
+	}
+}
+
+void dyn_source_look_later(struct dyn_registry *reg)
+{
+	reg->look_pause_ns = reg->look_pause_ns ? reg->look_pause_ns * 2 : LOOK_FIRST_NS;
+	if (reg->look_pause_ns > LOOK_MAX_NS)
+		reg->look_pause_ns = LOOK_MAX_NS;
+	reg->look_ns = base_now_ns() + reg->look_pause_ns;
 }
 
 /* The perf map may be made later. */
 static void look_for_map(struct dyn_registry *reg)
 {
-	uint64_t now = base_now_ns();
 	int fd;
 
-	if (reg->root < 0 || now < reg->look_ns)
+	if (reg->root < 0 || base_now_ns() < reg->look_ns)
 		return;
 	fd = reader_perfmap_find(reg->dyn->config.reader, reg->root, reg->ns_pid, reg->uid,
 				 reg->since_ns);
-	reg->look_pause_ns = reg->look_pause_ns ? reg->look_pause_ns * 2 : LOOK_FIRST_NS;
-	if (reg->look_pause_ns > LOOK_MAX_NS)
-		reg->look_pause_ns = LOOK_MAX_NS;
-	reg->look_ns = now + reg->look_pause_ns;
+	dyn_source_look_later(reg);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ETIMEDOUT || fd == -DCPI_EHELPER)
 		return;
 	dyn_registry_close_root(reg);
@@ -253,12 +263,13 @@ static void refuse(struct dyn_registry *reg, int r)
 		 reg->kind == DYN_JITDUMP ? "jitdump" : "perf map", reg->pid, base_strerror(r));
 }
 
-static void set_pause(struct dyn_registry *reg, int r)
+void dyn_source_pause(struct dyn_registry *reg, int r)
 {
 	reg->pause_ns = reg->pause_ns ? reg->pause_ns * 2 : PAUSE_FIRST_NS;
 	reg->pause_ns = reg->pause_ns < PAUSE_MAX_NS ? reg->pause_ns : PAUSE_MAX_NS;
 	reg->pause_until_ns = base_now_ns() + reg->pause_ns;
-	base_log(BASE_LOG_WARN, "what process %d writes cannot be read (%s): next try in %llu s",
+	base_log(BASE_LOG_WARN,
+		 "what process %d says of its code cannot be read (%s): next try in %llu s",
 		 reg->pid, base_strerror(r), (unsigned long long)(reg->pause_ns / 1000000000));
 }
 
@@ -305,7 +316,7 @@ static bool follow(struct dyn_registry *reg)
 		r = read_once(reg, &b);
 	base_buf_release(&b);
 	if (r == -ETIMEDOUT || r == -DCPI_EHELPER)
-		set_pause(reg, r);
+		dyn_source_pause(reg, r);
 	else if (r < 0)
 		refuse(reg, r);
 	else
@@ -319,6 +330,8 @@ bool dyn_source_read(struct dyn_registry *reg)
 
 	if (reg->kind == DYN_PERFMAP && reg->fd < 0)
 		look_for_map(reg);
+	if (reg->kind == DYN_GDB)
+		news = dyn_gdb_read(reg);
 	if (reg->fd >= 0 && !reg->refused && base_now_ns() >= reg->pause_until_ns &&
 	    has_changed(reg))
 		news = follow(reg);

@@ -588,6 +588,13 @@ void dyn_tenant_heir_remove(struct dyn_tenants *t, uint64_t fork_ns)
 	t->nr_heirs--;
 }
 
+uint64_t dyn_tenant_heir_before(const struct dyn_tenants *t, uint64_t time_ns)
+{
+	size_t at = first_heir(t, time_ns);
+
+	return at ? t->heirs[at - 1] : 0;
+}
+
 static bool is_inherited(const struct dyn_tenants *t, const struct dyn_past *p)
 {
 	size_t at = first_heir(t, p->lo);

@@ -220,7 +220,10 @@ static int check_answer(const struct base_buf *b, size_t from)
 	return pos == len ? 0 : -DCPI_EFORMAT;
 }
 
-static int fetch_answer(const struct reader *r, const struct reader_answer *a, struct base_buf *out)
+typedef int check_fn(const struct base_buf *b, size_t from);
+
+static int fetch_answer(const struct reader *r, const struct reader_answer *a, check_fn *check,
+			struct base_buf *out)
 {
 	size_t from = out->len, have = 0;
 	void *to;
@@ -240,25 +243,31 @@ static int fetch_answer(const struct reader *r, const struct reader_answer *a, s
 			have += (size_t)n;
 	}
 	if (code == 0)
-		code = check_answer(out, from);
+		code = check(out, from);
 	if (code < 0)
 		out->len = from;
 	return code;
 }
 
-static int call_long(struct reader *r, const struct reader_request *q, int fd,
-		     struct reader_answer *a, struct base_buf *out)
+static int call_checked(struct reader *r, const struct reader_request *q, int fd,
+			struct reader_answer *a, check_fn *check, struct base_buf *out)
 {
 	int status = call(r, q, fd, a, NULL), code;
 
 	if (status < 0)
 		return status;
-	code = fetch_answer(r, a, out);
+	code = fetch_answer(r, a, check, out);
 	if (code == -DCPI_EFORMAT || code == -DCPI_ETRUNCATED) {
 		dismiss(r);
 		return -DCPI_EHELPER;
 	}
 	return code < 0 ? code : status;
+}
+
+static int call_long(struct reader *r, const struct reader_request *q, int fd,
+		     struct reader_answer *a, struct base_buf *out)
+{
+	return call_checked(r, q, fd, a, check_answer, out);
 }
 
 static int call_for_fd(struct reader *r, const struct reader_request *q, int fd,
@@ -375,5 +384,68 @@ int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct r
 
 	if (code >= 0)
 		*place = a.file;
+	return code;
+}
+
+/* ---- GDB's JIT interface --------------------------------------------------------------------- */
+
+static struct reader_request gdb_request(uint32_t op, const struct reader_who *who)
+{
+	return (struct reader_request){
+		.op = op, .pid = who->pid, .uid = who->uid, .life = who->life
+	};
+}
+
+static int check_entries(const struct base_buf *b, size_t from)
+{
+	size_t len = b->len - from;
+
+	return len % sizeof(struct foreign_gdb_entry) ||
+			       len / sizeof(struct foreign_gdb_entry) > FOREIGN_GDB_ENTRIES
+		       ? -DCPI_EFORMAT
+		       : 0;
+}
+
+int reader_gdb_find(struct reader *r, const struct reader_who *who, struct foreign_gdb *g)
+{
+	struct reader_request q = gdb_request(READER_GDB_FIND, who);
+	struct reader_answer a;
+	int code = call(r, &q, -1, &a, NULL);
+
+	if (code >= 0 && a.gdb.nr_heads > FOREIGN_GDB_HEADS)
+		return -DCPI_EHELPER;
+	if (code >= 0)
+		*g = a.gdb;
+	return code;
+}
+
+int reader_gdb_list(struct reader *r, const struct reader_who *who, struct foreign_gdb *g,
+		    struct base_buf *out)
+{
+	struct reader_request q = gdb_request(READER_GDB_LIST, who);
+	struct reader_answer a;
+	int code;
+
+	q.gdb = *g;
+	code = call_checked(r, &q, -1, &a, check_entries, out);
+	if (code >= 0) {
+		g->next = a.gdb.next;
+		g->state = a.gdb.state;
+	}
+	return code;
+}
+
+int reader_gdb_object(struct reader *r, const struct reader_who *who, uint64_t seq,
+		      struct foreign_gdb_entry *entry, struct base_buf *out)
+{
+	struct reader_request q = gdb_request(READER_GDB_OBJECT, who);
+	struct reader_answer a;
+	int code;
+
+	q.entry = *entry;
+	q.seq = seq;
+	code = call_long(r, &q, -1, &a, out);
+	if (a.print)
+		entry->print = a.print;
 	return code;
 }

@@ -123,22 +123,34 @@ static int look_at_path(const struct reader_request *q, const char *root, bool m
  * The mapping may be another file's by now, and so may the path; and the process may be gone: then
  * the path may lead there in our own root.
  */
-int reader_mapped_open(const struct reader_request *q)
+int reader_mapped_look(const struct reader_request *q)
 {
 	char path[64];
-	int fd = look_at_map(q), readable;
+	int fd = look_at_map(q);
 
 	snprintf(path, sizeof(path), "/proc/%d/root", q->pid);
 	if (fd < 0)
 		fd = look_at_path(q, path, true);
-	if (fd < 0)
-		fd = look_at_path(q, "", false);
-	if (fd < 0)
-		return fd;
+	return fd < 0 ? look_at_path(q, "", false) : fd;
+}
+
+int reader_looked_open(int fd)
+{
+	char path[64];
+	int readable;
+
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	readable = open(path, O_RDONLY | O_CLOEXEC);
-	if (readable < 0)
-		readable = -errno;
+	return readable < 0 ? -errno : readable;
+}
+
+int reader_mapped_open(const struct reader_request *q)
+{
+	int fd = reader_mapped_look(q), readable;
+
+	if (fd < 0)
+		return fd;
+	readable = reader_looked_open(fd);
 	close(fd);
 	return readable;
 }

@@ -16,6 +16,9 @@ void reader_map_file(const struct reader_request *q, char path[64]);
  * now. -ESTALE, -EINVAL: not a regular file, -errno.
  */
 int reader_mapped_open(const struct reader_request *q);
+/* In two steps: only looked at (O_PATH), and what was looked at opened to read. */
+int reader_mapped_look(const struct reader_request *q);
+int reader_looked_open(int fd);
 /*
  * Is @fd one that its runtime writes code into, to be followed by dcpid: jitdump, or too short to
  * be anything yet? 1, 0; -EREMOTE: on a file system on which closing it could wait.

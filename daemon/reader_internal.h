@@ -20,6 +20,9 @@ enum reader_op {
 	READER_ROOT_OPEN,     /* pid, uid, life -> descriptor, ns_pid */
 	READER_PERFMAP_OPEN,  /* descriptor (of the root), ns_pid, uid, since -> descriptor */
 	READER_FILE_READ,     /* descriptor, kind, pid, uid, life, file -> file, long answer */
+	READER_GDB_FIND,      /* pid, uid, life -> gdb (heads alone) */
+	READER_GDB_LIST,      /* pid, uid, life, gdb -> gdb, long answer of entries */
+	READER_GDB_OBJECT,    /* pid, uid, life, entry, seq -> print, long answer */
 };
 
 struct reader_request {
@@ -35,6 +38,9 @@ struct reader_request {
 	struct registry_place place;
 	struct foreign_place file;
 	struct wire_range range;
+	struct foreign_gdb gdb;
+	struct foreign_gdb_entry entry;
+	uint64_t seq;
 	char path[1024]; /* "" where it is longer */
 };
 
@@ -45,6 +51,8 @@ struct reader_answer {
 	int32_t ns_pid;
 	struct registry_place place;
 	struct foreign_place file;
+	struct foreign_gdb gdb;
+	uint64_t print;
 	uint64_t len; /* bytes in the answers' memfd */
 	uint8_t id[32];
 };

@@ -168,6 +168,8 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 	m.kind = m.image ? MAP_IMAGE : MAP_DYNAMIC;
 	attrib_record_load(a, &l);
 	put(a, p, &m, how);
+	if (m.kind == MAP_IMAGE && p->watched)
+		dyn_mapped(p);
 	/* Before it has a sample: it may be gone when that comes. */
 	if (m.kind == MAP_DYNAMIC && how != TRACK_LATE)
 		track_watch(a, p);

@@ -168,7 +168,7 @@ static const struct wire_routine *record_at(struct image *img, const struct dyn_
 		struct dyn_facility *f = c->sources[i]->facilities[0];
 		const struct dyn_routines *rs = &c->sources[i]->tenants.routines;
 
-		for (uint32_t k = 1; f->image == img && k <= rs->last; k++) {
+		for (uint32_t k = 1; f && f->image == img && k <= rs->last; k++) {
 			const struct dyn_routine *r = dyn_routine_get(rs, k);
 			uint64_t begin;
 

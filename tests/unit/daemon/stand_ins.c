@@ -251,6 +251,11 @@ bool dyn_claims(const struct process *p, uint64_t addr)
 	return stand_ins.claimed;
 }
 
+void dyn_mapped(const struct process *p)
+{
+	(void)p;
+}
+
 void dyn_leaving(struct process *p)
 {
 	(void)p;
