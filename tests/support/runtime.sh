@@ -101,3 +101,30 @@ same_code()
 		END { printf "%d instructions compared, %d differ\n", n, bad; exit n < 10 || bad }' \
 		"$3" "$work/listing" || { cat "$work/listing" >&2; fail "$1: not the code that its runtime printed"; }
 }
+
+# as_compiled PROCEDURE IMAGE OBJECT NR: the listing's instructions, more than NR, have the bytes and the lines
+# that the same compiler puts into OBJECT (of code without addresses that could differ).
+as_compiled()
+{
+	local begin
+	"$DCPI_BIN/dcpilist" -asm -bytes -no_header "$1" "$2" | awk '
+		/ ; / { sub(/.*:/, ""); line = $1 }
+		match($0, /0x[0-9a-f]+ [+]0x/) { $0 = substr($0, RSTART); sub(/^[+]0x/, "", $2); print $2, $3, line }' \
+		>"$work/listed"
+	begin=$(nm "$3" | awk -v name="$1" '$3 == name { print $1 }')
+	objdump -d -l --insn-width=16 --disassemble="$1" "$3" | awk -v begin="$begin" '
+		function hex(s, i, n) {
+			for (i = 1; i <= length(s); i++) n = 16 * n + index("0123456789abcdef", substr(s, i, 1)) - 1
+			return n
+		}
+		/:[0-9]+$/ { sub(/.*:/, ""); line = $1 }
+		/^ +[0-9a-f]+:\t/ {
+			split($0, part, "\t")
+			gsub(/[ :]/, "", part[1])
+			gsub(/ /, "", part[2])
+			printf "%x %s %s\n", hex(part[1]) - hex(begin), part[2], line
+		}' | head -n "$(wc -l <"$work/listed")" >"$work/compiled"
+	echo "$1: $(wc -l <"$work/listed") instructions"
+	[ "$(wc -l <"$work/listed")" -gt "$4" ] || fail "$1 has no instructions"
+	diff "$work/listed" "$work/compiled" || fail "$1: not the instructions and lines that the compiler made"
+}
