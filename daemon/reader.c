@@ -161,9 +161,7 @@ static int wait_readable(int fd, uint64_t deadline_ns)
 	}
 }
 
-/* The helper's answer, or why there is none; after a failure of the helper itself it is replaced.
- */
-static int call(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a,
+int reader_call(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a,
 		int *fd_out)
 {
 	uint64_t deadline = base_now_ns() + r->timeout_ms * 1000000ull;
@@ -220,10 +218,8 @@ static int check_answer(const struct base_buf *b, size_t from)
 	return pos == len ? 0 : -DCPI_EFORMAT;
 }
 
-typedef int check_fn(const struct base_buf *b, size_t from);
-
-static int fetch_answer(const struct reader *r, const struct reader_answer *a, check_fn *check,
-			struct base_buf *out)
+static int fetch_answer(const struct reader *r, const struct reader_answer *a,
+			reader_check_fn *check, struct base_buf *out)
 {
 	size_t from = out->len, have = 0;
 	void *to;
@@ -249,10 +245,10 @@ static int fetch_answer(const struct reader *r, const struct reader_answer *a, c
 	return code;
 }
 
-static int call_checked(struct reader *r, const struct reader_request *q, int fd,
-			struct reader_answer *a, check_fn *check, struct base_buf *out)
+int reader_call_checked(struct reader *r, const struct reader_request *q, int fd,
+			struct reader_answer *a, reader_check_fn *check, struct base_buf *out)
 {
-	int status = call(r, q, fd, a, NULL), code;
+	int status = reader_call(r, q, fd, a, NULL), code;
 
 	if (status < 0)
 		return status;
@@ -264,188 +260,21 @@ static int call_checked(struct reader *r, const struct reader_request *q, int fd
 	return code < 0 ? code : status;
 }
 
-static int call_long(struct reader *r, const struct reader_request *q, int fd,
+int reader_call_long(struct reader *r, const struct reader_request *q, int fd,
 		     struct reader_answer *a, struct base_buf *out)
 {
-	return call_checked(r, q, fd, a, check_answer, out);
+	return reader_call_checked(r, q, fd, a, check_answer, out);
 }
 
-static int call_for_fd(struct reader *r, const struct reader_request *q, int fd,
+int reader_call_for_fd(struct reader *r, const struct reader_request *q, int fd,
 		       struct reader_answer *a)
 {
-	int opened = -1, code = call(r, q, fd, a, &opened);
+	int opened = -1, code = reader_call(r, q, fd, a, &opened);
 
 	if (code >= 0 && opened < 0)
 		code = -DCPI_EHELPER;
 	if (code >= 0)
 		return opened;
 	close_fd(&opened);
-	return code;
-}
-
-/* ---- the requests -------------------------------------------------------------------------- */
-
-int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,
-		    struct reader_dump *dump)
-{
-	struct reader_request q = { .op = READER_IMAGE_ID,
-				    .pid = pid,
-				    .addr = l->addr,
-				    .end = l->addr + l->len,
-				    .inode = l->inode,
-				    .dev_major = l->dev_major,
-				    .dev_minor = l->dev_minor };
-	struct reader_answer a;
-	int code, fd = -1;
-
-	if (strlen(l->path) < sizeof(q.path))
-		snprintf(q.path, sizeof(q.path), "%s", l->path);
-	code = call(r, &q, -1, &a, &fd);
-	if (code >= 0 && fd >= 0 && dump) {
-		*dump = (struct reader_dump){ fd, a.owner };
-		return 0;
-	}
-	close_fd(&fd);
-	if (code < 0)
-		return code;
-	if (!a.id_len || a.id_len > sizeof(id->bytes))
-		return -DCPI_EHELPER;
-	*id = (struct base_id){ .len = (uint8_t)a.id_len };
-	memcpy(id->bytes, a.id, a.id_len);
-	return 0;
-}
-
-int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end)
-{
-	struct reader_request q = {
-		.op = READER_REGISTRY_OPEN, .pid = pid, .addr = map_start, .end = map_end
-	};
-	struct reader_answer a;
-
-	return call_for_fd(r, &q, -1, &a);
-}
-
-int reader_registry_read(struct reader *r, int fd, int32_t pid, uint32_t uid, uint64_t life,
-			 struct registry_place *place, struct base_buf *out)
-{
-	struct reader_request q = {
-		.op = READER_REGISTRY_READ, .pid = pid, .uid = uid, .life = life, .place = *place
-	};
-	struct reader_answer a;
-	int code = call_long(r, &q, fd, &a, out);
-
-	if (code >= 0)
-		*place = a.place;
-	return code;
-}
-
-int reader_range_read(struct reader *r, int32_t pid, uint32_t uid, uint64_t life,
-		      const struct wire_range *range, struct base_buf *out)
-{
-	struct reader_request q = {
-		.op = READER_RANGE_READ, .pid = pid, .uid = uid, .life = life, .range = *range
-	};
-	struct reader_answer a;
-
-	return call_long(r, &q, -1, &a, out);
-}
-
-int reader_root_find(struct reader *r, int32_t pid, int32_t *ns_pid)
-{
-	struct reader_request q = { .op = READER_ROOT_OPEN, .pid = pid };
-	struct reader_answer a;
-	int fd = call_for_fd(r, &q, -1, &a);
-
-	*ns_pid = a.ns_pid;
-	return fd;
-}
-
-int reader_perfmap_find(struct reader *r, int root, int32_t ns_pid, uint32_t uid, uint64_t since_ns)
-{
-	struct reader_request q = {
-		.op = READER_PERFMAP_OPEN, .ns_pid = ns_pid, .uid = uid, .since_ns = since_ns
-	};
-	struct reader_answer a;
-
-	return call_for_fd(r, &q, root, &a);
-}
-
-int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct reader_who *who,
-		     struct foreign_place *place, struct base_buf *out)
-{
-	struct reader_request q = { .op = READER_FILE_READ,
-				    .kind = kind,
-				    .pid = who->pid,
-				    .uid = who->uid,
-				    .life = who->life,
-				    .file = *place };
-	struct reader_answer a;
-	int code = call_long(r, &q, fd, &a, out);
-
-	if (code >= 0)
-		*place = a.file;
-	return code;
-}
-
-/* ---- GDB's JIT interface --------------------------------------------------------------------- */
-
-static struct reader_request gdb_request(uint32_t op, const struct reader_who *who)
-{
-	return (struct reader_request){
-		.op = op, .pid = who->pid, .uid = who->uid, .life = who->life
-	};
-}
-
-static int check_entries(const struct base_buf *b, size_t from)
-{
-	size_t len = b->len - from;
-
-	return len % sizeof(struct foreign_gdb_entry) ||
-			       len / sizeof(struct foreign_gdb_entry) > FOREIGN_GDB_ENTRIES
-		       ? -DCPI_EFORMAT
-		       : 0;
-}
-
-int reader_gdb_find(struct reader *r, const struct reader_who *who, struct foreign_gdb *g)
-{
-	struct reader_request q = gdb_request(READER_GDB_FIND, who);
-	struct reader_answer a;
-	int code = call(r, &q, -1, &a, NULL);
-
-	if (code >= 0 && a.gdb.nr_heads > FOREIGN_GDB_HEADS)
-		return -DCPI_EHELPER;
-	if (code >= 0)
-		*g = a.gdb;
-	return code;
-}
-
-int reader_gdb_list(struct reader *r, const struct reader_who *who, struct foreign_gdb *g,
-		    struct base_buf *out)
-{
-	struct reader_request q = gdb_request(READER_GDB_LIST, who);
-	struct reader_answer a;
-	int code;
-
-	q.gdb = *g;
-	code = call_checked(r, &q, -1, &a, check_entries, out);
-	if (code >= 0) {
-		g->next = a.gdb.next;
-		g->state = a.gdb.state;
-	}
-	return code;
-}
-
-int reader_gdb_object(struct reader *r, const struct reader_who *who, uint64_t seq,
-		      struct foreign_gdb_entry *entry, struct base_buf *out)
-{
-	struct reader_request q = gdb_request(READER_GDB_OBJECT, who);
-	struct reader_answer a;
-	int code;
-
-	q.entry = *entry;
-	q.seq = seq;
-	code = call_long(r, &q, -1, &a, out);
-	if (a.print)
-		entry->print = a.print;
 	return code;
 }

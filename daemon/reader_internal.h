@@ -72,6 +72,24 @@ struct reader {
 	pid_t zombies[READER_NR_ZOMBIES]; /* killed, not yet gone */
 };
 
+/*
+ * One request (reader.c): the helper's answer, or why there is none; after a failure of the helper
+ * itself that is replaced. @fd: to hand over, or -1. *@fd_out (may be NULL): one that came back, or
+ * -1.
+ */
+int reader_call(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a,
+		int *fd_out);
+/* The descriptor that came back, or negative. */
+int reader_call_for_fd(struct reader *r, const struct reader_request *q, int fd,
+		       struct reader_answer *a);
+/* The long answer is appended to @out: normalized records, or what @check finds good from @from on
+ * (0, or -DCPI_EFORMAT). */
+typedef int reader_check_fn(const struct base_buf *b, size_t from);
+int reader_call_long(struct reader *r, const struct reader_request *q, int fd,
+		     struct reader_answer *a, struct base_buf *out);
+int reader_call_checked(struct reader *r, const struct reader_request *q, int fd,
+			struct reader_answer *a, reader_check_fn *check, struct base_buf *out);
+
 /* Send and receive one message with at most one descriptor (-1: none). 0 or -errno; *@fd_out is -1
  * where none came. */
 int reader_send(int sock, const void *data, size_t len, int fd);
