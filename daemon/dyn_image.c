@@ -11,8 +11,9 @@
 #include "dyn_internal.h"
 #include "pseudoimg.h"
 
-/* Of each helper, and for each megabyte of its job. */
-enum { HELPER_TIMEOUT_MS = 5000, HELPER_MB_MS = 50, DYN_REFUSALS = 3 };
+/* Of each helper, and for each megabyte of its job: several times what that takes on a quiet host.
+ */
+enum { HELPER_TIMEOUT_MS = 5000, HELPER_MB_MS = 400, DYN_REFUSALS = 3 };
 /* A larger job is a file. */
 #define JOB_IN_MEMORY (16ull << 20)
 

@@ -299,7 +299,6 @@ static int read_once(struct dyn_registry *reg, struct base_buf *b)
 		return 0;
 	reg->size = st.st_size;
 	reg->written_ns = written_ns(&st);
-	reg->written_ns = written_ns(&st);
 	/* Only when all was read up to here was nothing else there before now. */
 	reg->read_ns = now;
 	return 1;

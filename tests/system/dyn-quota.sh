@@ -47,7 +47,9 @@ junk old "2 hours ago"
 # With samples on disk, and more in memory.
 "$DCPI_BIN/dcpid" -gc "$db" >"$work/removed" || fail "dcpid -gc"
 grep -q '^removed old\.dyn, 1048576 bytes$' "$work/removed" || fail "$(cat "$work/removed")"
-grep -q '^removed 1 files, 1048576 bytes; 1 stay' "$work/removed" || fail "$(cat "$work/removed")"
+# Others on this machine may make code that nobody names.
+grep -q "^removed 1 files, 1048576 bytes; $(find "$db/dyn" -name '*.dyn' | wc -l) stay" "$work/removed" ||
+	fail "$(cat "$work/removed")"
 [ -e "$first" ] || fail "the image of a running process went"
 
 # Over the quota, as the next image shows: the older one goes, and that suffices.
