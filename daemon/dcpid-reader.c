@@ -4,7 +4,6 @@
  * wrote, for dcpid, which may kill it at any moment. Not for people: it is started with its socket
  * and its answers' memfd as descriptors 3 and 4, and ends when the socket is closed.
  */
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -32,16 +31,6 @@
 #define MEMORY_MAX RLIM_INFINITY
 #else
 #define MEMORY_MAX (1u << 30)
-#endif
-
-#if defined(__x86_64__)
-#define MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define MACHINE EM_AARCH64
-#elif defined(__riscv)
-#define MACHINE EM_RISCV
-#else
-#define MACHINE EM_NONE
 #endif
 
 /* ---- a process's memory -------------------------------------------------------------------- */
@@ -169,7 +158,7 @@ static int file_read(const struct reader_request *q, int fd, struct reader_answe
 {
 	bool alive = same_process(q);
 	struct foreign_file file = { .fd = fd,
-				     .machine = MACHINE,
+				     .machine = REGISTRY_MACHINE,
 				     .read = alive ? memory_read : NULL,
 				     .ctx = (void *)(uintptr_t)q,
 				     .deadline_ns = base_now_ns() + REGISTRY_CALL_NS,
@@ -216,11 +205,11 @@ static int gdb(const struct reader_request *q, struct reader_answer *a, struct b
 		return -ESRCH;
 	a->gdb = q->gdb;
 	if (q->op == READER_GDB_FIND)
-		r = reader_gdb_find(q, MACHINE, base_now_ns() + REGISTRY_CALL_NS, &a->gdb);
+		r = reader_gdb_find(q, REGISTRY_MACHINE, base_now_ns() + REGISTRY_CALL_NS, &a->gdb);
 	else if (q->op == READER_GDB_LIST)
 		r = foreign_gdb_list(&memory, &a->gdb, out);
 	else
-		r = foreign_gdb_object(&memory, MACHINE, q->seq, &entry, out);
+		r = foreign_gdb_object(&memory, REGISTRY_MACHINE, q->seq, &entry, out);
 	a->print = entry.print;
 	return same_process(q) ? r : -ESRCH;
 }

@@ -4,7 +4,6 @@
  * perf maps), and GDB's JIT interface (dyn_gdb.c). Each is a registry of its own kind, that nothing
  * is written into; where several tell of an address, the first kind holds.
  */
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,16 +23,6 @@ enum { READS_MAX = 16 };
 #define LOOK_MAX_NS   (16 * 1000000000ull)
 /* Descriptors of processes whose map has not been found yet. */
 enum { ROOTS_MAX = 256 };
-
-#if defined(__x86_64__)
-#define MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define MACHINE EM_AARCH64
-#elif defined(__riscv)
-#define MACHINE EM_RISCV
-#else
-#define MACHINE EM_NONE
-#endif
 
 /* ---- sources of a client --------------------------------------------------------------------- */
 
@@ -69,7 +58,7 @@ int dyn_source_facility(struct dyn_registry *reg)
 		char name[WIRE_FACILITY_NAME];
 	} f = { .rec = { .head.type = WIRE_FACILITY,
 			 .state = WIRE_FACILITY_OPEN,
-			 .machine = MACHINE } };
+			 .machine = REGISTRY_MACHINE } };
 	size_t room = sizeof(f.name) - sizeof(unnamed);
 	const char *exe = base_path_name(reg->exe), *end = strstr(exe, " (deleted)");
 	size_t exe_len = end ? (size_t)(end - exe) : strlen(exe);

@@ -13,14 +13,6 @@
 #include "pseudoimg.h"
 #include "registry.h"
 
-#if defined(__x86_64__)
-#define MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define MACHINE EM_AARCH64
-#else
-#define MACHINE EM_RISCV
-#endif
-
 void kernel_file_name(char *to, size_t len, const char *name, const struct base_id *id,
 		      const char *suffix)
 {
@@ -41,7 +33,7 @@ static int write_symbols(struct kernel *k, const char *file, const struct pseudo
 
 	if (r < 0)
 		return r;
-	r = pseudoimg_write_symbols(syms, nr, text_len, MACHINE, id, f.fd, err);
+	r = pseudoimg_write_symbols(syms, nr, text_len, REGISTRY_MACHINE, id, f.fd, err);
 	if (r == 0)
 		r = base_file_commit(&f, err);
 	base_file_abort(&f);
@@ -96,7 +88,7 @@ int kernel_file_write_name(struct kernel *k, const char *name, const struct base
 
 uint32_t kernel_machine(void)
 {
-	return MACHINE;
+	return REGISTRY_MACHINE;
 }
 
 int kernel_job_head(struct kernel *k, struct base_buf *job, const char *facility, uint64_t vaddr,
@@ -116,7 +108,7 @@ int kernel_job_head(struct kernel *k, struct base_buf *job, const char *facility
 		return r;
 	i = p;
 	*i = (struct wire_image){ .head = { .len = (uint32_t)head_len, .type = WIRE_IMAGE },
-				  .machine = MACHINE,
+				  .machine = REGISTRY_MACHINE,
 				  .facility_len = (uint16_t)facility_len,
 				  .host_len = (uint16_t)host_len };
 	memcpy(i + 1, facility, facility_len);

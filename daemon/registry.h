@@ -7,8 +7,21 @@
 #ifndef DCPI_REGISTRY_H
 #define DCPI_REGISTRY_H
 
+#include <elf.h>
+
 #include "base.h"
 #include "wire.h"
+
+/* EM_* of what runs on this machine. */
+#if defined(__x86_64__)
+#define REGISTRY_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define REGISTRY_MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define REGISTRY_MACHINE EM_RISCV
+#else
+#define REGISTRY_MACHINE EM_NONE
+#endif
 
 /* Addresses of a client above this are lies: no user address space reaches so far. */
 #define REGISTRY_VADDR_MAX (1ull << 56)

@@ -283,7 +283,6 @@ static void no_dump_after_all(void **state)
 	struct dyn_stats stats;
 
 	assert_int_equal(follow(t, getuid()), 0);
-	base_log_init(stderr, (enum base_log_level)(BASE_LOG_ERROR), false);
 	put(t, "#!/bin/sh\n# it is not, it is something else\n", 45);
 	dyn_refresh(t->dyn, false);
 	assert_true(dyn_source_find(t->p.dyn, DYN_JITDUMP)->refused);
