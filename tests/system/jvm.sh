@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The JVM with its agent, each process gone before anything is read: methods by name, in true shares, with
 # their bytes, lines and inlined parts; a code cache so small that methods make room for others; the agent
-# attached to a JVM that runs; twenty JVMs one after the other; wrong options and a class without lines.
+# attached to a JVM that runs; twenty JVMs one after the other; wrong options and a class without lines; and
+# the perf map of a JVM without it.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/dyn.sh"
@@ -223,6 +224,19 @@ try_options()
 	grep -q '^hint: ' "$work/out" || fail "no hint"
 }
 
+# Without the agent: the perf map that the JVM itself writes as it ends.
+try_map()
+{
+	java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:CompileCommand=quiet \
+		-XX:CompileCommand=dontinline,work.Work::sixty -XX:CompileCommand=dontinline,work.Work::thirty \
+		-XX:CompileCommand=dontinline,work.Work::ten work.Work shares 3 >"$work/shares" || fail "shares"
+	flush_of java
+	awk '/^(sixty|thirty|ten) / { sum[$1] += $2 } END { for (i in sum) print i, sum[i] }' "$work/shares" >"$work/truth"
+	shares_hold java "$work/truth"
+	"$DCPI_BIN/dcpilist" -asm "$(hottest java 'work[.]Work[.]sixty')" java >"$work/list" || fail "dcpilist"
+	[ "$(grep -c ' 0x' "$work/list")" -gt 10 ] || { cat "$work/list"; fail "a perf map's method has no code"; }
+}
+
 # One table, one image.
 try_many()
 {
@@ -243,7 +257,7 @@ try_many()
 mkdir "$work/classes"
 "$jdk/bin/javac" -g -d "$work/classes" "$source"/*.java || fail "javac"
 start_daemon -unknown -record "$work/stream"
-for try in ${DCPI_TRY:-shares parts flushed attached options many}; do
+for try in ${DCPI_TRY:-shares parts flushed attached options map many}; do
 	try_$try
 	"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
 done

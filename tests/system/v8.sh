@@ -91,10 +91,10 @@ for switch in --perf-prof --perf-basic-prof; do
 	"$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
 done
 
-# Short-lived workers one after the other: one table, one pseudo-image.
+# A hundred short-lived workers one after the other: one table, one pseudo-image.
 before=$(ls "$db/dyn" | grep -c "^node")
-for i in $(seq 20); do
-	(cd "$work" && exec node --perf-prof "$support/v8_hot.js" 0.1) >"$work/truth" || fail "worker $i"
+for i in $(seq 100); do
+	(cd "$work" && exec node --perf-prof "$support/v8_hot.js" 0.05) >"$work/truth" || fail "worker $i"
 	rm -f "$work"/jit-*.dump
 done
 sleep 1
