@@ -60,6 +60,30 @@ void image_replaces_id(const struct wire_replaces *rec, struct base_id *id);
 
 #define IMAGE_HASH_SECTION ".dcpi.hashes" /* as of pseudoimg/pseudoimg.h */
 
+/* ---- procedures without symbols (unwind.c) --------------------------------------------------- */
+
+struct image_range {
+	uint64_t vaddr, len;
+};
+
+struct image_ranges {
+	struct image_range *v;
+	size_t nr, cap;
+};
+
+/* What .eh_frame says of where code stands, in any order, added to @out (released by free(out->v)).
+ * Damaged entries are left out. 0 or -ENOMEM. */
+int image_ranges_read(struct image_ranges *out, const struct image_elf *f);
+
+/* ---- the linker's stubs (plt.c) ---------------------------------------------------------------
+ */
+
+/* @name, "memcpy@plt", is the callee's to free. */
+typedef int image_stub_fn(void *ctx, char *name, uint64_t vaddr, uint64_t len);
+/* Calls @fn for each stub whose procedure is known: x86-64, aarch64, riscv64. 0, -ENOMEM, or what
+ * @fn returned below 0. */
+int image_stubs_read(const struct image_elf *f, image_stub_fn *fn, void *ctx);
+
 /* ---- symbols (symbols.c) ------------------------------------------------------------------- */
 
 struct image_symbol_entry {
@@ -81,7 +105,11 @@ struct image_symbols {
 	size_t nr_owned, cap_owned;
 };
 
-/* From .symtab of @f, of @debug (may be NULL), or .dynsym of @f; @versioned: cut "@VERSION". */
+/*
+ * From .symtab of @f, of @debug (may be NULL), or .dynsym of @f; @versioned: cut "@VERSION". Where
+ * none of these stands, from the linker's stubs and from .eh_frame of @f; what only the latter has
+ * is named by its address, "0x4308".
+ */
 int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
 		       const struct image_elf *debug, bool versioned, struct base_err *err);
 void image_symbols_release(struct image_symbols *s);

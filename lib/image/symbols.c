@@ -5,7 +5,7 @@
 
 #include "image_internal.h"
 
-enum { SORT_FUNC, SORT_LABEL, SORT_SECTION };
+enum { SORT_FUNC, SORT_LABEL, SORT_STUB, SORT_SECTION, SORT_FRAME };
 
 /* A name as the file has it, before one is chosen for each address. */
 struct candidate {
@@ -18,7 +18,7 @@ struct candidate {
 };
 
 struct section {
-	uint64_t end;
+	uint64_t start, end;
 	bool exec;
 };
 
@@ -126,6 +126,7 @@ static int read_sections(struct build *b, const struct image_elf *f)
 
 		if (gelf_getshdr(scn, &sh)) {
 			s.exec = (sh.sh_flags & SHF_EXECINSTR) != 0;
+			s.start = sh.sh_addr;
 			if (base_add_overflow(sh.sh_addr, sh.sh_size, &s.end))
 				s.end = UINT64_MAX;
 		}
@@ -153,7 +154,48 @@ static int add_tables(struct build *b, const struct image_elf *f, uint32_t type,
 	return r;
 }
 
-/* The linker's stubs have no symbols of their own; their section's name says what they are. */
+static int add_stub(void *ctx, char *name, uint64_t vaddr, uint64_t len)
+{
+	struct candidate c = {
+		.name = name, .vaddr = vaddr, .len = len, .sort = SORT_STUB, .local = true
+	};
+	struct build *b = ctx;
+	int r = own(b->out, name);
+
+	return r < 0 ? r : add(b, &c);
+}
+
+static bool in_code(const struct build *b, uint64_t vaddr)
+{
+	for (size_t i = 0; i < b->nr_sections; i++)
+		if (b->sections[i].exec && vaddr >= b->sections[i].start &&
+		    vaddr < b->sections[i].end)
+			return true;
+	return false;
+}
+
+static int add_frames(struct build *b, const struct image_elf *f)
+{
+	struct image_ranges ranges = { 0 };
+	int r = image_ranges_read(&ranges, f);
+
+	if (r >= 0)
+		r = read_sections(b, f);
+	for (size_t i = 0; i < ranges.nr && r >= 0; i++) {
+		struct candidate c = { .name = "",
+				       .vaddr = ranges.v[i].vaddr,
+				       .len = ranges.v[i].len,
+				       .sort = SORT_FRAME,
+				       .local = true };
+
+		if (in_code(b, c.vaddr))
+			r = add(b, &c);
+	}
+	free(ranges.v);
+	return r;
+}
+
+/* What is left of the linker's stubs goes by the name of their section. */
 static int add_stubs(struct build *b, const struct image_elf *f)
 {
 	GElf_Shdr sh;
@@ -194,8 +236,8 @@ static int by_vaddr(const void *pa, const void *pb)
 
 	if (a->vaddr != b->vaddr)
 		return a->vaddr < b->vaddr ? -1 : 1;
-	if ((a->sort == SORT_SECTION) != (b->sort == SORT_SECTION))
-		return a->sort == SORT_SECTION ? 1 : -1;
+	if ((a->sort >= SORT_SECTION) != (b->sort >= SORT_SECTION))
+		return a->sort >= SORT_SECTION ? 1 : -1;
 	if (!a->len != !b->len)
 		return a->len ? -1 : 1;
 	if (a->sort != b->sort)
@@ -213,20 +255,62 @@ static int by_vaddr(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-/*
- * One symbol per address; labels inside of a procedure with a size are part of it. Sections are
- * only the ground on which symbols stand.
- */
-static void choose(struct build *b)
+/* The name is an address that can be asked for. */
+static int name_frame(struct build *b, struct candidate *c)
+{
+	char *name;
+	int r;
+
+	if (asprintf(&name, "0x%llx", (unsigned long long)c->vaddr) < 0)
+		return -ENOMEM;
+	r = own(b->out, name);
+	if (r >= 0)
+		c->name = name;
+	return r;
+}
+
+/* Adds nothing where a symbol stands, but its size if it has none. */
+static int choose_frame(struct build *b, struct candidate *c, struct image_symbol *here,
+			uint64_t covered)
 {
 	struct image_symbols *s = b->out;
-	uint64_t covered = 0;
+	int r;
 
-	for (size_t i = 0; i < b->nr; i++) {
+	if (here || c->vaddr < covered) {
+		if (here && !here->len)
+			here->len = c->len;
+		return 0;
+	}
+	r = name_frame(b, c);
+	if (r < 0)
+		return r;
+	c->symbol = (uint32_t)s->nr;
+	s->v[s->nr++].sym = (struct image_symbol){ c->name, c->vaddr, c->len };
+	return 0;
+}
+
+/*
+ * One symbol per address; labels inside of a procedure with a size are part of it. Sections are
+ * only the ground on which symbols stand; where one names all of its code, nothing else need.
+ */
+static int choose(struct build *b)
+{
+	struct image_symbols *s = b->out;
+	uint64_t covered = 0, ground = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < b->nr && r >= 0; i++) {
 		struct candidate *c = &b->v[i];
+		struct image_symbol *last = s->nr ? &s->v[s->nr - 1].sym : NULL;
+		struct image_symbol *here = last && last->vaddr == c->vaddr ? last : NULL;
+		uint64_t *reach = c->sort == SORT_SECTION ? &ground : &covered;
 
 		c->symbol = UINT32_MAX;
-		if (s->nr && s->v[s->nr - 1].sym.vaddr == c->vaddr) {
+		if (c->sort == SORT_FRAME) {
+			r = choose_frame(b, c, here, covered > ground ? covered : ground);
+			continue;
+		}
+		if (here) {
 			c->symbol = (uint32_t)s->nr - 1;
 			continue;
 		}
@@ -234,9 +318,10 @@ static void choose(struct build *b)
 			continue;
 		c->symbol = (uint32_t)s->nr;
 		s->v[s->nr++].sym = (struct image_symbol){ c->name, c->vaddr, c->len };
-		if (c->sort != SORT_SECTION && c->vaddr + c->len > covered)
-			covered = c->vaddr + c->len;
+		if (c->vaddr + c->len > *reach)
+			*reach = c->vaddr + c->len;
 	}
+	return r;
 }
 
 /* Without a size, a symbol reaches to the next one or to the end of its section. */
@@ -298,6 +383,7 @@ static void name_all(struct build *b)
 static int finish(struct build *b)
 {
 	struct image_symbols *s = b->out;
+	int r;
 
 	if (!b->nr)
 		return 0;
@@ -306,7 +392,9 @@ static int finish(struct build *b)
 	if (!s->v || !s->names)
 		return -ENOMEM;
 	qsort(b->v, b->nr, sizeof(*b->v), by_vaddr);
-	choose(b);
+	r = choose(b);
+	if (r < 0)
+		return r;
 	extend(b);
 	nest(s);
 	name_all(b);
@@ -325,7 +413,11 @@ int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
 	if (r >= 0 && !found)
 		r = add_tables(&b, f, SHT_DYNSYM, &found);
 	if (r >= 0)
+		r = image_stubs_read(f, add_stub, &b);
+	if (r >= 0)
 		r = add_stubs(&b, f);
+	if (r >= 0)
+		r = add_frames(&b, f);
 	if (r >= 0)
 		r = finish(&b);
 	free(b.v);

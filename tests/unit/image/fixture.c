@@ -76,3 +76,11 @@ int nest(int x)
 {
 	return middle(x) + 1; /* line 77 */
 }
+
+/* Another library's: called by way of a stub. */
+int elsewhere(int x);
+int outward(int x);
+int outward(int x)
+{
+	return elsewhere(x) + 1;
+}
