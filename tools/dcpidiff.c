@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "report.h"
+#include "sets.h"
 #include "tools.h"
 
-static struct select sel;
+static struct set now;
+static struct base_opt_list files;
 static bool set_option, changed, no_header;
 
 static const struct base_opt options[] = {
@@ -17,14 +19,15 @@ static const struct base_opt options[] = {
 	  "Begin a set: the options and images behind it, up to the next -set, choose its samples. "
 	  "What stands before the first -set holds for both.",
 	  0, 0 },
-	SELECT_OPTIONS_DB(sel),
-	{ "event", BASE_OPT_STRING, &sel.event, "EVENT",
+	SELECT_OPTIONS_DB(now.sel),
+	SELECT_OPTIONS_FILES(files),
+	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
 	  "Compare samples of this event (default: cycles, else a clock, else the first).", 0, 0 },
 	{ "changed", BASE_OPT_FLAG, &changed, NULL,
 	  "Leave out procedures whose share did not change (more than chance explains) and whose "
 	  "code, as far as both sets have it, is equal; they are one line 'others'.",
 	  0, 0 },
-	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &now.sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
 	  0 },
 	{ 0 },
@@ -48,34 +51,11 @@ static const struct base_cmd cmd = {
 	.max_operands = -1,
 };
 
-struct set {
-	struct select sel;
-	int nr_what;
-	char **what;
-	struct analysis *a;
-	struct analysis_rows rows;
-};
-
 struct diff {
-	struct set set[2];
+	struct sets sets;
 	size_t event[2];
 	struct analysis_diff d;
 };
-
-/* ---- the command line ---------------------------------------------------------------------- */
-
-static bool is_set(const char *word)
-{
-	return strcmp(word, "-set") == 0 || strcmp(word, "--set") == 0;
-}
-
-/* Words from @from up to the next -set; returns its index. */
-static int part_end(int argc, char **argv, int from)
-{
-	while (from < argc && !is_set(argv[from]))
-		from++;
-	return from;
-}
 
 static int usage(struct base_err *err, const char *what)
 {
@@ -84,101 +64,39 @@ static int usage(struct base_err *err, const char *what)
 	return -DCPI_EUSAGE;
 }
 
-/* argv[from] is a "-set", which the parser takes for the name of the program. */
-static int parse_set(struct set *s, const struct select *common, char **argv, int from, int to,
-		     struct base_err *err)
-{
-	int nr = to - from, r;
-	char **words = argv + from;
-
-	sel = *common;
-	r = base_opt_parse(&cmd, &nr, &words, err);
-	if (r != BASE_OPT_RUN)
-		return r;
-	s->sel = sel;
-	s->nr_what = nr;
-	s->what = words;
-	return select_check(&s->sel, err);
-}
-
-/* The parts before the first -set, of it, and of the second. */
 static int parse(struct diff *x, int argc, char **argv, struct base_err *err)
 {
-	int at = part_end(argc, argv, 1), nr = at, r;
-	struct select common;
-	char **words = argv;
+	int r = sets_parse(&cmd, &now, argc, argv, &x->sets, err);
 
-	r = base_opt_parse(&cmd, &nr, &words, err);
 	if (r != BASE_OPT_RUN)
 		return r;
-	if (nr)
+	if (x->sets.nr_words)
 		return usage(err, "images belong behind a -set");
-	common = sel;
-	for (int i = 0; i < 2; i++) {
-		int end = part_end(argc, argv, at + 1);
-
-		if (at >= argc)
-			return usage(err, "two sets are needed");
-		r = parse_set(&x->set[i], &common, argv, at, end, err);
-		if (r != 0)
-			return r;
-		at = end;
-	}
-	if (at < argc)
+	if (x->sets.nr < 2)
+		return usage(err, "two sets are needed");
+	if (x->sets.nr > 2)
 		return usage(err, "only two sets can be compared");
-	sel.json = x->set[0].sel.json || x->set[1].sel.json;
-	return 0;
-}
-
-/* ---- gathering ----------------------------------------------------------------------------- */
-
-static bool wanted(struct set *s, struct analysis_image *ai, bool *used)
-{
-	bool yes = s->nr_what == 0;
-
-	for (int i = 0; i < s->nr_what; i++)
-		if (analysis_image_match(s->a, ai, s->what[i]))
-			yes = used[i] = true;
-	return yes;
-}
-
-static bool has_samples(const struct analysis *a, const struct analysis_image *ai)
-{
-	for (size_t i = 0; i < a->nr_events; i++)
-		if (ai->count[i])
-			return true;
-	return false;
-}
-
-static int add_images(struct set *s, bool *used, struct base_err *err)
-{
-	int r = 0;
-
-	s->rows.code = true;
-	for (size_t i = 0; i < s->a->nr_images && r >= 0; i++)
-		if (has_samples(s->a, s->a->images[i]) && wanted(s, s->a->images[i], used))
-			r = analysis_rows_add_procedures(&s->rows, s->a, s->a->images[i]);
-	if (r < 0)
-		return base_fail_errno(err, r, "cannot sum samples");
-	for (int i = 0; i < s->nr_what; i++)
-		if (!used[i])
-			return analysis_image_unknown(s->a, s->what[i], err);
+	for (size_t i = 0; i < 2; i++) {
+		x->sets.v[i].sel.files = files;
+		now.sel.json |= x->sets.v[i].sel.json;
+	}
 	return 0;
 }
 
 /* The first set chooses where nobody does; the second must have it. */
 static int choose_event(struct diff *x, struct base_err *err)
 {
+	const struct set *s = x->sets.v;
 	const char *name;
 	int at;
 
-	if (!x->set[0].a->nr_events)
+	if (!s[0].a->nr_events)
 		return base_fail(err, -ENOENT, "no samples in set A");
-	x->event[0] = analysis_event_default(x->set[0].a);
-	if (x->set[1].sel.event)
+	x->event[0] = analysis_event_default(s[0].a);
+	if (s[1].sel.event)
 		return 0; /* there is no other */
-	name = x->set[0].a->events[x->event[0]].name;
-	at = analysis_event_find(x->set[1].a, name, err);
+	name = s[0].a->events[x->event[0]].name;
+	at = analysis_event_find(s[1].a, name, err);
 	if (at < 0)
 		return at;
 	x->event[1] = (size_t)at;
@@ -189,23 +107,15 @@ static int gather(struct diff *x, struct base_err *err)
 {
 	int r = 0;
 
-	for (int i = 0; i < 2 && r >= 0; i++)
-		r = report_open(&x->set[i].sel, &x->set[i].a, err);
-	if (r >= 0)
-		r = choose_event(x, err);
-	for (int i = 0; i < 2 && r >= 0; i++) {
-		bool *used = calloc((size_t)x->set[i].nr_what + 1, sizeof(*used));
-
-		r = used ? add_images(&x->set[i], used, err) : -ENOMEM;
-		free(used);
-	}
-	return r;
+	for (size_t i = 0; i < 2 && r >= 0; i++)
+		r = sets_gather(&x->sets.v[i], false, true, err);
+	return r < 0 ? r : choose_event(x, err);
 }
 
 static int compare(struct diff *x, struct base_err *err)
 {
-	struct analysis *const a[2] = { x->set[0].a, x->set[1].a };
-	struct analysis_rows *const rows[2] = { &x->set[0].rows, &x->set[1].rows };
+	struct analysis *const a[2] = { x->sets.v[0].a, x->sets.v[1].a };
+	struct analysis_rows *const rows[2] = { &x->sets.v[0].rows, &x->sets.v[1].rows };
 	int r = analysis_diff_rows(a, rows, x->event, &x->d);
 
 	return r < 0 ? base_fail_errno(err, r, "cannot compare") : 0;
@@ -279,7 +189,7 @@ static size_t hidden(const struct diff *x, uint64_t count[2])
 static void print_head(const struct diff *x)
 {
 	for (int i = 0; i < 2; i++) {
-		const struct set *s = &x->set[i];
+		const struct set *s = &x->sets.v[i];
 		printf("set %c\n", 'A' + i);
 		report_head(s->a, stdout);
 		report_event(&s->a->events[x->event[i]], x->d.total[i], stdout);
@@ -366,16 +276,16 @@ static struct json_object *json_row(const struct analysis_diff_row *row)
 
 static void json_set(struct json_object *root, const char *name, const struct diff *x, int i)
 {
-	struct json_object *o = report_json(NULL, x->set[i].a, x->set[i].rows.total);
+	struct json_object *o = report_json(NULL, x->sets.v[i].a, x->sets.v[i].rows.total);
 
 	json_object_object_add(root, name, o);
-	report_json_problems(o, x->set[i].a);
+	report_json_problems(o, x->sets.v[i].a);
 }
 
 static int print_json(const struct diff *x, struct base_err *err)
 {
 	struct json_object *root = json_object_new_object(), *rows = json_object_new_array();
-	const struct analysis *a = x->set[0].a;
+	const struct analysis *a = x->sets.v[0].a;
 	uint64_t rest[2];
 	int r;
 
@@ -399,20 +309,14 @@ static int print_json(const struct diff *x, struct base_err *err)
 
 static int run(struct diff *x, struct base_err *err)
 {
-	int code = BASE_EXIT_OK, r = gather(x, err);
+	int code, r = gather(x, err);
 
 	if (r >= 0)
 		r = compare(x, err);
 	if (r >= 0)
-		r = sel.json ? print_json(x, err) : print_text(x, err);
-	for (int i = 0; i < 2; i++)
-		if (x->set[i].a && report_problems(cmd.name, x->set[i].a, stderr) != BASE_EXIT_OK)
-			code = BASE_EXIT_FAILED;
+		r = now.sel.json ? print_json(x, err) : print_text(x, err);
+	code = sets_problems(cmd.name, &x->sets);
 	analysis_diff_release(&x->d);
-	for (int i = 0; i < 2; i++) {
-		analysis_rows_release(&x->set[i].rows);
-		analysis_close(x->set[i].a);
-	}
 	return r < 0 ? r : code;
 }
 
@@ -422,10 +326,11 @@ int dcpidiff_main(int argc, char **argv)
 	struct diff x = { 0 };
 	int r = parse(&x, argc, argv, &err);
 
-	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
-	if (r >= 0)
+	if (r == BASE_OPT_RUN)
 		r = run(&x, &err);
+	else if (r == BASE_OPT_DONE)
+		r = BASE_EXIT_OK;
+	sets_release(&x.sets);
 	if (r < 0)
 		base_err_print(&err, cmd.name, stderr);
 	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;

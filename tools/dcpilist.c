@@ -9,7 +9,7 @@
 #include "tools.h"
 
 static struct select sel;
-static bool want_asm, want_source, want_both, want_bytes, no_header;
+static bool want_asm, want_source, want_both, in_order, want_bytes, no_header;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
@@ -18,6 +18,9 @@ static const struct base_opt options[] = {
 	{ "source", BASE_OPT_FLAG, &want_source, NULL, "Source lines alone.", 0, 0 },
 	{ "both", BASE_OPT_FLAG, &want_both, NULL,
 	  "Source lines in their order, with the instructions of each beneath it.", 0, 0 },
+	{ "order", BASE_OPT_FLAG, &in_order, NULL,
+	  "As -both, but in order of address: a source line above each run of its instructions.", 0,
+	  0 },
 	{ "bytes", BASE_OPT_FLAG, &want_bytes, NULL, "Show the instructions' bytes too.", 0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
 	  0 },
@@ -359,6 +362,44 @@ static void put_source(struct list *x, bool instructions)
 			put_unit(x, &x->l->units[i], "  ");
 }
 
+/* Instructions that follow each other and come of one line; returns the index behind them. */
+static size_t sum_run(const struct list *x, size_t from, uint64_t *sum)
+{
+	const struct analysis_unit *first = &x->l->units[from], *u;
+	size_t i = from;
+
+	memset(sum, 0, ANALYSIS_NR_EVENTS * sizeof(*sum));
+	for (; i < x->l->nr_units; i++) {
+		u = &x->l->units[i];
+		if (u->line != first->line || (u->line && u->file != first->file))
+			break;
+		for (size_t e = 0; u->count && e < x->a->nr_events; e++)
+			sum[e] += u->count[e];
+	}
+	return i;
+}
+
+static void put_order(struct list *x)
+{
+	uint64_t sum[ANALYSIS_NR_EVENTS];
+
+	for (size_t i = 0, next; i < x->l->nr_units; i = next) {
+		const struct analysis_unit *u = &x->l->units[i];
+
+		next = sum_run(x, i, sum);
+		if (u->line) {
+			put_line(x, u->file, u->line, sum);
+		} else {
+			put_counts(x, sum);
+			table_cell(&x->t, "%s", "");
+			put_bytes(x, NULL);
+			table_cell(&x->t, "%s", "(no source line)");
+		}
+		for (size_t k = i; k < next; k++)
+			put_unit(x, &x->l->units[k], "  ");
+	}
+}
+
 static void print_head(struct list *x)
 {
 	const struct image_symbol *s = &x->l->symbol;
@@ -402,6 +443,8 @@ static int print_text(struct list *x, struct base_err *err)
 				 : "source");
 	if (as_asm)
 		put_asm(x);
+	else if (in_order)
+		put_order(x);
 	else
 		put_source(x, want_both);
 	put_counts(x, x->l->total);
@@ -549,6 +592,9 @@ int dcpilist_main(int argc, char **argv)
 
 	if (r == BASE_OPT_DONE)
 		return BASE_EXIT_OK;
+	if (r >= 0 && in_order && (want_asm || want_source))
+		r = base_fail(&err, -DCPI_EUSAGE, "-order goes with -both alone");
+	want_both |= in_order;
 	if (r >= 0 && want_asm + want_source + want_both > 1)
 		r = base_fail(&err, -DCPI_EUSAGE, "-asm, -source and -both exclude each other");
 	if (r >= 0)

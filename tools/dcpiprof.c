@@ -11,7 +11,7 @@
 static struct select sel;
 static const char *sort_event;
 static double keep = 100;
-static bool by_image, no_header;
+static bool by_image, no_header, csl;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
@@ -26,6 +26,9 @@ static const struct base_opt options[] = {
 	  "Only the first lines that make up PERCENT of the samples; the rest is one line "
 	  "'others'.",
 	  0, 100 },
+	{ "csl", BASE_OPT_FLAG, &csl, NULL,
+	  "Print comma-separated values for spreadsheets: the table alone, its heads first.", 0,
+	  0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
 	  0 },
 	{ 0 },
@@ -195,19 +198,20 @@ static void put_rows(const struct profile *p, struct table *t)
 
 static int print_text(const struct profile *p, struct base_err *err)
 {
+	bool heads = !no_header && !csl;
 	struct table t = { 0 };
 	int r = 0;
 
-	if (!no_header) {
+	if (heads) {
 		report_head(p->a, stdout);
 		report_events(p->a, p->rows.total, stdout);
 	}
 	if (p->rows.nr) {
-		if (!no_header)
+		if (heads)
 			putchar('\n');
 		put_heads(p, &t);
 		put_rows(p, &t);
-		r = table_print(&t, !no_header, stdout);
+		r = csl ? table_print_csl(&t, !no_header, stdout) : table_print(&t, heads, stdout);
 	}
 	table_release(&t);
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;

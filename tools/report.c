@@ -14,6 +14,8 @@ int report_open(const struct select *s, struct analysis **out, struct base_err *
 					  .epoch = s->epoch,
 					  .platform = s->platform,
 					  .event = s->event,
+					  .files = s->files.items,
+					  .nr_files = s->files.nr,
 					  .apart = s->apart };
 
 	return analysis_open(&sel, out, err);

@@ -6,11 +6,12 @@
 #include "base.h"
 
 struct select {
-	const char *db;	      /* -db, else $DCPIDB */
-	const char *epoch;    /* NAME|latest|all|FROM..TO; NULL: the newest */
-	const char *platform; /* NULL: all */
-	const char *event;    /* NULL: all events */
-	bool apart;	      /* keep processes apart that have profiles of their own */
+	const char *db;		    /* -db, else $DCPIDB */
+	const char *epoch;	    /* NAME|latest|all|FROM..TO; NULL: the newest */
+	const char *platform;	    /* NULL: all */
+	const char *event;	    /* NULL: all events */
+	struct base_opt_list files; /* -p: where images may be */
+	bool apart;		    /* keep processes apart that have profiles of their own */
 	bool json;
 };
 
@@ -22,8 +23,13 @@ struct select {
 	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
 	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \
 	  "Only this platform's samples (default: all).", 0, 0 }
+#define SELECT_OPTIONS_FILES(list)                                                                 \
+	{ "p", BASE_OPT_LIST, &(list), "FILE",                                                     \
+	  "An image may be here; it is taken where its build-id is the profiled one. Repeatable.", \
+	  0, 0 }
 #define SELECT_OPTIONS(s)                                                                          \
 	SELECT_OPTIONS_DB(s),                                                                      \
+	SELECT_OPTIONS_FILES((s).files),                                                           \
 	{ "event", BASE_OPT_STRING, &(s).event, "EVENT", "Only samples of this event.", 0, 0 },    \
 	{ "json", BASE_OPT_FLAG, &(s).json, NULL, "Print JSON with the same rows.", 0, 0 }
 /* clang-format on */

@@ -122,6 +122,29 @@ int table_print(const struct table *t, bool heads, FILE *to)
 	return 0;
 }
 
+static void print_quoted(const char *cell, FILE *to)
+{
+	if (!strpbrk(cell, ",\"")) {
+		fputs(cell, to);
+		return;
+	}
+	fputc('"', to);
+	for (; *cell; cell++)
+		fputs(*cell == '"' ? "\"\"" : (char[]){ *cell, '\0' }, to);
+	fputc('"', to);
+}
+
+int table_print_csl(const struct table *t, bool heads, FILE *to)
+{
+	if (t->failed)
+		return -ENOMEM;
+	for (size_t i = heads ? 0 : t->nr_columns; i < t->nr_cells; i++) {
+		print_quoted(t->cells[i], to);
+		fputc((i + 1) % t->nr_columns ? ',' : '\n', to);
+	}
+	return 0;
+}
+
 void table_release(struct table *t)
 {
 	for (size_t i = 0; i < t->nr_cells; i++)

@@ -22,6 +22,8 @@ void table_column(struct table *t, bool left, const char *head);
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* 0 or -ENOMEM (nothing printed). Heads only with @heads. No blanks at the ends of lines. */
 int table_print(const struct table *t, bool heads, FILE *to);
+/* The same comma-separated, as RFC 4180 has it; empty cells are kept. */
+int table_print_csl(const struct table *t, bool heads, FILE *to);
 void table_release(struct table *t);
 
 /* In place: control characters and what is not UTF-8 become '?'. Returns @text. */

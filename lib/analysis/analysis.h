@@ -43,6 +43,8 @@ struct analysis_selection {
 	const char *platform; /* NULL: all */
 	const char *event;    /* NULL: all */
 	bool apart;	      /* profiles that dcpid -bypid kept apart by process stay so */
+	const char *const *files; /* where images may be that are not at their own place */
+	size_t nr_files;
 };
 
 struct analysis_event {
@@ -88,7 +90,9 @@ struct analysis_bad {
 };
 
 struct analysis {
-	bool apart; /* as the selection has it */
+	bool apart;		  /* this and the next as the selection has it; */
+	const char *const *files; /* the caller's */
+	size_t nr_files;
 	struct profdb *db;
 	struct image_store *store;
 	struct analysis_epoch *epochs;

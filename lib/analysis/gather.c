@@ -290,8 +290,11 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 	struct analysis *a = calloc(1, sizeof(*a));
 	int r;
 
-	if (a)
+	if (a) {
 		a->apart = sel->apart;
+		a->files = sel->files;
+		a->nr_files = sel->nr_files;
+	}
 	r = a ? profdb_open(sel->db, false, &a->db, err) : -ENOMEM;
 	if (r >= 0)
 		r = image_store_open(profdb_dyn_fd(a->db), profdb_kernel_fd(a->db), &a->store);

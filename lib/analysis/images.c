@@ -69,6 +69,33 @@ static const char **paths_of(const struct profdb_profile *p)
 	return paths;
 }
 
+/* A file that the user named is the image where its identity is, or, without one, its name. */
+static bool is_image(const struct image_query *q, struct image *img, const char *file)
+{
+	if (q->id.len && !q->by_path)
+		return base_id_equal(&q->id, image_id(img));
+	for (size_t i = 0; q->paths[i]; i++)
+		if (strcmp(base_path_name(q->paths[i]), base_path_name(file)) == 0)
+			return true;
+	return false;
+}
+
+static int open_named(struct analysis *a, const struct image_query *q, struct image **out)
+{
+	for (size_t i = 0; i < a->nr_files; i++) {
+		struct image *img;
+
+		if (image_open_path(a->files[i], q->kind, &img, NULL) < 0)
+			continue;
+		if (is_image(q, img, a->files[i])) {
+			*out = img;
+			return 0;
+		}
+		image_close(img);
+	}
+	return -DCPI_ENOIMAGE;
+}
+
 int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct image **out,
 			struct base_err *err)
 {
@@ -87,6 +114,10 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	q.id = *profdb_profile_image(ai->profile);
 	q.paths = paths;
 	r = image_open(a->store, &q, out, &why);
+	if (r < 0 && open_named(a, &q, out) >= 0) {
+		memset(&why, 0, sizeof(why));
+		r = 0;
+	}
 	free(paths);
 	if (r >= 0 && (r = image_symbols_load(*out, &why)) < 0) {
 		image_close(*out);

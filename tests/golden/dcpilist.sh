@@ -10,6 +10,10 @@ set -eu
 	run dcpilist -asm -bytes hot app
 	run dcpilist -both -event cpu-clock -no_header warm
 	run dcpilist -both triple
+	run dcpilist -order triple
+	run dcpilist -both -order -no_header -bytes hot app
+	run dcpilist -order -no_header 0x40015d app
+	run dcpilist -order -asm triple
 	run dcpilist leaf 'hi[4711]'
 	run dcpilist -asm hot vmlinux-6.1.0
 	run dcpilist -asm -no_header 0x40015d app

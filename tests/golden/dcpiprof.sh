@@ -31,6 +31,12 @@ END
 	run dcpiprof -platform bx
 	run dcpiprof -event cycles
 	run dcpiprof -db mods
+	run dcpiprof -csl -keep 60
+	echo "# an image that is elsewhere; another one than that which was profiled is not taken"
+	cp "$app/app" moved
+	DCPI_DEBUG_PATH='' run dcpiprof -no_header app
+	DCPI_DEBUG_PATH='' run dcpiprof -no_header -p nowhere -p db/dyn/hi.box.1.dyn -p moved app
+	run dcpiprof -no_header -p moved lib.so
 	run dcpiprof -json -keep 60 lib.so idle
 } >out
 compare dcpiprof

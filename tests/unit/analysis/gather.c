@@ -96,7 +96,9 @@ static int clean_up(void **state)
 
 static struct analysis *open_db(const char *epoch, const char *platform, const char *event)
 {
-	struct analysis_selection sel = { dir, epoch, platform, event, false };
+	struct analysis_selection sel = {
+		.db = dir, .epoch = epoch, .platform = platform, .event = event
+	};
 	struct base_err err = { 0 };
 	struct analysis *a = NULL;
 
@@ -182,7 +184,9 @@ static void test_parts(void **state)
 static void refused(const char *db, const char *epoch, const char *platform, const char *event,
 		    int code, const char *text, const char *hint)
 {
-	struct analysis_selection sel = { db, epoch, platform, event, false };
+	struct analysis_selection sel = {
+		.db = db, .epoch = epoch, .platform = platform, .event = event
+	};
 	struct base_err err = { 0 };
 	struct analysis *a = NULL;
 

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "sets.h"
+
+static bool is_set(const char *word)
+{
+	return strcmp(word, "-set") == 0 || strcmp(word, "--set") == 0;
+}
+
+/* Words from @from up to the next -set; returns its index. */
+static int part_end(int argc, char **argv, int from)
+{
+	while (from < argc && !is_set(argv[from]))
+		from++;
+	return from;
+}
+
+/* argv[from] is a "-set", which the parser takes for the name of the program. */
+static int parse_set(const struct base_cmd *cmd, struct set *into, char **argv, int from, int to,
+		     struct sets *out, struct base_err *err)
+{
+	int nr = to - from, r;
+	char **words = argv + from;
+
+	r = base_opt_parse(cmd, &nr, &words, err);
+	if (r != BASE_OPT_RUN)
+		return r;
+	into->nr_what = nr;
+	into->what = words;
+	r = select_check(&into->sel, err);
+	if (r >= 0)
+		out->v[out->nr++] = *into;
+	return r;
+}
+
+int sets_parse(const struct base_cmd *cmd, struct set *into, int argc, char **argv,
+	       struct sets *out, struct base_err *err)
+{
+	int at = part_end(argc, argv, 1), r;
+	struct set common;
+
+	out->v = calloc((size_t)argc + 1, sizeof(*out->v));
+	if (!out->v)
+		return base_fail_errno(err, -ENOMEM, "cannot read the command line");
+	out->nr_words = at;
+	out->words = argv;
+	r = base_opt_parse(cmd, &out->nr_words, &out->words, err);
+	common = *into;
+	while (r == BASE_OPT_RUN && at < argc) {
+		int end = part_end(argc, argv, at + 1);
+
+		*into = common;
+		r = parse_set(cmd, into, argv, at, end, out, err);
+		at = end;
+	}
+	if (r == BASE_OPT_RUN)
+		*into = common;
+	return r;
+}
+
+static bool has_samples(const struct analysis *a, const struct analysis_image *ai)
+{
+	for (size_t i = 0; i < a->nr_events; i++)
+		if (ai->count[i])
+			return true;
+	return false;
+}
+
+static bool wanted(struct set *s, struct analysis_image *ai, bool *used)
+{
+	bool yes = s->nr_what == 0;
+
+	for (int i = 0; i < s->nr_what; i++)
+		if (analysis_image_match(s->a, ai, s->what[i]))
+			yes = used[i] = true;
+	return yes;
+}
+
+static int add_images(struct set *s, bool by_image, bool *used, struct base_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->a->nr_images && r >= 0; i++) {
+		struct analysis_image *ai = s->a->images[i];
+
+		if (!has_samples(s->a, ai) || !wanted(s, ai, used))
+			continue;
+		r = by_image ? analysis_rows_add_image(&s->rows, s->a, ai)
+			     : analysis_rows_add_procedures(&s->rows, s->a, ai);
+	}
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot sum samples");
+	for (int i = 0; i < s->nr_what; i++)
+		if (!used[i])
+			return analysis_image_unknown(s->a, s->what[i], err);
+	return 0;
+}
+
+int sets_gather(struct set *s, bool by_image, bool code, struct base_err *err)
+{
+	bool *used = calloc((size_t)s->nr_what + 1, sizeof(*used));
+	int r = used ? report_open(&s->sel, &s->a, err)
+		     : base_fail_errno(err, -ENOMEM, "cannot gather samples");
+
+	s->rows.code = code;
+	if (r >= 0)
+		r = add_images(s, by_image, used, err);
+	free(used);
+	return r;
+}
+
+int sets_problems(const char *prog, const struct sets *s)
+{
+	int code = BASE_EXIT_OK;
+
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->v[i].a && report_problems(prog, s->v[i].a, stderr) != BASE_EXIT_OK)
+			code = BASE_EXIT_FAILED;
+	return code;
+}
+
+void sets_release(struct sets *s)
+{
+	for (size_t i = 0; i < s->nr; i++) {
+		analysis_rows_release(&s->v[i].rows);
+		analysis_close(s->v[i].a);
+	}
+	free(s->v);
+	memset(s, 0, sizeof(*s));
+}
