@@ -13,6 +13,7 @@
 	X(dcpiprof, "list procedures or images by their samples")                                  \
 	X(dcpilist, "list one procedure's instructions and source lines with their samples")       \
 	X(dcpidiff, "compare two sets of samples by procedure")                                    \
+	X(dcpistats, "show how much procedures vary between several sets of samples")              \
 	X(dcpicat, "print profile files")                                                          \
 	X(dcpictl, "flush, begin an epoch, quit, or ask the daemon for its status")                \
 	X(dcpiflush, "put the daemon's samples on disk")                                           \

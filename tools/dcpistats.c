@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpistats: how much procedures or images vary between several sets of samples. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "sets.h"
+#include "stats.h"
+#include "tools.h"
+
+static struct set now = { .factor = 1 };
+static struct base_opt_list files;
+static double cutoff, keep = 100;
+static bool set_option, by_image, normalized, show_images, no_header;
+
+static const struct base_opt options[] = {
+	{ "set", BASE_OPT_FLAG, &set_option, NULL,
+	  "Begin a set: the options and images behind it, up to the next -set, choose its samples. "
+	  "What stands before the first -set holds for all.",
+	  0, 0 },
+	{ "factor", BASE_OPT_DOUBLE, &now.factor, "N",
+	  "Multiply the set's counts by N (a run of other length, or another period).", 1e-9, 1e9 },
+	SELECT_OPTIONS_DB(now.sel),
+	SELECT_OPTIONS_FILES(files),
+	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
+	  "Take samples of this event (default: cycles, else a clock, else the first).", 0, 0 },
+	{ "i", BASE_OPT_FLAG, &by_image, NULL, "One line per image instead of procedure.", 0, 0 },
+	{ "norm", BASE_OPT_FLAG, &normalized, NULL,
+	  "Print the range in percent of the line's own sum, and sort by it.", 0, 0 },
+	{ "cutoff", BASE_OPT_DOUBLE, &cutoff, "PERCENT",
+	  "Leave out lines whose range is below PERCENT of all ranges together; they are one line "
+	  "'others'.",
+	  0, 100 },
+	{ "keep", BASE_OPT_DOUBLE, &keep, "PERCENT",
+	  "Only the lines with most samples that make up PERCENT of them; the rest is 'others' "
+	  "too.",
+	  0, 100 },
+	{ "show_images", BASE_OPT_FLAG, &show_images, NULL,
+	  "Show the images that the procedures stand in.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &now.sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
+	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
+	  0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpistats",
+	.summary = "show how much procedures vary between several sets of samples",
+	.operands = "-set [option …] [IMAGE …] -set …  |  IMAGE IMAGE …",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpistats -set -epoch 202611200700 -set -epoch 202611200800 -set -epoch "
+			  "202611200900",
+			  "What differed between three runs, most first." },
+			{ "dcpistats prog.old prog.new",
+			  "Two images by procedure, each being a set." },
+			{ "dcpistats -norm -keep 95 -set -db a worker -set -db b -factor 2 worker",
+			  "Where a run of half the length differs most, for its size." },
+			{ NULL, NULL } },
+	.min_operands = 0,
+	.max_operands = -1,
+};
+
+struct report {
+	struct sets sets;
+	struct stats_set *from; /* of each set */
+	struct stats stats;
+	bool *hidden; /* by row */
+	size_t nr_hidden;
+	double *others; /* of the hidden rows, by set */
+};
+
+/* ---- gathering ----------------------------------------------------------------------------- */
+
+/* Without a -set, each image is one. */
+static int sets_of_images(struct sets *s, struct base_err *err)
+{
+	int r = select_check(&now.sel, err);
+
+	for (int i = 0; i < s->nr_words && r >= 0; i++) {
+		s->v[s->nr] = now;
+		s->v[s->nr].nr_what = 1;
+		s->v[s->nr++].what = &s->words[i];
+	}
+	return r;
+}
+
+static int parse(struct report *x, int argc, char **argv, struct base_err *err)
+{
+	struct sets *s = &x->sets;
+	int r = sets_parse(&cmd, &now, argc, argv, s, err);
+
+	if (r != BASE_OPT_RUN)
+		return r;
+	if (!s->nr)
+		r = sets_of_images(s, err);
+	else if (s->nr_words)
+		r = base_fail(err, -DCPI_EUSAGE, "images belong behind a -set");
+	if (r >= 0 && s->nr < 2)
+		r = base_fail(err, -DCPI_EUSAGE, "at least two sets are needed");
+	if (r < 0) {
+		base_hint(err, "usage: dcpistats [options] %s", cmd.operands);
+		return r;
+	}
+	for (size_t i = 0; i < s->nr; i++) {
+		s->v[i].sel.files = files;
+		now.sel.json |= s->v[i].sel.json;
+	}
+	return 0;
+}
+
+/* The first set chooses where nobody does; the others must have it. */
+static int choose_event(struct report *x, size_t i, struct base_err *err)
+{
+	const struct analysis *first = x->sets.v[0].a, *a = x->sets.v[i].a;
+	int at = 0;
+
+	if (!a->nr_events)
+		return base_fail(err, -ENOENT, "no samples in set %zu", i + 1);
+	if (!i)
+		x->from[i].event = analysis_event_default(a);
+	else if (!x->sets.v[i].sel.event) /* else there is no other */
+		at = analysis_event_find(a, first->events[x->from[0].event].name, err);
+	if (at < 0)
+		return at;
+	if (i)
+		x->from[i].event = (size_t)at;
+	return 0;
+}
+
+static int gather(struct report *x, struct base_err *err)
+{
+	int r = 0;
+
+	x->from = calloc(x->sets.nr, sizeof(*x->from));
+	if (!x->from)
+		return base_fail_errno(err, -ENOMEM, "cannot gather samples");
+	for (size_t i = 0; i < x->sets.nr && r >= 0; i++) {
+		struct set *s = &x->sets.v[i];
+
+		r = sets_gather(s, by_image, false, err);
+		x->from[i].rows = &s->rows;
+		x->from[i].factor = s->factor;
+		if (r >= 0)
+			r = choose_event(x, i, err);
+	}
+	if (r >= 0 && (r = stats_make(x->from, x->sets.nr, by_image, &x->stats)) < 0)
+		base_fail_errno(err, r, "cannot compare");
+	return r;
+}
+
+/* ---- which rows are shown ------------------------------------------------------------------ */
+
+static int by_sum(const void *pa, const void *pb, void *ctx)
+{
+	const struct stats *s = ctx;
+	size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
+	double sum_a = s->v[a].spread.sum, sum_b = s->v[b].spread.sum;
+
+	if (sum_a != sum_b)
+		return sum_a > sum_b ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+/* Beyond -keep. */
+static int hide_small(struct report *x)
+{
+	struct stats *s = &x->stats;
+	size_t *order = calloc(s->nr + 1, sizeof(*order));
+	double sum = 0, total = 0;
+
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->nr; i++) {
+		order[i] = i;
+		total += s->v[i].spread.sum;
+	}
+	qsort_r(order, s->nr, sizeof(*order), by_sum, s);
+	for (size_t i = 0; i < s->nr; i++) {
+		x->hidden[order[i]] = keep < 100 && sum >= keep / 100 * total;
+		sum += s->v[order[i]].spread.sum;
+	}
+	free(order);
+	return 0;
+}
+
+static int hide(struct report *x, struct base_err *err)
+{
+	struct stats *s = &x->stats;
+
+	if (normalized)
+		stats_sort_normalized(s);
+	x->hidden = calloc(s->nr + 1, sizeof(*x->hidden));
+	x->others = calloc(s->nr_sets, sizeof(*x->others));
+	if (!x->hidden || !x->others || hide_small(x) < 0)
+		return base_fail_errno(err, -ENOMEM, "cannot compare");
+	for (size_t i = 0; i < s->nr; i++) {
+		x->hidden[i] |= s->v[i].spread.range < cutoff / 100 * s->total_ranges;
+		if (!x->hidden[i])
+			continue;
+		x->nr_hidden++;
+		for (size_t set = 0; set < s->nr_sets; set++)
+			x->others[set] += s->v[i].count[set];
+	}
+	return 0;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void put_epochs(struct table *t, const struct analysis *a)
+{
+	if (a->nr_epochs > 1)
+		table_cell(t, "%s..%s", a->epochs[0].name, a->epochs[a->nr_epochs - 1].name);
+	else
+		table_cell(t, "%s", a->nr_epochs ? a->epochs[0].name : "");
+}
+
+static void put_images(struct table *t, const struct set *s)
+{
+	struct base_buf text = { 0 };
+	int r = 0;
+
+	for (int i = 0; i < s->nr_what && r >= 0; i++)
+		r = base_buf_printf(&text, "%s%s", i ? ", " : "", s->what[i]);
+	table_cell(t, "%.*s", (int)text.len, text.len ? (const char *)text.data : "");
+	base_buf_release(&text);
+}
+
+static int print_sets(const struct report *x)
+{
+	static const char *const heads[] = { "set",   "samples",  "factor",
+					     "event", "database", "epoch" };
+	struct table t = { 0 };
+	int r;
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		table_column(&t, i > 2, heads[i]);
+	table_column(&t, true, "images");
+	for (size_t i = 0; i < x->sets.nr; i++) {
+		const struct set *s = &x->sets.v[i];
+
+		table_cell(&t, "%zu", i + 1);
+		table_cell(&t, "%" PRIu64,
+			   s->rows.total ? s->rows.total[x->from[i].event] : (uint64_t)0);
+		table_cell(&t, "%g", s->factor);
+		table_cell(&t, "%s", s->a->events[x->from[i].event].name);
+		table_cell(&t, "%s", profdb_path(s->a->db));
+		put_epochs(&t, s->a);
+		put_images(&t, s);
+	}
+	r = table_print(&t, true, stdout);
+	table_release(&t);
+	printf("\nstatistics of the samples of each %s in %zu sets; range%% is its range in "
+	       "percent "
+	       "of %s\n\n",
+	       by_image ? "image" : "procedure", x->sets.nr,
+	       normalized ? "its own sum" : "all ranges together");
+	return r;
+}
+
+/* Counts are whole unless a factor made something else of them. */
+static void put_count(struct table *t, double count)
+{
+	table_cell(t, "%.*f", count == floor(count) ? 0 : 2, count);
+}
+
+static void put_part(struct table *t, double part, double whole)
+{
+	if (whole > 0)
+		table_cell(t, "%.2f%%", 100 * part / whole);
+	else
+		table_cell(t, "%s", "");
+}
+
+static void put_spread(struct table *t, const struct stats *s, const struct stats_spread *p,
+		       double total)
+{
+	put_part(t, p->range, normalized ? p->sum : s->total_ranges);
+	put_count(t, p->sum);
+	put_part(t, p->sum, total);
+	table_cell(t, "%zu", p->nr);
+	table_cell(t, "%.2f", p->mean);
+	table_cell(t, "%.2f", p->deviation);
+	put_count(t, p->min);
+	put_count(t, p->max);
+}
+
+static void put_row(struct table *t, const struct stats *s, const struct stats_row *row,
+		    double total)
+{
+	struct base_buf images = { 0 };
+
+	put_spread(t, s, &row->spread, total);
+	table_cell(t, "%s", row->name);
+	for (size_t i = 0; i < row->nr_images && show_images; i++)
+		base_buf_printf(&images, "%s%s", i ? ", " : "", row->images[i]);
+	if (show_images)
+		table_cell(t, "%.*s", (int)images.len, images.len ? (char *)images.data : "");
+	base_buf_release(&images);
+}
+
+static void put_sum(struct table *t, const struct stats *s, const double *count, double total,
+		    const char *name)
+{
+	struct stats_spread spread;
+
+	stats_spread(count, s->nr_sets, &spread);
+	put_spread(t, s, &spread, total);
+	table_cell(t, "%s", name);
+	if (show_images)
+		table_cell(t, "%s", "");
+}
+
+static double sum_of(const struct stats *s)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < s->nr_sets; i++)
+		sum += s->total[i];
+	return sum;
+}
+
+static int print_text(const struct report *x, struct base_err *err)
+{
+	static const char *const heads[] = { "range%", "sum",	  "sum%", "N",
+					     "mean",   "std-dev", "min",  "max" };
+	const struct stats *s = &x->stats;
+	struct table t = { 0 };
+	int r = no_header ? 0 : print_sets(x);
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		table_column(&t, false, heads[i]);
+	table_column(&t, true, by_image ? "image" : "procedure");
+	if (show_images)
+		table_column(&t, true, "images");
+	for (size_t i = 0; i < s->nr; i++)
+		if (!x->hidden[i])
+			put_row(&t, s, &s->v[i], sum_of(s));
+	if (x->nr_hidden)
+		put_sum(&t, s, x->others, sum_of(s), "others");
+	put_sum(&t, s, s->total, sum_of(s), "total");
+	if (r >= 0)
+		r = table_print(&t, !no_header, stdout);
+	table_release(&t);
+	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static struct json_object *json_number(double value)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%.10g", value);
+	return json_object_new_double_s(value, text);
+}
+
+static void json_spread(struct json_object *o, const double *count, size_t nr)
+{
+	struct json_object *list = json_object_new_array();
+	struct stats_spread p;
+
+	stats_spread(count, nr, &p);
+	for (size_t i = 0; i < nr; i++)
+		json_object_array_add(list, json_number(count[i]));
+	json_object_object_add(o, "samples", list);
+	json_object_object_add(o, "sum", json_number(p.sum));
+	json_object_object_add(o, "sets", json_object_new_uint64(p.nr));
+	json_object_object_add(o, "mean", json_number(p.mean));
+	json_object_object_add(o, "standard_deviation", json_number(p.deviation));
+	json_object_object_add(o, "min", json_number(p.min));
+	json_object_object_add(o, "max", json_number(p.max));
+	json_object_object_add(o, "range", json_number(p.range));
+}
+
+static struct json_object *json_sum(const double *count, size_t nr)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_spread(o, count, nr);
+	return o;
+}
+
+static struct json_object *json_row(const struct stats *s, const struct stats_row *row)
+{
+	struct json_object *o = json_object_new_object(), *images = json_object_new_array();
+
+	for (size_t i = 0; i < row->nr_images; i++)
+		json_object_array_add(images, report_json_text(row->images[i]));
+	json_object_object_add(o, by_image ? "image" : "procedure", report_json_text(row->name));
+	json_object_object_add(o, "images", images);
+	json_spread(o, row->count, s->nr_sets);
+	return o;
+}
+
+static int print_json(const struct report *x, struct base_err *err)
+{
+	struct json_object *root = json_object_new_object(), *rows = json_object_new_array();
+	struct json_object *sets = json_object_new_array();
+	const struct stats *s = &x->stats;
+	int r;
+
+	for (size_t i = 0; i < x->sets.nr; i++) {
+		const struct set *set = &x->sets.v[i];
+		struct json_object *o = report_json(NULL, set->a, set->rows.total);
+
+		json_object_object_add(o, "event",
+				       report_json_text(set->a->events[x->from[i].event].name));
+		json_object_object_add(o, "factor", json_number(set->factor));
+		report_json_problems(o, set->a);
+		json_object_array_add(sets, o);
+	}
+	for (size_t i = 0; i < s->nr; i++)
+		if (!x->hidden[i])
+			json_object_array_add(rows, json_row(s, &s->v[i]));
+	json_object_object_add(root, "schema", json_object_new_string("dcpistats/1"));
+	json_object_object_add(root, "sets", sets);
+	json_object_object_add(root, "by",
+			       json_object_new_string(by_image ? "image" : "procedure"));
+	json_object_object_add(root, "ranges", json_number(s->total_ranges));
+	json_object_object_add(root, "rows", rows);
+	json_object_object_add(root, "others", json_sum(x->others, s->nr_sets));
+	json_object_object_add(root, "total", json_sum(s->total, s->nr_sets));
+	r = report_json_put(root, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int run(struct report *x, struct base_err *err)
+{
+	int code, r = gather(x, err);
+
+	if (r >= 0)
+		r = hide(x, err);
+	if (r >= 0)
+		r = now.sel.json ? print_json(x, err) : print_text(x, err);
+	code = sets_problems(cmd.name, &x->sets);
+	stats_release(&x->stats);
+	free(x->from);
+	free(x->hidden);
+	free(x->others);
+	return r < 0 ? r : code;
+}
+
+int dcpistats_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	struct report x = { 0 };
+	int r = parse(&x, argc, argv, &err);
+
+	if (r == BASE_OPT_RUN)
+		r = run(&x, &err);
+	else if (r == BASE_OPT_DONE)
+		r = BASE_EXIT_OK;
+	sets_release(&x.sets);
+	if (r < 0)
+		base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;
+}
