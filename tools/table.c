@@ -6,38 +6,9 @@
 
 #include "table.h"
 
-/* Length of the well-formed UTF-8 character at @p, 0 where there is none. */
-static size_t utf8_len(const unsigned char *p)
-{
-	size_t len = *p < 0x80		       ? 1
-		     : *p >= 0xc2 && *p < 0xe0 ? 2
-		     : *p >= 0xe0 && *p < 0xf0 ? 3
-		     : *p >= 0xf0 && *p < 0xf5 ? 4
-					       : 0;
-
-	for (size_t i = 1; i < len; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	/* Overlong forms and surrogates; C1 controls, which terminals obey too. */
-	if (len == 3 && ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] >= 0xa0)))
-		return 0;
-	if (len == 4 && ((*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] >= 0x90)))
-		return 0;
-	return len == 2 && *p == 0xc2 && p[1] < 0xa0 ? 0 : len;
-}
-
 char *table_clean(char *text)
 {
-	for (unsigned char *p = (unsigned char *)text; *p;) {
-		size_t len = utf8_len(p);
-
-		if (!len || *p < 0x20 || *p == 0x7f) {
-			*p++ = '?';
-			continue;
-		}
-		p += len;
-	}
-	return text;
+	return base_text_clean(text);
 }
 
 static size_t width(const char *text)

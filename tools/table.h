@@ -26,7 +26,7 @@ int table_print(const struct table *t, bool heads, FILE *to);
 int table_print_csl(const struct table *t, bool heads, FILE *to);
 void table_release(struct table *t);
 
-/* In place: control characters and what is not UTF-8 become '?'. Returns @text. */
+/* base_text_clean. */
 char *table_clean(char *text);
 
 #endif

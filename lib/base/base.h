@@ -217,6 +217,12 @@ void *base_map_del(struct base_map *m, const void *key, size_t key_len);
 bool base_map_next(const struct base_map *m, size_t *pos, void **value);
 void base_map_release(struct base_map *m);
 
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* In place: control characters and what is not UTF-8 become '?', so that names from outside may reach
+ * a terminal. Returns @text. */
+char *base_text_clean(char *text);
+
 /* ---- identities ---------------------------------------------------------------------------- */
 
 /* A build-id or its stand-in: up to 32 bytes. len 0: none. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base.h"
-#include "text.h"
 
 const char *base_strerror(int code)
 {

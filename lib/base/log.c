@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "base.h"
-#include "text.h"
 
 static FILE *log_to;
 static enum base_log_level log_max = BASE_LOG_INFO;
