@@ -165,6 +165,38 @@ int image_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr)
 	return segment_vaddr(img, off, vaddr);
 }
 
+static bool within(uint64_t from, uint64_t len, uint64_t at, uint64_t to, uint64_t *out)
+{
+	if (at < from || at - from >= len)
+		return false;
+	*out = to + (at - from);
+	return true;
+}
+
+int image_off(const struct image *img, uint64_t vaddr, uint64_t *off)
+{
+	if (img->kind == IMAGE_KERNEL) {
+		*off = vaddr;
+		return 0;
+	}
+	if (img->kind == IMAGE_DYNAMIC) {
+		for (size_t i = 0; i < img->note.nr_runs; i++) {
+			const struct image_run *run = &img->note.runs[i];
+
+			if (within(run->vaddr, run->len, vaddr, run->img_off, off))
+				return 0;
+		}
+		return -ENOENT;
+	}
+	for (size_t i = 0; i < img->nr_segments; i++) {
+		const struct image_segment *s = &img->segments[i];
+
+		if (within(s->vaddr, s->len, vaddr, s->file_off, off))
+			return 0;
+	}
+	return -ENOENT;
+}
+
 static size_t bytes_between(const struct image *img, uint64_t from, uint64_t span,
 			    uint64_t file_off, uint64_t vaddr, void *out, size_t len)
 {

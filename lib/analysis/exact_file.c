@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* .xct and .tab files: lines of words, a checksum in the last (docs/format/xct.md). */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exact_internal.h"
+
+#define FILE_MAX     ((size_t)1 << 31)
+#define CRC_LINE     "crc32c "
+#define CRC_LINE_LEN (strlen(CRC_LINE) + 8 + 1)
+
+static const char *const kind_name[] = {
+	[EXACT_FILE] = "file",
+	[EXACT_DYNAMIC] = "dynamic",
+	[EXACT_PROCESS] = "process",
+};
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+struct parser {
+	struct exact *e;
+	bool tab;
+	/* The image that the lines belong to: NULL before its first path. */
+	struct exact_image *image;
+	bool in_image;
+	enum exact_kind kind;
+	struct base_id id;
+	uint32_t pid;
+	/* The line before, as lines ascend. */
+	bool any_count, any_edge, any_procedure;
+	uint64_t last_off;
+	struct exact_edge last_edge;
+};
+
+static bool take_word(struct exact_text *t, const char *name)
+{
+	if (!exact_text_is(t, name))
+		return false;
+	t->at += strlen(name);
+	t->at += t->at < t->end;
+	return true;
+}
+
+static int parse_run(struct parser *p, struct exact_text *t)
+{
+	struct exact_run run = { 0 };
+	char counter[64];
+	int r;
+
+	if (p->tab || p->in_image)
+		return -DCPI_EFORMAT;
+	if ((r = exact_text_signed(t, &run.utc)) < 0 ||
+	    (r = exact_text_number(t, 10, &run.nr_processes)) < 0 ||
+	    (r = exact_text_signed(t, &run.status)) < 0 ||
+	    (r = exact_text_word(t, counter, sizeof(counter))) < 0 ||
+	    (r = exact_text_rest(t, &run.command)) < 0)
+		return r;
+	run.counter = counter;
+	r = exact_run_add(p->e, &run);
+	free(run.command);
+	return r;
+}
+
+static int parse_image(struct parser *p, struct exact_text *t)
+{
+	uint64_t pid = 0;
+	int r = 0;
+
+	if (p->in_image && !p->image)
+		return -DCPI_EFORMAT; /* one without a path */
+	p->in_image = true;
+	p->image = NULL;
+	p->any_count = p->any_edge = p->any_procedure = false;
+	p->id = (struct base_id){ 0 };
+	if (take_word(t, "file")) {
+		p->kind = EXACT_FILE;
+		r = exact_text_id(t, &p->id);
+	} else if (take_word(t, "dynamic")) {
+		p->kind = EXACT_DYNAMIC;
+		r = exact_text_id(t, &p->id);
+	} else if (take_word(t, "process")) {
+		p->kind = EXACT_PROCESS;
+		r = exact_text_number(t, 10, &pid);
+	} else {
+		return -DCPI_EFORMAT;
+	}
+	p->pid = (uint32_t)pid;
+	return r < 0 || pid > INT32_MAX ? -DCPI_EFORMAT : 0;
+}
+
+static int parse_path(struct parser *p, struct exact_text *t)
+{
+	char *path = NULL;
+	/* One without an identity is its path. */
+	bool second = p->image && !p->id.len && p->kind != EXACT_PROCESS;
+	int r = !second && p->in_image && !p->any_count && !p->any_edge && !p->any_procedure
+			? exact_text_rest(t, &path)
+			: -DCPI_EFORMAT;
+
+	if (r >= 0)
+		r = exact_image_add(p->e, p->kind, &p->id, p->pid, path, &p->image);
+	free(path);
+	return r;
+}
+
+static int put_count(struct parser *p, uint64_t off, uint64_t count)
+{
+	if (p->any_count && off <= p->last_off)
+		return -DCPI_EFORMAT;
+	p->any_count = true;
+	p->last_off = off;
+	return exact_count_add(p->image, off, count);
+}
+
+/* "n OFF COUNT [DISTANCE …]": so often ran the instruction there, and those behind it. */
+static int parse_counts(struct parser *p, struct exact_text *t)
+{
+	uint64_t off, count, distance;
+	int r;
+
+	if (!p->image || p->tab || p->any_edge)
+		return -DCPI_EFORMAT;
+	if ((r = exact_text_number(t, 16, &off)) < 0 || (r = exact_text_number(t, 10, &count)) < 0)
+		return r;
+	if (!count)
+		return -DCPI_EFORMAT;
+	r = put_count(p, off, count);
+	while (r >= 0 && t->at < t->end) {
+		r = exact_text_number(t, 16, &distance);
+		if (r >= 0 && base_add_overflow(off, distance, &off))
+			r = -DCPI_EFORMAT;
+		if (r >= 0)
+			r = put_count(p, off, count);
+	}
+	return r;
+}
+
+/* "e FROM TO COUNT" */
+static int parse_edge(struct parser *p, struct exact_text *t)
+{
+	struct exact_edge e = { 0 };
+	int r;
+
+	if (!p->image || p->tab)
+		return -DCPI_EFORMAT;
+	if ((r = exact_text_number(t, 16, &e.from)) < 0)
+		return r;
+	if (take_word(t, "-"))
+		e.to = EXACT_OUTSIDE;
+	else if ((r = exact_text_number(t, 16, &e.to)) < 0)
+		return r;
+	if ((r = exact_text_number(t, 10, &e.count)) < 0)
+		return r;
+	if (t->at < t->end || !e.count)
+		return -DCPI_EFORMAT;
+	if (p->any_edge && (e.from < p->last_edge.from ||
+			    (e.from == p->last_edge.from && e.to <= p->last_edge.to)))
+		return -DCPI_EFORMAT;
+	p->any_edge = true;
+	p->last_edge = e;
+	return exact_edge_add(p->image, e.from, e.to, e.count);
+}
+
+/* "procedure OFF LEN EXACT MASKED NAME", the hashes "- -" where there are none. */
+static int parse_procedure(struct parser *p, struct exact_text *t)
+{
+	struct exact_procedure v = { 0 };
+	int r;
+
+	if (!p->image || !p->tab)
+		return -DCPI_EFORMAT;
+	if ((r = exact_text_number(t, 16, &v.off)) < 0 ||
+	    (r = exact_text_number(t, 16, &v.len)) < 0)
+		return r;
+	v.hashed = !exact_text_is(t, "-");
+	if (v.hashed && (r = exact_text_hash(t, v.hashes.exact)) == 0)
+		r = exact_text_hash(t, v.hashes.masked);
+	else if (!v.hashed && (!take_word(t, "-") || !take_word(t, "-")))
+		r = -DCPI_EFORMAT;
+	if (r < 0 || (p->any_procedure && v.off < p->last_off))
+		return -DCPI_EFORMAT;
+	p->any_procedure = true;
+	p->last_off = v.off;
+	r = exact_text_rest(t, &v.name);
+	if (r >= 0)
+		r = exact_procedure_add(p->image, &v);
+	free(v.name);
+	return r;
+}
+
+static int parse_line(struct parser *p, struct exact_text *t)
+{
+	if (memchr(t->at, '\0', (size_t)(t->end - t->at)))
+		return -DCPI_EFORMAT;
+	if (take_word(t, "n"))
+		return parse_counts(p, t);
+	if (take_word(t, "e"))
+		return parse_edge(p, t);
+	if (take_word(t, "procedure"))
+		return parse_procedure(p, t);
+	if (take_word(t, "path"))
+		return parse_path(p, t);
+	if (take_word(t, "image"))
+		return parse_image(p, t);
+	if (take_word(t, "run"))
+		return parse_run(p, t);
+	return -DCPI_EFORMAT;
+}
+
+/* The checksum stands over all that is before its line. */
+static int check_crc(const char *text, size_t len)
+{
+	char line[32];
+
+	if (len < CRC_LINE_LEN || text[len - 1] != '\n' ||
+	    memcmp(text + len - CRC_LINE_LEN, CRC_LINE, strlen(CRC_LINE)) != 0)
+		return -DCPI_ETRUNCATED;
+	len -= CRC_LINE_LEN;
+	snprintf(line, sizeof(line), CRC_LINE "%08" PRIx32, base_crc32c(0, text, len));
+	return memcmp(text + len, line, strlen(line)) == 0 ? 0 : -DCPI_ECHECKSUM;
+}
+
+static int check_head(const char *text, size_t len, bool tab)
+{
+	const char *head = tab ? "dcpi-tab " : "dcpi-xct ";
+
+	if (len < strlen(head) + 2 || memcmp(text, head, strlen(head)) != 0)
+		return -DCPI_EFORMAT;
+	text += strlen(head);
+	return text[0] == '1' && text[1] == '\n' ? 0 : -DCPI_EVERSION;
+}
+
+static int parse_lines(struct parser *p, const char *at, const char *end, size_t *line)
+{
+	int r = 0;
+
+	for (*line = 2; at < end && r >= 0; (*line)++) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		struct exact_text t = { at, newline ? newline : end };
+
+		if (!newline)
+			return -DCPI_ETRUNCATED;
+		r = parse_line(p, &t);
+		at = newline + 1;
+	}
+	if (r >= 0 && p->in_image && !p->image)
+		r = -DCPI_EFORMAT;
+	return r;
+}
+
+static int parse(struct exact *e, const char *text, size_t len, bool tab, const char *name,
+		 struct base_err *err)
+{
+	struct parser p = { .e = e, .tab = tab };
+	size_t line = 0;
+	int r = check_head(text, len, tab);
+
+	if (r == -DCPI_EFORMAT)
+		return base_fail(err, r, "cannot read '%s': no %s file", name,
+				 tab ? ".tab" : ".xct");
+	if (r >= 0)
+		r = check_crc(text, len);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot read '%s'", name);
+	r = parse_lines(&p, text + strlen("dcpi-xct 1\n"), text + len - CRC_LINE_LEN, &line);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot read '%s': line %zu", name, line - 1);
+	r = exact_sort(e);
+	return r < 0 ? base_fail_errno(err, r, "cannot add '%s'", name) : 0;
+}
+
+int exact_parse(struct exact *e, const void *data, size_t len, const char *name,
+		struct base_err *err)
+{
+	return parse(e, data, len, false, name, err);
+}
+
+int exact_parse_tab(struct exact *e, const void *data, size_t len, const char *name,
+		    struct base_err *err)
+{
+	return parse(e, data, len, true, name, err);
+}
+
+static int read_file(struct exact *e, const char *path, bool tab, struct base_err *err)
+{
+	struct base_buf file = { 0 };
+	int r = base_file_read(AT_FDCWD, path, FILE_MAX, &file, err);
+
+	if (r >= 0)
+		r = parse(e, (const char *)file.data, file.len, tab, path, err);
+	base_buf_release(&file);
+	return r;
+}
+
+int exact_read(struct exact *e, const char *path, struct base_err *err)
+{
+	return read_file(e, path, false, err);
+}
+
+int exact_read_tab(struct exact *e, const char *path, struct base_err *err)
+{
+	return read_file(e, path, true, err);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int format_run(const struct exact_run *run, struct base_buf *out)
+{
+	int r = base_buf_printf(out, "run %" PRId64 " %" PRIu64 " %" PRId64 " %s ", run->utc,
+				run->nr_processes, run->status, run->counter);
+
+	if (r >= 0)
+		r = exact_text_put(out, run->command);
+	return r < 0 ? r : base_buf_append(out, "\n", 1);
+}
+
+static int format_head(const struct exact_image *x, struct base_buf *out)
+{
+	int r = base_buf_printf(out, "image %s ", kind_name[x->kind]);
+
+	if (r >= 0 && x->kind == EXACT_PROCESS)
+		r = base_buf_printf(out, "%" PRIu32, x->pid);
+	else if (r >= 0)
+		r = exact_text_put_hex(out, x->id.bytes, x->id.len);
+	for (size_t i = 0; i < x->nr_paths && r >= 0; i++) {
+		r = base_buf_printf(out, "\npath ");
+		if (r >= 0)
+			r = exact_text_put(out, x->paths[i]);
+	}
+	return r < 0 ? r : base_buf_append(out, "\n", 1);
+}
+
+/* Neighbours that ran equally often share a line: they are mostly one block. */
+enum { NEAR = 16 };
+
+static int format_counts(const struct exact_image *x, struct base_buf *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < x->nr_counts && r >= 0; i++) {
+		const struct exact_count *c = &x->counts[i];
+
+		if (i && c->count == c[-1].count && c->off - c[-1].off < NEAR)
+			r = base_buf_printf(out, " %" PRIx64, c->off - c[-1].off);
+		else
+			r = base_buf_printf(out, "%sn %" PRIx64 " %" PRIu64, i ? "\n" : "", c->off,
+					    c->count);
+	}
+	return r < 0 || !x->nr_counts ? r : base_buf_append(out, "\n", 1);
+}
+
+static int format_edges(const struct exact_image *x, struct base_buf *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < x->nr_edges && r >= 0; i++) {
+		const struct exact_edge *e = &x->edges[i];
+
+		if (e->to == EXACT_OUTSIDE)
+			r = base_buf_printf(out, "e %" PRIx64 " - %" PRIu64 "\n", e->from,
+					    e->count);
+		else
+			r = base_buf_printf(out, "e %" PRIx64 " %" PRIx64 " %" PRIu64 "\n", e->from,
+					    e->to, e->count);
+	}
+	return r;
+}
+
+static int format_procedure(const struct exact_procedure *p, struct base_buf *out)
+{
+	size_t len = p->hashed ? sizeof(p->hashes.exact) : 0;
+	int r = base_buf_printf(out, "procedure %" PRIx64 " %" PRIx64 " ", p->off, p->len);
+
+	if (r >= 0)
+		r = exact_text_put_hex(out, p->hashes.exact, len);
+	if (r >= 0)
+		r = base_buf_append(out, " ", 1);
+	if (r >= 0)
+		r = exact_text_put_hex(out, p->hashes.masked, len);
+	if (r >= 0)
+		r = base_buf_append(out, " ", 1);
+	if (r >= 0)
+		r = exact_text_put(out, p->name);
+	return r < 0 ? r : base_buf_append(out, "\n", 1);
+}
+
+static int format_procedures(const struct exact_image *x, struct base_buf *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < x->nr_procedures && r >= 0; i++)
+		r = format_procedure(&x->procedures[i], out);
+	return r;
+}
+
+static int format_image(const struct exact_image *x, bool tab, struct base_buf *out)
+{
+	int r;
+
+	if (tab ? !x->nr_procedures : !x->nr_counts && !x->nr_edges)
+		return 0;
+	r = format_head(x, out);
+	if (r >= 0 && tab)
+		return format_procedures(x, out);
+	if (r >= 0)
+		r = format_counts(x, out);
+	return r < 0 ? r : format_edges(x, out);
+}
+
+static int format(struct exact *e, bool tab, struct base_buf *out)
+{
+	size_t start = out->len;
+	int r = exact_sort(e);
+
+	if (r >= 0)
+		r = base_buf_printf(out, "dcpi-%s 1\n", tab ? "tab" : "xct");
+	for (size_t i = 0; !tab && i < e->nr_runs && r >= 0; i++)
+		r = format_run(&e->runs[i], out);
+	for (size_t i = 0; i < e->nr_images && r >= 0; i++)
+		r = format_image(e->images[i], tab, out);
+	if (r < 0)
+		return r;
+	return base_buf_printf(out, CRC_LINE "%08" PRIx32 "\n",
+			       base_crc32c(0, out->data + start, out->len - start));
+}
+
+int exact_format(struct exact *e, struct base_buf *out)
+{
+	return format(e, false, out);
+}
+
+int exact_format_tab(struct exact *e, struct base_buf *out)
+{
+	return format(e, true, out);
+}
