@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "circulation.h"
+#include "freq.h"
+
+/* Relative error of samples / cost, beside chance: the square of it per model and cost. */
+#define VARIANCE_TIME	      1.0
+#define VARIANCE_MEASURED     (0.1 * 0.1)
+#define VARIANCE_INSTRUCTIONS (0.02 * 0.02)
+
+/* Weights depend on the answer, and the chords of a curve lie best where the answer is: so again.
+ */
+#define ROUNDS_TIME 3
+static const double chord_steps[] = { 1.6, 1.15, 1.04, 1.01 };
+#define ROUNDS_INSTRUCTIONS (sizeof(chord_steps) / sizeof(*chord_steps))
+#define CHORDS		    12
+
+/* Some seconds, where a procedure has a million blocks. */
+#define MAX_WORK UINT64_C(3000000000)
+
+/* All frequencies together, and the sums of slopes along any path, as the network's integers. */
+#define FLOW_UNITS  0x1p50
+#define SLOPE_UNITS 0x1p59
+/* Blocks that matter a billion times less than others may wait: else their slopes, the steepest,
+ * leave no digits to the others'. */
+#define SLOPE_RANGE 0x1p34
+
+/* A network: node 0 is outside, a block is an arc between two nodes, one for each slope of what a
+ * frequency costs there. */
+struct network {
+	enum freq_model model;
+	const struct freq_block *blocks;
+	const struct freq_edge *edges;
+	uint32_t nr_blocks, nr_edges;
+	double unit;		      /* executions in a unit of flow */
+	struct circulation_arc *arcs; /* of the edges, then of the blocks */
+	double *slope;		      /* by arc */
+	uint32_t *block;	      /* by arc */
+	size_t nr_arcs;
+};
+
+static uint32_t before(uint32_t block)
+{
+	return block == FREQ_OUTSIDE ? 0 : 1 + 2 * block;
+}
+
+static uint32_t behind(uint32_t block)
+{
+	return block == FREQ_OUTSIDE ? 0 : 2 + 2 * block;
+}
+
+static double wanted(const struct freq_block *b)
+{
+	return b->samples / b->cost;
+}
+
+static void add_arc(struct network *n, uint32_t from, uint32_t to, double room, double slope)
+{
+	n->slope[n->nr_arcs] = slope;
+	n->arcs[n->nr_arcs++] = (struct circulation_arc){
+		.from = from,
+		.to = to,
+		.cap = isinf(room) ? CIRCULATION_NO_LIMIT : llround(room / n->unit),
+	};
+}
+
+static void add_slope(struct network *n, uint32_t block, double room, double slope)
+{
+	n->block[n->nr_arcs] = block;
+	add_arc(n, before(block), behind(block), room, slope);
+}
+
+/* |F - samples / cost| in deviations of that, which are as large as F was last. */
+static void add_deviation(struct network *n, uint32_t block, double last)
+{
+	const struct freq_block *b = &n->blocks[block];
+	double variance = b->measured ? VARIANCE_MEASURED : VARIANCE_TIME;
+	double chance = (last + 1 / b->cost) / b->cost;
+	double slope = 1 / sqrt(variance * last * last + chance);
+
+	add_slope(n, block, wanted(b), -slope);
+	add_slope(n, block, INFINITY, slope);
+}
+
+/* -log of the likelihood of the block's samples where @rate would be right. */
+static double surprise(const struct freq_block *b, double rate)
+{
+	return b->cost * rate - b->samples * log(rate);
+}
+
+/* Many samples are not as sure as their number: the error that is not chance stays. */
+static double weight_of(const struct freq_block *b)
+{
+	return 1 / (1 + VARIANCE_INSTRUCTIONS * b->samples);
+}
+
+static void add_chord(struct network *n, uint32_t block, double from, double to, double room)
+{
+	const struct freq_block *b = &n->blocks[block];
+	double slope = (surprise(b, to) - surprise(b, from)) / (to - from);
+
+	add_slope(n, block, room, weight_of(b) * slope);
+}
+
+/* The surprise, its curve replaced by chords around where the answer was last. */
+static void add_surprise(struct network *n, uint32_t block, double last, double step)
+{
+	const struct freq_block *b = &n->blocks[block];
+	double want = wanted(b), from = 0;
+	double to = fmax(last, want * 0x1p-20) / pow(step, CHORDS / 2.0);
+
+	if (!(want > 0)) {
+		add_slope(n, block, INFINITY, b->cost);
+		return;
+	}
+	for (int i = 0; i < CHORDS; i++) {
+		add_chord(n, block, fmax(from, to / 8), to, to - from);
+		from = to;
+		to *= step;
+	}
+	if (from < want) {
+		add_chord(n, block, from, want, want - from);
+		from = want;
+	}
+	add_chord(n, block, from, 8 * from, INFINITY);
+}
+
+static void add_slopes(struct network *n, const double *last, unsigned int round)
+{
+	n->nr_arcs = n->nr_edges;
+	for (uint32_t i = 0; i < n->nr_blocks; i++) {
+		if (n->model == FREQ_TIME)
+			add_deviation(n, i, last[i]);
+		else
+			add_surprise(n, i, last[i], chord_steps[round]);
+	}
+}
+
+static void round_off_slopes(struct network *n)
+{
+	double least = INFINITY, most = 0, units = SLOPE_UNITS / (2.0 * n->nr_blocks + 2);
+
+	/* Each block's last slope is its steepest upwards. */
+	for (size_t i = n->nr_edges; i < n->nr_arcs; i++) {
+		most = fmax(most, fabs(n->slope[i]));
+		if (i + 1 == n->nr_arcs || n->block[i + 1] != n->block[i])
+			least = fmin(least, n->slope[i]);
+	}
+	most = fmin(most, least * SLOPE_RANGE);
+	for (size_t i = n->nr_edges; i < n->nr_arcs; i++)
+		n->arcs[i].cost = llround(fmax(-1, fmin(1, n->slope[i] / most)) * units);
+}
+
+static void take_flow(const struct network *n, struct freq_result *out)
+{
+	for (uint32_t i = 0; i < n->nr_edges; i++)
+		out->edge[i] = (double)n->arcs[i].flow * n->unit;
+	for (uint32_t i = 0; i < n->nr_blocks; i++)
+		out->block[i] = 0;
+	for (size_t i = n->nr_edges; i < n->nr_arcs; i++)
+		out->block[n->block[i]] += (double)n->arcs[i].flow * n->unit;
+}
+
+static int solve_rounds(struct network *n, struct freq_result *out, struct base_err *err)
+{
+	unsigned int rounds = n->model == FREQ_TIME ? ROUNDS_TIME : ROUNDS_INSTRUCTIONS;
+
+	for (uint32_t i = 0; i < n->nr_blocks; i++)
+		out->block[i] = wanted(&n->blocks[i]);
+	for (uint32_t i = 0; i < n->nr_edges; i++)
+		add_arc(n, behind(n->edges[i].from), before(n->edges[i].to), INFINITY, 0);
+	for (unsigned int round = 0; round < rounds; round++) {
+		int r;
+
+		add_slopes(n, out->block, round);
+		round_off_slopes(n);
+		r = circulation_solve(2 * n->nr_blocks + 1, n->arcs, n->nr_arcs, MAX_WORK, err);
+		if (r < 0)
+			return r;
+		out->unfinished |= r > 0;
+		take_flow(n, out);
+	}
+	return 0;
+}
+
+static int network_solve(struct network *n, struct freq_result *out, struct base_err *err)
+{
+	size_t per_block = n->model == FREQ_TIME ? 2 : CHORDS + 2;
+	size_t max_arcs = n->nr_edges + per_block * n->nr_blocks;
+	int r = -ENOMEM;
+
+	n->arcs = calloc(max_arcs, sizeof(*n->arcs));
+	n->slope = calloc(max_arcs, sizeof(*n->slope));
+	n->block = calloc(max_arcs, sizeof(*n->block));
+	if (n->arcs && n->slope && n->block)
+		r = solve_rounds(n, out, err);
+	free(n->arcs);
+	free(n->slope);
+	free(n->block);
+	return r;
+}
+
+/* ---- confidence ------------------------------------------------------------------------------ */
+
+/* |ln(F * cost / samples)|, the graph's result in proportion to its samples. */
+static double moved(const struct freq_block *b, double rate)
+{
+	return b->samples > 0 ? fabs(log(rate * b->cost / b->samples)) : INFINITY;
+}
+
+/* What stays of a block that flow denies is as far off as can be: a factor of a thousand. */
+static double mean_moved(const struct freq_block *blocks, uint32_t nr_blocks, const double *rate)
+{
+	double sum = 0, samples = 0;
+
+	for (uint32_t i = 0; i < nr_blocks; i++) {
+		if (!(blocks[i].samples > 0))
+			continue;
+		sum += blocks[i].samples * fmin(moved(&blocks[i], rate[i]), log(1000));
+		samples += blocks[i].samples;
+	}
+	return samples > 0 ? sum / samples : 0;
+}
+
+static double share_measured(const struct network *n)
+{
+	double sum = 0, measured = 0;
+
+	for (uint32_t i = 0; i < n->nr_blocks; i++) {
+		sum += n->blocks[i].samples;
+		if (n->blocks[i].measured || n->model == FREQ_INSTRUCTIONS)
+			measured += n->blocks[i].samples;
+	}
+	return measured / sum;
+}
+
+static void judge(const struct network *n, struct freq_result *out)
+{
+	bool sure;
+
+	out->disagreement = mean_moved(n->blocks, n->nr_blocks, out->block);
+	sure = out->disagreement <= 0.05 && share_measured(n) >= 0.9 && !out->unfinished;
+	for (uint32_t i = 0; i < n->nr_blocks; i++) {
+		const struct freq_block *b = &n->blocks[i];
+		double own = moved(b, out->block[i]);
+
+		out->confidence[i] = FREQ_LOW;
+		if (out->disagreement <= 0.5 && own <= log(2) && b->samples >= 25)
+			out->confidence[i] = FREQ_MEDIUM;
+		if (sure && (b->measured || n->model == FREQ_INSTRUCTIONS) && own <= 0.1 &&
+		    b->samples >= 100)
+			out->confidence[i] = FREQ_HIGH;
+	}
+}
+
+/* ---- the interface --------------------------------------------------------------------------- */
+
+static bool is_end(uint32_t block, uint32_t nr_blocks)
+{
+	return block < nr_blocks || block == FREQ_OUTSIDE;
+}
+
+/* @sum: of samples / cost. */
+static int check(const struct network *n, double *sum, struct base_err *err)
+{
+	*sum = 0;
+	for (uint32_t i = 0; i < n->nr_blocks; i++) {
+		const struct freq_block *b = &n->blocks[i];
+
+		if (!(b->samples >= 0) || !(b->cost > 0) || !isfinite(b->cost))
+			return base_fail(err, -EINVAL, "block %u has no valid samples or cost", i);
+		*sum += wanted(b);
+	}
+	if (!isfinite(*sum))
+		return base_fail(err, -EINVAL, "samples are too many");
+	for (uint32_t i = 0; i < n->nr_edges; i++) {
+		if (!is_end(n->edges[i].from, n->nr_blocks) ||
+		    !is_end(n->edges[i].to, n->nr_blocks))
+			return base_fail(err, -EINVAL, "edge %u leads to no block", i);
+	}
+	return 0;
+}
+
+int freq_solve(enum freq_model model, const struct freq_block *blocks, uint32_t nr_blocks,
+	       const struct freq_edge *edges, uint32_t nr_edges, struct freq_result *out,
+	       struct base_err *err)
+{
+	struct network n = { .model = model,
+			     .blocks = blocks,
+			     .edges = edges,
+			     .nr_blocks = nr_blocks,
+			     .nr_edges = nr_edges };
+	double sum;
+	int r;
+
+	memset(out, 0, sizeof(*out));
+	if (nr_blocks > UINT32_MAX / 4)
+		return base_fail(err, -EINVAL, "a graph of %u blocks is too large", nr_blocks);
+	r = check(&n, &sum, err);
+	if (r < 0)
+		return r;
+	out->block = calloc((size_t)nr_blocks + 1, sizeof(*out->block));
+	out->edge = calloc((size_t)nr_edges + 1, sizeof(*out->edge));
+	out->confidence = calloc((size_t)nr_blocks + 1, sizeof(*out->confidence));
+	if (!out->block || !out->edge || !out->confidence)
+		return base_fail_errno(err, -ENOMEM, "cannot estimate frequencies");
+	n.unit = sum / FLOW_UNITS;
+	if (!(n.unit > 0))
+		return 0;
+	r = network_solve(&n, out, err);
+	if (r == -ENOMEM)
+		base_fail_errno(err, r, "cannot estimate frequencies");
+	if (r >= 0)
+		judge(&n, out);
+	return r;
+}
+
+void freq_release(struct freq_result *r)
+{
+	free(r->block);
+	free(r->edge);
+	free(r->confidence);
+	memset(r, 0, sizeof(*r));
+}
+
+const char *freq_confidence_text(enum freq_confidence c)
+{
+	static const char *const names[] = { "none", "low", "medium", "high" };
+
+	return names[c];
+}
