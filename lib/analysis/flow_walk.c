@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From the procedure's start along every way that is known. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flow_internal.h"
+
+enum { CODE_MAX = 16 << 20, PARTS_MAX = 64 };
+
+struct flow_part *flow_walk_part(const struct flow_walk *w, uint64_t vaddr)
+{
+	for (size_t i = 0; i < w->nr_parts; i++)
+		if (vaddr - w->parts[i].vaddr < w->parts[i].len)
+			return &w->parts[i];
+	return NULL;
+}
+
+struct flow_jump *flow_walk_jump(const struct flow_walk *w, uint64_t vaddr)
+{
+	for (size_t i = 0; i < w->nr_jumps; i++)
+		if (w->jumps[i].vaddr == vaddr)
+			return &w->jumps[i];
+	return NULL;
+}
+
+static bool overlaps(const struct flow_walk *w, const struct flow_part *p)
+{
+	for (size_t i = 0; i < w->nr_parts; i++) {
+		const struct flow_part *o = &w->parts[i];
+
+		if (p->vaddr < o->vaddr + o->len && o->vaddr < p->vaddr + p->len)
+			return true;
+	}
+	return false;
+}
+
+static int add_part(struct flow_walk *w, const struct image_symbol *symbol)
+{
+	size_t len = symbol->len < CODE_MAX ? symbol->len : CODE_MAX;
+	struct flow_part p = { .vaddr = symbol->vaddr, .code = malloc(len + 1) };
+	int r = p.code ? 0 : -ENOMEM;
+
+	if (r >= 0) {
+		p.len = w->source->bytes(w->source->context, p.vaddr, p.code, len);
+		if (p.len < symbol->len)
+			w->cut = true;
+		p.owner = calloc(p.len + 1, sizeof(*p.owner));
+		p.mark = calloc(p.len + 1, 1);
+		r = p.owner && p.mark ? 0 : -ENOMEM;
+	}
+	if (r >= 0 && p.len && p.vaddr + p.len > p.vaddr && w->nr_parts < PARTS_MAX &&
+	    !overlaps(w, &p)) {
+		r = base_grow(&w->parts, &w->cap_parts, w->nr_parts + 1, sizeof(*w->parts));
+		if (r >= 0) {
+			w->parts[w->nr_parts++] = p;
+			return 0;
+		}
+	}
+	free(p.code);
+	free(p.owner);
+	free(p.mark);
+	return r;
+}
+
+/* "name.cold", "name.cold.1": what the compiler found unlikely and put elsewhere. */
+static bool is_cold_part(const char *name, const char *of)
+{
+	size_t len = strlen(of);
+
+	return strncmp(name, of, len) == 0 && strncmp(name + len, ".cold", 5) == 0 &&
+	       (!name[len + 5] || name[len + 5] == '.');
+}
+
+static int find_part(struct flow_walk *w, uint64_t vaddr, struct flow_part **out)
+{
+	const struct image_symbol *s;
+	int r = 0;
+
+	*out = flow_walk_part(w, vaddr);
+	if (*out || !w->source->symbol_at)
+		return 0;
+	s = w->source->symbol_at(w->source->context, vaddr);
+	if (s && is_cold_part(s->name, w->symbol->name))
+		r = add_part(w, s);
+	*out = flow_walk_part(w, vaddr);
+	return r;
+}
+
+int flow_walk_add(struct flow_walk *w, uint64_t vaddr, uint8_t marks)
+{
+	struct flow_part *p;
+	int r = find_part(w, vaddr, &p);
+
+	if (r < 0 || !p)
+		return r;
+	p->mark[vaddr - p->vaddr] |= marks | FLOW_LEADER;
+	r = base_grow(&w->todo, &w->cap_todo, w->nr_todo + 1, sizeof(*w->todo));
+	if (r < 0)
+		return r;
+	w->todo[w->nr_todo++] = vaddr;
+	return 1;
+}
+
+int flow_walk_open(struct flow_walk *w)
+{
+	int r = add_part(w, w->symbol);
+
+	return r < 0 ? r : flow_walk_add(w, w->symbol->vaddr, FLOW_FROM_AWAY);
+}
+
+void flow_walk_release(struct flow_walk *w)
+{
+	for (size_t i = 0; i < w->nr_parts; i++) {
+		free(w->parts[i].code);
+		free(w->parts[i].owner);
+		free(w->parts[i].mark);
+	}
+	for (size_t i = 0; i < w->nr_jumps; i++)
+		free(w->jumps[i].targets);
+	free(w->parts);
+	free(w->insns);
+	free(w->todo);
+	free(w->jumps);
+}
+
+/* ---- calls that do not return -------------------------------------------------------------- */
+
+static const char *const never[] = {
+	"abort",
+	"exit",
+	"_exit",
+	"_Exit",
+	"quick_exit",
+	"pthread_exit",
+	"thrd_exit",
+	"longjmp",
+	"_longjmp",
+	"siglongjmp",
+	"__longjmp_chk",
+	"__assert",
+	"__assert_fail",
+	"__assert_rtn",
+	"__assert_perror_fail",
+	"__assert_fail_base",
+	"__stack_chk_fail",
+	"__stack_chk_fail_local",
+	"__fortify_fail",
+	"__chk_fail",
+	"__libc_fatal",
+	"__libc_start_call_main",
+	"__cxa_throw",
+	"__cxa_rethrow",
+	"__cxa_bad_cast",
+	"__cxa_bad_typeid",
+	"__cxa_throw_bad_array_new_length",
+	"__cxa_pure_virtual",
+	"__cxa_call_unexpected",
+	"__cxa_call_terminate",
+	"__clang_call_terminate",
+	"_Unwind_Resume",
+	"_ZSt9terminatev",
+	"err",
+	"errx",
+	"verr",
+	"verrx",
+	"panic",
+	"do_exit",
+	"__builtin_unreachable",
+	"rust_begin_unwind",
+	"rust_panic",
+};
+
+static bool name_never_returns(const char *name)
+{
+	size_t len = strcspn(name, "@"); /* "abort@plt" */
+
+	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+		if (strncmp(name, never[i], len) == 0 && !never[i][len])
+			return true;
+	/* std::__throw_bad_alloc() and its likes; core::panicking::panic of Rust */
+	return strncmp(name, "_ZSt", 4) == 0	   ? strstr(name, "__throw_") != NULL
+	       : strncmp(name, "_ZN4core", 8) == 0 ? strstr(name, "9panicking") != NULL
+						   : false;
+}
+
+bool flow_never_returns(const struct flow_walk *w, const struct flow_insn *insn)
+{
+	const struct image_symbol *s;
+
+	if (insn->flow != FLOW_CALL || !w->source->symbol_at)
+		return false;
+	s = w->source->symbol_at(w->source->context, insn->target);
+	return s && s->vaddr == insn->target && name_never_returns(s->name);
+}
+
+/* ---- walking ------------------------------------------------------------------------------- */
+
+/* Does an instruction of @len bytes at @off run into one that is known already? */
+static bool runs_into(struct flow_walk *w, struct flow_part *p, uint64_t off, uint8_t len)
+{
+	for (uint8_t i = 1; i < len; i++) {
+		if (!p->owner[off + i])
+			continue;
+		w->overlapping = true;
+		p->mark[off + i] |= FLOW_LEADER;
+		return true;
+	}
+	return false;
+}
+
+static int record(struct flow_walk *w, struct flow_part *p, const struct flow_insn *insn)
+{
+	uint64_t off = insn->vaddr - p->vaddr;
+	int r = base_grow(&w->insns, &w->cap_insns, w->nr_insns + 1, sizeof(*w->insns));
+
+	if (r < 0)
+		return r;
+	w->insns[w->nr_insns++] = *insn;
+	for (uint8_t i = 0; i < insn->len; i++)
+		p->owner[off + i] = (uint32_t)w->nr_insns;
+	return 0;
+}
+
+static int add_jump(struct flow_walk *w, uint64_t vaddr)
+{
+	int r = base_grow(&w->jumps, &w->cap_jumps, w->nr_jumps + 1, sizeof(*w->jumps));
+
+	if (r >= 0)
+		w->jumps[w->nr_jumps++] = (struct flow_jump){ .vaddr = vaddr };
+	return r;
+}
+
+/* What an instruction leads to, but for the next one. Returns whether that is reached too. */
+static int follow(struct flow_walk *w, const struct flow_insn *insn)
+{
+	int r;
+
+	switch ((enum flow_class)insn->flow) {
+	case FLOW_BRANCH:
+		r = flow_walk_add(w, insn->target, 0);
+		if (r >= 0)
+			r = flow_walk_add(w, insn->vaddr + insn->len, 0);
+		return r < 0 ? r : 0;
+	case FLOW_JUMP:
+		r = flow_walk_add(w, insn->target, 0);
+		return r < 0 ? r : 0;
+	case FLOW_INDIRECT_JUMP:
+		return add_jump(w, insn->vaddr);
+	case FLOW_CALL:
+		if (flow_never_returns(w, insn))
+			return 0;
+		if (insn->target != w->symbol->vaddr && flow_walk_part(w, insn->target) &&
+		    insn->target != insn->vaddr + insn->len &&
+		    (r = flow_walk_add(w, insn->target, FLOW_FROM_AWAY)) < 0)
+			return r;
+		return 1;
+	case FLOW_PLAIN:
+	case FLOW_INDIRECT_CALL:
+		return 1;
+	case FLOW_RETURN:
+	case FLOW_TRAP:
+	case FLOW_DATA:
+		break;
+	}
+	return 0;
+}
+
+/* Into the middle of an instruction: what begins there is that instruction's block. */
+static void meet(struct flow_walk *w, struct flow_part *p, uint64_t off)
+{
+	uint64_t start = w->insns[p->owner[off] - 1].vaddr - p->vaddr;
+
+	if (start == off)
+		return;
+	w->overlapping = true;
+	if (p->mark[off] & FLOW_LEADER)
+		p->mark[start] |= p->mark[off];
+}
+
+/* Along the instructions from @vaddr on. */
+static int walk(struct flow_walk *w, uint64_t vaddr)
+{
+	struct flow_insn insn;
+	int r = 1;
+
+	while (r > 0) {
+		struct flow_part *p = flow_walk_part(w, vaddr);
+		uint64_t off = p ? vaddr - p->vaddr : 0;
+
+		if (!p)
+			return 0;
+		if (p->owner[off]) {
+			meet(w, p, off);
+			return 0;
+		}
+		flow_decode(w->d, p->code + off, p->len - off, vaddr, &insn);
+		if (runs_into(w, p, off, insn.len))
+			return 0;
+		r = record(w, p, &insn);
+		if (r >= 0)
+			r = follow(w, &insn);
+		vaddr += insn.len;
+	}
+	return r;
+}
+
+int flow_walk_on(struct flow_walk *w)
+{
+	int r = 0;
+
+	while (r >= 0 && w->nr_todo)
+		r = walk(w, w->todo[--w->nr_todo]);
+	return r;
+}
+
+/* Past what fills the space between procedures or is no code. */
+static uint8_t padding(struct flow_walk *w, struct flow_part *p, uint64_t off)
+{
+	struct flow_insn insn;
+
+	if (p->owner[off] || p->mark[off] & FLOW_NO_CODE)
+		return 1;
+	flow_decode(w->d, p->code + off, p->len - off, p->vaddr + off, &insn);
+	if (insn.flow != FLOW_DATA && !(insn.kinds & FLOW_PADDING) && p->code[off])
+		return 0;
+	return insn.flow == FLOW_DATA || insn.kinds & FLOW_PADDING ? insn.len : 1;
+}
+
+static int part_gaps(struct flow_walk *w, size_t part)
+{
+	int any = 0, r;
+
+	for (uint64_t off = 0; off < w->parts[part].len;) {
+		struct flow_part *p = &w->parts[part];
+		uint8_t n = padding(w, p, off);
+
+		if (n) {
+			off += n;
+			continue;
+		}
+		any = 1;
+		r = flow_walk_add(w, p->vaddr + off, FLOW_FROM_AWAY);
+		if (r >= 0)
+			r = flow_walk_on(w);
+		if (r < 0)
+			return r;
+		if (!w->parts[part].owner[off]) /* it ran into what was known */
+			w->parts[part].mark[off] |= FLOW_NO_CODE;
+	}
+	return any;
+}
+
+int flow_walk_gaps(struct flow_walk *w)
+{
+	int any = 0;
+
+	for (size_t i = 0; i < w->nr_parts; i++) {
+		int r = part_gaps(w, i);
+
+		if (r < 0)
+			return r;
+		any |= r;
+	}
+	return any;
+}
+
+static int by_part(const void *a, const void *b)
+{
+	const struct flow_part *pa = a, *pb = b;
+
+	return (pa->vaddr > pb->vaddr) - (pa->vaddr < pb->vaddr);
+}
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct flow_insn *ia = a, *ib = b;
+
+	return (ia->vaddr > ib->vaddr) - (ia->vaddr < ib->vaddr);
+}
+
+int flow_walk_sort(struct flow_walk *w)
+{
+	qsort(w->parts, w->nr_parts, sizeof(*w->parts), by_part);
+	qsort(w->insns, w->nr_insns, sizeof(*w->insns), by_vaddr);
+	for (size_t i = 0; i < w->nr_insns; i++) {
+		const struct flow_insn *insn = &w->insns[i];
+		struct flow_part *p = flow_walk_part(w, insn->vaddr);
+
+		for (uint8_t k = 0; k < insn->len; k++)
+			p->owner[insn->vaddr - p->vaddr + k] = (uint32_t)i + 1;
+	}
+	return 0;
+}

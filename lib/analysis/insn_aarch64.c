@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* aarch64, from the encodings of the Arm Architecture Reference Manual, C4. */
+#include "flow_internal.h"
+
+static int64_t field(uint32_t w, unsigned int at, unsigned int bits)
+{
+	return (int32_t)(w << (32 - at - bits)) >> (32 - bits);
+}
+
+static uint32_t bits(uint32_t w, unsigned int at, unsigned int nr)
+{
+	return w >> at & ((1u << nr) - 1);
+}
+
+/* Register 31 is zero, or the stack pointer: neither is waited for. */
+static uint64_t gpr(uint32_t n)
+{
+	return n < 31 ? 1ull << n : 0;
+}
+
+enum { AT_RD = 0, AT_RN = 5, AT_RA = 10, AT_RM = 16 };
+
+static uint64_t gpr_at(uint32_t w, unsigned int at)
+{
+	return gpr(bits(w, at, 5));
+}
+
+static uint64_t vector_at(uint32_t w, unsigned int at)
+{
+	return 1ull << bits(w, at, 5);
+}
+
+static uint64_t to(uint64_t vaddr, int64_t distance)
+{
+	return vaddr + (uint64_t)(distance * 4);
+}
+
+/* ---- branches ------------------------------------------------------------------------------ */
+
+static void decode_register_branch(uint32_t w, struct flow_insn *out)
+{
+	uint32_t op = bits(w, 21, 4);
+
+	out->reads.gpr |= gpr_at(w, AT_RN);
+	if (op == 0 || op == 8)
+		out->flow = FLOW_INDIRECT_JUMP;
+	else if (op == 1 || op == 9)
+		out->flow = FLOW_INDIRECT_CALL;
+	else
+		out->flow = FLOW_RETURN;
+	if (out->flow == FLOW_INDIRECT_CALL)
+		out->writes.gpr |= gpr(30);
+}
+
+static void decode_system(uint32_t w, struct flow_insn *out)
+{
+	if ((w & 0xff000000) == 0xd4000000) { /* svc, hvc, brk, hlt, … */
+		out->kinds = FLOW_SERIALIZE;
+		if ((w & 0xffe0001f) == 0xd4200000 || (w & 0xffe0001f) == 0xd4400000)
+			out->flow = FLOW_TRAP;
+	} else if (w == 0xd503201f) {
+		out->kinds = FLOW_PADDING;
+	} else if ((w & 0xfffff01f) == 0xd503301f) { /* dmb, dsb, isb, … */
+		out->kinds = bits(w, 5, 3) == 6 ? FLOW_SERIALIZE : FLOW_BARRIER;
+	} else if ((w & 0xfff00000) == 0xd5300000) { /* mrs */
+		out->writes.gpr = gpr_at(w, AT_RD);
+	} else if ((w & 0xfff00000) == 0xd5100000) { /* msr */
+		out->reads.gpr = gpr_at(w, AT_RD);
+	}
+}
+
+static void decode_branch(uint32_t w, struct flow_insn *out)
+{
+	if ((w & 0x7c000000) == 0x14000000) { /* b, bl */
+		out->flow = w >> 31 ? FLOW_CALL : FLOW_JUMP;
+		out->target = to(out->vaddr, field(w, 0, 26));
+		out->writes.gpr = w >> 31 ? gpr(30) : 0;
+	} else if ((w & 0xfe000000) == 0x54000000) { /* b.cond; condition 14, 15: always */
+		out->flow = (w & 15) >= 14 ? FLOW_JUMP : FLOW_BRANCH;
+		out->target = to(out->vaddr, field(w, 5, 19));
+		out->reads.gpr = FLOW_FLAGS;
+	} else if ((w & 0x7e000000) == 0x34000000) { /* cbz, cbnz */
+		out->flow = FLOW_BRANCH;
+		out->target = to(out->vaddr, field(w, 5, 19));
+		out->reads.gpr = gpr_at(w, AT_RD);
+	} else if ((w & 0x7e000000) == 0x36000000) { /* tbz, tbnz */
+		out->flow = FLOW_BRANCH;
+		out->target = to(out->vaddr, field(w, 5, 14));
+		out->reads.gpr = gpr_at(w, AT_RD);
+	} else if ((w & 0xfe000000) == 0xd6000000) {
+		decode_register_branch(w, out);
+	} else {
+		decode_system(w, out);
+	}
+}
+
+/* ---- loads and stores ---------------------------------------------------------------------- */
+
+static void add_value(uint32_t w, unsigned int at, bool load, bool vector, struct flow_insn *out)
+{
+	struct flow_registers *set = load ? &out->writes : &out->reads;
+
+	if (vector)
+		set->vector |= vector_at(w, at);
+	else
+		set->gpr |= gpr_at(w, at);
+}
+
+static void decode_pair(uint32_t w, bool vector, struct flow_insn *out)
+{
+	bool load = bits(w, 22, 1);
+
+	out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
+	add_value(w, AT_RD, load, vector, out);
+	add_value(w, AT_RA, load, vector, out);
+	if (bits(w, 23, 1)) /* the address is written back */
+		out->writes.gpr |= gpr_at(w, AT_RN);
+}
+
+static void decode_exclusive(uint32_t w, struct flow_insn *out)
+{
+	bool load = bits(w, 22, 1), ordered_only = bits(w, 23, 1) && !bits(w, 21, 1);
+
+	out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
+	if (!ordered_only)
+		out->kinds |= FLOW_ATOMIC;
+	add_value(w, AT_RD, load, false, out);
+	if (!ordered_only && !load)
+		out->writes.gpr |= gpr_at(w, AT_RM); /* the status */
+	if (bits(w, 21, 1) && bits(w, 23, 1)) {	     /* cas */
+		out->kinds |= FLOW_LOAD | FLOW_STORE;
+		out->reads.gpr |= gpr_at(w, AT_RD) | gpr_at(w, AT_RM);
+		out->writes.gpr |= gpr_at(w, AT_RM);
+	}
+}
+
+static void decode_one_register(uint32_t w, bool vector, struct flow_insn *out)
+{
+	uint32_t opc = bits(w, 22, 2);
+	bool load = vector ? opc & 1 : opc != 0, unsigned_offset = bits(w, 24, 1);
+
+	if (!vector && bits(w, 30, 2) == 3 && opc == 2)
+		return;							 /* prfm */
+	if (!unsigned_offset && bits(w, 21, 1) && bits(w, 10, 2) == 0) { /* ldadd, swp, … */
+		out->kinds |= FLOW_ATOMIC | FLOW_LOAD | FLOW_STORE;
+		out->reads.gpr |= gpr_at(w, AT_RM);
+		out->writes.gpr |= gpr_at(w, AT_RD);
+		return;
+	}
+	out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
+	add_value(w, AT_RD, load, vector, out);
+	if (!unsigned_offset && bits(w, 21, 1) && bits(w, 10, 2) == 2) {
+		out->index = (uint8_t)bits(w, AT_RM, 5);
+		out->reads.gpr |= gpr_at(w, AT_RM);
+	} else if (!unsigned_offset && bits(w, 10, 1)) {
+		out->writes.gpr |= gpr_at(w, AT_RN);
+	}
+}
+
+static void decode_memory(uint32_t w, struct flow_insn *out)
+{
+	bool vector = bits(w, 26, 1);
+
+	if (vector)
+		out->kinds |= FLOW_VECTOR;
+	if ((w & 0x3b000000) == 0x18000000) { /* from beside the code */
+		out->kinds |= FLOW_LOAD;
+		add_value(w, AT_RD, true, vector, out);
+		return;
+	}
+	out->base = (uint8_t)bits(w, AT_RN, 5);
+	out->reads.gpr |= gpr_at(w, AT_RN);
+	if ((w & 0x3a000000) == 0x28000000)
+		decode_pair(w, vector, out);
+	else if ((w & 0x3f000000) == 0x08000000)
+		decode_exclusive(w, out);
+	else if ((w & 0xbf000000) == 0x0c000000 || (w & 0xbf000000) == 0x0d000000) {
+		out->kinds |= bits(w, 22, 1) ? FLOW_LOAD : FLOW_STORE; /* ld1 to st4 */
+		add_value(w, AT_RD, bits(w, 22, 1), true, out);
+	} else if ((w & 0x3a000000) == 0x38000000)
+		decode_one_register(w, vector, out);
+}
+
+/* ---- computation --------------------------------------------------------------------------- */
+
+static void decode_immediate(uint32_t w, struct flow_insn *out)
+{
+	uint32_t op = bits(w, 23, 3);
+
+	out->writes.gpr |= gpr_at(w, AT_RD);
+	if (op >= 2 && op != 5)
+		out->reads.gpr |= gpr_at(w, AT_RN);
+	if (op == 7) /* extr */
+		out->reads.gpr |= gpr_at(w, AT_RM);
+	if (op == 5 && bits(w, 29, 2) == 3) /* movk keeps the rest */
+		out->reads.gpr |= gpr_at(w, AT_RD);
+	if (op == 6 && bits(w, 29, 2) == 1) /* bfm too */
+		out->reads.gpr |= gpr_at(w, AT_RD);
+	if (((op == 2 || op == 3) && bits(w, 29, 1)) || (op == 4 && bits(w, 29, 2) == 3))
+		out->writes.gpr |= FLOW_FLAGS;
+}
+
+static void decode_register(uint32_t w, struct flow_insn *out)
+{
+	uint32_t op = bits(w, 21, 8); /* with bit 28 */
+
+	out->reads.gpr |= gpr_at(w, AT_RN) | gpr_at(w, AT_RM);
+	out->writes.gpr |= gpr_at(w, AT_RD);
+	if ((w & 0x1f000000) == 0x1b000000) { /* madd, … */
+		out->kinds |= FLOW_MULTIPLY;
+		out->reads.gpr |= gpr_at(w, AT_RA);
+	} else if ((w & 0x5fe00000) == 0x1ac00000 && bits(w, 11, 5) == 1) {
+		out->kinds |= FLOW_DIVIDE;
+	} else if ((w & 0x1fe00000) == 0x1a400000) { /* ccmp */
+		out->writes.gpr = FLOW_FLAGS;
+		out->reads.gpr |= FLOW_FLAGS;
+		if (bits(w, 11, 1))
+			out->reads.gpr &= ~gpr_at(w, AT_RM);
+	} else if ((w & 0x1fe00000) == 0x1a800000 || (w & 0x1fe00000) == 0x1a000000) {
+		out->reads.gpr |= FLOW_FLAGS; /* csel, adc */
+	}
+	if (((op & 0xf8) == 0x58 || (op & 0xf0) == 0xd0) && bits(w, 29, 1))
+		out->writes.gpr |= FLOW_FLAGS;
+	if ((w & 0x1f000000) == 0x0b000000 && bits(w, 29, 1))
+		out->writes.gpr |= FLOW_FLAGS;
+	if ((w & 0x7f000000) == 0x6a000000)
+		out->writes.gpr |= FLOW_FLAGS;
+}
+
+static void decode_scalar_fp(uint32_t w, struct flow_insn *out)
+{
+	out->reads.vector |= vector_at(w, AT_RN);
+	if ((w & 0x5f200000) == 0x1e200000 && bits(w, 10, 6) == 0) { /* from and to integers */
+		uint32_t op = bits(w, 16, 3);
+		bool from_gpr = op == 2 || op == 3 || op == 7;
+
+		out->reads.vector = from_gpr ? 0 : vector_at(w, AT_RN);
+		out->reads.gpr |= from_gpr ? gpr_at(w, AT_RN) : 0;
+		out->writes.gpr |= from_gpr ? 0 : gpr_at(w, AT_RD);
+		out->writes.vector |= from_gpr ? vector_at(w, AT_RD) : 0;
+		return;
+	}
+	if (bits(w, 10, 4) == 8) { /* fcmp */
+		out->reads.vector |= vector_at(w, AT_RM);
+		out->writes.gpr |= FLOW_FLAGS;
+		return;
+	}
+	out->writes.vector |= vector_at(w, AT_RD);
+	if (bits(w, 24, 1)) { /* fmadd, … */
+		out->kinds |= FLOW_FP;
+		out->reads.vector |= vector_at(w, AT_RM) | vector_at(w, AT_RA);
+	} else if (bits(w, 10, 2) == 2) { /* two operands */
+		out->kinds |= bits(w, 12, 4) == 1 ? FLOW_FP | FLOW_FP_DIVIDE : FLOW_FP;
+		out->reads.vector |= vector_at(w, AT_RM);
+	} else if (bits(w, 10, 5) == 16 && bits(w, 15, 6) == 3) {
+		out->kinds |= FLOW_FP | FLOW_FP_DIVIDE; /* fsqrt */
+	} else if (bits(w, 10, 2) == 3) {		/* fcsel */
+		out->reads.vector |= vector_at(w, AT_RM);
+		out->reads.gpr |= FLOW_FLAGS;
+	}
+}
+
+static void decode_vector(uint32_t w, struct flow_insn *out)
+{
+	out->kinds |= FLOW_VECTOR;
+	if ((w & 0x5e000000) == 0x1e000000) {
+		decode_scalar_fp(w, out);
+		return;
+	}
+	out->reads.vector |= vector_at(w, AT_RN) | vector_at(w, AT_RM);
+	out->writes.vector |= vector_at(w, AT_RD);
+	if ((w & 0xbfa0fc00) == 0x2e20fc00 || (w & 0xbfbffc00) == 0x2ea1f800)
+		out->kinds |= FLOW_FP | FLOW_FP_DIVIDE; /* fdiv, fsqrt */
+	if ((w & 0xbfe0fc00) == 0x0e003c00) {		/* umov, smov, …: to a general register */
+		out->writes.vector = 0;
+		out->writes.gpr |= gpr_at(w, AT_RD);
+	}
+	if ((w & 0xbfe0fc00) == 0x0e000c00 || (w & 0xffe0fc00) == 0x4e001c00)
+		out->reads.gpr |= gpr_at(w, AT_RN); /* dup, ins */
+}
+
+bool flow_aarch64_insn(uint32_t w, struct flow_insn *out)
+{
+	switch (bits(w, 25, 4)) {
+	case 8:
+	case 9:
+		decode_immediate(w, out);
+		return true;
+	case 10:
+	case 11:
+		decode_branch(w, out);
+		return true;
+	case 4:
+	case 6:
+	case 12:
+	case 14:
+		decode_memory(w, out);
+		return true;
+	case 5:
+	case 13:
+		decode_register(w, out);
+		return true;
+	case 7:
+	case 15:
+		decode_vector(w, out);
+		return true;
+	case 2: /* SVE */
+		out->kinds |= FLOW_VECTOR;
+		return true;
+	default:
+		return false; /* udf and what is not given out */
+	}
+}
+
+/* ---- what it computes ---------------------------------------------------------------------- */
+
+static void op_add_extended(uint32_t w, struct flow_op *out)
+{
+	uint32_t option = bits(w, 13, 3);
+
+	out->known = bits(w, 29, 2) == 0 && bits(w, 10, 3) <= 4;
+	out->a = (uint8_t)bits(w, AT_RN, 5);
+	out->b = (uint8_t)bits(w, AT_RM, 5);
+	out->b_size = (uint8_t)(1u << (option & 3));
+	out->b_sign = option & 4;
+	out->scale = (uint8_t)(1u << bits(w, 10, 3));
+}
+
+static void op_immediate(uint32_t w, uint64_t vaddr, struct flow_op *out)
+{
+	uint32_t sf = bits(w, 31, 1), size = sf ? 8 : 4;
+	int64_t distance = field(w, 5, 19) * 4 + bits(w, 29, 2);
+
+	out->dst = (uint8_t)bits(w, AT_RD, 5);
+	if ((w & 0x9f000000) == 0x10000000) { /* adr */
+		out->known = true;
+		out->disp = (int64_t)vaddr + distance;
+	} else if ((w & 0x9f000000) == 0x90000000) { /* adrp */
+		out->known = true;
+		out->disp = (int64_t)(vaddr & ~0xfffull) + distance * 4096;
+	} else if ((w & 0x1f800000) == 0x11000000) { /* add, sub */
+		int64_t n = (int64_t)bits(w, 10, 12) << (bits(w, 22, 1) ? 12 : 0);
+
+		out->size = (uint8_t)size;
+		out->a = (uint8_t)bits(w, AT_RN, 5);
+		out->known = !bits(w, 29, 1);
+		out->compare = bits(w, 29, 2) == 3 && out->dst == 31;
+		out->value = n;
+		out->disp = out->compare ? 0 : bits(w, 30, 1) ? -n : n;
+	} else if ((w & 0x7f800000) == 0x52800000) { /* movz */
+		out->known = true;
+		out->disp = (int64_t)((uint64_t)bits(w, 5, 16) << (16 * bits(w, 21, 2)));
+	} else if ((w & 0x7f80fc00) == 0x53001c00 || (w & 0x7f80fc00) == 0x53003c00) {
+		out->known = bits(w, 16, 6) == 0; /* uxtb, uxth */
+		out->a = (uint8_t)bits(w, AT_RN, 5);
+		out->size = bits(w, 10, 6) == 7 ? 1 : 2;
+		out->max = (1ull << (8 * out->size)) - 1;
+	} else if ((w & 0xfffffc00) == 0x93407c00) { /* sxtw */
+		out->known = out->sign = true;
+		out->a = (uint8_t)bits(w, AT_RN, 5);
+		out->size = 4;
+	} else if ((w & 0x7f800000) == 0x12000000 && !bits(w, 16, 6) && !bits(w, 22, 1)) {
+		out->max = (2ull << bits(w, 10, 6)) - 1; /* and with a mask of low bits */
+	}
+}
+
+static void op_register(uint32_t w, struct flow_op *out)
+{
+	out->dst = (uint8_t)bits(w, AT_RD, 5);
+	if ((w & 0x7fe00000) == 0x0b200000) {
+		op_add_extended(w, out);
+	} else if ((w & 0x7fe00000) == 0x0b000000 && bits(w, 10, 6) <= 6) { /* add, lsl */
+		out->known = true;
+		out->a = (uint8_t)bits(w, AT_RN, 5);
+		out->b = (uint8_t)bits(w, AT_RM, 5);
+		out->scale = (uint8_t)(1u << bits(w, 10, 6));
+		out->size = w >> 31 ? 8 : 4;
+	} else if ((w & 0x7fe0ffe0) == 0x2a0003e0) { /* mov */
+		out->known = true;
+		out->a = (uint8_t)bits(w, AT_RM, 5);
+		out->size = w >> 31 ? 8 : 4;
+	}
+}
+
+static void op_load(uint32_t w, struct flow_op *out)
+{
+	uint32_t log = bits(w, 30, 2), opc = bits(w, 22, 2);
+
+	if (bits(w, 26, 1) || !opc || (w & 0x3a000000) != 0x38000000)
+		return; /* those that write two registers leave dst alone: see flow_insn.writes */
+	if (!bits(w, 24, 1) && !(bits(w, 21, 1) && bits(w, 10, 2) == 2))
+		return;
+	out->dst = (uint8_t)bits(w, AT_RD, 5);
+	out->known = out->load = true;
+	out->size = (uint8_t)(1u << log);
+	out->sign = opc >= 2;
+	out->a = (uint8_t)bits(w, AT_RN, 5);
+	if (!out->sign && log < 2)
+		out->max = (1ull << (8u << log)) - 1;
+	if (bits(w, 24, 1)) {
+		out->disp = (int64_t)bits(w, 10, 12) << log;
+		return;
+	}
+	out->b = (uint8_t)bits(w, AT_RM, 5);
+	out->b_size = bits(w, 13, 1) ? 8 : 4;
+	out->b_sign = bits(w, 15, 1);
+	out->scale = (uint8_t)(1u << (bits(w, 12, 1) ? log : 0));
+}
+
+void flow_aarch64_op(uint32_t w, uint64_t vaddr, struct flow_op *out)
+{
+	switch (bits(w, 25, 4)) {
+	case 8:
+	case 9:
+		op_immediate(w, vaddr, out);
+		break;
+	case 4:
+	case 6:
+	case 12:
+	case 14:
+		op_load(w, out);
+		break;
+	case 5:
+	case 13:
+		op_register(w, out);
+		break;
+	case 10:
+	case 11:
+		if ((w & 0xfffffc1f) == 0xd61f0000) { /* br */
+			out->dst = FLOW_TARGET;
+			out->known = true;
+			out->a = (uint8_t)bits(w, AT_RN, 5);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+enum flow_condition flow_aarch64_condition(uint32_t w)
+{
+	if ((w & 0xff000010) != 0x54000000)
+		return FLOW_OTHER;
+	switch (w & 15) {
+	case 2:
+		return FLOW_ABOVE_EQUAL;
+	case 3:
+		return FLOW_BELOW;
+	case 8:
+		return FLOW_ABOVE;
+	case 9:
+		return FLOW_BELOW_EQUAL;
+	default:
+		return FLOW_OTHER;
+	}
+}
