@@ -21,6 +21,12 @@ void account_total(const struct account *own, const struct driver_stats *driver,
 bool account_balanced(const struct account *total);
 uint64_t account_lost(const struct account *a);
 
+/* ---- the machine (machine.c) ----------------------------------------------------------------- */
+
+/* MHz: the highest of the first CPU, as @root (a folder with "sys" and "proc", "" for /) names it;
+ * 0: it does not. */
+uint64_t machine_cpu_mhz(const char *root);
+
 /* ---- images (image.c) ---------------------------------------------------------------------- */
 
 /* Forget files that no mapping shows, pseudo-images of no facility, when they hold no samples. */
@@ -268,6 +274,7 @@ struct options {
 	struct base_opt_list slots;  /* each has its turn; not both */
 	struct base_opt_list bypid;  /* images and facilities whose processes are kept apart */
 	const char *platform, *run_dir, *queue, *replay, *record, *log;
+	const char *format; /* of profile files, as profdb_format_find takes it */
 	int64_t rate, flush_s, table_len, drain_ms, ring_pages;
 	int64_t quota_mib, process_quota_mib; /* 0: the default */
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;

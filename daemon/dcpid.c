@@ -50,6 +50,9 @@ static const struct base_opt options[] = {
 	  "Size of each CPU's ring of records, a power of two (default: 128).", 1, 65536 },
 	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
 	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
+	{ "format", BASE_OPT_STRING, &opt.format, "VERSION",
+	  "Write profile files in version 1, or in the original's 0.07 or 0.06: 32-bit counts, a file "
+	  "for each event (default: 1). See dcpiformat(5).", 0, 0 },
 	{ "epoch", BASE_OPT_FLAG, &opt.new_epoch, NULL,
 	  "Begin a new epoch, even if a daemon that was killed left one open (default: that one goes "
 	  "on).", 0, 0 },

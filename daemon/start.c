@@ -319,9 +319,19 @@ static int open_record(struct daemon *d, struct base_err *err)
 
 static int open_database(struct daemon *d, struct base_err *err)
 {
-	int r = profdb_open(d->opt.database, true, &d->db, err);
+	enum profdb_format format;
+	int r = profdb_format_find(d->opt.format, &format, err);
 
-	return r < 0 ? r : profdb_lock(d->db, d->platform, err);
+	if (r >= 0)
+		r = profdb_open(d->opt.database, true, &d->db, err);
+	if (r < 0)
+		return r;
+	profdb_set_format(d->db, format);
+	/* What is replayed ran elsewhere. */
+	if (d->attrib.live)
+		profdb_set_machine(d->db, machine_cpu_mhz(""),
+				   (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+	return profdb_lock(d->db, d->platform, err);
 }
 
 /*

@@ -359,26 +359,6 @@ static int show_all(int nr, char **files)
 	return code;
 }
 
-static int find_format(enum profdb_format *format, struct base_err *err)
-{
-	static const char *const names[] = { [PROFDB_FORMAT_1] = "1",
-					     [PROFDB_FORMAT_0_07] = "0.07",
-					     [PROFDB_FORMAT_0_06] = "0.06" };
-
-	*format = PROFDB_FORMAT_1;
-	for (int i = 0; opt.format && i < 3; i++) {
-		if (!strcmp(names[i], opt.format)) {
-			*format = (enum profdb_format)i;
-			return 0;
-		}
-	}
-	if (!opt.format)
-		return 0;
-	base_fail(err, -DCPI_EUSAGE, "unknown format version '%s'", opt.format);
-	base_hint(err, "1, 0.07 and 0.06 can be written");
-	return -DCPI_EUSAGE;
-}
-
 /* As the database tells them apart: where there is no identity, by the first path. */
 static bool same_image(const struct profdb_profile *a, const struct profdb_profile *b)
 {
@@ -446,7 +426,7 @@ static int convert(int nr, char **files)
 	struct profdb_profile *sum = NULL;
 	struct base_err err = { 0 };
 	enum profdb_format format;
-	int r = find_format(&format, &err);
+	int r = profdb_format_find(opt.format, &format, &err);
 
 	for (int i = 0; r >= 0 && i < nr; i++)
 		r = add_file(files[i], &sum, &err);

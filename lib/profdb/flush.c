@@ -41,19 +41,19 @@ int profdb_flush_begin(struct profdb *db, struct base_err *err)
 /* ---- one profile ----------------------------------------------------------------------------- */
 
 static struct profdb_file *find_file(struct profdb *db, const char *stem,
-				     const struct profdb_profile *p)
+				     const struct profdb_profile *p, const char *event)
 {
 	char key[PROFDB_KEY_MAX];
 	struct profdb_file *file;
 
-	profdb_key(p, stem, key);
+	profdb_key(p, stem, event, key);
 	file = base_map_get(&db->files, key, strlen(key));
 	if (file)
 		return file;
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return NULL;
-	profdb_file_name(p, stem, 0, file->name);
+	profdb_file_name(p, stem, event, 0, file->name);
 	if (base_map_set(&db->files, key, strlen(key), file) < 0) {
 		free(file);
 		return NULL;
@@ -92,7 +92,7 @@ static bool is_bad_file(int r)
  * What is stored already, or an empty profile. A file that is no profile stays as it is, for whom
  * it may concern: 1, and a new file beside it.
  */
-static int load(struct profdb *db, struct profdb_file *file, const char *stem,
+static int load(struct profdb *db, struct profdb_file *file, const char *stem, const char *event,
 		const struct profdb_profile *p, struct profdb_profile **out, struct base_err *err)
 {
 	struct base_err why = { 0 };
@@ -100,7 +100,7 @@ static int load(struct profdb *db, struct profdb_file *file, const char *stem,
 
 	while (is_bad_file(r = read_stored(db, file, p, out, &why))) {
 		base_fail(err, r, "%s; it stays, its image gets a second file", why.text);
-		profdb_file_name(p, stem, ++file->version, file->name);
+		profdb_file_name(p, stem, event, ++file->version, file->name);
 		why = (struct base_err){ 0 };
 		left = 1;
 	}
@@ -113,6 +113,14 @@ static int load(struct profdb *db, struct profdb_file *file, const char *stem,
 	return left;
 }
 
+static int set_number(struct profdb_profile *p, const char *word, uint64_t n)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	return n ? profdb_profile_set_word(p, word, text) : 0;
+}
+
 static int merge(struct profdb *db, struct profdb_profile *m, const struct profdb_profile *p)
 {
 	int r = profdb_profile_merge(m, p);
@@ -123,6 +131,10 @@ static int merge(struct profdb *db, struct profdb_profile *m, const struct profd
 		r = profdb_profile_set_word(m, "epoch", db->epoch);
 	if (r >= 0)
 		r = profdb_profile_set_word(m, "platform", db->platform);
+	if (r >= 0)
+		r = set_number(m, "cpuspeed", db->cpu_mhz);
+	if (r >= 0)
+		r = set_number(m, "cpucount", db->nr_cpus);
 	profdb_profile_set_image(m, &p->image);
 	return r;
 }
@@ -152,27 +164,27 @@ static int write_new(struct profdb *db, struct profdb_file *file, const struct b
 	return base_fail_errno(err, r, "cannot write '%s'", name);
 }
 
-int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_profile *p,
-		     struct base_err *err)
+/* @event: the only one of @p, for the old forms; else NULL. */
+static int put_file(struct profdb *db, const char *stem, const struct profdb_profile *p,
+		    const char *event, struct base_err *err)
 {
+	enum profdb_format format = event ? db->format : PROFDB_FORMAT_1;
 	struct profdb_profile *m = NULL;
 	struct base_buf buf = { 0 };
 	struct profdb_file *file;
 	int left, r;
 
-	if (!db->flushing)
-		return base_fail(err, -EINVAL, "no flush is under way");
-	file = find_file(db, stem, p);
+	file = find_file(db, stem, p, event);
 	if (!file)
 		return base_fail_errno(err, -ENOMEM, "cannot store a profile of '%.80s'", stem);
-	left = r = load(db, file, stem, p, &m, err);
+	left = r = load(db, file, stem, event, p, &m, err);
 	if (r >= 0) {
 		r = merge(db, m, p);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot merge into profile '%s'", file->name);
 	}
 	if (r >= 0)
-		r = profdb_profile_format(m, PROFDB_FORMAT_1, 0, &buf, err);
+		r = profdb_profile_format(m, format, 0, &buf, err);
 	if (r >= 0)
 		r = write_new(db, file, &buf, err);
 	base_buf_release(&buf);
@@ -180,37 +192,140 @@ int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_pr
 	return r < 0 ? r : left;
 }
 
-static struct profdb_file *known_file(struct profdb *db, const char *stem)
+void profdb_set_format(struct profdb *db, enum profdb_format format)
+{
+	db->format = format;
+}
+
+void profdb_set_machine(struct profdb *db, uint64_t cpu_mhz, uint64_t nr_cpus)
+{
+	db->cpu_mhz = cpu_mhz;
+	db->nr_cpus = nr_cpus;
+}
+
+/* What 32 bits cannot hold goes on in a file of version 1: nothing wraps, and nothing is lost. */
+static int put_event(struct profdb *db, const char *stem, const struct profdb_profile *p,
+		     struct base_err *err)
+{
+	struct base_err why = { 0 };
+	struct profdb_file *file;
+	int r = put_file(db, stem, p, p->events[0].name, &why);
+
+	if (r != -DCPI_EOVERFLOW) {
+		if (r)
+			base_fail(err, why.code, "%s", why.text);
+		return r;
+	}
+	r = put_file(db, stem, p, NULL, err);
+	file = find_file(db, stem, p, NULL);
+	if (r || !file || file->told)
+		return r;
+	file->told = true;
+	base_fail(err, -DCPI_EOVERFLOW, "%s: samples of '%s' go into '%s', in version 1", why.text,
+		  p->events[0].name, file->name);
+	return 1;
+}
+
+static int put_events(struct profdb *db, const char *stem, const struct profdb_profile *p,
+		      struct base_err *err)
+{
+	int left = 0, nr = 0;
+
+	for (size_t i = 0; i < p->nr_events; i++) {
+		struct profdb_profile *one;
+		int r;
+
+		if (!p->events[i].sum)
+			continue;
+		one = profdb_profile_extract(p, i);
+		r = one ? put_event(db, stem, one, err)
+			: base_fail_errno(err, -ENOMEM, "cannot store a profile of '%.80s'", stem);
+		profdb_profile_free(one);
+		if (r < 0) {
+			/* The caller keeps all of @p: what was put of it must not count too. */
+			db->broken = db->broken || nr;
+			return r;
+		}
+		left |= r;
+		nr++;
+	}
+	return left;
+}
+
+int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_profile *p,
+		     struct base_err *err)
+{
+	if (!db->flushing)
+		return base_fail(err, -EINVAL, "no flush is under way");
+	return db->format == PROFDB_FORMAT_1 ? put_file(db, stem, p, NULL, err)
+					     : put_events(db, stem, p, err);
+}
+
+/* The next of a pseudo-image's files; several where events have files of their own. */
+static struct profdb_file *next_file(struct profdb *db, const char *stem, size_t *pos)
+{
+	void *file;
+
+	while (base_map_next(&db->files, pos, &file)) {
+		if (profdb_file_is_of(((struct profdb_file *)file)->name, stem))
+			return file;
+	}
+	return NULL;
+}
+
+static int add_stored(struct profdb *db, const struct profdb_file *file,
+		      struct profdb_profile **out, struct base_err *err)
 {
 	const struct profdb_profile dynamic = { .kind = PROFDB_DYNAMIC };
-	char key[PROFDB_KEY_MAX];
+	struct profdb_profile *p = NULL;
+	int r = read_stored(db, file, &dynamic, &p, err);
 
-	profdb_key(&dynamic, stem, key);
-	return base_map_get(&db->files, key, strlen(key));
+	if (r >= 0 && *out) {
+		r = profdb_profile_merge(*out, p);
+		profdb_profile_free(p);
+	} else if (r >= 0) {
+		*out = p;
+	}
+	return r == -ENOENT ? 0 : is_bad_file(r) ? -DCPI_EFORMAT : r;
 }
 
 int profdb_flush_read(struct profdb *db, const char *stem, struct profdb_profile **out,
 		      struct base_err *err)
 {
-	const struct profdb_profile dynamic = { .kind = PROFDB_DYNAMIC };
-	const struct profdb_file *file = known_file(db, stem);
-	int r;
+	const struct profdb_file *file;
+	size_t pos = 0;
+	int r = 0;
 
+	*out = NULL;
 	if (!db->flushing)
 		return base_fail(err, -EINVAL, "no flush is under way");
-	r = file ? read_stored(db, file, &dynamic, out, err) : -ENOENT;
-	return is_bad_file(r) ? -DCPI_EFORMAT : r;
+	while (r >= 0 && (file = next_file(db, stem, &pos)))
+		r = add_stored(db, file, out, err);
+	if (r >= 0)
+		return *out ? 0 : -ENOENT;
+	profdb_profile_free(*out);
+	*out = NULL;
+	return r;
 }
 
 int profdb_flush_remove(struct profdb *db, const char *stem, struct base_err *err)
 {
-	const struct profdb_file *file = known_file(db, stem);
-	int r;
+	struct profdb_names names = { 0 };
+	const struct profdb_file *file;
+	size_t pos = 0;
+	int r = 0;
 
-	if (!db->flushing || !file || file->put_seq == db->seq)
-		return base_fail(err, -EINVAL, "no profile to remove");
-	r = profdb_names_add(&db->commit.gone, file->name);
-	return r < 0 ? base_fail_errno(err, r, "cannot remove '%s'", file->name) : 0;
+	while (r >= 0 && (file = next_file(db, stem, &pos)))
+		r = file->put_seq == db->seq ? -EINVAL : profdb_names_add(&names, file->name);
+	if (r == -EINVAL || !db->flushing || !names.nr)
+		r = base_fail(err, -EINVAL, "no profile to remove");
+	for (size_t i = 0; r >= 0 && i < names.nr; i++) {
+		r = profdb_names_add(&db->commit.gone, names.items[i]);
+		if (r < 0)
+			base_fail_errno(err, r, "cannot remove '%s'", names.items[i]);
+	}
+	profdb_names_release(&names);
+	return r < 0 ? r : 0;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

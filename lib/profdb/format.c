@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 #include "profdb_internal.h"
 
@@ -25,6 +26,26 @@ int profdb_profile_parse(const void *data, size_t len, struct profdb_profile **o
 	}
 	*out = p;
 	return 0;
+}
+
+int profdb_format_find(const char *name, enum profdb_format *out, struct base_err *err)
+{
+	static const char *const names[] = { [PROFDB_FORMAT_1] = "1",
+					     [PROFDB_FORMAT_0_07] = "0.07",
+					     [PROFDB_FORMAT_0_06] = "0.06" };
+
+	*out = PROFDB_FORMAT_1;
+	for (int i = 0; name && i < 3; i++) {
+		if (!strcmp(names[i], name)) {
+			*out = (enum profdb_format)i;
+			return 0;
+		}
+	}
+	if (!name)
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "unknown format version '%s'", name);
+	base_hint(err, "1, 0.07 and 0.06 can be written");
+	return -DCPI_EUSAGE;
 }
 
 bool profdb_error_is_content(int r)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <string.h>
 
 #include "profdb_internal.h"
@@ -160,4 +161,27 @@ int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile 
 	if (r >= 0)
 		merge_counts(to, from, at);
 	return r;
+}
+
+struct profdb_profile *profdb_profile_extract(const struct profdb_profile *p, size_t event)
+{
+	struct profdb_profile *out = profdb_profile_new(p->kind, &p->image, NULL);
+	const struct profdb_event *e = &p->events[event];
+	int r = out ? merge_words(out, p) : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < p->nr_paths; i++)
+		r = profdb_profile_add_path(out, p->paths[i]);
+	if (r >= 0)
+		r = profdb_profile_event_add(out, e->name, e->period);
+	for (size_t i = 0; r >= 0 && i < p->counts.nr; i++) {
+		const struct profdb_entry *row = profdb_profile_entry(p, i);
+
+		r = profdb_profile_add(out, row->off, 0, row->count[event]);
+	}
+	if (r >= 0) {
+		out->events[0] = *e;
+		return out;
+	}
+	profdb_profile_free(out);
+	return NULL;
 }

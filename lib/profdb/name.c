@@ -8,10 +8,13 @@
 /*
  * STEM.KIND.ID, for people and for us: ID is the image's identity, or "p" and a hash of its path
  * where it has none. Of the word "process" its value stands behind it (ID-PID-START). A
- * pseudo-image changes its identity as it grows: STEM.dynamic. A second file of the same key,
- * beside one that cannot be read, is NAME~1.
+ * pseudo-image changes its identity as it grows: STEM.dynamic. A file of one event alone:
+ * STEM.KIND.ID+EVENT, STEM+EVENT.dynamic. A second file of the same key, beside one that cannot be
+ * read, is NAME~1.
  */
-enum { STEM_MAX = 100, PROCESS_MAX = 31 };
+enum { STEM_MAX = 100, PROCESS_MAX = 31, EVENT_MAX = 16 };
+
+static const char dynamic[] = ".dynamic";
 
 static void hash_text(const char *text, char out[17])
 {
@@ -66,38 +69,88 @@ static void process_part(const struct profdb_profile *p, char process[PROCESS_MA
 	snprintf(process, PROCESS_MAX + 2, "%s%s", ok ? "-" : "", ok ? word : "");
 }
 
-void profdb_key(const struct profdb_profile *p, const char *stem, char key[PROFDB_KEY_MAX])
+/* "+EVENT": a name with other bytes, or a long one, is told from others by its hash. */
+static void event_part(const char *event, char out[EVENT_MAX + 12])
 {
-	char id[BASE_ID_TEXT_LEN], text[STEM_MAX + 1], hash[17], process[PROCESS_MAX + 2];
+	char text[EVENT_MAX + 1], hash[17];
+	size_t len = 0;
 
-	if (p->kind != PROFDB_DYNAMIC) {
-		id_part(p, id);
-		process_part(p, process);
-		snprintf(key, PROFDB_KEY_MAX, "%s.%s%s", profdb_kind_name(p->kind), id, process);
-	} else if (clean_stem(stem, text)) {
+	*out = '\0';
+	if (!event)
+		return;
+	for (; event[len] && len < EVENT_MAX; len++)
+		text[len] = plain(event[len]) && event[len] != '.' ? event[len] : '_';
+	text[len] = '\0';
+	if (!strcmp(text, event)) {
+		snprintf(out, EVENT_MAX + 12, "+%s", text);
+		return;
+	}
+	hash_text(event, hash);
+	snprintf(out, EVENT_MAX + 12, "+%.8s-%s", text, hash);
+}
+
+/* What all files of a pseudo-image begin with. */
+static void dynamic_part(const char *stem, char out[STEM_MAX + 18])
+{
+	char text[STEM_MAX + 1], hash[17];
+
+	if (clean_stem(stem, text)) {
 		hash_text(stem, hash);
-		snprintf(key, PROFDB_KEY_MAX, "%s-%s.dynamic", text, hash);
+		snprintf(out, STEM_MAX + 18, "%s-%s", text, hash);
 	} else {
-		snprintf(key, PROFDB_KEY_MAX, "%s.dynamic", text);
+		snprintf(out, STEM_MAX + 18, "%s", text);
 	}
 }
 
-void profdb_file_name(const struct profdb_profile *p, const char *stem, unsigned int version,
-		      char name[256])
+void profdb_key(const struct profdb_profile *p, const char *stem, const char *event,
+		char key[PROFDB_KEY_MAX])
 {
-	char key[PROFDB_KEY_MAX], text[STEM_MAX + 1] = "", tail[16] = "";
+	char id[BASE_ID_TEXT_LEN], text[STEM_MAX + 18], process[PROCESS_MAX + 2];
+	char only[EVENT_MAX + 12];
 
-	profdb_key(p, stem, key);
+	event_part(event, only);
+	if (p->kind != PROFDB_DYNAMIC) {
+		id_part(p, id);
+		process_part(p, process);
+		snprintf(key, PROFDB_KEY_MAX, "%s.%s%s%s", profdb_kind_name(p->kind), id, process,
+			 only);
+	} else {
+		dynamic_part(stem, text);
+		snprintf(key, PROFDB_KEY_MAX, "%s%s%s", text, only, dynamic);
+	}
+}
+
+void profdb_file_name(const struct profdb_profile *p, const char *stem, const char *event,
+		      unsigned int version, char name[256])
+{
+	char key[PROFDB_KEY_MAX], text[STEM_MAX + 1] = "", tail[12] = "";
+
+	profdb_key(p, stem, event, key);
 	if (p->kind != PROFDB_DYNAMIC)
 		clean_stem(stem, text);
 	if (version)
 		snprintf(tail, sizeof(tail), "~%u", version);
-	snprintf(name, 256, "%.100s%s%.130s%s", text, *text ? "." : "", key, tail);
+	snprintf(name, 256, "%.100s%s%.142s%s", text, *text ? "." : "", key, tail);
+}
+
+bool profdb_file_is_of(const char *name, const char *stem)
+{
+	char key[PROFDB_KEY_MAX], text[STEM_MAX + 18];
+	unsigned int version;
+	size_t len;
+
+	dynamic_part(stem, text);
+	profdb_key_of_name(name, key, &version);
+	len = strlen(text);
+	if (strncmp(key, text, len) != 0)
+		return false;
+	if (key[len] == '+')
+		len = strlen(key) - strlen(dynamic);
+	return !strcmp(key + len, dynamic);
 }
 
 void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int *version)
 {
-	static const char dynamic[] = ".dynamic";
 	char *tail, *dot;
 	size_t len;
 

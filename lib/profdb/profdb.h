@@ -94,6 +94,9 @@ const struct profdb_entry *profdb_profile_entry(const struct profdb_profile *p, 
 
 enum profdb_format { PROFDB_FORMAT_1, PROFDB_FORMAT_0_07, PROFDB_FORMAT_0_06 };
 
+/* "1", "0.07", "0.06" (NULL: 1) as users say it. 0, or -DCPI_EUSAGE. */
+int profdb_format_find(const char *name, enum profdb_format *out, struct base_err *err);
+
 /*
  * Read any known version. Errors: -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_ECHECKSUM, -DCPI_ETRUNCATED,
  * -errno; never wrong counts silently. Does not block on FIFOs or devices.
@@ -183,7 +186,14 @@ int profdb_epoch_finish(struct profdb *db, struct base_err *err);
  * put returns 1 where the file on disk is damaged: it stays as it is, @err says what is wrong, and
  * the samples go into a second file beside it. After a put that failed, the others may still be
  * committed; a commit that failed has changed nothing, and the flush must be aborted.
+ *
+ * profdb_set_format: what is put from here on is written in that version (at first 1). In an old
+ * form each event has a file of its own. What that cannot hold (32 bits) goes into a file of
+ * version 1 beside it: put returns 1 once, and @err says so.
  */
+void profdb_set_format(struct profdb *db, enum profdb_format format);
+/* What profiles put from here on say of this machine, as information; 0: nothing. */
+void profdb_set_machine(struct profdb *db, uint64_t cpu_mhz, uint64_t nr_cpus);
 int profdb_flush_begin(struct profdb *db, struct base_err *err);
 int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_profile *p,
 		     struct base_err *err);

@@ -104,6 +104,8 @@ int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], cons
 int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_profile *from);
 
 int profdb_kind_find(const char *name); /* or -ENOENT */
+/* @event of @p alone, with the whole header. NULL: no memory. */
+struct profdb_profile *profdb_profile_extract(const struct profdb_profile *p, size_t event);
 
 /* ---- headers (header.c, word.c) ------------------------------------------------------------ */
 
@@ -195,10 +197,14 @@ char *profdb_new_name(uint64_t seq, const char *name, char out[256]);
 
 /* What tells one profile of (epoch, platform) from all others: "file.<id>", "NAME.dynamic", … */
 #define PROFDB_KEY_MAX 256
-void profdb_key(const struct profdb_profile *p, const char *stem, char key[PROFDB_KEY_MAX]);
+/* @event: whose alone the file is, as the old forms are; NULL: version 1. */
+void profdb_key(const struct profdb_profile *p, const char *stem, const char *event,
+		char key[PROFDB_KEY_MAX]);
 /* Name of the @version'th file (from 0) of that key. */
-void profdb_file_name(const struct profdb_profile *p, const char *stem, unsigned int version,
-		      char name[256]);
+void profdb_file_name(const struct profdb_profile *p, const char *stem, const char *event,
+		      unsigned int version, char name[256]);
+/* Files of pseudo-image @stem, of whatever event, have such names. */
+bool profdb_file_is_of(const char *name, const char *stem);
 /* A name that we may have given: no way out of the folder, nothing that breaks a line. */
 bool profdb_file_name_ok(const char *name);
 /* Key and version back from a file's name. */
@@ -209,6 +215,7 @@ void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int
 struct profdb_file {
 	uint64_t put_seq; /* flush in which it was put last */
 	unsigned int version;
+	bool told; /* that it takes what the old form cannot hold */
 	char name[256];
 };
 
@@ -220,6 +227,8 @@ struct profdb {
 	int epoch_fd;				/* <db>/<epoch>/<platform>, or -1 */
 	struct base_map files;	     /* key -> struct profdb_file, of the current epoch */
 	uint64_t seq;		     /* of the flush under way, or the last */
+	enum profdb_format format;   /* of what is put */
+	uint64_t cpu_mhz, nr_cpus;   /* told there; 0: not */
 	bool flushing, broken;	     /* broken: a put failed so that nothing may follow */
 	bool redo;		     /* committed, but not yet all renamed */
 	struct profdb_commit commit; /* of the flush under way, or to be redone */
