@@ -208,4 +208,42 @@ int profdb_flush_remove(struct profdb *db, const char *stem, struct base_err *er
 int profdb_flush_commit(struct profdb *db, struct base_err *err);
 void profdb_flush_abort(struct profdb *db);
 
+/* ---- costs of blocks (costs.c) --------------------------------------------------------------- */
+
+/*
+ * What one execution of a block costs, measured once by samples of a run whose executions were
+ * counted: <db>/costs/<build-id>.<event>, docs/format/costs.md. Blocks are [off, off + len) by
+ * img_off, ascending, and do not overlap.
+ */
+struct profdb_cost {
+	uint64_t off, len;   /* bytes, above 0 */
+	uint64_t samples;    /* that were seen in it */
+	uint64_t units;	     /* of the event: the sum of these samples' periods */
+	uint64_t executions; /* above 0 */
+};
+
+struct profdb_costs {
+	struct base_id image;
+	char *path; /* of the image, to show; allocated */
+	char event[PROFDB_EVENT_NAME];
+	struct profdb_cost *v;
+	size_t nr, cap;
+};
+
+void profdb_costs_release(struct profdb_costs *c);
+/* Added to the same block; other blocks that it overlaps make room, for code is cut into blocks
+ * anew when more is known of it. 0, -EINVAL (no block), -DCPI_EOVERFLOW, -ENOMEM. */
+int profdb_costs_add(struct profdb_costs *c, const struct profdb_cost *block);
+/* This very block, or NULL. */
+const struct profdb_cost *profdb_costs_at(const struct profdb_costs *c, uint64_t off, uint64_t len);
+/* -ENOENT (without @err): none are kept. -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_ECHECKSUM, -errno. */
+int profdb_costs_read(struct profdb *db, const struct base_id *image, const char *event,
+		      struct profdb_costs *out, struct base_err *err);
+/* Add to what is kept of the same image and event. Of two that do so at once one is lost. */
+int profdb_costs_keep(struct profdb *db, const struct profdb_costs *more, struct base_err *err);
+/* The file's text (parsing is fuzzed). */
+int profdb_costs_parse(const void *data, size_t len, struct profdb_costs *out,
+		       struct base_err *err);
+int profdb_costs_format(const struct profdb_costs *c, struct base_buf *out);
+
 #endif
