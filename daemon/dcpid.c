@@ -146,13 +146,28 @@ static int open_log(const char *path, struct base_err *err)
 		      opt.verbose ? BASE_LOG_DEBUG
 		      : opt.quiet ? BASE_LOG_WARN
 				  : BASE_LOG_INFO,
-		      path != NULL);
+		      path				  ? BASE_LOG_STAMPS
+		      : service_on_journal(STDERR_FILENO) ? BASE_LOG_JOURNAL
+							  : BASE_LOG_BARE);
 	return 0;
+}
+
+/* The journal has the program's name already, and wants to know how bad it is. */
+static void print_failure(const struct base_err *err)
+{
+	if (!service_on_journal(STDERR_FILENO)) {
+		base_err_print(err, "dcpid", stderr);
+		return;
+	}
+	base_log_init(stderr, BASE_LOG_INFO, BASE_LOG_JOURNAL);
+	base_log(BASE_LOG_ERROR, "%s", err->text);
+	if (err->hint[0])
+		base_log(BASE_LOG_ERROR, "hint: %s", err->hint);
 }
 
 static int fail(const struct base_err *err)
 {
-	base_err_print(err, "dcpid", stderr);
+	print_failure(err);
 	return err->code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 }
 
@@ -179,12 +194,16 @@ static int run(void)
 
 static int run_here(void)
 {
-	struct base_err err = { 0 };
+	struct base_err err = { 0 }, none = { 0 };
 
+	if (service_open(&daemon_state.service, &none) < 0)
+		base_log(BASE_LOG_WARN, "going on without a service's manager: %s", none.text);
 	if (begin(&err) < 0) {
+		service_failed(&daemon_state.service, &err);
 		daemon_close(&daemon_state);
 		return fail(&err);
 	}
+	service_ready(&daemon_state.service, driver_describe(daemon_state.driver));
 	return run();
 }
 

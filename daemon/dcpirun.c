@@ -433,7 +433,7 @@ int main(int argc, char **argv)
 		      : opt.quiet   ? BASE_LOG_ERROR
 		      : opt.unknown ? BASE_LOG_INFO
 				    : BASE_LOG_WARN,
-		      false);
+		      BASE_LOG_BARE);
 	r = program_find(argv[0], path, sizeof(path));
 	if (r < 0)
 		return not_executable(argv[0], r);

@@ -252,6 +252,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	if (!d->finished)
 		periodic_flush(d);
 	quota_turn(d);
+	service_alive(&d->service, d->epoch, d->attrib.account.stored);
 	return 0;
 }
 
@@ -310,6 +311,7 @@ int daemon_loop(struct daemon *d, struct base_err *err)
 			r = daemon_drain(d, false, err);
 		} while (r > 0);
 	}
+	service_stopping(&d->service);
 	/* What was received before a failure is still good. */
 	if (r < 0) {
 		struct base_err late = { 0 };

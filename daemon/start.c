@@ -424,5 +424,6 @@ void daemon_close(struct daemon *d)
 		base_log(BASE_LOG_ERROR, "cannot complete '%s'", d->opt.record);
 	if (d->db)
 		profdb_close(d->db);
+	service_close(&d->service);
 	*d = (struct daemon){ 0 };
 }

@@ -72,8 +72,12 @@ void base_err_print(const struct base_err *err, const char *prog, FILE *to);
 
 enum base_log_level { BASE_LOG_ERROR, BASE_LOG_WARN, BASE_LOG_INFO, BASE_LOG_DEBUG };
 
-/* Where (default stderr) and how much (default BASE_LOG_INFO); @stamps: prefix UTC time. */
-void base_log_init(FILE *to, enum base_log_level max, bool stamps);
+/* What stands before each message: its level; UTC time and level; what the journal takes for the
+ * level, "<4>" and the like, as it knows the time itself. */
+enum base_log_form { BASE_LOG_BARE, BASE_LOG_STAMPS, BASE_LOG_JOURNAL };
+
+/* Where (default stderr), how much (default BASE_LOG_INFO) and in which form. */
+void base_log_init(FILE *to, enum base_log_level max, enum base_log_form form);
 void base_log(enum base_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

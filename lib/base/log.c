@@ -6,13 +6,13 @@
 
 static FILE *log_to;
 static enum base_log_level log_max = BASE_LOG_INFO;
-static bool log_stamps;
+static enum base_log_form log_form;
 
-void base_log_init(FILE *to, enum base_log_level max, bool stamps)
+void base_log_init(FILE *to, enum base_log_level max, enum base_log_form form)
 {
 	log_to = to;
 	log_max = max;
-	log_stamps = stamps;
+	log_form = form;
 }
 
 static const char *stamp(char *text, size_t len)
@@ -21,7 +21,7 @@ static const char *stamp(char *text, size_t len)
 	struct tm tm;
 
 	text[0] = '\0';
-	if (!log_stamps)
+	if (log_form != BASE_LOG_STAMPS)
 		return text;
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (!gmtime_r(&now.tv_sec, &tm) || !strftime(text, len, "%Y-%m-%dT%H:%M:%SZ ", &tm))
@@ -32,6 +32,7 @@ static const char *stamp(char *text, size_t len)
 void base_log(enum base_log_level level, const char *fmt, ...)
 {
 	static const char *const names[] = { "error", "warning", "info", "debug" };
+	static const int priorities[] = { 3, 4, 6, 7 }; /* syslog(3)'s */
 	FILE *to = log_to ? log_to : stderr;
 	char text[4096], when[40];
 	va_list args;
@@ -43,7 +44,10 @@ void base_log(enum base_log_level level, const char *fmt, ...)
 		text[0] = '\0';
 	va_end(args);
 	base_text_clean(text);
-	fprintf(to, "%s%s: %s\n", stamp(when, sizeof(when)), names[level], text);
+	if (log_form == BASE_LOG_JOURNAL)
+		fprintf(to, "<%d>%s\n", priorities[level], text);
+	else
+		fprintf(to, "%s%s: %s\n", stamp(when, sizeof(when)), names[level], text);
 	/* A log is read while, and because, its program is in trouble. */
 	fflush(to);
 }

@@ -16,17 +16,17 @@ struct capture {
 	size_t len;
 };
 
-static void begin(struct capture *c, enum base_log_level max, bool stamps)
+static void begin(struct capture *c, enum base_log_level max, enum base_log_form form)
 {
 	*c = (struct capture){ 0 };
 	c->f = open_memstream(&c->text, &c->len);
 	assert_non_null(c->f);
-	base_log_init(c->f, max, stamps);
+	base_log_init(c->f, max, form);
 }
 
 static void end(struct capture *c)
 {
-	base_log_init(NULL, BASE_LOG_INFO, false);
+	base_log_init(NULL, BASE_LOG_INFO, BASE_LOG_BARE);
 	fclose(c->f);
 	free(c->text);
 }
@@ -36,14 +36,14 @@ static void levels(void **state)
 	struct capture c;
 
 	(void)state;
-	begin(&c, BASE_LOG_WARN, false);
+	begin(&c, BASE_LOG_WARN, BASE_LOG_BARE);
 	base_log(BASE_LOG_ERROR, "e%d", 1);
 	base_log(BASE_LOG_WARN, "w");
 	base_log(BASE_LOG_INFO, "i");
 	base_log(BASE_LOG_DEBUG, "d");
 	assert_string_equal(c.text, "error: e1\nwarning: w\n");
 	end(&c);
-	begin(&c, BASE_LOG_DEBUG, false);
+	begin(&c, BASE_LOG_DEBUG, BASE_LOG_BARE);
 	base_log(BASE_LOG_INFO, "i");
 	base_log(BASE_LOG_DEBUG, "d");
 	assert_string_equal(c.text, "info: i\ndebug: d\n");
@@ -56,12 +56,26 @@ static void stamps(void **state)
 	struct capture c;
 
 	(void)state;
-	begin(&c, BASE_LOG_INFO, true);
+	begin(&c, BASE_LOG_INFO, BASE_LOG_STAMPS);
 	base_log(BASE_LOG_INFO, "x");
 	assert_int_equal(
 		sscanf(c.text, "%4d-%2d-%2dT%2d:%2d:%2dZ %n", &y, &mo, &d, &h, &mi, &s, &n), 6);
 	assert_in_range(y, 2024, 9999);
 	assert_string_equal(c.text + n, "info: x\n");
+	end(&c);
+}
+
+static void journal(void **state)
+{
+	struct capture c;
+
+	(void)state;
+	begin(&c, BASE_LOG_DEBUG, BASE_LOG_JOURNAL);
+	base_log(BASE_LOG_ERROR, "e");
+	base_log(BASE_LOG_WARN, "w");
+	base_log(BASE_LOG_INFO, "i\n<0>forged");
+	base_log(BASE_LOG_DEBUG, "d");
+	assert_string_equal(c.text, "<3>e\n<4>w\n<6>i?<0>forged\n<7>d\n");
 	end(&c);
 }
 
@@ -73,7 +87,7 @@ static void one_line_whatever_the_text(void **state)
 	(void)state;
 	memset(big, 'b', sizeof(big) - 1);
 	big[sizeof(big) - 1] = '\0';
-	begin(&c, BASE_LOG_INFO, false);
+	begin(&c, BASE_LOG_INFO, BASE_LOG_BARE);
 	base_log(BASE_LOG_INFO, "a\nerror: forged\033");
 	assert_string_equal(c.text, "info: a?error: forged?\n");
 	base_log(BASE_LOG_INFO, "%s", big);
@@ -87,6 +101,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(levels),
 		cmocka_unit_test(stamps),
+		cmocka_unit_test(journal),
 		cmocka_unit_test(one_line_whatever_the_text),
 	};
 

@@ -110,7 +110,7 @@ static int setup(void **state)
 		free(t);
 		return 0;
 	}
-	base_log_init(stderr, BASE_LOG_ERROR, false);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	strcpy(t->dir, "/tmp/dcpi-unit-XXXXXX");
 	assert_non_null(mkdtemp(t->dir));
 	if (profdb_open(t->dir, true, &t->d.db, &err) < 0 ||

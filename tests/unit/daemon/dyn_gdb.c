@@ -107,7 +107,7 @@ static int setup(void **state)
 		free(t);
 		return 0;
 	}
-	base_log_init(stderr, BASE_LOG_ERROR, false);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	__jit_debug_descriptor = (struct descriptor){ .version = 1 };
 	memset(block, 0x90, sizeof(block));
 	strcpy(t->dir, "/tmp/dcpi-unit-XXXXXX");

@@ -30,7 +30,7 @@ static int setup(void **state)
 	struct trial *t = calloc(1, sizeof(*t));
 	struct base_err err = { 0 };
 
-	base_log_init(stderr, BASE_LOG_ERROR, false);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	strcpy(t->dir, "/tmp/dcpi-unit-XXXXXX");
 	assert_non_null(mkdtemp(t->dir));
 	snprintf(t->queue, sizeof(t->queue), "/dcpi-unit-%d", getpid());

@@ -54,7 +54,7 @@ static int setup(void **state)
 	d.dyn = t.a.dyn;
 	d.kernel = t.a.kernel;
 	d.attrib = t.a;
-	base_log_init(quiet, BASE_LOG_ERROR, false);
+	base_log_init(quiet, BASE_LOG_ERROR, BASE_LOG_BARE);
 	return 0;
 }
 

@@ -94,7 +94,7 @@ static void slow_files(void **state)
 {
 	(void)state;
 	stand_ins.reader_result = -ETIMEDOUT;
-	base_log_init(NULL, BASE_LOG_ERROR, false);
+	base_log_init(NULL, BASE_LOG_ERROR, BASE_LOG_BARE);
 	find(&p, "/fuse/a", 1);
 	find(&p, "/fuse/b", 2);
 	find(&p, "/fuse/c", 3);

@@ -158,7 +158,7 @@ static void test_hidden(void **state)
 	struct fake_kernel f;
 
 	(void)state;
-	base_log_init(stderr, BASE_LOG_ERROR, false);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	trial_open(&f, "0000000000000000 T _stext\n0000000000000000 T do_work\n", NULL);
 	assert_true(f.k->symbols.hidden);
 	check(&f, 0, NULL, 0, false);
@@ -415,7 +415,7 @@ static void test_module_fails(void **state)
 	uint64_t now;
 
 	(void)state;
-	base_log_init(stderr, BASE_LOG_ERROR, false);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	fake_kernel_init(&f);
 	fake_kernel_database(&f);
 	fake_kernel_text(&f, "proc/kallsyms", one_module);

@@ -205,7 +205,7 @@ static const char kallsyms[] = "ffffffff81000000 T _stext\n"
 static void trial_open(struct fake_kernel *f, const char *symbols)
 {
 	*f = (struct fake_kernel){ 0 };
-	base_log_init(stderr, BASE_LOG_ERROR, false);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	fake_kernel_init(f);
 	fake_kernel_database(f);
 	fake_kernel_text(f, "proc/kallsyms", symbols);
@@ -649,7 +649,7 @@ static void test_module_gone(void **state)
 
 	(void)state;
 	need_helper();
-	base_log_init(stderr, BASE_LOG_ERROR, false);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	fake_kernel_init(&f);
 	fake_kernel_database(&f);
 	fake_kernel_text(&f, "proc/kallsyms",
