@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The daemon as the unit runs it: a user of its own with six capabilities, a manager that is told of
+# readiness and life, a log for the journal. And the unit itself, judged by systemd.
+set -eu -o pipefail
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+reachable_programs
+tests=$DCPI_BUILD/tests
+unit=$DCPI_BUILD/packaging/dcpid.service
+capabilities=$(sed -n 's/^AmbientCapabilities=//p' "$unit" | tr 'A-Z' 'a-z')
+sets=$(for c in $capabilities; do printf ',+%s' "${c#cap_}"; done)
+own=$work/own
+mkdir -m 755 "$own"
+chown 65534:65534 "$own"
+export DCPI_RUN=$own/run DCPIDB=$own/db
+db=$own/db
+
+as_service=(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs
+	--inh-caps="-all$sets" --ambient-caps="-all$sets" --bounding-set="-all$sets")
+
+# wait_for TEXT FILE: ten seconds, until a line of it has that.
+wait_for()
+{
+	local i
+	for ((i = 0; i < 100; i++)); do
+		! grep -q -- "$1" "$2" || return 0
+		sleep 0.1
+	done
+	fail "no '$1' in ${2##*/}: $(cat "$2")"
+}
+
+# has_rights PID NAME MASK: its effective set is that and no more.
+has_rights()
+{
+	local has
+	has=$(sed -n 's/^CapEff:[[:space:]]*//p' "/proc/$1/status")
+	[ "$((16#$has))" = "$(($3))" ] || fail "$2 has the rights $has"
+	echo "$2: rights $has"
+}
+
+run_service() # SOURCE
+{
+	rm -f "$work/log" "$work/notify"
+	"$tests/notify_listen" "$work/notify" >"$work/heard" &
+	listener=$!
+	for ((i = 0; i < 50; i++)); do [ ! -S "$work/notify" ] || break; sleep 0.1; done
+	: >"$work/log"
+	chmod 666 "$work/log"
+	NOTIFY_SOCKET=$work/notify WATCHDOG_USEC=600000 JOURNAL_STREAM=$(stat -c %d:%i "$work/log") \
+		"${as_service[@]}" "$DCPI_BIN/dcpid" -source "$1" "$db" 2>>"$work/log" &
+	daemon=$!
+	wait_for READY=1 "$work/heard"
+	[ "$(status_field pid)" = "$daemon" ] || fail "ready, but dcpictl is not answered"
+
+	"$DCPI_BIN/examples/hello" >/dev/null
+	sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'
+	has_rights "$daemon" dcpid 0x1c400080004
+	has_rights "$(pgrep -P "$daemon" dcpid-reader)" dcpid-reader 0x10000080004
+	account_holds "$1"
+	wait_for "WATCHDOG=1.* samples stored" "$work/heard"
+
+	kill -STOP "$daemon" # a daemon that hangs is not alive
+	sleep 0.5
+	local before after
+	before=$(grep -c WATCHDOG=1 "$work/heard")
+	sleep 1
+	after=$(grep -c WATCHDOG=1 "$work/heard")
+	kill -CONT "$daemon"
+	[ "$before" = "$after" ] || fail "a stopped daemon says that it lives"
+
+	"$DCPI_BIN/dcpictl" quit || fail "dcpictl quit"
+	wait "$daemon" || fail "the service ends with $?"
+	daemon=
+	wait "$listener" || fail "the manager was not told of the end"
+	cat "$work/heard"
+	! grep -v '^<[3-7]>[^<]' "$work/log" || fail "lines without a priority"
+	grep -q "^<6>$1: " "$work/log" || fail "the log does not name its source: $(cat "$work/log")"
+	# Another user's process, the kernel's symbols, and a routine that a program told of.
+	"$DCPI_BIN/dcpiprof" -no_header -db "$db" >"$work/prof"
+	grep -q ' sixty .*hello\[' "$work/prof" || fail "hello's routine is not there: $(cat "$work/prof")"
+	grep -q 'dash$\|bash$' "$work/prof" || fail "the shell's samples are not there"
+	grep -q '^ *[0-9].* [a-z_0-9]* *vmlinux' "$work/prof" || fail "no kernel procedure has a name"
+}
+
+for source in bpf perf; do
+	run_service $source
+	mv "$db" "$work/db-$source"
+done
+
+# Why it could not start.
+"$tests/notify_listen" "$work/notify2" >"$work/heard" &
+listener=$!
+for ((i = 0; i < 50; i++)); do [ ! -S "$work/notify2" ] || break; sleep 0.1; done
+! NOTIFY_SOCKET=$work/notify2 "${as_service[@]}" "$DCPI_BIN/dcpid" "$work/db" 2>"$work/err" || fail "it has no right to '$work'"
+wait_for 'ERRNO=13' "$work/heard"
+kill $listener
+cat "$work/heard"
+
+# The unit.
+command -v systemd-analyze >/dev/null || fail "systemd-analyze is missing"
+sed "s|^ExecStart=[^ ]*|ExecStart=$DCPI_BIN/dcpid|" "$unit" >"$work/dcpid.service"
+systemd-analyze verify --man=no "$work/dcpid.service" >"$work/verify" 2>&1 || fail "$(cat "$work/verify")"
+[ ! -s "$work/verify" ] || fail "$(cat "$work/verify")"
+systemd-analyze security --offline=true --threshold=20 --no-pager "$work/dcpid.service" >"$work/security" ||
+	fail "$(cat "$work/security")"
+tail -n 1 "$work/security"
