@@ -8,15 +8,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "daemon_core.h"
 #include "gc.h"
 
 static struct options opt = { .flush_s = 60 };
+static const char *config;
+static uint64_t given; /* on the command line, by their places in the table */
 static bool gc;
 static struct gc_config gc_config;
 
 /* clang-format off */
 static const struct base_opt options[] = {
+	{ "config", BASE_OPT_STRING, &config, "FILE",
+	  "Take options from FILE (dcpid.json(5)); those of the command line hold before them.", 0,
+	  0 },
+	{ "database", BASE_OPT_STRING, &opt.database, "DIR",
+	  "The same as the operand DATABASE, for FILE.", 0, 0 },
 	{ "event", BASE_OPT_LIST, &opt.events, "EVENT",
 	  "What to sample: NAME[:MODIFIERS][:PERIOD], as 'cycles', 'cpu-clock' or "
 	  "'cycles:u:100000'; several by repeating the option or joined by '+' are counted at the "
@@ -129,6 +137,7 @@ static const struct base_cmd command = {
 	.examples = examples,
 	.min_operands = 0,
 	.max_operands = 1,
+	.given = &given,
 };
 
 static struct daemon daemon_state;
@@ -362,13 +371,16 @@ static int run_gc(const char *database)
 	return r < 0 ? fail(&err) : BASE_EXIT_OK;
 }
 
-static int check_operand(int nr, struct base_err *err)
+/* The operand before -database, as all of the command line before the file. */
+static int check_operand(int nr, char **operands, struct base_err *err)
 {
 	bool report = opt.list_events || opt.check;
 
 	if (opt.list_events && opt.check)
 		return base_fail(err, -DCPI_EUSAGE, "-list-events does not go with -check");
-	if (nr == (report ? 0 : 1))
+	if (nr)
+		opt.database = operands[0];
+	if (report ? nr == 0 : opt.database != NULL)
 		return 0;
 	if (report)
 		return base_fail(err, -DCPI_EUSAGE, "-%s takes no database",
@@ -385,10 +397,12 @@ int main(int argc, char **argv)
 
 	if (r == BASE_OPT_DONE)
 		return BASE_EXIT_OK;
+	if (r >= 0 && config)
+		r = config_read(config, &command, given, &err);
 	if (r >= 0)
 		r = check_options(&err);
 	if (r >= 0)
-		r = check_operand(argc, &err);
+		r = check_operand(argc, argv, &err);
 	if (r < 0)
 		return fail(&err);
 	/* Whoever closes a socket or a pipe on us is told by the call that failed. */
@@ -399,8 +413,7 @@ int main(int argc, char **argv)
 #endif
 	if (opt.list_events || opt.check)
 		return run_report(opt.check ? driver_check : driver_list_events);
-	opt.database = argv[0];
 	if (gc)
-		return run_gc(argv[0]);
+		return run_gc(opt.database);
 	return opt.background ? run_in_background() : run_here();
 }

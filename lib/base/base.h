@@ -120,6 +120,7 @@ struct base_cmd {
 	const struct base_example *examples;
 	int min_operands, max_operands; /* max -1: any number */
 	bool first_ends; /* the first operand ends the options: the rest is another command's */
+	uint64_t *given; /* bit i: the i-th of @opts stood on the command line; may be NULL */
 };
 
 /* base_opt_parse results: go on, or the request was served and the program should exit 0. */
@@ -134,7 +135,12 @@ enum { BASE_OPT_RUN = 0, BASE_OPT_DONE = 1 };
  * option with the nearest name as hint, missing value, value out of limits, operand count).
  */
 int base_opt_parse(const struct base_cmd *cmd, int *argc, char ***argv, struct base_err *err);
+/* Set one option that takes a value, as -name=@text would; @text must outlive it. 0 or
+ * -DCPI_EUSAGE, -ENOMEM. */
+int base_opt_set(const struct base_opt *o, const char *text, struct base_err *err);
 void base_opt_help(const struct base_cmd *cmd, FILE *to);
+/* The option that @name may be a slip of the fingers for, or NULL. */
+const char *base_opt_nearest(const struct base_cmd *cmd, const char *name);
 /* Edit distance of two names, for "did you mean"; at most 255 characters count. */
 unsigned int base_name_distance(const char *a, const char *b);
 

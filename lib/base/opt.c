@@ -81,25 +81,34 @@ unsigned int base_name_distance(const char *a, const char *b)
 	return row[b_len];
 }
 
-static int unknown(const struct base_cmd *cmd, const struct word *w, struct base_err *err)
+const char *base_opt_nearest(const struct base_cmd *cmd, const char *name)
 {
 	/* A third of what was typed, and one: a longer way is not a slip of the fingers. */
-	unsigned int best = (unsigned int)w->len / 3 + 2;
-	const struct base_opt *o, *nearest = NULL;
-	char name[256];
+	unsigned int best = (unsigned int)strnlen(name, 255) / 3 + 2;
+	const struct base_opt *o;
+	const char *nearest = NULL;
 
-	snprintf(name, sizeof(name), "%.*s", w->len, w->name);
 	for (size_t i = 0; (o = base_opt_nth(cmd, i)); i++) {
 		unsigned int d = base_name_distance(name, o->name);
 
 		if (d < best && d < strlen(o->name)) {
 			best = d;
-			nearest = o;
+			nearest = o->name;
 		}
 	}
+	return nearest;
+}
+
+static int unknown(const struct base_cmd *cmd, const struct word *w, struct base_err *err)
+{
+	const char *nearest;
+	char name[256];
+
+	snprintf(name, sizeof(name), "%.*s", w->len, w->name);
+	nearest = base_opt_nearest(cmd, name);
 	base_fail(err, -DCPI_EUSAGE, "unknown option '-%s'", name);
 	if (nearest)
-		base_hint(err, "did you mean '-%s'?", nearest->name);
+		base_hint(err, "did you mean '-%s'?", nearest);
 	else
 		base_hint(err, "'%s -help' lists the options", cmd->name);
 	return -DCPI_EUSAGE;
@@ -176,7 +185,7 @@ static int add_item(const struct base_opt *o, const char *text, struct base_err 
 	return 0;
 }
 
-static int set_value(const struct base_opt *o, const char *text, struct base_err *err)
+int base_opt_set(const struct base_opt *o, const char *text, struct base_err *err)
 {
 	switch (o->kind) {
 	case BASE_OPT_FLAG:
@@ -221,8 +230,10 @@ static int take(const struct base_cmd *cmd, char **args, int left, int *used, st
 	*used = 1;
 	if (!o && !common)
 		return unknown(cmd, &w, err);
+	if (o && cmd->given)
+		*cmd->given |= 1ull << (o - cmd->opts);
 	if (w.value)
-		return set_value(o ? o : common, w.value, err);
+		return base_opt_set(o ? o : common, w.value, err);
 	if (!o)
 		return serve(cmd, common);
 	if (o->kind == BASE_OPT_FLAG) {
@@ -235,7 +246,7 @@ static int take(const struct base_cmd *cmd, char **args, int left, int *used, st
 		return -DCPI_EUSAGE;
 	}
 	*used = 2;
-	return set_value(o, args[1], err);
+	return base_opt_set(o, args[1], err);
 }
 
 static int check_operands(const struct base_cmd *cmd, int nr, char **operands, struct base_err *err)
