@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The multi-call program: "dcpiprof …" (a link to it) is the same as "dcpi prof …". */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools.h"
 
@@ -119,12 +121,24 @@ static int finish(int code)
 	return BASE_EXIT_FAILED;
 }
 
+/* Of a file that is mapped because it is large, and was cut short meanwhile. */
+static void on_bus_error(int sig)
+{
+	static const char text[] = "dcpi: an image was cut short while it was read\n";
+	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+	(void)sig;
+	(void)n;
+	_exit(BASE_EXIT_FAILED);
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "dcpi";
 	const struct tool *t = NULL;
 
+	signal(SIGBUS, on_bus_error);
 	if (strncmp(name, "dcpi", 4) == 0 && name[4])
 		t = find(name);
 	if (t)

@@ -299,6 +299,8 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 	if (r >= 0)
 		r = image_store_open(profdb_dyn_fd(a->db), profdb_kernel_fd(a->db), &a->store);
 	if (r >= 0)
+		image_store_index(a->store, profdb_index_fd(a->db));
+	if (r >= 0)
 		r = walk_all(a, sel, err);
 	if (r >= 0 && sel->event)
 		r = keep_event(a, sel->event, err);

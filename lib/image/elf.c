@@ -10,6 +10,8 @@
 
 #include "image_internal.h"
 
+#define MAPPED_MIN (256ull << 20)
+
 /* Opening a FIFO or a device may wait or act, so what it is comes first, and is asked again after.
  */
 static int open_regular(int dir_fd, const char *path, uint64_t *len)
@@ -83,9 +85,12 @@ static int begin(struct image_elf *f)
 {
 	int r;
 
+	/* Not mapped, because a file cut short while we read it would end us by SIGBUS; but of what
+	 * is larger than one wants to read as a whole, little is looked at. */
+	Elf_Cmd how = f->len < MAPPED_MIN ? ELF_C_READ : ELF_C_READ_MMAP;
+
 	elf_version(EV_CURRENT);
-	/* Not mapped: a file cut short while we read it must not end us by SIGBUS. */
-	f->elf = elf_begin(f->fd, ELF_C_READ, NULL);
+	f->elf = elf_begin(f->fd, how, NULL);
 	if (!f->elf || elf_kind(f->elf) != ELF_K_ELF || !gelf_getehdr(f->elf, &f->header))
 		return -DCPI_EFORMAT;
 	if ((r = check_tables(f)) < 0 || (r = check_sections(f)) < 0)

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <elfutils/libdwelf.h>
@@ -30,6 +31,7 @@ struct store_dir {
 
 struct image_store {
 	struct store_dir dyn, kernel;
+	int index_fds[2]; /* the database's, which is not ours; the user's */
 };
 
 int image_store_open(int dyn_fd, int kernel_fd, struct image_store **out)
@@ -40,6 +42,7 @@ int image_store_open(int dyn_fd, int kernel_fd, struct image_store **out)
 		return -ENOMEM;
 	s->dyn.fd = dyn_fd;
 	s->kernel.fd = kernel_fd;
+	s->index_fds[0] = s->index_fds[1] = -1;
 	*out = s;
 	return 0;
 }
@@ -57,7 +60,35 @@ void image_store_close(struct image_store *store)
 		return;
 	dir_release(&store->dyn);
 	dir_release(&store->kernel);
+	if (store->index_fds[1] >= 0)
+		close(store->index_fds[1]);
 	free(store);
+}
+
+/* Made where it is missing; negative: it cannot be. */
+static int user_cache(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	char path[PATH_MAX];
+	int n = -1;
+
+	if (cache && *cache == '/')
+		n = snprintf(path, sizeof(path), "%s", cache);
+	else if (home && *home == '/')
+		n = snprintf(path, sizeof(path), "%s/.cache", home);
+	if (n < 0 || (size_t)n + sizeof("/dcpi") > sizeof(path))
+		return -1;
+	mkdir(path, 0700);
+	strcpy(path + n, "/dcpi");
+	mkdir(path, 0700);
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+void image_store_index(struct image_store *store, int dir_fd)
+{
+	store->index_fds[0] = dir_fd;
+	if (store->index_fds[1] < 0 && (dir_fd < 0 || faccessat(dir_fd, ".", W_OK, 0) < 0))
+		store->index_fds[1] = user_cache();
 }
 
 static int dir_add(struct store_dir *d, const struct base_id *id, const char *name)
@@ -355,16 +386,13 @@ static int open_file(const struct image_query *q, struct image **out, struct bas
 int image_open(struct image_store *store, const struct image_query *query, struct image **out,
 	       struct base_err *err)
 {
-	switch (query->kind) {
-	case IMAGE_DYNAMIC:
-		return open_stored(&store->dyn, query, out, err);
-	case IMAGE_KERNEL:
-	case IMAGE_VDSO:
-		return open_stored(&store->kernel, query, out, err);
-	case IMAGE_FILE:
-		break;
-	}
-	return open_file(query, out, err);
+	int r = query->kind == IMAGE_FILE      ? open_file(query, out, err)
+		: query->kind == IMAGE_DYNAMIC ? open_stored(&store->dyn, query, out, err)
+					       : open_stored(&store->kernel, query, out, err);
+
+	if (r >= 0)
+		memcpy((*out)->index_fds, store->index_fds, sizeof(store->index_fds));
+	return r;
 }
 
 /* ---- separate debug files ------------------------------------------------------------------ */

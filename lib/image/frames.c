@@ -191,15 +191,23 @@ static int try_subprogram(Dwarf_Die *die, void *ctx)
 static bool subprogram_at(struct image *img, uint64_t vaddr, Dwarf_Die *out)
 {
 	struct search s = { .vaddr = vaddr, .out = out };
-	Dwarf_Off pos = 0;
 	Dwarf_Die unit;
+	size_t pos = 0;
 
 	if (img->kind == IMAGE_DYNAMIC)
 		return span_die(img, vaddr, out);
+	if (img->has_last_subprogram && dwarf_haspc(&img->last_subprogram, vaddr) > 0) {
+		*out = img->last_subprogram;
+		return true;
+	}
 	while (image_unit_next(img, vaddr, &pos, &unit))
 		if (unit_ends(img, &unit) &&
 		    (dwarf_getfuncs(&unit, try_subprogram, &s, 0) < 0 || s.found))
 			break;
+	if (s.found) {
+		img->last_subprogram = *out;
+		img->has_last_subprogram = true;
+	}
 	return s.found;
 }
 

@@ -45,6 +45,7 @@ int image_new(struct image_elf *f, enum image_kind kind, struct image **out, str
 	img->kind = kind;
 	img->main = *f;
 	img->debug.fd = -1;
+	img->index_fds[0] = img->index_fds[1] = -1;
 	r = read_segments(img);
 	if (r < 0)
 		base_fail_errno(err, r, "cannot read image '%s'", img->main.path);
@@ -74,7 +75,9 @@ void image_close(struct image *img)
 	image_close(img->code);
 	dwarf_end(img->dwarf);
 	image_spans_free(img->spans);
+	image_units_free(img->units);
 	image_symbols_release(&img->symbols);
+	image_symbols_release(&img->given_up);
 	image_note_release(&img->note);
 	free(img->segments);
 	image_elf_close(&img->debug);
@@ -243,77 +246,4 @@ size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t le
 	size_t n = own_bytes(img, vaddr, out, len);
 
 	return n || !img->code ? n : code_bytes(img->code, vaddr, out, len);
-}
-
-int image_symbols_load(struct image *img, struct base_err *err)
-{
-	GElf_Shdr sh;
-	bool own = image_elf_section(&img->main, ".symtab", &sh) != NULL;
-	bool versioned = img->kind == IMAGE_FILE || img->kind == IMAGE_VDSO;
-	int r;
-
-	if (img->symbols_state)
-		return img->symbols_state < 0 ? img->symbols_state : 0;
-	r = image_symbols_read(&img->symbols, &img->main, own ? NULL : image_debug(img), versioned,
-			       err);
-	img->symbols_state = r < 0 ? r : 1;
-	return r;
-}
-
-const struct image_symbol *image_symbol_at(struct image *img, uint64_t vaddr)
-{
-	const struct image_symbols *s = &img->symbols;
-	size_t lo = 0, hi;
-
-	image_symbols_load(img, NULL);
-	hi = s->nr;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->v[mid].sym.vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	while (lo) {
-		const struct image_symbol_entry *e = &s->v[lo - 1];
-
-		if (vaddr - e->sym.vaddr < e->sym.len)
-			return &e->sym;
-		lo = e->outer;
-	}
-	return NULL;
-}
-
-size_t image_nr_symbols(struct image *img)
-{
-	image_symbols_load(img, NULL);
-	return img->symbols.nr;
-}
-
-const struct image_symbol *image_symbol(struct image *img, size_t index)
-{
-	return index < image_nr_symbols(img) ? &img->symbols.v[index].sym : NULL;
-}
-
-const struct image_symbol *image_symbol_find(struct image *img, const char *name, size_t *pos)
-{
-	const struct image_symbols *s = &img->symbols;
-	size_t lo = 0, hi;
-
-	image_symbols_load(img, NULL);
-	hi = s->nr_names;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (strcmp(s->names[mid].name, name) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	lo += *pos;
-	if (lo >= s->nr_names || strcmp(s->names[lo].name, name) != 0)
-		return NULL;
-	++*pos;
-	return &s->v[s->names[lo].symbol].sym;
 }

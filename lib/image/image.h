@@ -31,6 +31,13 @@ struct image_store;
  * must outlive the store. 0 or -ENOMEM. */
 int image_store_open(int dyn_fd, int kernel_fd, struct image_store **out);
 void image_store_close(struct image_store *store);
+/*
+ * Keep the symbols of large images as files for the next time (docs/format/index.md): in the folder
+ * @dir_fd (which stays the caller's; negative: none), else, where that cannot be written, in
+ * $XDG_CACHE_HOME/dcpi or ~/.cache/dcpi. Images that are opened from then on use them, and must be
+ * closed before the store is. Without it, and wherever it fails, symbols are read from the images.
+ */
+void image_store_index(struct image_store *store, int dir_fd);
 
 struct image_query {
 	enum image_kind kind;

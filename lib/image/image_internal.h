@@ -103,6 +103,7 @@ struct image_symbols {
 	size_t nr_names;
 	char **owned; /* names that are not libelf's */
 	size_t nr_owned, cap_owned;
+	struct image_index *index; /* then v is filled by questions, and names are only counted */
 };
 
 /*
@@ -113,6 +114,35 @@ struct image_symbols {
 int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
 		       const struct image_elf *debug, bool versioned, struct base_err *err);
 void image_symbols_release(struct image_symbols *s);
+
+/* ---- the index of large images (index.c) ------------------------------------------------------
+ */
+
+struct image_index;
+
+/*
+ * The index of the symbols of @main and @debug (NULL: none), made by whom we are, in the first
+ * folder that has it; negative descriptors are none. NULL: there is none, it is of other files, or
+ * its head is damaged.
+ */
+struct image_index *image_index_open(const int dir_fds[2], const struct image_elf *main,
+				     const struct image_elf *debug, uint32_t kind);
+/* The same from a file, which is taken over, also on failure. */
+struct image_index *image_index_read(int fd, const struct image_elf *main,
+				     const struct image_elf *debug, uint32_t kind);
+void image_index_close(struct image_index *x);
+/* Some answer below was false because a part of the file is damaged; none of it is to be used then.
+ */
+bool image_index_damaged(const struct image_index *x);
+size_t image_index_nr_symbols(const struct image_index *x);
+size_t image_index_nr_names(const struct image_index *x);
+/* Strings are the index's. @i is below the number. */
+bool image_index_vaddr(struct image_index *x, size_t i, uint64_t *vaddr);
+bool image_index_symbol(struct image_index *x, size_t i, struct image_symbol_entry *out);
+bool image_index_name(struct image_index *x, size_t i, struct image_name *out);
+/* Into the first folder that takes it. Nothing is lost where none does. */
+void image_index_write(const int dir_fds[2], const struct image_symbols *s,
+		       const struct image_elf *main, const struct image_elf *debug, uint32_t kind);
 
 /* ---- the image ----------------------------------------------------------------------------- */
 
@@ -131,21 +161,27 @@ struct image {
 	struct image_segment *segments;
 	size_t nr_segments, cap_segments;
 	struct image_symbols symbols;
-	int symbols_state; /* 0: not read; 1: read; negative: the error */
+	int symbols_state;	       /* 0: not read; 1: read; negative: the error */
+	struct image_symbols given_up; /* of a damaged index; what was handed out stays */
+	int index_fds[2];	       /* the store's; where indexes are, and where else */
 	Dwarf *dwarf;
 	bool dwarf_sought;
 	size_t names_len; /* of .debug_info, up to its last zero, once it is known */
 	bool names_known;
 	struct image_spans *spans; /* of a pseudo-image's subprograms, made by the first question */
+	struct image_units *units; /* by address, made by the first question */
 	Dwarf_Die last_unit;	   /* of the last line found */
 	bool has_last_unit;
+	Dwarf_Die last_subprogram; /* found last */
+	bool has_last_subprogram;
 	struct image *code; /* KERNEL: the bytes of some of its routines; may be NULL */
 };
 
 /* Lines and inlined parts (lines.c, frames.c): opened at the first question; NULL: none. */
 Dwarf *image_dwarf(struct image *img);
-/* The unit that holds @vaddr. Or, after *pos of them, the next that may; false: no more. */
-bool image_unit_next(struct image *img, uint64_t vaddr, Dwarf_Off *pos, Dwarf_Die *unit);
+/* The units that may hold @vaddr: start with *pos 0; false: no more. */
+bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *unit);
+void image_units_free(struct image_units *units);
 void image_spans_free(struct image_spans *spans);
 
 /* Takes over @f, also on failure. */

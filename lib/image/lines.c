@@ -67,41 +67,15 @@ static int line_in_unit(Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
 	return 0;
 }
 
-/* A unit that does not say which addresses it has may have any. */
-static bool may_hold(Dwarf_Die *unit, uint64_t vaddr)
-{
-	if (dwarf_haspc(unit, vaddr) > 0)
-		return true;
-	return !dwarf_hasattr(unit, DW_AT_ranges) && !dwarf_hasattr(unit, DW_AT_high_pc);
-}
-
-bool image_unit_next(struct image *img, uint64_t vaddr, Dwarf_Off *pos, Dwarf_Die *unit)
-{
-	Dwarf *dw = image_dwarf(img);
-	size_t header_len;
-	Dwarf_Off next;
-
-	while (dw && dwarf_nextcu(dw, *pos, &next, &header_len, NULL, NULL, NULL) == 0) {
-		Dwarf_Off off = *pos;
-
-		if (next <= off)
-			break;
-		*pos = next;
-		if (dwarf_offdie(dw, off + header_len, unit) && may_hold(unit, vaddr))
-			return true;
-	}
-	return false;
-}
-
 int image_line_at(struct image *img, uint64_t vaddr, struct image_line *out)
 {
-	Dwarf_Off pos = 0;
 	Dwarf_Die unit;
+	size_t pos = 0;
 
 	if (!image_dwarf(img))
 		return -ENOENT;
 	/* Neighbours mostly come from one unit. */
-	if (img->has_last_unit && may_hold(&img->last_unit, vaddr) &&
+	if (img->has_last_unit && dwarf_haspc(&img->last_unit, vaddr) > 0 &&
 	    line_in_unit(&img->last_unit, vaddr, out) == 0)
 		return 0;
 	while (image_unit_next(img, vaddr, &pos, &unit)) {

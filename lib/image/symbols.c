@@ -433,6 +433,7 @@ void image_symbols_release(struct image_symbols *s)
 {
 	for (size_t i = 0; i < s->nr_owned; i++)
 		free(s->owned[i]);
+	image_index_close(s->index);
 	free(s->owned);
 	free(s->v);
 	free(s->names);

@@ -139,7 +139,7 @@ int profdb_open(const char *path, bool create, struct profdb **out, struct base_
 		free(db);
 		return base_fail_errno(err, r, "cannot open database '%s'", path);
 	}
-	db->fd = db->dyn_fd = db->kernel_fd = db->lock_fd = db->epoch_fd = -1;
+	db->fd = db->dyn_fd = db->kernel_fd = db->index_fd = db->lock_fd = db->epoch_fd = -1;
 	r = open_folder(db, create, err);
 	if (r >= 0)
 		r = check(db, create, err);
@@ -164,6 +164,7 @@ void profdb_close(struct profdb *db)
 	profdb_flush_abort(db);
 	profdb_epoch_leave(db);
 	close_fd(db->lock_fd);
+	close_fd(db->index_fd);
 	close_fd(db->kernel_fd);
 	close_fd(db->dyn_fd);
 	close_fd(db->fd);
@@ -196,6 +197,12 @@ int profdb_dyn_fd(struct profdb *db)
 int profdb_kernel_fd(struct profdb *db)
 {
 	return folder_fd(db, "kernel", &db->kernel_fd);
+}
+
+int profdb_index_fd(struct profdb *db)
+{
+	mkdirat(db->fd, "index", 0755);
+	return folder_fd(db, "index", &db->index_fd);
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */

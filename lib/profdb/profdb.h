@@ -122,6 +122,8 @@ int profdb_dir_fd(const struct profdb *db);
  * create. */
 int profdb_dyn_fd(struct profdb *db);
 int profdb_kernel_fd(struct profdb *db);
+/* Of <db>/index, which holds what can be made anew (docs/format/index.md): made where it may be. */
+int profdb_index_fd(struct profdb *db);
 
 /* Names, ascending, NULL-terminated, one allocation: free(). */
 char **profdb_epochs(struct profdb *db, struct base_err *err);

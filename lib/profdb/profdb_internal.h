@@ -221,7 +221,7 @@ struct profdb_file {
 
 struct profdb {
 	char *path;
-	int fd, dyn_fd, kernel_fd, lock_fd;
+	int fd, dyn_fd, kernel_fd, index_fd, lock_fd;
 	char platform[PROFDB_PLATFORM_MAX + 1]; /* locked; else empty */
 	char epoch[PROFDB_EPOCH_LEN + 1];	/* current; else empty */
 	int epoch_fd;				/* <db>/<epoch>/<platform>, or -1 */

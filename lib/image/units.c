@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which compilation unit an address is of: there are thousands, and each listing asks for
+ * thousands. */
+#include <dwarf.h>
+#include <stdlib.h>
+
+#include "image_internal.h"
+
+struct unit_range {
+	uint64_t low, high;
+	uint64_t reach; /* the highest end up to here */
+	Dwarf_Off off;
+};
+
+struct image_units {
+	struct unit_range *v; /* ascending by low */
+	size_t nr, cap;
+	Dwarf_Off *vague; /* those that do not say which addresses they have, and may have any */
+	size_t nr_vague, cap_vague;
+};
+
+void image_units_free(struct image_units *units)
+{
+	if (!units)
+		return;
+	free(units->v);
+	free(units->vague);
+	free(units);
+}
+
+static int by_low(const void *a, const void *b)
+{
+	const struct unit_range *x = a, *y = b;
+
+	if (x->low != y->low)
+		return x->low < y->low ? -1 : 1;
+	return (x->off > y->off) - (x->off < y->off);
+}
+
+static int add_vague(struct image_units *u, Dwarf_Off off)
+{
+	int r = base_grow(&u->vague, &u->cap_vague, u->nr_vague + 1, sizeof(*u->vague));
+
+	if (r >= 0)
+		u->vague[u->nr_vague++] = off;
+	return r;
+}
+
+/* Many units may name one list of ranges: @most bounds what such a file can cost. */
+static int add_unit(struct image_units *u, Dwarf_Die *unit, Dwarf_Off off, size_t most)
+{
+	Dwarf_Addr base, low, high;
+	ptrdiff_t at = 0;
+	size_t from = u->nr;
+	int r = 0;
+
+	while (r >= 0 && (at = dwarf_ranges(unit, at, &base, &low, &high)) > 0) {
+		if (u->nr >= most) {
+			u->nr = from;
+			return add_vague(u, off);
+		}
+		r = base_grow(&u->v, &u->cap, u->nr + 1, sizeof(*u->v));
+		if (r >= 0 && low < high)
+			u->v[u->nr++] = (struct unit_range){ low, high, 0, off };
+	}
+	if (r < 0)
+		return r;
+	return at < 0 || (u->nr == from && !dwarf_hasattr(unit, DW_AT_ranges) &&
+			  !dwarf_hasattr(unit, DW_AT_high_pc))
+		       ? add_vague(u, off)
+		       : 0;
+}
+
+/* NULL without memory: then there are no lines. */
+static struct image_units *units_of(struct image *img)
+{
+	Dwarf *dw = image_dwarf(img);
+	size_t most = img->main.len + img->debug.len, header_len;
+	Dwarf_Off off = 0, next;
+	struct image_units *u;
+	Dwarf_Die unit;
+
+	if (img->units || !dw)
+		return img->units;
+	u = img->units = calloc(1, sizeof(*u));
+	while (u && dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
+	       next > off) {
+		if (dwarf_offdie(dw, off + header_len, &unit) &&
+		    add_unit(u, &unit, off + header_len, most / 16) < 0)
+			break;
+		off = next;
+	}
+	if (u && u->nr)
+		qsort(u->v, u->nr, sizeof(*u->v), by_low);
+	for (size_t i = 0; u && i < u->nr; i++) {
+		u->v[i].reach = u->v[i].high;
+		if (i && u->v[i - 1].reach > u->v[i].reach)
+			u->v[i].reach = u->v[i - 1].reach;
+	}
+	return u;
+}
+
+/* How many start at or below. */
+static size_t below(const struct image_units *u, uint64_t vaddr)
+{
+	size_t lo = 0, hi = u->nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (u->v[mid].low <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* *pos: how many of those that start below were looked at, downwards; then how many vague ones. */
+bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *unit)
+{
+	const struct image_units *u = units_of(img);
+	size_t nr = u ? below(u, vaddr) : 0;
+
+	if (!u)
+		return false;
+	for (; *pos < nr; ++*pos) {
+		const struct unit_range *range = &u->v[nr - 1 - *pos];
+
+		if (range->reach <= vaddr)
+			*pos = nr - 1;
+		else if (vaddr < range->high && dwarf_offdie(img->dwarf, range->off, unit))
+			return ++*pos, true;
+	}
+	while (*pos - nr < u->nr_vague)
+		if (dwarf_offdie(img->dwarf, u->vague[(*pos)++ - nr], unit))
+			return true;
+	return false;
+}
