@@ -11,7 +11,7 @@
 #include "tools.h"
 
 static struct set now;
-static struct base_opt_list files;
+static struct base_opt_list files, maps;
 static bool set_option, changed, no_header;
 
 static const struct base_opt options[] = {
@@ -20,7 +20,7 @@ static const struct base_opt options[] = {
 	  "What stands before the first -set holds for both.",
 	  0, 0 },
 	SELECT_OPTIONS_DB(now.sel),
-	SELECT_OPTIONS_FILES(files),
+	SELECT_OPTIONS_FILES(files, maps),
 	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
 	  "Compare samples of this event (default: cycles, else a clock, else the first).", 0, 0 },
 	{ "changed", BASE_OPT_FLAG, &changed, NULL,
@@ -78,6 +78,7 @@ static int parse(struct diff *x, int argc, char **argv, struct base_err *err)
 		return usage(err, "only two sets can be compared");
 	for (size_t i = 0; i < 2; i++) {
 		x->sets.v[i].sel.files = files;
+		x->sets.v[i].sel.maps = maps;
 		now.sel.json |= x->sets.v[i].sel.json;
 	}
 	return 0;

@@ -12,7 +12,7 @@
 #include "tools.h"
 
 static struct set now = { .factor = 1 };
-static struct base_opt_list files;
+static struct base_opt_list files, maps;
 static double cutoff, keep = 100;
 static bool set_option, by_image, normalized, show_images, no_header;
 
@@ -24,7 +24,7 @@ static const struct base_opt options[] = {
 	{ "factor", BASE_OPT_DOUBLE, &now.factor, "N",
 	  "Multiply the set's counts by N (a run of other length, or another period).", 1e-9, 1e9 },
 	SELECT_OPTIONS_DB(now.sel),
-	SELECT_OPTIONS_FILES(files),
+	SELECT_OPTIONS_FILES(files, maps),
 	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
 	  "Take samples of this event (default: cycles, else a clock, else the first).", 0, 0 },
 	{ "i", BASE_OPT_FLAG, &by_image, NULL, "One line per image instead of procedure.", 0, 0 },
@@ -108,6 +108,7 @@ static int parse(struct report *x, int argc, char **argv, struct base_err *err)
 	}
 	for (size_t i = 0; i < s->nr; i++) {
 		s->v[i].sel.files = files;
+		s->v[i].sel.maps = maps;
 		now.sel.json |= s->v[i].sel.json;
 	}
 	return 0;

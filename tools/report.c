@@ -16,12 +16,14 @@ int report_open(const struct select *s, struct analysis **out, struct base_err *
 					  .event = s->event,
 					  .files = s->files.items,
 					  .nr_files = s->files.nr,
+					  .maps = s->maps.items,
+					  .nr_maps = s->maps.nr,
 					  .apart = s->apart };
 
 	return analysis_open(&sel, out, err);
 }
 
-static void print_clean(FILE *to, const char *text)
+void report_print_clean(FILE *to, const char *text)
 {
 	char *copy = strdup(text);
 
@@ -32,7 +34,7 @@ static void print_clean(FILE *to, const char *text)
 void report_head(const struct analysis *a, FILE *to)
 {
 	fputs("database   ", to);
-	print_clean(to, profdb_path(a->db));
+	report_print_clean(to, profdb_path(a->db));
 	fprintf(to, "\nepoch%s     ", a->nr_epochs == 1 ? " " : "s");
 	for (size_t i = 0; i < a->nr_epochs; i++)
 		fprintf(to, "%s%s%s", i ? ", " : "", a->epochs[i].name,
@@ -40,7 +42,7 @@ void report_head(const struct analysis *a, FILE *to)
 	fprintf(to, "\nplatform%s  ", a->nr_platforms == 1 ? " " : "s");
 	for (size_t i = 0; i < a->nr_platforms; i++) {
 		fputs(i ? ", " : "", to);
-		print_clean(to, a->platforms[i]);
+		report_print_clean(to, a->platforms[i]);
 	}
 	fputc('\n', to);
 }
@@ -229,7 +231,8 @@ static int image_problems(const char *prog, const struct analysis *a, struct ana
 	if (shown < nr)
 		fprintf(to, "%s: warning: %zu more images could not be read\n", prog, nr - shown);
 	if (files)
-		fputs("hint: DCPI_DEBUG_PATH=DIR looks for DIR/<path> and DIR/.build-id/xx/yyy\n",
+		fputs("hint: DCPI_DEBUG_PATH=DIR looks for DIR/<path> and DIR/.build-id/xx/yyy; "
+		      "'dcpiscan -o MAP DIR' and -m MAP find files anywhere\n",
 		      to);
 	return code;
 }

@@ -12,6 +12,9 @@
 /* Gather what @s selects. 0 or negative with @err. */
 int report_open(const struct select *s, struct analysis **out, struct base_err *err);
 
+/* A text from outside, fit for a terminal. */
+void report_print_clean(FILE *to, const char *text);
+
 /* Database, epochs, platforms. One line each. */
 void report_head(const struct analysis *a, FILE *to);
 /* "cpu-clock  12345 samples, one per 1000000 ns" for each event, with these sums. */

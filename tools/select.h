@@ -11,6 +11,7 @@ struct select {
 	const char *platform;	    /* NULL: all */
 	const char *event;	    /* NULL: all events */
 	struct base_opt_list files; /* -p: where images may be */
+	struct base_opt_list maps;  /* -m: dcpiscan's maps of where they are */
 	bool apart;		    /* keep processes apart that have profiles of their own */
 	bool json;
 };
@@ -23,13 +24,15 @@ struct select {
 	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
 	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \
 	  "Only this platform's samples (default: all).", 0, 0 }
-#define SELECT_OPTIONS_FILES(list)                                                                 \
-	{ "p", BASE_OPT_LIST, &(list), "FILE",                                                     \
+#define SELECT_OPTIONS_FILES(files, maps)                                                          \
+	{ "p", BASE_OPT_LIST, &(files), "FILE",                                                    \
 	  "An image may be here; it is taken where its build-id is the profiled one. Repeatable.", \
-	  0, 0 }
+	  0, 0 },                                                                                  \
+	{ "m", BASE_OPT_LIST, &(maps), "MAP",                                                      \
+	  "Images may be where this map of dcpiscan has them. Repeatable.", 0, 0 }
 #define SELECT_OPTIONS(s)                                                                          \
 	SELECT_OPTIONS_DB(s),                                                                      \
-	SELECT_OPTIONS_FILES((s).files),                                                           \
+	SELECT_OPTIONS_FILES((s).files, (s).maps),                                                 \
 	{ "event", BASE_OPT_STRING, &(s).event, "EVENT", "Only samples of this event.", 0, 0 },    \
 	{ "json", BASE_OPT_FLAG, &(s).json, NULL, "Print JSON with the same rows.", 0, 0 }
 /* clang-format on */

@@ -15,6 +15,7 @@
 	X(dcpidiff, "compare two sets of samples by procedure")                                    \
 	X(dcpistats, "show how much procedures vary between several sets of samples")              \
 	X(dcpicat, "print profile files")                                                          \
+	X(dcpiscan, "map identities of programs and libraries to where they are")                  \
 	X(dcpictl, "flush, begin an epoch, quit, or ask the daemon for its status")                \
 	X(dcpiflush, "put the daemon's samples on disk")                                           \
 	X(dcpiepoch, "begin a new epoch")                                                          \

@@ -45,6 +45,8 @@ struct analysis_selection {
 	bool apart;	      /* profiles that dcpid -bypid kept apart by process stay so */
 	const char *const *files; /* where images may be that are not at their own place */
 	size_t nr_files;
+	const char *const *maps; /* dcpiscan's, likewise */
+	size_t nr_maps;
 };
 
 struct analysis_event {
@@ -93,6 +95,7 @@ struct analysis {
 	bool apart;		  /* this and the next as the selection has it; */
 	const char *const *files; /* the caller's */
 	size_t nr_files;
+	struct image_map map; /* all maps together */
 	struct profdb *db;
 	struct image_store *store;
 	struct analysis_epoch *epochs;

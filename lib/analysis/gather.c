@@ -298,6 +298,8 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 	r = a ? profdb_open(sel->db, false, &a->db, err) : -ENOMEM;
 	if (r >= 0)
 		r = image_store_open(profdb_dyn_fd(a->db), profdb_kernel_fd(a->db), &a->store);
+	for (size_t i = 0; r >= 0 && i < sel->nr_maps; i++)
+		r = image_map_read(&a->map, sel->maps[i], err);
 	if (r >= 0)
 		image_store_index(a->store, profdb_index_fd(a->db));
 	if (r >= 0)
@@ -326,6 +328,7 @@ void analysis_close(struct analysis *a)
 		free(a->platforms[i]);
 	for (size_t i = 0; i < a->nr_bad; i++)
 		free(a->bad[i].file);
+	image_map_release(&a->map);
 	free(a->images);
 	free(a->epochs);
 	free(a->platforms);

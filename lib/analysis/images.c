@@ -96,6 +96,24 @@ static int open_named(struct analysis *a, const struct image_query *q, struct im
 	return -DCPI_ENOIMAGE;
 }
 
+/* A map may be older than what it names. */
+static int open_mapped(struct analysis *a, const struct image_query *q, struct image **out)
+{
+	const struct image_map_entry *e = NULL;
+
+	if (q->id.len && !q->by_path)
+		e = image_map_find(&a->map, &q->id);
+	for (; e && e < a->map.v + a->map.nr && base_id_equal(&e->id, &q->id); e++) {
+		struct image_query at = *q;
+		const char *paths[] = { e->path, NULL };
+
+		at.paths = paths;
+		if (image_open(a->store, &at, out, NULL) >= 0)
+			return 0;
+	}
+	return -DCPI_ENOIMAGE;
+}
+
 int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct image **out,
 			struct base_err *err)
 {
@@ -114,7 +132,7 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	q.id = *profdb_profile_image(ai->profile);
 	q.paths = paths;
 	r = image_open(a->store, &q, out, &why);
-	if (r < 0 && open_named(a, &q, out) >= 0) {
+	if (r < 0 && (open_named(a, &q, out) >= 0 || open_mapped(a, &q, out) >= 0)) {
 		memset(&why, 0, sizeof(why));
 		r = 0;
 	}

@@ -66,6 +66,41 @@ int image_open_path(const char *path, enum image_kind kind, struct image **out,
 		    struct base_err *err);
 void image_close(struct image *img);
 
+/* ---- maps (map.c) -------------------------------------------------------------------------- */
+
+/*
+ * Where files with code are, by identity: what dcpiscan writes, and the tools' -m reads
+ * (docs/format/map.md). Zero-initialize.
+ */
+struct image_map_entry {
+	struct base_id id;
+	char *path;
+};
+
+struct image_map {
+	struct image_map_entry *v; /* ascending by identity, then path, once it is sorted */
+	size_t nr, cap;
+	bool sorted;
+};
+
+/* A copy of @path. 0, -ENOMEM, or -EINVAL: a path that a map cannot hold (control characters). */
+int image_map_add(struct image_map *m, const struct base_id *id, const char *path);
+/* Add what the file has. Errors: -errno, -DCPI_EFORMAT and -DCPI_EVERSION with the line. */
+int image_map_read(struct image_map *m, const char *file, struct base_err *err);
+int image_map_parse(struct image_map *m, const char *text, size_t len, struct base_err *err);
+/* The file's text. 0 or -ENOMEM. */
+int image_map_format(struct image_map *m, struct base_buf *to);
+/* The first of those with that identity, or NULL; the others follow it. */
+const struct image_map_entry *image_map_find(struct image_map *m, const struct base_id *id);
+void image_map_release(struct image_map *m);
+
+/*
+ * The identity that profiles have of the program or library at @path: its build-id, or what stands
+ * in for one (base_id_of_head). Errors: as image_open; -ENOEXEC: a file without code of its own,
+ * such as one of debugging symbols alone.
+ */
+int image_identify(int dir_fd, const char *path, struct base_id *id, struct base_err *err);
+
 /* ---- what it is ---------------------------------------------------------------------------- */
 
 /* Where it was found: a path, or a file name in the database. Owned by the image, as all below. */
