@@ -16,6 +16,7 @@
 	X(dcpistats, "show how much procedures vary between several sets of samples")              \
 	X(dcpicat, "print profile files")                                                          \
 	X(dcpiscan, "map identities of programs and libraries to where they are")                  \
+	X(dcpidis, "disassemble an image or some of its procedures")                               \
 	X(dcpictl, "flush, begin an epoch, quit, or ask the daemon for its status")                \
 	X(dcpiflush, "put the daemon's samples on disk")                                           \
 	X(dcpiepoch, "begin a new epoch")                                                          \

@@ -33,16 +33,34 @@ void analysis_disasm_close(struct analysis_disasm *d);
 void analysis_disasm_one(struct analysis_disasm *d, const uint8_t *code, size_t len, uint64_t vaddr,
 			 struct analysis_insn *out);
 
+/*
+ * Only lengths, texts and direct targets, three times as fast. Strings are the disassembler's, up
+ * to the next question. A disassembler serves either this or the one above: analysis_disasm_plain
+ * makes it one of the first kind.
+ */
+struct analysis_text {
+	uint32_t len;	 /* bytes, above 0 */
+	bool has_target; /* of a direct branch or call: in the operands from @target_at on, which it
+			  * ends */
+	uint64_t target;
+	size_t target_at;
+	const char *mnemonic, *operands;
+};
+
+void analysis_disasm_plain(struct analysis_disasm *d);
+void analysis_disasm_text(struct analysis_disasm *d, const uint8_t *code, size_t len,
+			  uint64_t vaddr, struct analysis_text *out);
+
 /* ---- the chosen samples (gather.c) --------------------------------------------------------- */
 
 #define ANALYSIS_NR_EVENTS PROFDB_NR_EVENTS /* in all profiles together */
 
 struct analysis_selection {
 	const char *db;
-	const char *epoch;    /* as profdb_epoch_select; NULL: the newest */
-	const char *platform; /* NULL: all */
-	const char *event;    /* NULL: all */
-	bool apart;	      /* profiles that dcpid -bypid kept apart by process stay so */
+	const char *epoch;	  /* as profdb_epoch_select; NULL: the newest */
+	const char *platform;	  /* NULL: all */
+	const char *event;	  /* NULL: all */
+	bool apart;		  /* profiles that dcpid -bypid kept apart by process stay so */
 	const char *const *files; /* where images may be that are not at their own place */
 	size_t nr_files;
 	const char *const *maps; /* dcpiscan's, likewise */

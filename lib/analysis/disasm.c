@@ -14,6 +14,7 @@ struct analysis_disasm {
 	bool opened; /* else everything is data */
 	csh handle;
 	cs_insn *insn;
+	char data[16]; /* operand of what is no instruction, see analysis_disasm_text */
 };
 
 static cs_err open_machine(struct analysis_disasm *d)
@@ -84,19 +85,26 @@ static uint32_t data_len(const struct analysis_disasm *d, const uint8_t *code, s
 	return want <= len ? want : 1;
 }
 
-static void as_data(const struct analysis_disasm *d, const uint8_t *code, size_t len,
-		    struct analysis_insn *out)
+static const char *data_name(uint32_t len)
+{
+	return len == 1 ? ".byte" : len == 2 ? ".short" : ".word";
+}
+
+static uint32_t data_value(const uint8_t *code, uint32_t len)
 {
 	uint32_t value = 0;
 
-	out->len = data_len(d, code, len);
-	for (uint32_t i = 0; i < out->len; i++)
+	for (uint32_t i = 0; i < len; i++)
 		value |= (uint32_t)code[i] << (8 * i);
-	snprintf(out->text, sizeof(out->text), "%-7s 0x%0*x",
-		 out->len == 1	 ? ".byte"
-		 : out->len == 2 ? ".short"
-				 : ".word",
-		 (int)out->len * 2, value);
+	return value;
+}
+
+static void as_data(const struct analysis_disasm *d, const uint8_t *code, size_t len,
+		    struct analysis_insn *out)
+{
+	out->len = data_len(d, code, len);
+	snprintf(out->text, sizeof(out->text), "%-7s 0x%0*x", data_name(out->len),
+		 (int)out->len * 2, data_value(code, out->len));
 }
 
 static bool is_direct_branch(const cs_insn *insn)
@@ -153,6 +161,82 @@ void analysis_disasm_one(struct analysis_disasm *d, const uint8_t *code, size_t 
 		snprintf(out->text, sizeof(out->text), "%s", d->insn->mnemonic);
 	find_target(d, d->insn, out);
 }
+
+/* ---- text alone ---------------------------------------------------------------------------- */
+
+void analysis_disasm_plain(struct analysis_disasm *d)
+{
+	if (d->opened)
+		cs_option(d->handle, CS_OPT_DETAIL, CS_OPT_OFF);
+}
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Mnemonics of branches and calls that may be direct; indirect ones have other operands. */
+static bool may_branch(const struct analysis_disasm *d, const char *m)
+{
+	if (d->machine == EM_AARCH64)
+		return (m[0] == 'b' && (!m[1] || m[1] == '.' || (m[1] == 'l' && !m[2]))) ||
+		       begins(m, "cbz") || begins(m, "cbnz") || begins(m, "tbz") ||
+		       begins(m, "tbnz");
+	if (d->machine == EM_RISCV)
+		return m[0] == 'b' || m[0] == 'j' || begins(m, "c.b") || begins(m, "c.j");
+	if (m[0] != 'j' && m[0] != 'c' && m[0] != 'l' && m[0] != 'x' && m[0] != 'b' && m[0] != 'n')
+		return false;
+	/* "bnd jmp", "notrack jmp" */
+	if (begins(m, "bnd "))
+		m += 4;
+	else if (begins(m, "notrack "))
+		m += 8;
+	return m[0] == 'j' || begins(m, "call") || begins(m, "loop") || begins(m, "xbegin");
+}
+
+static void find_text_target(const struct analysis_disasm *d, const char *operands, uint64_t vaddr,
+			     struct analysis_text *out)
+{
+	const char *at = strrchr(operands, ' '), *number;
+	char *end;
+
+	at = at ? at + 1 : operands;
+	number = *at == '#' ? at + 1 : at;
+	if (strncmp(number, "0x", 2) != 0)
+		return;
+	out->target = strtoull(number, &end, 16);
+	if (*end)
+		return;
+	if (d->machine == EM_RISCV)
+		out->target += vaddr;
+	out->target_at = (size_t)(at - operands);
+	out->has_target = true;
+}
+
+void analysis_disasm_text(struct analysis_disasm *d, const uint8_t *code, size_t len,
+			  uint64_t vaddr, struct analysis_text *out)
+{
+	const uint8_t *at = code;
+	uint64_t address = vaddr;
+	size_t left = len;
+
+	memset(out, 0, sizeof(*out));
+	if (!d->opened || !cs_disasm_iter(d->handle, &at, &left, &address, d->insn)) {
+		out->len = data_len(d, code, len);
+		out->mnemonic = data_name(out->len);
+		snprintf(d->data, sizeof(d->data), "0x%0*x", (int)out->len * 2,
+			 data_value(code, out->len));
+		out->operands = d->data;
+		return;
+	}
+	out->len = d->insn->size;
+	out->mnemonic = d->insn->mnemonic;
+	out->operands = d->insn->op_str;
+	if (may_branch(d, out->mnemonic))
+		find_text_target(d, out->operands, vaddr, out);
+}
+
+/* ---- masking ------------------------------------------------------------------------------- */
 
 /* Does a direct branch stay in [start, end)? */
 static bool stays(const cs_insn *insn, uint64_t start, uint64_t end)

@@ -136,6 +136,15 @@ int image_off(const struct image *img, uint64_t vaddr, uint64_t *off);
  * routine at @vaddr, if they were kept). */
 size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t len);
 
+/* A stretch of code: an executable section, or, where no section says so, a segment (name ""). */
+struct image_code {
+	const char *name;
+	uint64_t vaddr, len;
+};
+/* The @index-th, as the file has them; false past the last. They are not believed: they may be
+ * larger than what image_bytes has of them, or overlap. */
+bool image_code_at(const struct image *img, size_t index, struct image_code *out);
+
 /* ---- symbols ------------------------------------------------------------------------------- */
 
 /* A procedure: [vaddr, vaddr + len). Of several names for one address the plainest is shown. */
@@ -147,6 +156,8 @@ struct image_symbol {
 
 /* Read the symbols (also done by the first question): 0, or negative where they are damaged. */
 int image_symbols_load(struct image *img, struct base_err *err);
+/* Of an image that image_open_path opened, these three may be asked by several threads once the
+ * symbols are loaded. */
 /* The innermost procedure over @vaddr, or NULL. */
 const struct image_symbol *image_symbol_at(struct image *img, uint64_t vaddr);
 size_t image_nr_symbols(struct image *img);

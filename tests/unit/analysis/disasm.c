@@ -143,6 +143,51 @@ static void test_any_bytes(void **state)
 	}
 }
 
+/* The quick way says what the other one says, whatever the bytes are. */
+static void compare_text(uint32_t machine)
+{
+	struct analysis_disasm *full = open_for(machine), *plain = open_for(machine);
+	uint64_t state = 88172645463325252ull;
+	struct analysis_text t;
+	struct analysis_insn insn;
+	uint8_t code[16];
+	char text[224];
+
+	analysis_disasm_plain(plain);
+	for (int i = 0; i < 20000; i++) {
+		for (size_t k = 0; k < sizeof(code); k++) {
+			state ^= state << 13;
+			state ^= state >> 7;
+			state ^= state << 17;
+			code[k] = (uint8_t)state;
+		}
+		/* Branches are rare among random bytes. */
+		if (i % 3 == 0)
+			code[0] = (uint8_t[]){ 0xe8, 0xe9, 0xeb, 0x75, 0xff, 0xe2, 0xf2 }[i % 7];
+		analysis_disasm_one(full, code, sizeof(code), 0x401000, &insn);
+		analysis_disasm_text(plain, code, sizeof(code), 0x401000, &t);
+		snprintf(text, sizeof(text), *t.operands ? "%-7s %s" : "%s%s", t.mnemonic,
+			 t.operands);
+		assert_string_equal(text, insn.text);
+		assert_int_equal(t.len, insn.len);
+		if (t.has_target != insn.has_target)
+			print_error("%s\n", text);
+		assert_int_equal(t.has_target, insn.has_target);
+		assert_int_equal(t.target, insn.has_target ? insn.target : t.target);
+	}
+	analysis_disasm_close(full);
+	analysis_disasm_close(plain);
+}
+
+static void test_text(void **state)
+{
+	(void)state;
+	compare_text(EM_X86_64);
+	compare_text(EM_386);
+	compare_text(EM_AARCH64);
+	compare_text(EM_RISCV);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_386),
 		cmocka_unit_test(test_no_disassembler),
 		cmocka_unit_test(test_aarch64),
+		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_riscv),
 		cmocka_unit_test(test_unknown_machine),
 		cmocka_unit_test(test_any_bytes),

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpidis' inside: code taken apart into procedures and instructions, and these printed. */
+#ifndef DCPI_DIS_H
+#define DCPI_DIS_H
+
+#include "analysis.h"
+
+/* Code that was read, of one section. */
+struct dis_range {
+	const uint8_t *code; /* of [vaddr, end) */
+	uint64_t vaddr, end;
+	const char *section; /* NULL: in none */
+};
+
+/* Who takes it. */
+struct dis_sink {
+	/* The procedure that stands at @vaddr and what follows; NULL: none does. */
+	void (*label)(void *ctx, const struct dis_range *range, const struct image_symbol *symbol,
+		      uint64_t vaddr);
+	void (*insn)(void *ctx, uint64_t vaddr, const uint8_t *code, const struct analysis_text *t);
+	void *ctx;
+};
+
+/*
+ * Go through a range. Decoding begins anew at each symbol, so that data before it cannot hide its
+ * first instruction. Padding between procedures counts to the one before; zeros that fill
+ * all the room to the next one are left out. @img: symbols loaded;
+ * then several threads may go through ranges of it, each with its own @d (plain).
+ */
+void dis_walk(struct image *img, struct analysis_disasm *d, const struct dis_range *range,
+	      const struct dis_sink *sink);
+
+/* Text in memory: millions of lines, for which printf would take longer than decoding them. */
+struct dis_text {
+	struct image *img;
+	bool bytes, source;
+	char *data;
+	size_t len, cap;
+	bool failed;	 /* out of memory once: what is there is not all */
+	char *line_file; /* of the instruction before, with its line; NULL: none */
+	unsigned int line;
+};
+
+/* A sink's, its ctx being the text. */
+void dis_text_label(void *ctx, const struct dis_range *range, const struct image_symbol *symbol,
+		    uint64_t vaddr);
+void dis_text_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct analysis_text *t);
+/* Only "callq   name+0x12". */
+void dis_text_operation(struct dis_text *x, const struct analysis_text *t);
+void dis_text_name(struct dis_text *x, const char *name);
+void dis_text_bytes(struct dis_text *x, const uint8_t *code, size_t len);
+void dis_text_release(struct dis_text *x);
+
+/* Print a range as text, by several threads where it is long. 0 or negative with @err. */
+int dis_print(struct image *img, const struct dis_range *range, bool bytes, bool source, FILE *to,
+	      struct base_err *err);
+
+#endif
