@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "choose.h"
 #include "report.h"
 #include "tools.h"
 
@@ -61,57 +62,6 @@ struct list {
 	size_t nr_by_line;
 	struct table t;
 };
-
-/* ---- which procedure ----------------------------------------------------------------------- */
-
-static void hint_candidates(const struct analysis_founds *f, size_t event, struct base_err *err)
-{
-	char text[200];
-	size_t len = 0, shown = 0;
-
-	for (; shown < f->nr && shown < 4 && len < sizeof(text); shown++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-					"%s%s 0x%" PRIx64 " (%" PRIu64 ")", shown ? ", " : "",
-					f->v[shown].image->name, f->v[shown].vaddr,
-					f->v[shown].count[event]);
-	base_hint(err, "name the image, or an address in it: %s%s", text,
-		  shown < f->nr ? ", …" : "");
-}
-
-/* The first, and with it all others if there are: they are the same routine. */
-static int open_found(struct list *x, const struct analysis_founds *founds, struct base_err *err)
-{
-	struct analysis_found *f = &founds->v[0];
-	const struct image_symbol *symbol;
-	struct image *img;
-	int r = analysis_image_open(x->a, f->image, &img, err);
-
-	if (r < 0)
-		return r;
-	symbol = image_symbol_at(img, f->vaddr);
-	if (!symbol) {
-		image_close(img);
-		return base_fail(err, -DCPI_ENOSYMBOL, "no procedure '%s' any more", f->name);
-	}
-	return analysis_listing_open(x->a, f->image, img, symbol, founds, &x->l, err);
-}
-
-static int choose(struct list *x, const char *what, const char *image, struct base_err *err)
-{
-	size_t event = analysis_event_default(x->a);
-	struct analysis_founds found = { 0 };
-	int r = analysis_find(x->a, what, image, event, &found, err);
-
-	if (r >= 0 && found.nr > 1 && !analysis_founds_alike(x->a, &found)) {
-		r = base_fail(err, -DCPI_EUSAGE, "'%s' is %zu procedures", what, found.nr);
-		hint_candidates(&found, event, err);
-		r = -EEXIST;
-	} else if (r >= 0) {
-		r = open_found(x, &found, err);
-	}
-	analysis_founds_release(&found);
-	return r;
-}
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
@@ -573,7 +523,7 @@ static int run(int nr, char **what, struct base_err *err)
 	int code = BASE_EXIT_OK, r = report_open(&sel, &x.a, err);
 
 	if (r >= 0)
-		r = choose(&x, what[0], nr > 1 ? what[1] : NULL, err);
+		r = choose_procedure(x.a, what[0], nr > 1 ? what[1] : NULL, &x.l, err);
 	if (r >= 0)
 		r = open_sources(&x, err);
 	if (r >= 0)

@@ -14,6 +14,9 @@
 	X(dcpilist, "list one procedure's instructions and source lines with their samples")       \
 	X(dcpidiff, "compare two sets of samples by procedure")                                    \
 	X(dcpistats, "show how much procedures vary between several sets of samples")              \
+	X(dcpiflow, "print the blocks of a procedure, the ways between them, and their samples")   \
+	X(dcpisource, "put source lines into the flow graphs that dcpicalc and dcpiflow print")    \
+	X(dcpi2ps, "draw the flow graphs that dcpicalc, dcpiflow and dcpisource print")            \
 	X(dcpicat, "print profile files")                                                          \
 	X(dcpiscan, "map identities of programs and libraries to where they are")                  \
 	X(dcpidis, "disassemble an image or some of its procedures")                               \

@@ -260,7 +260,10 @@ static int finish_block(struct reader *r)
 	if (r->b && r->b->omitted && r->b->nr_insns)
 		return bad(r, "the block has instructions, and was omitted");
 	if (r->b && !r->b->omitted && r->b->samples != r->head_samples)
-		return bad(r, "the block's samples are not those of its instructions");
+		return base_fail(r->err, -DCPI_EFORMAT,
+				 "line %zu of the graph is wrong: the samples of block %u before "
+				 "it are not those of its instructions",
+				 r->line, r->p->nr_blocks - 1);
 	if (r->b)
 		r->b->samples = r->head_samples;
 	r->b = NULL;

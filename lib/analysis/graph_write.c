@@ -242,7 +242,11 @@ static void put_block(struct out *o, const struct graph_proc *p, const struct co
 		put(o, " omitted");
 	end_line(o);
 	for (size_t k = by->first[i]; k < by->first[i + 1]; k++)
-		put_edge(o, &p->edges[by->index[k]]);
+		if (p->edges[by->index[k]].kind == GRAPH_ENTRY)
+			put_edge(o, &p->edges[by->index[k]]);
+	for (size_t k = by->first[i]; k < by->first[i + 1]; k++)
+		if (p->edges[by->index[k]].kind != GRAPH_ENTRY)
+			put_edge(o, &p->edges[by->index[k]]);
 	put_cycles(o, "Best-case", &b->best);
 	put_cycles(o, "Actual", &b->actual);
 	put_above(o, &b->above);

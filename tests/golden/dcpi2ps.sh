@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpi2ps: what is drawn, in graphviz's language; and that PostScript, PDF and SVG come out whole, with
+# every block in them. How it is laid out is graphviz's.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+cp "$DCPI_SRC/tests/fuzz/corpus/graph/full" full.graph
+"$DCPI_BIN/dcpiflow" hot app | "$DCPI_BIN/dcpisource" >hot.graph
+sed 1d hot.graph | cat full.graph - >two.graph
+
+# 500 blocks in a row, of which one in 50 was sampled; each third may be left out.
+awk 'BEGIN {
+	print "dcpi-graph 1\n; PROC many\n; IMAGE /opt/many\n; EVENT cycles 65536\n; SAMPLES 100"
+	for (i = 0; i < 500; i++) {
+		n = i % 50 ? 0 : 10
+		printf "block %d 0x%x..0x%x samples %d\n", i, 4096 + 4 * i, 4100 + 4 * i, n
+		if (i == 0)
+			print "  from outside"
+		print i < 499 ? "  to " i + 1 " fall" : "  to outside"
+		if (i % 3 == 0 && i < 497)
+			print "  to " i + 2 " taken"
+		printf "  Addr Instruction Samples\n  0x%x nop %d\n", 4096 + 4 * i, n
+	}
+}' >many.graph
+
+{
+	run dcpi2ps -format dot hot.graph
+	run dcpi2ps -format dot -cutoff 10 full.graph
+	run dcpi2ps -format dot -samesize full.graph
+	run dcpi2ps -format gif full.graph
+	run dcpi2ps -format svg two.graph
+	run dcpi2ps app.c
+	printf 'dcpi-graph 1\n' >none.graph
+	run dcpi2ps none.graph
+} >out
+compare dcpi2ps
+
+# names NUMBER FILE: the name of each of so many blocks from 0x1000 on stands in it.
+names()
+{
+	local i
+	for ((i = 0; i < $1; i++)); do
+		grep -aq "$(printf '%d: %06x' "$i" $((4096 + 4 * i)))" "$2" || {
+			echo "$2 has no block $i"
+			exit 1
+		}
+	done
+}
+
+# 10 blocks are drawn, the others stand in boxes together.
+"$DCPI_BIN/dcpi2ps" -format dot many.graph >many.dot
+[ "$(grep -c '^b[0-9]* \[fontsize' many.dot)" = 10 ]
+names 500 many.dot
+command -v dot >/dev/null || { echo "graphviz is not here"; exit 77; }
+
+"$DCPI_BIN/dcpi2ps" <many.graph >many.ps
+head -c 4 many.ps | grep -q '%!PS' && tail -n 1 many.ps | grep -q '%%EOF'
+names 500 many.ps
+"$DCPI_BIN/dcpi2ps" -T svg -o many.svg many.graph
+head -n 1 many.svg | grep -q '^<?xml' && tail -n 1 many.svg | grep -q '</svg>'
+names 500 many.svg
+"$DCPI_BIN/dcpi2ps" -T pdf -o many.pdf many.graph
+head -c 5 many.pdf | grep -q '%PDF-' && tail -n 1 many.pdf | grep -q '%%EOF'
+
+# Three procedures: three pages, or three files.
+"$DCPI_BIN/dcpi2ps" -o two.ps two.graph
+[ "$(grep -c '^%%Page:' two.ps)" = 3 ]
+"$DCPI_BIN/dcpi2ps" -T svg -o two.svg two.graph
+grep -q smooth_ two.svg && grep -q empty two-2.svg && grep -q '2: 400127' two-3.svg
+
+# Without dot; the emulator, where there is one, is found by the path too.
+mkdir only
+[ -z "${DCPI_EMULATOR:-}" ] || ln -s "$(command -v "$DCPI_EMULATOR")" only/
+code=0
+PATH=$PWD/only "$DCPI_BIN/dcpi2ps" full.graph 2>err || code=$?
+[ "$code" = 1 ] && grep -q "cannot run 'dot'" err && grep -q '^hint: install graphviz' err
+
+# A dot that fails leaves no file.
+mkdir bin
+printf '#!/bin/sh\necho half a picture\nexit 3\n' >bin/dot
+chmod +x bin/dot
+if PATH=$PWD/bin:$PATH "$DCPI_BIN/dcpi2ps" -o failed.ps full.graph 2>err; then
+	exit 1
+fi
+grep -q "'dot' failed with status 3" err && [ ! -e failed.ps ]

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpi2ps: a flow graph as a picture. */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "draw.h"
+#include "graph_file.h"
+#include "tools.h"
+
+extern char **environ;
+
+static const char *format = "ps", *output;
+static double cutoff = -1;
+static bool same_size;
+
+static const struct base_opt options[] = {
+	{ "format", BASE_OPT_STRING, &format, "FORMAT",
+	  "ps (PostScript, the default), pdf, svg, or dot (graphviz's language, not laid out).", 0,
+	  0 },
+	{ "T", BASE_OPT_STRING, &format, "FORMAT", "The same.", 0, 0 },
+	{ "o", BASE_OPT_STRING, &output, "FILE", "Write there, not to standard output.", 0, 0 },
+	{ "cutoff", BASE_OPT_DOUBLE, &cutoff, "PERCENT",
+	  "Draw blocks with less than this share of the procedure's samples as small boxes with "
+	  "their name (default: 0, and 0.2 where there are more than 40 blocks).",
+	  0, 100 },
+	{ "samesize", BASE_OPT_FLAG, &same_size, NULL, "Draw all blocks with letters of one size.",
+	  0, 0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpi2ps",
+	.summary = "draw the flow graphs that dcpicalc, dcpiflow and dcpisource print",
+	.operands = "[GRAPH]",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpiflow fib hello | dcpisource | dcpi2ps -o fib.ps",
+			  "The blocks of a routine, with source and samples, as PostScript." },
+			{ "dcpi2ps -format svg -o fib.svg fib.graph",
+			  "A graph that was kept in a file, for a web browser." },
+			{ NULL, NULL } },
+	.min_operands = 0,
+	.max_operands = 1,
+};
+
+/* ---- graphviz ------------------------------------------------------------------------------ */
+
+static int wait_for(pid_t pid, struct base_err *err)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return base_fail_errno(err, -errno, "cannot wait for 'dot'");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (WIFSIGNALED(status))
+		return base_fail(err, -DCPI_EHELPER, "'dot' was ended by signal %d",
+				 WTERMSIG(status));
+	return base_fail(err, -DCPI_EHELPER, "'dot' failed with status %d", WEXITSTATUS(status));
+}
+
+static int spawn_dot(int from, int to, struct base_err *err)
+{
+	char type[16];
+	char *argv[] = { (char *)"dot", type, NULL };
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int r;
+
+	snprintf(type, sizeof(type), "-T%s", format);
+	r = -posix_spawn_file_actions_init(&actions);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot run 'dot'");
+	r = -posix_spawn_file_actions_adddup2(&actions, from, STDIN_FILENO);
+	if (r >= 0)
+		r = -posix_spawn_file_actions_adddup2(&actions, to, STDOUT_FILENO);
+	if (r >= 0)
+		r = -posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r >= 0)
+		return wait_for(pid, err);
+	base_fail_errno(err, r, "cannot run 'dot'");
+	base_hint(err, "install graphviz, or use '-format dot' and lay it out elsewhere");
+	return r;
+}
+
+/* Have @drawing laid out into @to. It goes by a file: two pipes could wait for each other. */
+static int lay_out(const struct base_buf *drawing, int to, struct base_err *err)
+{
+	FILE *from = tmpfile();
+	int r = 0;
+
+	if (!from)
+		return base_fail_errno(err, -errno, "cannot make a temporary file");
+	if (fwrite(drawing->data, 1, drawing->len, from) != drawing->len || fflush(from) != 0 ||
+	    fseek(from, 0, SEEK_SET) != 0)
+		r = base_fail_errno(err, -errno, "cannot write a temporary file");
+	if (r >= 0)
+		r = spawn_dot(fileno(from), to, err);
+	fclose(from);
+	return r;
+}
+
+/* ---- where to ------------------------------------------------------------------------------ */
+
+static int put(const struct base_buf *drawing, int to, struct base_err *err)
+{
+	int r;
+
+	if (strcmp(format, "dot") != 0)
+		return lay_out(drawing, to, err);
+	r = base_write_all(to, drawing->data, drawing->len);
+	return r < 0 ? base_fail_errno(err, r, "cannot write the drawing") : 0;
+}
+
+static int put_file(const struct base_buf *drawing, const char *path, struct base_err *err)
+{
+	struct base_file file = { .dir_fd = -1, .fd = -1 };
+	int r;
+
+	if (!path)
+		return put(drawing, STDOUT_FILENO, err);
+	r = base_file_create(&file, AT_FDCWD, path, 0666, err);
+	if (r < 0)
+		return r;
+	r = put(drawing, file.fd, err);
+	if (r >= 0)
+		return base_file_commit(&file, err);
+	base_file_abort(&file);
+	return r;
+}
+
+/* "fib.svg", "fib-2.svg", … */
+static char *nth_path(size_t n)
+{
+	const char *name = base_path_name(output), *dot = strrchr(name, '.');
+	int before = (int)((dot && dot > name ? dot : name + strlen(name)) - output);
+	char *path = NULL;
+
+	if (!n)
+		return strdup(output);
+	if (asprintf(&path, "%.*s-%zu%s", before, output, n + 1, output + before) < 0)
+		return NULL;
+	return path;
+}
+
+static int draw_apart(const struct graph *g, const struct draw_options *how, struct base_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < g->nr && r >= 0; i++) {
+		struct base_buf drawing = { 0 };
+		char *path = output ? nth_path(i) : NULL;
+
+		r = output && !path ? -ENOMEM : draw_proc(&g->procs[i], how, &drawing);
+		r = r < 0 ? base_fail_errno(err, r, "cannot draw") : put_file(&drawing, path, err);
+		free(path);
+		base_buf_release(&drawing);
+	}
+	return r;
+}
+
+static int draw_together(const struct graph *g, const struct draw_options *how,
+			 struct base_err *err)
+{
+	struct base_buf drawing = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < g->nr && r >= 0; i++)
+		r = draw_proc(&g->procs[i], how, &drawing);
+	r = r < 0 ? base_fail_errno(err, r, "cannot draw") : put_file(&drawing, output, err);
+	base_buf_release(&drawing);
+	return r;
+}
+
+static int draw(const struct graph *g, struct base_err *err)
+{
+	struct draw_options how = { .cutoff = cutoff, .same_size = same_size };
+	bool pages = strcmp(format, "ps") == 0 || strcmp(format, "dot") == 0;
+
+	if (!g->nr)
+		return base_fail(err, -ENOENT, "the graph has no procedure");
+	if (pages || g->nr == 1)
+		return draw_together(g, &how, err);
+	if (output)
+		return draw_apart(g, &how, err);
+	base_fail(err, -DCPI_EUSAGE, "%s has no pages, and the graph has %zu procedures", format,
+		  g->nr);
+	base_hint(err, "name a file by -o; the others are numbered");
+	return -DCPI_EUSAGE;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int check_format(struct base_err *err)
+{
+	static const char *const known[] = { "ps", "pdf", "svg", "dot" };
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(format, known[i]) == 0)
+			return 0;
+	return base_fail(err, -DCPI_EUSAGE, "no such format '%s': ps, pdf, svg and dot are",
+			 format);
+}
+
+int dcpi2ps_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	struct graph *g = NULL;
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0)
+		r = check_format(&err);
+	if (r >= 0)
+		r = graph_file_read(argc ? argv[0] : NULL, &g, &err);
+	if (r >= 0)
+		r = draw(g, &err);
+	graph_free(g);
+	if (r < 0)
+		base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
+}

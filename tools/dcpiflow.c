@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpiflow: the blocks of one procedure, with samples and nothing estimated. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "choose.h"
+#include "graph_file.h"
+#include "graph_flow.h"
+#include "report.h"
+#include "tools.h"
+
+static struct select sel;
+static bool same_size;
+
+static const struct base_opt options[] = {
+	SELECT_OPTIONS(sel),
+	{ "samesize", BASE_OPT_FLAG, &same_size, NULL,
+	  "Have dcpi2ps draw all blocks in one size, not by their samples.", 0, 0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpiflow",
+	.summary = "print the blocks of a procedure, the ways between them, and their samples",
+	.operands = "PROCEDURE|ADDRESS [IMAGE]",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpiflow fib hello", "The blocks of the routine 'fib' that the facility "
+						"'hello' made." },
+			{ "dcpiflow memcpy libc.so.6 | dcpisource | dcpi2ps -o memcpy.ps",
+			  "A picture of them, with source lines." },
+			{ NULL, NULL } },
+	.min_operands = 1,
+	.max_operands = 2,
+};
+
+static int print(const struct analysis *a, const struct graph *g, struct base_err *err)
+{
+	int r;
+
+	if (!sel.json)
+		return graph_file_print(g, stdout, err);
+	r = report_json_print(graph_file_json(g, "dcpiflow/1", a), a, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+static int make(struct analysis *a, int nr, char **what, struct base_err *err)
+{
+	struct graph *g = graph_new();
+	struct analysis_listing *l = NULL;
+	struct graph_flow f = { 0 };
+	int r = g ? 0 : base_fail_errno(err, -ENOMEM, "cannot make a graph");
+
+	if (r >= 0)
+		r = choose_procedure(a, what[0], nr > 1 ? what[1] : NULL, &l, err);
+	if (r >= 0)
+		r = graph_flow_open(l, &f, err);
+	if (r >= 0)
+		r = graph_flow_add(&f, analysis_event_default(a), g, err);
+	if (r >= 0) {
+		g->procs[0].same_size = same_size;
+		r = print(a, g, err);
+	}
+	graph_flow_close(&f);
+	graph_free(g);
+	return r;
+}
+
+static int run(int nr, char **what, struct base_err *err)
+{
+	struct analysis *a = NULL;
+	int code = BASE_EXIT_OK, r = report_open(&sel, &a, err);
+
+	if (r >= 0)
+		r = make(a, nr, what, err);
+	if (a)
+		code = r < 0 && r != -EEXIST ? report_problems(cmd.name, a, stderr)
+					     : report_bad(cmd.name, a, stderr);
+	analysis_close(a);
+	return r < 0 ? r : code;
+}
+
+int dcpiflow_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0)
+		r = select_check(&sel, &err);
+	if (r >= 0)
+		r = run(argc, argv, &err);
+	if (r < 0)
+		base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;
+}

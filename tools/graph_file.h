@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Flow graphs as the tools hand them on: from a file or a pipe, and to standard output. */
+#ifndef DCPI_GRAPH_FILE_H
+#define DCPI_GRAPH_FILE_H
+
+#include "analysis.h"
+#include "graph.h"
+
+struct json_object;
+
+/* @path NULL or "-": standard input. Errors: those of graph_read, with the file's name. */
+int graph_file_read(const char *path, struct graph **out, struct base_err *err);
+/* 0, -ENOMEM or -EIO. */
+int graph_file_print(const struct graph *g, FILE *to, struct base_err *err);
+/* The same rows: an object of report_json with "procedures" (graph_json.c). */
+struct json_object *graph_file_json(const struct graph *g, const char *schema,
+				    const struct analysis *a);
+
+#endif
