@@ -12,6 +12,7 @@
 #define TOOLS(X)                                                                                   \
 	X(dcpiprof, "list procedures or images by their samples")                                  \
 	X(dcpilist, "list one procedure's instructions and source lines with their samples")       \
+	X(dcpitopcounts, "list the instructions with most samples")                                \
 	X(dcpidiff, "compare two sets of samples by procedure")                                    \
 	X(dcpistats, "show how much procedures vary between several sets of samples")              \
 	X(dcpiflow, "print the blocks of a procedure, the ways between them, and their samples")   \

@@ -10,6 +10,10 @@ bool analysis_entry_wanted(const struct analysis_image *ai, const struct profdb_
 void analysis_entry_add(const struct analysis_image *ai, const struct profdb_entry *e,
 			uint64_t *count, uint64_t *total);
 
+/* Its text with the target as "name+0x12" (listing.c). */
+void analysis_insn_text(struct image *img, const struct analysis_insn *insn, char *buf,
+			size_t buf_len);
+
 /*
  * Zero in the instruction at the start of @code, of which @len bytes are there, what moving
  * changes;

@@ -339,12 +339,25 @@ static void where_is(struct image *img, uint64_t vaddr, char *buf, size_t buf_le
 			 (unsigned long long)(vaddr - s->vaddr));
 }
 
+void analysis_insn_text(struct image *img, const struct analysis_insn *insn, char *buf,
+			size_t buf_len)
+{
+	char where[256];
+
+	if (!insn->has_target) {
+		snprintf(buf, buf_len, "%s", insn->text);
+		return;
+	}
+	where_is(img, insn->target, where, sizeof(where));
+	snprintf(buf, buf_len, "%.*s%s%s", (int)insn->target_at, insn->text, where,
+		 insn->text + insn->target_at + insn->target_len);
+}
+
 void analysis_unit_text(const struct analysis_listing *l, const struct analysis_unit *unit,
 			char *buf, size_t buf_len)
 {
 	uint64_t off = unit->vaddr - l->symbol.vaddr;
 	struct analysis_insn insn;
-	char where[256];
 
 	if (unit->kind == ANALYSIS_UNIT_STRAY) {
 		snprintf(buf, buf_len, "(inside the instruction above)");
@@ -355,12 +368,6 @@ void analysis_unit_text(const struct analysis_listing *l, const struct analysis_
 	} else {
 		analysis_disasm_one(l->disasm, l->code + off, l->code_len - off, unit->vaddr,
 				    &insn);
-		if (!insn.has_target) {
-			snprintf(buf, buf_len, "%s", insn.text);
-			return;
-		}
-		where_is(l->img, insn.target, where, sizeof(where));
-		snprintf(buf, buf_len, "%.*s%s%s", (int)insn.target_at, insn.text, where,
-			 insn.text + insn.target_at + insn.target_len);
+		analysis_insn_text(l->img, &insn, buf, buf_len);
 	}
 }

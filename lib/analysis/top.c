@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis_internal.h"
+#include "top.h"
+
+enum { INSN_MAX = 16, CODE_MAX = 16 << 20 };
+
+struct sort {
+	size_t event, nr_events;
+};
+
+/* ---- which ---------------------------------------------------------------------------------- */
+
+static int compare(const void *pa, const void *pb, void *ctx)
+{
+	const struct top_row *a = pa, *b = pb;
+	const struct sort *s = ctx;
+	int r;
+
+	if (a->count[s->event] != b->count[s->event])
+		return a->count[s->event] > b->count[s->event] ? -1 : 1;
+	for (size_t i = 0; i < s->nr_events; i++)
+		if (a->count[i] != b->count[i])
+			return a->count[i] > b->count[i] ? -1 : 1;
+	r = strcmp(a->image->name, b->image->name);
+	return r ? r : (a->off > b->off) - (a->off < b->off);
+}
+
+static void row_release(struct top_row *row)
+{
+	free(row->procedure);
+	free(row->text);
+	free(row->file);
+	free(row->count);
+}
+
+/* Twice as many as are wanted are kept, and the lesser half dropped when they are full: a browser
+ * has millions of addresses. */
+static void drop(struct top *t, size_t max, struct sort *s)
+{
+	qsort_r(t->v, t->nr, sizeof(*t->v), compare, s);
+	for (; t->nr > max; t->nr--) {
+		row_release(&t->v[t->nr - 1]);
+		t->nr_others++;
+	}
+}
+
+static int add_entry(struct top *t, struct analysis_image *ai, const struct profdb_entry *e,
+		     size_t event)
+{
+	uint64_t *count = calloc(t->nr_events + 1, sizeof(*count));
+
+	if (!count)
+		return -ENOMEM;
+	analysis_entry_add(ai, e, count, t->total);
+	if (!count[event]) {
+		for (size_t i = 0; i < t->nr_events; i++)
+			if (count[i]) {
+				t->nr_others++;
+				break;
+			}
+		free(count);
+		return 0;
+	}
+	t->v[t->nr++] = (struct top_row){ .image = ai, .off = e->off, .count = count };
+	return 0;
+}
+
+static int collect(struct top *t, struct analysis_image *const *images, size_t nr_images,
+		   size_t max, struct sort *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < nr_images; i++) {
+		const struct profdb_profile *p = images[i]->profile;
+
+		for (size_t k = 0; k < profdb_profile_nr_entries(p) && r >= 0; k++) {
+			r = add_entry(t, images[i], profdb_profile_entry(p, k), s->event);
+			if (t->nr == 2 * max)
+				drop(t, max, s);
+		}
+	}
+	drop(t, max, s);
+	return r;
+}
+
+/* ---- what they are --------------------------------------------------------------------------- */
+
+static const char *label(const struct analysis_image *ai)
+{
+	const struct analysis_row row = { .image = ai };
+
+	return analysis_row_label(&row);
+}
+
+/* From the procedure's start on: only there instructions are known to begin. */
+static void find_instruction(struct image *img, struct analysis_disasm *d, const uint8_t *code,
+			     size_t len, uint64_t start, uint64_t vaddr, char *text,
+			     size_t text_len)
+{
+	struct analysis_insn insn;
+	uint64_t at = start;
+
+	for (; at - start < len && at <= vaddr; at += insn.len) {
+		analysis_disasm_one(d, code + (at - start), len - (at - start), at, &insn);
+		if (at == vaddr) {
+			analysis_insn_text(img, &insn, text, text_len);
+			return;
+		}
+	}
+	snprintf(text, text_len, "%s",
+		 at > vaddr ? "(inside an instruction)" : "(no bytes of this code)");
+}
+
+static char *instruction(struct image *img, struct analysis_disasm *d, const struct image_symbol *s,
+			 uint64_t vaddr)
+{
+	uint64_t start = s ? s->vaddr : vaddr, len = vaddr - start + INSN_MAX;
+	char text[512] = "(this code cannot be disassembled here)";
+	uint8_t *code;
+
+	if (s && len > s->len)
+		len = s->len;
+	if (!d || len > CODE_MAX)
+		return strdup(text);
+	code = malloc(len);
+	if (!code)
+		return NULL;
+	find_instruction(img, d, code, image_bytes(img, start, code, len), start, vaddr, text,
+			 sizeof(text));
+	free(code);
+	return strdup(text);
+}
+
+static int resolve(struct top_row *row, struct image *img, struct analysis_disasm *d)
+{
+	const struct image_symbol *s;
+	struct image_line line;
+
+	row->placed = img && image_vaddr(img, row->off, &row->vaddr) >= 0;
+	s = row->placed ? image_symbol_at(img, row->vaddr) : NULL;
+	row->procedure = strdup(s ? s->name : label(row->image));
+	if (!row->procedure)
+		return -ENOMEM;
+	if (!row->placed)
+		return 0;
+	row->into = s ? row->vaddr - s->vaddr : 0;
+	row->text = instruction(img, d, s, row->vaddr);
+	if (!row->text)
+		return -ENOMEM;
+	if (image_line_at(img, row->vaddr, &line) >= 0) {
+		row->file = strdup(line.file);
+		row->line = line.line;
+	}
+	return 0;
+}
+
+static int by_image(const void *pa, const void *pb)
+{
+	const struct top_row *a = *(struct top_row *const *)pa, *b = *(struct top_row *const *)pb;
+
+	if (a->image != b->image)
+		return a->image < b->image ? -1 : 1;
+	return (a->off > b->off) - (a->off < b->off);
+}
+
+/* The rows of one image, which is opened once. */
+static int resolve_image(struct analysis *a, struct top_row **rows, size_t nr)
+{
+	struct analysis_disasm *d = NULL;
+	struct image *img = NULL;
+	int r = 0;
+
+	if (analysis_image_open(a, rows[0]->image, &img, NULL) >= 0)
+		analysis_disasm_open(image_machine(img), &d, NULL);
+	for (size_t i = 0; i < nr && r >= 0; i++)
+		r = resolve(rows[i], img, d);
+	analysis_disasm_close(d);
+	image_close(img);
+	return r;
+}
+
+static int resolve_all(struct analysis *a, struct top *t)
+{
+	struct top_row **rows = calloc(t->nr + 1, sizeof(*rows));
+	int r = rows ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < t->nr; i++)
+		rows[i] = &t->v[i];
+	if (rows)
+		qsort(rows, t->nr, sizeof(*rows), by_image);
+	for (size_t i = 0, next; r >= 0 && i < t->nr; i = next) {
+		for (next = i + 1; next < t->nr && rows[next]->image == rows[i]->image;)
+			next++;
+		r = resolve_image(a, rows + i, next - i);
+	}
+	free(rows);
+	return r;
+}
+
+int top_make(struct analysis *a, struct analysis_image *const *images, size_t nr_images,
+	     size_t event, size_t max, struct top *out)
+{
+	struct sort s = { event, a->nr_events };
+	int r;
+
+	out->nr_events = a->nr_events;
+	out->total = calloc(a->nr_events + 1, sizeof(*out->total));
+	out->others = calloc(a->nr_events + 1, sizeof(*out->others));
+	out->v = calloc(2 * max + 1, sizeof(*out->v));
+	if (!out->total || !out->others || !out->v)
+		return -ENOMEM;
+	r = collect(out, images, nr_images, max, &s);
+	if (r >= 0)
+		r = resolve_all(a, out);
+	for (size_t e = 0; e < a->nr_events; e++) {
+		out->others[e] = out->total[e];
+		for (size_t i = 0; i < out->nr; i++)
+			out->others[e] -= out->v[i].count[e];
+	}
+	return r;
+}
+
+void top_release(struct top *t)
+{
+	for (size_t i = 0; i < t->nr; i++)
+		row_release(&t->v[i]);
+	free(t->v);
+	free(t->total);
+	free(t->others);
+	memset(t, 0, sizeof(*t));
+}

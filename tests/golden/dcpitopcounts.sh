@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpitopcounts: instructions of a program with DWARF, a stripped library, a pseudo-image, a kernel
+# without bytes; samples between instructions, in no image, in one that is gone; sums.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+
+lib=$DCPI_SRC/tests/data/stripped/libapp.so
+"$mkdb" lib <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/libapp.so $lib
+	event cpu-clock 1000000
+	event imiss 4096
+	at hot+22 60 0
+	at hot+24 30 2
+	at 0x2e7 10 5
+	at 0x2ca 7 0
+	at 0x323 3 9
+	finish
+END
+{
+	run dcpitopcounts -n 8
+	run dcpitopcounts -no_header
+	run dcpitopcounts -s imiss
+	run dcpitopcounts -no_header -n 3 hi
+	run dcpitopcounts -json -n 2 app lib.so
+	run dcpitopcounts -db lib -p "$lib" | sed "s,$lib,LIB,"
+	run dcpitopcounts -db lib -p "$lib" -s imiss -n 1 -no_header libapp.so | sed "s,$lib,LIB,"
+	run dcpitopcounts -db lib -no_header -n 2
+	run dcpitopcounts -event nothing
+	run dcpitopcounts no_such_image
+	run dcpitopcounts -n 0
+} >out
+compare dcpitopcounts
+
+for n in 1 2 3 5 100; do
+	"$DCPI_BIN/dcpitopcounts" -no_header -n $n 2>/dev/null | awk '
+		/ total / { total = $1; next } { sum += $1 } END { exit !(sum == 214 && total == 214) }'
+done

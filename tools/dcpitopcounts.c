@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpitopcounts: the instructions with most samples, whatever procedures they are in. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "tools.h"
+#include "top.h"
+
+static struct select sel;
+static const char *sort_event;
+static int64_t number = 100;
+static bool no_header;
+
+static const struct base_opt options[] = {
+	SELECT_OPTIONS(sel),
+	{ "n", BASE_OPT_INT, &number, "N", "How many instructions (default: 100).", 1, 1000000 },
+	{ "s", BASE_OPT_STRING, &sort_event, "EVENT",
+	  "Sort by this event's samples (default: cycles, else a clock, else the first).", 0, 0 },
+	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
+	  0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpitopcounts",
+	.summary = "list the instructions with most samples",
+	.operands = "[IMAGE …]",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpitopcounts -n 20", "The hottest instructions of the whole system." },
+			{ "dcpitopcounts -s cache-misses hello",
+			  "Where the routines that the facility 'hello' made miss the cache "
+			  "most." },
+			{ NULL, NULL } },
+	.min_operands = 0,
+	.max_operands = -1,
+};
+
+struct counts {
+	struct analysis *a;
+	struct analysis_image **images; /* those meant */
+	size_t nr_images;
+	size_t event; /* sorted by */
+	struct top top;
+};
+
+static bool wanted(struct counts *x, struct analysis_image *ai, bool *used, int nr, char **what)
+{
+	bool yes = nr == 0;
+
+	for (int i = 0; i < nr; i++)
+		if (analysis_image_match(x->a, ai, what[i]))
+			yes = used[i] = true;
+	return yes;
+}
+
+static int choose_images(struct counts *x, int nr, char **what, struct base_err *err)
+{
+	bool *used = calloc((size_t)nr + 1, sizeof(*used));
+	int r = 0;
+
+	x->images = calloc(x->a->nr_images + 1, sizeof(struct analysis_image *));
+	if (!used || !x->images)
+		r = base_fail_errno(err, -ENOMEM, "cannot sum samples");
+	for (size_t i = 0; r >= 0 && i < x->a->nr_images; i++)
+		if (wanted(x, x->a->images[i], used, nr, what))
+			x->images[x->nr_images++] = x->a->images[i];
+	for (int i = 0; r >= 0 && i < nr; i++)
+		if (!used[i])
+			r = analysis_image_unknown(x->a, what[i], err);
+	free(used);
+	return r;
+}
+
+static int gather(struct counts *x, int nr, char **what, struct base_err *err)
+{
+	int r = report_open(&sel, &x->a, err), event = 0;
+
+	if (r >= 0)
+		r = choose_images(x, nr, what, err);
+	if (r >= 0 && sort_event)
+		r = event = analysis_event_find(x->a, sort_event, err);
+	if (r < 0)
+		return r;
+	x->event = sort_event ? (size_t)event : analysis_event_default(x->a);
+	r = top_make(x->a, x->images, x->nr_images, x->event, (size_t)number, &x->top);
+	return r < 0 ? base_fail_errno(err, r, "cannot find the instructions") : 0;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void put_heads(const struct counts *x, struct table *t)
+{
+	static const char *const heads[] = { "procedure", "pc", "instruction", "image", "source" };
+
+	table_column(t, false, x->a->events[x->event].name);
+	table_column(t, false, "%");
+	table_column(t, false, "cum%");
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		table_column(t, true, heads[i]);
+	for (size_t e = 0; e < x->a->nr_events; e++)
+		if (e != x->event)
+			table_column(t, false, x->a->events[e].name);
+}
+
+/* @sum: of this line and all above, NULL: of no use. */
+static void put_sort_event(const struct counts *x, struct table *t, uint64_t count,
+			   const uint64_t *sum)
+{
+	uint64_t total = x->top.total[x->event];
+
+	report_cells(t, count, total);
+	if (sum && total)
+		table_cell(t, "%.2f%%", 100.0 * (double)*sum / (double)total);
+	else
+		table_cell(t, "%s", "");
+}
+
+static void put_other_events(const struct counts *x, struct table *t, const uint64_t *count)
+{
+	for (size_t e = 0; e < x->a->nr_events; e++) {
+		if (e == x->event)
+			continue;
+		if (count[e])
+			table_cell(t, "%" PRIu64, count[e]);
+		else
+			table_cell(t, "%s", "");
+	}
+}
+
+static void put_row(const struct counts *x, struct table *t, const struct top_row *row,
+		    const uint64_t *sum)
+{
+	put_sort_event(x, t, row->count[x->event], sum);
+	table_cell(t, "%s", row->procedure);
+	if (row->placed)
+		table_cell(t, "0x%" PRIx64, row->vaddr);
+	else
+		table_cell(t, "%s", "");
+	table_cell(t, "%s", row->text ? row->text : "");
+	table_cell(t, "%s", row->image->kind == PROFDB_NAMED ? "" : row->image->name);
+	if (row->file)
+		table_cell(t, "%s:%u", base_path_name(row->file), row->line);
+	else
+		table_cell(t, "%s", "");
+	put_other_events(x, t, row->count);
+}
+
+static void put_sum(const struct counts *x, struct table *t, const uint64_t *count,
+		    const uint64_t *sum, const char *name)
+{
+	put_sort_event(x, t, count[x->event], sum);
+	table_cell(t, "%s", name);
+	for (int i = 0; i < 4; i++)
+		table_cell(t, "%s", "");
+	put_other_events(x, t, count);
+}
+
+static int print_text(const struct counts *x, struct base_err *err)
+{
+	struct table t = { 0 };
+	uint64_t sum = 0;
+	int r = 0;
+
+	if (!no_header) {
+		report_head(x->a, stdout);
+		report_events(x->a, x->top.total, stdout);
+	}
+	if (x->a->nr_events && x->top.total[x->event]) {
+		if (!no_header)
+			putchar('\n');
+		put_heads(x, &t);
+		for (size_t i = 0; i < x->top.nr; i++) {
+			sum += x->top.v[i].count[x->event];
+			put_row(x, &t, &x->top.v[i], &sum);
+		}
+		sum += x->top.others[x->event];
+		if (x->top.nr_others)
+			put_sum(x, &t, x->top.others, &sum, "others");
+		put_sum(x, &t, x->top.total, NULL, "total");
+		r = table_print(&t, !no_header, stdout);
+	}
+	table_release(&t);
+	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static struct json_object *json_row(const struct counts *x, const struct top_row *row)
+{
+	const struct base_id *id = profdb_profile_image(row->image->profile);
+	struct json_object *o = json_object_new_object();
+	char text[BASE_ID_TEXT_LEN];
+
+	json_object_object_add(o, "procedure", report_json_text(row->procedure));
+	json_object_object_add(o, "pc", row->placed ? report_json_hex(row->vaddr) : NULL);
+	json_object_object_add(o, "into", row->placed ? json_object_new_uint64(row->into) : NULL);
+	json_object_object_add(o, "offset", json_object_new_uint64(row->off));
+	json_object_object_add(o, "instruction", report_json_text(row->text));
+	json_object_object_add(o, "image", report_json_text(row->image->name));
+	json_object_object_add(o, "build_id",
+			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
+	json_object_object_add(o, "file", report_json_text(row->file));
+	json_object_object_add(o, "line", row->file ? json_object_new_int64(row->line) : NULL);
+	json_object_object_add(o, "samples", report_json_counts(x->a, row->count));
+	return o;
+}
+
+static int print_json(const struct counts *x, struct base_err *err)
+{
+	struct json_object *root = report_json("dcpitopcounts/1", x->a, x->top.total);
+	struct json_object *rows = json_object_new_array();
+	int r;
+
+	for (size_t i = 0; i < x->top.nr; i++)
+		json_object_array_add(rows, json_row(x, &x->top.v[i]));
+	json_object_object_add(root, "sorted_by",
+			       x->a->nr_events ? report_json_text(x->a->events[x->event].name)
+					       : NULL);
+	json_object_object_add(root, "rows", rows);
+	json_object_object_add(root, "others", report_json_counts(x->a, x->top.others));
+	json_object_object_add(root, "total", report_json_counts(x->a, x->top.total));
+	r = report_json_print(root, x->a, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int run(int nr, char **what, struct base_err *err)
+{
+	struct counts x = { 0 };
+	int code = BASE_EXIT_OK, r = gather(&x, nr, what, err);
+
+	if (r >= 0)
+		r = sel.json ? print_json(&x, err) : print_text(&x, err);
+	if (x.a)
+		code = report_problems(cmd.name, x.a, stderr);
+	top_release(&x.top);
+	free(x.images);
+	analysis_close(x.a);
+	return r < 0 ? r : code;
+}
+
+int dcpitopcounts_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0)
+		r = select_check(&sel, &err);
+	if (r >= 0)
+		r = run(argc, argv, &err);
+	if (r < 0)
+		base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;
+}
