@@ -17,11 +17,9 @@ compare dcpi
 
 # Every command has help, options for completion and the text of its page, and is listed.
 "$DCPI_BIN/dcpi" -help >help
-<<<<<<< HEAD
-for c in dcpiprof dcpilist dcpidiff dcpistats dcpiflow dcpisource dcpi2ps dcpicat dcpidis dcpictl dcpiflush dcpiepoch dcpiquit; do
-=======
-for c in dcpiprof dcpilist dcpidiff dcpistats dcpicat dcpidis dcpitopcounts dcpictl dcpiflush dcpiepoch dcpiquit; do
->>>>>>> 51a79a9 (tools: Add dcpitopcounts, the instructions with most samples)
+commands=$(sed -n 's/^	X(\(dcpi[a-z0-9]*\),.*/\1/p' "$DCPI_SRC/tools/tools.h")
+[ "$(echo "$commands" | wc -l)" -ge 8 ]
+for c in $commands; do
 	grep -q "^  $c " help || { echo "$c is not listed"; exit 1; }
 	"$DCPI_BIN/dcpi" "$c" -help | grep -q "^usage: $c" || { echo "$c has no help"; exit 1; }
 	"$DCPI_BIN/$c" -help-man | grep -q '^\.SH OPTIONS' || { echo "$c has no page"; exit 1; }
