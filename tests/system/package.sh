@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The Debian package: built, liked by lintian, installed into a copy of this machine that is thrown away, used
+# there, removed, purged; and then nothing of it is left.
+set -eu -o pipefail
+fail()
+{
+	echo "FAILED: $*" >&2
+	exit 1
+}
+[ "$(id -u)" = 0 ] || {
+	echo "skip: needs root to install packages"
+	exit 77
+}
+command -v dpkg >/dev/null || {
+	echo "skip: no Debian system"
+	exit 77
+}
+
+# The second half, in a mount namespace of its own: a tmpfs over everything takes what is written.
+if [ "${1:-}" = inside ]; then
+	work=$2
+	mount -t tmpfs tmpfs "$work/over"
+	mkdir "$work/over/upper" "$work/over/work" "$work/root"
+	mount -t overlay -o "lowerdir=/,upperdir=$work/over/upper,workdir=$work/over/work" overlay "$work/root"
+	for dir in proc sys dev; do
+		mount --rbind "/$dir" "$work/root/$dir"
+	done
+	mount -t tmpfs tmpfs "$work/root/run"
+	cp "$work"/*.deb "$work/root/root/"
+	exec chroot "$work/root" bash -eu "$work/script" # the script lies under /tmp, which is in the copy
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+DEB_BUILD_OPTIONS=noautodbgsym "$DCPI_SRC/packaging/build-deb" "$DCPI_BUILD/deb"
+cp "$DCPI_BUILD"/deb/dcpi_*.deb "$DCPI_BUILD"/deb/libdbgdyn*.deb "$work"
+version=$(sed -n 's/.*dcpi VERSION \([0-9.]*\).*/\1/p' "$DCPI_SRC/CMakeLists.txt")
+[ -f "$work/dcpi_${version}_$(dpkg --print-architecture).deb" ] || fail "the package is not of version $version"
+
+cat >"$work/script" <<'END'
+fail()
+{
+	echo "FAILED: $*" >&2
+	exit 1
+}
+# Names, and what accounts there are. Logs, caches and dpkg's own notes are for others to keep.
+state()
+{
+	find /bin /boot /etc /lib* /opt /sbin /srv /usr /var -xdev \( -path /var/lib/dpkg -o -path /var/log \
+		-o -path /var/cache -o -path /var/lib/systemd \) -prune -o -print |
+		grep -vE '^/etc/(passwd|group|shadow|gshadow)-$|^/etc/\.pwd\.lock$|^/etc/ld\.so\.cache$' | sort
+	sort /etc/passwd /etc/group
+}
+state >/tmp/before
+dpkg -i /root/*.deb >/tmp/dpkg 2>&1 || fail "dpkg -i: $(cat /tmp/dpkg)"
+
+# A user and a group, a service that is there but not enabled, a configuration.
+getent passwd dcpi | grep -q ':/var/lib/dcpi:' || fail "no user dcpi"
+getent group dcpi >/dev/null || fail "no group dcpi"
+[ "$(systemctl is-enabled dcpid.service)" = disabled ] || fail "the service is enabled"
+dpkg-query -W -f '${Conffiles}\n' dcpi | grep -q ' /etc/dcpi/dcpid.json ' || fail "no configuration file"
+systemd-analyze verify --man=no /lib/systemd/system/dcpid.service 2>&1 | tee /tmp/verify
+[ ! -s /tmp/verify ] || fail "systemd-analyze verify"
+man -w dcpid dcpid.json dbgdyn >/dev/null || fail "no pages"
+
+# As the unit would run it. The copy shares the machine's processes, so it samples.
+install -d -o dcpi -g dcpi /var/lib/dcpi /run/dcpi
+sets=$(sed -n 's/^AmbientCapabilities=//p' /lib/systemd/system/dcpid.service | tr 'A-Z' 'a-z' | sed 's/cap_/+/g; s/ /,/g')
+export DCPI_QUEUE=/dcpi-test-$$
+setpriv --reuid=dcpi --regid=dcpi --init-groups --no-new-privs --inh-caps="-all,$sets" --ambient-caps="-all,$sets" \
+	--bounding-set="-all,$sets" dcpid -config /etc/dcpi/dcpid.json 2>/tmp/log &
+daemon=$!
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	! dcpictl status >/tmp/status 2>&1 || break
+	sleep 0.5
+done
+grep -q '^database  */var/lib/dcpi$' /tmp/status || { kill $daemon; fail "$(cat /tmp/status /tmp/log)"; }
+timeout 1 sh -c 'while :; do :; done' || :
+dcpictl quit
+wait $daemon || fail "dcpid ended with $?: $(cat /tmp/log)"
+dcpiprof -db /var/lib/dcpi -i -no_header 2>/dev/null | grep total || fail "nothing was sampled"
+[ "$(stat -c %U /var/lib/dcpi/dyn)" = dcpi ] || fail "the database is not dcpi's"
+
+# Removed: what was configured and sampled stays. Purged: nothing does.
+dpkg -r dcpi >/tmp/dpkg 2>&1 || fail "dpkg -r: $(cat /tmp/dpkg)"
+[ -f /etc/dcpi/dcpid.json ] && [ -d /var/lib/dcpi/dyn ] || fail "removal took too much"
+dpkg -P dcpi libdbgdyn-dev libdbgdyn0 >/tmp/dpkg 2>&1 || fail "dpkg -P: $(cat /tmp/dpkg)"
+state >/tmp/after
+diff /tmp/before /tmp/after || fail "not everything is gone"
+! dpkg-query -W dcpi libdbgdyn0 libdbgdyn-dev 2>/dev/null | grep . || fail "dpkg remembers the packages"
+echo "installed, used, purged: $(wc -l </tmp/after) names as before"
+END
+mkdir "$work/over"
+unshare -m bash "$0" inside "$work"
+[ -z "$(getent passwd dcpi)" ] || fail "the user dcpi is on the real system"
