@@ -361,6 +361,9 @@ int daemon_loop(struct daemon *d, struct base_err *err);
 int daemon_flush(struct daemon *d, struct base_err *err);
 /* Flush and go on in a new epoch. */
 int daemon_new_epoch(struct daemon *d, struct base_err *err);
+/* The next epoch, without a flush: that of the other machines, if they have a newer one (at the
+ * start not with -epoch), else a new one. */
+int daemon_turn_epoch(struct daemon *d, struct base_err *err);
 /* Stop sampling, flush, finish the epoch. After a failure it can be called again. */
 int daemon_finish(struct daemon *d, struct base_err *err);
 /* A control_fn; ctx: struct daemon. */

@@ -277,30 +277,62 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 	return 0;
 }
 
-int daemon_flush(struct daemon *d, struct base_err *err)
+/* Of a recorded stream the time is another, and dcpirun's epochs are its runs. */
+static bool is_one_of_many(const struct daemon *d)
 {
-	return flush(d, false, err);
+	return d->attrib.live && !d->opt.own;
 }
 
-static int start_epoch(struct daemon *d, struct base_err *err)
+/* 1: another machine began an epoch, and so did we. */
+static int follow(struct daemon *d, struct base_err *err)
 {
-	int64_t now = driver_recorded_utc(d->driver);
+	int r;
 
-	return profdb_epoch_start(d->db, now >= 0 ? now : (int64_t)time(NULL), d->epoch, err);
+	if (!is_one_of_many(d))
+		return 0;
+	r = profdb_epoch_follow(d->db, (int64_t)time(NULL), d->epoch, err);
+	if (r > 0) {
+		dyn_fold_forget(d->dyn);
+		base_log(BASE_LOG_INFO, "epoch %s begins: another machine is in it", d->epoch);
+	}
+	return r;
 }
 
-int daemon_new_epoch(struct daemon *d, struct base_err *err)
+int daemon_turn_epoch(struct daemon *d, struct base_err *err)
 {
-	int r = daemon_flush(d, err);
+	int64_t recorded = driver_recorded_utc(d->driver), now = (int64_t)time(NULL);
+	bool must_be_new = d->opt.new_epoch && !d->epoch[0];
+	int r = must_be_new ? 0 : follow(d, err);
 
-	if (r < 0)
+	if (r)
 		return r;
-	r = start_epoch(d, err);
+	if (is_one_of_many(d))
+		r = profdb_epoch_turn(d->db, now, d->epoch, err);
+	else
+		r = profdb_epoch_start(d->db, recorded >= 0 ? recorded : now, d->epoch, err);
 	if (r >= 0) {
 		dyn_fold_forget(d->dyn);
 		base_log(BASE_LOG_INFO, "epoch %s begins", d->epoch);
 	}
 	return r;
+}
+
+int daemon_flush(struct daemon *d, struct base_err *err)
+{
+	struct base_err own = { 0 };
+	int r = flush(d, false, err);
+
+	/* What was to be flushed is; the next flush tries again. */
+	if (r >= 0 && follow(d, &own) < 0)
+		base_log(BASE_LOG_WARN, "cannot follow other machines: %s", own.text);
+	return r;
+}
+
+int daemon_new_epoch(struct daemon *d, struct base_err *err)
+{
+	int r = flush(d, false, err);
+
+	return r < 0 ? r : daemon_turn_epoch(d, err);
 }
 
 /* Everything else is on disk: what still waits for a pseudo-image waits in vain. */

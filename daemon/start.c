@@ -37,13 +37,8 @@ static int choose_platform(struct daemon *d, struct base_err *err)
 {
 	char name[PROFDB_PLATFORM_MAX + 1] = "";
 
-	if (!d->opt.platform) {
-		if (gethostname(name, sizeof(name) - 1) < 0 || !name[0])
-			snprintf(name, sizeof(name), "localhost");
-		clean_name(name);
-		snprintf(d->platform, sizeof(d->platform), "%s", name);
-		return 0;
-	}
+	if (!d->opt.platform)
+		return 0; /* the database may say */
 	snprintf(name, sizeof(name), "%s", d->opt.platform);
 	clean_name(name);
 	if (strcmp(name, d->opt.platform) != 0) {
@@ -151,12 +146,7 @@ static int open_epoch(struct daemon *d, struct base_err *err)
 		*err = none;
 		return r;
 	}
-	if (r < 0) {
-		r = profdb_epoch_start(d->db, now_utc(d), d->epoch, err);
-		if (r >= 0)
-			base_log(BASE_LOG_INFO, "epoch %s begins", d->epoch);
-	}
-	return r;
+	return r < 0 ? daemon_turn_epoch(d, err) : r;
 }
 
 /* ---- parts --------------------------------------------------------------------------------- */
@@ -317,6 +307,15 @@ static int open_record(struct daemon *d, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot write '%s'", d->opt.record) : 0;
 }
 
+static int find_platform(struct daemon *d, struct base_err *err)
+{
+	char host[256] = "";
+
+	if (gethostname(host, sizeof(host) - 1) < 0)
+		host[0] = '\0';
+	return profdb_platform_of(d->db, host, d->platform, err);
+}
+
 static int open_database(struct daemon *d, struct base_err *err)
 {
 	enum profdb_format format;
@@ -331,7 +330,9 @@ static int open_database(struct daemon *d, struct base_err *err)
 	if (d->attrib.live)
 		profdb_set_machine(d->db, machine_cpu_mhz(""),
 				   (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-	return profdb_lock(d->db, d->platform, err);
+	if (!d->opt.platform)
+		r = find_platform(d, err);
+	return r < 0 ? r : profdb_lock(d->db, d->platform, err);
 }
 
 /*

@@ -46,10 +46,10 @@ static int check_marker(struct profdb *db, struct base_err *err)
 	return r;
 }
 
-/* A fresh file system is not empty either. */
+/* A fresh file system is not empty either, and the hosts file may come before any daemon. */
 static bool counts_as_content(const char *name)
 {
-	return *name != '.' && strcmp(name, "lost+found") != 0;
+	return *name != '.' && strcmp(name, "lost+found") != 0 && strcmp(name, "hosts") != 0;
 }
 
 /* 1: an epoch's folder is there, 0: nothing is, -DCPI_ENOTDB: other things. */

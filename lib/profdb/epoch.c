@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -67,6 +68,20 @@ static int know_files(struct profdb *db)
 	return r;
 }
 
+/* "open YYYYMMDDHHMMSS"; where that is missing the name tells the minute. */
+static void read_began(struct profdb *db)
+{
+	struct base_buf buf = { 0 };
+	char time[PROFDB_TIME_LEN + 1];
+
+	strcpy(db->began, db->epoch);
+	if (base_file_read(db->epoch_fd, PROFDB_OPEN_NAME, 4096, &buf, NULL) >= 0 &&
+	    base_buf_append(&buf, "", 1) >= 0 &&
+	    sscanf((char *)buf.data, "open %14[0-9]", time) == 1 && profdb_epoch_time_ok(time))
+		strcpy(db->began, time);
+	base_buf_release(&buf);
+}
+
 int profdb_epoch_enter(struct profdb *db, const char *epoch, int fd, struct base_err *err)
 {
 	int r;
@@ -74,6 +89,7 @@ int profdb_epoch_enter(struct profdb *db, const char *epoch, int fd, struct base
 	profdb_epoch_leave(db);
 	db->epoch_fd = fd;
 	strcpy(db->epoch, epoch);
+	read_began(db);
 	r = profdb_commit_recover(fd, &db->seq, err);
 	if (r >= 0) {
 		r = know_files(db);
@@ -122,8 +138,8 @@ int profdb_epoch_finish(struct profdb *db, struct base_err *err)
 	return finish_current(db, err);
 }
 
-/* Newest first: what a daemon before us left open. -ENOENT: nothing. */
-static int enter_left_open(struct profdb *db, struct base_err *err)
+/* Newest first: what a daemon before us left open, but for @except. -ENOENT: nothing. */
+static int enter_left_open(struct profdb *db, const char *except, struct base_err *err)
 {
 	char **epochs = profdb_epochs(db, err);
 	size_t nr = 0;
@@ -134,7 +150,7 @@ static int enter_left_open(struct profdb *db, struct base_err *err)
 	while (epochs[nr])
 		nr++;
 	while (r == -ENOENT && nr-- > 0) {
-		if (!profdb_epoch_open(db, epochs[nr], db->platform))
+		if (!strcmp(epochs[nr], except) || !profdb_epoch_open(db, epochs[nr], db->platform))
 			continue;
 		r = profdb_platform_open(db, epochs[nr], db->platform);
 		if (r >= 0)
@@ -147,7 +163,7 @@ static int enter_left_open(struct profdb *db, struct base_err *err)
 	return r;
 }
 
-static int close_left_open(struct profdb *db, struct base_err *err)
+static int close_left_open(struct profdb *db, const char *except, struct base_err *err)
 {
 	int r;
 
@@ -156,24 +172,12 @@ static int close_left_open(struct profdb *db, struct base_err *err)
 		if (r < 0)
 			return r;
 	}
-	while ((r = enter_left_open(db, err)) >= 0) {
+	while ((r = enter_left_open(db, except, err)) >= 0) {
 		r = finish_current(db, err);
 		if (r < 0)
 			return r;
 	}
 	return r == -ENOENT ? 0 : r;
-}
-
-static int epoch_name(int64_t now, char name[PROFDB_EPOCH_LEN + 1])
-{
-	time_t t = (time_t)now;
-	struct tm tm;
-
-	if (now < 0 || !gmtime_r(&t, &tm) || tm.tm_year > 9999 - 1900)
-		return -EINVAL;
-	snprintf(name, PROFDB_EPOCH_LEN + 1, "%04u%02u%02u%02u%02u", tm.tm_year + 1900u,
-		 tm.tm_mon + 1u, tm.tm_mday + 0u, tm.tm_hour + 0u, tm.tm_min + 0u);
-	return 0;
 }
 
 /* 1: it is ours, 0: this platform has such an epoch, negative. */
@@ -197,12 +201,20 @@ static int make_folders(struct profdb *db, const char *epoch)
 	return r < 0 ? r : 1;
 }
 
-static int make_epoch(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1])
+static int make_epoch(struct profdb *db, int64_t now, const char *name,
+		      char epoch[PROFDB_EPOCH_LEN + 1])
 {
+	char time[PROFDB_TIME_LEN + 1];
 	int r;
 
+	if (name) {
+		snprintf(epoch, PROFDB_EPOCH_LEN + 1, "%s", name);
+		r = make_folders(db, epoch);
+		return r == 0 ? -EEXIST : r;
+	}
 	for (;; now += 60) {
-		r = epoch_name(now, epoch);
+		r = profdb_epoch_time(now, time);
+		snprintf(epoch, PROFDB_EPOCH_LEN + 1, "%.12s", time);
 		if (r >= 0)
 			r = make_folders(db, epoch);
 		if (r != 0)
@@ -210,28 +222,57 @@ static int make_epoch(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LE
 	}
 }
 
-int profdb_epoch_start(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],
-		       struct base_err *err)
+/* Its folder and its mark; a descriptor. What could not be marked is no epoch. */
+static int make_open(struct profdb *db, int64_t now, const char *name,
+		     char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err)
 {
-	int fd, r = needs_lock(db, err);
+	char time[PROFDB_TIME_LEN + 1], text[40], path[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
+	int r = make_epoch(db, now, name, epoch), fd;
 
-	if (r < 0)
-		return r;
-	r = close_left_open(db, err);
-	if (r < 0)
-		return r;
-	r = make_epoch(db, now, epoch);
+	if (r >= 0)
+		r = profdb_epoch_time(now, time);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot make an epoch in '%s'", db->path);
 	fd = profdb_platform_open(db, epoch, db->platform);
 	if (fd < 0)
 		return base_fail_errno(err, fd, "cannot open epoch '%s'", epoch);
-	r = base_file_write(fd, PROFDB_OPEN_NAME, 0644, "open\n", 5, err);
+	snprintf(text, sizeof(text), "open %s\n", time);
+	r = base_file_write(fd, PROFDB_OPEN_NAME, 0644, text, strlen(text), err);
+	if (r >= 0)
+		return fd;
+	close(fd);
+	snprintf(path, sizeof(path), "%s/%s", epoch, db->platform);
+	unlinkat(db->fd, path, AT_REMOVEDIR);
+	unlinkat(db->fd, epoch, AT_REMOVEDIR);
+	return r;
+}
+
+int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
+		       char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err)
+{
+	char made[PROFDB_EPOCH_LEN + 1];
+	int r = needs_lock(db, err), fd;
+
+	if (r < 0)
+		return r;
+	/* Made before the one before is closed: a full disk must not leave us without any. */
+	fd = make_open(db, now, name, made, err);
+	if (fd < 0)
+		return fd;
+	r = close_left_open(db, made, err);
 	if (r < 0) {
+		unlinkat(fd, PROFDB_OPEN_NAME, 0);
 		close(fd);
 		return r;
 	}
-	return profdb_epoch_enter(db, epoch, fd, err);
+	strcpy(epoch, made);
+	return profdb_epoch_enter(db, made, fd, err);
+}
+
+int profdb_epoch_start(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],
+		       struct base_err *err)
+{
+	return profdb_epoch_begin(db, now, NULL, epoch, err);
 }
 
 int profdb_epoch_resume(struct profdb *db, char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err)
@@ -242,7 +283,7 @@ int profdb_epoch_resume(struct profdb *db, char epoch[PROFDB_EPOCH_LEN + 1], str
 		return r;
 	if (db->epoch_fd >= 0)
 		return base_fail(err, -EINVAL, "epoch '%s' is open already", db->epoch);
-	r = enter_left_open(db, err);
+	r = enter_left_open(db, "", err);
 	if (r < 0)
 		return r == -ENOENT ? base_fail(err, r, "no epoch was left open") : r;
 	strcpy(epoch, db->epoch);

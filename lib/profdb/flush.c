@@ -128,7 +128,7 @@ static int merge(struct profdb *db, struct profdb_profile *m, const struct profd
 	if (r >= 0)
 		r = profdb_profile_take_words(m, p);
 	if (r >= 0)
-		r = profdb_profile_set_word(m, "epoch", db->epoch);
+		r = profdb_profile_set_word(m, "epoch", db->began);
 	if (r >= 0)
 		r = profdb_profile_set_word(m, "platform", db->platform);
 	if (r >= 0)

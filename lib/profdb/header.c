@@ -75,11 +75,11 @@ static int take_path(struct header *h, char *value)
 
 static int take_epoch(struct header *h, char *value)
 {
-	char epoch[PROFDB_EPOCH_LEN + 1];
+	char time[PROFDB_TIME_LEN + 1];
 
-	if (profdb_epoch_normalize(value, epoch) < 0)
-		return bad_value(h, "epoch", value, "time YYYYMMDDHHMM");
-	return profdb_profile_add_line(h->p, "epoch", epoch);
+	if (profdb_epoch_normalize(value, time) < 0)
+		return bad_value(h, "epoch", value, "time YYYYMMDDHHMMSS");
+	return profdb_profile_add_line(h->p, "epoch", time);
 }
 
 /* "0.25", "1.000000": at most six digits after the point, at most 1. */

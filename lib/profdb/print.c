@@ -56,6 +56,7 @@ static int print_required(const struct profdb_profile *p, enum profdb_format for
 	static const char *const words[][2] = {
 		{ "epoch", NULL }, { "platform", "unknown" }, { "tsize", "0" }, { "cpuspeed", "0" }
 	};
+	char minute[11];
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < sizeof(words) / sizeof(words[0]); i++) {
@@ -65,8 +66,10 @@ static int print_required(const struct profdb_profile *p, enum profdb_format for
 			value = words[i][1];
 		else if (!value && format != PROFDB_FORMAT_1)
 			value = "7001010000";
-		else if (i == 0 && value && format != PROFDB_FORMAT_1)
-			value += 2; /* YYMMDDHHMM */
+		else if (i == 0 && format != PROFDB_FORMAT_1) {
+			snprintf(minute, sizeof(minute), "%.10s", value + 2); /* YYMMDDHHMM */
+			value = minute;
+		}
 		if (value)
 			r = print_line(out, format, words[i][0], value);
 	}

@@ -12,6 +12,7 @@
 #include "base.h"
 
 #define PROFDB_EPOCH_LEN    12 /* YYYYMMDDHHMM, UTC */
+#define PROFDB_TIME_LEN	    14 /* with seconds, as profiles tell when their epoch began */
 #define PROFDB_PLATFORM_MAX 64
 #define PROFDB_NR_EVENTS    16 /* events in one profile at most */
 #define PROFDB_EVENT_NAME   32
@@ -151,6 +152,16 @@ int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
 		void (*bad)(void *ctx, const char *file, const struct base_err *err), void *ctx,
 		struct base_err *err);
 
+/*
+ * The platform that <db>/hosts says @host belongs to, else @host itself, made fit to be a name. 0,
+ * -errno, -DCPI_EFORMAT with the line. The syntax: dcpihosts(5).
+ */
+int profdb_platform_of(struct profdb *db, const char *host, char platform[PROFDB_PLATFORM_MAX + 1],
+		       struct base_err *err);
+/* The same from memory (@len bytes): 1 found, 0 not listed; fuzzed. */
+int profdb_hosts_find(const char *text, size_t len, const char *host,
+		      char platform[PROFDB_PLATFORM_MAX + 1], struct base_err *err);
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* Own the platform until profdb_close: -DCPI_EBUSY names the live owner (host, pid) in @err. */
@@ -166,11 +177,22 @@ int profdb_dyn_lock(struct profdb *db, bool exclusive, unsigned int timeout_ms,
 		    struct base_err *err);
 /*
  * Start an epoch for the locked platform at @now (UTC seconds): the name's minute, or the next free
- * one where that epoch exists already for this platform. The one before is closed. Name into
- * @epoch.
+ * one where that epoch exists already for this platform. The one before is closed; it goes on where
+ * this fails. Name into @epoch.
  */
 int profdb_epoch_start(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],
 		       struct base_err *err);
+/*
+ * Epochs do not overlap, so the machines that write one database turn them together. follow: start
+ * the one that another platform began after ours, the newest (1); while we have none, one that
+ * another platform has open and wrote into within a day. Else 0, and nothing has changed. turn: an
+ * epoch at @now that all others will follow, so newer than every other. Names that are more than a
+ * day ahead of @now are nobody's.
+ */
+int profdb_epoch_follow(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],
+			struct base_err *err);
+int profdb_epoch_turn(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],
+		      struct base_err *err);
 /* Go on in the epoch that a daemon before us left open (0), or -ENOENT. Finishes or undoes a half
  * flush. */
 int profdb_epoch_resume(struct profdb *db, char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err);

@@ -117,8 +117,12 @@ bool profdb_event_name_ok(const char *name);
 int profdb_number_parse(const char *text, unsigned int base, uint64_t *out);
 /* "YYYYMMDDHHMM" with every part in its range. */
 bool profdb_epoch_name_ok(const char *name);
-/* Of 10 (century guessed), 12 or 14 (seconds dropped) digits. 0 or -EINVAL. */
-int profdb_epoch_normalize(const char *text, char epoch[PROFDB_EPOCH_LEN + 1]);
+/* The same, or with seconds behind. */
+bool profdb_epoch_time_ok(const char *time);
+/* Of 10 (century guessed), 12 or 14 digits, to 12 or 14. 0 or -EINVAL. */
+int profdb_epoch_normalize(const char *text, char time[PROFDB_TIME_LEN + 1]);
+/* Of UTC seconds. 0 or -EINVAL: beyond the calendar. */
+int profdb_epoch_time(int64_t now, char time[PROFDB_TIME_LEN + 1]);
 
 /* Fraction of time, in the millionths that files keep. */
 uint32_t profdb_enabled_millionths(double enabled);
@@ -175,6 +179,7 @@ int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name);
  */
 #define PROFDB_COMMIT_NAME ".commit"
 #define PROFDB_OPEN_NAME   ".open"
+#define PROFDB_TURNED_NAME ".turned" /* in an epoch's folder: all machines are to follow */
 
 struct profdb_commit {
 	uint64_t seq; /* 0: no flush yet */
@@ -224,6 +229,7 @@ struct profdb {
 	int fd, dyn_fd, kernel_fd, index_fd, lock_fd;
 	char platform[PROFDB_PLATFORM_MAX + 1]; /* locked; else empty */
 	char epoch[PROFDB_EPOCH_LEN + 1];	/* current; else empty */
+	char began[PROFDB_TIME_LEN + 1];	/* when it did */
 	int epoch_fd;				/* <db>/<epoch>/<platform>, or -1 */
 	struct base_map files;	     /* key -> struct profdb_file, of the current epoch */
 	uint64_t seq;		     /* of the flush under way, or the last */
@@ -240,6 +246,9 @@ int profdb_platform_open(const struct profdb *db, const char *epoch, const char 
 /* Make @fd (owned from here on) the current epoch, recovered where a daemon left it half-way. */
 int profdb_epoch_enter(struct profdb *db, const char *epoch, int fd, struct base_err *err);
 void profdb_epoch_leave(struct profdb *db);
+/* As profdb_epoch_start; an epoch that must have this @name, or (NULL) that of @now. */
+int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
+		       char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err);
 /* Complete a commit whose renames failed. */
 int profdb_flush_redo(struct profdb *db, struct base_err *err);
 

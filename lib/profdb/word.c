@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "profdb_internal.h"
 
@@ -43,20 +44,43 @@ bool profdb_epoch_name_ok(const char *name)
 	       two(name + 10) < 60;
 }
 
-int profdb_epoch_normalize(const char *text, char epoch[PROFDB_EPOCH_LEN + 1])
+bool profdb_epoch_time_ok(const char *time)
 {
-	char out[PROFDB_EPOCH_LEN + 1];
+	char minute[PROFDB_EPOCH_LEN + 1];
+
+	snprintf(minute, sizeof(minute), "%s", time);
+	return profdb_epoch_name_ok(minute) &&
+	       (!time[PROFDB_EPOCH_LEN] || (all_digits(time, PROFDB_TIME_LEN) &&
+					    two(time + PROFDB_EPOCH_LEN) <= 60)); /* leap second */
+}
+
+int profdb_epoch_normalize(const char *text, char time[PROFDB_TIME_LEN + 1])
+{
+	char out[PROFDB_TIME_LEN + 1];
 	size_t len = strlen(text);
 
-	if ((len != 10 && len != 12 && len != 14) || !all_digits(text, len))
+	if (len > PROFDB_TIME_LEN)
 		return -EINVAL;
 	if (len == 10) /* DCPI is of 1997: two digits of the year below 70 are of this century. */
-		snprintf(out, sizeof(out), "%s%s", two(text) < 70 ? "20" : "19", text);
+		snprintf(out, sizeof(out), "%s%.10s", strncmp(text, "70", 2) < 0 ? "20" : "19",
+			 text);
 	else
-		snprintf(out, sizeof(out), "%.12s", text);
-	if (!profdb_epoch_name_ok(out))
+		snprintf(out, sizeof(out), "%s", text);
+	if (!profdb_epoch_time_ok(out))
 		return -EINVAL;
-	strcpy(epoch, out);
+	strcpy(time, out);
+	return 0;
+}
+
+int profdb_epoch_time(int64_t now, char time[PROFDB_TIME_LEN + 1])
+{
+	time_t t = (time_t)now;
+	struct tm tm;
+
+	if (now < 0 || !gmtime_r(&t, &tm) || tm.tm_year > 9999 - 1900)
+		return -EINVAL;
+	snprintf(time, PROFDB_TIME_LEN + 1, "%04u%02u%02u%02u%02u%02u", tm.tm_year + 1900u,
+		 tm.tm_mon + 1u, tm.tm_mday + 0u, tm.tm_hour + 0u, tm.tm_min + 0u, tm.tm_sec + 0u);
 	return 0;
 }
 
@@ -90,7 +114,7 @@ static const struct {
 	{ "version", NULL },	   { "image", NULL },
 	{ "kind", NULL },	   { "path", NULL },
 	{ "event", NULL },	   { "period", NULL },
-	{ "enabled", NULL },	   { "epoch", profdb_epoch_name_ok },
+	{ "enabled", NULL },	   { "epoch", profdb_epoch_time_ok },
 	{ "tsize", is_number },	   { "tstart", is_address },
 	{ "cpuspeed", is_number }, { "cpucount", is_number },
 	{ "cpuimplv", is_number }, { "cpuamask", is_hex },

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Two daemons on one database at once, each in a network namespace and under a host name of its own, while epochs
+# are turned by either: both are in the same epoch after their next flush, and the sums hold for each. A
+# second one on a platform is refused, also where the hosts file makes them one.
+set -eu
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+mkdir "$db"
+printf '# the second machine has a platform of another name\nsecond  machine-b machine-c\n' >"$db/hosts"
+declare -A pid=()
+trap 'for p in "${pid[@]}"; do kill "$p" 2>/dev/null || :; done; cleanup' EXIT
+
+# on MACHINE COMMAND…: with its host name, network, run folder and queue.
+on()
+{
+	local machine=$1
+	shift
+	DCPI_RUN=$work/run-$machine DCPI_QUEUE=/dcpi-test-$$-$machine unshare --net --uts -- \
+		bash -c 'hostname "$1" && shift && exec "$@"' on "machine-$machine" "$@"
+}
+ctl() { DCPI_RUN=$work/run-$1 "$DCPI_BIN/dcpictl" "${@:2}"; }
+field() { DCPI_RUN=$work/run-$1 status_field "$2"; }
+
+# start MACHINE [OPTION…]
+start()
+{
+	on "$1" "$DCPI_BIN/dcpid" -background -event cpu-clock -flush 1 -log "$work/log-$1" "${@:2}" "$db" || fail "dcpid $1"
+	pid[$1]=$(field "$1" pid)
+	[ -n "${pid[$1]}" ] || fail "$1 names no pid"
+}
+
+# refused MACHINE OPTION…: a daemon there does not start, and says whose the platform is.
+refused()
+{
+	! on "$@" "$db" 2>"$work/refused" || fail "a second daemon came up: $*"
+	cat "$work/refused"
+	grep -q "platform 'second' of database '$db' is in use by another daemon: host 'machine-b', pid ${pid[b]}" "$work/refused" ||
+		fail "refused with other words"
+}
+
+# disk PLATFORM: its samples in all epochs.
+disk() { "$DCPI_BIN/dcpiprof" -db "$db" -epoch all -platform "$1" -i -no_header 2>>"$work/err" | awk '$NF == "total" { print $1 }'; }
+
+# quit MACHINE PLATFORM: all that it says it stored, before and after the epochs turned, is in the database.
+quit()
+{
+	local said on_disk
+	ctl "$1" quit || fail "quit $1"
+	wait_for_end "${pid[$1]}" || fail "$1 does not end"
+	unset "pid[$1]"
+	! grep 'do not balance' "$work/log-$1" || fail "the accounts of $1"
+	said=$(sed -nE 's/.* finished: ([0-9]+) samples stored/\1/p' "$work/log-$1")
+	on_disk=$(disk "$2")
+	echo "$2: $said samples stored, $on_disk on disk"
+	[ "$said" -gt 500 ] && [ "$said" = "$on_disk" ] || fail "the sums of $2"
+}
+
+start a
+start b
+[ "$(field a platform) $(field b platform)" = "machine-a second" ] || fail "platforms"
+[ "$(field a epoch)" = "$(field b epoch)" ] || fail "b did not come into a's epoch"
+refused b "$DCPI_BIN/dcpid" -nodaemon -run "$work/run-x" -queue "/dcpi-test-$$-x" # the same host
+refused c "$DCPI_BIN/dcpid" -nodaemon                                           # the same platform by the hosts file
+"$DCPI_BUILD/tests/shares" 6 >/dev/null &
+load=$!
+turns=0 together=0
+for who in a b a b b a; do
+	before=$(field a epoch)
+	ctl "$who" epoch >"$work/said" || fail "dcpictl epoch"
+	turns=$((turns + 1))
+	sleep 2.2 # a flush and a little
+	echo "turned by $who: from $before a is in $(field a epoch), b in $(field b epoch)"
+	[ "$(field a epoch)" != "$before" ] || fail "the epoch did not turn"
+	[ "$(field a epoch)" = "$(field b epoch)" ] || fail "two epochs at once"
+	[ "$(find "$db" -name .open | wc -l)" = 2 ] || fail "epochs left open: $(find "$db" -name .open)"
+	together=$((together + 1))
+done
+wait $load || :
+for machine in a b; do
+	DCPI_RUN=$work/run-$machine account_holds "$machine"
+done
+quit a machine-a
+quit b second
+[ "$(find "$db" -name .open | wc -l)" = 0 ] || fail "an epoch is left open"
+[ "$(ls "$db" | grep -c '^2')" = 7 ] || fail "epochs: $(ls "$db")"
+[ "$(disk machine-a | cat)" -gt 0 ]
+echo "$turns turns, $together followed; $(total_on_disk) samples of both"
+[ "$(total_on_disk)" = $(($(disk machine-a) + $(disk second))) ] || fail "both together"
