@@ -292,14 +292,15 @@ int config_parse(const char *text, size_t len, const char *name, const struct ba
 	return r;
 }
 
-int config_read(const char *path, const struct base_cmd *cmd, uint64_t given, struct base_err *err)
+int config_read(const char *path, const struct base_cmd *cmd, uint64_t given,
+		struct json_object **root, struct base_err *err)
 {
-	struct json_object *root;
 	struct base_buf text = { 0 };
 	int r = base_file_read(AT_FDCWD, path, CONFIG_MAX, &text, err);
 
+	*root = NULL;
 	if (r >= 0)
-		r = config_parse((const char *)text.data, text.len, path, cmd, given, &root, err);
+		r = config_parse((const char *)text.data, text.len, path, cmd, given, root, err);
 	base_buf_release(&text);
 	return r;
 }

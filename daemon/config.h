@@ -22,7 +22,8 @@ struct json_object;
  */
 int config_parse(const char *text, size_t len, const char *name, const struct base_cmd *cmd,
 		 uint64_t given, struct json_object **root, struct base_err *err);
-/* The same of a file; its strings stay until the program ends. Also what base_file_read returns. */
-int config_read(const char *path, const struct base_cmd *cmd, uint64_t given, struct base_err *err);
+/* The same of a file. Also what base_file_read returns. */
+int config_read(const char *path, const struct base_cmd *cmd, uint64_t given,
+		struct json_object **root, struct base_err *err);
 
 #endif

@@ -14,7 +14,8 @@
 
 static struct options opt = { .flush_s = 60 };
 static const char *config;
-static uint64_t given; /* on the command line, by their places in the table */
+static struct json_object *config_root; /* what options of the file point into */
+static uint64_t given;			/* on the command line, by their places in the table */
 static bool gc;
 static struct gc_config gc_config;
 
@@ -398,7 +399,7 @@ int main(int argc, char **argv)
 	if (r == BASE_OPT_DONE)
 		return BASE_EXIT_OK;
 	if (r >= 0 && config)
-		r = config_read(config, &command, given, &err);
+		r = config_read(config, &command, given, &config_root, &err);
 	if (r >= 0)
 		r = check_options(&err);
 	if (r >= 0)
