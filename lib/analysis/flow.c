@@ -51,6 +51,11 @@ static size_t image_source_bytes(void *context, uint64_t vaddr, void *out, size_
 	return image_bytes(context, vaddr, out, len);
 }
 
+static int image_source_pointer(void *context, uint64_t vaddr, uint64_t *value)
+{
+	return image_pointer(context, vaddr, value);
+}
+
 static const struct image_symbol *image_source_symbol(void *context, uint64_t vaddr)
 {
 	return image_symbol_at(context, vaddr);
@@ -61,6 +66,7 @@ int flow_build(struct image *img, const struct image_symbol *symbol, struct flow
 {
 	const struct flow_source source = { .context = img,
 					    .bytes = image_source_bytes,
+					    .pointer = image_source_pointer,
 					    .symbol_at = image_source_symbol };
 	struct flow_decoder *d;
 	int r = flow_decoder_open(image_machine(img), &d, err);

@@ -106,14 +106,8 @@ static void add_table(struct edges *e, const struct flow_walk *w, uint32_t from,
 		if (k == e->f->nr_edges)
 			add(e, from, to, to == FLOW_OUTSIDE ? FLOW_EXIT : FLOW_TABLE);
 	}
-	e->f->nr_indirect++;
-	if (j && j->found)
-		return;
-	add(e, from, FLOW_OUTSIDE, FLOW_EXIT);
-	if (j && j->tail_call)
-		return;
-	e->f->nr_unresolved++;
-	e->f->blocks[from].unresolved = true;
+	if (!j || !j->found)
+		add(e, from, FLOW_OUTSIDE, FLOW_EXIT);
 }
 
 static void add_outgoing(struct edges *e, const struct flow_walk *w, uint32_t b)
@@ -247,6 +241,20 @@ static bool entered_anywhere(const struct flow_walk *w, const struct flow *f)
 	return f->nr_unresolved || (cold && (!cold[5] || cold[5] == '.'));
 }
 
+static void mark_unresolved(const struct flow_walk *w, struct flow *f)
+{
+	f->nr_indirect = (uint32_t)w->nr_jumps;
+	for (size_t i = 0; i < w->nr_jumps; i++) {
+		const struct flow_jump *j = &w->jumps[i];
+		uint32_t b = flow_block_at(f, j->vaddr);
+
+		if (j->found || j->tail_call || b == FLOW_OUTSIDE)
+			continue;
+		f->nr_unresolved++;
+		f->blocks[b].unresolved = true;
+	}
+}
+
 static void add_entries(const struct flow_walk *w, struct edges *e)
 {
 	struct flow *f = e->f;
@@ -343,6 +351,7 @@ int flow_graph_finish(const struct flow_walk *w, struct flow *f)
 	struct edges e = { .f = f, .cap = f->nr_edges };
 	int r;
 
+	mark_unresolved(w, f);
 	add_entries(w, &e);
 	if (e.r >= 0)
 		e.r = make_lists(f);

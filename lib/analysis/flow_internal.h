@@ -37,7 +37,11 @@ void flow_decode_op(struct flow_decoder *d, const uint8_t *code, size_t len, uin
 		    struct flow_op *out);
 /* RISC-V compares in the branch itself: then *op holds the comparison. */
 enum flow_condition flow_decode_condition(struct flow_decoder *d, const uint8_t *code, size_t len,
-					  uint64_t vaddr, struct flow_op *op);
+					  struct flow_op *op);
+/* Below 0: it takes stack; above 0: it gives it back. Calls and returns do neither. */
+int flow_stack_move(struct flow_decoder *d, const uint8_t *code, size_t len);
+/* Does the compiler say (notrack) that this indirect jump stays in the procedure? */
+bool flow_jumps_within(const struct flow_decoder *d, const uint8_t *code, size_t len);
 
 uint32_t flow_decoder_machine(const struct flow_decoder *d);
 /* Registers that a call may change. */
@@ -53,10 +57,14 @@ bool flow_x86_insn(struct flow_x86 *x, const uint8_t *code, size_t len, struct f
 void flow_x86_op(struct flow_x86 *x, const uint8_t *code, size_t len, uint64_t vaddr,
 		 struct flow_op *out);
 enum flow_condition flow_x86_condition(const uint8_t *code, size_t len);
+/* The same for what is newer than capstone. 64 bits. */
+bool flow_x86_new_insn(const uint8_t *code, size_t len, struct flow_insn *out);
+int flow_x86_stack_move(const uint8_t *code, size_t len);
 
 bool flow_aarch64_insn(uint32_t w, struct flow_insn *out);
 void flow_aarch64_op(uint32_t w, uint64_t vaddr, struct flow_op *out);
 enum flow_condition flow_aarch64_condition(uint32_t w);
+int flow_aarch64_stack_move(uint32_t w);
 
 bool flow_riscv_insn(const uint8_t *code, size_t len, struct flow_insn *out);
 void flow_riscv_op(const uint8_t *code, size_t len, uint64_t vaddr, struct flow_op *out);
@@ -70,11 +78,13 @@ struct flow_part {
 	uint8_t *code;
 	uint32_t *owner; /* by byte: number + 1 of the instruction that it is part of */
 	uint8_t *mark;	 /* by byte: of enum flow_mark */
+	bool swept;	 /* FLOW_IN_ROW was set */
 };
 
 enum flow_mark {
 	FLOW_LEADER = 1,    /* a block begins here */
 	FLOW_FROM_AWAY = 2, /* reached from outside, as far as is known */
+	FLOW_IN_ROW = 8,    /* an instruction begins here, if one follows on the other */
 	FLOW_NO_CODE = 4,   /* a table, or nothing that decodes */
 };
 
@@ -99,6 +109,7 @@ struct flow_walk {
 	size_t nr_todo, cap_todo;
 	struct flow_jump *jumps;
 	size_t nr_jumps, cap_jumps;
+	uint64_t not_cold; /* the last procedure that was found to be one of its own */
 	bool overlapping, cut;
 };
 
@@ -108,6 +119,8 @@ void flow_walk_release(struct flow_walk *w);
  * 0 where it is no part of the procedure. */
 int flow_walk_add(struct flow_walk *w, uint64_t vaddr, uint8_t marks);
 int flow_walk_on(struct flow_walk *w);
+/* 1: what a table has leads to this procedure. */
+int flow_walk_reaches(struct flow_walk *w, uint64_t vaddr);
 /* Take up what nothing leads to. Returns whether there was any. */
 int flow_walk_gaps(struct flow_walk *w);
 struct flow_part *flow_walk_part(const struct flow_walk *w, uint64_t vaddr);

@@ -6,7 +6,7 @@
 
 #include "flow_internal.h"
 
-enum { CODE_MAX = 16 << 20, PARTS_MAX = 64 };
+enum { CODE_MAX = 16 << 20, PARTS_MAX = 64, UNNAMED_MAX = 1 << 16 };
 
 struct flow_part *flow_walk_part(const struct flow_walk *w, uint64_t vaddr)
 {
@@ -72,7 +72,51 @@ static bool is_cold_part(const char *name, const char *of)
 	       (!name[len + 5] || name[len + 5] == '.');
 }
 
-static int find_part(struct flow_walk *w, uint64_t vaddr, struct flow_part **out)
+/* Does the code of @len bytes at @vaddr branch into what is known of the procedure? */
+static bool branches_back(const struct flow_walk *w, const uint8_t *code, size_t len,
+			  uint64_t vaddr)
+{
+	struct flow_insn insn;
+
+	for (size_t off = 0; off < len; off += insn.len) {
+		flow_decode(w->d, code + off, len - off, vaddr + off, &insn);
+		if ((insn.flow == FLOW_JUMP || insn.flow == FLOW_BRANCH) &&
+		    insn.target != w->symbol->vaddr && flow_walk_part(w, insn.target))
+			return true;
+	}
+	return false;
+}
+
+static bool leads_back(struct flow_walk *w, const struct image_symbol *s)
+{
+	size_t len = s->len < UNNAMED_MAX ? s->len : UNNAMED_MAX;
+	uint8_t *code = s->vaddr == w->not_cold ? NULL : malloc(len + 1);
+	bool found;
+
+	if (!code)
+		return false;
+	len = w->source->bytes(w->source->context, s->vaddr, code, len);
+	found = branches_back(w, code, len, s->vaddr);
+	free(code);
+	if (!found)
+		w->not_cold = s->vaddr;
+	return found;
+}
+
+/*
+ * A procedure that has no name (lib/image calls it by its address) is a cold part of the one that
+ * jumps into its middle or by a table, or that it jumps back to. And it stands before that one: so
+ * linkers put them, and else the part would have the procedure for its own.
+ */
+static bool is_unnamed_part(struct flow_walk *w, const struct image_symbol *s, uint64_t vaddr,
+			    bool by_table)
+{
+	if (strncmp(s->name, "0x", 2) != 0 || s->vaddr > w->symbol->vaddr)
+		return false;
+	return vaddr != s->vaddr || by_table || leads_back(w, s);
+}
+
+static int find_part(struct flow_walk *w, uint64_t vaddr, bool by_table, struct flow_part **out)
 {
 	const struct image_symbol *s;
 	int r = 0;
@@ -81,7 +125,7 @@ static int find_part(struct flow_walk *w, uint64_t vaddr, struct flow_part **out
 	if (*out || !w->source->symbol_at)
 		return 0;
 	s = w->source->symbol_at(w->source->context, vaddr);
-	if (s && is_cold_part(s->name, w->symbol->name))
+	if (s && (is_cold_part(s->name, w->symbol->name) || is_unnamed_part(w, s, vaddr, by_table)))
 		r = add_part(w, s);
 	*out = flow_walk_part(w, vaddr);
 	return r;
@@ -90,7 +134,7 @@ static int find_part(struct flow_walk *w, uint64_t vaddr, struct flow_part **out
 int flow_walk_add(struct flow_walk *w, uint64_t vaddr, uint8_t marks)
 {
 	struct flow_part *p;
-	int r = find_part(w, vaddr, &p);
+	int r = find_part(w, vaddr, false, &p);
 
 	if (r < 0 || !p)
 		return r;
@@ -100,6 +144,14 @@ int flow_walk_add(struct flow_walk *w, uint64_t vaddr, uint8_t marks)
 		return r;
 	w->todo[w->nr_todo++] = vaddr;
 	return 1;
+}
+
+int flow_walk_reaches(struct flow_walk *w, uint64_t vaddr)
+{
+	struct flow_part *p;
+	int r = find_part(w, vaddr, true, &p);
+
+	return r < 0 ? r : p != NULL;
 }
 
 int flow_walk_open(struct flow_walk *w)

@@ -124,12 +124,30 @@ void flow_decode_op(struct flow_decoder *d, const uint8_t *code, size_t len, uin
 }
 
 enum flow_condition flow_decode_condition(struct flow_decoder *d, const uint8_t *code, size_t len,
-					  uint64_t vaddr, struct flow_op *op)
+					  struct flow_op *op)
 {
-	(void)vaddr;
 	if (d->x86)
 		return flow_x86_condition(code, len);
 	if (d->machine == EM_RISCV)
 		return flow_riscv_condition(code, len, op);
 	return len >= 4 ? flow_aarch64_condition(get32(code)) : FLOW_OTHER;
+}
+
+int flow_stack_move(struct flow_decoder *d, const uint8_t *code, size_t len)
+{
+	struct flow_op op;
+
+	if (d->x86)
+		return flow_x86_stack_move(code, len);
+	if (d->machine == EM_AARCH64)
+		return len >= 4 ? flow_aarch64_stack_move(get32(code)) : 0;
+	flow_decode_op(d, code, len, 0, &op);
+	if (op.dst != 2 || op.a != 2 || op.load)
+		return 0;
+	return op.disp > 0 ? 1 : -1;
+}
+
+bool flow_jumps_within(const struct flow_decoder *d, const uint8_t *code, size_t len)
+{
+	return d->x86 && len && *code == 0x3e;
 }

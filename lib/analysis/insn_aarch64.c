@@ -454,3 +454,17 @@ enum flow_condition flow_aarch64_condition(uint32_t w)
 		return FLOW_OTHER;
 	}
 }
+
+int flow_aarch64_stack_move(uint32_t w)
+{
+	bool pair = (w & 0x3a0003e0) == 0x280003e0 && bits(w, 23, 1);
+	bool one = (w & 0x3b2003e0) == 0x380003e0 && bits(w, 10, 1);
+
+	if ((w & 0xff8003ff) == 0x910003ff)
+		return 1; /* add sp, sp, … */
+	if ((w & 0xff8003ff) == 0xd10003ff)
+		return -1;
+	if (pair || one) /* the address, sp, is written back */
+		return bits(w, 22, 1) ? 1 : -1;
+	return 0;
+}

@@ -13,6 +13,7 @@ enum { KINDS_KNOWN = 1 << 15 };
 struct flow_x86 {
 	csh handle;
 	cs_insn *insn;
+	bool is_64;
 	uint16_t kinds[X86_INS_ENDING]; /* by capstone's number, with KINDS_KNOWN once asked */
 };
 
@@ -22,6 +23,7 @@ int flow_x86_open(bool is_64, struct flow_x86 **out)
 
 	if (!x)
 		return -ENOMEM;
+	x->is_64 = is_64;
 	if (cs_open(CS_ARCH_X86, is_64 ? CS_MODE_64 : CS_MODE_32, &x->handle) != CS_ERR_OK) {
 		free(x);
 		return -ENOMEM;
@@ -293,6 +295,27 @@ static void add_memory(const cs_insn *insn, const cs_x86_op *op, struct flow_ins
 		out->kinds |= FLOW_LOAD;
 }
 
+/* capstone's lists of registers lack some of what its lists of flags have, and cmpxchg's. */
+static void add_flags(const cs_insn *insn, struct flow_insn *out)
+{
+	const uint64_t tests = X86_EFLAGS_TEST_OF | X86_EFLAGS_TEST_SF | X86_EFLAGS_TEST_ZF |
+			       X86_EFLAGS_TEST_PF | X86_EFLAGS_TEST_CF | X86_EFLAGS_TEST_NT |
+			       X86_EFLAGS_TEST_DF | X86_EFLAGS_TEST_RF | X86_EFLAGS_TEST_IF |
+			       X86_EFLAGS_TEST_TF | X86_EFLAGS_TEST_AF;
+	uint64_t flags = insn->detail->x86.eflags;
+
+	if (insn->id == X86_INS_CMPXCHG) {
+		add_register(&out->reads, X86_REG_RAX);
+		add_register(&out->writes, X86_REG_RAX);
+	}
+	if (in_group(insn, X86_GRP_FPU))
+		return; /* there they are its own flags */
+	if (flags & tests)
+		add_register(&out->reads, X86_REG_EFLAGS);
+	if (flags & ~tests)
+		add_register(&out->writes, X86_REG_EFLAGS);
+}
+
 static void add_operands(const cs_insn *insn, struct flow_insn *out)
 {
 	const cs_detail *detail = insn->detail;
@@ -311,6 +334,7 @@ static void add_operands(const cs_insn *insn, struct flow_insn *out)
 		if (vector_of(op->reg) >= 0)
 			out->kinds |= FLOW_VECTOR;
 	}
+	add_flags(insn, out);
 	for (uint8_t i = 0; i < detail->regs_read_count; i++)
 		add_register(&out->reads, detail->regs_read[i]);
 	for (uint8_t i = 0; i < detail->regs_write_count; i++)
@@ -339,7 +363,7 @@ static void add_prefixes(const cs_insn *insn, struct flow_insn *out)
 		break;
 	}
 	if (x->prefix[0] == X86_PREFIX_LOCK)
-		out->kinds |= FLOW_ATOMIC;
+		out->kinds |= FLOW_ATOMIC | FLOW_LOAD | FLOW_STORE;
 	if ((x->prefix[0] == X86_PREFIX_REP || x->prefix[0] == X86_PREFIX_REPNE) &&
 	    out->kinds & (FLOW_LOAD | FLOW_STORE) && !(out->kinds & FLOW_VECTOR) &&
 	    out->flow == FLOW_PLAIN)
@@ -354,7 +378,7 @@ static bool disassemble(struct flow_x86 *x, const uint8_t *code, size_t len, uin
 bool flow_x86_insn(struct flow_x86 *x, const uint8_t *code, size_t len, struct flow_insn *out)
 {
 	if (!disassemble(x, code, len, out->vaddr))
-		return false;
+		return x->is_64 && flow_x86_new_insn(code, len, out);
 	out->len = (uint8_t)x->insn->size;
 	out->kinds = kinds_of(x, x->insn->id);
 	out->flow = (uint8_t)class_of(x->insn, &out->target);
@@ -467,6 +491,10 @@ static void set_two(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr, s
 	case X86_INS_XOR:
 		out->known = ops[1].type == X86_OP_REG && ops[1].reg == ops[0].reg;
 		return;
+	case X86_INS_BSF:
+	case X86_INS_TZCNT:
+		out->max = 8u * ops[0].size - (insn->id == X86_INS_BSF);
+		return;
 	case X86_INS_AND:
 		if (imm && ops[1].imm >= 0)
 			out->max = (uint64_t)ops[1].imm;
@@ -545,4 +573,19 @@ enum flow_condition flow_x86_condition(const uint8_t *code, size_t len)
 	default:
 		return FLOW_OTHER;
 	}
+}
+
+int flow_x86_stack_move(const uint8_t *code, size_t len)
+{
+	if (len > 1 && (*code & 0xf0) == 0x40) { /* rex */
+		code++;
+		len--;
+	}
+	if ((*code & 0xf8) == 0x50)
+		return -1; /* push */
+	if ((*code & 0xf8) == 0x58 || *code == 0xc9)
+		return 1; /* pop, leave */
+	if (len < 2 || (*code != 0x83 && *code != 0x81))
+		return *code == 0x8d && len > 1 && (code[1] & 0x38) == 0x20; /* lea to rsp */
+	return code[1] == 0xc4 ? 1 : code[1] == 0xec ? -1 : 0;		     /* add, sub */
 }

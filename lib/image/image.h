@@ -135,6 +135,9 @@ int image_off(const struct image *img, uint64_t vaddr, uint64_t *off);
 /* Copy up to @len bytes from @vaddr on; returns how many (0: none there; of a kernel those of the
  * routine at @vaddr, if they were kept). */
 size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t len);
+/* The address that stands in the 8 bytes at @vaddr once the image is loaded, as an address of its
+ * ELF: relocations by what it was moved are applied. 0, -ENOENT (no bytes there) or -ENOMEM. */
+int image_pointer(struct image *img, uint64_t vaddr, uint64_t *value);
 
 /* A stretch of code: an executable section, or, where no section says so, a segment (name ""). */
 struct image_code {

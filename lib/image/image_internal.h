@@ -174,6 +174,7 @@ struct image {
 	bool has_last_unit;
 	Dwarf_Die last_subprogram; /* found last */
 	bool has_last_subprogram;
+	struct image_pointers *pointers; /* made by the first question */
 	struct image *code; /* KERNEL: the bytes of some of its routines; may be NULL */
 };
 
@@ -183,6 +184,7 @@ Dwarf *image_dwarf(struct image *img);
 bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *unit);
 void image_units_free(struct image_units *units);
 void image_spans_free(struct image_spans *spans);
+void image_pointers_free(struct image_pointers *p); /* pointers.c */
 
 /* Takes over @f, also on failure. */
 int image_new(struct image_elf *f, enum image_kind kind, struct image **out, struct base_err *err);

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "flow.h"
+
+enum { NONE = FLOW_NO_REGISTER };
+
+struct expected {
+	const char *bytes;
+	uint8_t len;
+	enum flow_class flow;
+	uint16_t kinds;
+	uint64_t target;
+	struct flow_registers reads, writes;
+	uint8_t base;
+};
+
+static void check(uint32_t machine, const struct expected *e, size_t nr)
+{
+	struct flow_decoder *d = NULL;
+	struct flow_insn insn;
+
+	assert_int_equal(flow_decoder_open(machine, &d, NULL), 0);
+	for (size_t i = 0; i < nr; i++, e++) {
+		flow_decode(d, (const uint8_t *)e->bytes, e->len, 0x1000, &insn);
+		assert_int_equal(insn.len, e->len);
+		assert_int_equal(insn.flow, e->flow);
+		assert_int_equal(insn.kinds, e->kinds);
+		assert_int_equal(insn.target, e->target);
+		assert_int_equal(insn.reads.gpr, e->reads.gpr);
+		assert_int_equal(insn.writes.gpr, e->writes.gpr);
+		assert_int_equal(insn.reads.vector, e->reads.vector);
+		assert_int_equal(insn.writes.vector, e->writes.vector);
+		assert_int_equal(insn.base, e->base);
+	}
+	flow_decoder_close(d);
+}
+
+#define B(n)		      (1ull << (n))
+#define CHECK(machine, table) check(machine, table, sizeof(table) / sizeof((table)[0]))
+
+static void test_x86(void **state)
+{
+	static const struct expected e[] = {
+		/* mov 8(%rax,%rcx,4), %edx */
+		{ "\x8b\x54\x88\x08",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_LOAD,
+		  0,
+		  { B(0) | B(1), 0 },
+		  { B(2), 0 },
+		  0 },
+		/* mov %edx, (%r9) */
+		{ "\x41\x89\x11", 3, FLOW_PLAIN, FLOW_STORE, 0, { B(2) | B(9), 0 }, { 0, 0 }, 9 },
+		/* lea 8(%rax), %rcx: no memory is touched */
+		{ "\x48\x8d\x48\x08", 4, FLOW_PLAIN, 0, 0, { B(0), 0 }, { B(1), 0 }, 0 },
+		/* lock cmpxchg %ecx, (%rdx) */
+		{ "\xf0\x0f\xb1\x0a",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_LOAD | FLOW_STORE | FLOW_ATOMIC,
+		  0,
+		  { B(0) | B(1) | B(2), 0 },
+		  { B(0) | FLOW_FLAGS, 0 },
+		  2 },
+		/* div %rcx */
+		{ "\x48\xf7\xf1",
+		  3,
+		  FLOW_PLAIN,
+		  FLOW_DIVIDE,
+		  0,
+		  { B(0) | B(1) | B(2), 0 },
+		  { B(0) | B(2) | FLOW_FLAGS, 0 },
+		  NONE },
+		/* divsd %xmm1, %xmm0 */
+		{ "\xf2\x0f\x5e\xc1",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_FP | FLOW_FP_DIVIDE | FLOW_VECTOR,
+		  0,
+		  { 0, B(0) | B(1) },
+		  { 0, B(0) },
+		  NONE },
+		/* rep movsb: its direction is a flag */
+		{ "\xf3\xa4",
+		  2,
+		  FLOW_PLAIN,
+		  FLOW_LOAD | FLOW_STORE | FLOW_REPEAT,
+		  0,
+		  { B(1) | B(6) | B(7) | FLOW_FLAGS, 0 },
+		  { B(1) | B(6) | B(7), 0 },
+		  6 },
+		/* jne 0x1000; jmp; call; call *%rax; jmp *%rax; ret; ud2; nop */
+		{ "\x75\xfe", 2, FLOW_BRANCH, 0, 0x1000, { FLOW_FLAGS, 0 }, { 0, 0 }, NONE },
+		{ "\xeb\x0e", 2, FLOW_JUMP, 0, 0x1010, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\xe8\x0b\x00\x00\x00",
+		  5,
+		  FLOW_CALL,
+		  FLOW_STORE,
+		  0x1010,
+		  { B(4), 0 },
+		  { B(4), 0 },
+		  NONE },
+		{ "\x3e\xff\xe0", 3, FLOW_INDIRECT_JUMP, 0, 0, { B(0), 0 }, { 0, 0 }, NONE },
+		{ "\xc3", 1, FLOW_RETURN, FLOW_LOAD, 0, { B(4), 0 }, { B(4), 0 }, NONE },
+		{ "\x0f\x0b", 2, FLOW_TRAP, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x66\x90", 2, FLOW_PLAIN, FLOW_PADDING, 0, { 0, 0 }, { 0, 0 }, NONE },
+		/* vpcmpneqb (%rdi), %ymm16, %k1, and kmovd %k1, %eax: newer than capstone 4 */
+		{ "\x62\xf3\x7d\x20\x3f\x0f\x04",
+		  7,
+		  FLOW_PLAIN,
+		  FLOW_LOAD | FLOW_VECTOR,
+		  0,
+		  { B(7), 0 },
+		  { 0, 0 },
+		  7 },
+		{ "\xc5\xfb\x93\xc1", 4, FLOW_PLAIN, FLOW_VECTOR, 0, { 0, 0 }, { B(0), 0 }, NONE },
+		/* none, and one that is cut */
+		{ "\x06", 1, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\xe8", 1, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+	};
+
+	(void)state;
+	CHECK(EM_X86_64, e);
+}
+
+static void test_aarch64(void **state)
+{
+	static const struct expected e[] = {
+		/* ldr x1, [x2, x3, lsl #3] */
+		{ "\x41\x78\x63\xf8",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_LOAD,
+		  0,
+		  { B(2) | B(3), 0 },
+		  { B(1), 0 },
+		  2 },
+		/* stp x29, x30, [sp, #-16]! */
+		{ "\xfd\x7b\xbf\xa9",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_STORE,
+		  0,
+		  { B(29) | B(30), 0 },
+		  { 0, 0 },
+		  31 },
+		/* ldr q0, [x1], #16 */
+		{ "\x20\x04\xc1\x3c",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_LOAD | FLOW_VECTOR,
+		  0,
+		  { B(1), 0 },
+		  { B(1), B(0) },
+		  1 },
+		/* ldaddal w1, w0, [x2] */
+		{ "\x40\x00\xe1\xb8",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_LOAD | FLOW_STORE | FLOW_ATOMIC,
+		  0,
+		  { B(1) | B(2), 0 },
+		  { B(0), 0 },
+		  2 },
+		/* udiv w0, w1, w2; madd x0, x1, x2, x3; fdiv d0, d1, d2; dmb ish */
+		{ "\x20\x08\xc2\x1a",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_DIVIDE,
+		  0,
+		  { B(1) | B(2), 0 },
+		  { B(0), 0 },
+		  NONE },
+		{ "\x20\x0c\x02\x9b",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_MULTIPLY,
+		  0,
+		  { B(1) | B(2) | B(3), 0 },
+		  { B(0), 0 },
+		  NONE },
+		{ "\x20\x18\x62\x1e",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_FP | FLOW_FP_DIVIDE | FLOW_VECTOR,
+		  0,
+		  { 0, B(1) | B(2) },
+		  { 0, B(0) },
+		  NONE },
+		{ "\xbf\x3b\x03\xd5", 4, FLOW_PLAIN, FLOW_BARRIER, 0, { 0, 0 }, { 0, 0 }, NONE },
+		/* subs w0, w1, #1; csel x0, x1, x2, eq */
+		{ "\x20\x04\x00\x71",
+		  4,
+		  FLOW_PLAIN,
+		  0,
+		  0,
+		  { B(1), 0 },
+		  { B(0) | FLOW_FLAGS, 0 },
+		  NONE },
+		{ "\x20\x00\x82\x9a",
+		  4,
+		  FLOW_PLAIN,
+		  0,
+		  0,
+		  { B(1) | B(2) | FLOW_FLAGS, 0 },
+		  { B(0), 0 },
+		  NONE },
+		/* b.ne, cbz x0, tbnz w1, b, bl, br x16, blr x8, ret, brk, nop */
+		{ "\x81\x00\x00\x54",
+		  4,
+		  FLOW_BRANCH,
+		  0,
+		  0x1010,
+		  { FLOW_FLAGS, 0 },
+		  { 0, 0 },
+		  NONE },
+		{ "\x60\x00\x00\xb4", 4, FLOW_BRANCH, 0, 0x100c, { B(0), 0 }, { 0, 0 }, NONE },
+		{ "\xe1\xff\x07\x37", 4, FLOW_BRANCH, 0, 0xffc, { B(1), 0 }, { 0, 0 }, NONE },
+		{ "\x02\x00\x00\x14", 4, FLOW_JUMP, 0, 0x1008, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x02\x00\x00\x94", 4, FLOW_CALL, 0, 0x1008, { 0, 0 }, { B(30), 0 }, NONE },
+		{ "\x00\x02\x1f\xd6", 4, FLOW_INDIRECT_JUMP, 0, 0, { B(16), 0 }, { 0, 0 }, NONE },
+		{ "\x00\x01\x3f\xd6",
+		  4,
+		  FLOW_INDIRECT_CALL,
+		  0,
+		  0,
+		  { B(8), 0 },
+		  { B(30), 0 },
+		  NONE },
+		{ "\xc0\x03\x5f\xd6", 4, FLOW_RETURN, 0, 0, { B(30), 0 }, { 0, 0 }, NONE },
+		{ "\x00\x00\x20\xd4", 4, FLOW_TRAP, FLOW_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x1f\x20\x03\xd5", 4, FLOW_PLAIN, FLOW_PADDING, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x00\x00\x00\x00", 4, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+	};
+
+	(void)state;
+	CHECK(EM_AARCH64, e);
+}
+
+static void test_riscv(void **state)
+{
+	static const struct expected e[] = {
+		/* ld a0, 8(a1); sd a2, -8(sp); amoadd.w a0, a1, (a2) */
+		{ "\x03\xb5\x85\x00", 4, FLOW_PLAIN, FLOW_LOAD, 0, { B(11), 0 }, { B(10), 0 }, 11 },
+		{ "\x23\x3c\xc1\xfe",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_STORE,
+		  0,
+		  { B(2) | B(12), 0 },
+		  { 0, 0 },
+		  2 },
+		{ "\x2f\x25\xb6\x00",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_LOAD | FLOW_STORE | FLOW_ATOMIC,
+		  0,
+		  { B(11) | B(12), 0 },
+		  { B(10), 0 },
+		  12 },
+		/* mul a0, a1, a2; divw a0, a1, a2; fdiv.d fa0, fa1, fa2 */
+		{ "\x33\x85\xc5\x02",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_MULTIPLY,
+		  0,
+		  { B(11) | B(12), 0 },
+		  { B(10), 0 },
+		  NONE },
+		{ "\x3b\xc5\xc5\x02",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_DIVIDE,
+		  0,
+		  { B(11) | B(12), 0 },
+		  { B(10), 0 },
+		  NONE },
+		{ "\x53\xf5\xc5\x1a",
+		  4,
+		  FLOW_PLAIN,
+		  FLOW_FP | FLOW_FP_DIVIDE | FLOW_VECTOR,
+		  0,
+		  { 0, B(11) | B(12) },
+		  { 0, B(10) },
+		  NONE },
+		/* short: lw a1, 4(a0); sd ra, 8(sp); mv a0, a1; nop */
+		{ "\x4c\x41", 2, FLOW_PLAIN, FLOW_LOAD, 0, { B(10), 0 }, { B(11), 0 }, 10 },
+		{ "\x06\xe4", 2, FLOW_PLAIN, FLOW_STORE, 0, { B(1) | B(2), 0 }, { 0, 0 }, 2 },
+		{ "\x2e\x85", 2, FLOW_PLAIN, 0, 0, { B(11), 0 }, { B(10), 0 }, NONE },
+		{ "\x01\x00", 2, FLOW_PLAIN, FLOW_PADDING, 0, { 0, 0 }, { 0, 0 }, NONE },
+		/* bne a0, a1, +8; c.beqz a0, +8; jal ra, +16; c.j -2; jr a5; jalr a5; ret; ebreak
+		 */
+		{ "\x63\x14\xb5\x00",
+		  4,
+		  FLOW_BRANCH,
+		  0,
+		  0x1008,
+		  { B(10) | B(11), 0 },
+		  { 0, 0 },
+		  NONE },
+		{ "\x01\xc5", 2, FLOW_BRANCH, 0, 0x1008, { B(10), 0 }, { 0, 0 }, NONE },
+		{ "\xef\x00\x00\x01", 4, FLOW_CALL, 0, 0x1010, { 0, 0 }, { B(1), 0 }, NONE },
+		{ "\xfd\xbf", 2, FLOW_JUMP, 0, 0xffe, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x82\x87", 2, FLOW_INDIRECT_JUMP, 0, 0, { B(15), 0 }, { 0, 0 }, NONE },
+		{ "\x82\x97", 2, FLOW_INDIRECT_CALL, 0, 0, { B(15), 0 }, { B(1), 0 }, NONE },
+		{ "\x82\x80", 2, FLOW_RETURN, 0, 0, { B(1), 0 }, { 0, 0 }, NONE },
+		{ "\x02\x90", 2, FLOW_TRAP, FLOW_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x00\x00", 2, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+	};
+
+	(void)state;
+	CHECK(EM_RISCV, e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_x86),
+		cmocka_unit_test(test_aarch64),
+		cmocka_unit_test(test_riscv),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
