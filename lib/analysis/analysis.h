@@ -85,7 +85,7 @@ enum analysis_state {
 	ANALYSIS_OPEN,	     /* it was there */
 	ANALYSIS_MISSING,    /* nowhere found */
 	ANALYSIS_CHANGED,    /* another build-id */
-	ANALYSIS_UNREADABLE, /* no rights */
+	ANALYSIS_UNREADABLE, /* no rights, or its file system does not answer */
 	ANALYSIS_DAMAGED,    /* no ELF, or cut */
 };
 

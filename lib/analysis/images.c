@@ -29,6 +29,7 @@ static enum analysis_state state_of(int code)
 		return ANALYSIS_CHANGED;
 	case -EACCES:
 	case -EPERM:
+	case -ETIMEDOUT:
 		return ANALYSIS_UNREADABLE;
 	default:
 		return ANALYSIS_DAMAGED;

@@ -14,7 +14,7 @@
 
 /* Opening a FIFO or a device may wait or act, so what it is comes first, and is asked again after.
  */
-static int open_regular(int dir_fd, const char *path, uint64_t *len)
+int image_regular_open(int dir_fd, const char *path, uint64_t *len)
 {
 	struct stat st;
 	int fd, r;
@@ -99,16 +99,14 @@ static int begin(struct image_elf *f)
 	return 0;
 }
 
-int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct base_err *err)
+int image_elf_take(struct image_elf *f, int fd, uint64_t len, const char *path,
+		   struct base_err *err)
 {
 	int r;
 
 	memset(f, 0, sizeof(*f));
-	f->fd = open_regular(dir_fd, path, &f->len);
-	if (f->fd == -EINVAL)
-		return base_fail(err, -EINVAL, "cannot read image '%s': not a regular file", path);
-	if (f->fd < 0)
-		return base_fail_errno(err, f->fd, "cannot open image '%s'", path);
+	f->fd = fd;
+	f->len = len;
 	f->path = strdup(path);
 	r = f->path ? begin(f) : -ENOMEM;
 	if (r == -DCPI_EFORMAT)
@@ -118,6 +116,35 @@ int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct bas
 	if (r < 0)
 		image_elf_close(f);
 	return r;
+}
+
+static int take_opened(struct image_elf *f, int fd, uint64_t len, const char *path,
+		       struct base_err *err)
+{
+	if (fd == -EINVAL)
+		return base_fail(err, fd, "cannot read image '%s': not a regular file", path);
+	if (fd == -ETIMEDOUT)
+		return base_fail(err, fd, "cannot open image '%s': its file system does not answer",
+				 path);
+	if (fd < 0)
+		return base_fail_errno(err, fd, "cannot open image '%s'", path);
+	return image_elf_take(f, fd, len, path, err);
+}
+
+int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct base_err *err)
+{
+	uint64_t len = 0;
+	int fd = image_regular_open(dir_fd, path, &len);
+
+	return take_opened(f, fd, len, path, err);
+}
+
+int image_elf_open_patiently(struct image_elf *f, const char *path, struct base_err *err)
+{
+	uint64_t len = 0;
+	int fd = image_patient_open(path, &len);
+
+	return take_opened(f, fd, len, path, err);
 }
 
 void image_elf_close(struct image_elf *f)

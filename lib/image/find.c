@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which file is the image: by path, by build-id, in the database, beside it for debugging. */
+/* Which file is the image: by path, by build-id, in the database. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,11 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <elfutils/libdwelf.h>
-
 #include "image_internal.h"
-
-#define DEBUG_DIR "/usr/lib/debug"
 
 /* ---- the database's own images ------------------------------------------------------------- */
 
@@ -212,7 +208,8 @@ static int try_file(int dir_fd, const char *path, const struct image_query *q, s
 {
 	struct image_elf f;
 	struct image *img;
-	int r = image_elf_open(&f, dir_fd, path, err);
+	int r = dir_fd == AT_FDCWD ? image_elf_open_patiently(&f, path, err)
+				   : image_elf_open(&f, dir_fd, path, err);
 
 	if (r >= 0)
 		r = image_new(&f, q->kind, &img, err);
@@ -272,36 +269,6 @@ static int open_stored(struct store_dir *d, const struct image_query *q, struct 
 
 /* ---- ordinary files ------------------------------------------------------------------------ */
 
-/* Calls @fn for each folder of $DCPI_DEBUG_PATH until it returns something else than -ENOENT. */
-static int each_debug_dir(int (*fn)(const char *dir, void *ctx), void *ctx)
-{
-	const char *at = getenv("DCPI_DEBUG_PATH");
-	int r = -ENOENT;
-
-	while (at && *at && r == -ENOENT) {
-		size_t len = strcspn(at, ":");
-		char *dir = strndup(at, len);
-
-		if (!dir)
-			return -ENOMEM;
-		if (*dir)
-			r = fn(dir, ctx);
-		free(dir);
-		at += len + (at[len] == ':');
-	}
-	return r;
-}
-
-/* "DIR/.build-id/xx/yyyy@suffix" */
-static void id_path(char *out, size_t out_len, const char *dir, const struct base_id *id,
-		    const char *suffix)
-{
-	char text[BASE_ID_TEXT_LEN];
-
-	base_id_text(id, text);
-	snprintf(out, out_len, "%s/.build-id/%.2s/%s%s", dir, text, text + 2, suffix);
-}
-
 struct file_search {
 	const struct image_query *query;
 	struct image **out;
@@ -323,13 +290,22 @@ static int try_debug_dir(const char *dir, void *ctx)
 	int r = -ENOENT;
 
 	if (s->query->id.len > 1) {
-		id_path(path, sizeof(path), dir, &s->query->id, "");
+		image_id_path(path, sizeof(path), dir, &s->query->id, "");
 		r = try_copy(path, s);
 	}
 	for (size_t i = 0; r == -ENOENT && s->query->paths && s->query->paths[i]; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, s->query->paths[i]);
 		r = try_copy(path, s);
 	}
+	return r;
+}
+
+static int try_fetched(const struct file_search *s)
+{
+	char *path = s->query->by_path ? NULL : image_fetch(&s->query->id, false);
+	int r = path ? try_copy(path, s) : -ENOENT;
+
+	free(path);
 	return r;
 }
 
@@ -378,7 +354,7 @@ static int open_file(const struct image_query *q, struct image **out, struct bas
 		first = why;
 		named = q->paths[i];
 	}
-	if (each_debug_dir(try_debug_dir, &search) >= 0)
+	if (image_debug_dirs(try_debug_dir, &search) >= 0 || try_fetched(&search) >= 0)
 		return 0;
 	return file_failed(q, code, named, &first, err);
 }
@@ -393,60 +369,4 @@ int image_open(struct image_store *store, const struct image_query *query, struc
 	if (r >= 0)
 		memcpy((*out)->index_fds, store->index_fds, sizeof(store->index_fds));
 	return r;
-}
-
-/* ---- separate debug files ------------------------------------------------------------------ */
-
-/* Only a build-id proves that symbols belong to the image. */
-static int try_debug(struct image *img, const char *path)
-{
-	struct image_elf f;
-
-	if (image_elf_open(&f, AT_FDCWD, path, NULL) < 0)
-		return -ENOENT;
-	if (!f.id.len || !base_id_equal(&f.id, &img->main.id)) {
-		image_elf_close(&f);
-		return -ENOENT;
-	}
-	img->debug = f;
-	return 0;
-}
-
-static int try_debug_id(const char *dir, void *ctx)
-{
-	struct image *img = ctx;
-	char path[PATH_MAX];
-
-	id_path(path, sizeof(path), dir, &img->main.id, ".debug");
-	return try_debug(img, path);
-}
-
-static int try_debug_link(struct image *img)
-{
-	GElf_Word crc;
-	const char *link = dwelf_elf_gnu_debuglink(img->main.elf, &crc);
-	int folder = (int)(base_path_name(img->main.path) - img->main.path);
-	const char *p = img->main.path;
-	char path[PATH_MAX];
-
-	if (!link || !*link || strchr(link, '/'))
-		return -ENOENT;
-	snprintf(path, sizeof(path), "%.*s%s", folder, p, link);
-	if (strcmp(path, p) != 0 && try_debug(img, path) >= 0)
-		return 0;
-	snprintf(path, sizeof(path), "%.*s.debug/%s", folder, p, link);
-	if (try_debug(img, path) >= 0)
-		return 0;
-	snprintf(path, sizeof(path), "%s%.*s%s", DEBUG_DIR, folder, p, link);
-	return try_debug(img, path);
-}
-
-const struct image_elf *image_debug(struct image *img)
-{
-	if (!img->debug_sought && img->main.id.len > 1 && img->kind == IMAGE_FILE) {
-		img->debug_sought = true;
-		if (each_debug_dir(try_debug_id, img) < 0 && try_debug_link(img) < 0)
-			try_debug_id(DEBUG_DIR, img);
-	}
-	return img->debug.elf ? &img->debug : NULL;
 }

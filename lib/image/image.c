@@ -44,7 +44,7 @@ int image_new(struct image_elf *f, enum image_kind kind, struct image **out, str
 	}
 	img->kind = kind;
 	img->main = *f;
-	img->debug.fd = -1;
+	img->debug.fd = img->mini.fd = -1;
 	img->index_fds[0] = img->index_fds[1] = -1;
 	r = read_segments(img);
 	if (r < 0)
@@ -81,6 +81,7 @@ void image_close(struct image *img)
 	image_symbols_release(&img->given_up);
 	image_note_release(&img->note);
 	free(img->segments);
+	image_elf_close(&img->mini);
 	image_elf_close(&img->debug);
 	image_elf_close(&img->main);
 	free(img);

@@ -53,11 +53,18 @@ struct image;
  * Open the image that was profiled, not merely one of its name: the build-id must agree, or (of a
  * pseudo-image that has grown) stand among those it replaces. A file without build-id is
  * known by base_id_of_head. $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path>
- * and DIR/.build-id/xx/yyy.
+ * and DIR/.build-id/xx/yyy; then the servers of $DEBUGINFOD_URLS are asked.
+ *
+ * Symbols and lines that the image does not have are from its separate debug file: NAME is what its
+ * .gnu_debuglink says, or its own name with ".debug"; in each DIR of $DCPI_DEBUG_PATH
+ * .build-id/xx/yyy.debug, FOLDER/NAME and NAME; beside it and in .debug/ there;
+ * /usr/lib/debug/FOLDER/NAME and /usr/lib/debug/.build-id/xx/yyy.debug; the servers. Its build-id
+ * must agree; where the image has none, the CRC that .gnu_debuglink has.
  *
  * Errors, all with @err naming the file, and a hint where a copy would do: -DCPI_ENOIMAGE (nowhere
  * found), -ESTALE (found, but another build-id), -EACCES and other -errno (not readable),
- * -DCPI_EFORMAT, -DCPI_ETRUNCATED (no ELF, or damaged).
+ * -ETIMEDOUT (a file system or server that did not answer within 5 s), -DCPI_EFORMAT,
+ * -DCPI_ETRUNCATED (no ELF, or damaged).
  */
 int image_open(struct image_store *store, const struct image_query *query, struct image **out,
 	       struct base_err *err);

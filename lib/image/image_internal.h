@@ -22,7 +22,16 @@ struct image_elf {
 
 /* A regular file that is ELF, with every section inside of it. Errors as image_open. */
 int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct base_err *err);
+/* The same, but -ETIMEDOUT where the file system does not answer. */
+int image_elf_open_patiently(struct image_elf *f, const char *path, struct base_err *err);
+/* Of an open file, which is taken over, also on failure. */
+int image_elf_take(struct image_elf *f, int fd, uint64_t len, const char *path,
+		   struct base_err *err);
 void image_elf_close(struct image_elf *f);
+/* A descriptor, and the file's length; -EINVAL: not a regular file. */
+int image_regular_open(int dir_fd, const char *path, uint64_t *len);
+/* The same within 5 s, else -ETIMEDOUT (patient.c). */
+int image_patient_open(const char *path, uint64_t *len);
 /* By name; NULL where absent, or without contents. */
 Elf_Scn *image_elf_section(const struct image_elf *f, const char *name, GElf_Shdr *header);
 const char *image_elf_section_name(const struct image_elf *f, const GElf_Shdr *header);
@@ -107,12 +116,13 @@ struct image_symbols {
 };
 
 /*
- * From .symtab of @f, of @debug (may be NULL), or .dynsym of @f; @versioned: cut "@VERSION". Where
- * none of these stands, from the linker's stubs and from .eh_frame of @f; what only the latter has
- * is named by its address, "0x4308".
+ * From .symtab of @f, of @debug (may be NULL), or .dynsym of @f and .symtab of @mini (may be NULL);
+ * @versioned: cut "@VERSION". Where none of these stands, from the linker's stubs and from
+ * .eh_frame of @f; what only the latter has is named by its address, "0x4308".
  */
 int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
-		       const struct image_elf *debug, bool versioned, struct base_err *err);
+		       const struct image_elf *debug, const struct image_elf *mini, bool versioned,
+		       struct base_err *err);
 void image_symbols_release(struct image_symbols *s);
 
 /* ---- the index of large images (index.c) ------------------------------------------------------
@@ -156,6 +166,7 @@ struct image {
 	struct image_elf main;
 	struct image_elf debug; /* separate debug file, sought once */
 	bool debug_sought;
+	struct image_elf mini; /* what .gnu_debugdata holds, if symbols are from there */
 	struct image_note note;
 	const struct wire_replaces *asked; /* opened as this earlier image of it; else NULL */
 	struct image_segment *segments;
@@ -188,7 +199,20 @@ void image_pointers_free(struct image_pointers *p); /* pointers.c */
 
 /* Takes over @f, also on failure. */
 int image_new(struct image_elf *f, enum image_kind kind, struct image **out, struct base_err *err);
-/* Opens the separate debug file if there is one with the same build-id (find.c); NULL: none. */
+/*
+ * Seeks the separate debug file at the first question (debug.c); NULL: none. One with the image's
+ * build-id; of an image without, the one whose CRC its .gnu_debuglink has.
+ */
 const struct image_elf *image_debug(struct image *img);
+/* Calls @fn for each folder of $DCPI_DEBUG_PATH until it returns something else than -ENOENT. */
+int image_debug_dirs(int (*fn)(const char *dir, void *ctx), void *ctx);
+/* "DIR/.build-id/xx/yyyy@suffix" */
+void image_id_path(char *out, size_t out_len, const char *dir, const struct base_id *id,
+		   const char *suffix);
+/* The file of that build-id (@debug: its debug file) from $DEBUGINFOD_URLS: a path to be freed, or
+ * NULL, also where no server has said anything for 10 s (fetch.c). */
+char *image_fetch(const struct base_id *id, bool debug);
+/* The ELF file in .gnu_debugdata (mini.c). -ENOENT where @f has none, or other errors. */
+int image_mini_open(struct image_elf *out, const struct image_elf *f);
 
 #endif

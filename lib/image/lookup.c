@@ -32,17 +32,21 @@ int image_symbols_load(struct image *img, struct base_err *err)
 {
 	GElf_Shdr sh;
 	const struct image_elf *debug;
-	bool versioned = img->kind == IMAGE_FILE || img->kind == IMAGE_VDSO;
+	bool own, versioned = img->kind == IMAGE_FILE || img->kind == IMAGE_VDSO;
 	int r;
 
 	if (img->symbols_state)
 		return img->symbols_state < 0 ? img->symbols_state : 0;
-	debug = image_elf_section(&img->main, ".symtab", &sh) ? NULL : image_debug(img);
+	own = image_elf_section(&img->main, ".symtab", &sh) != NULL;
+	debug = own ? NULL : image_debug(img);
 	if (load_index(img, debug)) {
 		img->symbols_state = 1;
 		return 0;
 	}
-	r = image_symbols_read(&img->symbols, &img->main, debug, versioned, err);
+	if (!own && !debug && !img->mini.elf)
+		image_mini_open(&img->mini, &img->main);
+	r = image_symbols_read(&img->symbols, &img->main, debug, img->mini.elf ? &img->mini : NULL,
+			       versioned, err);
 	img->symbols_state = r < 0 ? r : 1;
 	if (r >= 0 && img->symbols.nr >= INDEX_MIN)
 		image_index_write(img->index_fds, &img->symbols, &img->main, debug, img->kind);

@@ -402,14 +402,17 @@ static int finish(struct build *b)
 }
 
 int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
-		       const struct image_elf *debug, bool versioned, struct base_err *err)
+		       const struct image_elf *debug, const struct image_elf *mini, bool versioned,
+		       struct base_err *err)
 {
 	struct build b = { .out = s, .versioned = versioned };
-	bool found = false;
+	bool found = false, part = false;
 	int r = add_tables(&b, f, SHT_SYMTAB, &found);
 
 	if (r >= 0 && !found && debug)
 		r = add_tables(&b, debug, SHT_SYMTAB, &found);
+	if (r >= 0 && !found && mini)
+		r = add_tables(&b, mini, SHT_SYMTAB, &part);
 	if (r >= 0 && !found)
 		r = add_tables(&b, f, SHT_DYNSYM, &found);
 	if (r >= 0)
