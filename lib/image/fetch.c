@@ -38,13 +38,13 @@ struct wait {
 	long got;
 };
 
-/* Called several times a second; not 0 gives up. */
+/* Called once a second or more; not 0 gives up. @a of @b bytes are here; until a server has said
+ * how many there are, @b is 0 and @a counts calls. */
 static int on_progress(struct client *c, long a, long b)
 {
 	struct wait *w = lib.get_user_data(c);
 
-	(void)b;
-	if (a > w->got) {
+	if (b > 0 && a > w->got) {
 		w->got = a;
 		w->deadline_ns = base_now_ns() + SILENCE_MAX;
 	}
