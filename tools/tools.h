@@ -21,6 +21,8 @@
 	X(dcpicat, "print profile files")                                                          \
 	X(dcpiscan, "map identities of programs and libraries to where they are")                  \
 	X(dcpidis, "disassemble an image or some of its procedures")                               \
+	X(dcpix, "run a program and count each instruction and branch exactly")                    \
+	X(dcpisumxct, "add up exact counts of several runs")                                       \
 	X(dcpictl, "flush, begin an epoch, quit, or ask the daemon for its status")                \
 	X(dcpiflush, "put the daemon's samples on disk")                                           \
 	X(dcpiepoch, "begin a new epoch")                                                          \

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "callgrind.h"
+
+#define UNKNOWN_OBJECT "???"
+
+/* A line that is being taken apart. */
+struct line {
+	const char *at, *end;
+};
+
+struct names {
+	struct base_map by_id;
+	char **owned;
+	size_t nr, cap;
+};
+
+struct dump {
+	const struct callgrind_sink *sink;
+	struct names objects;
+	const char *object, *to_object; /* of the lines that follow; of the next call, or NULL */
+	uint64_t last;			/* address that "+3" counts from */
+	bool has_last, has_instr, has_events, has_total;
+	bool far;      /* the next jump leaves its function */
+	bool call;     /* the next line tells where the edge begins */
+	bool has_edge; /* likewise */
+	uint64_t edge_count, edge_to;
+	uint64_t sum, total;
+};
+
+static bool starts(struct line *l, const char *word)
+{
+	size_t len = strlen(word);
+
+	if ((size_t)(l->end - l->at) < len || memcmp(l->at, word, len) != 0)
+		return false;
+	l->at += len;
+	return true;
+}
+
+static void skip_blanks(struct line *l)
+{
+	while (l->at < l->end && *l->at == ' ')
+		l->at++;
+}
+
+/* Decimal, or hexadecimal behind 0x; at least a digit. */
+static int number(struct line *l, uint64_t *out)
+{
+	unsigned int base = starts(l, "0x") ? 16 : 10;
+	const char *from = l->at;
+	uint64_t v = 0;
+
+	for (; l->at < l->end; l->at++) {
+		char c = *l->at;
+		unsigned int d = c >= '0' && c <= '9'	? (unsigned int)(c - '0')
+				 : c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a') + 10
+							: 99;
+
+		if (d >= base)
+			break;
+		if (base_mul_overflow(v, base, &v) || base_add_overflow(v, d, &v))
+			return -DCPI_EFORMAT;
+	}
+	*out = v;
+	return l->at > from ? 0 : -DCPI_EFORMAT;
+}
+
+/* "0x12", "+3", "-3", "*": relative to the line before. */
+static int position(const struct dump *d, struct line *l, uint64_t *out)
+{
+	uint64_t v = 0;
+	char sign = l->at < l->end ? *l->at : 0;
+	int r;
+
+	if (sign == '*' || sign == '+' || sign == '-') {
+		l->at++;
+		if (!d->has_last || (sign != '*' && number(l, &v) < 0))
+			return -DCPI_EFORMAT;
+		*out = sign == '-' ? d->last - v : d->last + v;
+		return 0;
+	}
+	r = number(l, &v);
+	*out = v;
+	return r;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static int name_keep(struct names *n, const struct line *l, char **out)
+{
+	int r = base_grow(&n->owned, &n->cap, n->nr + 1, sizeof(*n->owned));
+
+	if (r < 0)
+		return r;
+	*out = strndup(l->at, (size_t)(l->end - l->at));
+	n->owned[n->nr] = *out;
+	if (!*out)
+		return -ENOMEM;
+	n->nr++;
+	return 0;
+}
+
+/* "(3) name" says that 3 is that name, "(3)" means it; or the name as it is. */
+static int name(struct names *n, struct line *l, const char **out)
+{
+	uint64_t id;
+	char *kept;
+	int r;
+
+	if (!starts(l, "(")) {
+		r = name_keep(n, l, &kept);
+		*out = r < 0 ? NULL : kept;
+		return r;
+	}
+	if (number(l, &id) < 0 || !starts(l, ")"))
+		return -DCPI_EFORMAT;
+	skip_blanks(l);
+	if (l->at < l->end) {
+		r = name_keep(n, l, &kept);
+		if (r >= 0)
+			r = base_map_set(&n->by_id, &id, sizeof(id), kept);
+		if (r < 0)
+			return r;
+	}
+	*out = base_map_get(&n->by_id, &id, sizeof(id));
+	return *out ? 0 : -DCPI_EFORMAT;
+}
+
+static void names_release(struct names *n)
+{
+	for (size_t i = 0; i < n->nr; i++)
+		free(n->owned[i]);
+	free(n->owned);
+	base_map_release(&n->by_id);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* "calls=COUNT TARGET", "jump=COUNT TARGET", "jcnd=COUNT/EXECUTED TARGET"; where from follows. */
+static int edge(struct dump *d, struct line *l, bool call)
+{
+	uint64_t executed;
+
+	if (d->has_edge || number(l, &d->edge_count) < 0)
+		return -DCPI_EFORMAT;
+	if (starts(l, "/") && number(l, &executed) < 0)
+		return -DCPI_EFORMAT;
+	skip_blanks(l);
+	if (position(d, l, &d->edge_to) < 0)
+		return -DCPI_EFORMAT;
+	d->has_edge = true;
+	d->call = call;
+	return 0;
+}
+
+static int put_edge(struct dump *d, uint64_t from)
+{
+	const char *to = d->call && d->to_object ? d->to_object : d->object;
+	int r;
+
+	if (!d->call && d->far)
+		to = NULL;
+	r = d->sink->edge(d->sink->ctx, d->object, from, to, d->edge_to, d->edge_count);
+	if (d->call)
+		d->to_object = NULL;
+	d->far = d->has_edge = false;
+	return r;
+}
+
+/* "POSITION COST …": of the events only the first, instructions, is of interest. */
+static int cost(struct dump *d, struct line *l)
+{
+	uint64_t at, n = 0;
+
+	if (!d->has_instr || !d->has_events || !d->object || position(d, l, &at) < 0)
+		return -DCPI_EFORMAT;
+	d->last = at;
+	d->has_last = true;
+	skip_blanks(l);
+	if (l->at < l->end && number(l, &n) < 0)
+		return -DCPI_EFORMAT;
+	if (d->has_edge)
+		return put_edge(d, at);
+	if (base_add_overflow(d->sum, n, &d->sum))
+		return -DCPI_EOVERFLOW;
+	return n ? d->sink->count(d->sink->ctx, d->object, at, n) : 0;
+}
+
+static int total(struct dump *d, struct line *l)
+{
+	skip_blanks(l);
+	if (d->has_total || number(l, &d->total) < 0)
+		return -DCPI_EFORMAT;
+	d->has_total = true;
+	return 0;
+}
+
+static bool blank(const struct line *l)
+{
+	return l->at == l->end || *l->at == '#';
+}
+
+static bool is_position(const struct line *l)
+{
+	return strchr("0123456789+-*", *l->at) != NULL;
+}
+
+static int parse_creator(struct line *l, char *creator)
+{
+	size_t len;
+
+	skip_blanks(l);
+	len = (size_t)(l->end - l->at);
+	if (!len || len > 63 || memchr(l->at, ' ', len))
+		return -DCPI_EFORMAT;
+	if (creator) {
+		memcpy(creator, l->at, len);
+		creator[len] = '\0';
+	}
+	return 0;
+}
+
+static int parse_line(struct dump *d, struct line *l, char *creator)
+{
+	if (blank(l))
+		return 0;
+	if (memchr(l->at, '\0', (size_t)(l->end - l->at)))
+		return -DCPI_EFORMAT;
+	if (is_position(l))
+		return cost(d, l);
+	if (d->has_edge)
+		return -DCPI_EFORMAT;
+	if (starts(l, "calls="))
+		return edge(d, l, true);
+	if (starts(l, "jump=") || starts(l, "jcnd="))
+		return edge(d, l, false);
+	if (starts(l, "ob="))
+		return name(&d->objects, l, &d->object);
+	if (starts(l, "cob="))
+		return name(&d->objects, l, &d->to_object);
+	if (starts(l, "jfn="))
+		d->far = true;
+	else if (starts(l, "positions:")) /* no lines: one position in a line */
+		d->has_instr = l->end - l->at == 6 && starts(l, " instr");
+	else if (starts(l, "events:"))
+		d->has_events = starts(l, " Ir") && (l->at == l->end || *l->at == ' ');
+	else if (starts(l, "totals:"))
+		return total(d, l);
+	else if (starts(l, "creator:"))
+		return parse_creator(l, creator);
+	return 0;
+}
+
+static int parse_lines(struct dump *d, const char *at, const char *end, char *creator, size_t *nr)
+{
+	int r = 0;
+
+	for (*nr = 0; at < end && r >= 0; ++*nr) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		struct line l = { at, newline ? newline : end };
+
+		if (!newline)
+			return -DCPI_ETRUNCATED;
+		r = parse_line(d, &l, creator);
+		at = newline + 1;
+	}
+	return r;
+}
+
+int callgrind_parse(const void *data, size_t len, const char *name_shown,
+		    const struct callgrind_sink *sink, char *creator, struct base_err *err)
+{
+	struct dump d = { .sink = sink, .object = UNKNOWN_OBJECT };
+	size_t nr;
+	int r = parse_lines(&d, data, (const char *)data + len, creator, &nr);
+
+	names_release(&d.objects);
+	if (r == -DCPI_EFORMAT)
+		return base_fail_errno(err, r, "cannot read dump '%s': line %zu", name_shown, nr);
+	if (r >= 0 && (!d.has_total || d.has_edge))
+		r = -DCPI_ETRUNCATED;
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot read dump '%s'", name_shown);
+	if (d.sum != d.total)
+		return base_fail(err, -DCPI_EFORMAT,
+				 "cannot read dump '%s': its counts do not add up to its total",
+				 name_shown);
+	return 0;
+}

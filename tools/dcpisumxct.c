@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpisumxct: the exact counts of several runs added up. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exact.h"
+#include "tools.h"
+
+static const char *output;
+
+static const struct base_opt options[] = {
+	{ "o", BASE_OPT_STRING, &output, "FILE", "Write the sum here (default: standard output).",
+	  0, 0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpisumxct",
+	.summary = "add up exact counts of several runs",
+	.operands = "FILE.xct …",
+	.opts = options,
+	.examples = (const struct base_example[]){ { "dcpisumxct a.xct b.xct -o sum.xct",
+						     "The counts of both runs." },
+						   { NULL, NULL } },
+	.min_operands = 1,
+	.max_operands = -1,
+};
+
+static int put(const struct base_buf *sum, struct base_err *err)
+{
+	if (output)
+		return base_file_write(AT_FDCWD, output, 0644, sum->data, sum->len, err);
+	if (fwrite(sum->data, 1, sum->len, stdout) != sum->len || fflush(stdout) != 0)
+		return base_fail_errno(err, -errno, "cannot write the sum");
+	return 0;
+}
+
+static int run(int nr, char **files, struct base_err *err)
+{
+	struct base_buf sum = { 0 };
+	struct exact e = { 0 };
+	int r = 0;
+
+	for (int i = 0; i < nr && r >= 0; i++)
+		r = exact_read(&e, files[i], err);
+	if (r >= 0 && (r = exact_format(&e, &sum)) < 0)
+		base_fail_errno(err, r, "cannot add");
+	if (r >= 0)
+		r = put(&sum, err);
+	base_buf_release(&sum);
+	exact_release(&e);
+	return r;
+}
+
+int dcpisumxct_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0)
+		r = run(argc, argv, &err);
+	if (r >= 0)
+		return BASE_EXIT_OK;
+	base_err_print(&err, cmd.name, stderr);
+	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dcpix: exact counts of a program's instructions and branches. valgrind's callgrind counts; what
+ * it logs and dumps is read here, while the program runs and after.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dcpix.h"
+#include "tools.h"
+
+/* As env(1) has them; other than that the status is the program's. */
+enum { DCPIX_FAILED = 125, DCPIX_NOT_EXECUTABLE = 126, DCPIX_NOT_FOUND = 127 };
+
+static const char *prefix, *database;
+static struct base_opt_list from;
+static bool quiet;
+
+static const struct base_opt options[] = {
+	{ "o", BASE_OPT_STRING, &prefix, "PREFIX",
+	  "Write PREFIX.xct and PREFIX.tab (default: the program's name, in this folder).", 0, 0 },
+	{ "db", BASE_OPT_STRING, &database, "DIR",
+	  "A daemon keeps the program's JIT code in this database: count it by routine. Without "
+	  "it, "
+	  "code that no file holds is counted by process and address.",
+	  0, 0 },
+	{ "from", BASE_OPT_LIST, &from, "FILE",
+	  "Run nothing; take this file that callgrind wrote, by --dump-instr=yes --dump-line=no "
+	  "--collect-jumps=yes --skip-plt=no. Repeatable.",
+	  0, 0 },
+	{ "quiet", BASE_OPT_FLAG, &quiet, NULL, "Say nothing where all went well.", 0, 0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpix",
+	.summary = "run a program and count each instruction and branch exactly",
+	.operands = "[program [argument …]]",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpix gzip -9 -k big.log",
+			  "Run gzip under valgrind; its counts are in gzip.xct and gzip.tab." },
+			{ "dcpix -o run1 ./server -once",
+			  "The same into run1.xct and run1.tab, of the server and of every program "
+			  "that it starts." },
+			{ NULL, NULL } },
+	.min_operands = 0,
+	.max_operands = -1,
+	.first_ends = true,
+};
+
+/* ---- the program ------------------------------------------------------------------------------
+ */
+
+/* 0 where execvp(3) would find it; else the exit code. */
+static int check_program(const char *name, struct base_err *err)
+{
+	const char *path = getenv("PATH");
+	int code = -ENOENT;
+	char full[4096];
+
+	if (strchr(name, '/'))
+		path = "";
+	else if (!path)
+		path = "/usr/bin:/bin";
+	for (;;) {
+		size_t len = strcspn(path, ":");
+		struct stat st;
+
+		snprintf(full, sizeof(full), "%.*s%s%s", (int)len, path, len ? "/" : "", name);
+		if (stat(full, &st) == 0 && S_ISREG(st.st_mode) && access(full, X_OK) == 0)
+			return 0;
+		if (stat(full, &st) == 0)
+			code = -EACCES;
+		if (!path[len])
+			break;
+		path += len + 1;
+	}
+	base_fail_errno(err, code, "cannot run '%s'", name);
+	return code == -ENOENT ? DCPIX_NOT_FOUND : DCPIX_NOT_EXECUTABLE;
+}
+
+static int check_engine(struct base_err *err)
+{
+	if (check_program("valgrind", err) == 0)
+		return 0;
+	err->hint[0] = '\0';
+	base_hint(err, "dcpix needs the package valgrind: apt-get install valgrind");
+	return DCPIX_FAILED;
+}
+
+/*
+ * A process forked counts on from where its parent was, so the parent's counts are dumped, and
+ * begin anew, just before; a program executed takes the process's counts with it, so they
+ * are dumped as well. The log's name holds %p so that forked processes, too, open it and say who
+ * they are.
+ */
+static void execute(const struct dcpix_run *run, char **argv)
+{
+	static const char *const fixed[] = {
+		"valgrind",
+		"-v",
+		"-v",
+		"--tool=callgrind",
+		"--dump-instr=yes",
+		"--dump-line=no",
+		"--collect-jumps=yes",
+		"--skip-plt=no",
+		"--trace-children=yes",
+		"--dump-before=_Fork",
+		"--dump-before=vfork",
+		"--dump-before=__vfork",
+		"--dump-before=clone",
+		"--dump-before=__clone",
+		"--dump-before=execve",
+		"--dump-before=execveat",
+		"--run-libc-freeres=no",
+		"--run-cxx-freeres=no",
+		"--vgdb=no",
+	};
+	size_t nr = sizeof(fixed) / sizeof(fixed[0]), at, nr_args = 0;
+	char log[4200], dump[4200];
+	const char **args;
+
+	while (argv[nr_args])
+		nr_args++;
+	args = calloc(nr + 2 + nr_args + 1, sizeof(*args));
+	if (!args)
+		_exit(DCPIX_FAILED);
+	memcpy(args, fixed, sizeof(fixed));
+	snprintf(log, sizeof(log), "--log-file=/proc/%%p/../..%s/log", run->folder);
+	snprintf(dump, sizeof(dump), "--callgrind-out-file=%s/dump.%%p", run->folder);
+	at = nr;
+	args[at++] = log;
+	args[at++] = dump;
+	memcpy(args + at, argv, nr_args * sizeof(*args));
+	execvp("valgrind", (char **)args);
+	_exit(DCPIX_FAILED);
+}
+
+/* The terminal's signals are the program's to heed: its counts come when it has ended. */
+static pid_t start(const struct dcpix_run *run, char **argv)
+{
+	static const int ignored[] = { SIGINT, SIGQUIT };
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, old[2];
+	pid_t pid;
+
+	for (size_t i = 0; i < 2; i++)
+		sigaction(ignored[i], &ignore, &old[i]);
+	pid = fork();
+	if (pid == 0) {
+		for (size_t i = 0; i < 2; i++)
+			sigaction(ignored[i], &old[i], NULL);
+		execute(run, argv);
+	}
+	return pid;
+}
+
+/* Read the log until the program has ended, and to its end then. */
+static int follow(struct dcpix_run *run, pid_t pid, int *status, struct base_err *err)
+{
+	bool ended = false;
+	int r = 0;
+
+	while (!ended && r >= 0) {
+		pid_t got = waitpid(pid, status, WNOHANG);
+
+		ended = got == pid || (got < 0 && errno == ECHILD);
+		r = dcpix_log_read(run, ended ? 0 : 20, err);
+	}
+	return r;
+}
+
+static int exit_code(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- results ----------------------------------------------------------------------------------
+ */
+
+static int add_run(struct exact *e, const struct dcpix_run *run, const char *creator, char **argv,
+		   int status)
+{
+	struct base_buf command = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; argv[i] && r >= 0; i++)
+		r = base_buf_printf(&command, "%s%s", i ? " " : "", argv[i]);
+	if (r >= 0)
+		r = exact_run_add(e, &(struct exact_run){ .utc = run->utc,
+							  .nr_processes = dcpix_nr_processes(run),
+							  .status = status,
+							  .counter = (char *)creator,
+							  .command = (char *)command.data });
+	base_buf_release(&command);
+	return r;
+}
+
+static int write_file(const char *stem, const char *suffix, bool tab, struct exact *e,
+		      struct base_err *err)
+{
+	struct base_buf out = { 0 };
+	char path[4200];
+	int r = tab ? exact_format_tab(e, &out) : exact_format(e, &out);
+
+	snprintf(path, sizeof(path), "%s.%s", stem, suffix);
+	if (r < 0)
+		base_fail_errno(err, r, "cannot write '%s'", path);
+	else
+		r = base_file_write(AT_FDCWD, path, 0644, out.data, out.len, err);
+	base_buf_release(&out);
+	return r;
+}
+
+static uint64_t nr_instructions(const struct exact *e)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < e->nr_images; i++)
+		for (size_t k = 0; k < e->images[i]->nr_counts; k++)
+			sum += e->images[i]->counts[k].count;
+	return sum;
+}
+
+static int sum_dumps(const struct dcpix_run *run, struct callgrind_sum *s, struct base_err *err)
+{
+	int r = run->nr_dumps ? 0 : base_fail(err, -ENOENT, "nothing was counted");
+
+	for (size_t i = 0; i < run->nr_dumps && r >= 0; i++)
+		r = callgrind_sum_add(s, run->dumps[i].path, run->dumps[i].pid, &run->dumps[i].maps,
+				      err);
+	return r < 0 ? r : callgrind_sum_end(s, err);
+}
+
+/* The daemon writes what it knows of JIT code at its next flush: this one. */
+static void flush_daemon(void)
+{
+	char *argv[] = { (char *)"dcpiflush", NULL };
+	pid_t pid = fork();
+	int fd;
+
+	if (pid == 0) {
+		fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		if (fd >= 0)
+			dup2(fd, STDOUT_FILENO);
+		_exit(dcpiflush_main(1, argv));
+	}
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static int finish(struct dcpix_run *run, const char *stem, char **argv, int status,
+		  struct base_err *err)
+{
+	struct callgrind_sum *s = NULL;
+	struct exact e = { 0 };
+	char dyn[4200];
+	int r;
+
+	snprintf(dyn, sizeof(dyn), "%s/dyn", database ? database : "");
+	r = callgrind_sum_open(&e, database ? dyn : NULL, (uint64_t)run->utc, &s, err);
+	if (r >= 0)
+		r = sum_dumps(run, s, err);
+	if (r >= 0 && (r = add_run(&e, run, callgrind_sum_creator(s), argv, status)) < 0)
+		base_fail_errno(err, r, "cannot keep the counts");
+	if (r >= 0)
+		r = write_file(stem, "xct", false, &e, err);
+	if (r >= 0)
+		r = write_file(stem, "tab", true, &e, err);
+	if (r >= 0 && !quiet)
+		fprintf(stderr,
+			"dcpix: %" PRIu64 " instructions of %zu process%s are in '%s.xct', their "
+			"procedures in '%s.tab'\n",
+			nr_instructions(&e), dcpix_nr_processes(run),
+			dcpix_nr_processes(run) == 1 ? "" : "es", stem, stem);
+	callgrind_sum_close(s);
+	exact_release(&e);
+	return r;
+}
+
+static void warn(const struct dcpix_run *run)
+{
+	size_t nr = dcpix_nr_open(run);
+
+	if (run->alarm)
+		fprintf(stderr, "dcpix: valgrind says: %s\n", run->alarm);
+	if (nr)
+		fprintf(stderr,
+			"dcpix: the counts of %zu process%s are not complete: killed, or still "
+			"running\n",
+			nr, nr == 1 ? "" : "es");
+}
+
+/* ---- the command ------------------------------------------------------------------------------
+ */
+
+static int run_program(struct dcpix_run *run, char **argv, int *code, struct base_err *err)
+{
+	int status = 0, r = dcpix_run_open(run, err);
+	pid_t pid;
+
+	*code = DCPIX_FAILED;
+	if (r < 0)
+		return r;
+	pid = start(run, argv);
+	if (pid < 0)
+		return base_fail_errno(err, -errno, "cannot start valgrind");
+	r = follow(run, pid, &status, err);
+	*code = exit_code(status);
+	if (database)
+		flush_daemon();
+	warn(run);
+	return r;
+}
+
+/* Counts that callgrind wrote by itself: where images lay is not known then. */
+static int take_files(struct dcpix_run *run, struct base_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from.nr && r >= 0; i++)
+		r = dcpix_dump_add(run, from.items[i], 0);
+	return r < 0 ? base_fail_errno(err, r, "cannot read dumps") : 0;
+}
+
+static int count(char **argv, struct base_err *err)
+{
+	char *const files[] = { (char *)"callgrind", NULL };
+	struct dcpix_run run = { .log_fd = -1, .utc = time(NULL) };
+	int code = BASE_EXIT_OK, r;
+
+	if (from.nr) {
+		argv = (char **)files;
+		r = take_files(&run, err);
+	} else {
+		r = run_program(&run, argv, &code, err);
+	}
+	if (r >= 0)
+		r = finish(&run, prefix ? prefix : base_path_name(argv[0]), argv, code, err);
+	dcpix_run_close(&run);
+	if (r >= 0)
+		return code;
+	base_err_print(err, cmd.name, stderr);
+	return code == BASE_EXIT_OK ? from.nr ? BASE_EXIT_FAILED : DCPIX_FAILED : code;
+}
+
+static int refuse(const struct base_err *err, int code)
+{
+	base_err_print(err, cmd.name, stderr);
+	return code;
+}
+
+int dcpix_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0 && !from.nr == !argc) {
+		r = base_fail(&err, -DCPI_EUSAGE, "%s",
+			      argc ? "a program and -from exclude each other"
+				   : "no program is named");
+		base_hint(&err, "usage: dcpix [options] %s", cmd.operands);
+	}
+	if (r < 0)
+		return refuse(&err, BASE_EXIT_USAGE);
+	if (!from.nr && ((r = check_program(argv[0], &err)) || (r = check_engine(&err))))
+		return refuse(&err, r);
+	return count(argv, &err);
+}

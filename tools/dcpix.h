@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What dcpix learns of a run from valgrind's log (dcpix_log.c). */
+#ifndef DCPIX_H
+#define DCPIX_H
+
+#include "callgrind.h"
+
+struct dcpix_process {
+	uint32_t pid;
+	struct callgrind_maps maps;
+	size_t nr_inherited; /* of these, the first so many from who forked it */
+	char *reading;	     /* image named last */
+	char *dumping;	     /* dump being written */
+	bool last;	     /* that one is its last */
+	bool ended;
+};
+
+struct dcpix_dump {
+	char *path;
+	uint32_t pid;
+	struct callgrind_maps maps;
+};
+
+struct dcpix_run {
+	char *folder; /* of our own: holds the log, a FIFO, and the dumps */
+	int log_fd;
+	struct base_buf log; /* what is not yet a whole line */
+	struct dcpix_process *processes;
+	size_t nr_processes, cap_processes;
+	struct dcpix_dump *dumps;
+	size_t nr_dumps, cap_dumps;
+	char *alarm; /* what valgrind said first of what it cannot do */
+	int64_t utc; /* when it began */
+};
+
+/* Make the folder. 0 or negative with @err. */
+int dcpix_run_open(struct dcpix_run *run, struct base_err *err);
+/* Removes the folder too. */
+void dcpix_run_close(struct dcpix_run *run);
+/* Wait for the log, at most @timeout_ms, and take all that is there. 0 or negative with @err. */
+int dcpix_log_read(struct dcpix_run *run, int timeout_ms, struct base_err *err);
+/* A dump, with what its process has mapped. 0 or -ENOMEM. */
+int dcpix_dump_add(struct dcpix_run *run, const char *path, uint32_t pid);
+size_t dcpix_nr_processes(const struct dcpix_run *run); /* at least 1 */
+size_t dcpix_nr_open(const struct dcpix_run *run);	/* whose end was not seen */
+
+#endif
