@@ -18,6 +18,7 @@
 	X(dcpiflow, "print the blocks of a procedure, the ways between them, and their samples")   \
 	X(dcpisource, "put source lines into the flow graphs that dcpicalc and dcpiflow print")    \
 	X(dcpi2ps, "draw the flow graphs that dcpicalc, dcpiflow and dcpisource print")            \
+	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
 	X(dcpicat, "print profile files")                                                          \
 	X(dcpiscan, "map identities of programs and libraries to where they are")                  \
 	X(dcpidis, "disassemble an image or some of its procedures")                               \
