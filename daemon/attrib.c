@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon_core.h"
+#include "exclude.h"
 
 /* Programs that one process runs one after the other before the event of the first is seen. */
 enum { LATER_MAX = 4 };
@@ -28,6 +29,10 @@ static int add(struct attrib *a, struct image *img, uint64_t off, uint32_t event
 {
 	int r;
 
+	if (img && img->excluded) {
+		a->account.lost[ACCOUNT_LOST_EXCLUDED] += n;
+		return 0;
+	}
 	if (!img)
 		r = -ENOMEM;
 	else if (event >= a->nr_events)
@@ -211,7 +216,9 @@ int attrib_count(void *ctx, const struct driver_count *c)
 	if (a->record)
 		recorded(a, driver_record_count(a->record, c));
 	go_on(a, c->time_ns);
-	if (c->mode == DRIVER_USER)
+	if (a->exclude && c->pid > 0 && exclude_has_pid(a->exclude, c->pid))
+		a->account.lost[ACCOUNT_LOST_EXCLUDED] += c->count;
+	else if (c->mode == DRIVER_USER)
 		count_user(a, c);
 	else if (c->mode == DRIVER_KERNEL)
 		count_kernel(a, c);

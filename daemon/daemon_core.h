@@ -10,6 +10,7 @@
 #include <sys/un.h>
 
 #include "daemon_internal.h"
+#include "exclude.h"
 #include "image_move.h"
 
 /* ---- accounting (account.c) ---------------------------------------------------------------- */
@@ -133,10 +134,11 @@ struct attrib {
 	bool live; /* /proc tells of these processes */
 	/* driver_client_set, or NULL: nobody needs to know where code changes. */
 	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
-	struct driver *driver; /* its first argument */
-	FILE *record;	       /* where events are recorded, or NULL */
-	bool flushing;	       /* what waits for files is to be told now */
-	bool log_unknown;      /* each user sample in no image goes to the log too */
+	struct driver *driver;	       /* its first argument */
+	const struct exclude *exclude; /* processes whose samples are not stored; may be NULL */
+	FILE *record;		       /* where events are recorded, or NULL */
+	bool flushing;		       /* what waits for files is to be told now */
+	bool log_unknown;	       /* each user sample in no image goes to the log too */
 
 	/* kept here */
 	struct account account;	   /* the daemon's part */
@@ -299,6 +301,7 @@ struct options {
 	struct base_opt_list events; /* all counted at the same time */
 	struct base_opt_list slots;  /* each has its turn; not both */
 	struct base_opt_list bypid;  /* images and facilities whose processes are kept apart */
+	const char *exclusions;
 	const char *platform, *run_dir, *queue, *replay, *record, *log;
 	const char *format; /* of profile files, as profdb_format_find takes it */
 	int64_t rate, flush_s, table_len, drain_ms, ring_pages;
@@ -332,6 +335,7 @@ struct daemon {
 	struct attrib attrib;
 	FILE *record;
 	struct quota quota;
+	struct exclude exclude;
 	struct service service;
 
 	uint64_t lost_load_seen, mended_ns;

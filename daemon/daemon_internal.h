@@ -29,7 +29,8 @@
 	X(LOST_READ, "table-unread", "lay in a table that could not be read")                      \
 	X(LOST_BAD, "bad-record", "came in a record that made no sense")                           \
 	X(LOST_MEMORY, "no-memory", "the daemon had no memory for it")                             \
-	X(LOST_OVERFLOW, "count-overflow", "its counter was full")
+	X(LOST_OVERFLOW, "count-overflow", "its counter was full")                                 \
+	X(LOST_EXCLUDED, "excluded", "its image or process is not to be stored")
 
 /* Names under which samples in no image are stored (PROFDB_NAMED profiles). */
 #define ACCOUNT_BUCKETS(X)                                                                         \
@@ -85,7 +86,8 @@ struct image {
 			 waits (law 3) */
 	bool refused; /* DYNAMIC: what the program said makes no image; its counts go to a bucket */
 	bool apart;   /* each process has a profile of it (dcpid -bypid) */
-	bool put;     /* DYNAMIC: profiles on disk may hold its build-id */
+	bool excluded; /* its samples are counted as such, not stored */
+	bool put;      /* DYNAMIC: profiles on disk may hold its build-id */
 	char *process; /* of such a one: "PID-START"; else NULL */
 	uint32_t refs;
 };
@@ -101,6 +103,10 @@ struct image *images_bucket(struct images *t, enum account_bucket bucket);
 /* Whose processes are kept apart: paths, base names, facilities. Before the first image; the list
  * must outlive @t. */
 void images_keep_apart(struct images *t, const struct base_opt_list *names);
+/* Whose samples are not stored; likewise. */
+struct exclude;
+void images_exclude(struct images *t, const struct exclude *exclude);
+bool images_is_excluded(const struct images *t, const char *name);
 /* Is it (a path or a facility; NULL: a path that is not known) among those, or may be? */
 bool images_is_apart(const struct images *t, const char *name);
 bool images_next(const struct images *t, size_t *pos, struct image **out);

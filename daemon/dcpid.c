@@ -77,6 +77,10 @@ static const struct base_opt options[] = {
 	  "Keep the processes of an executable (path or base name) or a facility apart: each has a "
 	  "profile of its own, which 'dcpiprof -pids' shows. Several by repeating the option.",
 	  0, 0 },
+	{ "exclusions", BASE_OPT_STRING, &opt.exclusions, "FILE",
+	  "Do not store the samples of the images and processes that FILE names "
+	  "(dcpiexclusions(5); default: 'exclusions' in the folder of the -config file, where there "
+	  "is one).", 0, 0 },
 	{ "replay", BASE_OPT_STRING, &opt.replay, "FILE",
 	  "Take samples and load events from a recorded stream, or from a file of perf's "
 	  "(perf.data), and end with it; '-' is standard input. Needs no rights.", 0, 0 },
@@ -298,6 +302,19 @@ static int run_in_background(void)
 	return child == 0 ? run_behind(report[1]) : wait_for(child, report[0]);
 }
 
+/* Beside the configuration, unless told. */
+static void find_exclusions(void)
+{
+	static char path[4096];
+	int len = config ? (int)(base_path_name(config) - config) : 0, n;
+
+	if (!config || opt.exclusions)
+		return;
+	n = snprintf(path, sizeof(path), "%.*sexclusions", len, config);
+	if (n > 0 && (size_t)n < sizeof(path) && (access(path, F_OK) == 0 || errno != ENOENT))
+		opt.exclusions = path;
+}
+
 static int check_options(struct base_err *err)
 {
 	if (opt.replay && opt.background)
@@ -400,6 +417,7 @@ int main(int argc, char **argv)
 		return BASE_EXIT_OK;
 	if (r >= 0 && config)
 		r = config_read(config, &command, given, &config_root, &err);
+	find_exclusions();
 	if (r >= 0)
 		r = check_options(&err);
 	if (r >= 0)

@@ -76,8 +76,10 @@ static int choose_stem(struct dyn_facility *f)
 			break;
 		snprintf(tail, sizeof(tail), "-%d", i);
 	}
-	if (f->image)
+	if (f->image) {
 		f->image->refs++;
+		f->image->excluded = images_is_excluded(f->registry->dyn->config.images, f->name);
+	}
 	f->stem = strdup(stem);
 	return f->stem && f->image ? 0 : -ENOMEM;
 }

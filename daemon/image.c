@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "daemon_core.h"
+#include "exclude.h"
 
 struct images {
 	struct base_map by_key;
 	struct image *buckets[ACCOUNT_NR_BUCKETS];
 	const struct base_opt_list *apart;
+	const struct exclude *exclude;
 };
 
 struct images *images_new(void)
@@ -91,6 +93,16 @@ void images_keep_apart(struct images *t, const struct base_opt_list *names)
 	t->apart = names;
 }
 
+void images_exclude(struct images *t, const struct exclude *exclude)
+{
+	t->exclude = exclude;
+}
+
+bool images_is_excluded(const struct images *t, const char *name)
+{
+	return t->exclude && exclude_has_image(t->exclude, name);
+}
+
 bool images_is_apart(const struct images *t, const char *name)
 {
 	if (!name)
@@ -118,6 +130,9 @@ struct image *images_get(struct images *t, enum profdb_kind kind, const struct b
 		profdb_profile_add_path(img->counts, path);
 	if (img && kind == PROFDB_FILE)
 		img->apart |= images_is_apart(t, path);
+	/* A pseudo-image's name says what program made it, and more. */
+	if (img && kind != PROFDB_DYNAMIC && kind != PROFDB_NAMED)
+		img->excluded |= images_is_excluded(t, path);
 out:
 	base_buf_release(&key);
 	return img;
@@ -145,6 +160,7 @@ static struct image *new_process(const struct image *img, char *process)
 		return NULL;
 	}
 	own->process = process;
+	own->excluded = img->excluded;
 	if (profdb_profile_set_word(own->counts, "process", process) >= 0 &&
 	    (!identity || profdb_profile_set_word(own->counts, "identity", identity) >= 0))
 		return own;

@@ -238,11 +238,14 @@ static int open_tables(struct daemon *d, struct base_err *err)
 	d->images = images_new();
 	if (d->images)
 		images_keep_apart(d->images, &d->opt.bypid);
+	if (d->images)
+		images_exclude(d->images, &d->exclude);
 	d->processes = processes_new();
 	d->identity = identity_new(d->reader);
 	if (!d->images || !d->processes || !d->identity)
 		return base_fail_errno(err, -ENOMEM, "cannot start");
 	d->attrib.images = d->images;
+	d->attrib.exclude = &d->exclude;
 	d->attrib.processes = d->processes;
 	d->attrib.identity = d->identity;
 	d->attrib.nr_events = driver_nr_events(d->driver);
@@ -353,6 +356,8 @@ int daemon_open(struct daemon *d, struct base_err *err)
 {
 	int r = choose_platform(d, err);
 
+	if (r >= 0 && d->opt.exclusions)
+		r = exclude_read(&d->exclude, d->opt.exclusions, err);
 	if (!d->opt.replay)
 		raise_descriptors();
 	if (r >= 0)
@@ -417,6 +422,7 @@ void daemon_close(struct daemon *d)
 	identity_free(d->identity);
 	image_moves_clear(&d->moves);
 	images_free(d->images);
+	exclude_release(&d->exclude);
 	if (d->reader)
 		reader_close(d->reader);
 	if (d->driver)
