@@ -66,22 +66,32 @@ static enum flow_condition comparison(struct flow_values *v, uint32_t b, struct 
 	return flow_value_compared(v, b, k, &op, what, with, &c) ? c : FLOW_OTHER;
 }
 
+/* A comparison with -6, of 32 bits or 64. */
+static int64_t as_negative(uint64_t with)
+{
+	return with >> 31 == 1 ? (int32_t)(uint32_t)with : (int64_t)with;
+}
+
 /* From "what is below with" to the range of @of; where both stand for the same number + c. */
 static bool limit(const struct flow_value *what, const struct flow_value *of, uint64_t with,
 		  enum flow_condition c, struct range *out)
 {
-	uint64_t hi = c == FLOW_BELOW ? with - 1 : with;
+	uint64_t apart = of->c - what->c;
+	int64_t least = as_negative(with) + (c == FLOW_ABOVE);
 
-	if ((c != FLOW_BELOW && c != FLOW_BELOW_EQUAL) || (c == FLOW_BELOW && !with))
+	if (c == FLOW_OTHER || what->node < 0 || of->node != what->node || of->scale != 1 ||
+	    what->scale != 1)
 		return false;
-	if (what->node < 0 || of->node != what->node || of->scale != 1 || what->scale != 1)
+	if (c == FLOW_ABOVE || c == FLOW_ABOVE_EQUAL) { /* from least to -1 */
+		out->lo = apart + (uint64_t)least;
+		out->hi = apart - 1;
+		return least < 0 && least > -ENTRIES_MAX;
+	}
+	if (c == FLOW_BELOW && !with--)
 		return false;
-	if (hi >= ENTRIES_MAX)
-		return false;
-	/* of = node + of.c and what = node + what.c lies in [0, hi] */
-	out->lo = of->c - what->c;
-	out->hi = out->lo + hi;
-	return true;
+	out->lo = apart;
+	out->hi = apart + with;
+	return with < ENTRIES_MAX;
 }
 
 /* The range of @of at the start of @b, by the branches that lead there. */
@@ -114,8 +124,8 @@ static bool range_at(struct flow_values *v, uint32_t b, const struct flow_value 
 		}
 		if (any && r.lo != out->lo)
 			return false;
-		out->lo = r.lo;
-		out->hi = any && out->hi > r.hi ? out->hi : r.hi;
+		if (!any || r.hi - r.lo > out->hi - out->lo)
+			*out = r;
 		any = true;
 	}
 	return any;
@@ -240,7 +250,7 @@ static int take_table(struct flow_walk *w, struct flow_jump *j, const struct tab
 
 	while (r > 0 && nr < t->nr && read_target(w, t, nr, &target)) {
 		r = flow_walk_reaches(w, target);
-		if (!nr && !r && (t->sure || !is_pointers(t)))
+		if (!nr && !r && target)
 			j->tail_call = j->tail_call && begins_procedure(w, target);
 		if (r > 0 && !t->sure && !is_plausible(w, target))
 			break;
@@ -304,6 +314,8 @@ static int try_jump(struct flow_walk *w, struct flow_values *v, uint32_t b, stru
 	if (!is_table(v, &target, &t, &index))
 		return 0;
 	t.sure = range_at(v, b, &index, 0, &range);
+	if (!t.sure)
+		range.lo = 0;
 	if (!t.sure && index.max < ENTRIES_MAX)
 		range.hi = index.max;
 	else if (!t.sure && is_pointers(&t))

@@ -154,6 +154,7 @@ static void test_tables(void **state)
 	check_switch(build(EM_X86_64, relative, sizeof(relative), 0x25), 0x1005, 0x1016, 0x101c,
 		     0x1022);
 	check_switch(build(EM_X86_64, absolute, sizeof(absolute), 0x20), 0x100b, 0x1014, 0x101a, 0);
+	check_switch(build(EM_X86_64, negative, sizeof(negative), 0x20), 0x1008, 0x100f, 0x1015, 0);
 	check_switch(build(EM_X86_64, masked, sizeof(masked), 0x20), 0x1008, 0x1017, 0x101e, 0);
 	check_switch(build(EM_AARCH64, aarch64, sizeof(aarch64), 0x34), 0x1008, 0x101c, 0x1024,
 		     0x102c);
