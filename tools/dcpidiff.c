@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diff_procedure.h"
 #include "report.h"
 #include "sets.h"
 #include "tools.h"
 
 static struct set now;
 static struct base_opt_list files, maps;
-static bool set_option, changed, no_header;
+static bool set_option, changed, source_line, no_header;
 
 static const struct base_opt options[] = {
 	{ "set", BASE_OPT_FLAG, &set_option, NULL,
@@ -27,6 +28,8 @@ static const struct base_opt options[] = {
 	  "Leave out procedures whose share did not change (more than chance explains) and whose "
 	  "code, as far as both sets have it, is equal; they are one line 'others'.",
 	  0, 0 },
+	{ "source_line", BASE_OPT_FLAG, &source_line, NULL,
+	  "Compare a procedure by source line, though its code is the same in both sets.", 0, 0 },
 	{ "json", BASE_OPT_FLAG, &now.sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
 	  0 },
@@ -36,7 +39,7 @@ static const struct base_opt options[] = {
 static const struct base_cmd cmd = {
 	.name = "dcpidiff",
 	.summary = "compare two sets of samples by procedure",
-	.operands = "-set [option …] [IMAGE …] -set [option …] [IMAGE …]",
+	.operands = "[PROCEDURE] -set [option …] [IMAGE …] -set [option …] [IMAGE …]",
 	.opts = options,
 	.examples =
 		(const struct base_example[]){
@@ -46,6 +49,9 @@ static const struct base_cmd cmd = {
 			  "What a change did to the routines of the facility 'worker', whatever "
 			  "else "
 			  "the machine did." },
+			{ "dcpidiff hot -set -epoch 202611200700 a.out -set -epoch 202611200800 "
+			  "a.out",
+			  "One procedure, by basic block." },
 			{ NULL, NULL } },
 	.min_operands = 0,
 	.max_operands = -1,
@@ -70,12 +76,17 @@ static int parse(struct diff *x, int argc, char **argv, struct base_err *err)
 
 	if (r != BASE_OPT_RUN)
 		return r;
-	if (x->sets.nr_words)
+	if (x->sets.nr_words > 1)
 		return usage(err, "images belong behind a -set");
 	if (x->sets.nr < 2)
 		return usage(err, "two sets are needed");
 	if (x->sets.nr > 2)
 		return usage(err, "only two sets can be compared");
+	if (x->sets.nr_words && (changed || x->sets.v[0].nr_what > 1 || x->sets.v[1].nr_what > 1))
+		return usage(err, changed ? "-changed is for whole sets"
+					  : "a procedure is of one image in each set");
+	if (!x->sets.nr_words && source_line)
+		return usage(err, "-source_line needs a procedure");
 	for (size_t i = 0; i < 2; i++) {
 		x->sets.v[i].sel.files = files;
 		x->sets.v[i].sel.maps = maps;
@@ -308,14 +319,36 @@ static int print_json(const struct diff *x, struct base_err *err)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-static int run(struct diff *x, struct base_err *err)
+static int run_sets(struct diff *x, struct base_err *err)
 {
-	int code, r = gather(x, err);
+	int r = gather(x, err);
 
 	if (r >= 0)
 		r = compare(x, err);
 	if (r >= 0)
 		r = now.sel.json ? print_json(x, err) : print_text(x, err);
+	return r;
+}
+
+static int run_procedure(struct diff *x, struct base_err *err)
+{
+	struct diff_procedure p = { .what = x->sets.words[0],
+				    .by_line = source_line,
+				    .json = now.sel.json,
+				    .no_header = no_header };
+	int r = 0;
+
+	for (size_t i = 0; i < 2 && r >= 0; i++)
+		r = sets_open(&x->sets.v[i], err);
+	if (r >= 0)
+		r = choose_event(x, err);
+	return r < 0 ? r : diff_procedure(&p, x->sets.v, x->event, err);
+}
+
+static int run(struct diff *x, struct base_err *err)
+{
+	int r = x->sets.nr_words ? run_procedure(x, err) : run_sets(x, err), code;
+
 	code = sets_problems(cmd.name, &x->sets);
 	analysis_diff_release(&x->d);
 	return r < 0 ? r : code;

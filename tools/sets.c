@@ -100,11 +100,15 @@ static int add_images(struct set *s, bool by_image, bool *used, struct base_err 
 	return 0;
 }
 
+int sets_open(struct set *s, struct base_err *err)
+{
+	return report_open(&s->sel, &s->a, err);
+}
+
 int sets_gather(struct set *s, bool by_image, bool code, struct base_err *err)
 {
 	bool *used = calloc((size_t)s->nr_what + 1, sizeof(*used));
-	int r = used ? report_open(&s->sel, &s->a, err)
-		     : base_fail_errno(err, -ENOMEM, "cannot gather samples");
+	int r = used ? sets_open(s, err) : base_fail_errno(err, -ENOMEM, "cannot gather samples");
 
 	s->rows.code = code;
 	if (r >= 0)

@@ -29,6 +29,8 @@ struct sets {
  */
 int sets_parse(const struct base_cmd *cmd, struct set *into, int argc, char **argv,
 	       struct sets *out, struct base_err *err);
+/* Gather the set's samples: sets_gather does it too. */
+int sets_open(struct set *s, struct base_err *err);
 /* Gather the set's samples and sum them, by image or by procedure (with @code as analysis_rows has
  * it). Negative with @err, also where an image that it names has no samples. */
 int sets_gather(struct set *s, bool by_image, bool code, struct base_err *err);
