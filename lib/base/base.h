@@ -81,6 +81,12 @@ void base_log_init(FILE *to, enum base_log_level max, enum base_log_form form);
 void base_log(enum base_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* ---- version (version.c) -------------------------------------------------------------------- */
+
+const char *base_release(void);
+/* Of the sources; "" where the build was not told. */
+const char *base_revision(void);
+
 /* ---- option tables -------------------------------------------------------------------------- */
 
 enum base_opt_kind {
@@ -229,8 +235,8 @@ void base_map_release(struct base_map *m);
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* In place: control characters and what is not UTF-8 become '?', so that names from outside may reach
- * a terminal. Returns @text. */
+/* In place: control characters and what is not UTF-8 become '?', so that names from outside may
+ * reach a terminal. Returns @text. */
 char *base_text_clean(char *text);
 
 /* ---- identities ---------------------------------------------------------------------------- */

@@ -210,7 +210,8 @@ static int serve(const struct base_cmd *cmd, const struct base_opt *o)
 		base_opt_help(cmd, stdout);
 		break;
 	case 1:
-		printf("%s (DCPI) %s\n", cmd->name, DCPI_VERSION);
+		printf("%s (DCPI) %s%s%s\n", cmd->name, base_release(),
+		       *base_revision() ? ", revision " : "", base_revision());
 		break;
 	case 2:
 		base_opt_man(cmd, stdout);
