@@ -346,6 +346,7 @@ struct daemon {
 	struct base_err flush_error;  /* of the last flush; code 0: it worked */
 	struct base_err source_error; /* the driver failed: no more will come from it */
 	bool record_failed;	      /* logged */
+	bool streaming;		      /* in a replay, whose rest a flush does not wait for */
 	bool finished;		      /* everything is on disk, the epoch is finished */
 };
 

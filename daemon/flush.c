@@ -12,8 +12,8 @@ static int drain_all(struct daemon *d, bool last, struct base_err *err)
 	int r = 0;
 
 	d->attrib.flushing = true;
-	/* What came before it failed is still worth keeping. */
-	if (!d->source_error.code) {
+	/* What came before it failed is still worth keeping; a replay has more all the time. */
+	if (!d->source_error.code && (last || !d->streaming)) {
 		do {
 			r = daemon_drain(d, true, err);
 		} while (r > 0);

@@ -293,7 +293,6 @@ static int run_live(struct daemon *d, struct base_err *err)
 
 	if (r < 0)
 		base_fail_errno(err, r, "cannot begin to wait for events");
-	d->next_flush_ns = base_now_ns() + (uint64_t)d->opt.flush_s * SECOND_NS;
 	while (r == 0)
 		r = turn(d, &l, err);
 	loop_close(&l);
@@ -304,12 +303,13 @@ int daemon_loop(struct daemon *d, struct base_err *err)
 {
 	int r;
 
+	d->next_flush_ns = base_now_ns() + (uint64_t)d->opt.flush_s * SECOND_NS;
 	if (!driver_is_recorded(d->driver)) {
 		r = run_live(d, err);
 	} else {
-		do {
-			r = daemon_drain(d, false, err);
-		} while (r > 0);
+		d->streaming = true;
+		while ((r = daemon_drain(d, false, err)) > 0)
+			periodic_flush(d);
 	}
 	service_stopping(&d->service);
 	/* What was received before a failure is still good. */

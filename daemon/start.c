@@ -107,32 +107,36 @@ static int64_t last_written(const struct daemon *d, const char *epoch)
 	return fstatat(profdb_dir_fd(d->db), path, &st, 0) < 0 ? -1 : (int64_t)st.st_mtime;
 }
 
-/* The newest open epoch and when it was written last; -1 where there is none. */
-static int64_t find_gap_start(struct daemon *d)
+static bool is_left_open(struct daemon *d, const char *epoch)
 {
-	struct base_err err = { 0 };
-	char **epochs = profdb_epochs(d->db, &err);
-	int64_t when = -1;
+	return profdb_epoch_open(d->db, epoch, d->platform);
+}
 
-	for (size_t i = 0; epochs && epochs[i]; i++)
-		if (profdb_epoch_open(d->db, epochs[i], d->platform))
-			when = last_written(d, epochs[i]);
+/* What it received after its last flush is in no profile: each one is named, with the length. */
+static void tell_gaps(struct daemon *d)
+{
+	char **epochs = profdb_epochs(d->db, NULL);
+
+	for (size_t i = 0; epochs && epochs[i]; i++) {
+		int64_t since = last_written(d, epochs[i]), gap = (int64_t)time(NULL) - since;
+
+		if (is_left_open(d, epochs[i]))
+			base_log(BASE_LOG_WARN,
+				 "epoch %s was left open by a daemon that was killed: it has a gap "
+				 "of "
+				 "%" PRId64 " s",
+				 epochs[i], since < 0 || gap < 0 ? 0 : gap);
+	}
 	free(epochs);
-	return when;
 }
 
 static int resume_epoch(struct daemon *d, struct base_err *err)
 {
-	int64_t since = find_gap_start(d), gap = (int64_t)time(NULL) - since;
 	int r = profdb_epoch_resume(d->db, d->epoch, err);
 
-	if (r < 0)
-		return r;
-	base_log(BASE_LOG_WARN,
-		 "epoch %s was left open by a daemon that was killed: it goes on, with a gap of "
-		 "%" PRId64 " s",
-		 d->epoch, since < 0 || gap < 0 ? 0 : gap);
-	return 0;
+	if (r >= 0)
+		base_log(BASE_LOG_INFO, "epoch %s goes on", d->epoch);
+	return r;
 }
 
 static int open_epoch(struct daemon *d, struct base_err *err)
@@ -140,6 +144,7 @@ static int open_epoch(struct daemon *d, struct base_err *err)
 	struct base_err none = { 0 };
 	int r = -ENOENT;
 
+	tell_gaps(d);
 	if (d->attrib.live && !d->opt.new_epoch)
 		r = resume_epoch(d, &none);
 	if (r < 0 && r != -ENOENT) {

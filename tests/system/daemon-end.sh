@@ -38,6 +38,7 @@ end_by KILL
 start_daemon -platform kill
 [ "$(status_field epoch)" = "$epoch" ] || fail "the epoch does not go on"
 grep -qE "epoch $epoch was left open .* gap of [0-9]+ s" "$work/log" || fail "the gap is not in the log"
+grep -qE "epoch $epoch goes on" "$work/log" || fail "the log does not say that the epoch goes on"
 grep -E "left open" "$work/log"
 sleep 0.5
 stop_daemon

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Law 3: daemons killed by SIGKILL at random moments, half of them within a flush, while samples stream in
+# from a replay (every fourth writes version 0.07): the database is always readable, nothing is counted
+# twice, at most one flush interval is lost and named as a gap. Thirty of them; "scripts/test --long
+# daemon-kills" asks for others (DCPI_FROM, DCPI_COUNT, DCPI_SEED), and adds up the line "sums:".
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$DCPI_BIN/../tests/daemon_kills" "$DCPI_BIN/dcpid" "$work" "${DCPI_SEED:-1}" "${DCPI_FROM:-0}" "${DCPI_COUNT:-30}" || {
+	tail -n 20 "$work/log"
+	exit 1
+}
