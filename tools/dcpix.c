@@ -237,8 +237,7 @@ static int sum_dumps(const struct dcpix_run *run, struct callgrind_sum *s, struc
 	int r = run->nr_dumps ? 0 : base_fail(err, -ENOENT, "nothing was counted");
 
 	for (size_t i = 0; i < run->nr_dumps && r >= 0; i++)
-		r = callgrind_sum_add(s, run->dumps[i].path, run->dumps[i].pid, &run->dumps[i].maps,
-				      err);
+		r = callgrind_sum_add(s, run->dumps[i].path, &run->dumps[i].maps, err);
 	return r < 0 ? r : callgrind_sum_end(s, err);
 }
 
@@ -268,7 +267,8 @@ static int finish(struct dcpix_run *run, const char *stem, char **argv, int stat
 	int r;
 
 	snprintf(dyn, sizeof(dyn), "%s/dyn", database ? database : "");
-	r = callgrind_sum_open(&e, database ? dyn : NULL, (uint64_t)run->utc, &s, err);
+	r = callgrind_sum_open(&e, database ? dyn : NULL, from.nr ? 0 : (uint64_t)run->utc, &s,
+			       err);
 	if (r >= 0)
 		r = sum_dumps(run, s, err);
 	if (r >= 0 && (r = add_run(&e, run, callgrind_sum_creator(s), argv, status)) < 0)

@@ -111,6 +111,8 @@ static int name(struct names *n, struct line *l, const char **out)
 	char *kept;
 	int r;
 
+	if (l->at == l->end)
+		return -DCPI_EFORMAT;
 	if (!starts(l, "(")) {
 		r = name_keep(n, l, &kept);
 		*out = r < 0 ? NULL : kept;
@@ -209,7 +211,7 @@ static bool is_position(const struct line *l)
 	return strchr("0123456789+-*", *l->at) != NULL;
 }
 
-static int parse_creator(struct line *l, char *creator)
+static int parse_creator(struct line *l, struct callgrind_head *head)
 {
 	size_t len;
 
@@ -217,14 +219,23 @@ static int parse_creator(struct line *l, char *creator)
 	len = (size_t)(l->end - l->at);
 	if (!len || len > 63 || memchr(l->at, ' ', len))
 		return -DCPI_EFORMAT;
-	if (creator) {
-		memcpy(creator, l->at, len);
-		creator[len] = '\0';
-	}
+	memcpy(head->creator, l->at, len);
+	head->creator[len] = '\0';
 	return 0;
 }
 
-static int parse_line(struct dump *d, struct line *l, char *creator)
+static int parse_pid(struct line *l, struct callgrind_head *head)
+{
+	uint64_t pid;
+
+	skip_blanks(l);
+	if (number(l, &pid) < 0 || pid > INT32_MAX)
+		return -DCPI_EFORMAT;
+	head->pid = (uint32_t)pid;
+	return 0;
+}
+
+static int parse_line(struct dump *d, struct line *l, struct callgrind_head *head)
 {
 	if (blank(l))
 		return 0;
@@ -251,11 +262,14 @@ static int parse_line(struct dump *d, struct line *l, char *creator)
 	else if (starts(l, "totals:"))
 		return total(d, l);
 	else if (starts(l, "creator:"))
-		return parse_creator(l, creator);
+		return parse_creator(l, head);
+	else if (starts(l, "pid:"))
+		return parse_pid(l, head);
 	return 0;
 }
 
-static int parse_lines(struct dump *d, const char *at, const char *end, char *creator, size_t *nr)
+static int parse_lines(struct dump *d, const char *at, const char *end, struct callgrind_head *head,
+		       size_t *nr)
 {
 	int r = 0;
 
@@ -265,18 +279,19 @@ static int parse_lines(struct dump *d, const char *at, const char *end, char *cr
 
 		if (!newline)
 			return -DCPI_ETRUNCATED;
-		r = parse_line(d, &l, creator);
+		r = parse_line(d, &l, head);
 		at = newline + 1;
 	}
 	return r;
 }
 
 int callgrind_parse(const void *data, size_t len, const char *name_shown,
-		    const struct callgrind_sink *sink, char *creator, struct base_err *err)
+		    const struct callgrind_sink *sink, struct callgrind_head *head,
+		    struct base_err *err)
 {
 	struct dump d = { .sink = sink, .object = UNKNOWN_OBJECT };
 	size_t nr;
-	int r = parse_lines(&d, data, (const char *)data + len, creator, &nr);
+	int r = parse_lines(&d, data, (const char *)data + len, head, &nr);
 
 	names_release(&d.objects);
 	if (r == -DCPI_EFORMAT)

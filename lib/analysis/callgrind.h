@@ -27,14 +27,21 @@ struct callgrind_sink {
 		    uint64_t to, uint64_t count);
 };
 
+/* What stands before the first count of a dump; empty where it says nothing. */
+struct callgrind_head {
+	char creator[64]; /* "callgrind-3.19.0": no blanks */
+	uint32_t pid;
+};
+
 /*
  * Hand every line of a dump to @sink. Wants what "--dump-instr=yes --dump-line=no
- * --collect-jumps=yes" writes, compressed or not. @creator (may be NULL, 64 bytes): who wrote it, a
- * word. Errors, with @err: -DCPI_EFORMAT (the line is named; or the sum of the counts is not what
- * the dump says), -DCPI_ETRUNCATED (no end), -DCPI_EOVERFLOW, those of @sink.
+ * --collect-jumps=yes" writes, compressed or not. @head is filled before. Errors, with @err:
+ * -DCPI_EFORMAT (the line is named; or the sum of the counts is not what the dump says),
+ * -DCPI_ETRUNCATED (no end), -DCPI_EOVERFLOW, those of @sink.
  */
 int callgrind_parse(const void *data, size_t len, const char *name,
-		    const struct callgrind_sink *sink, char *creator, struct base_err *err);
+		    const struct callgrind_sink *sink, struct callgrind_head *head,
+		    struct base_err *err);
 
 /* ---- the log (callgrind_log.c) --------------------------------------------------------------- */
 
@@ -82,14 +89,14 @@ struct callgrind_sum;
 
 /*
  * Sums go to @e, which the caller keeps. @dyn: the folder of pseudo-images in which those of
- * counted processes are, made on this machine from @since (UTC seconds) on; NULL: none.
+ * counted processes are, made on this machine from @since (UTC seconds) on (0: whenever and
+ * wherever); NULL: none.
  */
 int callgrind_sum_open(struct exact *e, const char *dyn, uint64_t since, struct callgrind_sum **out,
 		       struct base_err *err);
-/* Add the dump in @path, of process @pid, which had these images mapped. 0 or negative with @err.
- */
-int callgrind_sum_add(struct callgrind_sum *s, const char *path, uint32_t pid,
-		      const struct callgrind_maps *maps, struct base_err *err);
+/* Add the dump in @path, whose process had these images mapped. 0 or negative with @err. */
+int callgrind_sum_add(struct callgrind_sum *s, const char *path, const struct callgrind_maps *maps,
+		      struct base_err *err);
 /*
  * After the last dump: a string instruction that repeats itself, which callgrind counts once for
  * each round, becomes one execution; and each image gets the procedures that ran.

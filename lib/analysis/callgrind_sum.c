@@ -23,14 +23,13 @@ struct object {
 
 struct callgrind_sum {
 	struct exact *e;
-	char creator[64];
 	struct base_map by_path;
 	struct object **objects;
 	size_t nr_objects, cap_objects;
 	struct object **dynamic; /* pseudo-images, owned by these */
 	size_t nr_dynamic, cap_dynamic;
 	/* Of the dump being read: */
-	uint32_t pid;
+	struct callgrind_head head;
 	const struct callgrind_maps *maps;
 	struct exact_image *process; /* what is in no image */
 	const char *last_name;	     /* as the parser has it: it is asked for again and again */
@@ -172,7 +171,7 @@ static bool is_ours(const struct object *o, uint64_t since, const char *host)
 {
 	const struct image_process *p = o->img ? image_process(o->img) : NULL;
 
-	return p && p->pid && p->created_s >= since && strcmp(p->host, host) == 0;
+	return p && p->pid && (!since || (p->created_s >= since && strcmp(p->host, host) == 0));
 }
 
 static int dynamic_add(struct callgrind_sum *s, const char *path, uint64_t since, const char *host)
@@ -235,7 +234,8 @@ static int place_in_process(struct callgrind_sum *s, uint64_t addr, struct place
 	int r = 0;
 
 	if (!s->process)
-		r = exact_image_add(s->e, EXACT_PROCESS, &none, s->pid, DYNAMIC_PATH, &s->process);
+		r = exact_image_add(s->e, EXACT_PROCESS, &none, s->head.pid, DYNAMIC_PATH,
+				    &s->process);
 	*out = (struct place){ s->process, addr };
 	return r;
 }
@@ -247,6 +247,18 @@ static int place_in_object(struct callgrind_sum *s, struct object *o, uint64_t o
 
 	*out = (struct place){ o->foreign ? NULL : o->x, off };
 	return r;
+}
+
+/* What stood there at different times cannot be told apart. */
+static struct object *jit_at(struct callgrind_sum *s, uint64_t addr, uint64_t *off)
+{
+	for (size_t i = 0; i < s->nr_dynamic; i++) {
+		const struct image *img = s->dynamic[i]->img;
+
+		if (s->dynamic[i]->pid == s->head.pid && image_off(img, addr, off) == 0)
+			return image_reused(img, addr) ? NULL : s->dynamic[i];
+	}
+	return NULL;
 }
 
 /* The one image over @addr; of several nobody knows which it was, so it is none. */
@@ -265,10 +277,7 @@ static struct object *mapped_at(struct callgrind_sum *s, uint64_t addr, uint64_t
 		found = o;
 		*off = at;
 	}
-	for (size_t i = 0; i < s->nr_dynamic && !found; i++)
-		if (s->dynamic[i]->pid == s->pid && image_off(s->dynamic[i]->img, addr, off) == 0)
-			found = s->dynamic[i];
-	return found;
+	return found ? found : jit_at(s, addr, off);
 }
 
 static int place_at_address(struct callgrind_sum *s, uint64_t addr, struct place *out)
@@ -282,13 +291,21 @@ static int place_at_address(struct callgrind_sum *s, uint64_t addr, struct place
 	return o ? place_in_object(s, o, off, out) : place_in_process(s, addr, out);
 }
 
-/* Of an image that is gone the addresses are kept. */
-static uint64_t bias_of(const struct callgrind_sum *s, const char *path)
+static const struct callgrind_map *map_of(const struct callgrind_sum *s, const char *path)
 {
 	for (size_t i = 0; i < s->maps->nr; i++)
 		if (strcmp(s->maps->v[i].path, path) == 0)
-			return s->maps->v[i].bias;
-	return 0;
+			return &s->maps->v[i];
+	return NULL;
+}
+
+/* Of an image that is gone the addresses are kept; where it lay may not be known either. */
+static int place_of_gone(struct callgrind_sum *s, const char *path, uint64_t addr,
+			 struct place *out)
+{
+	const struct callgrind_map *map = map_of(s, path);
+
+	return place_in_process(s, map ? addr + map->bias : addr, out);
 }
 
 static int place(struct callgrind_sum *s, const char *object, uint64_t addr, struct place *out)
@@ -307,7 +324,7 @@ static int place(struct callgrind_sum *s, const char *object, uint64_t addr, str
 	if (!s->last_object)
 		return place_at_address(s, addr, out);
 	if (!s->last_object->img || image_off(s->last_object->img, addr, &off) < 0)
-		return place_in_process(s, addr + bias_of(s, s->last_object->path), out);
+		return place_of_gone(s, s->last_object->path, addr, out);
 	return place_in_object(s, s->last_object, off, out);
 }
 
@@ -321,6 +338,14 @@ static int add_count(void *ctx, const char *object, uint64_t addr, uint64_t coun
 	return r < 0 || !at.x ? r : exact_count_add(at.x, at.off, count);
 }
 
+/* The image asked for last is gone, and nobody knows where it lay. */
+static bool is_lost(const struct callgrind_sum *s)
+{
+	const struct object *o = s->last_object;
+
+	return o && !o->img && !map_of(s, o->path);
+}
+
 static int add_edge(void *ctx, const char *object, uint64_t from, const char *to_object,
 		    uint64_t to, uint64_t count)
 {
@@ -329,24 +354,25 @@ static int add_edge(void *ctx, const char *object, uint64_t from, const char *to
 
 	if (r >= 0 && a.x && to_object)
 		r = place(ctx, to_object, to, &b);
+	if (object != to_object && is_lost(ctx))
+		b.x = NULL;
 	if (r < 0 || !a.x)
 		return r;
 	return exact_edge_add(a.x, a.off, a.x == b.x ? b.off : EXACT_OUTSIDE, count);
 }
 
-int callgrind_sum_add(struct callgrind_sum *s, const char *path, uint32_t pid,
-		      const struct callgrind_maps *maps, struct base_err *err)
+int callgrind_sum_add(struct callgrind_sum *s, const char *path, const struct callgrind_maps *maps,
+		      struct base_err *err)
 {
 	const struct callgrind_sink sink = { s, add_count, add_edge };
 	struct base_buf dump = { 0 };
 	int r = base_file_read(AT_FDCWD, path, DUMP_MAX, &dump, err);
 
-	s->pid = pid;
 	s->maps = maps;
 	s->process = NULL;
 	s->last_name = NULL;
 	if (r >= 0)
-		r = callgrind_parse(dump.data, dump.len, path, &sink, s->creator, err);
+		r = callgrind_parse(dump.data, dump.len, path, &sink, &s->head, err);
 	base_buf_release(&dump);
 	return r;
 }
@@ -482,7 +508,7 @@ int callgrind_sum_open(struct exact *e, const char *dyn, uint64_t since, struct 
 
 const char *callgrind_sum_creator(const struct callgrind_sum *s)
 {
-	return s->creator;
+	return *s->head.creator ? s->head.creator : "callgrind";
 }
 
 void callgrind_sum_close(struct callgrind_sum *s)

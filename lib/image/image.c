@@ -202,6 +202,16 @@ int image_off(const struct image *img, uint64_t vaddr, uint64_t *off)
 	return -ENOENT;
 }
 
+bool image_reused(const struct image *img, uint64_t vaddr)
+{
+	uint64_t at;
+
+	for (size_t i = 0; i < img->note.nr_places; i++)
+		if (within(img->note.places[i].vaddr, img->note.places[i].len, vaddr, 0, &at))
+			return true;
+	return false;
+}
+
 static size_t bytes_between(const struct image *img, uint64_t from, uint64_t span,
 			    uint64_t file_off, uint64_t vaddr, void *out, size_t len)
 {

@@ -139,6 +139,8 @@ int image_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr);
 /* The way back, always to an offset of this very image. Of several tenants of an address in a
  * process this is the first: the others stand at addresses of their own. 0 or -ENOENT. */
 int image_off(const struct image *img, uint64_t vaddr, uint64_t *off);
+/* Of a pseudo-image: more than one tenant stood at that address of the process. */
+bool image_reused(const struct image *img, uint64_t vaddr);
 /* Copy up to @len bytes from @vaddr on; returns how many (0: none there; of a kernel those of the
  * routine at @vaddr, if they were kept). */
 size_t image_bytes(const struct image *img, uint64_t vaddr, void *out, size_t len);

@@ -52,6 +52,8 @@ struct image_note {
 	char *strings;		/* what process points into */
 	struct image_run *runs; /* ascending by img_off */
 	size_t nr_runs, cap_runs;
+	struct image_run *places; /* of later tenants, in the process; img_off is not used */
+	size_t nr_places, cap_places;
 	struct wire_replaces **replaces; /* copies of their own */
 	size_t nr_replaces, cap_replaces;
 };

@@ -21,6 +21,17 @@ static int add_run(struct image_note *note, const struct wire_run *run)
 	return 0;
 }
 
+static int add_place(struct image_note *note, const struct wire_place *place)
+{
+	int r = base_grow(&note->places, &note->cap_places, note->nr_places + 1,
+			  sizeof(*note->places));
+
+	if (r >= 0)
+		note->places[note->nr_places++] =
+			(struct image_run){ .vaddr = place->vaddr, .len = place->len };
+	return r;
+}
+
 static int add_replaces(struct image_note *note, const struct wire_replaces *rec)
 {
 	int r = base_grow(&note->replaces, &note->cap_replaces, note->nr_replaces + 1,
@@ -78,6 +89,8 @@ static int add_record(struct image_note *note, const struct wire_head *rec)
 		return set_process(note, (const struct wire_image *)rec);
 	case WIRE_RUN:
 		return add_run(note, (const struct wire_run *)rec);
+	case WIRE_PLACE:
+		return add_place(note, (const struct wire_place *)rec);
 	case WIRE_INSTANCE:
 		note->process.nr_processes += nr_instances((const struct wire_instance *)rec);
 		return 0;
@@ -156,6 +169,7 @@ void image_note_release(struct image_note *note)
 {
 	free(note->strings);
 	free(note->runs);
+	free(note->places);
 	for (size_t i = 0; i < note->nr_replaces; i++)
 		free(note->replaces[i]);
 	free(note->replaces);
