@@ -36,7 +36,8 @@ static int make_blocks(const struct flow_walk *w, struct flow *f)
 	f->blocks = calloc(w->nr_insns + 1, sizeof(*f->blocks));
 	if (!f->insns || !f->blocks)
 		return -ENOMEM;
-	memcpy(f->insns, w->insns, w->nr_insns * sizeof(*f->insns));
+	if (w->nr_insns)
+		memcpy(f->insns, w->insns, w->nr_insns * sizeof(*f->insns));
 	f->nr_insns = (uint32_t)w->nr_insns;
 	for (uint32_t i = 0; i < f->nr_insns; i++) {
 		const struct flow_insn *insn = &f->insns[i];
@@ -358,6 +359,7 @@ int flow_graph_finish(const struct flow_walk *w, struct flow *f)
 	r = e.r < 0 ? e.r : add_exits(&e);
 	if (r < 0)
 		return r;
-	qsort(f->edges, f->nr_edges, sizeof(*f->edges), by_end);
+	if (f->nr_edges)
+		qsort(f->edges, f->nr_edges, sizeof(*f->edges), by_end);
 	return make_lists(f);
 }

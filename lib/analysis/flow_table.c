@@ -185,7 +185,8 @@ static size_t distinct(uint64_t *v, size_t nr)
 {
 	size_t n = 0;
 
-	qsort(v, nr, sizeof(*v), by_number);
+	if (nr)
+		qsort(v, nr, sizeof(*v), by_number);
 	for (size_t i = 0; i < nr; i++)
 		if (!n || v[n - 1] != v[i])
 			v[n++] = v[i];

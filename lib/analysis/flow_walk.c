@@ -433,8 +433,10 @@ static int by_vaddr(const void *a, const void *b)
 
 int flow_walk_sort(struct flow_walk *w)
 {
-	qsort(w->parts, w->nr_parts, sizeof(*w->parts), by_part);
-	qsort(w->insns, w->nr_insns, sizeof(*w->insns), by_vaddr);
+	if (w->nr_parts)
+		qsort(w->parts, w->nr_parts, sizeof(*w->parts), by_part);
+	if (w->nr_insns)
+		qsort(w->insns, w->nr_insns, sizeof(*w->insns), by_vaddr);
 	for (size_t i = 0; i < w->nr_insns; i++) {
 		const struct flow_insn *insn = &w->insns[i];
 		struct flow_part *p = flow_walk_part(w, insn->vaddr);
