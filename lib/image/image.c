@@ -76,6 +76,7 @@ void image_close(struct image *img)
 	dwarf_end(img->dwarf);
 	image_spans_free(img->spans);
 	image_units_free(img->units);
+	image_program_free(img->program);
 	image_pointers_free(img->pointers);
 	image_symbols_release(&img->symbols);
 	image_symbols_release(&img->given_up);

@@ -182,6 +182,8 @@ struct image {
 	size_t names_len; /* of .debug_info, up to its last zero, once it is known */
 	bool names_known;
 	struct image_spans *spans; /* of a pseudo-image's subprograms, made by the first question */
+	struct image_program *program; /* of a pseudo-image's lines, NULL: by libdw */
+	bool program_sought;
 	struct image_units *units; /* by address, made by the first question */
 	Dwarf_Die last_unit;	   /* of the last line found */
 	bool has_last_unit;
@@ -193,6 +195,9 @@ struct image {
 
 /* Lines and inlined parts (lines.c, frames.c): opened at the first question; NULL: none. */
 Dwarf *image_dwarf(struct image *img);
+/* Of a pseudo-image (program.c): 0, -ENOENT, or -DCPI_EUNSUPPORTED: to be asked of libdw. */
+int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out);
+void image_program_free(struct image_program *p);
 /* The units that may hold @vaddr: start with *pos 0; false: no more. */
 bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *unit);
 void image_units_free(struct image_units *units);

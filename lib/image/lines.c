@@ -71,9 +71,13 @@ int image_line_at(struct image *img, uint64_t vaddr, struct image_line *out)
 {
 	Dwarf_Die unit;
 	size_t pos = 0;
+	int r;
 
 	if (!image_dwarf(img))
 		return -ENOENT;
+	r = image_program_line(img, vaddr, out);
+	if (r != -DCPI_EUNSUPPORTED)
+		return r;
 	/* Neighbours mostly come from one unit. */
 	if (img->has_last_unit && dwarf_haspc(&img->last_unit, vaddr) > 0 &&
 	    line_in_unit(&img->last_unit, vaddr, out) == 0)

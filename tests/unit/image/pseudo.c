@@ -246,12 +246,55 @@ static void test_folded(void **state)
 	unlink(path);
 }
 
+/* What is found in the line program for few questions, and in libdw's table for many, is the same.
+ */
+static void test_lines_both_ways(void **state)
+{
+	enum { ROUTINES = 40, STEP = 16 };
+	struct image_line line, table_line;
+	struct base_buf job = { 0 };
+	struct image *table, *img;
+	char path[64];
+	size_t nr = 0;
+
+	(void)state;
+	put_head(&job, 62);
+	job_run(&job, 0x10000, 0, 0x1000);
+	for (uint64_t i = 0; i < ROUTINES; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "r%d", (int)i);
+		put(&job, 0x10000 + i * STEP + i % 3 * 4, name, (uint8_t)i);
+	}
+	table = open_job(&job, "lines.dyn");
+	snprintf(path, sizeof(path), "%s/lines.dyn", dir);
+	for (uint64_t i = 0; i < ROUTINES; i++)
+		image_line_at(table, 0x10000 + i * STEP + i % 3 * 4, &line);
+	for (uint64_t vaddr = 0xfff0; vaddr < 0x10000 + (ROUTINES + 1) * STEP; vaddr++) {
+		int r = image_line_at(table, vaddr, &table_line);
+
+		assert_int_equal(image_open_path(path, IMAGE_DYNAMIC, &img, NULL), 0);
+		assert_int_equal(image_line_at(img, vaddr, &line), r);
+		if (r >= 0) {
+			assert_string_equal(line.file, table_line.file);
+			assert_int_equal(line.line, table_line.line);
+			nr++;
+		}
+		image_close(img);
+	}
+	/* The last byte of each has no line. */
+	assert_int_equal(nr, ROUTINES * 7);
+	image_close(table);
+	remove_image("lines.dyn");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_hashes),
 		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_lines_both_ways),
 	};
 	int r;
 
