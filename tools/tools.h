@@ -17,6 +17,7 @@
 	X(dcpistats, "show how much procedures vary between several sets of samples")              \
 	X(dcpiflow, "print the blocks of a procedure, the ways between them, and their samples")   \
 	X(dcpisource, "put source lines into the flow graphs that dcpicalc and dcpiflow print")    \
+	X(dcpicc, "compile C so that dcpisource can tell the token of each instruction")           \
 	X(dcpi2ps, "draw the flow graphs that dcpicalc, dcpiflow and dcpisource print")            \
 	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
 	X(dcpicat, "print profile files")                                                          \

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmap.h"
+#include "ctoken.h"
+
+enum { TEXT_MAX = 120, NAME_MAX_LEN = 4096, TABLE_MAX = 1 << 20 };
+
+void cmap_free(struct cmap *map)
+{
+	if (!map)
+		return;
+	for (size_t i = 0; i < map->nr_files; i++)
+		free(map->files[i]);
+	for (size_t i = 0; i < map->nr_tokens; i++)
+		free(map->tokens[i].text);
+	free(map->files);
+	free(map->tokens);
+	free(map->tokenized);
+	free(map);
+}
+
+const struct cmap_token *cmap_at(const struct cmap *map, unsigned int line)
+{
+	size_t low = 0, high = map->nr_tokens;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (map->tokens[mid].line < line)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < map->nr_tokens && map->tokens[low].line == line ? &map->tokens[low] : NULL;
+}
+
+/* ---- tokenizing ---------------------------------------------------------------------------- */
+
+struct making {
+	struct cmap *map;
+	struct base_map by_name; /* index of the file + 1 */
+	struct base_buf *out;
+	unsigned int line;	 /* of @out, that comes next */
+	char name[NAME_MAX_LEN]; /* the file where we are */
+	bool named;		 /* it has its place in the map: @file */
+	uint32_t file;
+	bool system, told;	/* it is a system's header; what the compiler was told last */
+	unsigned int row, from; /* where @row of the text is line @from of the file */
+};
+
+/* Files are listed when a token comes from them: most headers are macros alone. */
+static int find_file(struct making *m)
+{
+	struct cmap *map = m->map;
+	uintptr_t known = (uintptr_t)base_map_get(&m->by_name, m->name, strlen(m->name));
+
+	if (!known) {
+		if (base_grow(&map->files, &map->cap_files, map->nr_files + 1,
+			      sizeof(*map->files)) < 0)
+			return -ENOMEM;
+		map->files[map->nr_files] = strdup(m->name);
+		if (!map->files[map->nr_files])
+			return -ENOMEM;
+		known = ++map->nr_files;
+		if (base_map_set(&m->by_name, m->name, strlen(m->name), (void *)known) < 0)
+			return -ENOMEM;
+	}
+	m->file = (uint32_t)(known - 1);
+	m->named = true;
+	return 0;
+}
+
+static unsigned int newlines(const char *text, size_t len)
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += text[i] == '\n';
+	return n;
+}
+
+static int emit(struct making *m, const char *text, size_t len)
+{
+	int r = base_buf_append(m->out, text, len);
+
+	/* One at the end would join the line with the next. */
+	if (r >= 0 && len && text[len - 1] == '\\')
+		r = base_buf_append(m->out, " ", 1);
+	m->line += newlines(text, len) + 1;
+	return r < 0 ? r : base_buf_append(m->out, "\n", 1);
+}
+
+/* Digits, not too many. */
+static const char *parse_number(const char *p, const char *end, unsigned int *out)
+{
+	const char *start = p;
+
+	*out = 0;
+	for (; p < end && *p >= '0' && *p <= '9'; p++) {
+		if (*out > (INT_MAX - 9) / 10)
+			return NULL;
+		*out = *out * 10 + (unsigned int)(*p - '0');
+	}
+	return p > start ? p : NULL;
+}
+
+static const char *skip_blanks(const char *p, const char *end)
+{
+	while (p < end && (*p == ' ' || *p == '\t'))
+		p++;
+	return p;
+}
+
+/* "name", in which a backslash stands before quotes and itself. */
+static const char *parse_name(const char *p, const char *end, char *name)
+{
+	size_t n = 0;
+
+	if (p == end || *p++ != '"')
+		return NULL;
+	for (; p < end && *p != '"'; p++) {
+		if (*p == '\\' && p + 1 < end && (p[1] == '"' || p[1] == '\\'))
+			p++;
+		if (n + 1 == NAME_MAX_LEN || !*p)
+			return NULL;
+		name[n++] = *p;
+	}
+	name[n] = '\0';
+	return p < end && n ? p + 1 : NULL;
+}
+
+/* # 12 "file.c" 1 3, or #line 12 "file.c": false where it is none. */
+static bool parse_marker(const struct ctoken *t, unsigned int *line, char *name, bool *system)
+{
+	const char *end = t->text + t->len, *p = skip_blanks(t->text + 1, end);
+
+	if (end - p > 4 && memcmp(p, "line", 4) == 0)
+		p = skip_blanks(p + 4, end);
+	p = parse_number(p, end, line);
+	if (!p)
+		return false;
+	p = skip_blanks(p, end);
+	*name = '\0';
+	*system = false;
+	if (p == end)
+		return true;
+	p = parse_name(p, end, name);
+	for (; p && p < end; p++)
+		*system |= *p == '3';
+	return p != NULL;
+}
+
+/* Where system's headers begin and end: the compiler is lenient there. */
+static int emit_system(struct making *m)
+{
+	char marker[NAME_MAX_LEN + 64];
+	int n;
+
+	if (m->system == m->told)
+		return 0;
+	m->told = m->system;
+	n = snprintf(marker, sizeof(marker), "# %u \"%s\"%s", m->line + 1, m->map->tokenized,
+		     m->system ? " 3" : "");
+	return emit(m, marker, (size_t)n);
+}
+
+static int add_directive(struct making *m, const struct ctoken *t)
+{
+	char name[NAME_MAX_LEN];
+	unsigned int line;
+	bool system;
+	int r;
+
+	if (!parse_marker(t, &line, name, &system)) {
+		r = emit_system(m);
+		return r < 0 ? r : emit(m, t->text, t->len);
+	}
+	m->row = t->row + 1;
+	m->from = line;
+	if (!*name)
+		return 0;
+	memcpy(m->name, name, sizeof(name));
+	m->named = false;
+	m->system = system;
+	return 0;
+}
+
+static char *shown(const char *text, size_t len)
+{
+	const char *newline = memchr(text, '\n', len);
+	char *copy;
+
+	if (newline)
+		len = (size_t)(newline - text);
+	if (len > TEXT_MAX)
+		len = TEXT_MAX;
+	copy = calloc(len + 1, 1);
+	if (!copy)
+		return NULL;
+	for (size_t i = 0; i < len; i++)
+		copy[i] = text[i] ? text[i] : '?';
+	return base_text_clean(copy);
+}
+
+static int add_token(struct making *m, const struct ctoken *t)
+{
+	struct cmap *map = m->map;
+	struct cmap_token *to;
+
+	/* A '#' at the start of a line would be a directive. */
+	if (*t->text == '#' || (t->len > 1 && memcmp(t->text, "%:", 2) == 0)) {
+		if (m->out->len && m->line > 1) {
+			m->out->data[m->out->len - 1] = ' ';
+			m->line--;
+		}
+		return emit(m, t->text, t->len);
+	}
+	if (emit_system(m) < 0 || (!m->named && find_file(m) < 0) ||
+	    base_grow(&map->tokens, &map->cap_tokens, map->nr_tokens + 1, sizeof(*map->tokens)) < 0)
+		return -ENOMEM;
+	to = &map->tokens[map->nr_tokens];
+	*to = (struct cmap_token){ .line = m->line,
+				   .file = m->file,
+				   .from = m->from + (t->row - m->row),
+				   .column = t->column,
+				   .text = shown(t->text, t->len) };
+	if (!to->text)
+		return -ENOMEM;
+	map->nr_tokens++;
+	return emit(m, t->text, t->len);
+}
+
+int cmap_tokenize(const char *text, size_t len, const char *name, struct base_buf *out,
+		  struct cmap **map)
+{
+	struct making m = { .map = calloc(1, sizeof(*m.map)), .out = out, .line = 1 };
+	struct ctoken_reader reader;
+	struct ctoken t;
+	int r = -ENOMEM;
+
+	m.row = m.from = 1;
+	if (m.map)
+		m.map->tokenized = strdup(name);
+	if (m.map && m.map->tokenized && strlen(name) < NAME_MAX_LEN) {
+		memcpy(m.name, name, strlen(name) + 1);
+		r = 0;
+	}
+	ctoken_init(&reader, text, len);
+	for (ctoken_next(&reader, &t); r >= 0 && t.kind != CTOKEN_END; ctoken_next(&reader, &t))
+		r = t.kind == CTOKEN_DIRECTIVE ? add_directive(&m, &t) : add_token(&m, &t);
+	base_map_release(&m.by_name);
+	if (r < 0)
+		cmap_free(m.map);
+	else
+		*map = m.map;
+	return r;
+}
+
+/* ---- columns ------------------------------------------------------------------------------- */
+
+struct line_tokens {
+	struct ctoken *v; /* of the source, in order */
+	size_t nr, cap;
+};
+
+static int read_source(struct line_tokens *all, const char *source, size_t len)
+{
+	struct ctoken_reader reader;
+	struct ctoken t;
+	int r = 0;
+
+	ctoken_init(&reader, source, len);
+	for (ctoken_next(&reader, &t); r >= 0 && t.kind != CTOKEN_END; ctoken_next(&reader, &t)) {
+		if (t.kind != CTOKEN_TEXT)
+			continue;
+		r = base_grow(&all->v, &all->cap, all->nr + 1, sizeof(*all->v));
+		if (r >= 0)
+			all->v[all->nr++] = t;
+	}
+	return r;
+}
+
+static size_t first_of_row(const struct line_tokens *all, unsigned int row)
+{
+	size_t low = 0, high = all->nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (all->v[mid].row < row)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Texts in the map are cut: so is the comparison. */
+static bool same(const struct cmap_token *a, const struct ctoken *b)
+{
+	size_t len = strlen(a->text);
+
+	return (b->len == len || (len == TEXT_MAX && b->len > len)) &&
+	       memcmp(a->text, b->text, len) == 0;
+}
+
+/* @table[i][j]: longest common sequence of a's from i on and b's from j on. */
+static void fill(uint16_t *table, const struct cmap_token *a, size_t n, const struct ctoken *b,
+		 size_t m)
+{
+	for (size_t i = n; i-- > 0;) {
+		for (size_t j = m; j-- > 0;) {
+			uint16_t *at = &table[i * (m + 1) + j];
+			uint16_t down = at[m + 1], right = at[1];
+
+			*at = same(&a[i], &b[j]) ? (uint16_t)(at[m + 2] + 1)
+			      : down > right	 ? down
+						 : right;
+		}
+	}
+}
+
+/* Follow the longest sequence: of each of a, the token of b that it is, or m. */
+static void follow(const uint16_t *table, const struct cmap_token *a, size_t n,
+		   const struct ctoken *b, size_t m, size_t *partner)
+{
+	size_t j = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint16_t *row = &table[i * (m + 1)], *below = row + m + 1;
+		size_t k = j;
+
+		while (k < m && row[k + 1] == row[k] && !same(&a[i], &b[k]))
+			k++;
+		partner[i] = m;
+		if (k < m && same(&a[i], &b[k]) && row[j] == below[k + 1] + 1) {
+			partner[i] = k;
+			j = k + 1;
+		}
+	}
+}
+
+static bool is_word(const struct ctoken *t)
+{
+	return (*t->text >= 'a' && *t->text <= 'z') || (*t->text >= 'A' && *t->text <= 'Z') ||
+	       *t->text == '_';
+}
+
+/*
+ * What is in both stands where the source has it. What a macro made stands at its name: the last
+ * word of the source before the next common token that the preprocessor's output does not have.
+ */
+static void place(struct cmap_token *a, size_t n, const struct ctoken *b, size_t m,
+		  const size_t *partner)
+{
+	size_t j = 0, macro = m;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t next = m;
+
+		for (size_t k = i; k < n && next == m; k++)
+			next = partner[k];
+		for (; j < next; j++)
+			if (is_word(&b[j]))
+				macro = j;
+		if (partner[i] < m) {
+			a[i].column = b[partner[i]].column;
+			j = partner[i] + 1;
+		} else if (macro < m) {
+			a[i].column = b[macro].column;
+		}
+	}
+}
+
+/* One line's tokens, as they are and as the preprocessor left them. */
+static int match(struct cmap_token *a, size_t n, const struct ctoken *b, size_t m)
+{
+	size_t *partner;
+	uint16_t *table;
+	int r = -ENOMEM;
+
+	for (size_t i = 0; i < n; i++)
+		a[i].column = 0;
+	if (!m || n >= UINT16_MAX || m >= UINT16_MAX || (n + 1) * (m + 1) > TABLE_MAX)
+		return 0;
+	table = calloc((n + 1) * (m + 1), sizeof(*table));
+	partner = calloc(n, sizeof(*partner));
+	if (table && partner) {
+		fill(table, a, n, b, m);
+		follow(table, a, n, b, m, partner);
+		place(a, n, b, m, partner);
+		r = 0;
+	}
+	free(table);
+	free(partner);
+	return r;
+}
+
+int cmap_columns(struct cmap *map, uint32_t file, const char *source, size_t len)
+{
+	struct line_tokens all = { 0 };
+	int r = read_source(&all, source, len);
+
+	for (size_t i = 0, end; i < map->nr_tokens && r >= 0; i = end) {
+		struct cmap_token *t = &map->tokens[i];
+		size_t from, to;
+
+		for (end = i + 1; end < map->nr_tokens && map->tokens[end].file == t->file &&
+				  map->tokens[end].from == t->from;)
+			end++;
+		if (t->file != file)
+			continue;
+		from = first_of_row(&all, t->from);
+		to = t->from == UINT_MAX ? from : first_of_row(&all, t->from + 1);
+		r = match(t, end - i, all.v + from, to - from);
+	}
+	free(all.v);
+	return r;
+}
