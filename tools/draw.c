@@ -223,6 +223,7 @@ static void put_name(struct draw *d, uint32_t i)
 static void put_head(struct draw *d, uint32_t i, const char *color)
 {
 	const struct graph_block *b = &d->p->blocks[i];
+	const char *unit = graph_unit_name(d->p->unit);
 
 	open_row(d, color, 0);
 	put(d, "<B>");
@@ -232,9 +233,9 @@ static void put_head(struct draw *d, uint32_t i, const char *color)
 		put(d, "&#160;&#160;%.1f%%", 100 * share(d, b->samples));
 	put_freq(d, "&#160;&#160;freq&#160;", &b->freq);
 	if (b->actual.cycles >= 0)
-		put(d, "&#160;&#160;%.1fcy/%u", b->actual.cycles, b->actual.nr_insns);
+		put(d, "&#160;&#160;%.1f%s/%u", b->actual.cycles, unit, b->actual.nr_insns);
 	if (b->best.cycles >= 0)
-		put(d, "&#160;&#160;best&#160;%.1fcy", b->best.cycles);
+		put(d, "&#160;&#160;best&#160;%.1f%s", b->best.cycles, unit);
 	close_row(d);
 }
 
@@ -259,7 +260,7 @@ static void put_stalls(struct draw *d, const struct graph_above *a, const char *
 		open_row(d, color, height);
 		put(d, "<FONT COLOR=\"#a02010\">&#160;&#160;");
 		put_text(d, s->letters, TEXT_MAX);
-		put(d, "&#160;&#160;%.1f..%.1fcy", s->low, s->high);
+		put(d, "&#160;&#160;%.1f..%.1f%s", s->low, s->high, graph_unit_name(d->p->unit));
 		if (s->legend) {
 			put(d, "&#160;&#160;(");
 			put_text(d, s->legend, TEXT_MAX);
@@ -313,7 +314,7 @@ static void put_insn(struct draw *d, const struct graph_insn *insn, size_t width
 	snprintf(number, sizeof(number), "%" PRIu64, insn->samples);
 	put_pad(d, 8, insn->samples ? number : "");
 	if (insn->cpi >= 0) {
-		snprintf(number, sizeof(number), "%.1fcy", insn->cpi);
+		snprintf(number, sizeof(number), "%.1f%s", insn->cpi, graph_unit_name(d->p->unit));
 		put_pad(d, 9, number);
 	}
 	if (insn->culprit) {

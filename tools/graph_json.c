@@ -118,6 +118,7 @@ static struct json_object *json_proc(const struct graph_proc *p)
 	add(o, "event", report_json_text(p->event));
 	add_count(o, "samples", p->samples);
 	add_count(o, "outside", p->outside);
+	add(o, "unit", json_object_new_string(graph_unit_name(p->unit)));
 	add(o, "frequencies", report_json_text(p->freq));
 	add(o, "notes", json_texts(&p->notes));
 	add(o, "blocks", blocks);

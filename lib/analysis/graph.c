@@ -177,6 +177,17 @@ const char *graph_confidence_name(enum graph_confidence c)
 	return names[c];
 }
 
+const char *graph_unit_name(enum graph_unit u)
+{
+	static const char *const names[] = {
+		[GRAPH_CYCLES] = "cy",
+		[GRAPH_NS] = "ns",
+		[GRAPH_TIMES] = "x",
+	};
+
+	return names[u];
+}
+
 const char *graph_edge_kind_name(enum graph_edge_kind k)
 {
 	static const char *const names[] = {

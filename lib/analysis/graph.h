@@ -27,6 +27,13 @@ struct graph_freq {
 	enum graph_confidence confidence;
 };
 
+/* What cycles, CPI and stalls are in. */
+enum graph_unit {
+	GRAPH_CYCLES,
+	GRAPH_NS,
+	GRAPH_TIMES, /* an average instruction of the procedure */
+};
+
 enum graph_edge_kind {
 	GRAPH_FALL,  /* on to the next instruction */
 	GRAPH_TAKEN, /* a branch or jump */
@@ -95,8 +102,9 @@ struct graph_proc {
 	uint64_t period;
 	uint64_t samples; /* of the blocks and @outside together */
 	uint64_t outside; /* at addresses that lie in no block */
-	char *freq;	  /* how frequencies were found, and their unit; NULL: there are none */
-	bool same_size;	  /* draw all blocks in one size */
+	enum graph_unit unit;
+	char *freq;	/* how frequencies were found, and their unit; NULL: there are none */
+	bool same_size; /* draw all blocks in one size */
 	struct graph_texts files, notes;
 	struct graph_texts summary; /* lines of text for people */
 	struct graph_block *blocks;
@@ -131,6 +139,7 @@ int graph_stall_add(struct graph_above *a, const char *letters, double low, doub
 void graph_above_release(struct graph_above *a);
 const char *graph_confidence_name(enum graph_confidence c);
 const char *graph_edge_kind_name(enum graph_edge_kind k);
+const char *graph_unit_name(enum graph_unit u); /* "cy", "ns", "x" */
 
 /* ---- as text (graph_write.c, graph_read.c) -------------------------------------------------- */
 

@@ -223,6 +223,16 @@ static int read_proc(struct reader *r, char *at)
 	return 0;
 }
 
+static int read_unit(struct reader *r, char *at)
+{
+	if (r->p->unit != GRAPH_CYCLES)
+		return bad(r, "this was said before");
+	for (int u = GRAPH_NS; u <= GRAPH_TIMES; u++)
+		if (take(&at, graph_unit_name(u)))
+			r->p->unit = u;
+	return r->p->unit != GRAPH_CYCLES && at_end(at) ? 0 : bad(r, "UNIT is ns or x");
+}
+
 static int read_head(struct reader *r, char *at)
 {
 	if (take(&at, "PROC"))
@@ -241,6 +251,8 @@ static int read_head(struct reader *r, char *at)
 		return read_count(r, at, &r->p->outside);
 	if (take(&at, "FILE"))
 		return read_file(r, at);
+	if (take(&at, "UNIT"))
+		return read_unit(r, at);
 	if (take(&at, "FREQ"))
 		return set_text(r, &r->p->freq, at);
 	if (take(&at, "NOTE"))
@@ -343,7 +355,8 @@ static int read_cycles(struct reader *r, char *at)
 	    !take_uint(&at, 10, UINT32_MAX, &n) || !n)
 		return bad(r, "cycles/instructions are missing");
 	read.nr_insns = (uint32_t)n;
-	snprintf(again, sizeof(again), " = %.2fCPI", read.cycles / read.nr_insns);
+	snprintf(again, sizeof(again), " = %.2f%s", read.cycles / read.nr_insns,
+		 r->p->unit == GRAPH_CYCLES ? "CPI" : graph_unit_name(r->p->unit));
 	if (strlen(again) == sizeof(again) - 1 || strcmp(at, again) != 0)
 		return bad(r, "the CPI is not that of the cycles and instructions");
 	*c = read;
@@ -372,8 +385,8 @@ static int read_stall(struct reader *r, char *at)
 
 	at = letters + len;
 	if (!len || !take_double(&at, &low) || !take_char(&at, "..") || !take_double(&at, &high) ||
-	    low > high || !take_char(&at, "cy"))
-		return bad(r, "a stall needs its causes and LOW..HIGHcy");
+	    low > high || !take_char(&at, graph_unit_name(r->p->unit)))
+		return bad(r, "a stall needs its causes and LOW..HIGH with the unit");
 	at += strspn(at, " ");
 	letters[len] = '\0';
 	len = strlen(at);
@@ -393,7 +406,7 @@ static int read_heading(struct reader *r, char *at)
 	if (r->columns.seen)
 		return bad(r, "a block has one heading");
 	r->columns.seen = take(&at, "Instruction") && take(&at, "Samples");
-	r->columns.cpi = take(&at, "CPI");
+	r->columns.cpi = take(&at, r->p->unit == GRAPH_CYCLES ? "CPI" : "Cost");
 	r->columns.culprit = take(&at, "Culprit");
 	r->columns.line = take(&at, "Line");
 	return r->columns.seen && at_end(at) ? 0 : bad(r, "these are not the columns");
@@ -417,13 +430,13 @@ static char *last_word(char *text)
 	return text + len;
 }
 
-static bool parse_cpi(char *word, double *out)
+static bool parse_cpi(struct reader *r, char *word, double *out)
 {
 	if (!word)
 		return false;
 	if (strcmp(word, "-") == 0)
 		return true;
-	return take_double(&word, out) && strcmp(word, "cy") == 0;
+	return take_double(&word, out) && strcmp(word, graph_unit_name(r->p->unit)) == 0;
 }
 
 static bool parse_line(struct reader *r, char *word, struct graph_insn *insn)
@@ -495,7 +508,7 @@ static int read_insn(struct reader *r, char *at)
 		if (!culprit)
 			return bad(r, "the culprit is missing");
 	}
-	if (r->columns.cpi && !parse_cpi(last_word(at), &insn.cpi))
+	if (r->columns.cpi && !parse_cpi(r, last_word(at), &insn.cpi))
 		return bad(r, "the CPI is like '1.0cy', or '-'");
 	word = last_word(at);
 	if (!word || !take_uint(&word, 10, UINT64_MAX, &insn.samples) || *word)

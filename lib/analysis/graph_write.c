@@ -91,6 +91,8 @@ static void put_head(struct out *o, const struct graph_proc *p)
 	}
 	if (p->freq)
 		put_word(o, "FREQ", p->freq);
+	if (p->unit != GRAPH_CYCLES)
+		put_word(o, "UNIT", graph_unit_name(p->unit));
 	if (p->same_size) {
 		put(o, "; SAMESIZE");
 		end_line(o);
@@ -134,7 +136,7 @@ static struct columns columns_of(const struct graph_proc *p)
 	return c;
 }
 
-static void put_above(struct out *o, const struct graph_above *a)
+static void put_above(struct out *o, const struct graph_proc *p, const struct graph_above *a)
 {
 	for (size_t i = 0; i < a->source.nr; i++) {
 		put(o, "  | %s", a->source.v[i]);
@@ -143,7 +145,8 @@ static void put_above(struct out *o, const struct graph_above *a)
 	for (size_t i = 0; i < a->nr_stalls; i++) {
 		const struct graph_stall *s = &a->stalls[i];
 
-		put(o, "  ... %s %.1f..%.1fcy", s->letters, s->low, s->high);
+		put(o, "  ... %s %.1f..%.1f%s", s->letters, s->low, s->high,
+		    graph_unit_name(p->unit));
 		if (s->legend)
 			put(o, " (%s)", s->legend);
 		end_line(o);
@@ -151,23 +154,25 @@ static void put_above(struct out *o, const struct graph_above *a)
 }
 
 /* The CPI is that of the cycles as they are printed, so that a reader can check it. */
-static void put_cycles(struct out *o, const char *name, const struct graph_cycles *c)
+static void put_cycles(struct out *o, const struct graph_proc *p, const char *name,
+		       const struct graph_cycles *c)
 {
 	char cycles[64];
 
 	if (c->cycles < 0 || !c->nr_insns)
 		return;
 	snprintf(cycles, sizeof(cycles), "%.6g", c->cycles);
-	put(o, "  *** %s %s/%u = %.2fCPI", name, cycles, c->nr_insns,
-	    strtod(cycles, NULL) / c->nr_insns);
+	put(o, "  *** %s %s/%u = %.2f%s", name, cycles, c->nr_insns,
+	    strtod(cycles, NULL) / c->nr_insns,
+	    p->unit == GRAPH_CYCLES ? "CPI" : graph_unit_name(p->unit));
 	end_line(o);
 }
 
-static void put_heading(struct out *o, const struct columns *c)
+static void put_heading(struct out *o, const struct graph_proc *p, const struct columns *c)
 {
 	put(o, "  %-*s  %-*s  %8s", c->address, "Addr", c->text, "Instruction", "Samples");
 	if (c->cpi)
-		put(o, "  %8s", "CPI");
+		put(o, "  %8s", p->unit == GRAPH_CYCLES ? "CPI" : "Cost");
 	if (c->culprit)
 		put(o, "  %-*s", c->culprit_width, "Culprit");
 	if (c->line)
@@ -175,13 +180,16 @@ static void put_heading(struct out *o, const struct columns *c)
 	end_line(o);
 }
 
-static void put_insn(struct out *o, const struct columns *c, const struct graph_insn *insn)
+static void put_insn(struct out *o, const struct graph_proc *p, const struct columns *c,
+		     const struct graph_insn *insn)
 {
-	put_above(o, &insn->above);
+	const char *unit = graph_unit_name(p->unit);
+
+	put_above(o, p, &insn->above);
 	put(o, "  0x%-*" PRIx64 "  %-*s  %8" PRIu64, c->address - 2, insn->vaddr, c->text,
 	    *insn->text ? insn->text : "?", insn->samples);
 	if (c->cpi && insn->cpi >= 0)
-		put(o, "  %6.1fcy", insn->cpi);
+		put(o, "  %*.1f%s", 8 - (int)strlen(unit), insn->cpi, unit);
 	else if (c->cpi)
 		put(o, "  %8s", "-");
 	if (c->culprit)
@@ -247,13 +255,13 @@ static void put_block(struct out *o, const struct graph_proc *p, const struct co
 	for (size_t k = by->first[i]; k < by->first[i + 1]; k++)
 		if (p->edges[by->index[k]].kind != GRAPH_ENTRY)
 			put_edge(o, &p->edges[by->index[k]]);
-	put_cycles(o, "Best-case", &b->best);
-	put_cycles(o, "Actual", &b->actual);
-	put_above(o, &b->above);
+	put_cycles(o, p, "Best-case", &b->best);
+	put_cycles(o, p, "Actual", &b->actual);
+	put_above(o, p, &b->above);
 	if (b->nr_insns)
-		put_heading(o, c);
+		put_heading(o, p, c);
 	for (size_t k = 0; k < b->nr_insns; k++)
-		put_insn(o, c, &b->insns[k]);
+		put_insn(o, p, c, &b->insns[k]);
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */

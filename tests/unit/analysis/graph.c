@@ -132,6 +132,35 @@ static void test_made(void **state)
 	graph_free(g);
 }
 
+/* Costs that are no cycles; a file of the other unit is not taken for it. */
+static void test_unit(void **state)
+{
+	static const char ns[] = "dcpi-graph 1\n"
+				 "\n"
+				 "; PROC copy\n"
+				 "; IMAGE /bin/copy\n"
+				 "; EVENT cpu-clock 1000000\n"
+				 "; SAMPLES 3\n"
+				 "; UNIT ns\n"
+				 "\n"
+				 "block 0 0x10..0x14 samples 3 freq 12 low\n"
+				 "  *** Actual 0.5/2 = 0.25ns\n"
+				 "  ... d 0.1..0.4ns\n"
+				 "  Addr  Instruction   Samples      Cost\n"
+				 "  0x10  nop                 3     0.5ns\n";
+	struct graph *g = read_ok(ns);
+	struct base_err err = { 0 };
+	char *bad;
+
+	(void)state;
+	assert_int_equal(g->procs[0].unit, GRAPH_NS);
+	expect_written(g, ns);
+	graph_free(g);
+	assert_true(asprintf(&bad, "%s  0x12  nop  0  0.5cy\n", ns) > 0);
+	assert_int_equal(graph_read(bad, strlen(bad), &g, &err), -DCPI_EFORMAT);
+	free(bad);
+}
+
 /* @from of the good text replaced by @to: refused, with the line and the reason. */
 static void expect_refused(const char *from, const char *to, const char *why)
 {
@@ -158,6 +187,7 @@ static void test_refused(void **state)
 	expect_refused("; EVENT cycles 65536\n", "", "no EVENT");
 	expect_refused("; EVENT cycles 65536", "; EVENT cycles", "line 5 ");
 	expect_refused("; FILE 0", "; FILE 1", "numbered");
+	expect_refused("; NOTE", "; UNIT cy\n; NOTE", "UNIT is");
 	expect_refused("; NOTE", "; REMARK", "no such word");
 	expect_refused("SAMPLES 47", "SAMPLES 48", "not those of its blocks");
 	expect_refused("samples 45", "samples 44", "not those of its instructions");
@@ -188,6 +218,7 @@ int main(void)
 		cmocka_unit_test(test_read),
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_made),
+		cmocka_unit_test(test_unit),
 		cmocka_unit_test(test_refused),
 	};
 
