@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "estimate.h"
+
+int estimate_model(const char *event)
+{
+	static const struct {
+		const char *name;
+		enum freq_model model;
+	} known[] = {
+		{ "cycles", FREQ_TIME },
+		{ "cpu-cycles", FREQ_TIME },
+		{ "ref-cycles", FREQ_TIME },
+		{ "cpu-clock", FREQ_TIME },
+		{ "task-clock", FREQ_TIME },
+		{ "thread-clock", FREQ_TIME },
+		{ "tick", FREQ_TIME },
+		{ "instructions", FREQ_INSTRUCTIONS },
+		{ "retires", FREQ_INSTRUCTIONS },
+	};
+	size_t len = strcspn(event, ":"); /* "cycles:p" */
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		if (strlen(known[i].name) == len && !memcmp(known[i].name, event, len))
+			return known[i].model;
+	}
+	return -ENOENT;
+}
+
+int estimate_event(const struct analysis *a)
+{
+	int best = -ENOENT, best_model = -ENOENT;
+
+	for (size_t i = 0; i < a->nr_events; i++) {
+		int model = estimate_model(a->events[i].name);
+
+		if (model < 0 || !a->events[i].sum || model < best_model)
+			continue;
+		if (model > best_model || a->events[i].sum > a->events[best].sum) {
+			best = (int)i;
+			best_model = model;
+		}
+	}
+	return best;
+}
+
+double estimate_samples_of(const struct flow *f, uint32_t block, const double *by_insn)
+{
+	const struct flow_block *b = &f->blocks[block];
+	double sum = 0;
+
+	for (uint32_t i = 0; i < b->nr_insns; i++)
+		sum += by_insn[b->insn + i];
+	return sum;
+}
+
+/* ---- frequencies ----------------------------------------------------------------------------- */
+
+static const struct profdb_cost *kept_cost(const struct estimate_input *in, uint32_t block)
+{
+	const struct flow_block *b = &in->flow->blocks[block];
+	const struct profdb_cost *cost;
+	uint64_t off;
+
+	if (!in->costs || image_off(in->img, b->vaddr, &off) < 0)
+		return NULL;
+	cost = profdb_costs_at(in->costs, off, b->end - b->vaddr);
+	return cost && cost->samples >= ESTIMATE_MIN_SAMPLES && cost->units ? cost : NULL;
+}
+
+/*
+ * Units that an instruction takes: of the blocks whose costs are measured the mean, as often as
+ * they ran in the run that was measured; without any one.
+ */
+static double units_per_insn(const struct estimate_input *in)
+{
+	double units = 0, insns = 0;
+
+	for (uint32_t i = 0; i < in->flow->nr_blocks; i++) {
+		const struct profdb_cost *c = kept_cost(in, i);
+
+		if (c) {
+			units += (double)c->units;
+			insns += (double)c->executions * in->flow->blocks[i].nr_insns;
+		}
+	}
+	return insns > 0 ? units / insns : 1;
+}
+
+/* Costs are in samples here, as freq_solve wants them. */
+static void set_blocks(const struct estimate_input *in, struct freq_block *blocks,
+		       struct estimate *out)
+{
+	double per_insn = units_per_insn(in), sum = 0, measured = 0;
+
+	for (uint32_t i = 0; i < in->flow->nr_blocks; i++) {
+		const struct profdb_cost *c = kept_cost(in, i);
+		double units = per_insn * in->flow->blocks[i].nr_insns;
+
+		if (c)
+			units = (double)c->units / (double)c->executions;
+		blocks[i].samples = estimate_samples_of(in->flow, i, in->by_insn);
+		blocks[i].cost = units / in->period;
+		blocks[i].measured = c != NULL;
+		out->units[i] = blocks[i].samples * in->period;
+		out->measured[i] = c != NULL;
+		sum += blocks[i].samples;
+		measured += c ? blocks[i].samples : 0;
+	}
+	out->absolute =
+		estimate_model(in->event) == FREQ_INSTRUCTIONS || (sum > 0 && measured >= sum / 2);
+}
+
+static int solve(const struct estimate_input *in, struct freq_block *blocks,
+		 struct freq_edge *edges, struct estimate *out, struct base_err *err)
+{
+	const struct flow *f = in->flow;
+
+	for (uint32_t i = 0; i < f->nr_edges; i++)
+		edges[i] = (struct freq_edge){ f->edges[i].from, f->edges[i].to };
+	set_blocks(in, blocks, out);
+	return freq_solve((enum freq_model)estimate_model(in->event), blocks, f->nr_blocks, edges,
+			  f->nr_edges, &out->freq, err);
+}
+
+_Static_assert(FREQ_OUTSIDE == FLOW_OUTSIDE, "edges are handed on as they are");
+
+int estimate_frequencies(const struct estimate_input *in, struct estimate *out,
+			 struct base_err *err)
+{
+	struct freq_block *blocks = calloc((size_t)in->flow->nr_blocks + 1, sizeof(*blocks));
+	struct freq_edge *edges = calloc((size_t)in->flow->nr_edges + 1, sizeof(*edges));
+	int r = -ENOMEM;
+
+	memset(out, 0, sizeof(*out));
+	out->nr_blocks = in->flow->nr_blocks;
+	out->units = calloc((size_t)out->nr_blocks + 1, sizeof(*out->units));
+	out->measured = calloc((size_t)out->nr_blocks + 1, sizeof(*out->measured));
+	if (!blocks || !edges || !out->units || !out->measured)
+		base_fail_errno(err, r, "cannot estimate frequencies");
+	else if (estimate_model(in->event) < 0 || !(in->period > 0))
+		r = base_fail(err, -EINVAL, "samples of '%s' do not tell frequencies", in->event);
+	else
+		r = solve(in, blocks, edges, out, err);
+	free(blocks);
+	free(edges);
+	return r;
+}
+
+void estimate_release(struct estimate *e)
+{
+	freq_release(&e->freq);
+	free(e->units);
+	free(e->measured);
+	memset(e, 0, sizeof(*e));
+}

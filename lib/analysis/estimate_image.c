@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "estimate.h"
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+void estimate_samples_release(struct estimate_samples *s)
+{
+	free(s->v);
+	memset(s, 0, sizeof(*s));
+}
+
+static int by_vaddr(const void *pa, const void *pb)
+{
+	const struct estimate_sample *a = pa, *b = pb;
+
+	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
+}
+
+static int add_entry(struct estimate_samples *s, const struct analysis_image *ai,
+		     const struct image *img, const struct profdb_entry *e, size_t event)
+{
+	struct estimate_sample sample = { 0 };
+	int r;
+
+	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++) {
+		if (ai->event_of[i] == event)
+			sample.count += e->count[i];
+	}
+	if (!sample.count || image_vaddr(img, e->off, &sample.vaddr) < 0)
+		return 0;
+	r = base_grow(&s->v, &s->cap, s->nr + 1, sizeof(*s->v));
+	if (r >= 0)
+		s->v[s->nr++] = sample;
+	return r;
+}
+
+int estimate_samples_gather(struct estimate_samples *s, const struct analysis *a,
+			    const struct analysis_image *ai, const struct image *img, size_t event)
+{
+	int r = 0;
+
+	s->period = a->events[event].period ? (double)a->events[event].period : 1;
+	snprintf(s->event, sizeof(s->event), "%s", a->events[event].name);
+	for (size_t i = 0; r >= 0 && i < profdb_profile_nr_entries(ai->profile); i++)
+		r = add_entry(s, ai, img, profdb_profile_entry(ai->profile, i), event);
+	if (r >= 0 && s->nr)
+		qsort(s->v, s->nr, sizeof(*s->v), by_vaddr);
+	return r;
+}
+
+static size_t first_from(const struct estimate_samples *s, uint64_t vaddr)
+{
+	size_t from = 0, to = s->nr;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+
+		if (s->v[mid].vaddr < vaddr)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+uint64_t estimate_samples_place(const struct estimate_samples *s, const struct flow *f,
+				double *by_insn)
+{
+	uint64_t placed = 0;
+
+	for (uint32_t b = 0; b < f->nr_blocks; b++) {
+		size_t i = first_from(s, f->blocks[b].vaddr);
+
+		for (; i < s->nr && s->v[i].vaddr < f->blocks[b].end; i++) {
+			const struct flow_insn *insn = flow_insn_at(f, s->v[i].vaddr);
+
+			if (!insn)
+				continue;
+			by_insn[insn - f->insns] += (double)s->v[i].count;
+			placed += s->v[i].count;
+		}
+	}
+	return placed;
+}
+
+/* ---- procedures ------------------------------------------------------------------------------ */
+
+struct walk {
+	struct image *img;
+	const struct estimate_samples *samples;
+	estimate_visit *visit;
+	void *context;
+	bool *seen; /* by sample: it was in a graph */
+};
+
+static int visit_flow(struct walk *w, const struct image_symbol *symbol, const struct flow *f,
+		      struct base_err *err)
+{
+	double *by_insn = calloc((size_t)f->nr_insns + 1, sizeof(*by_insn));
+	int r = by_insn ? 0 : base_fail_errno(err, -ENOMEM, "cannot estimate frequencies");
+
+	if (r >= 0) {
+		estimate_samples_place(w->samples, f, by_insn);
+		r = w->visit(w->context, symbol, f, by_insn, err);
+	}
+	for (uint32_t b = 0; b < f->nr_blocks; b++) {
+		size_t i = first_from(w->samples, f->blocks[b].vaddr);
+
+		for (; i < w->samples->nr && w->samples->v[i].vaddr < f->blocks[b].end; i++)
+			w->seen[i] = true;
+	}
+	free(by_insn);
+	return r;
+}
+
+/* A part that the compiler put elsewhere: in the procedure's own graph, if that leads to it. */
+static bool is_cold(const struct image_symbol *symbol)
+{
+	return strstr(symbol->name, ".cold") != NULL;
+}
+
+static int visit_procedures(struct walk *w, bool cold, struct base_err *err)
+{
+	const struct image_symbol *last = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < w->samples->nr && r >= 0; i++) {
+		const struct image_symbol *symbol;
+		struct flow *f = NULL;
+
+		if (w->seen[i])
+			continue;
+		symbol = image_symbol_at(w->img, w->samples->v[i].vaddr);
+		/* Samples in no block of it, between its instructions, do not make it come again.
+		 */
+		if (!symbol || symbol == last || is_cold(symbol) != cold)
+			continue;
+		last = symbol;
+		r = flow_build(w->img, symbol, &f, err);
+		if (r >= 0)
+			r = visit_flow(w, symbol, f, err);
+		flow_free(f);
+	}
+	return r;
+}
+
+int estimate_procedures(struct image *img, const struct estimate_samples *s, estimate_visit *visit,
+			void *context, struct base_err *err)
+{
+	struct walk w = { .img = img, .samples = s, .visit = visit, .context = context };
+	int r;
+
+	w.seen = calloc(s->nr + 1, sizeof(*w.seen));
+	if (!w.seen)
+		return base_fail_errno(err, -ENOMEM, "cannot estimate frequencies");
+	r = visit_procedures(&w, false, err);
+	if (r >= 0)
+		r = visit_procedures(&w, true, err);
+	free(w.seen);
+	return r;
+}
+
+/* ---- costs ----------------------------------------------------------------------------------- */
+
+static int measure_block(const struct flow_block *b, double samples, double period,
+			 const struct exact_view *view, const struct image *img,
+			 struct profdb_costs *costs)
+{
+	struct profdb_cost cost = { .len = b->end - b->vaddr };
+	int r;
+
+	cost.executions = exact_view_executions(view, b->vaddr);
+	if (!(samples > 0) || !cost.executions || image_off(img, b->vaddr, &cost.off) < 0)
+		return 0;
+	if (samples * period >= 0x1p63)
+		return -DCPI_EOVERFLOW;
+	cost.samples = (uint64_t)llround(samples);
+	cost.units = (uint64_t)llround(samples * period);
+	r = profdb_costs_add(costs, &cost);
+	return r < 0 ? r : 1;
+}
+
+/* Costs of one image on their way. */
+struct measure {
+	const struct exact *truth;
+	const struct base_id *id;
+	struct image *img;
+	double period;
+	struct profdb_costs costs;
+	struct estimate_kept *kept;
+};
+
+static int measure_procedure(void *context, const struct image_symbol *symbol, const struct flow *f,
+			     const double *by_insn, struct base_err *err)
+{
+	struct measure *m = context;
+	struct exact_view view;
+
+	if (exact_view(m->truth, m->img, m->id, symbol, &view) < 0)
+		return 0;
+
+	for (uint32_t i = 0; i < f->nr_blocks; i++) {
+		double samples = estimate_samples_of(f, i, by_insn);
+		int r = measure_block(&f->blocks[i], samples, m->period, &view, m->img, &m->costs);
+
+		if (r < 0)
+			return base_fail_errno(err, r, "cannot measure '%s'", symbol->name);
+		if (r && samples >= ESTIMATE_MIN_SAMPLES) {
+			m->kept->blocks++;
+			m->kept->in_blocks += (uint64_t)samples;
+		}
+	}
+	return 0;
+}
+
+static int measure_image(struct measure *m, const struct analysis_image *ai,
+			 const struct estimate_samples *s, struct profdb *db, struct base_err *err)
+{
+	const char *path = profdb_profile_path(ai->profile, 0);
+	int r = estimate_procedures(m->img, s, measure_procedure, m, err);
+
+	for (size_t i = 0; i < s->nr; i++)
+		m->kept->samples += s->v[i].count;
+	if (r < 0 || !m->costs.nr)
+		return r;
+	m->costs.image = *m->id;
+	snprintf(m->costs.event, sizeof(m->costs.event), "%s", s->event);
+	m->costs.path = strdup(path ? path : ai->name);
+	return m->costs.path ? profdb_costs_keep(db, &m->costs, err) : -ENOMEM;
+}
+
+int estimate_costs_keep(struct analysis *a, struct analysis_image *ai, size_t event,
+			const struct exact *truth, struct profdb *db, struct estimate_kept *kept,
+			struct base_err *err)
+{
+	struct measure m = { .truth = truth,
+			     .id = profdb_profile_image(ai->profile),
+			     .kept = kept };
+	struct estimate_samples s = { 0 };
+	int r;
+
+	memset(kept, 0, sizeof(*kept));
+	r = analysis_image_open(a, ai, &m.img, err);
+	if (r >= 0)
+		r = estimate_samples_gather(&s, a, ai, m.img, event);
+	if (r >= 0) {
+		m.period = s.period;
+		r = measure_image(&m, ai, &s, db, err);
+	}
+	if (r == -ENOMEM)
+		base_fail_errno(err, r, "cannot measure '%s'", ai->name);
+	profdb_costs_release(&m.costs);
+	estimate_samples_release(&s);
+	image_close(m.img);
+	return r;
+}
