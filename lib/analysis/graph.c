@@ -31,7 +31,7 @@ void graph_above_release(struct graph_above *a)
 	*a = (struct graph_above){ 0 };
 }
 
-static void block_release(struct graph_block *b)
+static void insns_release(struct graph_block *b)
 {
 	for (size_t i = 0; i < b->nr_insns; i++) {
 		free(b->insns[i].text);
@@ -39,6 +39,13 @@ static void block_release(struct graph_block *b)
 		graph_above_release(&b->insns[i].above);
 	}
 	free(b->insns);
+	b->insns = NULL;
+	b->nr_insns = b->cap_insns = 0;
+}
+
+static void block_release(struct graph_block *b)
+{
+	insns_release(b);
 	graph_above_release(&b->above);
 }
 
@@ -120,6 +127,12 @@ struct graph_insn *graph_insn_add(struct graph_block *b, uint64_t vaddr, const c
 	b->nr_insns++;
 	b->samples += samples;
 	return insn;
+}
+
+void graph_block_omit(struct graph_block *b)
+{
+	insns_release(b);
+	b->omitted = true;
 }
 
 int graph_edge_add(struct graph_proc *p, const struct graph_edge *e)

@@ -131,6 +131,8 @@ struct graph_block *graph_block_add(struct graph_proc *p, uint64_t vaddr, uint64
 /* Adds @samples to those of the block; the procedure's stay the caller's to set. */
 struct graph_insn *graph_insn_add(struct graph_block *b, uint64_t vaddr, const char *text,
 				  uint64_t samples);
+/* Leave its instructions out. */
+void graph_block_omit(struct graph_block *b);
 int graph_edge_add(struct graph_proc *p, const struct graph_edge *e);
 int graph_text_add(struct graph_texts *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

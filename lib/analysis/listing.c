@@ -330,7 +330,8 @@ static void where_is(struct image *img, uint64_t vaddr, char *buf, size_t buf_le
 {
 	const struct image_symbol *s = image_symbol_at(img, vaddr);
 
-	if (!s)
+	/* A procedure without a name is called by its address: another one says more. */
+	if (!s || strncmp(s->name, "0x", 2) == 0)
 		snprintf(buf, buf_len, "0x%llx", (unsigned long long)vaddr);
 	else if (s->vaddr == vaddr)
 		snprintf(buf, buf_len, "%s", s->name);

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc.h"
+#include "estimate.h"
+
+/* Of one procedure: what is known of its blocks and edges, in the flow's order. */
+struct calc {
+	const struct graph_flow *f;
+	const struct flow *flow;
+	const struct calc_options *o;
+	struct analysis *a;
+	size_t event;
+	struct graph_proc *p;
+	struct graph_freq *block, *edge;
+	double *units; /* of @event, by block; NULL: it is not of time */
+	bool absolute; /* frequencies are executions */
+};
+
+/* ---- samples ------------------------------------------------------------------------------- */
+
+static uint32_t insn_index(const struct flow *flow, uint64_t vaddr)
+{
+	const struct flow_insn *insn = flow_insn_at(flow, vaddr);
+
+	return insn ? (uint32_t)(insn - flow->insns) : UINT32_MAX;
+}
+
+/* Samples by instruction; NULL where memory lacks. */
+static double *place(const struct calc *c, size_t event)
+{
+	double *by_insn = calloc((size_t)c->flow->nr_insns + 1, sizeof(*by_insn));
+
+	for (size_t i = 0; by_insn && i < c->f->nr_parts; i++) {
+		const struct analysis_listing *l = c->f->parts[i];
+
+		for (size_t k = 0; k < l->nr_units; k++) {
+			const struct analysis_unit *u = &l->units[k];
+			uint32_t at = u->count ? insn_index(c->flow, u->vaddr) : UINT32_MAX;
+
+			if (at != UINT32_MAX)
+				by_insn[at] += (double)u->count[event];
+		}
+	}
+	return by_insn;
+}
+
+static double period_of(const struct analysis_event *ev)
+{
+	return ev->period && !ev->mixed ? (double)ev->period : 1;
+}
+
+/* Clocks count nanoseconds, the rest of what tells time counts cycles. */
+static bool is_cycles(const char *event)
+{
+	return strstr(event, "cycles") != NULL;
+}
+
+static int count_units(struct calc *c)
+{
+	const struct analysis_event *ev;
+	double *by_insn;
+
+	if (c->event >= c->a->nr_events)
+		return 0;
+	ev = &c->a->events[c->event];
+	if (estimate_model(ev->name) != FREQ_TIME)
+		return 0;
+	by_insn = place(c, c->event);
+	c->units = calloc((size_t)c->flow->nr_blocks + 1, sizeof(*c->units));
+	for (uint32_t b = 0; by_insn && c->units && b < c->flow->nr_blocks; b++)
+		for (uint32_t i = 0; i < c->flow->blocks[b].nr_insns; i++)
+			c->units[b] += by_insn[c->flow->blocks[b].insn + i] * period_of(ev);
+	free(by_insn);
+	return by_insn && c->units ? 0 : -ENOMEM;
+}
+
+/* ---- frequencies --------------------------------------------------------------------------- */
+
+static int set_text(char **to, const char *text)
+{
+	*to = strdup(text);
+	return *to ? 0 : -ENOMEM;
+}
+
+static enum graph_confidence confidence_of(enum freq_confidence c)
+{
+	static const enum graph_confidence of[] = {
+		[FREQ_NONE] = GRAPH_UNKNOWN,
+		[FREQ_LOW] = GRAPH_LOW,
+		[FREQ_MEDIUM] = GRAPH_MEDIUM,
+		[FREQ_HIGH] = GRAPH_HIGH,
+	};
+
+	return of[c];
+}
+
+/* An edge is as sure as the less sure of its blocks. */
+static enum freq_confidence of_edge(const struct estimate *e, const struct flow_edge *edge)
+{
+	const enum freq_confidence *c = e->freq.confidence;
+
+	if (edge->from == FLOW_OUTSIDE || edge->to == FLOW_OUTSIDE)
+		return c[edge->from == FLOW_OUTSIDE ? edge->to : edge->from];
+	return c[edge->from] < c[edge->to] ? c[edge->from] : c[edge->to];
+}
+
+static int say_estimated(struct calc *c, const struct analysis_event *ev, const struct estimate *e,
+			 bool measured)
+{
+	const char *of = is_cycles(ev->name) ? "cycle" : "nanosecond";
+	char text[200];
+
+	if (estimate_model(ev->name) == FREQ_INSTRUCTIONS)
+		snprintf(text, sizeof(text), "executions, estimated from samples of %s", ev->name);
+	else if (measured)
+		snprintf(text, sizeof(text),
+			 "executions, estimated from samples of %s and measured costs of blocks",
+			 ev->name);
+	else
+		snprintf(text, sizeof(text),
+			 "in proportion to one another, estimated from samples of %s: executions "
+			 "if an average instruction took one %s",
+			 ev->name, of);
+	if (e->freq.unfinished &&
+	    graph_text_add(&c->p->notes, "the procedure is too large for the best estimate") < 0)
+		return -ENOMEM;
+	return set_text(&c->p->freq, text);
+}
+
+static int take_estimate(struct calc *c, const struct analysis_event *ev, const struct estimate *e)
+{
+	for (uint32_t i = 0; i < c->flow->nr_blocks; i++)
+		if (e->freq.confidence[i] >= c->o->least)
+			c->block[i] = (struct graph_freq){ e->freq.block[i],
+							   confidence_of(e->freq.confidence[i]) };
+	for (uint32_t i = 0; i < c->flow->nr_edges; i++) {
+		enum freq_confidence sure = of_edge(e, &c->flow->edges[i]);
+
+		if (sure >= c->o->least)
+			c->edge[i] = (struct graph_freq){ e->freq.edge[i], confidence_of(sure) };
+	}
+	c->absolute = e->absolute;
+	return say_estimated(c, ev, e, e->absolute);
+}
+
+static int estimate_all(struct calc *c, struct base_err *err)
+{
+	const struct analysis_listing *l = c->f->parts[0];
+	int event = estimate_event(c->a), r;
+	struct profdb_costs costs = { 0 };
+	struct estimate_input in = { .flow = c->flow, .img = l->img };
+	struct estimate e = { 0 };
+	double *by_insn;
+
+	if (event < 0)
+		return graph_text_add(&c->p->notes, "no event here tells how often code ran");
+	by_insn = place(c, (size_t)event);
+	if (!by_insn)
+		return -ENOMEM;
+	in.by_insn = by_insn;
+	in.event = c->a->events[event].name;
+	in.period = period_of(&c->a->events[event]);
+	r = profdb_costs_read(c->a->db, image_id(l->img), in.event, &costs, err);
+	if (r >= 0)
+		in.costs = &costs;
+	if (r >= 0 || r == -ENOENT)
+		r = estimate_frequencies(&in, &e, err);
+	if (r >= 0)
+		r = take_estimate(c, &c->a->events[event], &e);
+	estimate_release(&e);
+	profdb_costs_release(&costs);
+	free(by_insn);
+	return r;
+}
+
+/* ---- counts -------------------------------------------------------------------------------- */
+
+static const struct flow_insn *last_insn(const struct flow *flow, uint32_t block)
+{
+	const struct flow_block *b = &flow->blocks[block];
+
+	return &flow->insns[b->insn + b->nr_insns - 1];
+}
+
+static double edge_count(const struct calc *c, const struct exact_view *v,
+			 const struct flow_edge *e)
+{
+	const struct flow_insn *from;
+	uint64_t to;
+
+	if (e->from == FLOW_OUTSIDE || e->to == FLOW_OUTSIDE)
+		return 0;
+	from = last_insn(c->flow, e->from);
+	to = c->flow->blocks[e->to].vaddr;
+	if (e->kind != FLOW_FALL)
+		return (double)exact_view_taken(v, from->vaddr, to);
+	/* It goes on behind a call when that returns, which is no edge of its own. */
+	if (from->flow == FLOW_CALL || from->flow == FLOW_INDIRECT_CALL)
+		return c->block[e->from].value;
+	return (double)exact_view_fall(v, from->vaddr, to);
+}
+
+/* What enters and leaves the procedure is what the edges within leave over. */
+static void count_outside(struct calc *c)
+{
+	for (uint32_t i = 0; i < c->flow->nr_edges; i++) {
+		const struct flow_edge *e = &c->flow->edges[i];
+		bool entry = e->from == FLOW_OUTSIDE;
+		uint32_t block = entry ? e->to : e->from;
+		const struct flow_block *b;
+		double rest, within = 0;
+
+		if (!entry && e->to != FLOW_OUTSIDE)
+			continue;
+		b = &c->flow->blocks[block];
+		for (uint32_t k = 0; k < (entry ? b->nr_in : b->nr_out); k++) {
+			uint32_t other =
+				entry ? c->flow->into[b->in + k] : c->flow->out_of[b->out + k];
+
+			within += other == i ? 0 : c->edge[other].value;
+		}
+		rest = c->block[block].value - within;
+		c->edge[i] = (struct graph_freq){ rest > 0 ? rest : 0, GRAPH_EXACT };
+	}
+}
+
+static int count_all(struct calc *c, struct base_err *err)
+{
+	const struct analysis_listing *l = c->f->parts[0];
+	struct exact_view v;
+	int r = exact_view(c->o->exact, l->img, image_id(l->img), &l->symbol, &v);
+
+	if (r < 0)
+		return base_fail(err, r, "procedure '%s' of '%s' was not counted", l->symbol.name,
+				 l->ai->name);
+	for (uint32_t i = 0; i < c->flow->nr_blocks; i++)
+		c->block[i] = (struct graph_freq){
+			(double)exact_view_executions(&v, c->flow->blocks[i].vaddr), GRAPH_EXACT
+		};
+	for (uint32_t i = 0; i < c->flow->nr_edges; i++)
+		c->edge[i] =
+			(struct graph_freq){ edge_count(c, &v, &c->flow->edges[i]), GRAPH_EXACT };
+	count_outside(c);
+	c->absolute = true;
+	r = graph_text_add(&c->p->notes,
+			   "costs suppose that the counted runs did the work of the sampled ones");
+	return r < 0 ? r : set_text(&c->p->freq, "executions, counted");
+}
+
+/* ---- costs --------------------------------------------------------------------------------- */
+
+static void set_unit(struct calc *c)
+{
+	if (!c->absolute)
+		c->p->unit = GRAPH_TIMES;
+	else if (!is_cycles(c->a->events[c->event].name))
+		c->p->unit = GRAPH_NS;
+}
+
+/*
+ * A sample of time stands where the processor was to go on, often behind what it waited for, and
+ * instructions that retire together have the samples of one: so where frequencies are proportions
+ * only, costs are told of blocks.
+ */
+static void set_costs(struct calc *c)
+{
+	if (!c->units)
+		return;
+	set_unit(c);
+	for (uint32_t i = 0; i < c->flow->nr_blocks; i++) {
+		double f = c->block[i].value;
+		struct graph_block *b = &c->p->blocks[i];
+
+		if (c->block[i].confidence == GRAPH_UNKNOWN || f <= 0)
+			continue;
+		b->actual = (struct graph_cycles){ c->units[i] / f, c->flow->blocks[i].nr_insns };
+		for (size_t k = 0; c->absolute && k < b->nr_insns; k++)
+			b->insns[k].cpi = (double)b->insns[k].samples *
+					  period_of(&c->a->events[c->event]) / f;
+	}
+}
+
+/* ---- what is shown ------------------------------------------------------------------------- */
+
+static const struct analysis_listing *part_at(const struct calc *c, uint64_t vaddr)
+{
+	for (size_t i = 0; i < c->f->nr_parts; i++)
+		if (vaddr - c->f->parts[i]->symbol.vaddr < c->f->parts[i]->code_len)
+			return c->f->parts[i];
+	return NULL;
+}
+
+static int add_opcode(const struct calc *c, struct graph_insn *insn)
+{
+	const struct analysis_listing *l = part_at(c, insn->vaddr);
+	const struct flow_insn *at = flow_insn_at(c->flow, insn->vaddr);
+	char hex[2 * 16 + 1] = "", *text;
+
+	if (!l || !at || at->vaddr != insn->vaddr)
+		return 0;
+	for (uint32_t i = 0; i < at->len && i < 16; i++)
+		snprintf(hex + 2 * i, sizeof(hex) - 2 * i, "%02x",
+			 l->code[insn->vaddr - l->symbol.vaddr + i]);
+	if (asprintf(&text, "%-16s %s", hex, insn->text) < 0)
+		return -ENOMEM;
+	free(insn->text);
+	insn->text = text;
+	return 0;
+}
+
+static int show_blocks(struct calc *c)
+{
+	double least = c->o->cutoff / 100 * (double)c->p->samples;
+	int r = 0;
+
+	for (uint32_t i = 0; i < c->flow->nr_blocks && r >= 0; i++) {
+		struct graph_block *b = &c->p->blocks[i];
+
+		b->freq = c->block[i];
+		if ((double)b->samples < least)
+			graph_block_omit(b);
+		for (size_t k = 0; c->o->opcodes && k < b->nr_insns && r >= 0; k++)
+			r = add_opcode(c, &b->insns[k]);
+	}
+	for (uint32_t i = 0; i < c->flow->nr_edges; i++)
+		c->p->edges[i].freq = c->edge[i];
+	return r;
+}
+
+static int say_share(struct calc *c, const char *what, uint64_t samples)
+{
+	if (!samples)
+		return 0;
+	return graph_text_add(&c->p->summary, "%-36s %10llu  %6.2f%%", what,
+			      (unsigned long long)samples,
+			      100 * (double)samples / (double)c->p->samples);
+}
+
+/* How much of the samples the frequencies are told for; it adds up. */
+static int say_known(struct calc *c)
+{
+	static const char *const names[] = {
+		[GRAPH_UNKNOWN] = "in blocks of unknown frequency",
+		[GRAPH_LOW] = "in blocks of low confidence",
+		[GRAPH_MEDIUM] = "in blocks of medium confidence",
+		[GRAPH_HIGH] = "in blocks of high confidence",
+		[GRAPH_EXACT] = "in blocks that were counted",
+	};
+	uint64_t samples[GRAPH_EXACT + 1] = { 0 };
+	int r = 0;
+
+	for (uint32_t i = 0; i < c->flow->nr_blocks; i++)
+		samples[c->p->blocks[i].freq.confidence] += c->p->blocks[i].samples;
+	for (int k = GRAPH_EXACT; k >= 0 && r >= 0; k--)
+		r = say_share(c, names[k], samples[k]);
+	if (r >= 0)
+		r = say_share(c, "in no block", c->p->outside);
+	return r < 0 ? r : say_share(c, "total tallied", c->p->samples);
+}
+
+static int calculate(struct calc *c, struct base_err *err)
+{
+	int r = 0;
+
+	c->block = calloc((size_t)c->flow->nr_blocks + 1, sizeof(*c->block));
+	c->edge = calloc((size_t)c->flow->nr_edges + 1, sizeof(*c->edge));
+	if (!c->block || !c->edge)
+		return -ENOMEM;
+	r = count_units(c);
+	if (r >= 0)
+		r = c->o->exact ? count_all(c, err) : estimate_all(c, err);
+	if (r >= 0) {
+		set_costs(c);
+		r = show_blocks(c);
+	}
+	return r < 0 ? r : say_known(c);
+}
+
+int calc_add(const struct graph_flow *f, size_t event, const struct calc_options *o,
+	     struct graph *g, struct base_err *err)
+{
+	const char *name = f->parts[0]->symbol.name;
+	struct calc c = { .f = f, .flow = f->flow, .o = o, .a = f->parts[0]->a, .event = event };
+	int r = graph_flow_add(f, event, g, err);
+
+	if (r >= 0) {
+		c.p = &g->procs[g->nr - 1];
+		r = calculate(&c, err);
+	}
+	free(c.block);
+	free(c.edge);
+	free(c.units);
+	return r < 0 ? base_fail_errno(err, r, "cannot calculate '%s'", name) : 0;
+}
