@@ -252,6 +252,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	if (!d->finished)
 		periodic_flush(d);
 	quota_turn(d);
+	profdb_lock_beat(d->db);
 	service_alive(&d->service, d->epoch, d->attrib.account.stored);
 	return 0;
 }
@@ -308,8 +309,10 @@ int daemon_loop(struct daemon *d, struct base_err *err)
 		r = run_live(d, err);
 	} else {
 		d->streaming = true;
-		while ((r = daemon_drain(d, false, err)) > 0)
+		while ((r = daemon_drain(d, false, err)) > 0) {
 			periodic_flush(d);
+			profdb_lock_beat(d->db);
+		}
 	}
 	service_stopping(&d->service);
 	/* What was received before a failure is still good. */

@@ -163,7 +163,7 @@ void profdb_close(struct profdb *db)
 		return;
 	profdb_flush_abort(db);
 	profdb_epoch_leave(db);
-	close_fd(db->lock_fd);
+	profdb_unlock(db);
 	close_fd(db->index_fd);
 	close_fd(db->kernel_fd);
 	close_fd(db->dyn_fd);

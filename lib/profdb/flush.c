@@ -383,6 +383,8 @@ int profdb_flush_commit(struct profdb *db, struct base_err *err)
 		return 0;
 	}
 	r = sync_all(db, err);
+	if (r >= 0)
+		r = profdb_lock_check(db, err);
 	if (r < 0)
 		return r;
 	r = profdb_commit_write(db->epoch_fd, &db->commit, &why);

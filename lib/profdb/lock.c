@@ -4,98 +4,257 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "profdb_internal.h"
 
 /*
- * The lock file stays when its owner goes: removing it would let two daemons lock two files of one
- * name. Mode 0600, because whoever can open it could hold the lock. flock and not lockf: it is the
- * descriptor's, not lost when the process closes another one of the same file; on NFS the kernel
- * makes it a lock that other machines see.
+ * The lock file names its owner. On one machine flock tells whether that one lives; it is the
+ * descriptor's, not lost when the process closes another one of the same file. Between machines
+ * nothing is needed but that O_EXCL makes a file once: an owner touches its file every few seconds,
+ * and whoever finds the file of another machine watches it for longer than that before he takes it.
+ * Mode 0600, because whoever can open it could hold the lock.
+ */
+enum {
+	BEAT_MS = 10000,
+	WATCH_MS = 45000, /* an owner may be busy; an attribute may be cached */
+	LOOK_MS = 1000,
+	SETTLE_MS = 2000, /* for who took it at the same moment to write his name */
+};
+
+struct owner {
+	char host[256], machine[64], boot[64];
+	long pid;
+};
+
+/* ---- who --------------------------------------------------------------------------------------
  */
 
-static void name_owner(struct profdb *db, int fd, const char *platform, struct base_err *err)
+static void read_word(const char *path, char *out, size_t size)
 {
-	char text[300] = "", host[256] = "";
-	long pid = 0;
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	struct base_buf buf = { 0 };
 
-	if (n > 0 && sscanf(text, "host %255s pid %ld", host, &pid) == 2)
+	snprintf(out, size, "-");
+	if (base_file_read(AT_FDCWD, path, 4096, &buf, NULL) >= 0 &&
+	    base_buf_append(&buf, "", 1) >= 0 && buf.data[strcspn((char *)buf.data, "\n")])
+		snprintf(out, size, "%.*s", (int)strcspn((char *)buf.data, " \t\n"),
+			 (char *)buf.data);
+	if (!*out)
+		snprintf(out, size, "-");
+	base_buf_release(&buf);
+}
+
+static void own_text(char text[PROFDB_LOCK_TEXT])
+{
+	char host[256] = "", machine[64], boot[64];
+
+	if (gethostname(host, sizeof(host) - 1) < 0 || !*host)
+		strcpy(host, "unknown");
+	read_word("/etc/machine-id", machine, sizeof(machine));
+	read_word("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	snprintf(text, PROFDB_LOCK_TEXT, "host %s pid %ld machine %s boot %s\n", host,
+		 (long)getpid(), machine, boot);
+}
+
+static void read_text(int fd, char text[PROFDB_LOCK_TEXT])
+{
+	ssize_t n = pread(fd, text, PROFDB_LOCK_TEXT - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+}
+
+static bool parse(const char *text, struct owner *o)
+{
+	return sscanf(text, "host %255s pid %ld machine %63s boot %63s", o->host, &o->pid,
+		      o->machine, o->boot) == 4;
+}
+
+static bool same_word(const char *a, const char *b)
+{
+	return strcmp(a, "-") != 0 && !strcmp(a, b);
+}
+
+/* One whose flock we would see: of this kernel, or of this machine before it was started again. */
+static bool is_local(const char *text)
+{
+	char mine[PROFDB_LOCK_TEXT];
+	struct owner a, b;
+
+	own_text(mine);
+	return parse(text, &a) && parse(mine, &b) &&
+	       (same_word(a.boot, b.boot) ||
+		(same_word(a.machine, b.machine) && !strcmp(a.host, b.host)));
+}
+
+static int in_use(struct profdb *db, int fd, const char *platform, struct base_err *err)
+{
+	char text[PROFDB_LOCK_TEXT];
+	struct owner o;
+
+	read_text(fd, text);
+	if (parse(text, &o))
 		base_fail(err, -DCPI_EBUSY,
 			  "platform '%s' of database '%s' is in use by another daemon: host '%s', "
 			  "pid %ld",
-			  platform, db->path, host, pid);
+			  platform, db->path, o.host, o.pid);
 	else
 		base_fail(err, -DCPI_EBUSY,
 			  "platform '%s' of database '%s' is in use by another daemon", platform,
 			  db->path);
 	base_hint(err, "end that daemon (dcpiquit), or give this one another database or platform");
+	return -DCPI_EBUSY;
 }
 
-/* For the other one's message only: who cannot write it still holds the lock. */
-static void sign(int fd)
+static void wait_ms(long ms)
 {
-	char host[256] = "unknown", text[300];
-	int len;
-
-	if (gethostname(host, sizeof(host) - 1) < 0)
-		strcpy(host, "unknown");
-	host[sizeof(host) - 1] = '\0';
-	len = snprintf(text, sizeof(text), "host %s pid %ld\n", host, (long)getpid());
-	if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)len, 0) < 0)
-		return;
-}
-
-static void wait_a_moment(void)
-{
-	const struct timespec pause = { .tv_nsec = 5000000 };
+	const struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 
 	nanosleep(&pause, NULL);
+}
+
+/* ---- the file ----------------------------------------------------------------------------------
+ */
+
+static void lock_name(const char *platform, char name[PROFDB_PLATFORM_MAX + 8])
+{
+	snprintf(name, PROFDB_PLATFORM_MAX + 8, ".lock-%s", platform);
 }
 
 /* Whoever asks whether it is held (profdb_lock_held) holds it for as long as that takes. */
 static int try_lock(int fd)
 {
-	int r = 0;
-
 	for (int i = 0; i < 5; i++) {
-		r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+		int r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
 		if (r != -EWOULDBLOCK)
-			break;
-		wait_a_moment();
+			return r;
+		wait_ms(5);
 	}
-	return r;
+	return -EBUSY;
 }
 
-static int take(struct profdb *db, const char *platform, struct base_err *err)
+/* The name still leads to what we opened. */
+static bool is_there(struct profdb *db, int fd, const char *name)
 {
-	char name[PROFDB_PLATFORM_MAX + 8];
-	int fd, r;
+	struct stat a, b;
 
-	snprintf(name, sizeof(name), ".lock-%s", platform);
-	fd = openat(db->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return base_fail_errno(err, -errno, "cannot lock '%s/%s'", db->path, name);
-	r = try_lock(fd);
-	if (r < 0) {
-		if (r == -EWOULDBLOCK) {
-			name_owner(db, fd, platform, err);
-			r = -DCPI_EBUSY;
-		} else {
-			base_fail_errno(err, r, "cannot lock '%s/%s'", db->path, name);
-		}
-		close(fd);
-		return r;
+	return fstat(fd, &a) == 0 && fstatat(db->fd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+/* What the file says now, to whoever opens it now: a network file system may show an old state to
+ * who has it open. */
+static bool look(struct profdb *db, const char *name, char text[PROFDB_LOCK_TEXT],
+		 struct timespec *touched)
+{
+	int fd = openat(db->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	bool there = fd >= 0 && fstat(fd, &st) == 0;
+
+	if (there) {
+		read_text(fd, text);
+		*touched = st.st_mtim;
 	}
-	sign(fd);
-	return fd;
+	if (fd >= 0)
+		close(fd);
+	return there;
+}
+
+/* Of another machine: it lives if it touches its file. */
+static bool lives(struct profdb *db, const char *name)
+{
+	char first[PROFDB_LOCK_TEXT], text[PROFDB_LOCK_TEXT];
+	struct timespec begin, now;
+
+	if (!look(db, name, first, &begin))
+		return true;
+	for (int ms = 0; ms < WATCH_MS; ms += LOOK_MS) {
+		wait_ms(LOOK_MS);
+		if (!look(db, name, text, &now) || strcmp(first, text) != 0 ||
+		    begin.tv_sec != now.tv_sec || begin.tv_nsec != now.tv_nsec)
+			return true;
+	}
+	return false;
+}
+
+static int sign(struct profdb *db, int fd)
+{
+	char padded[PROFDB_LOCK_TEXT];
+
+	own_text(db->lock_text);
+	/* One write, as long as any other: no other machine sees half of it. */
+	memset(padded, '\n', sizeof(padded));
+	memcpy(padded, db->lock_text, strlen(db->lock_text));
+	if (pwrite(fd, padded, sizeof(padded), 0) != (ssize_t)sizeof(padded) || fsync(fd) < 0)
+		return -errno;
+	return 0;
+}
+
+static bool is_ours(struct profdb *db, const char *name)
+{
+	char text[PROFDB_LOCK_TEXT];
+	struct timespec touched;
+
+	return look(db, name, text, &touched) &&
+	       !strncmp(text, db->lock_text, strlen(db->lock_text));
+}
+
+/* ---- taking ------------------------------------------------------------------------------------
+ */
+
+/* 1: made by us, 0: it was there. */
+static int open_lock(struct profdb *db, const char *name, int *fd)
+{
+	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	struct stat st;
+
+	*fd = openat(db->fd, name, flags | O_CREAT | O_EXCL, 0600);
+	if (*fd >= 0 || errno != EEXIST)
+		return *fd >= 0 ? 1 : -errno;
+	*fd = openat(db->fd, name, flags);
+	if (*fd < 0)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	return fstat(*fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+}
+
+/* Its owner died, or is of another machine and may live. */
+static int take_over(struct profdb *db, int fd, const char *name)
+{
+	char text[PROFDB_LOCK_TEXT];
+	int r;
+
+	read_text(fd, text);
+	if (is_local(text))
+		return sign(db, fd);
+	if (lives(db, name))
+		return -EBUSY;
+	r = sign(db, fd);
+	wait_ms(SETTLE_MS);
+	return r < 0 ? r : is_ours(db, name) ? 0 : -EBUSY;
+}
+
+/* -EAGAIN: its owner gave it back meanwhile. */
+static int try_take(struct profdb *db, const char *name, int *fd)
+{
+	int made = open_lock(db, name, fd), r = made;
+
+	if (r >= 0)
+		r = try_lock(*fd);
+	if (r >= 0 && !is_there(db, *fd, name))
+		r = -EAGAIN;
+	if (r >= 0)
+		r = made ? sign(db, *fd) : take_over(db, *fd, name);
+	/* Nobody knows whose an empty one would be. */
+	if (r < 0 && made > 0)
+		unlinkat(db->fd, name, 0);
+	return r;
 }
 
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err)
 {
-	int r;
+	char name[PROFDB_PLATFORM_MAX + 8];
+	int r, fd = -1;
 
 	if (!profdb_platform_name_ok(platform))
 		return base_fail(
@@ -105,29 +264,84 @@ int profdb_lock(struct profdb *db, const char *platform, struct base_err *err)
 			platform, PROFDB_PLATFORM_MAX);
 	if (db->lock_fd >= 0)
 		return base_fail(err, -EINVAL, "platform '%s' is locked already", db->platform);
-	r = take(db, platform, err);
-	if (r < 0)
+	lock_name(platform, name);
+	for (int tries = 0; (r = try_take(db, name, &fd)) == -EAGAIN && tries < 10; tries++) {
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+	}
+	if (r == -EBUSY)
+		r = in_use(db, fd, platform, err);
+	else if (r < 0)
+		base_fail_errno(err, r, "cannot lock '%s/%s'", db->path, name);
+	if (r < 0) {
+		if (fd >= 0)
+			close(fd);
 		return r;
-	db->lock_fd = r;
+	}
+	db->lock_fd = fd;
+	db->lock_beat_ns = base_now_ns();
 	strcpy(db->platform, platform);
 	return 0;
 }
 
-/* ---- who else is there ----------------------------------------------------------------------- */
+void profdb_lock_beat(struct profdb *db)
+{
+	uint64_t now = base_now_ns();
+
+	if (db->lock_fd < 0 || now - db->lock_beat_ns < BEAT_MS * UINT64_C(1000000))
+		return;
+	db->lock_beat_ns = now;
+	/* Should it fail, others find the file as it is; what counts is asked before each commit.
+	 */
+	(void)futimens(db->lock_fd, NULL);
+}
+
+int profdb_lock_check(struct profdb *db, struct base_err *err)
+{
+	char name[PROFDB_PLATFORM_MAX + 8];
+
+	lock_name(db->platform, name);
+	if (is_ours(db, name))
+		return 0;
+	base_fail(err, -DCPI_EBUSY,
+		  "platform '%s' of database '%s' is not ours any more: its lock file was taken or "
+		  "removed",
+		  db->platform, db->path);
+	base_hint(err, "end one of the two daemons");
+	return -DCPI_EBUSY;
+}
+
+void profdb_unlock(struct profdb *db)
+{
+	char name[PROFDB_PLATFORM_MAX + 8];
+
+	if (db->lock_fd < 0)
+		return;
+	lock_name(db->platform, name);
+	if (is_there(db, db->lock_fd, name) && is_ours(db, name))
+		unlinkat(db->fd, name, 0);
+	close(db->lock_fd);
+	db->lock_fd = -1;
+}
+
+/* ---- who else is there -------------------------------------------------------------------------
+ */
 
 bool profdb_lock_held(struct profdb *db, const char *platform)
 {
-	char name[PROFDB_PLATFORM_MAX + 8];
+	char name[PROFDB_PLATFORM_MAX + 8], text[PROFDB_LOCK_TEXT];
 	bool held;
 	int fd;
 
 	if (!profdb_platform_name_ok(platform))
 		return false;
-	snprintf(name, sizeof(name), ".lock-%s", platform);
+	lock_name(platform, name);
 	fd = openat(db->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno != ENOENT;
-	held = flock(fd, LOCK_SH | LOCK_NB) < 0;
+	read_text(fd, text);
+	held = flock(fd, LOCK_SH | LOCK_NB) < 0 || !is_local(text);
 	close(fd);
 	return held;
 }
@@ -143,7 +357,7 @@ int profdb_dyn_lock(struct profdb *db, bool exclusive, unsigned int timeout_ms,
 		return base_fail_errno(err, -errno, "cannot lock '%s/dyn'", db->path);
 	while ((r = flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB)) < 0 &&
 	       errno == EWOULDBLOCK && base_now_ns() < end_ns)
-		wait_a_moment();
+		wait_ms(5);
 	if (r == 0)
 		return fd;
 	r = errno == EWOULDBLOCK ? -DCPI_EBUSY : -errno;

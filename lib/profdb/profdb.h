@@ -164,8 +164,14 @@ int profdb_hosts_find(const char *text, size_t len, const char *host,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Own the platform until profdb_close: -DCPI_EBUSY names the live owner (host, pid) in @err. */
+/*
+ * Own the platform until profdb_close: -DCPI_EBUSY names the live owner (host, pid) in @err. Where
+ * the last owner was another machine and did not give it back, this watches for 45 s whether it
+ * lives.
+ */
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);
+/* To be called every few seconds: other machines see that we live. Mostly costs nothing. */
+void profdb_lock_beat(struct profdb *db);
 /* Somebody owns it now, or nobody can tell. */
 bool profdb_lock_held(struct profdb *db, const char *platform);
 /*

@@ -224,8 +224,12 @@ struct profdb_file {
 	char name[256];
 };
 
+enum { PROFDB_LOCK_TEXT = 512 };
+
 struct profdb {
 	char *path;
+	char lock_text[PROFDB_LOCK_TEXT]; /* ours, while we hold lock_fd */
+	uint64_t lock_beat_ns;
 	int fd, dyn_fd, kernel_fd, index_fd, lock_fd;
 	char platform[PROFDB_PLATFORM_MAX + 1]; /* locked; else empty */
 	char epoch[PROFDB_EPOCH_LEN + 1];	/* current; else empty */
@@ -240,6 +244,10 @@ struct profdb {
 	struct profdb_commit commit; /* of the flush under way, or to be redone */
 };
 
+/* The lock is ours still, as far as other machines see: asked before each commit. 0 or -DCPI_EBUSY.
+ */
+int profdb_lock_check(struct profdb *db, struct base_err *err);
+void profdb_unlock(struct profdb *db);
 bool profdb_platform_name_ok(const char *name);
 /* Descriptor of <db>/<epoch>/<platform>, or -errno. */
 int profdb_platform_open(const struct profdb *db, const char *epoch, const char *platform);

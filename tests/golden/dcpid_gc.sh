@@ -98,6 +98,7 @@ set -o pipefail
 	kill $(ps -o pid= --ppid $holder) $holder
 	wait $holder || :
 	while ! flock -n db/.lock-box true; do sleep 0.01; done
+	rm db/.lock-box # as its owner does
 	# It was killed: what it wrote last nothing will refer to.
 	run -gc db
 	names

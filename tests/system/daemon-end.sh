@@ -69,10 +69,17 @@ trap 'umount -l "$work/small"; cleanup' EXIT
 db=$work/small/db
 export DCPIDB=$db
 start_daemon -platform full
+sleep 0.5
+flush_stored "before the disk is full"
+before=$stored
 dd if=/dev/zero of="$work/small/ballast" bs=64k 2>/dev/null || :
+truncate -s -12K "$work/small/ballast" # for the first of the files of a flush
 sleep 0.5
 ! "$DCPI_BIN/dcpictl" flush 2>"$work/err2" || fail "flush onto a full disk says that it worked"
 grep -q 'No space left' "$work/err2" || fail "flush onto a full disk says: $(cat "$work/err2")"
+echo "in the middle of a flush the disk was full: $before were on disk, $(total_on_disk) are"
+[ "$(total_on_disk)" = "$before" ] || fail "a full disk harmed what was there"
+account_holds "with a full disk"
 [ -n "$(status_field flush_error)" ] || fail "the status does not show that flushes fail"
 ! "$DCPI_BIN/dcpictl" quit 2>"$work/err2" || fail "quit on a full disk says that it worked"
 grep -q '^hint: ' "$work/err2" || fail "quit on a full disk gives no hint"

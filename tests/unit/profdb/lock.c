@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "scratch.h"
 
@@ -21,10 +22,11 @@ static void test_one_writer_per_platform(void **state)
 	assert_true(err.hint[0]);
 	assert_int_equal(profdb_lock(b, "other", NULL), 0);
 	profdb_close(b);
-	profdb_close(a);
 	/* Whoever can open the file could hold the lock for ever. */
 	assert_int_equal(stat(scratch_path(*state, ".lock-box"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
+	profdb_close(a);
+	assert_int_equal(stat(scratch_path(*state, ".lock-box"), &st), -1);
 	a = scratch_open(*state, false);
 	assert_int_equal(profdb_lock(a, "box", NULL), 0);
 	profdb_close(a);
@@ -62,6 +64,88 @@ static void test_a_killed_owner_owns_nothing(void **state)
 	close(hold[1]);
 }
 
+/* ---- other machines: they share nothing with us but the file ----------------------------------
+ */
+
+static const char *touched_while_asleep, *removed_while_asleep;
+static long slept_ms;
+
+int __wrap_nanosleep(const struct timespec *t, struct timespec *left);
+
+int __wrap_nanosleep(const struct timespec *t, struct timespec *left)
+{
+	(void)left;
+	slept_ms += t->tv_sec * 1000 + t->tv_nsec / 1000000;
+	if (touched_while_asleep && slept_ms > 9000) {
+		const struct timespec at[2] = { { .tv_sec = 4711 }, { .tv_sec = 4711 } };
+
+		utimensat(AT_FDCWD, touched_while_asleep, at, 0);
+	}
+	if (removed_while_asleep && slept_ms > 9000)
+		unlink(removed_while_asleep);
+	return 0;
+}
+
+static const char theirs[] = "host far.example.org pid 12 machine 0123 boot 4567\n";
+
+static void test_another_machine_lives(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+	struct base_err err = { 0 };
+
+	scratch_write(*state, ".lock-box", theirs, strlen(theirs));
+	assert_true(profdb_lock_held(db, "box"));
+	slept_ms = 0;
+	touched_while_asleep = scratch_path(*state, ".lock-box");
+	assert_int_equal(profdb_lock(db, "box", &err), -DCPI_EBUSY);
+	assert_non_null(strstr(err.text, "host 'far.example.org', pid 12"));
+	touched_while_asleep = NULL;
+	assert_in_range(slept_ms, 9000, 11000);
+	/* Or gives it back: then it is as good as alive, and the next try has it. */
+	removed_while_asleep = scratch_path(*state, ".lock-box");
+	assert_int_equal(profdb_lock(db, "box", NULL), -DCPI_EBUSY);
+	removed_while_asleep = NULL;
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	profdb_close(db);
+}
+
+static void test_another_machine_is_dead(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+
+	scratch_write(*state, ".lock-box", theirs, strlen(theirs));
+	slept_ms = 0;
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	/* Longer than an owner waits between two touches, four times over; and once more, to see
+	 * who won. */
+	assert_in_range(slept_ms, 40000, 50000);
+	profdb_close(db);
+	/* Nonsense is somebody's too. */
+	scratch_write(*state, ".lock-box", "", 0);
+	slept_ms = 0;
+	assert_int_equal(profdb_lock(db = scratch_open(*state, false), "box", NULL), 0);
+	assert_true(slept_ms > 40000);
+	profdb_close(db);
+}
+
+/* Taken while we were suspended: nothing is committed any more, and the other's file stays. */
+static void test_a_lock_that_was_taken(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct base_err err = { 0 };
+	struct stat st;
+
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	scratch_put(db, "prog", 1, 1);
+	scratch_write(*state, ".lock-box", theirs, strlen(theirs));
+	assert_int_equal(profdb_flush_commit(db, &err), -DCPI_EBUSY);
+	assert_non_null(strstr(err.text, "not ours any more"));
+	profdb_flush_abort(db);
+	assert_int_equal(stat(scratch_path(*state, SCRATCH_EPOCH "/box/prog.file.ab01"), &st), -1);
+	profdb_close(db);
+	assert_int_equal(stat(scratch_path(*state, ".lock-box"), &st), 0);
+}
+
 static void test_platform_names(void **state)
 {
 	static const char *const bad[] = { "", ".hidden", "..", "a/b", "a b", "a\nb" };
@@ -95,6 +179,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_one_writer_per_platform),
 		scratch_test(test_a_killed_owner_owns_nothing),
+		scratch_test(test_another_machine_lives),
+		scratch_test(test_another_machine_is_dead),
+		scratch_test(test_a_lock_that_was_taken),
 		scratch_test(test_platform_names),
 		scratch_test(test_a_link_in_the_way),
 	};
