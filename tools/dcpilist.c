@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "choose.h"
+#include "listing_freq.h"
 #include "report.h"
 #include "tools.h"
 
 static struct select sel;
-static bool want_asm, want_source, want_both, in_order, want_bytes, no_header;
+static bool want_asm, want_source, want_both, in_order, want_bytes, want_freq, no_header;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
@@ -23,6 +24,11 @@ static const struct base_opt options[] = {
 	  "As -both, but in order of address: a source line above each run of its instructions.", 0,
 	  0 },
 	{ "bytes", BASE_OPT_FLAG, &want_bytes, NULL, "Show the instructions' bytes too.", 0, 0 },
+	{ "freq", BASE_OPT_FLAG, &want_freq, NULL,
+	  "Show how often instructions ran, how sure that is, and what one run of them cost, as "
+	  "far "
+	  "as samples tell.",
+	  0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
 	  0 },
 	{ 0 },
@@ -60,6 +66,7 @@ struct list {
 	struct source *sources;		/* by the listing's file index */
 	struct analysis_unit **by_line; /* units with a line, by file and line, then address */
 	size_t nr_by_line;
+	struct listing_freq freq; /* with -freq */
 	struct table t;
 };
 
@@ -155,10 +162,63 @@ static size_t sum_line(const struct list *x, size_t from, uint64_t *sum)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void put_counts(struct list *x, const uint64_t *count)
+/* What an event's units are called behind a cost: "1.0cy". */
+static const char *unit_name(const struct list *x)
+{
+	const char *event = x->a->events[x->freq.cost_event].name;
+
+	return strstr(event, "cycles") ? "cy" : "ns";
+}
+
+/* Is it more than a hint? And is it enough to say what one run costs? */
+static bool is_known(const struct listing_freq_unit *f)
+{
+	return f && (f->confidence == FREQ_MEDIUM || f->confidence == FREQ_HIGH);
+}
+
+static bool is_costed(const struct list *x, const struct listing_freq_unit *f)
+{
+	return is_known(f) && x->freq.absolute && x->freq.has_cost && f->freq > 0;
+}
+
+/* @f: NULL where there is nothing to say. */
+static void put_freq(struct list *x, const struct listing_freq_unit *f)
+{
+	static const char *const letters[] = { "", "L", "M", "H" };
+
+	if (!want_freq)
+		return;
+	if (is_costed(x, f))
+		table_cell(&x->t, "%.1f%s", f->units / f->freq, unit_name(x));
+	else
+		table_cell(&x->t, "%s", "");
+	if (is_known(f))
+		table_cell(&x->t, "%.0f", f->freq);
+	else
+		table_cell(&x->t, "%s", "");
+	table_cell(&x->t, "%s", f ? letters[f->confidence] : "");
+}
+
+/* Of several instructions: the most often run one's, and what all of them spent. */
+static void join_freq(const struct list *x, const struct analysis_unit *u,
+		      struct listing_freq_unit *sum)
+{
+	const struct listing_freq_unit *f;
+	double units = sum->units;
+
+	if (!want_freq)
+		return;
+	f = &x->freq.v[u - x->l->units];
+	if (f->confidence != FREQ_NONE && (sum->confidence == FREQ_NONE || f->freq > sum->freq))
+		*sum = *f;
+	sum->units = units + f->units;
+}
+
+static void put_counts(struct list *x, const uint64_t *count, const struct listing_freq_unit *f)
 {
 	for (size_t e = 0; e < x->a->nr_events; e++)
 		report_cells(&x->t, count ? count[e] : 0, x->l->total[e]);
+	put_freq(x, f);
 }
 
 static void put_bytes(struct list *x, const struct analysis_unit *u)
@@ -176,7 +236,7 @@ static void put_bytes(struct list *x, const struct analysis_unit *u)
 /* A line that has no samples of its own: where, and what. */
 static void put_note(struct list *x, const char *where, const char *text)
 {
-	put_counts(x, NULL);
+	put_counts(x, NULL, NULL);
 	table_cell(&x->t, "%s", where);
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", text);
@@ -186,7 +246,7 @@ static void put_unit(struct list *x, const struct analysis_unit *u, const char *
 {
 	char text[512];
 
-	put_counts(x, u->count);
+	put_counts(x, u->count, want_freq ? &x->freq.v[u - x->l->units] : NULL);
 	table_cell(&x->t, "%s0x%" PRIx64 " +0x%" PRIx64, indent, u->vaddr,
 		   u->vaddr - x->l->symbol.vaddr);
 	put_bytes(x, u);
@@ -194,7 +254,8 @@ static void put_unit(struct list *x, const struct analysis_unit *u, const char *
 	table_cell(&x->t, "%s%s", *indent ? "        " : "", text);
 }
 
-static void put_line(struct list *x, uint32_t file, unsigned int line, const uint64_t *count)
+static void put_line(struct list *x, uint32_t file, unsigned int line, const uint64_t *count,
+		     const struct listing_freq_unit *f)
 {
 	const struct source *s = &x->sources[file];
 	char text[1024];
@@ -203,7 +264,7 @@ static void put_line(struct list *x, uint32_t file, unsigned int line, const uin
 		snprintf(text, sizeof(text), "(source not found)");
 	else if (!source_text(s->text, line, s->indent, text, sizeof(text)))
 		snprintf(text, sizeof(text), "(no such line in the source)");
-	put_counts(x, count);
+	put_counts(x, count, f);
 	table_cell(&x->t, "%s:%u", base_path_name(x->l->files[file]), line);
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", text);
@@ -275,7 +336,7 @@ static void put_between(struct list *x, const struct analysis_unit *last,
 		return;
 	}
 	for (unsigned int line = last->line + 1; line < next->line; line++)
-		put_line(x, next->file, line, NULL);
+		put_line(x, next->file, line, NULL, NULL);
 }
 
 static void put_source(struct list *x, bool instructions)
@@ -286,10 +347,13 @@ static void put_source(struct list *x, bool instructions)
 
 	for (size_t i = 0, next; i < x->nr_by_line; i = next) {
 		const struct analysis_unit *u = x->by_line[i];
+		struct listing_freq_unit freq = { 0 };
 
 		next = sum_line(x, i, sum);
 		put_between(x, last, u);
-		put_line(x, u->file, u->line, sum);
+		for (size_t k = i; k < next; k++)
+			join_freq(x, x->by_line[k], &freq);
+		put_line(x, u->file, u->line, sum, &freq);
 		if (instructions)
 			put_units(x, i, next);
 		last = u;
@@ -303,7 +367,7 @@ static void put_source(struct list *x, bool instructions)
 	}
 	if (!unlined)
 		return;
-	put_counts(x, none);
+	put_counts(x, none, NULL);
 	table_cell(&x->t, "%s", "");
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", "(no source line)");
@@ -335,12 +399,15 @@ static void put_order(struct list *x)
 
 	for (size_t i = 0, next; i < x->l->nr_units; i = next) {
 		const struct analysis_unit *u = &x->l->units[i];
+		struct listing_freq_unit freq = { 0 };
 
 		next = sum_run(x, i, sum);
+		for (size_t k = i; k < next; k++)
+			join_freq(x, &x->l->units[k], &freq);
 		if (u->line) {
-			put_line(x, u->file, u->line, sum);
+			put_line(x, u->file, u->line, sum, &freq);
 		} else {
-			put_counts(x, sum);
+			put_counts(x, sum, &freq);
 			table_cell(&x->t, "%s", "");
 			put_bytes(x, NULL);
 			table_cell(&x->t, "%s", "(no source line)");
@@ -348,6 +415,17 @@ static void put_order(struct list *x)
 		for (size_t k = i; k < next; k++)
 			put_unit(x, &x->l->units[k], "  ");
 	}
+}
+
+static void print_freq_head(const struct list *x)
+{
+	const struct listing_freq *f = &x->freq;
+
+	printf("freq       estimated from %s, ", x->a->events[f->event].name);
+	puts(f->absolute ? "executions"
+			 : "in proportion only: as if each instruction took one unit");
+	if (f->nr_unresolved)
+		printf("           %u indirect jumps lead where is not known\n", f->nr_unresolved);
 }
 
 static void print_head(struct list *x)
@@ -372,6 +450,8 @@ static void print_head(struct list *x)
 	if (x->l->nr_places > 1)
 		printf("places     %zu, in the images of its facility\n", x->l->nr_places);
 	report_events(x->a, x->l->total, stdout);
+	if (want_freq)
+		print_freq_head(x);
 	putchar('\n');
 }
 
@@ -384,6 +464,11 @@ static int print_text(struct list *x, struct base_err *err)
 	if (!no_header)
 		print_head(x);
 	report_columns(&x->t, x->a);
+	if (want_freq) {
+		table_column(&x->t, false, "cpi");
+		table_column(&x->t, false, "freq");
+		table_column(&x->t, true, "C");
+	}
 	table_column(&x->t, true, as_asm ? "address" : "where");
 	if (want_bytes)
 		table_column(&x->t, true, "bytes");
@@ -397,7 +482,7 @@ static int print_text(struct list *x, struct base_err *err)
 		put_order(x);
 	else
 		put_source(x, want_both);
-	put_counts(x, x->l->total);
+	put_counts(x, x->l->total, NULL);
 	table_cell(&x->t, "%s", "total");
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", "");
@@ -435,6 +520,25 @@ static struct json_object *json_inlined(const struct list *x, const struct analy
 	return list;
 }
 
+static struct json_object *json_number(double value)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%.6g", value);
+	return json_object_new_double_s(value, text);
+}
+
+static void json_freq(const struct list *x, const struct listing_freq_unit *f,
+		      struct json_object *o)
+{
+	bool known = f->confidence != FREQ_NONE;
+
+	json_object_object_add(o, "cpi", is_costed(x, f) ? json_number(f->units / f->freq) : NULL);
+	json_object_object_add(o, "frequency", known ? json_number(f->freq) : NULL);
+	json_object_object_add(o, "confidence",
+			       json_object_new_string(freq_confidence_text(f->confidence)));
+}
+
 static struct json_object *json_unit(const struct list *x, const struct analysis_unit *u)
 {
 	static const char *const kinds[] = {
@@ -457,6 +561,8 @@ static struct json_object *json_unit(const struct list *x, const struct analysis
 	json_place(x, u, o);
 	json_object_object_add(o, "inlined", json_inlined(x, u));
 	json_object_object_add(o, "samples", report_json_counts(x->a, u->count));
+	if (want_freq)
+		json_freq(x, &x->freq.v[u - x->l->units], o);
 	return o;
 }
 
@@ -513,6 +619,7 @@ static void list_release(struct list *x)
 	free(x->sources);
 	free(x->by_line);
 	table_release(&x->t);
+	listing_freq_release(&x->freq);
 	analysis_listing_close(x->l);
 	analysis_close(x->a);
 }
@@ -526,6 +633,8 @@ static int run(int nr, char **what, struct base_err *err)
 		r = choose_procedure(x.a, what[0], nr > 1 ? what[1] : NULL, &x.l, err);
 	if (r >= 0)
 		r = open_sources(&x, err);
+	if (r >= 0 && want_freq)
+		r = listing_freq_make(x.l, &x.freq, err);
 	if (r >= 0)
 		r = sel.json ? print_json(&x, err) : print_text(&x, err);
 	if (x.a)

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpilist -freq: how often instructions ran, and what they cost, of a program with DWARF, a
+# stripped library, a pseudo-image; from time alone, and from instructions counted by samples.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+
+lib=$DCPI_SRC/tests/data/stripped/libapp.so
+mkdir -p root/opt/app
+cp "$lib" root/opt/app/libapp.so
+# The loop of hot: 4 instructions, 250 samples of instructions each, one for 1000 executions.
+counts()
+{
+	cat <<-END
+		event cycles 1000
+		event instructions 1000
+		at $1 1 4
+		at $1+4 1 1
+		at $1+17 30 250
+		at $1+19 12 250
+		at $1+22 8 250
+		at $1+24 500 250
+		at $1+26 5 1
+	END
+}
+{
+	printf 'platform box\nepoch 1700000000\nprofile file /opt/app/app %s\n' "$app/app"
+	counts hot
+	printf 'profile file /opt/app/libapp.so %s\n' "$lib"
+	counts hot
+	echo finish
+} >counted.txt
+"$mkdb" counted <counted.txt
+{
+	# 250 samples * 1000 = 250,000 times around; 500 cycles samples * 1000 on the branch: 2.0 each.
+	run dcpilist -freq -both -db counted hot app
+	run dcpilist -freq -asm -no_header -db counted hot libapp.so
+	# Time alone: the loop's 50 samples of 1,000,000 ns over 4 instructions.
+	run dcpilist -freq hot app
+	run dcpilist -freq -order -no_header triple
+	run dcpilist -freq -no_header hot vmlinux-6.1.0
+	run dcpilist -freq -event imiss hot app
+	run dcpilist -freq -json leaf
+} >out
+compare dcpilist_freq
