@@ -196,6 +196,25 @@ static void test_dynamic(void **state)
 	assert_int_equal(image_vaddr(img, 0x1010, &vaddr), 0);
 	assert_int_equal(vaddr, 0x7f0000002010);
 	assert_int_equal(image_vaddr(img, 0x1800, &vaddr), -ENOENT);
+	assert_int_equal(image_off(img, 0x7f0000002010, &vaddr), 0);
+	assert_int_equal(vaddr, 0x1010);
+	assert_int_equal(image_off(img, 0x7e0000000fff, &vaddr), 0);
+	assert_int_equal(vaddr, 0xfff);
+	assert_int_equal(image_off(img, 0x7e0000001000, &vaddr), -ENOENT);
+	image_close(img);
+}
+
+/* Back from an address to where it came from. */
+static void test_off(void **state)
+{
+	struct image *img = open_fixture("fixture.so", IMAGE_FILE);
+	uint64_t start = addr(img, "alpha"), off, vaddr;
+
+	(void)state;
+	assert_int_equal(image_off(img, start, &off), 0);
+	assert_int_equal(image_vaddr(img, off, &vaddr), 0);
+	assert_int_equal(vaddr, start);
+	assert_int_equal(image_off(img, UINT64_MAX, &off), -ENOENT);
 	image_close(img);
 }
 
@@ -503,15 +522,15 @@ static void test_no_waiting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	    cmocka_unit_test(test_symbols_ascend),
-		cmocka_unit_test(test_stripped),    cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_bytes),	    cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_dynamic),	    cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_store),	    cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_no_build_id), cmocka_unit_test(test_debug_path),
-		cmocka_unit_test(test_cut),	    cmocka_unit_test(test_no_waiting),
-		cmocka_unit_test(test_at_sign),	    cmocka_unit_test(test_named_path),
-		cmocka_unit_test(test_no_identity),
+		cmocka_unit_test(test_symbols),	   cmocka_unit_test(test_symbols_ascend),
+		cmocka_unit_test(test_stripped),   cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_bytes),	   cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_dynamic),	   cmocka_unit_test(test_off),
+		cmocka_unit_test(test_frames),	   cmocka_unit_test(test_store),
+		cmocka_unit_test(test_identity),   cmocka_unit_test(test_no_build_id),
+		cmocka_unit_test(test_debug_path), cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_no_waiting), cmocka_unit_test(test_at_sign),
+		cmocka_unit_test(test_named_path), cmocka_unit_test(test_no_identity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

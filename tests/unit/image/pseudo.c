@@ -186,6 +186,34 @@ static void test_hashes(void **state)
 	remove_image("b.dyn");
 }
 
+/* A later tenant of 0x5100 stands at an address of its own. */
+static void test_reused(void **state)
+{
+	const uint64_t own = 0x7000000000000000;
+	struct base_buf job = { 0 };
+	struct image *img;
+	uint64_t off;
+
+	(void)state;
+	put_head(&job, 62);
+	job_run(&job, 0x5000, 0, 0x1000);
+	job_run(&job, own, 0x1000, 0x1000);
+	put(&job, 0x5100, "first", 1);
+	put(&job, own, "second", 2);
+	job_place(&job, 0x5100, own, 8);
+	img = open_job(&job, "a.dyn");
+	assert_true(image_reused(img, 0x5100));
+	assert_true(image_reused(img, 0x5107));
+	assert_false(image_reused(img, 0x5108));
+	assert_false(image_reused(img, 0x50ff));
+	assert_int_equal(image_off(img, 0x5100, &off), 0);
+	assert_int_equal(off, 0x100);
+	assert_int_equal(image_off(img, own + 3, &off), 0);
+	assert_int_equal(off, 0x1003);
+	image_close(img);
+	remove_image("a.dyn");
+}
+
 /* By the id that the second one had before it was folded, its offsets are found. */
 static void test_folded(void **state)
 {
@@ -291,9 +319,8 @@ static void test_lines_both_ways(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_hashes),
-		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_frames),		cmocka_unit_test(test_hashes),
+		cmocka_unit_test(test_reused),		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_lines_both_ways),
 	};
 	int r;
