@@ -60,12 +60,13 @@ median()
 
 mid() { median "$1" | cut -d' ' -f1; }
 
-# figure NAME VALUE UNIT LIMIT: reached at or below the limit.
+# figure NAME VALUE UNIT LIMIT [OP]: reached at or below the limit, with OP ">=" at or above.
 figure()
 {
-	local verdict
-	verdict=$(awk -v v="$2" -v l="$4" 'BEGIN { print (v != "" && v <= l) ? "ok" : "short" }')
-	printf 'figure: %s %s %s reach <= %s %s\n' "$1" "$2" "$3" "$4" "$verdict"
+	local verdict op=${5:-<=}
+	verdict=$(awk -v v="$2" -v l="$4" -v op="$op" \
+		'BEGIN { print (v != "" && (op == ">=" ? v >= l : v <= l)) ? "ok" : "short" }')
+	printf 'figure: %s %s %s reach %s %s %s\n' "$1" "$2" "$3" "$op" "$4" "$verdict"
 	if [ $verdict = ok ]; then
 		bench_ok=$((bench_ok + 1))
 	else

@@ -105,6 +105,7 @@ static void set_blocks(const struct estimate_input *in, struct freq_block *block
 			units = (double)c->units / (double)c->executions;
 		blocks[i].samples = estimate_samples_of(in->flow, i, in->by_insn);
 		blocks[i].cost = units / in->period;
+		blocks[i].insns = in->flow->blocks[i].nr_insns;
 		blocks[i].measured = c != NULL;
 		out->units[i] = blocks[i].samples * in->period;
 		out->measured[i] = c != NULL;

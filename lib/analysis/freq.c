@@ -74,16 +74,33 @@ static void add_slope(struct network *n, uint32_t block, double room, double slo
 	add_arc(n, before(block), behind(block), room, slope);
 }
 
-/* |F - samples / cost| in deviations of that, which are as large as F was last. */
+/*
+ * What it costs that F is off samples / cost: of the curve x - ln(x) in x, their ratio, the chords,
+ * but no steeper than that. In deviations of samples / cost, which are as large as F was last, and
+ * the smaller the more instructions the block has, among which the time of each evens out.
+ */
+static const struct {
+	double to, slope; /* by ratio */
+} off_by[] = {
+	{ 0.5, -1 },	   { M_SQRT1_2, -0.68 }, { 1, -0.19 },
+	{ M_SQRT2, 0.16 }, { 2, 0.41 },		 { INFINITY, 0.5 },
+};
+#define SLOPES_TIME (sizeof(off_by) / sizeof(*off_by))
+
 static void add_deviation(struct network *n, uint32_t block, double last)
 {
 	const struct freq_block *b = &n->blocks[block];
 	double variance = b->measured ? VARIANCE_MEASURED : VARIANCE_TIME;
 	double chance = (last + 1 / b->cost) / b->cost;
-	double slope = 1 / sqrt(variance * last * last + chance);
+	double steepness = b->insns / sqrt(variance * last * last + chance);
+	double from = 0;
 
-	add_slope(n, block, wanted(b), -slope);
-	add_slope(n, block, INFINITY, slope);
+	for (size_t i = 0; i < SLOPES_TIME; i++) {
+		double to = isinf(off_by[i].to) ? INFINITY : off_by[i].to * wanted(b);
+
+		add_slope(n, block, to - from, steepness * off_by[i].slope);
+		from = to;
+	}
 }
 
 /* -log of the likelihood of the block's samples where @rate would be right. */
@@ -189,7 +206,7 @@ static int solve_rounds(struct network *n, struct freq_result *out, struct base_
 
 static int network_solve(struct network *n, struct freq_result *out, struct base_err *err)
 {
-	size_t per_block = n->model == FREQ_TIME ? 2 : CHORDS + 2;
+	size_t per_block = n->model == FREQ_TIME ? SLOPES_TIME : CHORDS + 2;
 	size_t max_arcs = n->nr_edges + per_block * n->nr_blocks;
 	int r = -ENOMEM;
 
@@ -271,7 +288,7 @@ static int check(const struct network *n, double *sum, struct base_err *err)
 	for (uint32_t i = 0; i < n->nr_blocks; i++) {
 		const struct freq_block *b = &n->blocks[i];
 
-		if (!(b->samples >= 0) || !(b->cost > 0) || !isfinite(b->cost))
+		if (!(b->samples >= 0) || !(b->cost > 0) || !isfinite(b->cost) || !b->insns)
 			return base_fail(err, -EINVAL, "block %u has no valid samples or cost", i);
 		*sum += wanted(b);
 	}

@@ -16,8 +16,8 @@
 enum freq_model {
 	/*
 	 * Samples in proportion to time. The time of a block is not in proportion to a cost that
-	 * can be known beforehand, only roughly: so the least sum of relative deviations, which a
-	 * block that is far off pulls no more than others.
+	 * can be known beforehand, only roughly: so the least sum of relative deviations, where a
+	 * block that is far off pulls no more than others, and a long one more than a short one.
 	 */
 	FREQ_TIME,
 	/* Samples in proportion to cost times executions but for chance: the likeliest answer. */
@@ -34,6 +34,7 @@ enum freq_confidence {
 struct freq_block {
 	double samples; /* 0 or more */
 	double cost;	/* of one execution, above 0: samples / cost is in the result's unit */
+	uint32_t insns; /* instructions in it, above 0 */
 	bool measured;	/* the cost comes from an exact run of this very block */
 };
 

@@ -50,9 +50,10 @@ static void check_flow(const struct freq_result *r, uint32_t nr_blocks,
  * the same step is relatively smaller. */
 static void test_diamond_by_time(void **state)
 {
-	const struct freq_block blocks[] = {
-		{ 100, 1, false }, { 60, 1, false }, { 60, 2, false }, { 300, 3, false }
-	};
+	const struct freq_block blocks[] = { { 100, 1, 10, false },
+					     { 60, 1, 10, false },
+					     { 60, 2, 10, false },
+					     { 300, 3, 10, false } };
 	const struct freq_edge edges[] = { { OUT, 0 }, { 0, 1 }, { 0, 2 },
 					   { 1, 3 },   { 2, 3 }, { 3, OUT } };
 	struct freq_result r;
@@ -75,9 +76,10 @@ static void test_diamond_by_time(void **state)
 /* The same with costs that were measured may be called sure but for the arm that was moved. */
 static void test_high_needs_measured(void **state)
 {
-	struct freq_block blocks[] = {
-		{ 1000, 1, true }, { 700, 1, true }, { 600, 2, true }, { 50, 0.05, true }
-	};
+	struct freq_block blocks[] = { { 1000, 1, 10, true },
+				       { 700, 1, 10, true },
+				       { 600, 2, 10, true },
+				       { 50, 0.05, 10, true } };
 	const struct freq_edge edges[] = { { OUT, 0 }, { 0, 1 }, { 0, 2 },
 					   { 1, 3 },   { 2, 3 }, { 3, OUT } };
 	struct freq_result r;
@@ -106,11 +108,11 @@ static void test_high_needs_measured(void **state)
 /* The block in the loop that got no samples (it retires with its neighbour) runs as they do. */
 static void test_loop(void **state)
 {
-	const struct freq_block blocks[] = { { 2, 2, false },
-					     { 9000, 9, false },
-					     { 0, 1, false },
-					     { 4000, 4, false },
-					     { 3, 3, false } };
+	const struct freq_block blocks[] = { { 2, 2, 2, false },
+					     { 9000, 9, 9, false },
+					     { 0, 1, 1, false },
+					     { 4000, 4, 4, false },
+					     { 3, 3, 3, false } };
 	const struct freq_edge edges[] = { { OUT, 0 }, { 0, 1 }, { 1, 2 },  { 2, 3 },
 					   { 3, 1 },   { 3, 4 }, { 4, OUT } };
 	struct freq_result r;
@@ -129,11 +131,11 @@ static void test_loop(void **state)
 /* 1 : 10 : 1000, the middle one known from its neighbours alone. */
 static void test_nested_loops(void **state)
 {
-	const struct freq_block blocks[] = { { 10, 10, false },
-					     { 50, 5, false },
-					     { 5000, 5, false },
-					     { 40, 4, false },
-					     { 10, 10, false } };
+	const struct freq_block blocks[] = { { 10, 10, 10, false },
+					     { 50, 5, 10, false },
+					     { 5000, 5, 10, false },
+					     { 40, 4, 10, false },
+					     { 10, 10, 10, false } };
 	const struct freq_edge edges[] = { { OUT, 0 }, { 0, 1 }, { 1, 2 }, { 2, 2 },
 					   { 2, 3 },   { 3, 1 }, { 3, 4 }, { 4, OUT } };
 	struct freq_result r;
@@ -155,12 +157,12 @@ static void test_nested_loops(void **state)
  */
 static void test_odd_graphs(void **state)
 {
-	const struct freq_block irreducible[] = { { 20, 1, false },
-						  { 500, 1, false },
-						  { 510, 1, false } };
+	const struct freq_block irreducible[] = { { 20, 1, 10, false },
+						  { 500, 1, 10, false },
+						  { 510, 1, 10, false } };
 	const struct freq_edge two_ways[] = { { OUT, 0 }, { 0, 1 }, { 0, 2 },
 					      { 1, 2 },	  { 2, 1 }, { 2, OUT } };
-	const struct freq_block endless[] = { { 1, 1, false }, { 700, 1, false } };
+	const struct freq_block endless[] = { { 1, 1, 10, false }, { 700, 1, 10, false } };
 	const struct freq_edge no_exit[] = { { OUT, 0 }, { 0, 1 }, { 1, 1 } };
 	const struct freq_edge none[] = { { OUT, OUT } };
 	struct freq_result r;
@@ -187,10 +189,10 @@ static void test_odd_graphs(void **state)
 static void test_few_and_many(void **state)
 {
 	const struct freq_edge straight[] = { { OUT, 0 }, { 0, OUT } };
-	struct freq_block one[] = { { 0, 7, false } };
-	const struct freq_block huge[] = { { 1e18, 1, false },
-					   { 1e18, 10, false },
-					   { 1, 1, false } };
+	struct freq_block one[] = { { 0, 7, 10, false } };
+	const struct freq_block huge[] = { { 1e18, 1, 10, false },
+					   { 1e18, 10, 10, false },
+					   { 1, 1, 10, false } };
 	const struct freq_edge loop[] = { { OUT, 0 }, { 0, 0 }, { 0, 1 },  { 1, 0 },
 					  { 0, 2 },   { 2, 0 }, { 2, OUT } };
 	struct freq_result r;
@@ -218,7 +220,7 @@ static void test_few_and_many(void **state)
 
 static void test_refused(void **state)
 {
-	struct freq_block b = { 1, 0, false };
+	struct freq_block b = { 1, 0, 1, false };
 	struct freq_edge e = { 0, 1 };
 	struct freq_result r;
 
@@ -230,6 +232,9 @@ static void test_refused(void **state)
 	b.samples = NAN;
 	assert_int_equal(freq_solve(FREQ_TIME, &b, 1, &e, 1, &r, NULL), -EINVAL);
 	b.samples = -1;
+	assert_int_equal(freq_solve(FREQ_TIME, &b, 1, &e, 1, &r, NULL), -EINVAL);
+	b.samples = 1;
+	b.insns = 0;
 	assert_int_equal(freq_solve(FREQ_TIME, &b, 1, &e, 1, &r, NULL), -EINVAL);
 	freq_release(&r);
 }
@@ -249,9 +254,10 @@ static double likelihood(const struct freq_block *b, double left, double right)
 /* Against trying them all, in steps of half a percent. */
 static void test_likeliest(void **state)
 {
-	const struct freq_block blocks[] = {
-		{ 130, 1, false }, { 90, 1, false }, { 95, 2, false }, { 340, 3, false }
-	};
+	const struct freq_block blocks[] = { { 130, 1, 10, false },
+					     { 90, 1, 10, false },
+					     { 95, 2, 10, false },
+					     { 340, 3, 10, false } };
 	const struct freq_edge edges[] = { { OUT, 0 }, { 0, 1 }, { 0, 2 },
 					   { 1, 3 },   { 2, 3 }, { 3, OUT } };
 	double best = -INFINITY, best_left = 0, best_right = 0;
@@ -306,7 +312,7 @@ static void make(struct program *p)
 		p->edges[2 * b] = (struct freq_edge){ b, b + 1 < NR_BLOCKS ? b + 1 : OUT };
 		p->edges[2 * b + 1] = (struct freq_edge){ b, to };
 		p->odds[b] = draw() < 0.3 ? 0 : draw() * 0.9;
-		p->blocks[b] = (struct freq_block){ 0, 1 + floor(draw() * 9), false };
+		p->blocks[b] = (struct freq_block){ 0, 1 + floor(draw() * 9), 10, false };
 	}
 	p->edges[2 * NR_BLOCKS] = (struct freq_edge){ OUT, 0 };
 	p->nr_edges = 2 * NR_BLOCKS + 1;
@@ -411,6 +417,7 @@ static void test_any_graph(void **state)
 		for (uint32_t b = 0; b < nr; b++) {
 			blocks[b].samples = draw() < 0.3 ? 0 : exp(30 * draw());
 			blocks[b].cost = exp(20 * draw() - 10);
+			blocks[b].insns = 1 + (uint32_t)(draw() * 20);
 			blocks[b].measured = draw() < 0.5;
 		}
 		for (uint32_t e = 0; e < nr_edges; e++) {
