@@ -14,7 +14,8 @@ export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512DQ,-E
 # accuracy_prepare DIR: inputs and the two C programs, into DIR.
 accuracy_prepare()
 {
-	local dir=$1 letter flags=(-O2 -g -D_GNU_SOURCE)
+	# Each routine stays a procedure of its own, as a library's do; main would be the whole program.
+	local dir=$1 letter flags=(-O2 -fno-inline-functions-called-once -g -D_GNU_SOURCE)
 	mkdir -p "$dir"
 	# Every other module of Python's library: text like text, and none of it in both.
 	LC_ALL=C find /usr/lib/python3.11 -name '*.py' -type f | LC_ALL=C sort >"$dir/modules"
