@@ -15,14 +15,16 @@ enum {
 	LINES_MAX = 10,	  /* that one instruction's cycles are worth */
 	TEXT_MAX = 64,	  /* characters of an instruction or a source line */
 	MANY_BLOCKS = 40, /* from here on, cold ones are small */
+	TABLE_MAX = 16,	  /* targets of a jump that are drawn; of more none is */
 	LABELS_MAX = 80,  /* blocks up to which edges have their frequencies written on them */
 };
 
-/* A block's edges from and to outside: said in the block, not drawn; some procedures have hundreds.
- */
+/* A block's edges that are said in it, not drawn, as some procedures have hundreds: from and to
+ * outside, and those of large tables. */
 struct outside {
 	bool enters, leaves;
 	struct graph_freq in, out;
+	uint32_t table;
 };
 
 /* An edge as it is drawn: all those between two boxes, where one of them holds several blocks. */
@@ -42,6 +44,7 @@ struct draw {
 	double most_edge;
 	struct outside *outside; /* by block */
 	bool *back;		 /* by edge: closes a loop */
+	bool *hidden;		 /* by edge: not drawn */
 	bool *small;		 /* by block */
 	uint32_t *group;	 /* by block: whose box it stands in */
 	struct line *lines;
@@ -199,8 +202,28 @@ static int find_outside(struct draw *d)
 		else if (e->kind == GRAPH_EXIT)
 			add_outside(&d->outside[e->from].leaves, &d->outside[e->from].out,
 				    &e->freq);
+		else if (e->kind == GRAPH_TABLE)
+			d->outside[e->from].table++;
+	}
+	for (size_t i = 0; d->outside && i < d->p->nr_edges; i++) {
+		const struct graph_edge *e = &d->p->edges[i];
+
+		d->hidden[i] = !draw_edge_stays(e) ||
+			       (e->kind == GRAPH_TABLE && d->outside[e->from].table > TABLE_MAX);
 	}
 	return d->outside ? 0 : -ENOMEM;
+}
+
+static void put_table(struct draw *d, uint32_t targets)
+{
+	if (targets <= TABLE_MAX)
+		return;
+	open_row(d, NULL, 0);
+	put(d,
+	    "<FONT "
+	    "COLOR=\"#7d3c98\"><I>to&#160;%u&#160;blocks&#160;by&#160;a&#160;table</I></FONT>",
+	    targets);
+	close_row(d);
 }
 
 static void put_outside(struct draw *d, bool is, const char *where, const struct graph_freq *f)
@@ -373,6 +396,7 @@ static void put_block(struct draw *d, uint32_t i)
 	put_stalls(d, &b->above, NULL, 0);
 	for (size_t k = 0; k < b->nr_insns; k++)
 		put_insn(d, &b->insns[k], width, font);
+	put_table(d, o->table);
 	put_outside(d, o->leaves, "to", &o->out);
 	put(d, "</TABLE>>]\n");
 }
@@ -395,7 +419,7 @@ static void add_line(struct draw *d, size_t i, const bool *several)
 	const struct graph_edge *e = &d->p->edges[i];
 	struct line l = { .edge = i, .back = d->back[i], .freq = e->freq };
 
-	if (!draw_edge_stays(e))
+	if (d->hidden[i])
 		return;
 	l.from = d->group[e->from];
 	l.to = d->group[e->to];
@@ -572,9 +596,10 @@ static int find_shape(struct draw *d)
 	int r;
 
 	d->back = calloc(d->p->nr_edges + 1, sizeof(*d->back));
+	d->hidden = calloc(d->p->nr_edges + 1, sizeof(*d->hidden));
 	d->small = calloc(n, sizeof(*d->small));
 	d->group = calloc(n, sizeof(*d->group));
-	if (!d->back || !d->small || !d->group)
+	if (!d->back || !d->hidden || !d->small || !d->group)
 		return -ENOMEM;
 	for (uint32_t b = 0; b < d->p->nr_blocks; b++) {
 		d->small[b] = is_small(d, &d->p->blocks[b]);
@@ -584,7 +609,7 @@ static int find_shape(struct draw *d)
 	if (r >= 0)
 		r = draw_loops(d->p, d->back);
 	if (r >= 0 && d->p->nr_blocks > MANY_BLOCKS)
-		r = draw_groups(d->p, d->small, d->group);
+		r = draw_groups(d->p, d->hidden, d->small, d->group);
 	return r < 0 ? r : find_lines(d);
 }
 
@@ -607,6 +632,7 @@ int draw_proc(const struct graph_proc *p, const struct draw_options *options, st
 	free(next);
 	free(d.outside);
 	free(d.back);
+	free(d.hidden);
 	free(d.small);
 	free(d.group);
 	free(d.lines);

@@ -12,9 +12,10 @@ bool draw_edge_stays(const struct graph_edge *e);
 int draw_loops(const struct graph_proc *p, bool *back);
 /*
  * Put small blocks that are reached from one other small one alone into one box with it, again and
- * again, so that a cold region behind one branch becomes one box. @group: by block, the block
- * whose box it stands in. 0 or -ENOMEM.
+ * again, so that a cold region behind one branch becomes one box; where that leaves too many, all
+ * that hang together. Edges that are @hidden do not count. @group: by block, the block whose box it
+ * stands in. 0 or -ENOMEM.
  */
-int draw_groups(const struct graph_proc *p, const bool *small, uint32_t *group);
+int draw_groups(const struct graph_proc *p, const bool *hidden, const bool *small, uint32_t *group);
 
 #endif

@@ -97,69 +97,112 @@ int draw_loops(const struct graph_proc *p, bool *back)
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-enum { ROUNDS_MAX = 64 }; /* the order of blocks is mostly that of flow: a few do */
+enum {
+	ROUNDS_MAX = 64, /* the order of blocks is mostly that of flow: a few do */
+	BOXES_MAX =
+		200, /* of small blocks; above that they are put together whatever leads to them */
+};
 
-#define NOBODY	(UINT32_MAX - 1) /* nothing leads here yet */
+#define NOBODY	(UINT32_MAX - 1) /* nothing leads here */
 #define SEVERAL UINT32_MAX
 
-static uint32_t leader(const uint32_t *group, uint32_t b)
+struct groups {
+	const struct graph_proc *p;
+	const bool *hidden, *small;
+	uint32_t *group, *parent;
+};
+
+static uint32_t leader(uint32_t *group, uint32_t b)
 {
-	while (group[b] != b)
-		b = group[b];
+	for (; group[b] != b; b = group[b])
+		group[b] = group[group[b]];
 	return b;
 }
 
 /* Of each group the one other group that leads to it, or SEVERAL. */
-static void find_parents(const struct graph_proc *p, const uint32_t *group, uint32_t *parent)
+static void find_parents(struct groups *g)
 {
-	for (uint32_t b = 0; b < p->nr_blocks; b++)
-		parent[b] = NOBODY;
-	for (size_t i = 0; i < p->nr_edges; i++) {
-		const struct graph_edge *e = &p->edges[i];
+	for (uint32_t b = 0; b < g->p->nr_blocks; b++)
+		g->parent[b] = NOBODY;
+	for (size_t i = 0; i < g->p->nr_edges; i++) {
+		const struct graph_edge *e = &g->p->edges[i];
 		uint32_t from, to;
 
-		if (e->kind == GRAPH_EXIT)
+		if (e->kind == GRAPH_EXIT || g->hidden[i])
 			continue;
-		to = leader(group, e->to);
-		from = e->kind == GRAPH_ENTRY ? SEVERAL : leader(group, e->from);
+		to = leader(g->group, e->to);
+		from = e->kind == GRAPH_ENTRY ? SEVERAL : leader(g->group, e->from);
 		if (from != to)
-			parent[to] = parent[to] == NOBODY || parent[to] == from ? from : SEVERAL;
+			g->parent[to] =
+				g->parent[to] == NOBODY || g->parent[to] == from ? from : SEVERAL;
 	}
 }
 
-static bool join(const struct graph_proc *p, const bool *small, uint32_t *group,
-		 const uint32_t *parent)
+static bool join(struct groups *g)
 {
 	bool any = false;
 
-	for (uint32_t b = 0; b < p->nr_blocks; b++) {
+	for (uint32_t b = 0; b < g->p->nr_blocks; b++) {
 		uint32_t to;
 
-		if (group[b] != b || !small[b] || parent[b] >= p->nr_blocks)
+		if (g->group[b] != b || !g->small[b] || g->parent[b] >= g->p->nr_blocks)
 			continue;
-		to = leader(group, parent[b]);
-		if (to == b || !small[to])
+		to = leader(g->group, g->parent[b]);
+		if (to == b || !g->small[to])
 			continue;
-		group[b] = to;
+		g->group[b] = to;
 		any = true;
 	}
 	return any;
 }
 
-int draw_groups(const struct graph_proc *p, const bool *small, uint32_t *group)
+static uint32_t nr_boxes(const struct groups *g)
 {
-	uint32_t *parent = calloc((size_t)p->nr_blocks + 1, sizeof(*parent));
+	uint32_t nr = 0;
+
+	for (uint32_t b = 0; b < g->p->nr_blocks; b++)
+		nr += g->small[b] && g->group[b] == b;
+	return nr;
+}
+
+/* Small blocks that hang together, and all of those that no line leads to. */
+static void join_coarsely(struct groups *g)
+{
+	uint32_t first = NOBODY;
+
+	for (size_t i = 0; i < g->p->nr_edges; i++) {
+		const struct graph_edge *e = &g->p->edges[i];
+
+		if (draw_edge_stays(e) && !g->hidden[i] && g->small[e->from] && g->small[e->to])
+			g->group[leader(g->group, e->to)] = leader(g->group, e->from);
+	}
+	find_parents(g);
+	for (uint32_t b = 0; b < g->p->nr_blocks; b++) {
+		if (g->group[b] != b || !g->small[b] || g->parent[b] != NOBODY)
+			continue;
+		if (first == NOBODY)
+			first = b;
+		g->group[b] = first;
+	}
+}
+
+int draw_groups(const struct graph_proc *p, const bool *hidden, const bool *small, uint32_t *group)
+{
+	struct groups g = { .p = p, .hidden = hidden, .small = small, .group = group };
 	int rounds = 0;
 
-	if (!parent)
+	g.parent = calloc((size_t)p->nr_blocks + 1, sizeof(*g.parent));
+	if (!g.parent)
 		return -ENOMEM;
 	for (uint32_t b = 0; b < p->nr_blocks; b++)
 		group[b] = b;
 	do
-		find_parents(p, group, parent);
-	while (join(p, small, group, parent) && ++rounds < ROUNDS_MAX);
+		find_parents(&g);
+	while (join(&g) && ++rounds < ROUNDS_MAX);
+	if (nr_boxes(&g) > BOXES_MAX)
+		join_coarsely(&g);
 	for (uint32_t b = 0; b < p->nr_blocks; b++)
 		group[b] = leader(group, b);
-	free(parent);
+	free(g.parent);
 	return 0;
 }

@@ -23,6 +23,20 @@ awk 'BEGIN {
 	}
 }' >many.graph
 
+# table N: a jump through a table of N blocks.
+table()
+{
+	awk -v n="$1" 'BEGIN {
+		print "dcpi-graph 1\n; PROC jump\n; IMAGE /opt/jump\n; EVENT cycles 65536"
+		print "block 0 0x1000..0x1004 samples 0"
+		for (i = 1; i <= n; i++)
+			print "  to " i " table"
+		print "  Addr Instruction Samples\n  0x1000 jmp 0"
+		for (i = 1; i <= n; i++)
+			printf "block %d 0x%x..0x%x samples 0 omitted\n", i, 4096 + 4 * i, 4100 + 4 * i
+	}'
+}
+
 {
 	run dcpi2ps -format dot hot.graph
 	run dcpi2ps -format dot -cutoff 10 full.graph
@@ -51,6 +65,15 @@ names()
 "$DCPI_BIN/dcpi2ps" -format dot many.graph >many.dot
 [ "$(grep -c '^b[0-9]* \[fontsize' many.dot)" = 10 ]
 names 500 many.dot
+
+# The lines of a small table are drawn, of a large one it is said that they are there.
+table 16 | "$DCPI_BIN/dcpi2ps" -format dot >small.dot
+[ "$(grep -c -e '->' small.dot)" = 16 ] && ! grep -q 'table' small.dot
+table 300 | "$DCPI_BIN/dcpi2ps" -format dot >large.dot
+grep -q 'to&#160;300&#160;blocks&#160;by&#160;a&#160;table' large.dot
+! grep -q -e '->' large.dot
+[ "$(grep -c '^b[0-9]* \[' large.dot)" = 2 ] # the jump, and one box of all that no line leads to
+names 301 large.dot
 command -v dot >/dev/null || { echo "graphviz is not here"; exit 77; }
 
 "$DCPI_BIN/dcpi2ps" <many.graph >many.ps
