@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "estimate.h"
+
+/* A loop of two blocks, of two and three instructions, with a way in and out. */
+static struct flow_insn insns[] = {
+	{ .vaddr = 0x100, .len = 2 }, { .vaddr = 0x102, .len = 2 }, { .vaddr = 0x110, .len = 4 },
+	{ .vaddr = 0x114, .len = 4 }, { .vaddr = 0x118, .len = 2 },
+};
+static struct flow_block blocks[] = {
+	{ .vaddr = 0x100, .end = 0x104, .insn = 0, .nr_insns = 2 },
+	{ .vaddr = 0x110, .end = 0x11a, .insn = 2, .nr_insns = 3 },
+};
+static struct flow_edge edges[] = { { .from = 0, .to = 1 },
+				    { .from = 1, .to = 0 },
+				    { .from = 1, .to = FLOW_OUTSIDE },
+				    { .from = FLOW_OUTSIDE, .to = 0 } };
+static const struct flow loop = { .insns = insns,
+				  .nr_insns = 5,
+				  .blocks = blocks,
+				  .nr_blocks = 2,
+				  .edges = edges,
+				  .nr_edges = 4 };
+
+static void test_events(void **state)
+{
+	struct analysis_event events[] = { { .name = "imiss", .sum = 900 },
+					   { .name = "tick", .sum = 10 },
+					   { .name = "cpu-clock", .sum = 20 },
+					   { .name = "instructions", .sum = 0 } };
+	struct analysis a = { .events = events, .nr_events = 4 };
+
+	(void)state;
+	assert_int_equal(estimate_model("cycles"), FREQ_TIME);
+	assert_int_equal(estimate_model("cycles:p"), FREQ_TIME);
+	assert_int_equal(estimate_model("retires"), FREQ_INSTRUCTIONS);
+	assert_int_equal(estimate_model("cycle"), -ENOENT);
+	assert_int_equal(estimate_model("branch-misses"), -ENOENT);
+	assert_int_equal(estimate_event(&a), 2);
+	events[3].sum = 1;
+	assert_int_equal(estimate_event(&a), 3);
+	a.nr_events = 1;
+	assert_int_equal(estimate_event(&a), -ENOENT);
+}
+
+/* Samples between the blocks, and around them, are in neither. */
+static void test_place(void **state)
+{
+	struct estimate_sample v[] = { { 0xff, 1 },   { 0x100, 2 },  { 0x103, 4 }, { 0x104, 8 },
+				       { 0x110, 16 }, { 0x119, 32 }, { 0x11a, 64 } };
+	struct estimate_samples s = { .v = v, .nr = 7 };
+	double by_insn[5] = { 0 };
+
+	(void)state;
+	assert_int_equal(estimate_samples_place(&s, &loop, by_insn), 2 + 4 + 16 + 32);
+	assert_true(by_insn[0] == 2 && by_insn[1] == 4 && by_insn[2] == 16);
+	assert_true(by_insn[3] == 0 && by_insn[4] == 32);
+	assert_true(estimate_samples_of(&loop, 0, by_insn) == 6);
+	assert_true(estimate_samples_of(&loop, 1, by_insn) == 48);
+}
+
+static void test_units(void **state)
+{
+	const double by_insn[5] = { 1000, 1000, 1000, 1000, 1000 };
+	struct estimate_input in = {
+		.flow = &loop, .by_insn = by_insn, .event = "cpu-clock", .period = 500
+	};
+	struct base_err err = { 0 };
+	struct estimate e;
+
+	(void)state;
+	assert_int_equal(estimate_frequencies(&in, &e, &err), 0);
+	assert_false(e.absolute);
+	assert_true(e.units[0] == 1e6 && e.units[1] == 1.5e6);
+	assert_true(fabs(e.freq.block[0] - 500000) < 1);
+	assert_true(fabs(e.freq.block[1] - 500000) < 1);
+	assert_int_equal(e.freq.confidence[0], FREQ_MEDIUM);
+	estimate_release(&e);
+	in.event = "instructions";
+	assert_int_equal(estimate_frequencies(&in, &e, &err), 0);
+	assert_true(e.absolute);
+	assert_true(fabs(e.freq.block[0] / 500000 - 1) < 0.01);
+	assert_int_equal(e.freq.confidence[0], FREQ_HIGH);
+	estimate_release(&e);
+	in.event = "branch-misses";
+	assert_int_equal(estimate_frequencies(&in, &e, &err), -EINVAL);
+	estimate_release(&e);
+}
+
+/* A cost for each block of this program's main, seven units an instruction. */
+static void cost_of(const struct flow *f, const struct image *img, struct profdb_costs *costs)
+{
+	for (uint32_t b = 0; b < f->nr_blocks; b++) {
+		struct profdb_cost c = { .len = f->blocks[b].end - f->blocks[b].vaddr,
+					 .samples = ESTIMATE_MIN_SAMPLES,
+					 .units = 7000 * (uint64_t)f->blocks[b].nr_insns,
+					 .executions = 1000 };
+
+		assert_int_equal(image_off(img, f->blocks[b].vaddr, &c.off), 0);
+		assert_int_equal(profdb_costs_add(costs, &c), 0);
+	}
+}
+
+static void test_costs(void **state)
+{
+	struct profdb_costs costs = { 0 };
+	const struct image_symbol *symbol;
+	struct base_err err = { 0 };
+	struct image *img = NULL;
+	struct flow *f = NULL;
+	struct estimate e;
+	size_t pos = 0;
+	double *by_insn;
+
+	(void)state;
+	assert_int_equal(image_open_path("/proc/self/exe", IMAGE_FILE, &img, &err), 0);
+	symbol = image_symbol_find(img, "main", &pos);
+	assert_non_null(symbol);
+	assert_int_equal(flow_build(img, symbol, &f, &err), 0);
+	cost_of(f, img, &costs);
+	by_insn = calloc(f->nr_insns, sizeof(*by_insn));
+	for (uint32_t i = 0; i < f->nr_blocks; i++)
+		by_insn[f->blocks[i].insn] = 70 * f->blocks[i].nr_insns;
+	assert_int_equal(estimate_frequencies(&(struct estimate_input){ .flow = f,
+									.by_insn = by_insn,
+									.event = "cpu-clock",
+									.period = 100,
+									.img = img,
+									.costs = &costs },
+					      &e, &err),
+			 0);
+	assert_true(e.absolute);
+	for (uint32_t i = 0; i < f->nr_blocks; i++)
+		assert_true(e.measured[i]);
+	/* 70 samples of 100 units an instruction that costs 7. */
+	assert_true(fabs(e.freq.block[f->entry] - 1000) < 1);
+	estimate_release(&e);
+	/* Of too few samples, a cost is not used. */
+	for (size_t i = 0; i < costs.nr; i++)
+		costs.v[i].samples--;
+	assert_int_equal(estimate_frequencies(&(struct estimate_input){ .flow = f,
+									.by_insn = by_insn,
+									.event = "cpu-clock",
+									.period = 100,
+									.img = img,
+									.costs = &costs },
+					      &e, &err),
+			 0);
+	assert_false(e.absolute || e.measured[0]);
+	estimate_release(&e);
+	free(by_insn);
+	profdb_costs_release(&costs);
+	flow_free(f);
+	image_close(img);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_place),
+		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_costs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
