@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "flow.h"
+#include "stall.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -146,6 +147,25 @@ out:
 	free(entries);
 }
 
+/* Whatever the samples are, they are all accounted for. */
+static void check_stalls(const struct flow *f)
+{
+	double *samples = calloc((size_t)f->nr_insns + 1, sizeof(*samples)), sum = 0, all = 0;
+	const struct stall_input in = { f, samples, NULL, NULL };
+	struct stall s;
+
+	require(samples);
+	for (uint32_t i = 0; i < f->nr_insns; i++)
+		all += samples[i] = (double)(f->insns[i].vaddr * 7 % 13);
+	require(stall_find(&in, &s) == 0);
+	sum = s.total.execution + s.total.unexplained;
+	for (int c = 0; c < STALL_NR_CAUSES; c++)
+		sum += s.total.cause[c].likely;
+	require(sum > all * 0.999999 - 1e-6 && sum < all * 1.000001 + 1e-6);
+	stall_release(&s);
+	free(samples);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const uint32_t machines[] = { EM_X86_64, EM_386, EM_AARCH64, EM_RISCV };
@@ -166,6 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	check_blocks(f);
 	check_edges(f);
 	check_classes(f);
+	check_stalls(f);
 	flow_free(f);
 	return 0;
 }

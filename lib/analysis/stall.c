@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stall.h"
+
+enum {
+	LINE = 64,
+	LOOP_MAX = 16 << 10, /* bytes of code that stay in any instruction cache */
+	WINDOW = 2,	     /* instructions that may retire together: one shows for both */
+	/* What a mispredicted branch may cost, in instructions at the best pace. */
+	PENALTY = 100,
+};
+
+struct work {
+	const struct stall_input *in;
+	const struct flow *f;
+	struct stall *out;
+	double per_run; /* samples that an instruction has for each time it ran, on average */
+	double pace;	/* samples of one instruction's execution, at best */
+	bool *in_cache; /* by block: a loop that fits the instruction cache */
+	uint32_t *stack, *order, *component;
+};
+
+const char *stall_cause_name(enum stall_cause cause)
+{
+	static const char *const names[STALL_NR_CAUSES] = {
+		[STALL_MEMORY] = "memory",
+		[STALL_STORE] = "stores",
+		[STALL_SYNCHRONIZATION] = "synchronization",
+		[STALL_DIVISION] = "division",
+		[STALL_ARITHMETIC] = "arithmetic",
+		[STALL_BRANCH] = "branch misprediction",
+		[STALL_FRONT_END] = "front end",
+	};
+
+	return cause < STALL_NR_CAUSES ? names[cause] : "";
+}
+
+static double runs(const struct work *w, uint32_t b)
+{
+	return w->in->block ? w->in->block[b] : 1;
+}
+
+static double samples_in(const struct work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double sum = 0;
+
+	for (uint32_t i = 0; i < block->nr_insns; i++)
+		sum += w->in->samples[block->insn + i];
+	return sum;
+}
+
+/* ---- the pace ------------------------------------------------------------------------------ */
+
+struct window {
+	double pace, weight;
+};
+
+static int by_pace(const void *a, const void *b)
+{
+	const struct window *x = a, *y = b;
+
+	return (x->pace > y->pace) - (x->pace < y->pace);
+}
+
+/* Each stretch of a few instructions of a block that ran. */
+static uint32_t windows(const struct work *w, struct window *v)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t b = 0; b < w->f->nr_blocks; b++) {
+		const struct flow_block *block = &w->f->blocks[b];
+
+		for (uint32_t i = 0; i < block->nr_insns; i += WINDOW) {
+			uint32_t n = block->nr_insns - i < WINDOW ? block->nr_insns - i : WINDOW;
+			double samples = 0;
+
+			if (runs(w, b) <= 0 || (n < WINDOW && block->nr_insns > WINDOW))
+				continue;
+			for (uint32_t k = 0; k < n; k++)
+				samples += w->in->samples[block->insn + i + k];
+			v[nr++] = (struct window){ samples / (runs(w, b) * n), runs(w, b) * n };
+		}
+	}
+	return nr;
+}
+
+/* The lower tenth: some stretches have hardly any, for their neighbours show for them. */
+static int find_pace(struct work *w)
+{
+	struct window *v = calloc((size_t)w->f->nr_insns + 1, sizeof(*v));
+	double total = 0, sum = 0, samples = 0;
+	uint32_t nr;
+
+	if (!v)
+		return -ENOMEM;
+	nr = windows(w, v);
+	qsort(v, nr, sizeof(*v), by_pace);
+	for (uint32_t i = 0; i < nr; i++) {
+		total += v[i].weight;
+		samples += v[i].pace * v[i].weight;
+	}
+	w->per_run = total > 0 ? samples / total : 0;
+	for (uint32_t i = 0; i < nr && sum < total / 10; i++) {
+		sum += v[i].weight;
+		w->pace = v[i].pace;
+	}
+	free(v);
+	return 0;
+}
+
+/* ---- loops --------------------------------------------------------------------------------- */
+
+/* Blocks that lead to each other (Kosaraju): in order of finishing, then against the edges. */
+static void finish_order(struct work *w, uint32_t *next)
+{
+	const struct flow *f = w->f;
+	uint32_t nr = 0;
+
+	memset(w->component, 0, f->nr_blocks * sizeof(*w->component));
+	for (uint32_t b = 0; b < f->nr_blocks; b++) {
+		uint32_t depth = 0;
+
+		if (w->component[b])
+			continue;
+		w->component[b] = 1;
+		w->stack[depth++] = b;
+		while (depth) {
+			uint32_t at = w->stack[depth - 1], to;
+
+			if (next[at] == f->blocks[at].nr_out) {
+				w->order[nr++] = at;
+				depth--;
+				continue;
+			}
+			to = f->edges[f->out_of[f->blocks[at].out + next[at]++]].to;
+			if (to != FLOW_OUTSIDE && !w->component[to]) {
+				w->component[to] = 1;
+				w->stack[depth++] = to;
+			}
+		}
+	}
+}
+
+static void collect(struct work *w, uint32_t b, uint32_t number)
+{
+	const struct flow *f = w->f;
+	uint32_t depth = 0;
+
+	w->component[b] = number;
+	w->stack[depth++] = b;
+	while (depth) {
+		const struct flow_block *block = &f->blocks[w->stack[--depth]];
+
+		for (uint32_t i = 0; i < block->nr_in; i++) {
+			uint32_t from = f->edges[f->into[block->in + i]].from;
+
+			if (from == FLOW_OUTSIDE || w->component[from] != UINT32_MAX)
+				continue;
+			w->component[from] = number;
+			w->stack[depth++] = from;
+		}
+	}
+}
+
+static bool is_loop(const struct flow *f, uint32_t b, const uint32_t *component)
+{
+	for (uint32_t i = 0; i < f->blocks[b].nr_out; i++) {
+		uint32_t to = f->edges[f->out_of[f->blocks[b].out + i]].to;
+
+		if (to != FLOW_OUTSIDE && component[to] == component[b])
+			return true;
+	}
+	return false;
+}
+
+/* Which loops stay in the cache: by the code in them that was met running. */
+static void judge_loops(struct work *w, uint64_t *size, bool *calls)
+{
+	const struct flow *f = w->f;
+
+	for (uint32_t b = 0; b < f->nr_blocks; b++) {
+		if (samples_in(w, b) <= 0)
+			continue;
+		size[w->component[b]] += f->blocks[b].end - f->blocks[b].vaddr;
+		calls[w->component[b]] |= f->blocks[b].nr_calls > 0;
+	}
+	for (uint32_t b = 0; b < f->nr_blocks; b++)
+		w->in_cache[b] = is_loop(f, b, w->component) && !calls[w->component[b]] &&
+				 size[w->component[b]] <= LOOP_MAX;
+}
+
+static int find_loops(struct work *w)
+{
+	const struct flow *f = w->f;
+	uint32_t *next = calloc((size_t)f->nr_blocks + 1, sizeof(*next)), number = 0;
+	uint64_t *size = calloc((size_t)f->nr_blocks + 1, sizeof(*size));
+	bool *calls = calloc((size_t)f->nr_blocks + 1, sizeof(*calls));
+	int r = next && size && calls ? 0 : -ENOMEM;
+
+	if (r >= 0) {
+		finish_order(w, next);
+		for (uint32_t b = 0; b < f->nr_blocks; b++)
+			w->component[b] = UINT32_MAX;
+		for (uint32_t i = f->nr_blocks; i--;)
+			if (w->component[w->order[i]] == UINT32_MAX)
+				collect(w, w->order[i], number++);
+		judge_loops(w, size, calls);
+	}
+	free(next);
+	free(size);
+	free(calls);
+	return r;
+}
+
+/* ---- candidates ---------------------------------------------------------------------------- */
+
+/* What the instruction itself may wait for. */
+static uint16_t by_kind(const struct flow_insn *insn)
+{
+	uint16_t c = 0;
+
+	if (insn->kinds & (FLOW_ATOMIC | FLOW_BARRIER | FLOW_SERIALIZE))
+		return 1 << STALL_SYNCHRONIZATION |
+		       (insn->kinds & FLOW_LOAD ? 1 << STALL_MEMORY : 0);
+	if (insn->kinds & FLOW_LOAD)
+		c |= 1 << STALL_MEMORY;
+	if (insn->kinds & FLOW_STORE)
+		c |= 1 << STALL_STORE;
+	if (insn->kinds & (FLOW_DIVIDE | FLOW_FP_DIVIDE))
+		c |= 1 << STALL_DIVISION;
+	else if (insn->kinds & (FLOW_MULTIPLY | FLOW_FP))
+		c |= 1 << STALL_ARITHMETIC;
+	return c;
+}
+
+/* How often an edge was gone at most: as estimated, or as the samples behind it have it, where no
+ * other edge leads there. Of two arms an estimate may starve one. */
+static double gone(const struct work *w, uint32_t edge)
+{
+	double n = w->in->edge[edge], by_samples;
+	uint32_t to = w->f->edges[edge].to;
+
+	if (to == FLOW_OUTSIDE || w->f->blocks[to].nr_in > 1 || w->per_run <= 0)
+		return n;
+	by_samples = samples_in(w, to) / (w->f->blocks[to].nr_insns * w->per_run);
+	return by_samples > n ? by_samples : n;
+}
+
+/* How often the branch at the end of @b may at most have been predicted wrongly: not more often
+ * than the less usual ways were gone, and as often come back from. */
+static double wrong_ways(const struct work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double all = 0, most = 0;
+
+	for (uint32_t i = 0; i < block->nr_out; i++) {
+		double n = gone(w, w->f->out_of[block->out + i]);
+
+		all += n;
+		most = n > most ? n : most;
+	}
+	return 2 * (all - most);
+}
+
+/* May the samples of @b's first instructions come from a wrong prediction? */
+static bool behind_branch(const struct work *w, uint32_t b, double samples)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double wrong = 0;
+
+	for (uint32_t i = 0; i < block->nr_in; i++) {
+		uint32_t from = w->f->edges[w->f->into[block->in + i]].from;
+		const struct flow_block *source;
+		enum flow_class flow;
+
+		if (from == FLOW_OUTSIDE)
+			continue; /* calls are predicted well */
+		source = &w->f->blocks[from];
+		flow = (enum flow_class)w->f->insns[source->insn + source->nr_insns - 1].flow;
+		if (flow != FLOW_BRANCH && flow != FLOW_INDIRECT_JUMP)
+			continue;
+		if (!w->in->edge)
+			return true;
+		wrong += wrong_ways(w, from);
+	}
+	return wrong > 0 && wrong * PENALTY * w->pace >= samples / 10;
+}
+
+/* Is the instruction the first that is fetched from its cache line, on some way there? */
+static bool begins_line(const struct work *w, uint32_t b, uint32_t insn)
+{
+	const struct flow_insn *i = &w->f->insns[insn];
+	uint64_t last = i->vaddr + i->len - 1;
+
+	if (insn == w->f->blocks[b].insn)
+		return true;
+	return (i[-1].vaddr + i[-1].len - 1) / LINE != last / LINE;
+}
+
+/* Why the instruction at index @insn of @b may have kept the one behind it waiting. */
+static uint16_t causes_of(const struct work *w, uint32_t b, uint32_t insn, double samples)
+{
+	uint16_t c = by_kind(&w->f->insns[insn]);
+
+	if (insn == w->f->blocks[b].insn && behind_branch(w, b, samples))
+		c |= 1 << STALL_BRANCH;
+	if (!w->in_cache[b] && begins_line(w, b, insn))
+		c |= 1 << STALL_FRONT_END;
+	return c;
+}
+
+/* Causes of the last instructions of the blocks that lead to @b. */
+static uint16_t causes_before(const struct work *w, uint32_t b, double samples)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	uint16_t c = 0;
+
+	for (uint32_t i = 0; i < block->nr_in; i++) {
+		uint32_t edge = w->f->into[block->in + i], from = w->f->edges[edge].from;
+		const struct flow_block *source;
+
+		/* What was hardly gone brought hardly any. */
+		if (from == FLOW_OUTSIDE || (w->in->edge && w->in->edge[edge] * 50 < runs(w, b)))
+			continue;
+		source = &w->f->blocks[from];
+		c |= causes_of(w, from, source->insn + source->nr_insns - 1, samples);
+	}
+	return c;
+}
+
+/* Of the samples on @insn: the one before it, else itself (where the machine shows that one). */
+static uint16_t candidates(const struct work *w, uint32_t b, uint32_t insn)
+{
+	double samples = w->in->samples[insn];
+	uint16_t c = insn > w->f->blocks[b].insn ? causes_of(w, b, insn - 1, samples)
+						 : causes_before(w, b, samples);
+
+	return c ? c : causes_of(w, b, insn, samples);
+}
+
+/* ---- tallies ------------------------------------------------------------------------------- */
+
+static void add_stall(struct stall_tally *t, uint16_t causes, double samples)
+{
+	int nr = __builtin_popcount(causes);
+
+	if (!nr) {
+		t->unexplained += samples;
+		return;
+	}
+	for (int c = 0; c < STALL_NR_CAUSES; c++) {
+		if (!(causes >> c & 1))
+			continue;
+		t->cause[c].high += samples;
+		t->cause[c].likely += samples / nr;
+		t->cause[c].low += nr == 1 ? samples : 0;
+	}
+}
+
+static void tally_block(const struct work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	struct stall_tally *t = &w->out->block[b];
+	double per_insn = w->pace * runs(w, b), stalled, above = 0;
+
+	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
+		t->samples += w->in->samples[i];
+		above += w->in->samples[i] > per_insn ? w->in->samples[i] - per_insn : 0;
+	}
+	t->execution =
+		per_insn * block->nr_insns < t->samples ? per_insn * block->nr_insns : t->samples;
+	stalled = t->samples - t->execution;
+	/* Neighbours without samples leave more above the pace than was stalled. */
+	for (uint32_t i = block->insn; above > 0 && i < block->insn + block->nr_insns; i++) {
+		if (w->in->samples[i] <= per_insn)
+			continue;
+		w->out->candidates[i] = candidates(w, b, i);
+		add_stall(t, w->out->candidates[i],
+			  (w->in->samples[i] - per_insn) / above * stalled);
+	}
+	if (above <= 0)
+		t->execution = t->samples;
+}
+
+static void add_tally(struct stall_tally *to, const struct stall_tally *t)
+{
+	to->samples += t->samples;
+	to->execution += t->execution;
+	to->unexplained += t->unexplained;
+	for (int c = 0; c < STALL_NR_CAUSES; c++) {
+		to->cause[c].low += t->cause[c].low;
+		to->cause[c].likely += t->cause[c].likely;
+		to->cause[c].high += t->cause[c].high;
+	}
+}
+
+static int open_work(struct work *w)
+{
+	size_t nr = (size_t)w->f->nr_blocks + 1;
+
+	w->in_cache = calloc(nr, sizeof(*w->in_cache));
+	w->stack = calloc(nr, sizeof(*w->stack));
+	w->order = calloc(nr, sizeof(*w->order));
+	w->component = calloc(nr, sizeof(*w->component));
+	w->out->block = calloc(nr, sizeof(*w->out->block));
+	w->out->candidates = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->candidates));
+	return w->in_cache && w->stack && w->order && w->component && w->out->block &&
+			       w->out->candidates
+		       ? 0
+		       : -ENOMEM;
+}
+
+int stall_find(const struct stall_input *in, struct stall *out)
+{
+	struct work w = { .in = in, .f = in->flow, .out = out };
+	int r;
+
+	memset(out, 0, sizeof(*out));
+	r = open_work(&w);
+	if (r >= 0)
+		r = find_pace(&w);
+	if (r >= 0)
+		r = find_loops(&w);
+	for (uint32_t b = 0; r >= 0 && b < w.f->nr_blocks; b++) {
+		tally_block(&w, b);
+		add_tally(&out->total, &out->block[b]);
+	}
+	free(w.in_cache);
+	free(w.stack);
+	free(w.order);
+	free(w.component);
+	if (r < 0)
+		stall_release(out);
+	return r;
+}
+
+void stall_release(struct stall *s)
+{
+	free(s->block);
+	free(s->candidates);
+	memset(s, 0, sizeof(*s));
+}
