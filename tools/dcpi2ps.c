@@ -51,6 +51,13 @@ static const struct base_cmd cmd = {
 
 /* ---- graphviz ------------------------------------------------------------------------------ */
 
+static int cannot_run(int r, struct base_err *err)
+{
+	base_fail_errno(err, r, "cannot run 'dot'");
+	base_hint(err, "install graphviz, or use '-format dot' and lay it out elsewhere");
+	return r;
+}
+
 static int wait_for(pid_t pid, struct base_err *err)
 {
 	int status;
@@ -60,6 +67,9 @@ static int wait_for(pid_t pid, struct base_err *err)
 			return base_fail_errno(err, -errno, "cannot wait for 'dot'");
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
+	/* So says a child that found nothing to run, where posix_spawn cannot (emulators). */
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return cannot_run(-ENOENT, err);
 	if (WIFSIGNALED(status))
 		return base_fail(err, -DCPI_EHELPER, "'dot' was ended by signal %d",
 				 WTERMSIG(status));
@@ -84,11 +94,7 @@ static int spawn_dot(int from, int to, struct base_err *err)
 	if (r >= 0)
 		r = -posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	if (r >= 0)
-		return wait_for(pid, err);
-	base_fail_errno(err, r, "cannot run 'dot'");
-	base_hint(err, "install graphviz, or use '-format dot' and lay it out elsewhere");
-	return r;
+	return r < 0 ? cannot_run(r, err) : wait_for(pid, err);
 }
 
 /* Have @drawing laid out into @to. It goes by a file: two pipes could wait for each other. */

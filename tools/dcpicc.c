@@ -188,6 +188,13 @@ static int is_depends(const char *arg)
 
 /* ---- running the compiler ------------------------------------------------------------------ */
 
+static int cannot_run(const char *program, int r, struct base_err *err)
+{
+	base_fail_errno(err, r, "cannot run '%s'", program);
+	base_hint(err, "name the compiler by -compiler");
+	return r;
+}
+
 /* Its exit code, or negative. @out: its standard output, or -1 for ours. */
 static int run_compiler(char **argv, int out, struct base_err *err)
 {
@@ -200,14 +207,14 @@ static int run_compiler(char **argv, int out, struct base_err *err)
 	if (r >= 0)
 		r = -posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	if (r < 0) {
-		base_fail_errno(err, r, "cannot run '%s'", argv[0]);
-		base_hint(err, "name the compiler by -compiler");
-		return r;
-	}
+	if (r < 0)
+		return cannot_run(argv[0], r, err);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return base_fail_errno(err, -errno, "cannot wait for '%s'", argv[0]);
+	/* So says a child that found nothing to run, where posix_spawn cannot (emulators). */
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return cannot_run(argv[0], -ENOENT, err);
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	return base_fail(err, -DCPI_EHELPER, "'%s' was ended by signal %d", argv[0],
