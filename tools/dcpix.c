@@ -147,11 +147,21 @@ static void execute(const struct dcpix_run *run, char **argv)
 	_exit(DCPIX_FAILED);
 }
 
-/* The terminal's signals are the program's to heed: its counts come when it has ended. */
+static volatile pid_t child;
+
+static void hand_on(int sig)
+{
+	if (child > 0)
+		kill(child, sig);
+}
+
+/* The terminal's signals are the program's to heed, and it gets those that are sent to us: its
+ * counts come when it has ended. */
 static pid_t start(const struct dcpix_run *run, char **argv)
 {
 	static const int ignored[] = { SIGINT, SIGQUIT };
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, old[2];
+	struct sigaction forward = { .sa_handler = hand_on, .sa_flags = SA_RESTART };
 	pid_t pid;
 
 	for (size_t i = 0; i < 2; i++)
@@ -162,6 +172,9 @@ static pid_t start(const struct dcpix_run *run, char **argv)
 			sigaction(ignored[i], &old[i], NULL);
 		execute(run, argv);
 	}
+	child = pid;
+	sigaction(SIGTERM, &forward, NULL);
+	sigaction(SIGHUP, &forward, NULL);
 	return pid;
 }
 

@@ -3,14 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "callgrind.h"
+#include "callgrind_internal.h"
 
 #define UNKNOWN_OBJECT "???"
-
-/* A line that is being taken apart. */
-struct line {
-	const char *at, *end;
-};
 
 struct names {
 	struct base_map by_id;
@@ -31,31 +26,23 @@ struct dump {
 	uint64_t sum, total;
 };
 
-static bool starts(struct line *l, const char *word)
+bool callgrind_starts(struct callgrind_text *t, const char *word)
 {
 	size_t len = strlen(word);
 
-	if ((size_t)(l->end - l->at) < len || memcmp(l->at, word, len) != 0)
+	if ((size_t)(t->end - t->at) < len || memcmp(t->at, word, len) != 0)
 		return false;
-	l->at += len;
+	t->at += len;
 	return true;
 }
 
-static void skip_blanks(struct line *l)
+int callgrind_number(struct callgrind_text *t, unsigned int base, uint64_t *out)
 {
-	while (l->at < l->end && *l->at == ' ')
-		l->at++;
-}
-
-/* Decimal, or hexadecimal behind 0x; at least a digit. */
-static int number(struct line *l, uint64_t *out)
-{
-	unsigned int base = starts(l, "0x") ? 16 : 10;
-	const char *from = l->at;
+	const char *from = t->at;
 	uint64_t v = 0;
 
-	for (; l->at < l->end; l->at++) {
-		char c = *l->at;
+	for (; t->at < t->end; t->at++) {
+		char c = *t->at;
 		unsigned int d = c >= '0' && c <= '9'	? (unsigned int)(c - '0')
 				 : c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a') + 10
 							: 99;
@@ -66,11 +53,35 @@ static int number(struct line *l, uint64_t *out)
 			return -DCPI_EFORMAT;
 	}
 	*out = v;
-	return l->at > from ? 0 : -DCPI_EFORMAT;
+	return t->at > from ? 0 : -DCPI_EFORMAT;
+}
+
+int callgrind_pid(struct callgrind_text *t, uint32_t *out)
+{
+	uint64_t v;
+
+	if (callgrind_number(t, 10, &v) < 0 || v > INT32_MAX)
+		return -DCPI_EFORMAT;
+	*out = (uint32_t)v;
+	return 0;
+}
+
+/* ---- a dump ---------------------------------------------------------------------------------- */
+
+static void skip_blanks(struct callgrind_text *l)
+{
+	while (l->at < l->end && *l->at == ' ')
+		l->at++;
+}
+
+/* Decimal, or hexadecimal behind 0x. */
+static int number(struct callgrind_text *l, uint64_t *out)
+{
+	return callgrind_number(l, callgrind_starts(l, "0x") ? 16 : 10, out);
 }
 
 /* "0x12", "+3", "-3", "*": relative to the line before. */
-static int position(const struct dump *d, struct line *l, uint64_t *out)
+static int position(const struct dump *d, struct callgrind_text *l, uint64_t *out)
 {
 	uint64_t v = 0;
 	char sign = l->at < l->end ? *l->at : 0;
@@ -90,7 +101,7 @@ static int position(const struct dump *d, struct line *l, uint64_t *out)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static int name_keep(struct names *n, const struct line *l, char **out)
+static int name_keep(struct names *n, const struct callgrind_text *l, char **out)
 {
 	int r = base_grow(&n->owned, &n->cap, n->nr + 1, sizeof(*n->owned));
 
@@ -105,7 +116,7 @@ static int name_keep(struct names *n, const struct line *l, char **out)
 }
 
 /* "(3) name" says that 3 is that name, "(3)" means it; or the name as it is. */
-static int name(struct names *n, struct line *l, const char **out)
+static int name(struct names *n, struct callgrind_text *l, const char **out)
 {
 	uint64_t id;
 	char *kept;
@@ -113,12 +124,12 @@ static int name(struct names *n, struct line *l, const char **out)
 
 	if (l->at == l->end)
 		return -DCPI_EFORMAT;
-	if (!starts(l, "(")) {
+	if (!callgrind_starts(l, "(")) {
 		r = name_keep(n, l, &kept);
 		*out = r < 0 ? NULL : kept;
 		return r;
 	}
-	if (number(l, &id) < 0 || !starts(l, ")"))
+	if (number(l, &id) < 0 || !callgrind_starts(l, ")"))
 		return -DCPI_EFORMAT;
 	skip_blanks(l);
 	if (l->at < l->end) {
@@ -143,13 +154,13 @@ static void names_release(struct names *n)
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /* "calls=COUNT TARGET", "jump=COUNT TARGET", "jcnd=COUNT/EXECUTED TARGET"; where from follows. */
-static int edge(struct dump *d, struct line *l, bool call)
+static int edge(struct dump *d, struct callgrind_text *l, bool call)
 {
 	uint64_t executed;
 
 	if (d->has_edge || number(l, &d->edge_count) < 0)
 		return -DCPI_EFORMAT;
-	if (starts(l, "/") && number(l, &executed) < 0)
+	if (callgrind_starts(l, "/") && number(l, &executed) < 0)
 		return -DCPI_EFORMAT;
 	skip_blanks(l);
 	if (position(d, l, &d->edge_to) < 0)
@@ -174,7 +185,7 @@ static int put_edge(struct dump *d, uint64_t from)
 }
 
 /* "POSITION COST …": of the events only the first, instructions, is of interest. */
-static int cost(struct dump *d, struct line *l)
+static int cost(struct dump *d, struct callgrind_text *l)
 {
 	uint64_t at, n = 0;
 
@@ -192,7 +203,7 @@ static int cost(struct dump *d, struct line *l)
 	return n ? d->sink->count(d->sink->ctx, d->object, at, n) : 0;
 }
 
-static int total(struct dump *d, struct line *l)
+static int total(struct dump *d, struct callgrind_text *l)
 {
 	skip_blanks(l);
 	if (d->has_total || number(l, &d->total) < 0)
@@ -201,17 +212,17 @@ static int total(struct dump *d, struct line *l)
 	return 0;
 }
 
-static bool blank(const struct line *l)
+static bool blank(const struct callgrind_text *l)
 {
 	return l->at == l->end || *l->at == '#';
 }
 
-static bool is_position(const struct line *l)
+static bool is_position(const struct callgrind_text *l)
 {
 	return strchr("0123456789+-*", *l->at) != NULL;
 }
 
-static int parse_creator(struct line *l, struct callgrind_head *head)
+static int parse_creator(struct callgrind_text *l, struct callgrind_head *head)
 {
 	size_t len;
 
@@ -224,18 +235,7 @@ static int parse_creator(struct line *l, struct callgrind_head *head)
 	return 0;
 }
 
-static int parse_pid(struct line *l, struct callgrind_head *head)
-{
-	uint64_t pid;
-
-	skip_blanks(l);
-	if (number(l, &pid) < 0 || pid > INT32_MAX)
-		return -DCPI_EFORMAT;
-	head->pid = (uint32_t)pid;
-	return 0;
-}
-
-static int parse_line(struct dump *d, struct line *l, struct callgrind_head *head)
+static int parse_line(struct dump *d, struct callgrind_text *l, struct callgrind_head *head)
 {
 	if (blank(l))
 		return 0;
@@ -245,26 +245,28 @@ static int parse_line(struct dump *d, struct line *l, struct callgrind_head *hea
 		return cost(d, l);
 	if (d->has_edge)
 		return -DCPI_EFORMAT;
-	if (starts(l, "calls="))
+	if (callgrind_starts(l, "calls="))
 		return edge(d, l, true);
-	if (starts(l, "jump=") || starts(l, "jcnd="))
+	if (callgrind_starts(l, "jump=") || callgrind_starts(l, "jcnd="))
 		return edge(d, l, false);
-	if (starts(l, "ob="))
+	if (callgrind_starts(l, "ob="))
 		return name(&d->objects, l, &d->object);
-	if (starts(l, "cob="))
+	if (callgrind_starts(l, "cob="))
 		return name(&d->objects, l, &d->to_object);
-	if (starts(l, "jfn="))
+	if (callgrind_starts(l, "jfn="))
 		d->far = true;
-	else if (starts(l, "positions:")) /* no lines: one position in a line */
-		d->has_instr = l->end - l->at == 6 && starts(l, " instr");
-	else if (starts(l, "events:"))
-		d->has_events = starts(l, " Ir") && (l->at == l->end || *l->at == ' ');
-	else if (starts(l, "totals:"))
+	else if (callgrind_starts(l, "positions:")) /* no lines: one position in a line */
+		d->has_instr = l->end - l->at == 6 && callgrind_starts(l, " instr");
+	else if (callgrind_starts(l, "events:"))
+		d->has_events = callgrind_starts(l, " Ir") && (l->at == l->end || *l->at == ' ');
+	else if (callgrind_starts(l, "totals:"))
 		return total(d, l);
-	else if (starts(l, "creator:"))
+	else if (callgrind_starts(l, "creator:"))
 		return parse_creator(l, head);
-	else if (starts(l, "pid:"))
-		return parse_pid(l, head);
+	else if (callgrind_starts(l, "pid:")) {
+		skip_blanks(l);
+		return callgrind_pid(l, &head->pid);
+	}
 	return 0;
 }
 
@@ -275,7 +277,7 @@ static int parse_lines(struct dump *d, const char *at, const char *end, struct c
 
 	for (*nr = 0; at < end && r >= 0; ++*nr) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		struct line l = { at, newline ? newline : end };
+		struct callgrind_text l = { at, newline ? newline : end };
 
 		if (!newline)
 			return -DCPI_ETRUNCATED;

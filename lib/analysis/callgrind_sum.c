@@ -6,35 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis.h"
-#include "callgrind.h"
+#include "callgrind_internal.h"
 
 #define DUMP_MAX     ((size_t)1 << 31)
 #define DYNAMIC_PATH "[dynamic]"
-
-/* A file that callgrind names, or a pseudo-image. */
-struct object {
-	char *path;
-	struct image *img;     /* NULL: it cannot be read */
-	struct exact_image *x; /* once something in it ran */
-	bool foreign;	       /* a part of valgrind, no counts of it are kept */
-	uint32_t pid;	       /* of a pseudo-image */
-};
-
-struct callgrind_sum {
-	struct exact *e;
-	struct base_map by_path;
-	struct object **objects;
-	size_t nr_objects, cap_objects;
-	struct object **dynamic; /* pseudo-images, owned by these */
-	size_t nr_dynamic, cap_dynamic;
-	/* Of the dump being read: */
-	struct callgrind_head head;
-	const struct callgrind_maps *maps;
-	struct exact_image *process; /* what is in no image */
-	const char *last_name;	     /* as the parser has it: it is asked for again and again */
-	struct object *last_object;  /* NULL: "???" */
-};
 
 /* ---- images mapped --------------------------------------------------------------------------- */
 
@@ -67,7 +42,7 @@ void callgrind_maps_release(struct callgrind_maps *m)
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-static void object_free(struct object *o)
+static void object_free(struct callgrind_object *o)
 {
 	if (!o)
 		return;
@@ -81,9 +56,9 @@ static bool is_foreign(const char *path)
 	return strstr(path, "/valgrind/vgpreload_") || strstr(path, "/valgrind/callgrind-");
 }
 
-static int object_new(const char *path, enum image_kind kind, struct object **out)
+static int object_new(const char *path, enum image_kind kind, struct callgrind_object **out)
 {
-	struct object *o = calloc(1, sizeof(*o));
+	struct callgrind_object *o = calloc(1, sizeof(*o));
 	int r;
 
 	if (!o)
@@ -99,9 +74,10 @@ static int object_new(const char *path, enum image_kind kind, struct object **ou
 	return 0;
 }
 
-static int object_keep(struct callgrind_sum *s, struct object *o)
+static int object_keep(struct callgrind_sum *s, struct callgrind_object *o)
 {
-	int r = base_grow(&s->objects, &s->cap_objects, s->nr_objects + 1, sizeof(struct object *));
+	int r = base_grow(&s->objects, &s->cap_objects, s->nr_objects + 1,
+			  sizeof(struct callgrind_object *));
 
 	if (r >= 0)
 		r = base_map_set(&s->by_path, o->path, strlen(o->path), o);
@@ -113,7 +89,7 @@ static int object_keep(struct callgrind_sum *s, struct object *o)
 	return 0;
 }
 
-static int object_at_path(struct callgrind_sum *s, const char *path, struct object **out)
+static int object_at_path(struct callgrind_sum *s, const char *path, struct callgrind_object **out)
 {
 	int r = 0;
 
@@ -124,7 +100,7 @@ static int object_at_path(struct callgrind_sum *s, const char *path, struct obje
 }
 
 /* As profiles have it: the build-id, or what stands for it. */
-static int file_identity(const struct object *o, struct base_id *id)
+static int file_identity(const struct callgrind_object *o, struct base_id *id)
 {
 	struct base_buf head = { 0 };
 	off_t len = -1;
@@ -150,7 +126,7 @@ static int file_identity(const struct object *o, struct base_id *id)
 	return r;
 }
 
-static int object_exact(struct callgrind_sum *s, struct object *o)
+static int object_exact(struct callgrind_sum *s, struct callgrind_object *o)
 {
 	const struct image_process *process = image_process(o->img);
 	struct base_id id;
@@ -167,7 +143,7 @@ static int object_exact(struct callgrind_sum *s, struct object *o)
 
 /* ---- pseudo-images --------------------------------------------------------------------------- */
 
-static bool is_ours(const struct object *o, uint64_t since, const char *host)
+static bool is_ours(const struct callgrind_object *o, uint64_t since, const char *host)
 {
 	const struct image_process *p = o->img ? image_process(o->img) : NULL;
 
@@ -176,7 +152,7 @@ static bool is_ours(const struct object *o, uint64_t since, const char *host)
 
 static int dynamic_add(struct callgrind_sum *s, const char *path, uint64_t since, const char *host)
 {
-	struct object *o;
+	struct callgrind_object *o;
 	int r = object_new(path, IMAGE_DYNAMIC, &o);
 
 	if (r < 0)
@@ -186,7 +162,8 @@ static int dynamic_add(struct callgrind_sum *s, const char *path, uint64_t since
 		return 0;
 	}
 	o->pid = image_process(o->img)->pid;
-	r = base_grow(&s->dynamic, &s->cap_dynamic, s->nr_dynamic + 1, sizeof(struct object *));
+	r = base_grow(&s->dynamic, &s->cap_dynamic, s->nr_dynamic + 1,
+		      sizeof(struct callgrind_object *));
 	if (r < 0)
 		object_free(o);
 	else
@@ -240,7 +217,7 @@ static int place_in_process(struct callgrind_sum *s, uint64_t addr, struct place
 	return r;
 }
 
-static int place_in_object(struct callgrind_sum *s, struct object *o, uint64_t off,
+static int place_in_object(struct callgrind_sum *s, struct callgrind_object *o, uint64_t off,
 			   struct place *out)
 {
 	int r = o->foreign ? 0 : object_exact(s, o);
@@ -250,7 +227,7 @@ static int place_in_object(struct callgrind_sum *s, struct object *o, uint64_t o
 }
 
 /* What stood there at different times cannot be told apart. */
-static struct object *jit_at(struct callgrind_sum *s, uint64_t addr, uint64_t *off)
+static struct callgrind_object *jit_at(struct callgrind_sum *s, uint64_t addr, uint64_t *off)
 {
 	for (size_t i = 0; i < s->nr_dynamic; i++) {
 		const struct image *img = s->dynamic[i]->img;
@@ -262,9 +239,10 @@ static struct object *jit_at(struct callgrind_sum *s, uint64_t addr, uint64_t *o
 }
 
 /* The one image over @addr; of several nobody knows which it was, so it is none. */
-static struct object *mapped_at(struct callgrind_sum *s, uint64_t addr, uint64_t *off, int *r)
+static struct callgrind_object *mapped_at(struct callgrind_sum *s, uint64_t addr, uint64_t *off,
+					  int *r)
 {
-	struct object *found = NULL, *o;
+	struct callgrind_object *found = NULL, *o;
 	uint64_t at;
 
 	for (size_t i = 0; i < s->maps->nr && *r >= 0; i++) {
@@ -284,7 +262,7 @@ static int place_at_address(struct callgrind_sum *s, uint64_t addr, struct place
 {
 	uint64_t off = 0;
 	int r = 0;
-	struct object *o = mapped_at(s, addr, &off, &r);
+	struct callgrind_object *o = mapped_at(s, addr, &off, &r);
 
 	if (r < 0)
 		return r;
@@ -341,7 +319,7 @@ static int add_count(void *ctx, const char *object, uint64_t addr, uint64_t coun
 /* The image asked for last is gone, and nobody knows where it lay. */
 static bool is_lost(const struct callgrind_sum *s)
 {
-	const struct object *o = s->last_object;
+	const struct callgrind_object *o = s->last_object;
 
 	return o && !o->img && !map_of(s, o->path);
 }
@@ -377,116 +355,8 @@ int callgrind_sum_add(struct callgrind_sum *s, const char *path, const struct ca
 	return r;
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
-
-/* Does the instruction branch to itself, as written? */
-static bool branches_to_itself(struct analysis_disasm *d, const struct image *img, uint64_t off)
-{
-	struct analysis_insn insn;
-	uint8_t code[16];
-	uint64_t vaddr;
-	size_t len;
-
-	if (!d || image_vaddr(img, off, &vaddr) < 0)
-		return false;
-	len = image_bytes(img, vaddr, code, sizeof(code));
-	if (!len)
-		return false;
-	analysis_disasm_one(d, code, len, vaddr, &insn);
-	return insn.has_target && insn.target == vaddr;
-}
-
-static struct exact_count *count_at(struct exact_image *x, uint64_t off)
-{
-	size_t lo = 0, hi = x->nr_counts;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (x->counts[mid].off < off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < x->nr_counts && x->counts[lo].off == off ? &x->counts[lo] : NULL;
-}
-
-/* Rounds of "rep movs" and the like, and of locked instructions that were tried again. */
-static void join_rounds(struct exact_image *x, struct analysis_disasm *d, const struct image *img)
-{
-	size_t nr = 0;
-
-	for (size_t i = 0; i < x->nr_edges; i++) {
-		const struct exact_edge edge = x->edges[i];
-		struct exact_count *c = edge.from == edge.to ? count_at(x, edge.from) : NULL;
-
-		if (c && c->count > edge.count && !branches_to_itself(d, img, edge.from))
-			c->count -= edge.count;
-		else
-			x->edges[nr++] = edge;
-	}
-	x->nr_edges = nr;
-}
-
-static int add_procedure(struct exact_image *x, struct image *img,
-			 const struct image_symbol *symbol)
-{
-	struct exact_procedure p = { .len = symbol->len, .name = (char *)symbol->name };
-
-	if (!*symbol->name || image_off(img, symbol->vaddr, &p.off) < 0)
-		return 0;
-	p.hashed = image_symbol_hashes(img, symbol, &p.hashes) == 0;
-	return exact_procedure_add(x, &p);
-}
-
-/* Those in which something ran. */
-static int add_procedures(struct exact_image *x, struct image *img)
-{
-	const struct image_symbol *last = NULL, *symbol;
-	uint64_t vaddr;
-	int r = 0;
-
-	for (size_t i = 0; i < x->nr_counts && r >= 0; i++) {
-		if (image_vaddr(img, x->counts[i].off, &vaddr) < 0)
-			continue;
-		symbol = image_symbol_at(img, vaddr);
-		if (symbol && symbol != last)
-			r = add_procedure(x, img, symbol);
-		last = symbol;
-	}
-	return r;
-}
-
-static int end_object(const struct object *o)
-{
-	struct analysis_disasm *d = NULL;
-	int r;
-
-	if (!o->x)
-		return 0;
-	r = analysis_disasm_open(image_machine(o->img), &d, NULL);
-	if (r == -ENOMEM)
-		return r;
-	join_rounds(o->x, d, o->img);
-	analysis_disasm_close(d);
-	return add_procedures(o->x, o->img);
-}
-
-int callgrind_sum_end(struct callgrind_sum *s, struct base_err *err)
-{
-	int r = exact_sort(s->e);
-
-	for (size_t i = 0; i < s->nr_objects && r >= 0; i++)
-		r = end_object(s->objects[i]);
-	for (size_t i = 0; i < s->nr_dynamic && r >= 0; i++)
-		r = end_object(s->dynamic[i]);
-	for (size_t i = 0; i < s->e->nr_images && r >= 0; i++)
-		if (s->e->images[i]->kind == EXACT_PROCESS)
-			join_rounds(s->e->images[i], NULL, NULL);
-	if (r >= 0)
-		r = exact_sort(s->e);
-	return r < 0 ? base_fail_errno(err, r, "cannot sum counts") : 0;
-}
+/* ---- the whole --------------------------------------------------------------------------------
+ */
 
 int callgrind_sum_open(struct exact *e, const char *dyn, uint64_t since, struct callgrind_sum **out,
 		       struct base_err *err)
