@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -17,6 +18,7 @@ static const char *config;
 static struct json_object *config_root; /* what options of the file point into */
 static uint64_t given;			/* on the command line, by their places in the table */
 static bool gc;
+static bool gc_epochs;
 static struct gc_config gc_config;
 
 /* clang-format off */
@@ -97,6 +99,9 @@ static const struct base_opt options[] = {
 	{ "gc", BASE_OPT_FLAG, &gc, NULL,
 	  "Sample nothing: remove from DATABASE the pseudo-images that no epoch in it refers to any "
 	  "more, print which, and how many bytes. Beside a running daemon too.", 0, 0 },
+	{ "old_epochs", BASE_OPT_FLAG, &gc_epochs, NULL,
+	  "With -gc: first remove the epochs that are more than 7 days old and not among the 3 newest, "
+	  "so that their pseudo-images go too.", 0, 0 },
 	{ "n", BASE_OPT_FLAG, &gc_config.dry_run, NULL,
 	  "With -gc: remove nothing, print what would be removed.", 0, 0 },
 	{ "quota", BASE_OPT_INT, &opt.quota_mib, "MIB",
@@ -331,8 +336,9 @@ static int check_options(struct base_err *err)
 				 : opt.background ? "background"
 				 : opt.check	  ? "check"
 						  : "list-events");
-	if (gc_config.dry_run && !gc)
-		return base_fail(err, -DCPI_EUSAGE, "-n goes with -gc only");
+	if ((gc_config.dry_run || gc_epochs) && !gc)
+		return base_fail(err, -DCPI_EUSAGE, "-%s goes with -gc only",
+				 gc_epochs ? "old_epochs" : "n");
 	return 0;
 }
 
@@ -366,6 +372,12 @@ static void say_kept(void *ctx, const struct base_err *why)
 	base_err_print(why, "dcpid", stderr);
 }
 
+static void say_expired(void *ctx, const char *epoch)
+{
+	(void)ctx;
+	printf("%s epoch %s\n", gc_config.dry_run ? "would remove" : "removed", epoch);
+}
+
 static int run_gc(const char *database)
 {
 	struct gc_result result = { 0 };
@@ -376,6 +388,9 @@ static int run_gc(const char *database)
 	gc_config.removed = say_removed;
 	gc_config.kept = say_kept;
 	gc_config.quota = (uint64_t)opt.quota_mib << 20;
+	if (r >= 0 && gc_epochs)
+		r = profdb_epochs_expire(db, (int64_t)time(NULL), gc_config.dry_run, say_expired,
+					 NULL, &err);
 	if (r >= 0)
 		r = gc_run(db, &gc_config, &result, &err);
 	if (r >= 0)

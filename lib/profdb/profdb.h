@@ -162,6 +162,16 @@ int profdb_platform_of(struct profdb *db, const char *host, char platform[PROFDB
 int profdb_hosts_find(const char *text, size_t len, const char *host,
 		      char platform[PROFDB_PLATFORM_MAX + 1], struct base_err *err);
 
+/*
+ * Remove the epochs that are more than a week old, began so and written so long ago, but for the
+ * three newest and those that a daemon has open (as the original's dcpid -gc); @removed is told of
+ * each.
+ * @dry_run: tell only. How many, or negative.
+ */
+int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
+			 void (*removed)(void *ctx, const char *epoch), void *ctx,
+			 struct base_err *err);
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /*

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "scratch.h"
+
+enum { DAY = 86400 };
+
+static void touch(const char *dir, const char *name, int64_t at)
+{
+	const struct timespec times[2] = { { .tv_sec = at }, { .tv_sec = at } };
+
+	assert_int_equal(utimensat(AT_FDCWD, scratch_path(dir, name), times, 0), 0);
+}
+
+/* An epoch of platform "box" with a file in it, written last at @at. */
+static void make(const char *dir, const char *epoch, int64_t at)
+{
+	char name[64];
+
+	mkdir(scratch_path(dir, epoch), 0755);
+	snprintf(name, sizeof(name), "%s/.turned", epoch);
+	scratch_write(dir, name, "", 0);
+	snprintf(name, sizeof(name), "%s/box", epoch);
+	mkdir(scratch_path(dir, name), 0755);
+	snprintf(name, sizeof(name), "%s/box/prog.file.ab01", epoch);
+	scratch_write(dir, name, "x", 1);
+	snprintf(name, sizeof(name), "%s/box/.commit", epoch);
+	scratch_write(dir, name, "x", 1);
+	touch(dir, name, at);
+}
+
+static void note(void *ctx, const char *epoch)
+{
+	strcat(ctx, epoch);
+	strcat(ctx, " ");
+}
+
+static void expires(struct profdb *db, bool dry_run, const char *want)
+{
+	char got[256] = "";
+	struct base_err err = { 0 };
+
+	if (profdb_epochs_expire(db, SCRATCH_NOW, dry_run, note, got, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(got, want);
+}
+
+static bool is_there(const char *dir, const char *name)
+{
+	return access(scratch_path(dir, name), F_OK) == 0;
+}
+
+static void test_old_ones_go(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+	int64_t old = SCRATCH_NOW - 8 * DAY;
+
+	make(*state, "202611010000", old);
+	make(*state, "202611020000", SCRATCH_NOW - 6 * DAY); /* written since */
+	make(*state, "202611030000", old);
+	make(*state, "202611140000", old); /* begun since */
+	make(*state, "202611150000", old);
+	make(*state, "202611160000", old);
+	/* A link leads out of the database; the rest of a run that was killed. */
+	scratch_write(*state, "precious", "x", 1);
+	assert_int_equal(
+		symlink("../../precious", scratch_path(*state, "202611010000/box/link.file.ab02")),
+		0);
+	mkdir(scratch_path(*state, ".gone-202610010000"), 0755);
+	expires(db, true, "202611010000 202611030000 ");
+	assert_true(is_there(*state, "202611010000/box/prog.file.ab01"));
+	expires(db, false, "202611010000 202611030000 ");
+	expires(db, false, "");
+	assert_false(is_there(*state, "202611010000"));
+	assert_false(is_there(*state, ".gone-202611010000"));
+	assert_false(is_there(*state, ".gone-202610010000"));
+	assert_true(is_there(*state, "202611020000/box/prog.file.ab01"));
+	assert_true(is_there(*state, "precious"));
+	profdb_close(db);
+}
+
+static void test_the_newest_and_open_ones_stay(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+	int64_t old = SCRATCH_NOW - 8 * DAY;
+
+	make(*state, "202610010000", old);
+	make(*state, "202610020000", old);
+	make(*state, "202610030000", old);
+	expires(db, false, "");
+	make(*state, "202610040000", old);
+	/* A daemon is in the oldest, and has had nothing to write for a week. */
+	scratch_write(*state, "202610010000/box/.open", "", 0);
+	touch(*state, "202610010000/box/.commit", old);
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	expires(db, false, "");
+	profdb_close(db);
+	db = scratch_open(*state, false);
+	expires(db, false, "202610010000 ");
+	profdb_close(db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_old_ones_go),
+		scratch_test(test_the_newest_and_open_ones_stay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
