@@ -519,6 +519,29 @@ static void test_no_waiting(void **state)
 	rmdir(dir);
 }
 
+/* Addresses in data, as the loader leaves them: of this very program, with those in it now. */
+static void test_pointer(void **state)
+{
+	extern const char __executable_start[];
+	static void (*const table[])(void **) = { test_pointer };
+	static const uint64_t number = 0x123456789abcdef0;
+	uint64_t base = (uint64_t)(uintptr_t)__executable_start, from = 0, value = 0;
+	struct image *img = NULL;
+	struct base_err err = { 0 };
+	volatile size_t first = 0; /* so that the table is one in memory */
+
+	(void)state;
+	assert_int_equal(image_open_path("/proc/self/exe", IMAGE_FILE, &img, &err), 0);
+	assert_int_equal(image_vaddr(img, 0, &from), 0);
+	base -= from;
+	assert_int_equal(image_pointer(img, (uintptr_t)&table[first] - base, &value), 0);
+	assert_int_equal(value, (uintptr_t)table[first] - base);
+	assert_int_equal(image_pointer(img, (uintptr_t)&number - base, &value), 0);
+	assert_int_equal(value, number);
+	assert_int_equal(image_pointer(img, UINT64_MAX - 16, &value), -ENOENT);
+	image_close(img);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -531,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_debug_path), cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_no_waiting), cmocka_unit_test(test_at_sign),
 		cmocka_unit_test(test_named_path), cmocka_unit_test(test_no_identity),
+		cmocka_unit_test(test_pointer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
