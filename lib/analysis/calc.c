@@ -5,6 +5,7 @@
 
 #include "calc.h"
 #include "estimate.h"
+#include "stall.h"
 
 /* Of one procedure: what is known of its blocks and edges, in the flow's order. */
 struct calc {
@@ -15,8 +16,11 @@ struct calc {
 	size_t event;
 	struct graph_proc *p;
 	struct graph_freq *block, *edge;
-	double *units; /* of @event, by block; NULL: it is not of time */
-	bool absolute; /* frequencies are executions */
+	double *runs, *gone;  /* the same of any confidence */
+	bool known, absolute; /* there are frequencies; they are executions */
+	double *by_insn;      /* samples of @event; NULL: it is not of time */
+	struct stall stall;
+	uint32_t said; /* causes whose letters were explained */
 };
 
 /* ---- samples ------------------------------------------------------------------------------- */
@@ -58,23 +62,12 @@ static bool is_cycles(const char *event)
 	return strstr(event, "cycles") != NULL;
 }
 
-static int count_units(struct calc *c)
+static int place_time(struct calc *c)
 {
-	const struct analysis_event *ev;
-	double *by_insn;
-
-	if (c->event >= c->a->nr_events)
+	if (c->event >= c->a->nr_events || estimate_model(c->a->events[c->event].name) != FREQ_TIME)
 		return 0;
-	ev = &c->a->events[c->event];
-	if (estimate_model(ev->name) != FREQ_TIME)
-		return 0;
-	by_insn = place(c, c->event);
-	c->units = calloc((size_t)c->flow->nr_blocks + 1, sizeof(*c->units));
-	for (uint32_t b = 0; by_insn && c->units && b < c->flow->nr_blocks; b++)
-		for (uint32_t i = 0; i < c->flow->blocks[b].nr_insns; i++)
-			c->units[b] += by_insn[c->flow->blocks[b].insn + i] * period_of(ev);
-	free(by_insn);
-	return by_insn && c->units ? 0 : -ENOMEM;
+	c->by_insn = place(c, c->event);
+	return c->by_insn ? 0 : -ENOMEM;
 }
 
 /* ---- frequencies --------------------------------------------------------------------------- */
@@ -132,16 +125,20 @@ static int say_estimated(struct calc *c, const struct analysis_event *ev, const 
 
 static int take_estimate(struct calc *c, const struct analysis_event *ev, const struct estimate *e)
 {
-	for (uint32_t i = 0; i < c->flow->nr_blocks; i++)
+	for (uint32_t i = 0; i < c->flow->nr_blocks; i++) {
+		c->runs[i] = e->freq.block[i];
 		if (e->freq.confidence[i] >= c->o->least)
 			c->block[i] = (struct graph_freq){ e->freq.block[i],
 							   confidence_of(e->freq.confidence[i]) };
+	}
 	for (uint32_t i = 0; i < c->flow->nr_edges; i++) {
 		enum freq_confidence sure = of_edge(e, &c->flow->edges[i]);
 
+		c->gone[i] = e->freq.edge[i];
 		if (sure >= c->o->least)
 			c->edge[i] = (struct graph_freq){ e->freq.edge[i], confidence_of(sure) };
 	}
+	c->known = true;
 	c->absolute = e->absolute;
 	return say_estimated(c, ev, e, e->absolute);
 }
@@ -244,7 +241,11 @@ static int count_all(struct calc *c, struct base_err *err)
 		c->edge[i] =
 			(struct graph_freq){ edge_count(c, &v, &c->flow->edges[i]), GRAPH_EXACT };
 	count_outside(c);
-	c->absolute = true;
+	for (uint32_t i = 0; i < c->flow->nr_blocks; i++)
+		c->runs[i] = c->block[i].value;
+	for (uint32_t i = 0; i < c->flow->nr_edges; i++)
+		c->gone[i] = c->edge[i].value;
+	c->known = c->absolute = true;
 	r = graph_text_add(&c->p->notes,
 			   "costs suppose that the counted runs did the work of the sampled ones");
 	return r < 0 ? r : set_text(&c->p->freq, "executions, counted");
@@ -260,27 +261,120 @@ static void set_unit(struct calc *c)
 		c->p->unit = GRAPH_NS;
 }
 
+/* What so many of a block's samples are for one execution. */
+static double cost(const struct calc *c, uint32_t block, double samples)
+{
+	return samples * period_of(&c->a->events[c->event]) / c->block[block].value;
+}
+
 /*
  * A sample of time stands where the processor was to go on, often behind what it waited for, and
  * instructions that retire together have the samples of one: so where frequencies are proportions
  * only, costs are told of blocks.
  */
-static void set_costs(struct calc *c)
+static void set_costs(struct calc *c, uint32_t i)
 {
-	if (!c->units)
-		return;
-	set_unit(c);
-	for (uint32_t i = 0; i < c->flow->nr_blocks; i++) {
-		double f = c->block[i].value;
-		struct graph_block *b = &c->p->blocks[i];
+	struct graph_block *b = &c->p->blocks[i];
 
-		if (c->block[i].confidence == GRAPH_UNKNOWN || f <= 0)
+	b->actual = (struct graph_cycles){ cost(c, i, c->stall.block[i].samples),
+					   c->flow->blocks[i].nr_insns };
+	for (size_t k = 0; c->absolute && k < b->nr_insns; k++)
+		b->insns[k].cpi = cost(c, i, (double)b->insns[k].samples);
+}
+
+/* ---- stalls -------------------------------------------------------------------------------- */
+
+/* DCPI's letters where it has such a cause. */
+static const char letters[STALL_NR_CAUSES + 1] = {
+	[STALL_MEMORY] = 'd',	 [STALL_STORE] = 'w',	   [STALL_SYNCHRONIZATION] = 'y',
+	[STALL_DIVISION] = 'v',	 [STALL_ARITHMETIC] = 'a', [STALL_BRANCH] = 'p',
+	[STALL_FRONT_END] = 'I', [STALL_NR_CAUSES] = '?',
+};
+
+/* Causes by what they likely took, most first; the last index stands for what is unexplained. */
+static size_t order_causes(const struct stall_tally *t, int order[STALL_NR_CAUSES + 1])
+{
+	size_t nr = 0;
+
+	for (int k = 0; k <= STALL_NR_CAUSES; k++) {
+		double mine = k < STALL_NR_CAUSES ? t->cause[k].likely : t->unexplained;
+		size_t at = nr;
+
+		if (mine <= 0)
 			continue;
-		b->actual = (struct graph_cycles){ c->units[i] / f, c->flow->blocks[i].nr_insns };
-		for (size_t k = 0; c->absolute && k < b->nr_insns; k++)
-			b->insns[k].cpi = (double)b->insns[k].samples *
-					  period_of(&c->a->events[c->event]) / f;
+		for (; at > 0; at--) {
+			int before = order[at - 1];
+
+			if (before < STALL_NR_CAUSES ? t->cause[before].likely >= mine
+						     : t->unexplained >= mine)
+				break;
+			order[at] = before;
+		}
+		order[at] = k;
+		nr++;
 	}
+	return nr;
+}
+
+static int add_legend(struct calc *c, int cause, struct base_buf *legend)
+{
+	if (c->said >> cause & 1)
+		return 0;
+	c->said |= 1u << cause;
+	return base_buf_printf(legend, "%s%c = %s", legend->len ? ", " : "", letters[cause],
+			       cause < STALL_NR_CAUSES ? stall_cause_name((enum stall_cause)cause)
+						       : "unexplained");
+}
+
+/* A tenth of what a block waited for is worth a letter. */
+static int tell_stall(struct calc *c, uint32_t i)
+{
+	const struct stall_tally *t = &c->stall.block[i];
+	double stalled = t->samples - t->execution, low = 0;
+	char text[STALL_NR_CAUSES + 2] = "";
+	int order[STALL_NR_CAUSES + 1], r = 0;
+	struct base_buf legend = { 0 };
+	size_t nr = order_causes(t, order), len = 0;
+
+	for (int k = 0; k < STALL_NR_CAUSES; k++)
+		low += t->cause[k].low;
+	for (size_t k = 0; k < nr && r >= 0; k++) {
+		double mine = order[k] < STALL_NR_CAUSES ? t->cause[order[k]].high : t->unexplained;
+
+		if (mine < stalled / 10)
+			continue;
+		text[len++] = letters[order[k]];
+		r = add_legend(c, order[k], &legend);
+	}
+	if (r >= 0 && len && cost(c, i, stalled) >= 0.1)
+		r = graph_stall_add(&c->p->blocks[i].above, text, cost(c, i, low),
+				    cost(c, i, stalled),
+				    legend.len ? (const char *)legend.data : NULL);
+	base_buf_release(&legend);
+	return r;
+}
+
+static int tell_costs(struct calc *c)
+{
+	const struct stall_input in = { .flow = c->flow,
+					.samples = c->by_insn,
+					.block = c->known ? c->runs : NULL,
+					.edge = c->known ? c->gone : NULL };
+	int r;
+
+	if (!c->by_insn)
+		return 0;
+	r = stall_find(&in, &c->stall);
+	if (r < 0)
+		return r;
+	set_unit(c);
+	for (uint32_t i = 0; i < c->flow->nr_blocks && r >= 0; i++) {
+		if (c->block[i].confidence == GRAPH_UNKNOWN || c->block[i].value <= 0)
+			continue;
+		set_costs(c, i);
+		r = tell_stall(c, i);
+	}
+	return r;
 }
 
 /* ---- what is shown ------------------------------------------------------------------------- */
@@ -361,21 +455,61 @@ static int say_known(struct calc *c)
 	return r < 0 ? r : say_share(c, "total tallied", c->p->samples);
 }
 
+/* Where have all the cycles gone: shares of the procedure's samples, which add up. */
+static int say_stalls(struct calc *c)
+{
+	const struct stall_tally *t = &c->stall.total;
+	double percent = c->p->samples ? 100 / (double)c->p->samples : 0;
+	struct graph_texts *to = &c->p->summary;
+	int order[STALL_NR_CAUSES + 1], r;
+	size_t nr;
+
+	if (!c->by_insn || !c->p->samples)
+		return 0;
+	nr = order_causes(t, order);
+	r = graph_text_add(to, "%-24s %8s %8s %8s", "where the time has gone", "low", "likely",
+			   "high");
+	for (size_t i = 0; i < nr && r >= 0; i++) {
+		const struct stall_range *s = &t->cause[order[i]];
+
+		if (order[i] == STALL_NR_CAUSES)
+			r = graph_text_add(to, "%c %-22s %8s %7.2f%%", letters[order[i]],
+					   "unexplained stall", "", percent * t->unexplained);
+		else
+			r = graph_text_add(
+				to, "%c %-22s %7.2f%% %7.2f%% %7.2f%%", letters[order[i]],
+				stall_cause_name((enum stall_cause)order[i]), percent * s->low,
+				percent * s->likely, percent * s->high);
+	}
+	if (r >= 0)
+		r = graph_text_add(to, "  %-22s %8s %7.2f%%", "execution", "",
+				   percent * t->execution);
+	if (r >= 0 && c->p->outside)
+		r = graph_text_add(to, "  %-22s %8s %7.2f%%", "in no block", "",
+				   percent * (double)c->p->outside);
+	return r < 0 ? r : graph_text_add(to, "  %-22s %8s %7.2f%%", "total tallied", "", 100.0);
+}
+
 static int calculate(struct calc *c, struct base_err *err)
 {
-	int r = 0;
+	size_t nr_blocks = (size_t)c->flow->nr_blocks + 1, nr_edges = (size_t)c->flow->nr_edges + 1;
+	int r;
 
-	c->block = calloc((size_t)c->flow->nr_blocks + 1, sizeof(*c->block));
-	c->edge = calloc((size_t)c->flow->nr_edges + 1, sizeof(*c->edge));
-	if (!c->block || !c->edge)
+	c->block = calloc(nr_blocks, sizeof(*c->block));
+	c->runs = calloc(nr_blocks, sizeof(*c->runs));
+	c->edge = calloc(nr_edges, sizeof(*c->edge));
+	c->gone = calloc(nr_edges, sizeof(*c->gone));
+	if (!c->block || !c->runs || !c->edge || !c->gone)
 		return -ENOMEM;
-	r = count_units(c);
+	r = place_time(c);
 	if (r >= 0)
 		r = c->o->exact ? count_all(c, err) : estimate_all(c, err);
-	if (r >= 0) {
-		set_costs(c);
+	if (r >= 0)
+		r = tell_costs(c);
+	if (r >= 0)
 		r = show_blocks(c);
-	}
+	if (r >= 0)
+		r = say_stalls(c);
 	return r < 0 ? r : say_known(c);
 }
 
@@ -391,7 +525,10 @@ int calc_add(const struct graph_flow *f, size_t event, const struct calc_options
 		r = calculate(&c, err);
 	}
 	free(c.block);
+	free(c.runs);
 	free(c.edge);
-	free(c.units);
+	free(c.gone);
+	free(c.by_insn);
+	stall_release(&c.stall);
 	return r < 0 ? base_fail_errno(err, r, "cannot calculate '%s'", name) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What dcpicalc adds to a flow graph with samples: how often its blocks and edges ran, what one
- * execution of them cost, and how much of the samples that rests on.
+ * execution of them cost, what they may have waited for, and how much of the samples that rests on.
  */
 #ifndef DCPI_CALC_H
 #define DCPI_CALC_H
