@@ -245,13 +245,13 @@ try_many()
 	for ((i = 0; i < 20; i++)); do
 		java -XX:TieredStopAtLevel=1 -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,work.Work::sixty \
 			-XX:CompileCommand=dontinline,work.Work::thirty -XX:CompileCommand=dontinline,work.Work::ten \
-			-agentpath:"$agent" work.Work shares 0.2 >>"$work/many" || fail "shares"
+			-agentpath:"$agent"=facility=many work.Work shares 0.2 >>"$work/many" || fail "shares"
 	done
-	flush_of java
-	shares_true java "$work/many" work.Work.sixty work.Work.thirty work.Work.ten
+	flush_of many
+	shares_true many "$work/many" work.Work.sixty work.Work.thirty work.Work.ten
 	[ "$(grep -c ' work[.]Work[.]sixty$' "$work/rows")" = 1 ] || { cat "$work/rows"; fail "not one table"; }
-	image java >/dev/null || exit 1
-	echo "twenty JVMs: $(samples java) samples, one image of $(stat -c %s "$(image java)") bytes"
+	image many >/dev/null || exit 1
+	echo "twenty JVMs: $(samples many) samples, one image of $(stat -c %s "$(image many)") bytes"
 }
 
 mkdir "$work/classes"
