@@ -12,7 +12,7 @@ event cycles 65536
 mmap pid=1 addr=0x1000 len=0x1000 id=0101010101 path=/bin/a
 count pid=1 addr=0x1010 n=42
 END
-dcpid() { ${DCPI_EMULATOR:-} "$DCPI_BIN/dcpid" "$@"; }
+dcpid() { "$DCPI_BIN/dcpid" "$@"; }
 exec >out 2>&1
 
 echo '{ "database": "db", "platform": "file", "quiet": true }' >good.json

@@ -18,8 +18,8 @@ count pid=2 addr=0x1010 n=100
 count pid=3 addr=0x5010 n=200
 count pid=4 addr=0x5010 n=3
 END
-dcpid() { $DCPI_EMULATOR "$DCPI_BIN/dcpid" "$@"; }
-rows() { $DCPI_EMULATOR "$DCPI_BIN/dcpi" prof -i -no_header -db "$1" 2>/dev/null || echo "status $?"; }
+dcpid() { "$DCPI_BIN/dcpid" "$@"; }
+rows() { "$DCPI_BIN/dcpi" prof -i -no_header -db "$1" 2>/dev/null || echo "status $?"; }
 exec 3>&2 >out 2>&1
 
 printf '# for the test\nb\nPID 2-3\n' >exclusions

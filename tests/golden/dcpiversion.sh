@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What is the same everywhere: the release is the project's, and every row is there, in text and in JSON.
 set -eu
-run() { $DCPI_EMULATOR "$DCPI_BIN/dcpiversion" "$@"; }
+run() { "$DCPI_BIN/dcpiversion" "$@"; }
 text=$(run) json=$(run -json) version=$(run -version)
 release=$(sed -n 's/.*dcpi VERSION \([0-9.]*\).*/\1/p' "$DCPI_SRC/CMakeLists.txt")
 echo "$text" | head -n 1 | grep -qxF "dcpiversion (DCPI) $release"

@@ -7,7 +7,7 @@ export LC_ALL=C TZ=UTC
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-PATH=$DCPI_BIN:$DCPI_BUILD/tests:$PATH
+PATH=$DCPI_BIN:$DCPI_BIN/../tests:$PATH
 
 run() {
 	local code=0
