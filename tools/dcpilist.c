@@ -660,7 +660,5 @@ int dcpilist_main(int argc, char **argv)
 		r = select_check(&sel, &err);
 	if (r >= 0)
 		r = run(argc, argv, &err);
-	if (r < 0)
-		base_err_print(&err, cmd.name, stderr);
-	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;
+	return report_end(&cmd, r, &err);
 }

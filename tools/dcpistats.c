@@ -459,7 +459,5 @@ int dcpistats_main(int argc, char **argv)
 	else if (r == BASE_OPT_DONE)
 		r = BASE_EXIT_OK;
 	sets_release(&x.sets);
-	if (r < 0)
-		base_err_print(&err, cmd.name, stderr);
-	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;
+	return report_end(&cmd, r, &err);
 }

@@ -247,16 +247,5 @@ static int run(int nr, char **what, struct base_err *err)
 
 int dcpitopcounts_main(int argc, char **argv)
 {
-	struct base_err err = { 0 };
-	int r = base_opt_parse(&cmd, &argc, &argv, &err);
-
-	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
-	if (r >= 0)
-		r = select_check(&sel, &err);
-	if (r >= 0)
-		r = run(argc, argv, &err);
-	if (r < 0)
-		base_err_print(&err, cmd.name, stderr);
-	return r == -DCPI_EUSAGE ? BASE_EXIT_USAGE : r < 0 ? BASE_EXIT_FAILED : r;
+	return report_main(&cmd, &sel, run, argc, argv);
 }

@@ -9,6 +9,15 @@
 #include "select.h"
 #include "table.h"
 
+/* A command's exit code for what it returned; below 0, @err is printed. */
+int report_end(const struct base_cmd *cmd, int r, const struct base_err *err);
+/*
+ * The main function of a command that is its options, those of @sel among them, and @run, which
+ * gets the operands and returns an exit code or negative with @err.
+ */
+int report_main(const struct base_cmd *cmd, struct select *sel,
+		int (*run)(int nr, char **what, struct base_err *err), int argc, char **argv);
+
 /* Gather what @s selects. 0 or negative with @err. */
 int report_open(const struct select *s, struct analysis **out, struct base_err *err);
 
