@@ -92,16 +92,17 @@ for switch in --perf-prof --perf-basic-prof; do
 done
 
 # A hundred short-lived workers one after the other: one table, one pseudo-image.
-before=$(ls "$db/dyn" | grep -c "^node")
 for i in $(seq 100); do
 	(cd "$work" && exec node --perf-prof "$support/v8_hot.js" 0.05) >"$work/truth" || fail "worker $i"
 	rm -f "$work"/jit-*.dump
 done
 sleep 1
 "$DCPI_BIN/dcpiflush" || fail "dcpiflush"
-echo "workers: $(image_samples node) samples, $(($(ls "$db/dyn" | grep -c "^node") - before)) pseudo-images"
+# Those of this epoch: what ran in the one before may be written late.
+images=$(ls "$db/$(status_field epoch)"/* | grep -c '^node.*[.]dynamic$')
+echo "workers: $(image_samples node) samples, $images pseudo-images"
 [ "$(image_samples node)" -gt 1000 ] || fail "workers have no samples"
-[ "$(ls "$db/dyn" | grep -c "^node")" -le $((before + 2)) ] || fail "workers leave more than a pseudo-image (and one of unnamed code)"
+[ "$images" -ge 1 ] && [ "$images" -le 2 ] || fail "workers leave more than a pseudo-image (and one of unnamed code)"
 rows node | awk '/[*]hot_a /{ n++ } END { exit n != 1 }' || fail "workers are not one row"
 
 # Without any switch it is countable, and can be disassembled.
