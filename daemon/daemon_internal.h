@@ -137,11 +137,13 @@ struct process {
 	uint64_t start_time_ns; /* since boot, from /proc; 0 where unknown */
 	uint32_t uid;
 	char comm[16];
+	char *exe; /* path of its program, as the first mapping after exec told; or NULL */
 	struct map *maps; /* ascending, disjoint */
 	size_t nr_maps, cap_maps;
 	struct dyn_client *dyn; /* NULL: no registry known (for this life); counted reference */
 	bool exited;	   /* this life is over (exit or exec); kept until its counts are settled */
 	bool hollow;	   /* nothing is known of it but its pid */
+	bool begins;	   /* exec was seen, the mapping of its program not yet */
 	bool asked;	   /* it was looked for in /proc */
 	bool watched;	   /* a perf map of it is looked for, or was */
 	bool unsettled;	   /* counts wait for events of before its mappings were listed */

@@ -314,6 +314,8 @@ void dyn_end(struct dyn *d, struct process *p)
 		if (d->config.reader)
 			dyn_registry_read(reg, false);
 		reg->over = true;
+		if (reg->exe[0] != '/' && p->exe)
+			snprintf(reg->exe, sizeof(reg->exe), "%s", p->exe);
 		dyn_registry_detach(reg);
 	}
 	/* One that is shared goes on with whoever has it still. */

@@ -30,7 +30,11 @@ static void describe(struct dyn_registry *reg, const struct process *p)
 	reg->uid = p->uid;
 	reg->start_time_ns = p->start_time_ns;
 	reg->created_s = (uint64_t)time(NULL);
-	snprintf(reg->exe, sizeof(reg->exe), "%.*s", (int)sizeof(p->comm), p->comm);
+	/* A registry may have been handed over by a program whose exec is not known yet. */
+	if (p->exe && reg->kind != DYN_REGISTRY)
+		snprintf(reg->exe, sizeof(reg->exe), "%s", p->exe);
+	else
+		snprintf(reg->exe, sizeof(reg->exe), "%.*s", (int)sizeof(p->comm), p->comm);
 	if (reg->kind == DYN_REGISTRY && reg->fd < 0) {
 		reg->created_s = 0;
 		return;

@@ -31,6 +31,7 @@ static void process_free(struct process *p)
 
 		free_maps(p);
 		free(p->told);
+		free(p->exe);
 		free(p);
 		p = later;
 	}

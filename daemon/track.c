@@ -166,6 +166,11 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		return;
 	}
 	m.kind = m.image ? MAP_IMAGE : MAP_DYNAMIC;
+	/* The kernel maps the program before all else that exec brings. */
+	if (p->begins && how == TRACK_EVENT) {
+		p->begins = false;
+		p->exe = strdup(l.path);
+	}
 	attrib_record_load(a, &l);
 	put(a, p, &m, how);
 	if (m.kind == MAP_IMAGE && p->watched)
@@ -286,6 +291,7 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 	a->hollow_made |= p->hollow;
 	p->uid = parent->uid;
 	memcpy(p->comm, parent->comm, sizeof(p->comm));
+	p->exe = parent->exe ? strdup(parent->exe) : NULL;
 	if (parent->dyn && a->dyn)
 		dyn_fork(a->dyn, parent, p, l->time_ns,
 			 l->flags & DRIVER_LOAD_CURSOR ? &l->cursor : NULL);
@@ -315,6 +321,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 		p->began_ns = old->began_ns;
 	}
 	carry_client(a, old, p, l);
+	p->begins = true;
 	set_comm(p, l->path);
 }
 

@@ -343,6 +343,24 @@ static void test_flushed_before(void **state)
 	assert_int_equal(files(t), 1);
 }
 
+/* Some were gone before their path could be read: it is known from the load events. */
+static void test_by_program(void **state)
+{
+	char one[] = "/opt/one", two[] = "/opt/two";
+	struct process p;
+	TRIAL(state);
+
+	for (int32_t pid = 1; pid <= 6; pid++) {
+		begin(t, &p, pid);
+		sample(t, &p, 0, 1);
+		p.exe = pid % 2 ? one : two;
+		dyn_end(t->d.dyn, &p);
+	}
+	flush(t);
+	assert_int_equal(files(t), 2);
+	assert_int_equal(look(t, t->epoch).of[0], 6);
+}
+
 /* Profiles of finished epochs stay as they are, and lead to the image all the same. */
 static void test_epochs(void **state)
 {
@@ -535,6 +553,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flushed_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_by_program, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_epochs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failing_helper, setup, teardown),

@@ -155,6 +155,25 @@ static void newer_events_win(void **state)
 	assert_null(at(10, 0x4000));
 }
 
+/* What a process runs is known also when it is gone before anybody can ask. */
+static void program_of_a_process(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/shell", 1);
+	assert_null(processes_find(t.a.processes, 10)->exe);
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
+	trial_mmap(&t, 11, 0x8000, 0x1000, 0, "/lib/plugin.so", 2);
+	assert_null(processes_find(t.a.processes, 11)->exe);
+	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
+	assert_null(processes_find(t.a.processes, 11)->exe);
+	trial_mmap(&t, 11, 0x1000, 0x1000, 0, "/opt/a/bin/worker", 3);
+	trial_mmap(&t, 11, 0x4000, 0x1000, 0, "/lib/ld.so", 4);
+	assert_string_equal(processes_find(t.a.processes, 11)->exe, "/opt/a/bin/worker");
+	trial_event(&t, DRIVER_LOAD_FORK, 12, 11);
+	trial_event(&t, DRIVER_LOAD_EXIT, 11, 0);
+	assert_string_equal(processes_find(t.a.processes, 12)->exe, "/opt/a/bin/worker");
+}
+
 /* A registry handed over after an exec whose event has not come yet belongs to the new program. */
 static void client_goes_over(void **state)
 {
@@ -392,6 +411,7 @@ int main(void)
 		TEST(names),
 		TEST(older_events_undo_nothing),
 		TEST(newer_events_win),
+		TEST(program_of_a_process),
 		TEST(client_goes_over),
 		TEST(second_client_waits),
 		TEST(second_client_of_one_life),
