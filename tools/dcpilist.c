@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "choose.h"
+#include "estimate.h"
 #include "listing_freq.h"
 #include "report.h"
 #include "tools.h"
 
 static struct select sel;
-static bool want_asm, want_source, want_both, in_order, want_bytes, want_freq, no_header;
+static bool want_asm, want_source, want_both, in_order, want_bytes, want_freq, no_freq, no_header;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
@@ -25,10 +26,11 @@ static const struct base_opt options[] = {
 	  0 },
 	{ "bytes", BASE_OPT_FLAG, &want_bytes, NULL, "Show the instructions' bytes too.", 0, 0 },
 	{ "freq", BASE_OPT_FLAG, &want_freq, NULL,
-	  "Show how often instructions ran, how sure that is, and what one run of them cost, as "
-	  "far "
-	  "as samples tell.",
+	  "Show how sure it is how often instructions ran, beside that and what one run of them "
+	  "cost; fail where no event tells it.",
 	  0, 0 },
+	{ "no_freq", BASE_OPT_FLAG, &no_freq, NULL,
+	  "Leave out how often instructions ran and what one run of them cost.", 0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
 	  0 },
 	{ 0 },
@@ -66,7 +68,7 @@ struct list {
 	struct source *sources;		/* by the listing's file index */
 	struct analysis_unit **by_line; /* units with a line, by file and line, then address */
 	size_t nr_by_line;
-	struct listing_freq freq; /* with -freq */
+	struct listing_freq freq; /* v is NULL where it is not shown */
 	struct table t;
 };
 
@@ -186,7 +188,7 @@ static void put_freq(struct list *x, const struct listing_freq_unit *f)
 {
 	static const char *const letters[] = { "", "L", "M", "H" };
 
-	if (!want_freq)
+	if (!x->freq.v)
 		return;
 	if (is_costed(x, f))
 		table_cell(&x->t, "%.1f%s", f->units / f->freq, unit_name(x));
@@ -196,7 +198,8 @@ static void put_freq(struct list *x, const struct listing_freq_unit *f)
 		table_cell(&x->t, "%.0f", f->freq);
 	else
 		table_cell(&x->t, "%s", "");
-	table_cell(&x->t, "%s", f ? letters[f->confidence] : "");
+	if (want_freq)
+		table_cell(&x->t, "%s", f ? letters[f->confidence] : "");
 }
 
 /* Of several instructions: the most often run one's, and what all of them spent. */
@@ -206,7 +209,7 @@ static void join_freq(const struct list *x, const struct analysis_unit *u,
 	const struct listing_freq_unit *f;
 	double units = sum->units;
 
-	if (!want_freq)
+	if (!x->freq.v)
 		return;
 	f = &x->freq.v[u - x->l->units];
 	if (f->confidence != FREQ_NONE && (sum->confidence == FREQ_NONE || f->freq > sum->freq))
@@ -246,7 +249,7 @@ static void put_unit(struct list *x, const struct analysis_unit *u, const char *
 {
 	char text[512];
 
-	put_counts(x, u->count, want_freq ? &x->freq.v[u - x->l->units] : NULL);
+	put_counts(x, u->count, x->freq.v ? &x->freq.v[u - x->l->units] : NULL);
 	table_cell(&x->t, "%s0x%" PRIx64 " +0x%" PRIx64, indent, u->vaddr,
 		   u->vaddr - x->l->symbol.vaddr);
 	put_bytes(x, u);
@@ -450,7 +453,7 @@ static void print_head(struct list *x)
 	if (x->l->nr_places > 1)
 		printf("places     %zu, in the images of its facility\n", x->l->nr_places);
 	report_events(x->a, x->l->total, stdout);
-	if (want_freq)
+	if (x->freq.v)
 		print_freq_head(x);
 	putchar('\n');
 }
@@ -464,11 +467,12 @@ static int print_text(struct list *x, struct base_err *err)
 	if (!no_header)
 		print_head(x);
 	report_columns(&x->t, x->a);
-	if (want_freq) {
+	if (x->freq.v) {
 		table_column(&x->t, false, "cpi");
 		table_column(&x->t, false, "freq");
-		table_column(&x->t, true, "C");
 	}
+	if (want_freq)
+		table_column(&x->t, true, "C");
 	table_column(&x->t, true, as_asm ? "address" : "where");
 	if (want_bytes)
 		table_column(&x->t, true, "bytes");
@@ -561,13 +565,13 @@ static struct json_object *json_unit(const struct list *x, const struct analysis
 	json_place(x, u, o);
 	json_object_object_add(o, "inlined", json_inlined(x, u));
 	json_object_object_add(o, "samples", report_json_counts(x->a, u->count));
-	if (want_freq)
+	if (x->freq.v)
 		json_freq(x, &x->freq.v[u - x->l->units], o);
 	return o;
 }
 
 static struct json_object *json_line(const struct list *x, const struct analysis_unit *u,
-				     const uint64_t *sum)
+				     const uint64_t *sum, const struct listing_freq_unit *freq)
 {
 	const struct image_source *src = x->sources[u->file].text;
 	struct json_object *o = json_place(x, u, json_object_new_object());
@@ -576,6 +580,24 @@ static struct json_object *json_line(const struct list *x, const struct analysis
 
 	json_object_object_add(o, "text", found ? report_json_text(text) : NULL);
 	json_object_object_add(o, "samples", report_json_counts(x->a, sum));
+	if (x->freq.v)
+		json_freq(x, freq, o);
+	return o;
+}
+
+/* How the numbers are to be read: what the text says above its table. */
+static struct json_object *json_freq_head(const struct list *x)
+{
+	const struct listing_freq *f = &x->freq;
+	struct json_object *o;
+
+	if (!f->v)
+		return NULL;
+	o = json_object_new_object();
+	json_object_object_add(o, "from", report_json_text(x->a->events[f->event].name));
+	json_object_object_add(o, "executions", json_object_new_boolean(f->absolute));
+	json_object_object_add(o, "cpi_unit",
+			       f->has_cost ? json_object_new_string(unit_name(x)) : NULL);
 	return o;
 }
 
@@ -591,8 +613,12 @@ static int print_json(const struct list *x, struct base_err *err)
 	for (size_t i = 0; i < x->l->nr_units; i++)
 		json_object_array_add(units, json_unit(x, &x->l->units[i]));
 	for (size_t i = 0, next; i < x->nr_by_line; i = next) {
+		struct listing_freq_unit freq = { 0 };
+
 		next = sum_line(x, i, sum);
-		json_object_array_add(lines, json_line(x, x->by_line[i], sum));
+		for (size_t k = i; k < next; k++)
+			join_freq(x, x->by_line[k], &freq);
+		json_object_array_add(lines, json_line(x, x->by_line[i], sum, &freq));
 	}
 	json_object_object_add(root, "procedure", report_json_text(x->l->symbol.name));
 	json_object_object_add(root, "address", report_json_hex(x->l->symbol.vaddr));
@@ -603,6 +629,7 @@ static int print_json(const struct list *x, struct base_err *err)
 			       json_object_new_string(profdb_kind_name(x->l->ai->kind)));
 	json_object_object_add(root, "build_id",
 			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
+	json_object_object_add(root, "estimate", json_freq_head(x));
 	json_object_object_add(root, "instructions", units);
 	json_object_object_add(root, "lines", lines);
 	json_object_object_add(root, "total", report_json_counts(x->a, x->l->total));
@@ -624,6 +651,14 @@ static void list_release(struct list *x)
 	analysis_close(x->a);
 }
 
+/* That no event tells frequencies is an error only where they were asked for. */
+static int estimate(struct list *x, struct base_err *err)
+{
+	if (no_freq || (!want_freq && estimate_event(x->a) < 0))
+		return 0;
+	return listing_freq_make(x->l, &x->freq, err);
+}
+
 static int run(int nr, char **what, struct base_err *err)
 {
 	struct list x = { 0 };
@@ -633,8 +668,8 @@ static int run(int nr, char **what, struct base_err *err)
 		r = choose_procedure(x.a, what[0], nr > 1 ? what[1] : NULL, &x.l, err);
 	if (r >= 0)
 		r = open_sources(&x, err);
-	if (r >= 0 && want_freq)
-		r = listing_freq_make(x.l, &x.freq, err);
+	if (r >= 0)
+		r = estimate(&x, err);
 	if (r >= 0)
 		r = sel.json ? print_json(&x, err) : print_text(&x, err);
 	if (x.a)
@@ -656,6 +691,8 @@ int dcpilist_main(int argc, char **argv)
 	want_both |= in_order;
 	if (r >= 0 && want_asm + want_source + want_both > 1)
 		r = base_fail(&err, -DCPI_EUSAGE, "-asm, -source and -both exclude each other");
+	if (r >= 0 && want_freq && no_freq)
+		r = base_fail(&err, -DCPI_EUSAGE, "-freq and -no_freq exclude each other");
 	if (r >= 0)
 		r = select_check(&sel, &err);
 	if (r >= 0)

@@ -11,7 +11,7 @@ need_root
 # right ROUTINE OFFSETS: its samples, all at instructions whose offset matches.
 right()
 {
-	"$DCPI_BIN/dcpilist" -asm "$1" reuse >"$work/list" || fail "dcpilist $1"
+	"$DCPI_BIN/dcpilist" -asm -no_freq "$1" reuse >"$work/list" || fail "dcpilist $1"
 	awk -v where="$2" '
 		$1 ~ /^[0-9]+$/ && $3 ~ /^0x/ { sum += $1; if ($4 !~ where) wrong += $1 }
 		END { print sum + 0, wrong + 0 }' "$work/list" | {

@@ -119,7 +119,7 @@ try_parts()
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	chain="$file:$(line_of hot) (work.Work.inner inlined at $file:$(line_of 'called: inner'), work.Work.middle inlined at $file:$(line_of 'called: middle'))"
 	outer=$(hottest parts '^work[.]Work[.]outer"')
-	"$DCPI_BIN/dcpilist" -no_header -asm "$outer" parts >"$work/list" || fail "dcpilist"
+	"$DCPI_BIN/dcpilist" -no_header -no_freq -asm "$outer" parts >"$work/list" || fail "dcpilist"
 	read -r hot all addr <<<"$(awk -v chain="; $chain" '
 		/^ *; / { sub(/^ */, ""); here = $0 == chain; next }
 		$1 ~ /^[0-9]+$/ && $3 ~ /^0x/ { all += $1; if (here) hot += $1 }
