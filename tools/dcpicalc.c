@@ -5,14 +5,16 @@
 
 #include "calc.h"
 #include "choose.h"
+#include "estimation.h"
 #include "graph_file.h"
 #include "report.h"
 #include "tools.h"
 
 static struct select sel;
 static struct base_opt_list xct, tab;
-static struct calc_options how = { .least = FREQ_MEDIUM };
-static bool low, medium, high, several;
+static struct calc_options how;
+static struct estimation estimation;
+static bool several;
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
@@ -23,10 +25,7 @@ static const struct base_opt options[] = {
 	  0, 100 },
 	{ "print_opcode", BASE_OPT_FLAG, &how.opcodes, NULL,
 	  "Show the instructions' bytes before their text.", 0, 0 },
-	{ "conf_low", BASE_OPT_FLAG, &low, NULL, "Show frequencies of any confidence.", 0, 0 },
-	{ "conf_med", BASE_OPT_FLAG, &medium, NULL,
-	  "Show those of medium and high confidence (the default).", 0, 0 },
-	{ "conf_high", BASE_OPT_FLAG, &high, NULL, "Show those of high confidence alone.", 0, 0 },
+	ESTIMATION_OPTIONS(estimation),
 	{ "xct", BASE_OPT_LIST, &xct, "FILE",
 	  "Take the counts of dcpix instead of estimates. Repeatable: they are added up.", 0, 0 },
 	{ "tab", BASE_OPT_LIST, &tab, "FILE",
@@ -128,9 +127,10 @@ static int run(int nr, char **what, struct base_err *err)
 
 static int check(int nr, struct base_err *err)
 {
-	if (low + medium + high > 1)
-		return base_fail(err, -DCPI_EUSAGE,
-				 "-conf_low, -conf_med and -conf_high exclude each other");
+	int r = estimation_check(&estimation, &how.least, &how.outside, err);
+
+	if (r < 0)
+		return r;
 	if (several && nr < 2) {
 		base_fail(err, -DCPI_EUSAGE, "-procedures needs procedures and an image");
 		base_hint(err, "dcpicalc -procedures PROCEDURE … -- IMAGE");
@@ -143,7 +143,6 @@ static int check(int nr, struct base_err *err)
 	}
 	if (tab.nr && !xct.nr)
 		return base_fail(err, -DCPI_EUSAGE, "-tab is for the counts of -xct");
-	how.least = low ? FREQ_LOW : high ? FREQ_HIGH : FREQ_MEDIUM;
 	return select_check(&sel, err);
 }
 

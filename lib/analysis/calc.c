@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,12 +57,6 @@ static double period_of(const struct analysis_event *ev)
 	return ev->period && !ev->mixed ? (double)ev->period : 1;
 }
 
-/* Clocks count nanoseconds, the rest of what tells time counts cycles. */
-static bool is_cycles(const char *event)
-{
-	return strstr(event, "cycles") != NULL;
-}
-
 static int place_time(struct calc *c)
 {
 	if (c->event >= c->a->nr_events || estimate_model(c->a->events[c->event].name) != FREQ_TIME)
@@ -103,20 +98,9 @@ static enum freq_confidence of_edge(const struct estimate *e, const struct flow_
 static int say_estimated(struct calc *c, const struct analysis_event *ev, const struct estimate *e,
 			 bool measured)
 {
-	const char *of = is_cycles(ev->name) ? "cycle" : "nanosecond";
 	char text[200];
 
-	if (estimate_model(ev->name) == FREQ_INSTRUCTIONS)
-		snprintf(text, sizeof(text), "executions, estimated from samples of %s", ev->name);
-	else if (measured)
-		snprintf(text, sizeof(text),
-			 "executions, estimated from samples of %s and measured costs of blocks",
-			 ev->name);
-	else
-		snprintf(text, sizeof(text),
-			 "in proportion to one another, estimated from samples of %s: executions "
-			 "if an average instruction took one %s",
-			 ev->name, of);
+	estimate_text(ev->name, measured, text, sizeof(text));
 	if (e->freq.unfinished &&
 	    graph_text_add(&c->p->notes, "the procedure is too large for the best estimate") < 0)
 		return -ENOMEM;
@@ -257,7 +241,7 @@ static void set_unit(struct calc *c)
 {
 	if (!c->absolute)
 		c->p->unit = GRAPH_TIMES;
-	else if (!is_cycles(c->a->events[c->event].name))
+	else if (!estimate_is_cycles(c->a->events[c->event].name))
 		c->p->unit = GRAPH_NS;
 }
 
@@ -284,46 +268,13 @@ static void set_costs(struct calc *c, uint32_t i)
 
 /* ---- stalls -------------------------------------------------------------------------------- */
 
-/* DCPI's letters where it has such a cause. */
-static const char letters[STALL_NR_CAUSES + 1] = {
-	[STALL_MEMORY] = 'd',	 [STALL_STORE] = 'w',	   [STALL_SYNCHRONIZATION] = 'y',
-	[STALL_DIVISION] = 'v',	 [STALL_ARITHMETIC] = 'a', [STALL_BRANCH] = 'p',
-	[STALL_FRONT_END] = 'I', [STALL_NR_CAUSES] = '?',
-};
-
-/* Causes by what they likely took, most first; the last index stands for what is unexplained. */
-static size_t order_causes(const struct stall_tally *t, int order[STALL_NR_CAUSES + 1])
-{
-	size_t nr = 0;
-
-	for (int k = 0; k <= STALL_NR_CAUSES; k++) {
-		double mine = k < STALL_NR_CAUSES ? t->cause[k].likely : t->unexplained;
-		size_t at = nr;
-
-		if (mine <= 0)
-			continue;
-		for (; at > 0; at--) {
-			int before = order[at - 1];
-
-			if (before < STALL_NR_CAUSES ? t->cause[before].likely >= mine
-						     : t->unexplained >= mine)
-				break;
-			order[at] = before;
-		}
-		order[at] = k;
-		nr++;
-	}
-	return nr;
-}
-
-static int add_legend(struct calc *c, int cause, struct base_buf *legend)
+static int add_legend(struct calc *c, enum stall_cause cause, struct base_buf *legend)
 {
 	if (c->said >> cause & 1)
 		return 0;
 	c->said |= 1u << cause;
-	return base_buf_printf(legend, "%s%c = %s", legend->len ? ", " : "", letters[cause],
-			       cause < STALL_NR_CAUSES ? stall_cause_name((enum stall_cause)cause)
-						       : "unexplained");
+	return base_buf_printf(legend, "%s%c = %s", legend->len ? ", " : "",
+			       stall_cause_letter(cause), stall_cause_name(cause));
 }
 
 /* A tenth of what a block waited for is worth a letter. */
@@ -332,9 +283,10 @@ static int tell_stall(struct calc *c, uint32_t i)
 	const struct stall_tally *t = &c->stall.block[i];
 	double stalled = t->samples - t->execution, low = 0;
 	char text[STALL_NR_CAUSES + 2] = "";
-	int order[STALL_NR_CAUSES + 1], r = 0;
+	enum stall_cause order[STALL_NR_CAUSES + 1];
 	struct base_buf legend = { 0 };
-	size_t nr = order_causes(t, order), len = 0;
+	size_t nr = stall_order(t, order), len = 0;
+	int r = 0;
 
 	for (int k = 0; k < STALL_NR_CAUSES; k++)
 		low += t->cause[k].low;
@@ -343,7 +295,7 @@ static int tell_stall(struct calc *c, uint32_t i)
 
 		if (mine < stalled / 10)
 			continue;
-		text[len++] = letters[order[k]];
+		text[len++] = stall_cause_letter(order[k]);
 		r = add_legend(c, order[k], &legend);
 	}
 	if (r >= 0 && len && cost(c, i, stalled) >= 0.1)
@@ -354,12 +306,37 @@ static int tell_stall(struct calc *c, uint32_t i)
 	return r;
 }
 
+/* What the block's instructions waited for, where that was a tenth of its stalls. */
+static int tell_culprits(struct calc *c, uint32_t block)
+{
+	const struct stall_tally *t = &c->stall.block[block];
+	struct graph_block *b = &c->p->blocks[block];
+	char text[24];
+
+	for (size_t k = 0; k < b->nr_insns; k++) {
+		uint32_t at = insn_index(c->flow, b->insns[k].vaddr), culprit;
+
+		if (at == UINT32_MAX || c->flow->insns[at].vaddr != b->insns[k].vaddr)
+			continue;
+		culprit = c->stall.culprit[at];
+		if (culprit == FLOW_OUTSIDE ||
+		    c->stall.stalled[at] < (t->samples - t->execution) / 10)
+			continue;
+		snprintf(text, sizeof(text), "0x%" PRIx64, c->flow->insns[culprit].vaddr);
+		if (set_text(&b->insns[k].culprit, text) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int tell_costs(struct calc *c)
 {
 	const struct stall_input in = { .flow = c->flow,
 					.samples = c->by_insn,
 					.block = c->known ? c->runs : NULL,
-					.edge = c->known ? c->gone : NULL };
+					.edge = c->known ? c->gone : NULL,
+					.outside = c->o->outside,
+					.machine = image_machine(c->f->parts[0]->img) };
 	int r;
 
 	if (!c->by_insn)
@@ -373,6 +350,8 @@ static int tell_costs(struct calc *c)
 			continue;
 		set_costs(c, i);
 		r = tell_stall(c, i);
+		if (r >= 0)
+			r = tell_culprits(c, i);
 	}
 	return r;
 }
@@ -461,25 +440,26 @@ static int say_stalls(struct calc *c)
 	const struct stall_tally *t = &c->stall.total;
 	double percent = c->p->samples ? 100 / (double)c->p->samples : 0;
 	struct graph_texts *to = &c->p->summary;
-	int order[STALL_NR_CAUSES + 1], r;
+	enum stall_cause order[STALL_NR_CAUSES + 1];
 	size_t nr;
+	int r;
 
 	if (!c->by_insn || !c->p->samples)
 		return 0;
-	nr = order_causes(t, order);
+	nr = stall_order(t, order);
 	r = graph_text_add(to, "%-24s %8s %8s %8s", "where the time has gone", "low", "likely",
 			   "high");
 	for (size_t i = 0; i < nr && r >= 0; i++) {
 		const struct stall_range *s = &t->cause[order[i]];
 
 		if (order[i] == STALL_NR_CAUSES)
-			r = graph_text_add(to, "%c %-22s %8s %7.2f%%", letters[order[i]],
+			r = graph_text_add(to, "%c %-22s %8s %7.2f%%", stall_cause_letter(order[i]),
 					   "unexplained stall", "", percent * t->unexplained);
 		else
-			r = graph_text_add(
-				to, "%c %-22s %7.2f%% %7.2f%% %7.2f%%", letters[order[i]],
-				stall_cause_name((enum stall_cause)order[i]), percent * s->low,
-				percent * s->likely, percent * s->high);
+			r = graph_text_add(to, "%c %-22s %7.2f%% %7.2f%% %7.2f%%",
+					   stall_cause_letter(order[i]), stall_cause_name(order[i]),
+					   percent * s->low, percent * s->likely,
+					   percent * s->high);
 	}
 	if (r >= 0)
 		r = graph_text_add(to, "  %-22s %8s %7.2f%%", "execution", "",

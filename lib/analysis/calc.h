@@ -9,12 +9,14 @@
 #include "exact.h"
 #include "freq.h"
 #include "graph_flow.h"
+#include "stall.h"
 
 struct calc_options {
 	enum freq_confidence least; /* estimates below it are not shown */
 	double cutoff; /* percent of the procedure's samples; blocks with less are left out */
 	bool opcodes;  /* put the instructions' bytes before their text */
 	const struct exact *exact; /* counts to take instead of estimates, or NULL */
+	enum stall_outside outside;
 };
 
 /*

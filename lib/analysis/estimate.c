@@ -31,6 +31,11 @@ int estimate_model(const char *event)
 	return -ENOENT;
 }
 
+bool estimate_is_cycles(const char *event)
+{
+	return strstr(event, "cycles") != NULL;
+}
+
 int estimate_event(const struct analysis *a)
 {
 	int best = -ENOENT, best_model = -ENOENT;
@@ -158,4 +163,19 @@ void estimate_release(struct estimate *e)
 	free(e->units);
 	free(e->measured);
 	memset(e, 0, sizeof(*e));
+}
+
+void estimate_text(const char *event, bool absolute, char *buf, size_t buf_len)
+{
+	if (estimate_model(event) == FREQ_INSTRUCTIONS)
+		snprintf(buf, buf_len, "executions, estimated from samples of %s", event);
+	else if (absolute)
+		snprintf(buf, buf_len,
+			 "executions, estimated from samples of %s and measured costs of blocks",
+			 event);
+	else
+		snprintf(buf, buf_len,
+			 "in proportion to one another, estimated from samples of %s: executions "
+			 "if an average instruction took one %s",
+			 event, estimate_is_cycles(event) ? "cycle" : "nanosecond");
 }

@@ -16,6 +16,8 @@
 
 /* What the samples of an event are in proportion to, or -ENOENT where it is neither. */
 int estimate_model(const char *event);
+/* Is its unit a cycle? Of the other events of time (clocks) it is a nanosecond. */
+bool estimate_is_cycles(const char *event);
 /*
  * The event that tells most of frequencies: one of instructions, else of time with the most
  * samples. Its index in @a, or -ENOENT.
@@ -92,6 +94,9 @@ struct estimate {
 int estimate_frequencies(const struct estimate_input *in, struct estimate *out,
 			 struct base_err *err);
 void estimate_release(struct estimate *e);
+
+/* What estimates from samples of @event are; @absolute as above. */
+void estimate_text(const char *event, bool absolute, char *buf, size_t buf_len);
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 

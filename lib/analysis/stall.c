@@ -3,24 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stall.h"
+#include "stall_internal.h"
 
 enum {
-	LINE = 64,
 	LOOP_MAX = 16 << 10, /* bytes of code that stay in any instruction cache */
 	WINDOW = 2,	     /* instructions that may retire together: one shows for both */
-	/* What a mispredicted branch may cost, in instructions at the best pace. */
-	PENALTY = 100,
-};
-
-struct work {
-	const struct stall_input *in;
-	const struct flow *f;
-	struct stall *out;
-	double per_run; /* samples that an instruction has for each time it ran, on average */
-	double pace;	/* samples of one instruction's execution, at best */
-	bool *in_cache; /* by block: a loop that fits the instruction cache */
-	uint32_t *stack, *order, *component;
 };
 
 const char *stall_cause_name(enum stall_cause cause)
@@ -35,15 +22,49 @@ const char *stall_cause_name(enum stall_cause cause)
 		[STALL_FRONT_END] = "front end",
 	};
 
-	return cause < STALL_NR_CAUSES ? names[cause] : "";
+	return cause < STALL_NR_CAUSES ? names[cause] : "unexplained";
 }
 
-static double runs(const struct work *w, uint32_t b)
+char stall_cause_letter(enum stall_cause cause)
+{
+	static const char letters[STALL_NR_CAUSES + 1] = {
+		[STALL_MEMORY] = 'd',	 [STALL_STORE] = 'w',	   [STALL_SYNCHRONIZATION] = 'y',
+		[STALL_DIVISION] = 'v',	 [STALL_ARITHMETIC] = 'a', [STALL_BRANCH] = 'p',
+		[STALL_FRONT_END] = 'I', [STALL_NR_CAUSES] = '?',
+	};
+
+	return letters[cause];
+}
+
+double stall_likely(const struct stall_tally *t, enum stall_cause cause)
+{
+	return cause < STALL_NR_CAUSES ? t->cause[cause].likely : t->unexplained;
+}
+
+size_t stall_order(const struct stall_tally *t, enum stall_cause order[STALL_NR_CAUSES + 1])
+{
+	size_t nr = 0;
+
+	for (int k = 0; k <= STALL_NR_CAUSES; k++) {
+		double mine = stall_likely(t, (enum stall_cause)k);
+		size_t at = nr;
+
+		if (mine <= 0)
+			continue;
+		for (; at > 0 && stall_likely(t, order[at - 1]) < mine; at--)
+			order[at] = order[at - 1];
+		order[at] = (enum stall_cause)k;
+		nr++;
+	}
+	return nr;
+}
+
+double stall_runs(const struct stall_work *w, uint32_t b)
 {
 	return w->in->block ? w->in->block[b] : 1;
 }
 
-static double samples_in(const struct work *w, uint32_t b)
+double stall_samples_in(const struct stall_work *w, uint32_t b)
 {
 	const struct flow_block *block = &w->f->blocks[b];
 	double sum = 0;
@@ -67,7 +88,7 @@ static int by_pace(const void *a, const void *b)
 }
 
 /* Each stretch of a few instructions of a block that ran. */
-static uint32_t windows(const struct work *w, struct window *v)
+static uint32_t windows(const struct stall_work *w, struct window *v)
 {
 	uint32_t nr = 0;
 
@@ -78,18 +99,19 @@ static uint32_t windows(const struct work *w, struct window *v)
 			uint32_t n = block->nr_insns - i < WINDOW ? block->nr_insns - i : WINDOW;
 			double samples = 0;
 
-			if (runs(w, b) <= 0 || (n < WINDOW && block->nr_insns > WINDOW))
+			if (stall_runs(w, b) <= 0 || (n < WINDOW && block->nr_insns > WINDOW))
 				continue;
 			for (uint32_t k = 0; k < n; k++)
 				samples += w->in->samples[block->insn + i + k];
-			v[nr++] = (struct window){ samples / (runs(w, b) * n), runs(w, b) * n };
+			v[nr++] = (struct window){ samples / (stall_runs(w, b) * n),
+						   stall_runs(w, b) * n };
 		}
 	}
 	return nr;
 }
 
 /* The lower tenth: some stretches have hardly any, for their neighbours show for them. */
-static int find_pace(struct work *w)
+static int find_pace(struct stall_work *w)
 {
 	struct window *v = calloc((size_t)w->f->nr_insns + 1, sizeof(*v));
 	double total = 0, sum = 0, samples = 0;
@@ -115,7 +137,7 @@ static int find_pace(struct work *w)
 /* ---- loops --------------------------------------------------------------------------------- */
 
 /* Blocks that lead to each other (Kosaraju): in order of finishing, then against the edges. */
-static void finish_order(struct work *w, uint32_t *next)
+static void finish_order(struct stall_work *w, uint32_t *next)
 {
 	const struct flow *f = w->f;
 	uint32_t nr = 0;
@@ -145,7 +167,7 @@ static void finish_order(struct work *w, uint32_t *next)
 	}
 }
 
-static void collect(struct work *w, uint32_t b, uint32_t number)
+static void collect(struct stall_work *w, uint32_t b, uint32_t number)
 {
 	const struct flow *f = w->f;
 	uint32_t depth = 0;
@@ -178,12 +200,12 @@ static bool is_loop(const struct flow *f, uint32_t b, const uint32_t *component)
 }
 
 /* Which loops stay in the cache: by the code in them that was met running. */
-static void judge_loops(struct work *w, uint64_t *size, bool *calls)
+static void judge_loops(struct stall_work *w, uint64_t *size, bool *calls)
 {
 	const struct flow *f = w->f;
 
 	for (uint32_t b = 0; b < f->nr_blocks; b++) {
-		if (samples_in(w, b) <= 0)
+		if (stall_samples_in(w, b) <= 0)
 			continue;
 		size[w->component[b]] += f->blocks[b].end - f->blocks[b].vaddr;
 		calls[w->component[b]] |= f->blocks[b].nr_calls > 0;
@@ -193,7 +215,7 @@ static void judge_loops(struct work *w, uint64_t *size, bool *calls)
 				 size[w->component[b]] <= LOOP_MAX;
 }
 
-static int find_loops(struct work *w)
+static int find_loops(struct stall_work *w)
 {
 	const struct flow *f = w->f;
 	uint32_t *next = calloc((size_t)f->nr_blocks + 1, sizeof(*next)), number = 0;
@@ -216,132 +238,6 @@ static int find_loops(struct work *w)
 	return r;
 }
 
-/* ---- candidates ---------------------------------------------------------------------------- */
-
-/* What the instruction itself may wait for. */
-static uint16_t by_kind(const struct flow_insn *insn)
-{
-	uint16_t c = 0;
-
-	if (insn->kinds & (FLOW_ATOMIC | FLOW_BARRIER | FLOW_SERIALIZE))
-		return 1 << STALL_SYNCHRONIZATION |
-		       (insn->kinds & FLOW_LOAD ? 1 << STALL_MEMORY : 0);
-	if (insn->kinds & FLOW_LOAD)
-		c |= 1 << STALL_MEMORY;
-	if (insn->kinds & FLOW_STORE)
-		c |= 1 << STALL_STORE;
-	if (insn->kinds & (FLOW_DIVIDE | FLOW_FP_DIVIDE))
-		c |= 1 << STALL_DIVISION;
-	else if (insn->kinds & (FLOW_MULTIPLY | FLOW_FP))
-		c |= 1 << STALL_ARITHMETIC;
-	return c;
-}
-
-/* How often an edge was gone at most: as estimated, or as the samples behind it have it, where no
- * other edge leads there. Of two arms an estimate may starve one. */
-static double gone(const struct work *w, uint32_t edge)
-{
-	double n = w->in->edge[edge], by_samples;
-	uint32_t to = w->f->edges[edge].to;
-
-	if (to == FLOW_OUTSIDE || w->f->blocks[to].nr_in > 1 || w->per_run <= 0)
-		return n;
-	by_samples = samples_in(w, to) / (w->f->blocks[to].nr_insns * w->per_run);
-	return by_samples > n ? by_samples : n;
-}
-
-/* How often the branch at the end of @b may at most have been predicted wrongly: not more often
- * than the less usual ways were gone, and as often come back from. */
-static double wrong_ways(const struct work *w, uint32_t b)
-{
-	const struct flow_block *block = &w->f->blocks[b];
-	double all = 0, most = 0;
-
-	for (uint32_t i = 0; i < block->nr_out; i++) {
-		double n = gone(w, w->f->out_of[block->out + i]);
-
-		all += n;
-		most = n > most ? n : most;
-	}
-	return 2 * (all - most);
-}
-
-/* May the samples of @b's first instructions come from a wrong prediction? */
-static bool behind_branch(const struct work *w, uint32_t b, double samples)
-{
-	const struct flow_block *block = &w->f->blocks[b];
-	double wrong = 0;
-
-	for (uint32_t i = 0; i < block->nr_in; i++) {
-		uint32_t from = w->f->edges[w->f->into[block->in + i]].from;
-		const struct flow_block *source;
-		enum flow_class flow;
-
-		if (from == FLOW_OUTSIDE)
-			continue; /* calls are predicted well */
-		source = &w->f->blocks[from];
-		flow = (enum flow_class)w->f->insns[source->insn + source->nr_insns - 1].flow;
-		if (flow != FLOW_BRANCH && flow != FLOW_INDIRECT_JUMP)
-			continue;
-		if (!w->in->edge)
-			return true;
-		wrong += wrong_ways(w, from);
-	}
-	return wrong > 0 && wrong * PENALTY * w->pace >= samples / 10;
-}
-
-/* Is the instruction the first that is fetched from its cache line, on some way there? */
-static bool begins_line(const struct work *w, uint32_t b, uint32_t insn)
-{
-	const struct flow_insn *i = &w->f->insns[insn];
-	uint64_t last = i->vaddr + i->len - 1;
-
-	if (insn == w->f->blocks[b].insn)
-		return true;
-	return (i[-1].vaddr + i[-1].len - 1) / LINE != last / LINE;
-}
-
-/* Why the instruction at index @insn of @b may have kept the one behind it waiting. */
-static uint16_t causes_of(const struct work *w, uint32_t b, uint32_t insn, double samples)
-{
-	uint16_t c = by_kind(&w->f->insns[insn]);
-
-	if (insn == w->f->blocks[b].insn && behind_branch(w, b, samples))
-		c |= 1 << STALL_BRANCH;
-	if (!w->in_cache[b] && begins_line(w, b, insn))
-		c |= 1 << STALL_FRONT_END;
-	return c;
-}
-
-/* Causes of the last instructions of the blocks that lead to @b. */
-static uint16_t causes_before(const struct work *w, uint32_t b, double samples)
-{
-	const struct flow_block *block = &w->f->blocks[b];
-	uint16_t c = 0;
-
-	for (uint32_t i = 0; i < block->nr_in; i++) {
-		uint32_t edge = w->f->into[block->in + i], from = w->f->edges[edge].from;
-		const struct flow_block *source;
-
-		/* What was hardly gone brought hardly any. */
-		if (from == FLOW_OUTSIDE || (w->in->edge && w->in->edge[edge] * 50 < runs(w, b)))
-			continue;
-		source = &w->f->blocks[from];
-		c |= causes_of(w, from, source->insn + source->nr_insns - 1, samples);
-	}
-	return c;
-}
-
-/* Of the samples on @insn: the one before it, else itself (where the machine shows that one). */
-static uint16_t candidates(const struct work *w, uint32_t b, uint32_t insn)
-{
-	double samples = w->in->samples[insn];
-	uint16_t c = insn > w->f->blocks[b].insn ? causes_of(w, b, insn - 1, samples)
-						 : causes_before(w, b, samples);
-
-	return c ? c : causes_of(w, b, insn, samples);
-}
-
 /* ---- tallies ------------------------------------------------------------------------------- */
 
 static void add_stall(struct stall_tally *t, uint16_t causes, double samples)
@@ -361,11 +257,11 @@ static void add_stall(struct stall_tally *t, uint16_t causes, double samples)
 	}
 }
 
-static void tally_block(const struct work *w, uint32_t b)
+static void tally_block(const struct stall_work *w, uint32_t b)
 {
 	const struct flow_block *block = &w->f->blocks[b];
 	struct stall_tally *t = &w->out->block[b];
-	double per_insn = w->pace * runs(w, b), stalled, above = 0;
+	double per_insn = w->pace * stall_runs(w, b), stalled, above = 0;
 
 	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
 		t->samples += w->in->samples[i];
@@ -378,15 +274,15 @@ static void tally_block(const struct work *w, uint32_t b)
 	for (uint32_t i = block->insn; above > 0 && i < block->insn + block->nr_insns; i++) {
 		if (w->in->samples[i] <= per_insn)
 			continue;
-		w->out->candidates[i] = candidates(w, b, i);
-		add_stall(t, w->out->candidates[i],
-			  (w->in->samples[i] - per_insn) / above * stalled);
+		w->out->candidates[i] = stall_candidates(w, b, i, &w->out->culprit[i]);
+		w->out->stalled[i] = (w->in->samples[i] - per_insn) / above * stalled;
+		add_stall(t, w->out->candidates[i], w->out->stalled[i]);
 	}
 	if (above <= 0)
 		t->execution = t->samples;
 }
 
-static void add_tally(struct stall_tally *to, const struct stall_tally *t)
+void stall_tally_add(struct stall_tally *to, const struct stall_tally *t)
 {
 	to->samples += t->samples;
 	to->execution += t->execution;
@@ -398,7 +294,7 @@ static void add_tally(struct stall_tally *to, const struct stall_tally *t)
 	}
 }
 
-static int open_work(struct work *w)
+static int open_work(struct stall_work *w)
 {
 	size_t nr = (size_t)w->f->nr_blocks + 1;
 
@@ -408,15 +304,19 @@ static int open_work(struct work *w)
 	w->component = calloc(nr, sizeof(*w->component));
 	w->out->block = calloc(nr, sizeof(*w->out->block));
 	w->out->candidates = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->candidates));
-	return w->in_cache && w->stack && w->order && w->component && w->out->block &&
-			       w->out->candidates
-		       ? 0
-		       : -ENOMEM;
+	w->out->stalled = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->stalled));
+	w->out->culprit = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->culprit));
+	if (!w->in_cache || !w->stack || !w->order || !w->component || !w->out->block ||
+	    !w->out->candidates || !w->out->stalled || !w->out->culprit)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->f->nr_insns; i++)
+		w->out->culprit[i] = FLOW_OUTSIDE;
+	return 0;
 }
 
 int stall_find(const struct stall_input *in, struct stall *out)
 {
-	struct work w = { .in = in, .f = in->flow, .out = out };
+	struct stall_work w = { .in = in, .f = in->flow, .out = out };
 	int r;
 
 	memset(out, 0, sizeof(*out));
@@ -427,7 +327,7 @@ int stall_find(const struct stall_input *in, struct stall *out)
 		r = find_loops(&w);
 	for (uint32_t b = 0; r >= 0 && b < w.f->nr_blocks; b++) {
 		tally_block(&w, b);
-		add_tally(&out->total, &out->block[b]);
+		stall_tally_add(&out->total, &out->block[b]);
 	}
 	free(w.in_cache);
 	free(w.stack);
@@ -442,5 +342,7 @@ void stall_release(struct stall *s)
 {
 	free(s->block);
 	free(s->candidates);
+	free(s->stalled);
+	free(s->culprit);
 	memset(s, 0, sizeof(*s));
 }

@@ -33,7 +33,20 @@ enum stall_cause {
 	STALL_ARITHMETIC,
 	STALL_BRANCH,
 	STALL_FRONT_END,
-	STALL_NR_CAUSES,
+	STALL_NR_CAUSES, /* where a cause stands: none of these, unexplained */
+};
+
+/*
+ * What happens outside of the procedure may stall it: where control comes in (its entry, the way
+ * back from a call), and one instruction later, as the first may wait for a value that it was
+ * handed.
+ */
+enum stall_outside {
+	STALL_OPTIMISTIC,  /* not assumed */
+	STALL_PESSIMISTIC, /* anything may, so all causes are candidates there */
+	/* Memory, division and arithmetic may, for an instruction that reads a register in which
+	 * the calling convention hands arguments in, or results back. */
+	STALL_SELECTIVE,
 };
 
 struct stall_input {
@@ -41,6 +54,8 @@ struct stall_input {
 	const double *samples; /* by instruction */
 	const double *block;   /* executions by block, any unit; NULL: not known */
 	const double *edge;    /* by edge; NULL: not known, then no branch can be ruled out */
+	enum stall_outside outside;
+	uint32_t machine; /* EM_*: whose convention STALL_SELECTIVE goes by */
 };
 
 /*
@@ -63,13 +78,25 @@ struct stall_tally {
 struct stall {
 	struct stall_tally *block; /* by block */
 	struct stall_tally total;
-	uint16_t *candidates; /* by instruction: causes (1 << enum stall_cause) of its samples */
+	/* By instruction: */
+	uint16_t *candidates; /* causes (1 << enum stall_cause) of its samples */
+	double *stalled;      /* samples that were; they add up to what its block's tally has */
+	/* The instruction whose result it waited for, where a single one with a single cause is
+	 * left and that is what the instruction does; else FLOW_OUTSIDE. */
+	uint32_t *culprit;
 };
 
 /* 0 or -ENOMEM. */
 int stall_find(const struct stall_input *in, struct stall *out);
 void stall_release(struct stall *s);
-/* "memory", "front end", … */
+void stall_tally_add(struct stall_tally *to, const struct stall_tally *t);
+/* "memory", "front end", …, "unexplained" */
 const char *stall_cause_name(enum stall_cause cause);
+/* What graphs and lists show for it: DCPI's letter where it has such a cause; '?' */
+char stall_cause_letter(enum stall_cause cause);
+/* Of a cause, or what is unexplained. */
+double stall_likely(const struct stall_tally *t, enum stall_cause cause);
+/* Those that likely took something, most first. Returns how many. */
+size_t stall_order(const struct stall_tally *t, enum stall_cause order[STALL_NR_CAUSES + 1]);
 
 #endif

@@ -148,15 +148,16 @@ out:
 }
 
 /* Whatever the samples are, they are all accounted for. */
-static void check_stalls(const struct flow *f)
+static void check_stalls(const struct flow *f, uint32_t machine)
 {
 	double *samples = calloc((size_t)f->nr_insns + 1, sizeof(*samples)), sum = 0, all = 0;
-	const struct stall_input in = { f, samples, NULL, NULL };
+	struct stall_input in = { .flow = f, .samples = samples, .machine = machine };
 	struct stall s;
 
 	require(samples);
 	for (uint32_t i = 0; i < f->nr_insns; i++)
 		all += samples[i] = (double)(f->insns[i].vaddr * 7 % 13);
+	in.outside = (enum stall_outside)(f->nr_insns % 3);
 	require(stall_find(&in, &s) == 0);
 	sum = s.total.execution + s.total.unexplained;
 	for (int c = 0; c < STALL_NR_CAUSES; c++)
@@ -186,7 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	check_blocks(f);
 	check_edges(f);
 	check_classes(f);
-	check_stalls(f);
+	check_stalls(f, machines[which]);
 	flow_free(f);
 	return 0;
 }

@@ -37,6 +37,20 @@ END
 	at hot+0x1d 10 0
 	at hot+0x22 10 0
 END
+# "warm" waits: at its entry, behind its calls and for what it pops.
+"$mkdb" waits <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/app $app/app
+	event cpu-clock 1000000
+	at warm 40
+	at warm+1 30
+	at warm+0xd 50
+	at warm+0xf 20
+	at warm+0x1d 60
+	at warm+0x1e 5
+	finish
+END
 
 {
 	run dcpicalc hot app
@@ -45,6 +59,11 @@ END
 	run dcpicalc -db insns -cutoff 3 -print_opcode hot app
 	run dcpicalc -xct "$app/app.xct" hot app
 	run dcpicalc -procedures leaf triple -- 'hi[4711]'
+	run dcpicalc -db waits warm app
+	for how in selective pessimistic; do
+		run dcpicalc -db waits -cross_procedure $how -cutoff 50 warm app
+	done
+	run dcpicalc -cross_procedure so hot app
 	run dcpicalc -event imiss hot app
 	run dcpicalc hot vmlinux-6.1.0
 	run dcpicalc -xct "$app/app.xct" warm app

@@ -58,11 +58,20 @@ static void check_sum(const struct stall_tally *t)
 static void find(const struct flow *f, const double *samples, const double *block,
 		 const double *edge, struct stall *s)
 {
-	const struct stall_input in = { f, samples, block, edge };
+	const struct stall_input in = {
+		.flow = f, .samples = samples, .block = block, .edge = edge
+	};
 
 	assert_int_equal(stall_find(&in, s), 0);
-	for (uint32_t b = 0; b < f->nr_blocks; b++)
-		check_sum(&s->block[b]);
+	for (uint32_t b = 0; b < f->nr_blocks; b++) {
+		const struct stall_tally *t = &s->block[b];
+		double stalled = 0;
+
+		check_sum(t);
+		for (uint32_t i = 0; i < f->blocks[b].nr_insns; i++)
+			stalled += s->stalled[f->blocks[b].insn + i];
+		assert_true(fabs(stalled - (t->samples - t->execution)) < 1e-6);
+	}
 	check_sum(&s->total);
 }
 
@@ -82,6 +91,8 @@ static void check_loop(const uint8_t *code, size_t len, enum stall_cause cause)
 	assert_true(s.total.cause[cause].low >= 950);
 	for (int c = 0; c < STALL_NR_CAUSES; c++)
 		assert_true(c == (int)cause || s.total.cause[c].high == 0);
+	assert_int_equal(s.culprit[1], 0);
+	assert_int_equal(s.culprit[2], FLOW_OUTSIDE);
 	stall_release(&s);
 	/* Nothing says how often the loop's branch is gone either way: it is a candidate too. */
 	find(f, samples, NULL, NULL, &s);
@@ -160,13 +171,96 @@ static void test_even(void **state)
 	flow_free(f);
 }
 
+static uint16_t candidates_of(const struct flow *f, uint32_t insn, enum stall_outside outside)
+{
+	double samples[5] = { 0 };
+	struct stall_input in = {
+		.flow = f, .samples = samples, .outside = outside, .machine = EM_X86_64
+	};
+	uint16_t c;
+	struct stall s;
+
+	samples[insn] = 100;
+	assert_int_equal(stall_find(&in, &s), 0);
+	check_sum(&s.total);
+	/* All samples are above the pace, which is that of the instructions without any. */
+	assert_true(s.total.execution == 0);
+	c = s.candidates[insn];
+	stall_release(&s);
+	return c;
+}
+
+/* Each mode has the candidates of the one before it, and the last has all where control comes in.
+ */
+static void test_outside(void **state)
+{
+	/* mov %ebx,%eax; add %edi,%eax; call .; add %eax,%ebx; ret */
+	static const uint8_t code[] = { 0x89, 0xd8, 0x01, 0xf8, 0xe8, 0x00,
+					0x00, 0x00, 0x00, 0x01, 0xc3, 0xc3 };
+	const uint16_t value = 1 << STALL_MEMORY | 1 << STALL_DIVISION | 1 << STALL_ARITHMETIC;
+	const uint16_t front_end = 1 << STALL_FRONT_END, store = 1 << STALL_STORE;
+	const uint16_t memory = 1 << STALL_MEMORY;
+	const uint16_t all = (1 << STALL_NR_CAUSES) - 1;
+	const struct {
+		uint16_t optimistic, selective, pessimistic;
+	} want[5] = {
+		{ front_end, front_end, all },		     /* reads no argument */
+		{ front_end, front_end, front_end | value }, /* the first one waited, not this */
+		{ store, store, store },		     /* the call itself */
+		{ store, store | value, all },		     /* behind the call, which it reads */
+		{ memory, value, value },		     /* the one before it read that */
+	};
+	struct flow *f = build(code, sizeof(code));
+
+	(void)state;
+	assert_int_equal(f->nr_insns, 5);
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(candidates_of(f, i, STALL_OPTIMISTIC), want[i].optimistic);
+		assert_int_equal(candidates_of(f, i, STALL_SELECTIVE), want[i].selective);
+		assert_int_equal(candidates_of(f, i, STALL_PESSIMISTIC), want[i].pessimistic);
+	}
+	flow_free(f);
+}
+
+/* An argument is what the first instruction of the procedure may wait for. */
+static void test_argument(void **state)
+{
+	/* add %edi,%eax; add %ebx,%eax; add %edi,%eax; ret */
+	static const uint8_t code[] = { 0x01, 0xf8, 0x01, 0xd8, 0x01, 0xf8, 0xc3 };
+	const uint16_t value = 1 << STALL_MEMORY | 1 << STALL_DIVISION | 1 << STALL_ARITHMETIC;
+	struct flow *f = build(code, sizeof(code));
+
+	(void)state;
+	assert_int_equal(candidates_of(f, 0, STALL_SELECTIVE), value | 1 << STALL_FRONT_END);
+	assert_int_equal(candidates_of(f, 1, STALL_SELECTIVE), value | 1 << STALL_FRONT_END);
+	assert_int_equal(candidates_of(f, 2, STALL_SELECTIVE), 0);
+	assert_int_equal(candidates_of(f, 2, STALL_PESSIMISTIC), 0);
+	flow_free(f);
+}
+
+static void test_order(void **state)
+{
+	struct stall_tally t = { .unexplained = 5 };
+	enum stall_cause order[STALL_NR_CAUSES + 1];
+
+	(void)state;
+	t.cause[STALL_MEMORY].likely = 2;
+	t.cause[STALL_BRANCH].likely = 9;
+	assert_int_equal(stall_order(&t, order), 3);
+	assert_int_equal(order[0], STALL_BRANCH);
+	assert_int_equal(order[1], STALL_NR_CAUSES);
+	assert_int_equal(order[2], STALL_MEMORY);
+	assert_int_equal(stall_cause_letter(order[1]), '?');
+	assert_string_equal(stall_cause_name(order[1]), "unexplained");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_division),
-		cmocka_unit_test(test_branch),
-		cmocka_unit_test(test_even),
+		cmocka_unit_test(test_memory),	cmocka_unit_test(test_division),
+		cmocka_unit_test(test_branch),	cmocka_unit_test(test_even),
+		cmocka_unit_test(test_outside), cmocka_unit_test(test_argument),
+		cmocka_unit_test(test_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

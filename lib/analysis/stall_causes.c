@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <elf.h>
+
+#include "stall_internal.h"
+
+enum {
+	LINE = 64,
+	/* What a mispredicted branch may cost, in instructions at the best pace. */
+	PENALTY = 100,
+};
+
+/* ---- candidates ---------------------------------------------------------------------------- */
+
+/* What the instruction itself may wait for. */
+static uint16_t by_kind(const struct flow_insn *insn)
+{
+	uint16_t c = 0;
+
+	if (insn->kinds & (FLOW_ATOMIC | FLOW_BARRIER | FLOW_SERIALIZE))
+		return 1 << STALL_SYNCHRONIZATION |
+		       (insn->kinds & FLOW_LOAD ? 1 << STALL_MEMORY : 0);
+	if (insn->kinds & FLOW_LOAD)
+		c |= 1 << STALL_MEMORY;
+	if (insn->kinds & FLOW_STORE)
+		c |= 1 << STALL_STORE;
+	if (insn->kinds & (FLOW_DIVIDE | FLOW_FP_DIVIDE))
+		c |= 1 << STALL_DIVISION;
+	else if (insn->kinds & (FLOW_MULTIPLY | FLOW_FP))
+		c |= 1 << STALL_ARITHMETIC;
+	return c;
+}
+
+/* How often an edge was gone at most: as estimated, or as the samples behind it have it, where no
+ * other edge leads there. Of two arms an estimate may starve one. */
+static double gone(const struct stall_work *w, uint32_t edge)
+{
+	double n = w->in->edge[edge], by_samples;
+	uint32_t to = w->f->edges[edge].to;
+
+	if (to == FLOW_OUTSIDE || w->f->blocks[to].nr_in > 1 || w->per_run <= 0)
+		return n;
+	by_samples = stall_samples_in(w, to) / (w->f->blocks[to].nr_insns * w->per_run);
+	return by_samples > n ? by_samples : n;
+}
+
+/* How often the branch at the end of @b may at most have been predicted wrongly: not more often
+ * than the less usual ways were gone, and as often come back from. */
+static double wrong_ways(const struct stall_work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double all = 0, most = 0;
+
+	for (uint32_t i = 0; i < block->nr_out; i++) {
+		double n = gone(w, w->f->out_of[block->out + i]);
+
+		all += n;
+		most = n > most ? n : most;
+	}
+	return 2 * (all - most);
+}
+
+/* May the samples of @b's first instructions come from a wrong prediction? */
+static bool behind_branch(const struct stall_work *w, uint32_t b, double samples)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double wrong = 0;
+
+	for (uint32_t i = 0; i < block->nr_in; i++) {
+		uint32_t from = w->f->edges[w->f->into[block->in + i]].from;
+		const struct flow_block *source;
+		enum flow_class flow;
+
+		if (from == FLOW_OUTSIDE)
+			continue; /* calls are predicted well */
+		source = &w->f->blocks[from];
+		flow = (enum flow_class)w->f->insns[source->insn + source->nr_insns - 1].flow;
+		if (flow != FLOW_BRANCH && flow != FLOW_INDIRECT_JUMP)
+			continue;
+		if (!w->in->edge)
+			return true;
+		wrong += wrong_ways(w, from);
+	}
+	return wrong > 0 && wrong * PENALTY * w->pace >= samples / 10;
+}
+
+/* Is the instruction the first that is fetched from its cache line, on some way there? */
+static bool begins_line(const struct stall_work *w, uint32_t b, uint32_t insn)
+{
+	const struct flow_insn *i = &w->f->insns[insn];
+	uint64_t last = i->vaddr + i->len - 1;
+
+	if (insn == w->f->blocks[b].insn)
+		return true;
+	return (i[-1].vaddr + i[-1].len - 1) / LINE != last / LINE;
+}
+
+/* Why the instruction at index @insn of @b may have kept the one behind it waiting. */
+static uint16_t causes_of(const struct stall_work *w, uint32_t b, uint32_t insn, double samples)
+{
+	uint16_t c = by_kind(&w->f->insns[insn]);
+
+	if (insn == w->f->blocks[b].insn && behind_branch(w, b, samples))
+		c |= 1 << STALL_BRANCH;
+	if (!w->in_cache[b] && begins_line(w, b, insn))
+		c |= 1 << STALL_FRONT_END;
+	return c;
+}
+
+/* What instructions did that others may have waited for, and which one, if it is one. */
+struct suspects {
+	uint16_t causes;
+	uint32_t insn; /* FLOW_OUTSIDE: none, or several */
+};
+
+static void suspect(const struct stall_work *w, uint32_t b, uint32_t insn, double samples,
+		    struct suspects *s)
+{
+	uint16_t c = causes_of(w, b, insn, samples);
+
+	if (!c)
+		return;
+	s->insn = s->causes ? FLOW_OUTSIDE : insn;
+	s->causes |= c;
+}
+
+/* The last instructions of the blocks that lead to @b. */
+static void suspect_before(const struct stall_work *w, uint32_t b, double samples,
+			   struct suspects *s)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+
+	for (uint32_t i = 0; i < block->nr_in; i++) {
+		uint32_t edge = w->f->into[block->in + i], from = w->f->edges[edge].from;
+		const struct flow_block *source;
+
+		/* What was hardly gone brought hardly any. */
+		if (from == FLOW_OUTSIDE ||
+		    (w->in->edge && w->in->edge[edge] * 50 < stall_runs(w, b)))
+			continue;
+		source = &w->f->blocks[from];
+		suspect(w, from, source->insn + source->nr_insns - 1, samples, s);
+	}
+}
+
+/* ---- what comes from outside --------------------------------------------------------------- */
+
+/* Causes of a value that is not there yet; and all. */
+enum {
+	LATE_VALUE = 1 << STALL_MEMORY | 1 << STALL_DIVISION | 1 << STALL_ARITHMETIC,
+	ANYTHING = (1 << STALL_NR_CAUSES) - 1,
+};
+
+struct convention {
+	uint32_t machine;
+	struct flow_registers arguments, results;
+};
+
+/* The C calling conventions, with the registers' numbers as flow.h has them. */
+static const struct convention *convention_of(uint32_t machine)
+{
+	static const struct convention known[] = {
+		/* rdi, rsi, rdx, rcx, r8, r9, xmm0-7; rax, rdx, xmm0-1, st */
+		{ EM_X86_64, { 0x3c6, 0xff }, { 0x5, 1ull << 40 | 0x3 } },
+		/* on the stack; eax, edx, st */
+		{ EM_386, { 0, 0 }, { 0x5, 1ull << 40 } },
+		/* x0-8, v0-7; x0-1, v0-3 */
+		{ EM_AARCH64, { 0x1ff, 0xff }, { 0x3, 0xf } },
+		/* a0-7, fa0-7; a0-1, fa0-1 */
+		{ EM_RISCV, { 0x3fc00, 0x3fc00 }, { 0xc00, 0xc00 } },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (known[i].machine == machine)
+			return &known[i];
+	return NULL;
+}
+
+static bool is_call(const struct flow_insn *insn)
+{
+	return insn->flow == FLOW_CALL || insn->flow == FLOW_INDIRECT_CALL;
+}
+
+/* May control come to the first instruction of @b from outside, or back from a call? */
+static void look_before(const struct stall_work *w, uint32_t b, bool *entry, bool *call)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+
+	for (uint32_t i = 0; i < block->nr_in; i++) {
+		uint32_t from = w->f->edges[w->f->into[block->in + i]].from;
+		const struct flow_block *source;
+
+		if (from == FLOW_OUTSIDE) {
+			*entry = true;
+			continue;
+		}
+		source = &w->f->blocks[from];
+		*call |= is_call(&w->f->insns[source->insn + source->nr_insns - 1]);
+	}
+}
+
+/* Does control come to the instruction from outside, and may it be kept waiting by that? */
+static bool waits_for_outside(const struct stall_work *w, uint32_t b, uint32_t insn, bool *comes)
+{
+	const struct flow_registers *reads = &w->f->insns[insn].reads;
+	const struct convention *c = convention_of(w->in->machine);
+	bool entry = false, call = false;
+	struct flow_registers handed = { 0 };
+
+	if (insn > w->f->blocks[b].insn)
+		call = is_call(&w->f->insns[insn - 1]);
+	else
+		look_before(w, b, &entry, &call);
+	*comes = entry || call;
+	if (*comes && w->in->outside == STALL_PESSIMISTIC)
+		return true;
+	/* Nothing is agreed on for other entries than the procedure's start. */
+	if (c && entry && b == w->f->entry)
+		handed = c->arguments;
+	if (c && call) {
+		handed.gpr |= c->results.gpr;
+		handed.vector |= c->results.vector;
+	}
+	return (reads->gpr & handed.gpr) || (reads->vector & handed.vector);
+}
+
+static uint16_t from_outside(const struct stall_work *w, uint32_t b, uint32_t insn)
+{
+	bool waits, comes;
+
+	if (w->in->outside == STALL_OPTIMISTIC)
+		return 0;
+	waits = waits_for_outside(w, b, insn, &comes);
+	if (comes && w->in->outside == STALL_PESSIMISTIC)
+		return ANYTHING;
+	if (!waits && insn > w->f->blocks[b].insn)
+		waits = waits_for_outside(w, b, insn - 1, &comes);
+	return waits ? LATE_VALUE : 0;
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+/* Of the samples on @insn: the one before it, else itself (where the machine shows that one). */
+uint16_t stall_candidates(const struct stall_work *w, uint32_t b, uint32_t insn, uint32_t *culprit)
+{
+	double samples = w->in->samples[insn];
+	struct suspects s = { .insn = FLOW_OUTSIDE };
+	uint16_t c;
+
+	if (insn > w->f->blocks[b].insn)
+		suspect(w, b, insn - 1, samples, &s);
+	else
+		suspect_before(w, b, samples, &s);
+	if (!s.causes)
+		suspect(w, b, insn, samples, &s);
+	c = s.causes | from_outside(w, b, insn);
+	*culprit = FLOW_OUTSIDE;
+	if (__builtin_popcount(c) == 1 && s.insn != FLOW_OUTSIDE &&
+	    c == by_kind(&w->f->insns[s.insn]) && c != 1 << STALL_STORE)
+		*culprit = s.insn;
+	return c;
+}
