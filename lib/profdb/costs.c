@@ -276,3 +276,21 @@ int profdb_costs_keep(struct profdb *db, const struct profdb_costs *more, struct
 	profdb_costs_release(&all);
 	return r;
 }
+
+/* "<build-id>.<event>" */
+char **profdb_costs_files(struct profdb *db, const struct base_id *image)
+{
+	struct profdb_names all = { 0 }, good = { 0 };
+	char id[BASE_ID_TEXT_LEN], **list;
+	int r = profdb_names_list(&all, db->fd, FOLDER);
+	size_t len = strlen(base_id_text(image, id));
+
+	for (size_t i = 0; r >= 0 && len && i < all.nr; i++)
+		if (!strncmp(all.items[i], id, len) && all.items[i][len] == '.')
+			r = profdb_names_add(&good, all.items[i]);
+	profdb_names_sort(&good);
+	list = r == -ENOMEM ? NULL : profdb_names_pack(&good, 0, good.nr);
+	profdb_names_release(&all);
+	profdb_names_release(&good);
+	return list;
+}

@@ -16,8 +16,7 @@
 
 enum { WEEK = 7 * 86400, NEWEST = 3, DEPTH = 3 /* epoch, platform, profile */ };
 
-/* Links are removed, never followed. */
-static int remove_tree(int dir_fd, const char *name, int depth)
+int profdb_remove_tree(int dir_fd, const char *name, int depth)
 {
 	struct profdb_names all = { 0 };
 	int fd, r = 0;
@@ -31,7 +30,7 @@ static int remove_tree(int dir_fd, const char *name, int depth)
 		return -errno;
 	r = profdb_names_list(&all, fd, ".");
 	for (size_t i = 0; r >= 0 && i < all.nr; i++)
-		r = remove_tree(fd, all.items[i], depth - 1);
+		r = profdb_remove_tree(fd, all.items[i], depth - 1);
 	profdb_names_release(&all);
 	close(fd);
 	return r < 0 ? r : unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
@@ -44,7 +43,7 @@ static int remove_rest(struct profdb *db)
 
 	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
 		if (!strncmp(all.items[i], GONE_PREFIX, strlen(GONE_PREFIX)))
-			r = remove_tree(db->fd, all.items[i], DEPTH);
+			r = profdb_remove_tree(db->fd, all.items[i], DEPTH);
 	}
 	profdb_names_release(&all);
 	return r;
@@ -73,7 +72,7 @@ static int expire(struct profdb *db, const char *epoch)
 	snprintf(gone, sizeof(gone), GONE_PREFIX "%s", epoch);
 	if (renameat(db->fd, epoch, db->fd, gone) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	return remove_tree(db->fd, gone, DEPTH);
+	return profdb_remove_tree(db->fd, gone, DEPTH);
 }
 
 int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,

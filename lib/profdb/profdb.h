@@ -152,6 +152,13 @@ int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
 		void (*bad)(void *ctx, const char *file, const struct base_err *err), void *ctx,
 		struct base_err *err);
 
+/* The same, with the files' bytes; @fn owns nothing. */
+int profdb_walk_files(struct profdb *db, const char *epoch, const char *platform,
+		      int (*fn)(void *ctx, const char *file, const struct base_buf *bytes,
+				const struct profdb_profile *p),
+		      void (*bad)(void *ctx, const char *file, const struct base_err *err),
+		      void *ctx, struct base_err *err);
+
 /*
  * The platform that <db>/hosts says @host belongs to, else @host itself, made fit to be a name. 0,
  * -errno, -DCPI_EFORMAT with the line. The syntax: dcpihosts(5).
@@ -248,6 +255,51 @@ int profdb_flush_remove(struct profdb *db, const char *stem, struct base_err *er
 int profdb_flush_commit(struct profdb *db, struct base_err *err);
 void profdb_flush_abort(struct profdb *db);
 
+/* ---- parts that travel (import.c) ------------------------------------------------------------ */
+
+/* The files of a database that mean something in another one, by their paths in it. */
+enum profdb_part {
+	PROFDB_PART_PROFILE, /* EPOCH/PLATFORM/NAME */
+	PROFDB_PART_DYN,     /* dyn/NAME.dyn */
+	PROFDB_PART_KERNEL,  /* kernel/NAME */
+	PROFDB_PART_COSTS,   /* costs/NAME */
+	PROFDB_PART_IMAGE,   /* images/.build-id/xx/NAME: copies of programs and libraries */
+};
+#define PROFDB_NR_PARTS 5
+#define PROFDB_IMAGES	"images" /* the folder of the last */
+
+struct profdb_place {
+	enum profdb_part part;
+	char epoch[PROFDB_EPOCH_LEN + 1]; /* of a profile */
+	char platform[PROFDB_PLATFORM_MAX + 1];
+	char folder[32]; /* of all others, with a slash at its end */
+	char name[256];
+};
+
+/* 0, or -EINVAL: no such part. Paths that it takes lead nowhere out of a database. */
+int profdb_place_parse(const char *path, struct profdb_place *out);
+/* Into @path, of a copy of the image @id. */
+void profdb_image_path(const struct base_id *id, char path[128]);
+
+/*
+ * Files from elsewhere into @db. Whole (epoch, platform)s come, with their last step at once,
+ * behind all that they refer to. begin: -EEXIST where the database has one of the profiles' epochs
+ * and platforms already, as its samples would count twice; named in @err, with a hint.
+ */
+struct profdb_import;
+int profdb_import_begin(struct profdb *db, const char *const *paths, size_t nr,
+			struct profdb_import **out, struct base_err *err);
+/*
+ * 0: write into @f and commit it. 1: nothing is to be written, as the database has it: equal
+ * (@sum: SHA-256 of the contents), or, all but a pseudo-image, one of that name and so of that
+ * image. A pseudo-image whose name another one has gets one of its own.
+ */
+int profdb_import_file(struct profdb_import *i, const char *path, const uint8_t sum[32],
+		       mode_t mode, struct base_file *f, struct base_err *err);
+/* The profiles appear. On failure none has. */
+int profdb_import_commit(struct profdb_import *i, struct base_err *err);
+void profdb_import_end(struct profdb_import *i); /* undoes what was not committed */
+
 /* ---- costs of blocks (costs.c) --------------------------------------------------------------- */
 
 /*
@@ -279,6 +331,8 @@ const struct profdb_cost *profdb_costs_at(const struct profdb_costs *c, uint64_t
 /* -ENOENT (without @err): none are kept. -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_ECHECKSUM, -errno. */
 int profdb_costs_read(struct profdb *db, const struct base_id *image, const char *event,
 		      struct profdb_costs *out, struct base_err *err);
+/* Names of the files in <db>/costs that are about this image, as profdb_epochs; NULL: no memory. */
+char **profdb_costs_files(struct profdb *db, const struct base_id *image);
 /* Add to what is kept of the same image and event. Of two that do so at once one is lost. */
 int profdb_costs_keep(struct profdb *db, const struct profdb_costs *more, struct base_err *err);
 /* The file's text (parsing is fuzzed). */

@@ -257,6 +257,8 @@ void profdb_epoch_leave(struct profdb *db);
 /* As profdb_epoch_start; an epoch that must have this @name, or (NULL) that of @now. */
 int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
 		       char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err);
+/* Links are removed, never followed. 0 (it is not there) or -errno, -EISDIR: deeper than @depth. */
+int profdb_remove_tree(int dir_fd, const char *name, int depth);
 /* Complete a commit whose renames failed. */
 int profdb_flush_redo(struct profdb *db, struct base_err *err);
 

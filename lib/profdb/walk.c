@@ -119,9 +119,26 @@ static int settle(int fd, struct snapshot *s, struct base_err *record)
 
 struct visitor {
 	int (*fn)(void *ctx, const char *file, struct profdb_profile *p);
+	int (*file_fn)(void *ctx, const char *file, const struct base_buf *bytes,
+		       const struct profdb_profile *p); /* instead */
 	void (*bad)(void *ctx, const char *file, const struct base_err *err);
 	void *ctx;
 };
+
+static int visit_good(const struct visitor *v, const char *name, struct taken *t,
+		      struct profdb_profile *p)
+{
+	int r;
+
+	if (!v->file_fn) {
+		base_buf_release(&t->bytes);
+		return v->fn(v->ctx, name, p);
+	}
+	r = v->file_fn(v->ctx, name, &t->bytes, p);
+	profdb_profile_free(p);
+	base_buf_release(&t->bytes);
+	return r;
+}
 
 static int visit_file(const struct visitor *v, const char *name, struct taken *t)
 {
@@ -133,9 +150,9 @@ static int visit_file(const struct visitor *v, const char *name, struct taken *t
 		return 0; /* removed, with its epoch perhaps */
 	if (!why.code)
 		r = profdb_profile_parse(t->bytes.data, t->bytes.len, &p, &why);
-	base_buf_release(&t->bytes);
 	if (!why.code && r >= 0)
-		return v->fn(v->ctx, name, p);
+		return visit_good(v, name, t, p);
+	base_buf_release(&t->bytes);
 	base_fail(&err, why.code, "cannot read profile '%s': %s", name, why.text);
 	if (why.hint[0])
 		base_hint(&err, "%s", why.hint);
@@ -153,12 +170,9 @@ static int visit(const struct visitor *v, struct snapshot *s)
 	return r < 0 ? r : 0;
 }
 
-int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
-		int (*fn)(void *ctx, const char *file, struct profdb_profile *p),
-		void (*bad)(void *ctx, const char *file, const struct base_err *err), void *ctx,
+static int walk(struct profdb *db, const char *epoch, const char *platform, const struct visitor *v,
 		struct base_err *err)
 {
-	const struct visitor v = { fn, bad, ctx };
 	struct base_err record;
 	struct snapshot s = { 0 };
 	int r, fd = profdb_platform_open(db, epoch, platform);
@@ -172,14 +186,35 @@ int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
 			  db->path, epoch, platform);
 	if (r < 0)
 		base_fail_errno(err, r, "cannot read '%s/%s/%s'", db->path, epoch, platform);
-	if (r >= 0 && record.code && bad)
-		bad(ctx, PROFDB_COMMIT_NAME, &record);
+	if (r >= 0 && record.code && v->bad)
+		v->bad(v->ctx, PROFDB_COMMIT_NAME, &record);
 	if (r >= 0) {
-		r = visit(&v, &s);
+		r = visit(v, &s);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot use '%s/%s/%s'", db->path, epoch, platform);
 	}
 	snapshot_release(&s);
 	close(fd);
 	return r;
+}
+
+int profdb_walk(struct profdb *db, const char *epoch, const char *platform,
+		int (*fn)(void *ctx, const char *file, struct profdb_profile *p),
+		void (*bad)(void *ctx, const char *file, const struct base_err *err), void *ctx,
+		struct base_err *err)
+{
+	const struct visitor v = { .fn = fn, .bad = bad, .ctx = ctx };
+
+	return walk(db, epoch, platform, &v, err);
+}
+
+int profdb_walk_files(struct profdb *db, const char *epoch, const char *platform,
+		      int (*fn)(void *ctx, const char *file, const struct base_buf *bytes,
+				const struct profdb_profile *p),
+		      void (*bad)(void *ctx, const char *file, const struct base_err *err),
+		      void *ctx, struct base_err *err)
+{
+	const struct visitor v = { .file_fn = fn, .bad = bad, .ctx = ctx };
+
+	return walk(db, epoch, platform, &v, err);
 }

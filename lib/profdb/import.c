@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Profiles are gathered in ".import-PID" and renamed into place last; all else appears file by
+ * file, as the daemon writes it too: what no profile refers to yet harms nobody.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profdb_internal.h"
+
+enum { DEPTH = 3 /* epoch, platform, profile */, CHUNK = 64 << 10 };
+
+struct profdb_import {
+	struct profdb *db;
+	struct profdb_names folders; /* "EPOCH/PLATFORM" */
+	size_t nr_done;		     /* of these are in place */
+	char name[32];
+	int fd;
+};
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static bool name_ok(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < len; i++)
+		if (name[i] == '/' || (unsigned char)name[i] <= ' ' || name[i] == 0x7f)
+			return false;
+	return len && len <= 240 && name[0] != '.';
+}
+
+static bool is_hex(const char *text, size_t min, size_t max)
+{
+	size_t len = strspn(text, "0123456789abcdef");
+
+	return !text[len] && len >= min && len <= max && !(len & 1);
+}
+
+/* "images/.build-id/xx/NAME" */
+static int parse_image(const char *path, struct profdb_place *out)
+{
+	static const char top[] = "images/.build-id/";
+	size_t len = strlen(top);
+
+	if (strncmp(path, top, len) != 0 || strlen(path) < len + 3 || path[len + 2] != '/')
+		return -EINVAL;
+	out->part = PROFDB_PART_IMAGE;
+	snprintf(out->folder, sizeof(out->folder), "%.*s/", (int)(len + 2), path);
+	if (strspn(path + len, "0123456789abcdef") != 2 || !is_hex(path + len + 3, 2, 62))
+		return -EINVAL;
+	snprintf(out->name, sizeof(out->name), "%s", path + len + 3);
+	return 0;
+}
+
+static int parse_profile(const char *path, struct profdb_place *out)
+{
+	const char *platform = strchr(path, '/'),
+		   *name = platform ? strchr(platform + 1, '/') : NULL;
+
+	if (!name || platform - path != PROFDB_EPOCH_LEN ||
+	    name - platform - 1 > PROFDB_PLATFORM_MAX || strlen(name + 1) >= sizeof(out->name))
+		return -EINVAL;
+	snprintf(out->epoch, sizeof(out->epoch), "%.*s", (int)(platform - path), path);
+	snprintf(out->platform, sizeof(out->platform), "%.*s", (int)(name - platform - 1),
+		 platform + 1);
+	snprintf(out->name, sizeof(out->name), "%s", name + 1);
+	return profdb_epoch_name_ok(out->epoch) && profdb_platform_name_ok(out->platform) &&
+			       profdb_file_name_ok(out->name)
+		       ? 0
+		       : -EINVAL;
+}
+
+static bool ends_as_dyn(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 4 && !strcmp(name + len - 4, ".dyn");
+}
+
+int profdb_place_parse(const char *path, struct profdb_place *out)
+{
+	static const struct {
+		const char *folder;
+		enum profdb_part part;
+	} folders[] = {
+		{ "dyn/", PROFDB_PART_DYN },
+		{ "kernel/", PROFDB_PART_KERNEL },
+		{ "costs/", PROFDB_PART_COSTS },
+	};
+
+	*out = (struct profdb_place){ 0 };
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		size_t len = strlen(folders[i].folder);
+
+		if (strncmp(path, folders[i].folder, len) != 0)
+			continue;
+		if (!name_ok(path + len) ||
+		    (folders[i].part == PROFDB_PART_DYN && !ends_as_dyn(path)))
+			return -EINVAL;
+		out->part = folders[i].part;
+		snprintf(out->folder, sizeof(out->folder), "%s", folders[i].folder);
+		snprintf(out->name, sizeof(out->name), "%s", path + len);
+		return 0;
+	}
+	return parse_image(path, out) == 0 ? 0 : parse_profile(path, out);
+}
+
+void profdb_image_path(const struct base_id *id, char path[128])
+{
+	char text[BASE_ID_TEXT_LEN];
+
+	base_id_text(id, text);
+	snprintf(path, 128, "images/.build-id/%.2s/%s", text, text + 2);
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static int add_folder(struct profdb_import *i, const char *path, struct base_err *err)
+{
+	char folder[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
+	struct profdb_place place;
+	int r = profdb_place_parse(path, &place);
+
+	if (r < 0)
+		return base_fail(err, r, "'%.300s' is no part of a database", path);
+	if (place.part != PROFDB_PART_PROFILE)
+		return 0;
+	snprintf(folder, sizeof(folder), "%s/%s", place.epoch, place.platform);
+	if (i->folders.nr && !strcmp(i->folders.items[i->folders.nr - 1], folder))
+		return 0;
+	r = profdb_names_add(&i->folders, folder);
+	return r < 0 ? base_fail_errno(err, r, "cannot take in '%s'", path) : 0;
+}
+
+static int refuse_double(struct profdb_import *i, struct base_err *err)
+{
+	for (size_t f = 0; f < i->folders.nr; f++) {
+		const char *folder = i->folders.items[f];
+
+		if (faccessat(i->db->fd, folder, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		base_fail(err, -EEXIST, "database '%s' has '%s' already", i->db->path, folder);
+		base_hint(err,
+			  "its samples would count twice: extract into another database, or "
+			  "remove '%s/%s' first",
+			  i->db->path, folder);
+		return -EEXIST;
+	}
+	return 0;
+}
+
+/* Where the profiles wait. */
+static int make_waiting(struct profdb_import *i, struct base_err *err)
+{
+	int r = 0;
+
+	snprintf(i->name, sizeof(i->name), ".import-%ld", (long)getpid());
+	if (mkdirat(i->db->fd, i->name, 0755) < 0)
+		r = -errno;
+	if (r == 0)
+		i->fd = openat(i->db->fd, i->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r == 0 && i->fd < 0)
+		r = -errno;
+	for (size_t f = 0; r == 0 && f < i->folders.nr; f++) {
+		char epoch[PROFDB_EPOCH_LEN + 1];
+
+		snprintf(epoch, sizeof(epoch), "%s", i->folders.items[f]);
+		mkdirat(i->fd, epoch, 0755);
+		if (mkdirat(i->fd, i->folders.items[f], 0755) < 0)
+			r = -errno;
+	}
+	return r < 0 ? base_fail_errno(err, r, "cannot write into '%s'", i->db->path) : 0;
+}
+
+int profdb_import_begin(struct profdb *db, const char *const *paths, size_t nr,
+			struct profdb_import **out, struct base_err *err)
+{
+	struct profdb_import *i = calloc(1, sizeof(*i));
+	int r = 0;
+
+	if (!i)
+		return base_fail_errno(err, -ENOMEM, "cannot take in files");
+	*i = (struct profdb_import){ .db = db, .fd = -1 };
+	for (size_t p = 0; r >= 0 && p < nr; p++)
+		r = add_folder(i, paths[p], err);
+	profdb_names_sort(&i->folders);
+	if (r >= 0)
+		r = refuse_double(i, err);
+	if (r >= 0)
+		r = make_waiting(i, err);
+	if (r < 0) {
+		profdb_import_end(i);
+		return r;
+	}
+	*out = i;
+	return 0;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static int make_folder(struct profdb *db, const char *folder)
+{
+	char path[32];
+
+	for (const char *slash = folder; (slash = strchr(slash, '/')); slash++) {
+		snprintf(path, sizeof(path), "%.*s", (int)(slash - folder), folder);
+		if (mkdirat(db->fd, path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+/* 1: the file has this sum, 0: another, or it cannot be read, -ENOENT. */
+static int has_sum(const struct profdb *db, const char *path, const uint8_t sum[32])
+{
+	int fd = openat(db->fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	uint8_t *buf = malloc(CHUNK), got[32];
+	struct base_sha256 s;
+	ssize_t n = fd < 0 ? -errno : 0;
+
+	base_sha256_init(&s);
+	while (buf && fd >= 0 && (n = read(fd, buf, CHUNK)) > 0)
+		base_sha256_add(&s, buf, (size_t)n);
+	base_sha256_end(&s, got);
+	free(buf);
+	if (fd >= 0)
+		close(fd);
+	return n == -ENOENT ? -ENOENT : buf && n == 0 && !memcmp(got, sum, sizeof(got));
+}
+
+/* Another pseudo-image has the name: tools find it by its identity under any other. */
+static void other_name(struct profdb_place *place, const uint8_t sum[32])
+{
+	char stem[220], text[17];
+
+	for (int i = 0; i < 8; i++)
+		snprintf(text + 2 * i, 3, "%02x", sum[i]);
+	snprintf(stem, sizeof(stem), "%.*s", (int)(strlen(place->name) - strlen(".dyn")),
+		 place->name);
+	snprintf(place->name, sizeof(place->name), "%s-%s.dyn", stem, text);
+}
+
+static void place_path(const struct profdb_place *place, char *to, size_t len)
+{
+	snprintf(to, len, "%s%s", place->folder, place->name);
+}
+
+/* 0: to be written to @path, 1: it need not be. */
+static int find_room(struct profdb *db, struct profdb_place *place, const uint8_t sum[32],
+		     char *path, size_t len)
+{
+	int r;
+
+	place_path(place, path, len);
+	r = has_sum(db, path, sum);
+	if (r == 0 && place->part == PROFDB_PART_DYN) {
+		other_name(place, sum);
+		place_path(place, path, len);
+		r = has_sum(db, path, sum);
+	}
+	return r == -ENOENT ? 0 : 1;
+}
+
+int profdb_import_file(struct profdb_import *i, const char *path, const uint8_t sum[32],
+		       mode_t mode, struct base_file *f, struct base_err *err)
+{
+	struct profdb_place place;
+	char to[320];
+	int r = profdb_place_parse(path, &place);
+
+	if (r < 0)
+		return base_fail(err, r, "'%.300s' is no part of a database", path);
+	if (place.part == PROFDB_PART_PROFILE)
+		return base_file_create(f, i->fd, path, mode, err);
+	r = make_folder(i->db, place.folder);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot make '%s/%s'", i->db->path, place.folder);
+	if (find_room(i->db, &place, sum, to, sizeof(to)))
+		return 1;
+	return base_file_create(f, i->db->fd, to, mode, err);
+}
+
+/* ---- the last step --------------------------------------------------------------------------- */
+
+static int put_in_place(struct profdb_import *i, const char *folder)
+{
+	char epoch[PROFDB_EPOCH_LEN + 1];
+
+	snprintf(epoch, sizeof(epoch), "%s", folder);
+	if (mkdirat(i->db->fd, epoch, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	return renameat(i->fd, folder, i->db->fd, folder) < 0 ? -errno : 0;
+}
+
+int profdb_import_commit(struct profdb_import *i, struct base_err *err)
+{
+	int r = 0;
+
+	while (r == 0 && i->nr_done < i->folders.nr) {
+		r = put_in_place(i, i->folders.items[i->nr_done]);
+		i->nr_done += r == 0;
+	}
+	if (r < 0)
+		base_fail_errno(err, r, "cannot put '%s/%s' into place", i->db->path,
+				i->folders.items[i->nr_done]);
+	while (r < 0 && i->nr_done) {
+		const char *folder = i->folders.items[--i->nr_done];
+
+		renameat(i->db->fd, folder, i->fd, folder);
+	}
+	return r < 0 ? r : base_sync_dir(i->db->fd);
+}
+
+void profdb_import_end(struct profdb_import *i)
+{
+	if (!i)
+		return;
+	if (i->fd >= 0) {
+		close(i->fd);
+		profdb_remove_tree(i->db->fd, i->name, DEPTH);
+	}
+	profdb_names_release(&i->folders);
+	free(i);
+}

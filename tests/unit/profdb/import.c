@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "scratch.h"
+
+#define PROFILE SCRATCH_EPOCH "/box/prog.file.ab01"
+
+static void test_places(void **state)
+{
+	static const char *const good[] = {
+		PROFILE,
+		"202611200754/a.b-c/libc.so.6.file.ab~1",
+		"dyn/hello.1.dyn",
+		"kernel/vmlinux-6.1-ab.elf",
+		"costs/ab01.cycles",
+		"images/.build-id/ab/0123",
+	};
+	static const char *const bad[] = {
+		"",
+		"x",
+		"dcpi-database",
+		"hosts",
+		"/etc/passwd",
+		"dyn/../x.dyn",
+		"dyn/a/b.dyn",
+		"dyn/.dyn",
+		"dyn/x",
+		"dyn/",
+		"kernel/.lock",
+		"kernel/a b",
+		"index/x.sym",
+		"202611200754/box/.commit",
+		"202611200754/box/.open",
+		"202611200754/.turned",
+		"202611200754/box/a/b",
+		"202611200754/../x.file.ab",
+		"202699990754/box/prog.file.ab",
+		"20261120075/box/prog.file.ab",
+		"images/x",
+		"images/.build-id/../0123",
+		"images/.build-id/ab/../x",
+		"images/.build-id/AB/0123",
+		"images/.build-id/ab/012",
+		"images/.build-id/ab/",
+		"images/.build-id/ab",
+	};
+	struct profdb_place p;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		if (profdb_place_parse(good[i], &p) < 0)
+			fail_msg("refused: %s", good[i]);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (profdb_place_parse(bad[i], &p) != -EINVAL)
+			fail_msg("taken: %s", bad[i]);
+	assert_int_equal(profdb_place_parse(PROFILE, &p), 0);
+	assert_int_equal(p.part, PROFDB_PART_PROFILE);
+	assert_string_equal(p.epoch, SCRATCH_EPOCH);
+	assert_string_equal(p.platform, "box");
+	assert_string_equal(p.name, "prog.file.ab01");
+}
+
+static void sum_of(const char *text, uint8_t sum[32])
+{
+	struct base_sha256 s;
+
+	base_sha256_init(&s);
+	base_sha256_add(&s, text, strlen(text));
+	base_sha256_end(&s, sum);
+}
+
+/* What profdb_import_file returned. */
+static int import(struct profdb_import *i, const char *path, const char *text)
+{
+	struct base_err err = { 0 };
+	struct base_file f;
+	uint8_t sum[32];
+	int r;
+
+	sum_of(text, sum);
+	r = profdb_import_file(i, path, sum, 0640, &f, &err);
+	if (r < 0)
+		fail_msg("%s", err.text);
+	if (r)
+		return r;
+	assert_int_equal(base_write_all(f.fd, text, strlen(text)), 0);
+	assert_int_equal(base_file_commit(&f, &err), 0);
+	return 0;
+}
+
+static void has(const char *dir, const char *name, const char *text)
+{
+	struct base_buf b = { 0 };
+
+	if (base_file_read(AT_FDCWD, scratch_path(dir, name), 4096, &b, NULL) < 0)
+		fail_msg("no %s", name);
+	assert_int_equal(b.len, strlen(text));
+	assert_memory_equal(b.data, text, b.len);
+	base_buf_release(&b);
+}
+
+static struct profdb_import *begin(struct profdb *db)
+{
+	static const char *const paths[] = { PROFILE, "dyn/hello.dyn" };
+	struct base_err err = { 0 };
+	struct profdb_import *i;
+
+	if (profdb_import_begin(db, paths, 2, &i, &err) < 0)
+		fail_msg("%s", err.text);
+	return i;
+}
+
+static void test_profiles_come_last(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+	struct profdb_import *i = begin(db);
+
+	assert_int_equal(import(i, PROFILE, "profile"), 0);
+	assert_int_equal(import(i, "dyn/hello.dyn", "code"), 0);
+	assert_int_equal(import(i, "images/.build-id/ab/0123", "elf"), 0);
+	has(*state, "dyn/hello.dyn", "code");
+	has(*state, "images/.build-id/ab/0123", "elf");
+	assert_int_not_equal(access(scratch_path(*state, SCRATCH_EPOCH), F_OK), 0);
+	assert_int_equal(profdb_import_commit(i, NULL), 0);
+	profdb_import_end(i);
+	has(*state, PROFILE, "profile");
+	profdb_close(db);
+}
+
+static void test_given_up(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+	struct profdb_import *i = begin(db);
+	char waiting[64];
+
+	snprintf(waiting, sizeof(waiting), ".import-%ld", (long)getpid());
+	assert_int_equal(import(i, PROFILE, "profile"), 0);
+	assert_int_equal(access(scratch_path(*state, waiting), F_OK), 0);
+	profdb_import_end(i);
+	assert_int_not_equal(access(scratch_path(*state, waiting), F_OK), 0);
+	assert_int_not_equal(access(scratch_path(*state, SCRATCH_EPOCH), F_OK), 0);
+	profdb_close(db);
+}
+
+static void test_no_epoch_twice(void **state)
+{
+	static const char *const paths[] = { "202611200753/box/a.file.ab01", PROFILE };
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_import *i;
+	struct base_err err = { 0 };
+
+	assert_int_equal(profdb_import_begin(db, paths, 2, &i, &err), -EEXIST);
+	assert_non_null(strstr(err.text, SCRATCH_EPOCH "/box"));
+	assert_true(err.hint[0]);
+	profdb_close(db);
+}
+
+static void test_names_taken(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+	struct profdb_import *i = begin(db);
+
+	scratch_write(*state, "dyn/hello.dyn", "grown", 5);
+	scratch_write(*state, "kernel/vmlinux.code", "theirs", 6);
+	assert_int_equal(import(i, "dyn/hello.dyn", "grown"), 1);
+	/* Another pseudo-image of that name: both are kept. SHA-256 of "code": 5694d08a2e53ffca….
+	 */
+	assert_int_equal(import(i, "dyn/hello.dyn", "code"), 0);
+	has(*state, "dyn/hello.dyn", "grown");
+	has(*state, "dyn/hello-5694d08a2e53ffca.dyn", "code");
+	assert_int_equal(import(i, "dyn/hello.dyn", "code"), 1);
+	assert_int_equal(import(i, "kernel/vmlinux.code", "ours"), 1);
+	has(*state, "kernel/vmlinux.code", "theirs");
+	profdb_import_end(i);
+	profdb_close(db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places),	scratch_test(test_profiles_come_last),
+		scratch_test(test_given_up),	scratch_test(test_no_epoch_twice),
+		scratch_test(test_names_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
