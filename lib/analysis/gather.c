@@ -285,6 +285,19 @@ static int sum_image(struct analysis *a, struct analysis_image *ai)
 	return 0;
 }
 
+/* Copies of programs and libraries that came with the database (dcpitar -images). */
+static int use_images(struct analysis *a)
+{
+	char *dir;
+	int r = asprintf(&dir, "%s/" PROFDB_IMAGES, profdb_path(a->db));
+
+	if (r < 0)
+		return -ENOMEM;
+	r = image_store_images(a->store, dir);
+	free(dir);
+	return r;
+}
+
 int analysis_open(const struct analysis_selection *sel, struct analysis **out, struct base_err *err)
 {
 	struct analysis *a = calloc(1, sizeof(*a));
@@ -298,6 +311,8 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 	r = a ? profdb_open(sel->db, false, &a->db, err) : -ENOMEM;
 	if (r >= 0)
 		r = image_store_open(profdb_dyn_fd(a->db), profdb_kernel_fd(a->db), &a->store);
+	if (r >= 0)
+		r = use_images(a);
 	for (size_t i = 0; r >= 0 && i < sel->nr_maps; i++)
 		r = image_map_read(&a->map, sel->maps[i], err);
 	if (r >= 0)

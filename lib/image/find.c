@@ -28,6 +28,7 @@ struct store_dir {
 struct image_store {
 	struct store_dir dyn, kernel;
 	int index_fds[2]; /* the database's, which is not ours; the user's */
+	char *images;	  /* a folder with .build-id/xx/yyy in it, or NULL */
 };
 
 int image_store_open(int dyn_fd, int kernel_fd, struct image_store **out)
@@ -58,7 +59,19 @@ void image_store_close(struct image_store *store)
 	dir_release(&store->kernel);
 	if (store->index_fds[1] >= 0)
 		close(store->index_fds[1]);
+	free(store->images);
 	free(store);
+}
+
+int image_store_images(struct image_store *store, const char *dir)
+{
+	char *copy = strdup(dir);
+
+	if (!copy)
+		return -ENOMEM;
+	free(store->images);
+	store->images = copy;
+	return 0;
 }
 
 /* Made where it is missing; negative: it cannot be. */
@@ -332,7 +345,8 @@ static int file_failed(const struct image_query *q, int code, const char *path,
 	return code;
 }
 
-static int open_file(const struct image_query *q, struct image **out, struct base_err *err)
+static int open_file(const struct image_store *store, const struct image_query *q,
+		     struct image **out, struct base_err *err)
 {
 	const char *named = q->paths && q->paths[0] ? q->paths[0] : "";
 	struct file_search search = { q, out };
@@ -354,7 +368,8 @@ static int open_file(const struct image_query *q, struct image **out, struct bas
 		first = why;
 		named = q->paths[i];
 	}
-	if (image_debug_dirs(try_debug_dir, &search) >= 0 || try_fetched(&search) >= 0)
+	if ((store && store->images && try_debug_dir(store->images, &search) >= 0) ||
+	    image_debug_dirs(try_debug_dir, &search) >= 0 || try_fetched(&search) >= 0)
 		return 0;
 	return file_failed(q, code, named, &first, err);
 }
@@ -362,7 +377,7 @@ static int open_file(const struct image_query *q, struct image **out, struct bas
 int image_open(struct image_store *store, const struct image_query *query, struct image **out,
 	       struct base_err *err)
 {
-	int r = query->kind == IMAGE_FILE      ? open_file(query, out, err)
+	int r = query->kind == IMAGE_FILE      ? open_file(store, query, out, err)
 		: query->kind == IMAGE_DYNAMIC ? open_stored(&store->dyn, query, out, err)
 					       : open_stored(&store->kernel, query, out, err);
 

@@ -31,6 +31,9 @@ struct image_store;
  * must outlive the store. 0 or -ENOMEM. */
 int image_store_open(int dyn_fd, int kernel_fd, struct image_store **out);
 void image_store_close(struct image_store *store);
+/* Copies of ordinary files stand in @dir as in a folder of $DCPI_DEBUG_PATH; it is searched before
+ * those. 0 or -ENOMEM. */
+int image_store_images(struct image_store *store, const char *dir);
 /*
  * Keep the symbols of large images as files for the next time (docs/format/index.md): in the folder
  * @dir_fd (which stays the caller's; negative: none), else, where that cannot be written, in
