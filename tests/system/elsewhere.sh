@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The JIT gone, the daemon killed by SIGKILL, the database copied elsewhere and the original removed: an
-# unprivileged user who may read the copy gets the same answers.
+# The JIT gone, the daemon killed by SIGKILL, the database copied elsewhere (also as one file, by dcpitar) and the
+# original removed: an unprivileged user who may read the copy gets the same answers.
 set -eu -o pipefail
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
@@ -36,12 +36,29 @@ ask "$db" "${jit[@]}" >"$work/jit-before"
 grep -q '^ .*sixty  *hello\[[0-9]*\]$' "$work/before" || fail "sixty is not in the profile"
 grep -q 'decq\|jne' "$work/before" || fail "sixty is not disassembled"
 
+"$DCPI_BIN/dcpitar" "$work/all.tar.zst" >"$work/packed" || fail "dcpitar"
+cat "$work/packed"
+grep -q 'pseudo-image' "$work/packed" || fail "no pseudo-image is packed"
+# Its routines' bytes go with the kernel.
+"$DCPI_BIN/dcpitar" -t "$work/all.tar.zst" >"$work/packed" || fail "dcpitar -t"
+if compgen -G "$db/kernel/vmlinux-*.code" >/dev/null; then
+	grep -q ' kernel/vmlinux-.*[.]code$' "$work/packed" || fail "the kernel's code is not packed"
+fi
+
 mkdir "$work/there"
 cp -R "$db" "$work/there/copy"
 rm -rf "$db" "$work/run"
 ask "$work/there/copy" "${all[@]}" >"$work/after"
 diff "$work/before" "$work/after" || fail "the copy answers otherwise"
 echo "$(grep -c . "$work/after") lines are the same"
+
+# As one file, through dcpitar: what was open is finished there.
+"$DCPI_BIN/dcpitar" -x "$work/all.tar.zst" "$work/unpacked" || fail "dcpitar -x"
+texts=(dcpiprof "dcpiprof -i" "dcpilist -both sixty")
+closed() { sed 's/ (open: shows its last flush)//'; }
+ask "$work/there/copy" "${texts[@]}" | closed >"$work/copy-texts"
+ask "$work/unpacked" "${texts[@]}" | closed >"$work/unpacked-texts"
+diff "$work/copy-texts" "$work/unpacked-texts" || fail "what was packed answers otherwise"
 
 # The same user that may read the copy and nothing else of ours; the programs of others on this
 # machine may be closed to it, so that the JIT's reports alone must be the same.

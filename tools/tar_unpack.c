@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "tar.h"
+
+/* What files take beside their bytes, at most a block each. */
+enum { BLOCK = 4096 };
+
+int tar_sum(const struct archive_list *list, struct tar_sum *out, struct base_err *err)
+{
+	struct profdb_place place;
+
+	*out = (struct tar_sum){ 0 };
+	for (size_t i = 0; i < list->nr; i++) {
+		if (profdb_place_parse(list->v[i].path, &place) < 0)
+			return base_fail(err, -EINVAL,
+					 "the archive has '%s', which is no part of a database",
+					 list->v[i].path);
+		out->nr[place.part]++;
+		out->bytes[place.part] += list->v[i].len;
+	}
+	return 0;
+}
+
+static int check_room(struct profdb *db, const struct archive_list *list, struct base_err *err)
+{
+	uint64_t need = list->bytes + list->nr * BLOCK, have;
+	struct statvfs fs;
+
+	if (fstatvfs(profdb_dir_fd(db), &fs) < 0)
+		return 0;
+	have = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (need <= have)
+		return 0;
+	return base_fail(err, -ENOSPC,
+			 "the archive's files take %llu MiB, and '%s' has room for %llu",
+			 (unsigned long long)(need >> 20), profdb_path(db),
+			 (unsigned long long)(have >> 20));
+}
+
+static int put(void *ctx, const void *data, size_t len)
+{
+	return base_write_all(*(int *)ctx, data, len);
+}
+
+/* 1: the database has it; it is read all the same, so that its sum is checked. */
+static int unpack_file(struct archive_reader *a, struct profdb_import *i,
+		       const struct archive_member *m, struct base_err *err)
+{
+	struct base_file f = { .fd = -1 };
+	int r = profdb_import_file(i, m->path, m->sum, m->mode, &f, err);
+
+	if (r == 1)
+		return archive_read(a, NULL, NULL, err) < 0 ? err->code : 1;
+	if (r < 0)
+		return r;
+	r = archive_read(a, put, &f.fd, err);
+	if (r >= 0)
+		r = base_file_commit(&f, err);
+	base_file_abort(&f);
+	return r < 0 ? base_fail_errno(err, r, "cannot write '%s'", m->path) : 0;
+}
+
+static int unpack_files(struct archive_reader *a, struct profdb_import *i, uint64_t *kept,
+			struct base_err *err)
+{
+	const struct archive_list *list = archive_members(a);
+	int r = 0;
+
+	*kept = 0;
+	for (size_t m = 0; r >= 0 && m < list->nr; m++) {
+		r = unpack_file(a, i, &list->v[m], err);
+		*kept += r == 1;
+	}
+	if (r >= 0)
+		r = archive_end(a, err);
+	return r < 0 ? r : profdb_import_commit(i, err);
+}
+
+static int begin(struct profdb *db, const struct archive_list *list, struct profdb_import **out,
+		 struct base_err *err)
+{
+	const char **paths = calloc(list->nr + 1, sizeof(*paths));
+	int r;
+
+	if (!paths)
+		return base_fail_errno(err, -ENOMEM, "cannot extract");
+	for (size_t i = 0; i < list->nr; i++)
+		paths[i] = list->v[i].path;
+	r = profdb_import_begin(db, paths, list->nr, out, err);
+	free(paths);
+	return r;
+}
+
+static int unpack_into(struct archive_reader *a, struct profdb *db, uint64_t *kept,
+		       struct base_err *err)
+{
+	struct profdb_import *i = NULL;
+	int lock, r = check_room(db, archive_members(a), err);
+
+	if (r >= 0)
+		r = begin(db, archive_members(a), &i, err);
+	if (r < 0)
+		return r;
+	/* Pseudo-images come before the profiles that refer to them: none may be removed until
+	 * then. */
+	r = lock = profdb_dyn_lock(db, false, 10000, err);
+	if (r >= 0)
+		r = unpack_files(a, i, kept, err);
+	profdb_import_end(i);
+	if (lock >= 0)
+		close(lock);
+	return r;
+}
+
+int tar_unpack(const char *file, const char *path, struct tar_sum *sum, uint64_t *kept,
+	       struct base_err *err)
+{
+	struct archive_reader *a;
+	struct profdb *db = NULL;
+	int r = archive_open(file, &a, err);
+
+	if (r < 0)
+		return r;
+	r = tar_sum(archive_members(a), sum, err);
+	if (r >= 0)
+		r = profdb_open(path, true, &db, err);
+	if (r >= 0)
+		r = unpack_into(a, db, kept, err);
+	profdb_close(db);
+	archive_close(a);
+	return r;
+}
