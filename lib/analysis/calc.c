@@ -6,6 +6,7 @@
 
 #include "calc.h"
 #include "estimate.h"
+#include "evidence.h"
 #include "stall.h"
 
 /* Of one procedure: what is known of its blocks and edges, in the flow's order. */
@@ -33,25 +34,6 @@ static uint32_t insn_index(const struct flow *flow, uint64_t vaddr)
 	return insn ? (uint32_t)(insn - flow->insns) : UINT32_MAX;
 }
 
-/* Samples by instruction; NULL where memory lacks. */
-static double *place(const struct calc *c, size_t event)
-{
-	double *by_insn = calloc((size_t)c->flow->nr_insns + 1, sizeof(*by_insn));
-
-	for (size_t i = 0; by_insn && i < c->f->nr_parts; i++) {
-		const struct analysis_listing *l = c->f->parts[i];
-
-		for (size_t k = 0; k < l->nr_units; k++) {
-			const struct analysis_unit *u = &l->units[k];
-			uint32_t at = u->count ? insn_index(c->flow, u->vaddr) : UINT32_MAX;
-
-			if (at != UINT32_MAX)
-				by_insn[at] += (double)u->count[event];
-		}
-	}
-	return by_insn;
-}
-
 static double period_of(const struct analysis_event *ev)
 {
 	return ev->period && !ev->mixed ? (double)ev->period : 1;
@@ -61,7 +43,7 @@ static int place_time(struct calc *c)
 {
 	if (c->event >= c->a->nr_events || estimate_model(c->a->events[c->event].name) != FREQ_TIME)
 		return 0;
-	c->by_insn = place(c, c->event);
+	c->by_insn = graph_flow_samples(c->f, c->event);
 	return c->by_insn ? 0 : -ENOMEM;
 }
 
@@ -138,7 +120,7 @@ static int estimate_all(struct calc *c, struct base_err *err)
 
 	if (event < 0)
 		return graph_text_add(&c->p->notes, "no event here tells how often code ran");
-	by_insn = place(c, (size_t)event);
+	by_insn = graph_flow_samples(c->f, (size_t)event);
 	if (!by_insn)
 		return -ENOMEM;
 	in.by_insn = by_insn;
@@ -329,19 +311,42 @@ static int tell_culprits(struct calc *c, uint32_t block)
 	return 0;
 }
 
+/* Which events have limited causes. */
+static int say_evidence(struct calc *c, const struct evidence *e)
+{
+	struct base_buf text = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < e->nr && r >= 0; i++)
+		r = base_buf_printf(&text, "%s%s", i ? ", " : "", c->a->events[e->event[i]].name);
+	if (r >= 0 && e->nr)
+		r = graph_text_add(&c->p->notes, "causes of stalls are limited by samples of %s",
+				   (const char *)text.data);
+	base_buf_release(&text);
+	return r;
+}
+
 static int tell_costs(struct calc *c)
 {
-	const struct stall_input in = { .flow = c->flow,
-					.samples = c->by_insn,
-					.block = c->known ? c->runs : NULL,
-					.edge = c->known ? c->gone : NULL,
-					.outside = c->o->outside,
-					.machine = image_machine(c->f->parts[0]->img) };
+	struct stall_input in = { .flow = c->flow,
+				  .samples = c->by_insn,
+				  .block = c->known ? c->runs : NULL,
+				  .edge = c->known ? c->gone : NULL,
+				  .outside = c->o->outside,
+				  .machine = image_machine(c->f->parts[0]->img) };
+	struct evidence evidence = { 0 };
 	int r;
 
 	if (!c->by_insn)
 		return 0;
-	r = stall_find(&in, &c->stall);
+	r = evidence_gather(c->f, c->event, c->absolute ? c->runs : NULL, &evidence);
+	in.evidence = evidence.v;
+	in.nr_evidence = evidence.nr;
+	if (r >= 0)
+		r = stall_find(&in, &c->stall);
+	if (r >= 0)
+		r = say_evidence(c, &evidence);
+	evidence_release(&evidence);
 	if (r < 0)
 		return r;
 	set_unit(c);

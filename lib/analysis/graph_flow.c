@@ -76,6 +76,29 @@ void graph_flow_close(struct graph_flow *f)
 	memset(f, 0, sizeof(*f));
 }
 
+/* ---- samples ------------------------------------------------------------------------------- */
+
+static void place_part(const struct flow *flow, const struct analysis_listing *l, size_t event,
+		       double *by_insn)
+{
+	for (size_t i = 0; i < l->nr_units; i++) {
+		const struct analysis_unit *u = &l->units[i];
+		const struct flow_insn *insn = u->count ? flow_insn_at(flow, u->vaddr) : NULL;
+
+		if (insn)
+			by_insn[insn - flow->insns] += (double)u->count[event];
+	}
+}
+
+double *graph_flow_samples(const struct graph_flow *f, size_t event)
+{
+	double *by_insn = calloc((size_t)f->flow->nr_insns + 1, sizeof(*by_insn));
+
+	for (size_t i = 0; by_insn && i < f->nr_parts; i++)
+		place_part(f->flow, f->parts[i], event, by_insn);
+	return by_insn;
+}
+
 /* ---- units --------------------------------------------------------------------------------- */
 
 /* A line of one of the listings. */

@@ -20,6 +20,8 @@ struct graph_flow {
  */
 int graph_flow_open(struct analysis_listing *l, struct graph_flow *out, struct base_err *err);
 void graph_flow_close(struct graph_flow *f);
+/* Samples of @event by instruction of the flow, which the caller frees; NULL where memory lacks. */
+double *graph_flow_samples(const struct graph_flow *f, size_t event);
 /*
  * Add the procedure to @g: block i of the graph is block i of the flow, edges stand in the flow's
  * order; instructions with @event's samples (none where the analysis has no such event), lines, and

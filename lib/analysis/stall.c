@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -240,20 +241,59 @@ static int find_loops(struct stall_work *w)
 
 /* ---- tallies ------------------------------------------------------------------------------- */
 
-static void add_stall(struct stall_tally *t, uint16_t causes, double samples)
+/*
+ * Divide an instruction's stalled samples among its causes, each of which may have its part of
+ * them at most. What the others together cannot have is this one's, if it may have it.
+ */
+static double add_stall(struct stall_tally *t, uint16_t causes, double samples, const double *part)
 {
-	int nr = __builtin_popcount(causes);
+	double sum = 0, unexplained;
 
-	if (!nr) {
-		t->unexplained += samples;
-		return;
-	}
+	for (int c = 0; c < STALL_NR_CAUSES; c++)
+		sum += causes >> c & 1 ? part[c] : 0;
+	unexplained = sum < 1 ? (1 - sum) * samples : 0;
+	t->unexplained += unexplained;
 	for (int c = 0; c < STALL_NR_CAUSES; c++) {
-		if (!(causes >> c & 1))
+		double others = sum - part[c];
+
+		if (!(causes >> c & 1) || part[c] <= 0)
 			continue;
-		t->cause[c].high += samples;
-		t->cause[c].likely += samples / nr;
-		t->cause[c].low += nr == 1 ? samples : 0;
+		t->cause[c].high += part[c] * samples;
+		t->cause[c].likely += part[c] * samples / fmax(sum, 1);
+		t->cause[c].low += fmax(0, fmin(part[c], 1 - others)) * samples;
+	}
+	return unexplained;
+}
+
+/* Causes that the events leave nothing are candidates no more. */
+static void strike_out(struct stall *out, uint32_t insn, const double *part)
+{
+	for (int c = 0; c < STALL_NR_CAUSES; c++)
+		if (part[c] <= 0)
+			out->candidates[insn] &= (uint16_t) ~(1 << c);
+	if (!out->candidates[insn])
+		out->culprit[insn] = FLOW_OUTSIDE;
+}
+
+/* The instructions' parts of what stalled stand in out->stalled; their causes are sought here. */
+static void tally_stalls(const struct stall_work *w, uint32_t b, struct stall_tally *t,
+			 double stalled)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double high[STALL_NR_CAUSES] = { 0 }, part[STALL_NR_CAUSES];
+	struct stall *out = w->out;
+
+	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
+		if (out->stalled[i] <= 0)
+			continue;
+		out->candidates[i] = stall_candidates(w, b, i, &out->culprit[i]);
+		for (int c = 0; c < STALL_NR_CAUSES; c++)
+			high[c] += out->candidates[i] >> c & 1 ? out->stalled[i] : 0;
+	}
+	stall_parts(w, b, stalled, high, part);
+	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
+		strike_out(out, i, part);
+		out->unexplained[i] = add_stall(t, out->candidates[i], out->stalled[i], part);
 	}
 }
 
@@ -271,14 +311,12 @@ static void tally_block(const struct stall_work *w, uint32_t b)
 		per_insn * block->nr_insns < t->samples ? per_insn * block->nr_insns : t->samples;
 	stalled = t->samples - t->execution;
 	/* Neighbours without samples leave more above the pace than was stalled. */
-	for (uint32_t i = block->insn; above > 0 && i < block->insn + block->nr_insns; i++) {
-		if (w->in->samples[i] <= per_insn)
-			continue;
-		w->out->candidates[i] = stall_candidates(w, b, i, &w->out->culprit[i]);
-		w->out->stalled[i] = (w->in->samples[i] - per_insn) / above * stalled;
-		add_stall(t, w->out->candidates[i], w->out->stalled[i]);
-	}
-	if (above <= 0)
+	for (uint32_t i = block->insn; above > 0 && i < block->insn + block->nr_insns; i++)
+		if (w->in->samples[i] > per_insn)
+			w->out->stalled[i] = (w->in->samples[i] - per_insn) / above * stalled;
+	if (above > 0)
+		tally_stalls(w, b, t, stalled);
+	else
 		t->execution = t->samples;
 }
 
@@ -305,9 +343,10 @@ static int open_work(struct stall_work *w)
 	w->out->block = calloc(nr, sizeof(*w->out->block));
 	w->out->candidates = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->candidates));
 	w->out->stalled = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->stalled));
+	w->out->unexplained = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->unexplained));
 	w->out->culprit = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->culprit));
 	if (!w->in_cache || !w->stack || !w->order || !w->component || !w->out->block ||
-	    !w->out->candidates || !w->out->stalled || !w->out->culprit)
+	    !w->out->candidates || !w->out->stalled || !w->out->unexplained || !w->out->culprit)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < w->f->nr_insns; i++)
 		w->out->culprit[i] = FLOW_OUTSIDE;
@@ -343,6 +382,7 @@ void stall_release(struct stall *s)
 	free(s->block);
 	free(s->candidates);
 	free(s->stalled);
+	free(s->unexplained);
 	free(s->culprit);
 	memset(s, 0, sizeof(*s));
 }

@@ -49,6 +49,21 @@ enum stall_outside {
 	STALL_SELECTIVE,
 };
 
+/*
+ * Samples of an event that comes with a cause, as cache misses with waiting for memory: no more can
+ * be laid to the cause than its events may have taken. They stand up to some instructions behind
+ * what they are of, so those of a block's neighbours count for it too; and chance may have left
+ * out some, so that the limit is what 95 of 100 such numbers of samples stay below. Where there is
+ * none, though it would have had three had it caused everything, the cause is ruled out.
+ */
+struct stall_evidence {
+	enum stall_cause cause;
+	bool adds; /* beside what the other events of this cause allow; else it limits */
+	const double *samples; /* by instruction */
+	double each;	      /* samples of time that one of these may stand for at most, above 0 */
+	const double *beside; /* by block: what the cause may take without it; NULL: nothing */
+};
+
 struct stall_input {
 	const struct flow *flow;
 	const double *samples; /* by instruction */
@@ -56,6 +71,8 @@ struct stall_input {
 	const double *edge;    /* by edge; NULL: not known, then no branch can be ruled out */
 	enum stall_outside outside;
 	uint32_t machine; /* EM_*: whose convention STALL_SELECTIVE goes by */
+	const struct stall_evidence *evidence;
+	size_t nr_evidence;
 };
 
 /*
@@ -81,6 +98,7 @@ struct stall {
 	/* By instruction: */
 	uint16_t *candidates; /* causes (1 << enum stall_cause) of its samples */
 	double *stalled;      /* samples that were; they add up to what its block's tally has */
+	double *unexplained;  /* and of these, what no candidate explains */
 	/* The instruction whose result it waited for, where a single one with a single cause is
 	 * left and that is what the instruction does; else FLOW_OUTSIDE. */
 	uint32_t *culprit;

@@ -23,4 +23,9 @@ double stall_samples_in(const struct stall_work *w, uint32_t b);
  * struct stall has it. */
 uint16_t stall_candidates(const struct stall_work *w, uint32_t b, uint32_t insn, uint32_t *culprit);
 
+/* For each cause, of which the block's instructions have @high stalled samples: the part of these
+ * that the events let it have; 1 where none speaks of it. */
+void stall_parts(const struct stall_work *w, uint32_t b, double stalled, const double *high,
+		 double *part);
+
 #endif

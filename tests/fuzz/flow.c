@@ -151,7 +151,15 @@ out:
 static void check_stalls(const struct flow *f, uint32_t machine)
 {
 	double *samples = calloc((size_t)f->nr_insns + 1, sizeof(*samples)), sum = 0, all = 0;
-	struct stall_input in = { .flow = f, .samples = samples, .machine = machine };
+	const struct stall_evidence evidence[] = {
+		{ STALL_MEMORY, false, samples, 0.3, NULL },
+		{ STALL_FRONT_END, true, samples, 0.01, samples },
+	};
+	struct stall_input in = { .flow = f,
+				  .samples = samples,
+				  .machine = machine,
+				  .evidence = evidence,
+				  .nr_evidence = 2 };
 	struct stall s;
 
 	require(samples);

@@ -51,6 +51,19 @@ END
 	at warm+0x1e 5
 	finish
 END
+# The end of "warm" waits behind "pop %rbx". A data miss may take 600 of 10 events, 6 samples: 10 of them 109 at
+# most. That no instruction miss (60) was sampled says that the front end did not take 600.
+"$mkdb" events <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/app $app/app
+	event cycles 1000
+	event dmiss 10
+	event imiss 100
+	at warm+0x1a 100 0 0
+	at warm+0x1d 500 10 0
+	finish
+END
 
 {
 	run dcpicalc hot app
@@ -68,6 +81,8 @@ END
 	run dcpicalc hot vmlinux-6.1.0
 	run dcpicalc -xct "$app/app.xct" warm app
 	run dcpicalc -xct "$app/app.xct" triple
+	run dcpicalc -db events -cutoff 5 warm app
+	run dcpicalc -db events -event cycles warm app | sed -n '/^summary/,$p'
 	run dcpicalc -xct app.c hot app
 	run dcpicalc hot
 	run dcpicalc hot app more

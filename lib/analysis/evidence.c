@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "evidence.h"
+
+/* What one may take at most, in cycles and in nanoseconds. */
+struct most {
+	double cycles, ns;
+};
+
+static const struct most memory = { 600, 200 }, flush = { 100, 40 }, hit = { 100, 40 };
+
+struct kind {
+	const char *name;
+	enum stall_cause cause;
+	bool adds;	 /* can come without the cause's other events */
+	bool last_cache; /* what only missed the caches before it is not counted */
+	const struct most *most;
+};
+
+static const struct kind kinds[] = {
+	{ "imiss", STALL_FRONT_END, false, false, &memory },
+	{ "L1-icache-load-misses", STALL_FRONT_END, false, false, &memory },
+	{ "itbmiss", STALL_FRONT_END, true, false, &memory },
+	{ "iTLB-load-misses", STALL_FRONT_END, true, false, &memory },
+	{ "branchmp", STALL_BRANCH, false, false, &flush },
+	{ "branch-misses", STALL_BRANCH, false, false, &flush },
+	{ "dmiss", STALL_MEMORY, false, false, &memory },
+	{ "L1-dcache-load-misses", STALL_MEMORY, false, false, &memory },
+	{ "bmiss", STALL_MEMORY, false, true, &memory },
+	{ "cache-misses", STALL_MEMORY, false, true, &memory },
+	{ "LLC-load-misses", STALL_MEMORY, false, true, &memory },
+	{ "dtbmiss", STALL_MEMORY, true, false, &memory },
+	{ "dTLB-load-misses", STALL_MEMORY, true, false, &memory },
+	{ "L1-dcache-store-misses", STALL_STORE, false, false, &memory },
+	{ "dTLB-store-misses", STALL_STORE, true, false, &memory },
+};
+
+static const struct kind *kind_of(const char *event)
+{
+	size_t len = strcspn(event, ":"); /* "branch-misses:p" */
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (strlen(kinds[i].name) == len && !memcmp(kinds[i].name, event, len))
+			return &kinds[i];
+	return NULL;
+}
+
+/* Of the time, by the profile in which it is least. */
+static double enabled(const struct analysis *a, size_t event)
+{
+	double least = 1;
+
+	for (size_t i = 0; i < a->nr_images; i++) {
+		const struct analysis_image *ai = a->images[i];
+
+		for (size_t k = 0; k < profdb_profile_nr_events(ai->profile); k++) {
+			double part = profdb_profile_event(ai->profile, k)->enabled;
+
+			if (ai->event_of[k] == event && part > 0 && part < least)
+				least = part;
+		}
+	}
+	return least;
+}
+
+/* Samples of time that one unit of it takes. */
+static double per_unit(const struct analysis *a, size_t time)
+{
+	return enabled(a, time) / (double)a->events[time].period;
+}
+
+static double units(const struct most *m, const struct analysis_event *time)
+{
+	return strstr(time->name, "cycles") ? m->cycles : m->ns;
+}
+
+static double nr_loads(const struct flow *f, uint32_t block)
+{
+	const struct flow_block *b = &f->blocks[block];
+	double n = 0;
+
+	for (uint32_t i = 0; i < b->nr_insns; i++)
+		n += f->insns[b->insn + i].kinds & FLOW_LOAD ? 1 : 0;
+	return n;
+}
+
+/* By block: what its loads take if each hits the last cache; NULL where memory lacks. */
+static double *hits(const struct flow *f, const double *runs, double each)
+{
+	double *v = calloc((size_t)f->nr_blocks + 1, sizeof(*v));
+
+	for (uint32_t b = 0; v && b < f->nr_blocks; b++)
+		v[b] = runs[b] * nr_loads(f, b) * each;
+	return v;
+}
+
+static int add(const struct graph_flow *f, const struct kind *k, size_t event, size_t time,
+	       const double *runs, struct evidence *out)
+{
+	const struct analysis *a = f->parts[0]->a;
+	struct stall_evidence *e = &out->v[out->nr];
+	double *samples = graph_flow_samples(f, event), *beside = NULL;
+	double unit = per_unit(a, time);
+
+	if (k->last_cache)
+		beside = hits(f->flow, runs, units(&hit, &a->events[time]) * unit);
+	*e = (struct stall_evidence){
+		.cause = k->cause,
+		.adds = k->adds,
+		.samples = samples,
+		.each = (double)a->events[event].period / enabled(a, event) *
+			units(k->most, &a->events[time]) * unit,
+		.beside = beside,
+	};
+	out->event[out->nr++] = event;
+	return samples && (beside || !k->last_cache) ? 0 : -ENOMEM;
+}
+
+int evidence_gather(const struct graph_flow *f, size_t time, const double *runs,
+		    struct evidence *out)
+{
+	const struct analysis *a = f->parts[0]->a;
+	int r = 0;
+
+	if (!a->events[time].period || a->events[time].mixed)
+		return 0;
+	for (size_t i = 0; i < a->nr_events && r >= 0; i++) {
+		const struct kind *k = kind_of(a->events[i].name);
+
+		if (!k || !a->events[i].period || a->events[i].mixed || (k->last_cache && !runs))
+			continue;
+		r = add(f, k, i, time, runs, out);
+	}
+	return r;
+}
+
+void evidence_release(struct evidence *e)
+{
+	for (size_t i = 0; i < e->nr; i++) {
+		free((double *)e->v[i].samples);
+		free((double *)e->v[i].beside);
+	}
+	memset(e, 0, sizeof(*e));
+}
