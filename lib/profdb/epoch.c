@@ -20,6 +20,7 @@ void profdb_epoch_leave(struct profdb *db)
 	while (base_map_next(&db->files, &pos, &file))
 		free(file);
 	base_map_release(&db->files);
+	profdb_names_release(&db->endings);
 	if (db->epoch_fd >= 0)
 		close(db->epoch_fd);
 	db->epoch_fd = -1;
@@ -28,28 +29,51 @@ void profdb_epoch_leave(struct profdb *db)
 	profdb_commit_release(&db->commit);
 }
 
+static int know_endings(struct profdb *db, const char *key)
+{
+	char ending[PROFDB_KEY_MAX];
+	size_t from = 0, i;
+	int r = 0;
+
+	while (r >= 0 && profdb_key_ending(key, &from, ending)) {
+		for (i = 0; i < db->endings.nr && strcmp(db->endings.items[i], ending) != 0; i++)
+			;
+		if (i == db->endings.nr)
+			r = profdb_names_add(&db->endings, ending);
+	}
+	return r;
+}
+
+struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, bool *made)
+{
+	struct profdb_file *file = base_map_get(&db->files, key, strlen(key));
+
+	*made = !file;
+	if (file)
+		return file;
+	file = calloc(1, sizeof(*file));
+	if (file &&
+	    (know_endings(db, key) < 0 || base_map_set(&db->files, key, strlen(key), file) < 0)) {
+		free(file);
+		return NULL;
+	}
+	return file;
+}
+
 /* Of several files of one key the last is the one that goes on. */
 static int know_file(struct profdb *db, const char *name)
 {
 	char key[PROFDB_KEY_MAX];
 	struct profdb_file *file;
 	unsigned int version;
-	int r;
+	bool made;
 
 	profdb_key_of_name(name, key, &version);
-	file = base_map_get(&db->files, key, strlen(key));
-	if (file && version < file->version)
+	file = profdb_epoch_file(db, key, &made);
+	if (!file)
+		return -ENOMEM;
+	if (!made && version < file->version)
 		return 0;
-	if (!file) {
-		file = calloc(1, sizeof(*file));
-		if (!file)
-			return -ENOMEM;
-		r = base_map_set(&db->files, key, strlen(key), file);
-		if (r < 0) {
-			free(file);
-			return r;
-		}
-	}
 	file->version = version;
 	snprintf(file->name, sizeof(file->name), "%s", name);
 	return 0;

@@ -45,19 +45,12 @@ static struct profdb_file *find_file(struct profdb *db, const char *stem,
 {
 	char key[PROFDB_KEY_MAX];
 	struct profdb_file *file;
+	bool made;
 
 	profdb_key(p, stem, event, key);
-	file = base_map_get(&db->files, key, strlen(key));
-	if (file)
-		return file;
-	file = calloc(1, sizeof(*file));
-	if (!file)
-		return NULL;
-	profdb_file_name(p, stem, event, 0, file->name);
-	if (base_map_set(&db->files, key, strlen(key), file) < 0) {
-		free(file);
-		return NULL;
-	}
+	file = profdb_epoch_file(db, key, &made);
+	if (file && made)
+		profdb_file_name(p, stem, event, 0, file->name);
 	return file;
 }
 
@@ -261,16 +254,19 @@ int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_pr
 					     : put_events(db, stem, p, err);
 }
 
-/* The next of a pseudo-image's files; several where events have files of their own. */
+/* The next of a pseudo-image's files, from *@pos = 0 on; several where events have files of their
+ * own. */
 static struct profdb_file *next_file(struct profdb *db, const char *stem, size_t *pos)
 {
-	void *file;
+	struct profdb_file *file = NULL;
+	char key[PROFDB_KEY_MAX];
 
-	while (base_map_next(&db->files, pos, &file)) {
-		if (profdb_file_is_of(((struct profdb_file *)file)->name, stem))
-			return file;
+	while (!file && *pos <= db->endings.nr) {
+		profdb_dynamic_key(stem, *pos ? db->endings.items[*pos - 1] : "", key);
+		file = base_map_get(&db->files, key, strlen(key));
+		*pos += 1;
 	}
-	return NULL;
+	return file;
 }
 
 static int add_stored(struct profdb *db, const struct profdb_file *file,

@@ -133,20 +133,28 @@ void profdb_file_name(const struct profdb_profile *p, const char *stem, const ch
 	snprintf(name, 256, "%.100s%s%.142s%s", text, *text ? "." : "", key, tail);
 }
 
-bool profdb_file_is_of(const char *name, const char *stem)
+void profdb_dynamic_key(const char *stem, const char *ending, char key[PROFDB_KEY_MAX])
 {
-	char key[PROFDB_KEY_MAX], text[STEM_MAX + 18];
-	unsigned int version;
-	size_t len;
+	char text[STEM_MAX + 18];
 
 	dynamic_part(stem, text);
-	profdb_key_of_name(name, key, &version);
-	len = strlen(text);
-	if (strncmp(key, text, len) != 0)
+	snprintf(key, PROFDB_KEY_MAX, "%s%.100s%s", text, ending, dynamic);
+}
+
+bool profdb_key_ending(const char *key, size_t *from, char ending[PROFDB_KEY_MAX])
+{
+	size_t len = strlen(key), tail = strlen(dynamic);
+
+	if (len < tail || strcmp(key + len - tail, dynamic) != 0)
 		return false;
-	if (key[len] == '+')
-		len = strlen(key) - strlen(dynamic);
-	return !strcmp(key + len, dynamic);
+	for (size_t i = *from; i < len - tail; i++) {
+		if (key[i] != '+' || memchr(key + i, '.', len - tail - i))
+			continue;
+		snprintf(ending, PROFDB_KEY_MAX, "%.*s", (int)(len - tail - i), key + i);
+		*from = i + 1;
+		return true;
+	}
+	return false;
 }
 
 void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int *version)

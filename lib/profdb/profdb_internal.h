@@ -208,8 +208,11 @@ void profdb_key(const struct profdb_profile *p, const char *stem, const char *ev
 /* Name of the @version'th file (from 0) of that key. */
 void profdb_file_name(const struct profdb_profile *p, const char *stem, const char *event,
 		      unsigned int version, char name[256]);
-/* Files of pseudo-image @stem, of whatever event, have such names. */
-bool profdb_file_is_of(const char *name, const char *stem);
+/* The key of pseudo-image @stem's file with that @ending: "", or one of those. */
+void profdb_dynamic_key(const char *stem, const char *ending, char key[PROFDB_KEY_MAX]);
+/* The next "+EVENT" that the key of a pseudo-image's file may end with, from the @from'th '+' in it
+ * on; where a '+' stands in a facility's name too it is one that no event has. False: none. */
+bool profdb_key_ending(const char *key, size_t *from, char ending[PROFDB_KEY_MAX]);
 /* A name that we may have given: no way out of the folder, nothing that breaks a line. */
 bool profdb_file_name_ok(const char *name);
 /* Key and version back from a file's name. */
@@ -236,6 +239,7 @@ struct profdb {
 	char began[PROFDB_TIME_LEN + 1];	/* when it did */
 	int epoch_fd;				/* <db>/<epoch>/<platform>, or -1 */
 	struct base_map files;	     /* key -> struct profdb_file, of the current epoch */
+	struct profdb_names endings; /* "+EVENT" of pseudo-images' files among these */
 	uint64_t seq;		     /* of the flush under way, or the last */
 	enum profdb_format format;   /* of what is put */
 	uint64_t cpu_mhz, nr_cpus;   /* told there; 0: not */
@@ -254,6 +258,8 @@ int profdb_platform_open(const struct profdb *db, const char *epoch, const char 
 /* Make @fd (owned from here on) the current epoch, recovered where a daemon left it half-way. */
 int profdb_epoch_enter(struct profdb *db, const char *epoch, int fd, struct base_err *err);
 void profdb_epoch_leave(struct profdb *db);
+/* The file of @key in the current epoch, new ones without a name; NULL: no memory. */
+struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, bool *made);
 /* As profdb_epoch_start; an epoch that must have this @name, or (NULL) that of @now. */
 int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
 		       char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err);

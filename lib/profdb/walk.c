@@ -32,12 +32,16 @@ static void snapshot_release(struct snapshot *s)
 	s->files = NULL;
 }
 
+static int by_name(const void *name, const void *item)
+{
+	return strcmp(name, *(char *const *)item);
+}
+
+/* @c->gone ascends. */
 static bool is_gone(const struct profdb_commit *c, const char *name)
 {
-	for (size_t i = 0; i < c->gone.nr; i++)
-		if (!strcmp(c->gone.items[i], name))
-			return true;
-	return false;
+	return c->gone.nr &&
+	       bsearch(name, c->gone.items, c->gone.nr, sizeof(*c->gone.items), by_name);
 }
 
 /* A listing may miss a name that is just being renamed: the commit has those. */
@@ -93,6 +97,7 @@ static int attempt(int fd, struct snapshot *s, struct base_err *record)
 	struct profdb_commit before = { 0 }, after = { 0 };
 	int r = profdb_commit_read(fd, &before, record);
 
+	profdb_names_sort(&before.gone);
 	r = take_snapshot(fd, &before, s);
 	profdb_commit_read(fd, &after, NULL);
 	if (r >= 0)

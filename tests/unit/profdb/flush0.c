@@ -163,6 +163,31 @@ static void test_a_pseudo_image_moves(void **state)
 	profdb_close(db);
 }
 
+/* A '+' of the stem is none of an event, nor one of the event's the last. */
+static void test_a_pseudo_image_named_with_plus(void **state)
+{
+	struct profdb *db = old_writer(*state);
+	struct profdb_profile *p = two_events(PROFDB_DYNAMIC, 16, 5, 7), *stored = NULL;
+	char epoch[PROFDB_EPOCH_LEN + 1];
+
+	assert_int_equal(profdb_profile_event_add(p, "a+b", 1000), 2);
+	assert_int_equal(profdb_profile_add(p, 16, 2, 9), 0);
+	flush(db, "c++-1.dyn", p, NULL);
+	flush(db, "c++.dyn", two_events(PROFDB_DYNAMIC, 16, 1, 1), NULL);
+	profdb_close(db);
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_resume(db, epoch, NULL), 0);
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_flush_read(db, "c.dyn", &stored, NULL), -ENOENT);
+	assert_int_equal(profdb_flush_read(db, "c++-1.dyn", &stored, NULL), 0);
+	assert_int_equal(profdb_profile_nr_events(stored), 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_in_range(profdb_profile_event(stored, i)->sum, 5, 9);
+	profdb_profile_free(stored);
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +195,7 @@ int main(void)
 		scratch_test(test_resumed_in_another_format),
 		scratch_test(test_what_does_not_fit_goes_beside),
 		scratch_test(test_a_pseudo_image_moves),
+		scratch_test(test_a_pseudo_image_named_with_plus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
