@@ -18,7 +18,8 @@ struct config {
 
 /* What is asked of one run, or of a shell that waits: never the service's habit. */
 static const char *const not_here[] = {
-	"background", "check", "config", "gc", "list-events", "n", "nodaemon", "replay",
+	"background", "check",	  "config",	"gc",	 "join",   "list-events",
+	"n",	      "nodaemon", "old_epochs", "older", "replay",
 };
 
 static int line_of(const struct config *c, size_t pos)

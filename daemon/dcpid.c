@@ -19,6 +19,8 @@ static struct json_object *config_root; /* what options of the file point into *
 static uint64_t given;			/* on the command line, by their places in the table */
 static bool gc;
 static bool gc_epochs;
+static const char *gc_join;
+static int64_t gc_older;
 static struct gc_config gc_config;
 
 /* clang-format off */
@@ -102,6 +104,11 @@ static const struct base_opt options[] = {
 	{ "old_epochs", BASE_OPT_FLAG, &gc_epochs, NULL,
 	  "With -gc: first remove the epochs that are more than 7 days old and not among the 3 newest, "
 	  "so that their pseudo-images go too.", 0, 0 },
+	{ "join", BASE_OPT_STRING, &gc_join, "day|week|month",
+	  "With -gc: make of the finished epochs of each day, week or month one, with all their samples; "
+	  "of those that are older than -older says.", 0, 0 },
+	{ "older", BASE_OPT_INT, &gc_older, "DAYS",
+	  "With -join: epochs begun, and written last, more than DAYS ago (default: 7).", 1, 36500 },
 	{ "n", BASE_OPT_FLAG, &gc_config.dry_run, NULL,
 	  "With -gc: remove nothing, print what would be removed.", 0, 0 },
 	{ "quota", BASE_OPT_INT, &opt.quota_mib, "MIB",
@@ -336,9 +343,13 @@ static int check_options(struct base_err *err)
 				 : opt.background ? "background"
 				 : opt.check	  ? "check"
 						  : "list-events");
-	if ((gc_config.dry_run || gc_epochs) && !gc)
+	if ((gc_config.dry_run || gc_epochs || gc_join) && !gc)
 		return base_fail(err, -DCPI_EUSAGE, "-%s goes with -gc only",
-				 gc_epochs ? "old_epochs" : "n");
+				 gc_epochs ? "old_epochs"
+				 : gc_join ? "join"
+					   : "n");
+	if (gc_older && !gc_join)
+		return base_fail(err, -DCPI_EUSAGE, "-older goes with -join only");
 	return 0;
 }
 
@@ -378,6 +389,25 @@ static void say_expired(void *ctx, const char *epoch)
 	printf("%s epoch %s\n", gc_config.dry_run ? "would remove" : "removed", epoch);
 }
 
+static void say_joined(void *ctx, const char *first, const char *last, size_t nr)
+{
+	(void)ctx;
+	printf("%s epochs %s to %s, %zu of them, into %s\n",
+	       gc_config.dry_run ? "would join" : "joined", first, last, nr, first);
+}
+
+static int join(struct profdb *db, struct base_err *err)
+{
+	struct profdb_join how = { .dry_run = gc_config.dry_run,
+				   .joined = say_joined,
+				   .kept = say_kept,
+				   .before = (int64_t)time(NULL) -
+					     (gc_older ? gc_older : 7) * 86400 };
+	int r = profdb_span_find(gc_join, &how.span, err);
+
+	return r < 0 ? r : profdb_epochs_join(db, &how, err);
+}
+
 static int run_gc(const char *database)
 {
 	struct gc_result result = { 0 };
@@ -391,6 +421,8 @@ static int run_gc(const char *database)
 	if (r >= 0 && gc_epochs)
 		r = profdb_epochs_expire(db, (int64_t)time(NULL), gc_config.dry_run, say_expired,
 					 NULL, &err);
+	if (r >= 0 && gc_join)
+		r = join(db, &err);
 	if (r >= 0)
 		r = gc_run(db, &gc_config, &result, &err);
 	if (r >= 0)

@@ -18,7 +18,7 @@
 #include "image.h"
 
 /* A daemon writes its images within this time, but for very many. */
-enum { LOCK_MS = 60000 };
+enum { LOCK_MS = 60000, ATTEMPTS = 20 };
 
 struct gc {
 	struct profdb *db;
@@ -131,6 +131,21 @@ static int each_platform(struct gc *gc, bool marking)
 	}
 	free(epochs);
 	return r;
+}
+
+/* Once more where epochs were joined meanwhile: one may have been read before, the other after. */
+static int mark_all(struct gc *gc)
+{
+	int r;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		r = each_platform(gc, true);
+		if (!profdb_epochs_changed(gc->db))
+			return r;
+		gc->error = 0;
+		*gc->err = (struct base_err){ 0 };
+	}
+	return base_fail(gc->err, -DCPI_EBUSY, "epochs are being joined all the time");
 }
 
 /* ---- what there is --------------------------------------------------------------------------- */
@@ -347,7 +362,7 @@ int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *
 	if (r == 0)
 		r = each_platform(&gc, false);
 	if (r == 0)
-		r = each_platform(&gc, true);
+		r = mark_all(&gc);
 	for (size_t i = 0; r == 0 && i < gc.nr; i++)
 		gc.files[i].used = is_used(&gc, &gc.files[i]);
 	if (r == 0) {

@@ -5,6 +5,8 @@
 
 #include "analysis.h"
 
+enum { ATTEMPTS = 20 };
+
 static void image_free(struct analysis_image *ai)
 {
 	if (!ai)
@@ -252,6 +254,40 @@ static int walk_all(struct analysis *a, const struct analysis_selection *sel, st
 	return r < 0 ? r : 0;
 }
 
+static void forget(struct analysis *a)
+{
+	for (size_t i = 0; i < a->nr_images; i++)
+		image_free(a->images[i]);
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		free(a->epochs[i].name);
+	for (size_t i = 0; i < a->nr_platforms; i++)
+		free(a->platforms[i]);
+	for (size_t i = 0; i < a->nr_bad; i++)
+		free(a->bad[i].file);
+	a->nr_images = a->nr_epochs = a->nr_platforms = a->nr_bad = a->nr_events = 0;
+	base_map_release(&a->by_identity);
+}
+
+/* Where epochs were joined meanwhile, some may be there twice, and others not at all. */
+static int walk_until_settled(struct analysis *a, const struct analysis_selection *sel,
+			      struct base_err *err)
+{
+	struct base_err own = { 0 };
+	int r = -EAGAIN;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		own = (struct base_err){ 0 };
+		r = walk_all(a, sel, &own);
+		if (!profdb_epochs_changed(a->db))
+			break;
+		forget(a);
+		r = base_fail(&own, -EAGAIN, "epochs are being joined all the time");
+	}
+	if (r < 0 && err && !err->code)
+		*err = own;
+	return r;
+}
+
 /* Only one event is wanted: the others go from the table, and so from every sum. */
 static int keep_event(struct analysis *a, const char *name, struct base_err *err)
 {
@@ -318,7 +354,7 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 	if (r >= 0)
 		image_store_index(a->store, profdb_index_fd(a->db));
 	if (r >= 0)
-		r = walk_all(a, sel, err);
+		r = walk_until_settled(a, sel, err);
 	if (r >= 0 && sel->event)
 		r = keep_event(a, sel->event, err);
 	for (size_t i = 0; r >= 0 && i < a->nr_images; i++)
@@ -335,21 +371,13 @@ void analysis_close(struct analysis *a)
 {
 	if (!a)
 		return;
-	for (size_t i = 0; i < a->nr_images; i++)
-		image_free(a->images[i]);
-	for (size_t i = 0; i < a->nr_epochs; i++)
-		free(a->epochs[i].name);
-	for (size_t i = 0; i < a->nr_platforms; i++)
-		free(a->platforms[i]);
-	for (size_t i = 0; i < a->nr_bad; i++)
-		free(a->bad[i].file);
+	forget(a);
 	image_map_release(&a->map);
 	free(a->images);
 	free(a->epochs);
 	free(a->platforms);
 	free(a->bad);
 	free(a->events);
-	base_map_release(&a->by_identity);
 	image_store_close(a->store);
 	profdb_close(a->db);
 	free(a);

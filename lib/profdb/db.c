@@ -163,6 +163,7 @@ void profdb_close(struct profdb *db)
 		return;
 	profdb_flush_abort(db);
 	profdb_epoch_leave(db);
+	profdb_commit_release(&db->join);
 	profdb_unlock(db);
 	close_fd(db->index_fd);
 	close_fd(db->kernel_fd);
@@ -220,55 +221,119 @@ bool profdb_platform_name_ok(const char *name)
 	return len && len <= PROFDB_PLATFORM_MAX && *name != '.';
 }
 
-/* Folders in @in whose name @ok likes, as a list. */
-static char **list_folders(struct profdb *db, const char *in, bool (*ok)(const char *name),
-			   struct base_err *err)
+/* Of the database: a joined epoch is under another name until its own is free. */
+static int epoch_dir(const struct profdb *db, const char *epoch)
 {
-	struct profdb_names all = { 0 }, good = { 0 };
-	char path[PROFDB_EPOCH_LEN + 260], **list = NULL;
-	int r = profdb_names_list(&all, db->fd, in);
+	const struct profdb_commit *c = &db->join;
+	char name[256];
+	int fd = -1;
+
+	if (c->seq && c->files.nr == 1 && !strcmp(c->files.items[0], epoch))
+		fd = openat(db->fd, profdb_new_name(c->seq, epoch, name),
+			    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		fd = openat(db->fd, epoch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Folders in @dir_fd whose name @ok likes, added to @good. */
+static int take_folders(int dir_fd, bool (*ok)(const char *name), struct profdb_names *good)
+{
+	struct profdb_names all = { 0 };
+	int r = profdb_names_list(&all, dir_fd, ".");
 
 	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
-		snprintf(path, sizeof(path), "%s/%s", in, all.items[i]);
-		if (ok(all.items[i]) && is_dir(db->fd, path))
-			r = profdb_names_add(&good, all.items[i]);
+		if (ok(all.items[i]) && is_dir(dir_fd, all.items[i]))
+			r = profdb_names_add(good, all.items[i]);
 	}
+	profdb_names_release(&all);
+	return r;
+}
+
+static char **pack(struct profdb *db, struct profdb_names *good, const char *in, int r,
+		   struct base_err *err)
+{
+	char **list = NULL;
+
 	if (r >= 0) {
-		profdb_names_sort(&good);
-		list = profdb_names_pack(&good, 0, good.nr);
+		profdb_names_sort(good);
+		list = profdb_names_pack(good, 0, good->nr);
 		r = list ? 0 : -ENOMEM;
 	}
 	if (r < 0)
 		base_fail_errno(err, r, "cannot list '%s/%s'", db->path, in);
-	profdb_names_release(&all);
-	profdb_names_release(&good);
+	profdb_names_release(good);
 	return list;
+}
+
+static bool is_listed(const struct profdb_names *n, const char *name)
+{
+	for (size_t i = 0; i < n->nr; i++)
+		if (!strcmp(n->items[i], name))
+			return true;
+	return false;
+}
+
+/* As if what was committed had been completed already. */
+static int apply_join(const struct profdb_commit *c, struct profdb_names *epochs)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < epochs->nr; i++) {
+		if (is_listed(&c->gone, epochs->items[i]))
+			free(epochs->items[i]);
+		else
+			epochs->items[kept++] = epochs->items[i];
+	}
+	epochs->nr = kept;
+	return profdb_names_add(epochs, c->files.items[0]);
 }
 
 char **profdb_epochs(struct profdb *db, struct base_err *err)
 {
-	return list_folders(db, ".", profdb_epoch_name_ok, err);
+	struct profdb_names good = { 0 };
+	bool pending;
+	int r;
+
+	/* Asked before the list is made: what is completed meanwhile may be half in it. */
+	profdb_join_load(db);
+	pending = profdb_join_pending(db, &db->join);
+	r = take_folders(db->fd, profdb_epoch_name_ok, &good);
+	if (r >= 0 && pending)
+		r = apply_join(&db->join, &good);
+	return pack(db, &good, ".", r, err);
 }
 
 char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *err)
 {
+	struct profdb_names good = { 0 };
+	int fd, r;
+
 	if (!profdb_epoch_name_ok(epoch)) {
 		base_fail(err, -EINVAL, "'%.40s' is no epoch's name", epoch);
 		return NULL;
 	}
-	return list_folders(db, epoch, profdb_platform_name_ok, err);
+	fd = r = epoch_dir(db, epoch);
+	if (fd >= 0) {
+		r = take_folders(fd, profdb_platform_name_ok, &good);
+		close(fd);
+	}
+	return pack(db, &good, epoch, r, err);
 }
 
 int profdb_platform_open(const struct profdb *db, const char *epoch, const char *platform)
 {
-	char path[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
-	int fd;
+	int dir, fd, r;
 
 	if (!profdb_epoch_name_ok(epoch) || !profdb_platform_name_ok(platform))
 		return -EINVAL;
-	snprintf(path, sizeof(path), "%s/%s", epoch, platform);
-	fd = openat(db->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	dir = epoch_dir(db, epoch);
+	if (dir < 0)
+		return dir;
+	fd = openat(dir, platform, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = fd < 0 ? -errno : fd;
+	close(dir);
+	return r;
 }
 
 bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platform)

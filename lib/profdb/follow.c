@@ -82,8 +82,7 @@ int profdb_epoch_follow(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_
 	return r;
 }
 
-/* The first second of the epoch's minute. */
-static int64_t time_of(const char *epoch)
+int64_t profdb_epoch_begin_time(const char *epoch)
 {
 	struct tm tm = { 0 };
 
@@ -118,8 +117,8 @@ int profdb_epoch_turn(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LE
 	if (!epochs)
 		return -EIO;
 	for (size_t i = 0; r >= 0 && epochs[i]; i++) {
-		if (strcmp(epochs[i], last) <= 0 && time_of(epochs[i]) + 60 > at)
-			at = time_of(epochs[i]) + 60;
+		if (strcmp(epochs[i], last) <= 0 && profdb_epoch_begin_time(epochs[i]) + 60 > at)
+			at = profdb_epoch_begin_time(epochs[i]) + 60;
 	}
 	free(epochs);
 	r = profdb_epoch_start(db, at, epoch, err);

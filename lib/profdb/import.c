@@ -13,7 +13,7 @@
 
 #include "profdb_internal.h"
 
-enum { DEPTH = 3 /* epoch, platform, profile */, CHUNK = 64 << 10 };
+enum { CHUNK = 64 << 10 };
 
 struct profdb_import {
 	struct profdb *db;
@@ -190,6 +190,9 @@ int profdb_import_begin(struct profdb *db, const char *const *paths, size_t nr,
 	for (size_t p = 0; r >= 0 && p < nr; p++)
 		r = add_folder(i, paths[p], err);
 	profdb_names_sort(&i->folders);
+	/* An epoch that something is added to must not become part of another one meanwhile. */
+	if (r >= 0)
+		r = profdb_keep(db, err);
 	if (r >= 0)
 		r = refuse_double(i, err);
 	if (r >= 0)
@@ -323,7 +326,7 @@ void profdb_import_end(struct profdb_import *i)
 		return;
 	if (i->fd >= 0) {
 		close(i->fd);
-		profdb_remove_tree(i->db->fd, i->name, DEPTH);
+		profdb_remove_tree(i->db->fd, i->name, PROFDB_DEPTH);
 	}
 	profdb_names_release(&i->folders);
 	free(i);

@@ -94,6 +94,15 @@ static int in_use(struct profdb *db, int fd, const char *platform, struct base_e
 	struct owner o;
 
 	read_text(fd, text);
+	if (*platform == '.') {
+		bool known = parse(text, &o);
+
+		base_fail(err, -DCPI_EBUSY,
+			  "somebody removes or joins epochs of database '%s': host '%s', pid %ld",
+			  db->path, known ? o.host : "?", known ? o.pid : 0);
+		base_hint(err, "wait until that has ended");
+		return -DCPI_EBUSY;
+	}
 	if (parse(text, &o))
 		base_fail(err, -DCPI_EBUSY,
 			  "platform '%s' of database '%s' is in use by another daemon: host '%s', "
@@ -253,15 +262,20 @@ static int try_take(struct profdb *db, const char *name, int *fd)
 
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err)
 {
-	char name[PROFDB_PLATFORM_MAX + 8];
-	int r, fd = -1;
-
 	if (!profdb_platform_name_ok(platform))
 		return base_fail(
 			err, -EINVAL,
 			"'%.80s' is no platform's name: letters, digits, '.', '_', '-', at "
 			"most %d",
 			platform, PROFDB_PLATFORM_MAX);
+	return profdb_lock_name(db, platform, err);
+}
+
+int profdb_lock_name(struct profdb *db, const char *platform, struct base_err *err)
+{
+	char name[PROFDB_PLATFORM_MAX + 8];
+	int r, fd = -1;
+
 	if (db->lock_fd >= 0)
 		return base_fail(err, -EINVAL, "platform '%s' is locked already", db->platform);
 	lock_name(platform, name);

@@ -169,6 +169,14 @@ int profdb_platform_of(struct profdb *db, const char *host, char platform[PROFDB
 int profdb_hosts_find(const char *text, size_t len, const char *host,
 		      char platform[PROFDB_PLATFORM_MAX + 1], struct base_err *err);
 
+/* ---- housekeeping (keep.c, expire.c, join.c) ------------------------------------------------- */
+
+/*
+ * Be the only one that removes or joins epochs, until profdb_close; not in a handle that has locked
+ * a platform. What somebody before us left half-way is completed. The functions below that change
+ * something call it. -DCPI_EBUSY: somebody else is at it.
+ */
+int profdb_keep(struct profdb *db, struct base_err *err);
 /*
  * Remove the epochs that are more than a week old, began so and written so long ago, but for the
  * three newest and those that a daemon has open (as the original's dcpid -gc); @removed is told of
@@ -178,6 +186,32 @@ int profdb_hosts_find(const char *text, size_t len, const char *host,
 int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
 			 void (*removed)(void *ctx, const char *epoch), void *ctx,
 			 struct base_err *err);
+
+/* How long an epoch becomes. UTC; a week begins on Monday. */
+enum profdb_span { PROFDB_DAY, PROFDB_WEEK, PROFDB_MONTH };
+/* "day", "week", "month". 0 or -DCPI_EUSAGE. */
+int profdb_span_find(const char *name, enum profdb_span *out, struct base_err *err);
+
+struct profdb_join {
+	enum profdb_span span;
+	int64_t before; /* UTC: epochs that began, and were written last, before it */
+	bool dry_run;	/* tell only */
+	/* Epochs @first to @last, @nr of them, are one now, named @first. */
+	void (*joined)(void *ctx, const char *first, const char *last, size_t nr);
+	/* Those of a span stay as they are, for one of their profiles cannot be read. */
+	void (*kept)(void *ctx, const struct base_err *why);
+	void *ctx;
+};
+
+/*
+ * Finished epochs of one span become one: a profile for each platform, image, and whatever else its
+ * lines say (those of its time and CPU apart), with the sums of all, in version 1. Readers see them
+ * before, or the one after. Killed at any moment nothing is lost or counted twice. How many were
+ * made, or negative.
+ */
+int profdb_epochs_join(struct profdb *db, const struct profdb_join *how, struct base_err *err);
+/* Since profdb_epochs was called epochs were joined: who read several of them begins anew. */
+bool profdb_epochs_changed(struct profdb *db);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 

@@ -2,8 +2,9 @@
 /*
  * profdb from within: a profile in memory (profile.c, its counts in counts.c), its files (header.c
  * the ASCII part, format0.c and format1.c the binary parts, format.c the choice), the database
- * (db.c, epoch.c, lock.c), flushes (flush.c, commit.c the redo log, name.c the files' names), and
- * readers (walk.c).
+ * (db.c, epoch.c, lock.c), its
+ * housekeeping (keep.c, expire.c, join.c), flushes (flush.c, commit.c the redo log, name.c the
+ * files' names), and readers (walk.c).
  */
 #ifndef DCPI_PROFDB_INTERNAL_H
 #define DCPI_PROFDB_INTERNAL_H
@@ -180,6 +181,7 @@ int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name);
 #define PROFDB_COMMIT_NAME ".commit"
 #define PROFDB_OPEN_NAME   ".open"
 #define PROFDB_TURNED_NAME ".turned" /* in an epoch's folder: all machines are to follow */
+#define PROFDB_GONE_PREFIX ".gone-"  /* of epochs that are being removed */
 
 struct profdb_commit {
 	uint64_t seq; /* 0: no flush yet */
@@ -245,6 +247,8 @@ struct profdb {
 	uint64_t cpu_mhz, nr_cpus;   /* told there; 0: not */
 	bool flushing, broken;	     /* broken: a put failed so that nothing may follow */
 	bool redo;		     /* committed, but not yet all renamed */
+	bool keeps;		     /* the lock is that of housekeeping, not of a platform */
+	struct profdb_commit join;   /* the database's, as of the last list of epochs */
 	struct profdb_commit commit; /* of the flush under way, or to be redone */
 };
 
@@ -252,7 +256,13 @@ struct profdb {
  */
 int profdb_lock_check(struct profdb *db, struct base_err *err);
 void profdb_unlock(struct profdb *db);
+/* As profdb_lock; @name: of a platform, or one that none can have. */
+int profdb_lock_name(struct profdb *db, const char *name, struct base_err *err);
 bool profdb_platform_name_ok(const char *name);
+/* First second of the epoch's minute. */
+int64_t profdb_epoch_begin_time(const char *epoch);
+/* Begun before @before and not written since, by nobody who may still do so. */
+bool profdb_epoch_is_old(struct profdb *db, const char *epoch, int64_t before);
 /* Descriptor of <db>/<epoch>/<platform>, or -errno. */
 int profdb_platform_open(const struct profdb *db, const char *epoch, const char *platform);
 /* Make @fd (owned from here on) the current epoch, recovered where a daemon left it half-way. */
@@ -263,9 +273,23 @@ struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, bool *
 /* As profdb_epoch_start; an epoch that must have this @name, or (NULL) that of @now. */
 int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
 		       char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err);
-/* Links are removed, never followed. 0 (it is not there) or -errno, -EISDIR: deeper than @depth. */
-int profdb_remove_tree(int dir_fd, const char *name, int depth);
 /* Complete a commit whose renames failed. */
 int profdb_flush_redo(struct profdb *db, struct base_err *err);
+
+/* ---- housekeeping (keep.c, join.c) ----------------------------------------------------------- */
+
+enum { PROFDB_DEPTH = 3 /* epoch, platform, profile */ };
+
+/* Links are removed, never followed. 0 (it is not there) or -errno, -EISDIR: deeper than @depth. */
+int profdb_remove_tree(int dir_fd, const char *name, int depth);
+/* Remove what nobody can see any more, of whoever was killed while he removed or joined epochs. */
+int profdb_epochs_sweep(struct profdb *db);
+/* Read the record of joined epochs into db->join (none where it cannot be read: -DCPI_E…, -errno).
+ */
+int profdb_join_load(struct profdb *db);
+/* The epoch that @c made has not got its name yet: it is ".new-SEQ-EPOCH". */
+bool profdb_join_pending(struct profdb *db, const struct profdb_commit *c);
+/* Complete what was committed, remove what was not. */
+int profdb_join_recover(struct profdb *db, struct base_err *err);
 
 #endif

@@ -149,6 +149,8 @@ static void test_no_epoch_twice(void **state)
 	struct profdb_import *i;
 	struct base_err err = { 0 };
 
+	profdb_close(db);
+	db = scratch_open(*state, false);
 	assert_int_equal(profdb_import_begin(db, paths, 2, &i, &err), -EEXIST);
 	assert_non_null(strstr(err.text, SCRATCH_EPOCH "/box"));
 	assert_true(err.hint[0]);

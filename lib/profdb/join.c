@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Several old epochs become one of a day, a week or a month. As a flush it is a redo log, of
+ * folders:
+ * ".new-SEQ-INTO" is made beside them, ".commit" in the database's folder says that it counts and
+ * which epochs are no more; these lose their names, then it gets its own. Readers go by that record
+ * (profdb_epochs), and begin anew where it changed while they read (profdb_epochs_changed).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profdb_internal.h"
+
+enum { DAY = 86400 };
+
+static const char *const spans[] = {
+	[PROFDB_DAY] = "day", [PROFDB_WEEK] = "week", [PROFDB_MONTH] = "month"
+};
+
+int profdb_span_find(const char *name, enum profdb_span *out, struct base_err *err)
+{
+	for (size_t i = 0; i < sizeof(spans) / sizeof(*spans); i++) {
+		if (!strcmp(name, spans[i])) {
+			*out = (enum profdb_span)i;
+			return 0;
+		}
+	}
+	base_fail(err, -DCPI_EUSAGE, "unknown span of time '%.40s'", name);
+	base_hint(err, "day, week or month");
+	return -DCPI_EUSAGE;
+}
+
+/* Days from 1970-01-05, a Monday, or months: a number that the epochs of one span share. */
+static int64_t span_of(enum profdb_span span, const char *epoch)
+{
+	int64_t days = (profdb_epoch_begin_time(epoch) - 4 * DAY) / DAY;
+
+	return span == PROFDB_DAY    ? days
+	       : span == PROFDB_WEEK ? days / 7
+				     : strtoll((char[]){ epoch[0], epoch[1], epoch[2], epoch[3],
+							 epoch[4], epoch[5], '\0' },
+					       NULL, 10);
+}
+
+/* ---- one platform's profiles -------------------------------------------------------------------
+ */
+
+/* A profile of the new epoch; several of one key where they must not be added up. */
+struct sum {
+	struct profdb_profile *p;
+	struct sum *next;
+	char name[256];
+};
+
+struct join {
+	struct profdb *db;
+	const char *platform;
+	struct base_map sums; /* key -> the first struct sum */
+	struct base_err *err;
+	int error;
+	struct profdb_names *epochs; /* that become one, ascending */
+	struct stat like;	     /* the newest folder of the platform: whose it is, and when */
+	int dir_fd;		     /* of the platform in the new epoch */
+};
+
+/* What differs from one epoch to the next of the same thing. */
+static bool is_passing(const char *word)
+{
+	static const char *const words[] = { "epoch", "tsize", "cpuspeed", "cpucount" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!strcmp(words[i], word))
+			return true;
+	return false;
+}
+
+static const struct profdb_line *next_line(const struct profdb_profile *p, size_t *at)
+{
+	while (*at < p->nr_lines && is_passing(p->lines[*at].word))
+		++*at;
+	return *at < p->nr_lines ? &p->lines[(*at)++] : NULL;
+}
+
+/* All lines are kept: what says other things of itself stays apart, in a file of its own. */
+static bool may_add(const struct profdb_profile *a, const struct profdb_profile *b)
+{
+	const struct profdb_line *x, *y;
+	size_t i = 0, k = 0;
+
+	if (a->kind != b->kind ||
+	    (a->kind != PROFDB_DYNAMIC && !base_id_equal(&a->image, &b->image)))
+		return false;
+	do {
+		x = next_line(a, &i);
+		y = next_line(b, &k);
+		if (x && y && (strcmp(x->word, y->word) || strcmp(x->value, y->value)))
+			return false;
+	} while (x && y);
+	return !x && !y;
+}
+
+static int new_sum(struct join *j, const char *key, struct sum *last, unsigned int nr,
+		   const char *file, struct profdb_profile *p)
+{
+	struct sum *s = calloc(1, sizeof(*s));
+	int len = (int)strcspn(file, "~"), r = s ? 0 : -ENOMEM;
+
+	if (r < 0) {
+		profdb_profile_free(p);
+		return r;
+	}
+	s->p = p;
+	snprintf(s->name, sizeof(s->name), nr ? "%.*s~%u" : "%.*s", len, file, nr);
+	if (last)
+		last->next = s;
+	else if ((r = base_map_set(&j->sums, key, strlen(key), s)) < 0) {
+		profdb_profile_free(p);
+		free(s);
+	}
+	return r;
+}
+
+/* 1: added; 0: it cannot be; negative. The newer identity is what a pseudo-image has now. */
+static int add_to(struct sum *s, struct profdb_profile *p)
+{
+	int r = may_add(s->p, p) ? profdb_profile_merge(s->p, p) : -DCPI_EVERSION;
+
+	if (r == -DCPI_EVERSION || r == -DCPI_ELIMIT || r == -DCPI_EOVERFLOW)
+		return 0;
+	if (r >= 0 && p->image.len)
+		s->p->image = p->image;
+	return r < 0 ? r : 1;
+}
+
+static int take(void *ctx, const char *file, struct profdb_profile *p)
+{
+	char key[PROFDB_KEY_MAX];
+	struct sum *s, *last = NULL;
+	unsigned int nr = 0;
+	struct join *j = ctx;
+	int r;
+
+	profdb_key_of_name(file, key, &nr);
+	nr = 0;
+	for (s = base_map_get(&j->sums, key, strlen(key)); s; s = s->next) {
+		r = add_to(s, p);
+		if (r) {
+			profdb_profile_free(p);
+			return r < 0 ? r : 0;
+		}
+		last = s;
+		nr++;
+	}
+	return new_sum(j, key, last, nr, file, p);
+}
+
+static void unreadable(void *ctx, const char *file, const struct base_err *why)
+{
+	struct join *j = ctx;
+
+	(void)file;
+	if (!j->error)
+		j->error = base_fail(j->err, -DCPI_EFORMAT, "%s", why->text);
+}
+
+static void forget_sums(struct join *j)
+{
+	struct sum *s, *next;
+	size_t pos = 0;
+	void *value;
+
+	while (base_map_next(&j->sums, &pos, &value)) {
+		for (s = value; s; s = next) {
+			next = s->next;
+			profdb_profile_free(s->p);
+			free(s);
+		}
+	}
+	base_map_release(&j->sums);
+}
+
+/* ---- writing -----------------------------------------------------------------------------------
+ */
+
+/* Who made the epochs is who may remove what they become; but only root can give files away. */
+static void give(int fd, const struct stat *like)
+{
+	if (fchown(fd, like->st_uid, like->st_gid) < 0)
+		return;
+}
+
+static int write_sum(struct join *j, const struct sum *s)
+{
+	struct base_buf buf = { 0 };
+	int fd = -1, r;
+
+	r = profdb_profile_format(s->p, PROFDB_FORMAT_1, 0, &buf, j->err);
+	if (r >= 0) {
+		fd = openat(j->dir_fd, s->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		r = fd < 0 ? -errno : base_write_all(fd, buf.data, buf.len);
+		if (r >= 0)
+			give(fd, &j->like);
+		if (r >= 0 && fsync(fd) < 0)
+			r = -errno;
+		if (fd >= 0)
+			close(fd);
+		if (r < 0)
+			base_fail_errno(j->err, r, "cannot write '%s'", s->name);
+	}
+	base_buf_release(&buf);
+	profdb_lock_beat(j->db);
+	return r;
+}
+
+static int write_sums(struct join *j)
+{
+	int r = 0;
+	size_t pos = 0;
+	void *value;
+
+	while (r >= 0 && base_map_next(&j->sums, &pos, &value))
+		for (const struct sum *s = value; r >= 0 && s; s = s->next)
+			r = write_sum(j, s);
+	return r;
+}
+
+/* It is as old as what it was made of: else it would be too young to be old for another week. */
+static int finish_folder(int fd, const struct stat *like)
+{
+	const struct timespec times[2] = { like->st_atim, like->st_mtim };
+
+	give(fd, like);
+	if (futimens(fd, times) < 0)
+		return -errno;
+	return base_sync_dir(fd);
+}
+
+/* ---- one epoch ---------------------------------------------------------------------------------
+ */
+
+/* Where it was written last, as profdb_epoch_written has it. */
+static int read_platform(struct join *j, const char *epoch)
+{
+	int r, fd = profdb_platform_open(j->db, epoch, j->platform);
+	uint64_t ns = profdb_epoch_written(j->db, epoch, j->platform);
+	struct stat st;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = fstat(fd, &st) < 0 ? -errno : 0;
+	close(fd);
+	if (r < 0)
+		return r;
+	st.st_mtim.tv_sec = (time_t)(ns / 1000000000);
+	st.st_mtim.tv_nsec = (long)(ns % 1000000000);
+	if (!j->like.st_nlink || st.st_mtim.tv_sec >= j->like.st_mtim.tv_sec)
+		j->like = st;
+	r = profdb_walk(j->db, epoch, j->platform, take, unreadable, j, j->err);
+	profdb_lock_beat(j->db);
+	return r < 0 ? r : j->error;
+}
+
+static int join_platform(struct join *j, int epoch_fd)
+{
+	int r = 0;
+
+	j->like = (struct stat){ 0 };
+	for (size_t i = 0; r >= 0 && i < j->epochs->nr; i++)
+		r = read_platform(j, j->epochs->items[i]);
+	if (r >= 0) {
+		r = mkdirat(epoch_fd, j->platform, 0755) < 0 ? -errno : 0;
+		j->dir_fd =
+			r < 0 ? r
+			      : openat(epoch_fd, j->platform, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (j->dir_fd < 0)
+			r = r < 0 ? r : -errno;
+	}
+	if (r >= 0)
+		r = write_sums(j);
+	if (r >= 0)
+		r = finish_folder(j->dir_fd, &j->like);
+	if (j->dir_fd >= 0)
+		close(j->dir_fd);
+	j->dir_fd = -1;
+	forget_sums(j);
+	return r;
+}
+
+static int all_platforms(struct join *j, struct profdb_names *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < j->epochs->nr; i++) {
+		char **platforms = profdb_platforms(j->db, j->epochs->items[i], j->err);
+
+		if (!platforms)
+			return j->err && j->err->code ? j->err->code : -EIO;
+		for (size_t k = 0; r >= 0 && platforms[k]; k++)
+			r = profdb_names_add(out, platforms[k]);
+		free(platforms);
+	}
+	profdb_names_sort(out);
+	return r;
+}
+
+static int make_folder(struct join *j, const char *name)
+{
+	struct profdb_names platforms = { 0 };
+	struct stat like = { 0 };
+	int fd = -1, r = all_platforms(j, &platforms);
+
+	if (r >= 0)
+		r = mkdirat(j->db->fd, name, 0755) < 0 ? -errno : 0;
+	if (r >= 0) {
+		fd = openat(j->db->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = fd < 0 ? -errno : 0;
+	}
+	for (size_t i = 0; r >= 0 && i < platforms.nr; i++) {
+		j->platform = platforms.items[i];
+		r = join_platform(j, fd);
+		like = j->like;
+	}
+	if (r >= 0 && platforms.nr)
+		r = finish_folder(fd, &like);
+	if (r >= 0)
+		r = base_sync_dir(j->db->fd);
+	if (fd >= 0)
+		close(fd);
+	profdb_names_release(&platforms);
+	return r;
+}
+
+/* ---- the record --------------------------------------------------------------------------------
+ */
+
+static bool is_dir(struct profdb *db, const char *name)
+{
+	struct stat st;
+
+	return fstatat(db->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool profdb_join_pending(struct profdb *db, const struct profdb_commit *c)
+{
+	char name[256];
+
+	return c->seq && c->files.nr == 1 &&
+	       is_dir(db, profdb_new_name(c->seq, c->files.items[0], name));
+}
+
+int profdb_join_load(struct profdb *db)
+{
+	struct profdb_commit c;
+	int r = profdb_commit_read(db->fd, &c, NULL);
+
+	profdb_commit_release(&db->join);
+	db->join = c;
+	return r;
+}
+
+bool profdb_epochs_changed(struct profdb *db)
+{
+	struct profdb_commit c;
+	bool changed;
+
+	profdb_commit_read(db->fd, &c, NULL);
+	changed = c.seq != db->join.seq;
+	profdb_commit_release(&c);
+	return changed;
+}
+
+/* Can be repeated: once the new epoch has its name nothing is to be done. */
+static int complete(struct profdb *db)
+{
+	const struct profdb_commit *c = &db->join;
+	char name[256], gone[PROFDB_NAME_MAX + 16];
+	int r;
+
+	if (!profdb_join_pending(db, c))
+		return 0;
+	for (size_t i = 0; i < c->gone.nr; i++) {
+		snprintf(gone, sizeof(gone), PROFDB_GONE_PREFIX "%.200s", c->gone.items[i]);
+		if (renameat(db->fd, c->gone.items[i], db->fd, gone) < 0 && errno != ENOENT)
+			return -errno;
+	}
+	r = base_sync_dir(db->fd);
+	if (r < 0)
+		return r;
+	if (renameat(db->fd, profdb_new_name(c->seq, c->files.items[0], name), db->fd,
+		     c->files.items[0]) < 0)
+		return -errno;
+	return base_sync_dir(db->fd);
+}
+
+int profdb_join_recover(struct profdb *db, struct base_err *err)
+{
+	int r = profdb_join_load(db);
+
+	if (r < 0)
+		base_fail_errno(err, r, "cannot read '%s/" PROFDB_COMMIT_NAME "'", db->path);
+	if (r >= 0)
+		r = complete(db);
+	if (r >= 0)
+		r = profdb_epochs_sweep(db);
+	return r < 0 ? base_fail_errno(err, r, "cannot go on in '%s' where somebody was killed",
+				       db->path)
+		     : 0;
+}
+
+static int commit(struct join *j, const char *into)
+{
+	struct profdb_commit c = { .seq = j->db->join.seq + 1 };
+	struct base_err why = { 0 };
+	int r = profdb_names_add(&c.files, into);
+
+	for (size_t i = 0; r >= 0 && i < j->epochs->nr; i++)
+		r = profdb_names_add(&c.gone, j->epochs->items[i]);
+	if (r >= 0)
+		r = profdb_lock_check(j->db, &why);
+	if (r >= 0)
+		r = profdb_commit_write(j->db->fd, &c, &why);
+	/* Its rename may have happened though what followed failed. */
+	if (r < 0 && profdb_epochs_changed(j->db))
+		r = 0;
+	profdb_commit_release(&c);
+	return r < 0 ? base_fail(j->err, r, "%s", why.text) : 0;
+}
+
+/* They become the first of them. */
+static int join(struct join *j)
+{
+	const char *into = j->epochs->items[0];
+	char name[256];
+	int r;
+
+	profdb_new_name(j->db->join.seq + 1, into, name);
+	r = make_folder(j, name);
+	if (r >= 0)
+		r = commit(j, into);
+	if (r < 0) {
+		base_fail_errno(j->err, r, "cannot make one epoch '%s' of several", into);
+		profdb_remove_tree(j->db->fd, name, PROFDB_DEPTH);
+		return r;
+	}
+	return profdb_join_recover(j->db, j->err);
+}
+
+/* ---- which --------------------------------------------------------------------------------------
+ */
+
+static bool is_finished(struct profdb *db, const char *epoch)
+{
+	char **platforms = profdb_platforms(db, epoch, NULL);
+	bool finished = platforms != NULL;
+
+	for (size_t i = 0; finished && platforms[i]; i++)
+		finished = !profdb_epoch_open(db, epoch, platforms[i]);
+	free(platforms);
+	return finished;
+}
+
+/* A profile that cannot be read, or a record: what it is of stays as it is. */
+static int join_one(struct profdb *db, const struct profdb_join *how, struct profdb_names *epochs,
+		    struct base_err *err)
+{
+	struct base_err why = { 0 };
+	struct join j = { .db = db, .epochs = epochs, .err = &why, .dir_fd = -1 };
+	int r = how->dry_run ? 0 : join(&j);
+
+	if (r == -DCPI_EFORMAT && j.error) {
+		how->kept(how->ctx, &why);
+		return 0;
+	}
+	if (r < 0)
+		return base_fail(err, r, "%s", why.text);
+	how->joined(how->ctx, epochs->items[0], epochs->items[epochs->nr - 1], epochs->nr);
+	return 1;
+}
+
+static int join_all(struct profdb *db, const struct profdb_join *how, char **all,
+		    struct base_err *err)
+{
+	struct profdb_names group = { 0 };
+	int r = 0, count = 0;
+
+	for (size_t i = 0; r >= 0 && all[i]; i++) {
+		int64_t span = span_of(how->span, all[i]);
+
+		if (!profdb_epoch_is_old(db, all[i], how->before) || !is_finished(db, all[i]))
+			continue;
+		if (group.nr && span_of(how->span, group.items[0]) != span) {
+			r = group.nr > 1 ? join_one(db, how, &group, err) : 0;
+			count += r > 0;
+			profdb_names_release(&group);
+		}
+		if (r >= 0)
+			r = profdb_names_add(&group, all[i]);
+	}
+	if (r >= 0 && group.nr > 1) {
+		r = join_one(db, how, &group, err);
+		count += r > 0;
+	}
+	profdb_names_release(&group);
+	return r < 0 ? r : count;
+}
+
+int profdb_epochs_join(struct profdb *db, const struct profdb_join *how, struct base_err *err)
+{
+	int r = how->dry_run ? 0 : profdb_keep(db, err);
+	char **all = r < 0 ? NULL : profdb_epochs(db, err);
+
+	if (r >= 0)
+		r = all ? join_all(db, how, all, err) : -EIO;
+	free(all);
+	return r < 0 ? base_fail_errno(err, r, "cannot join epochs") : r;
+}

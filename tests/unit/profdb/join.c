@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <sys/wait.h>
+
+#include "scratch.h"
+
+enum { DAY = 86400 };
+
+/* ---- killed before one of its changes to the disk -------------------------------------------- */
+
+static int countdown = -1; /* below 0: it is not */
+
+int __real_mkdirat(int dir, const char *path, mode_t mode);
+int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __real_unlinkat(int dir, const char *path, int flags);
+int __wrap_mkdirat(int dir, const char *path, mode_t mode);
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __wrap_unlinkat(int dir, const char *path, int flags);
+int __wrap_fsync(int fd);
+
+static void step(void)
+{
+	if (countdown >= 0 && countdown-- == 0)
+		_exit(9);
+}
+
+int __wrap_mkdirat(int dir, const char *path, mode_t mode)
+{
+	step();
+	return __real_mkdirat(dir, path, mode);
+}
+
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+	step();
+	return __real_renameat(from_dir, from, to_dir, to);
+}
+
+int __wrap_unlinkat(int dir, const char *path, int flags)
+{
+	step();
+	return __real_unlinkat(dir, path, flags);
+}
+
+int __wrap_fsync(int fd)
+{
+	(void)fd;
+	step(); /* What is killed here is no machine. */
+	return 0;
+}
+
+/* ---- a database ------------------------------------------------------------------------------ */
+
+/* At @at, of @platform: @n samples at three offsets of "prog", and 5 n of an epoch's own image. */
+static void make(const char *dir, int64_t at, const char *platform, uint64_t n)
+{
+	struct profdb *db = scratch_open(dir, true);
+	char epoch[PROFDB_EPOCH_LEN + 1], path[64];
+	struct profdb_profile *p;
+	struct base_err err = { 0 };
+
+	assert_int_equal(profdb_lock(db, platform, &err), 0);
+	assert_int_equal(profdb_epoch_start(db, at, epoch, &err), 0);
+	assert_int_equal(profdb_flush_begin(db, &err), 0);
+	p = scratch_profile("/bin/prog", 1, 3, n);
+	assert_int_equal(profdb_profile_event_set_period(p, 0, 1000 * n), 0);
+	assert_int_equal(profdb_profile_set_word(p, "colour", "red"), 0);
+	assert_int_equal(profdb_flush_put(db, "prog", p, &err), 0);
+	profdb_profile_free(p);
+	scratch_put(db, epoch, (uint8_t)(n + 16), 5 * n);
+	assert_int_equal(profdb_flush_commit(db, &err), 0);
+	assert_int_equal(profdb_epoch_finish(db, &err), 0);
+	profdb_close(db);
+	for (int i = 0; i < 2; i++) {
+		const struct timespec times[2] = { { .tv_sec = at }, { .tv_sec = at } };
+
+		snprintf(path, sizeof(path), "%s/%s%s", epoch, platform, i ? "" : "/.commit");
+		assert_int_equal(utimensat(AT_FDCWD, scratch_path(dir, path), times, 0), 0);
+	}
+}
+
+struct sums {
+	size_t epochs, profiles, red, blue;
+	uint64_t prog, others, at16;
+	double cycles; /* samples x period of prog */
+	char first[PROFDB_EPOCH_LEN + 1], began[PROFDB_TIME_LEN + 1];
+};
+
+static int add(void *ctx, const char *file, struct profdb_profile *p)
+{
+	const struct profdb_event *e = profdb_profile_event(p, 0);
+	const char *colour = profdb_profile_word(p, "colour");
+	bool prog = !strcmp(profdb_profile_path(p, 0), "/bin/prog");
+	struct sums *s = ctx;
+
+	(void)file;
+	s->profiles++;
+	*(prog ? &s->prog : &s->others) += e->sum;
+	s->cycles += prog ? (double)e->sum * (double)e->period : 0;
+	s->red += colour && !strcmp(colour, "red");
+	s->blue += colour && !strcmp(colour, "blue");
+	s->at16 += profdb_profile_entry(p, 1)->count[0];
+	if (!*s->began)
+		strcpy(s->began, profdb_profile_word(p, "epoch"));
+	profdb_profile_free(p);
+	return 0;
+}
+
+static struct sums look(const char *dir)
+{
+	struct profdb *db = scratch_open(dir, false);
+	char **epochs = profdb_epochs(db, NULL);
+	struct sums s = { 0 };
+
+	for (size_t i = 0; epochs[i]; i++) {
+		char **platforms = profdb_platforms(db, epochs[i], NULL);
+
+		if (!i)
+			strcpy(s.first, epochs[i]);
+		for (size_t k = 0; platforms[k]; k++)
+			assert_int_equal(
+				profdb_walk(db, epochs[i], platforms[k], add, NULL, &s, NULL), 0);
+		free(platforms);
+		s.epochs++;
+	}
+	free(epochs);
+	profdb_close(db);
+	return s;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+static void note(void *ctx, const char *first, const char *last, size_t nr)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s-%s:%zu ", first, last, nr);
+	strcat(ctx, text);
+}
+
+static void note_kept(void *ctx, const struct base_err *why)
+{
+	(void)why;
+	strcat(ctx, "kept ");
+}
+
+static int join(const char *dir, enum profdb_span span, bool dry_run, char text[512],
+		struct base_err *err)
+{
+	struct profdb *db = scratch_open(dir, false);
+	const struct profdb_join how = { .span = span,
+					 .before = SCRATCH_NOW - 7 * DAY,
+					 .dry_run = dry_run,
+					 .joined = note,
+					 .kept = note_kept,
+					 .ctx = text };
+	int r;
+
+	*text = '\0';
+	r = profdb_epochs_join(db, &how, err);
+	profdb_close(db);
+	return r;
+}
+
+static void joins(const char *dir, enum profdb_span span, bool dry_run, const char *want)
+{
+	struct base_err err = { 0 };
+	char text[512];
+
+	if (join(dir, span, dry_run, text, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(text, want);
+}
+
+static bool is_there(const char *dir, const char *name)
+{
+	return access(scratch_path(dir, name), F_OK) == 0;
+}
+
+/* 2026-11-02 is a Monday. Friday 20, now, 13th 07:54 is a week before. */
+static int64_t at(int day, int hour)
+{
+	return SCRATCH_NOW - (SCRATCH_NOW % DAY) + (int64_t)(day - 20) * DAY + hour * 3600;
+}
+
+static void test_days_weeks_months(void **state)
+{
+	struct sums before, after;
+
+	make(*state, at(1, 12), "box", 1);
+	make(*state, at(2, 0), "box", 2);
+	make(*state, at(2, 23), "box", 3);
+	make(*state, at(2, 23), "other", 4);
+	make(*state, at(8, 0), "box", 5);
+	make(*state, at(9, 0), "box", 6);
+	make(*state, at(19, 0), "box", 7);
+	make(*state, at(19, 1), "box", 8);
+	before = look(*state);
+	assert_int_equal(before.epochs, 7);
+	joins(*state, PROFDB_DAY, true, "202611020000-202611022300:2 ");
+	assert_int_equal(look(*state).epochs, 7);
+	joins(*state, PROFDB_DAY, false, "202611020000-202611022300:2 ");
+	joins(*state, PROFDB_DAY, false, "");
+	assert_false(is_there(*state, "202611022300"));
+	assert_true(is_there(*state, "202611020000/other"));
+	after = look(*state);
+	assert_int_equal(after.epochs, 6);
+	assert_int_equal(after.profiles, before.profiles - 1);
+	assert_int_equal(after.prog, before.prog);
+	joins(*state, PROFDB_WEEK, false, "202611020000-202611080000:2 ");
+	joins(*state, PROFDB_MONTH, false, "202611011200-202611090000:3 ");
+	after = look(*state);
+	assert_int_equal(after.epochs, 3);
+	assert_int_equal(after.prog, before.prog);
+	assert_int_equal(after.others, before.others);
+	assert_int_equal(after.at16, before.at16);
+	/* Periods of 1000 n, so that each mean is rounded to a whole: at most half of one a time.
+	 */
+	assert_true(after.cycles > before.cycles - 4 * (double)before.prog / 2 &&
+		    after.cycles < before.cycles + 4 * (double)before.prog / 2);
+	assert_string_equal(after.first, "202611011200");
+	assert_string_equal(after.began, "20261101120000");
+	assert_false(is_there(*state, ".lock-.gc"));
+}
+
+static void add_blue(const char *dir, int64_t when)
+{
+	struct profdb *db = scratch_open(dir, true);
+	struct profdb_profile *p = scratch_profile("/bin/prog", 1, 3, 100);
+	char epoch[PROFDB_EPOCH_LEN + 1], path[64];
+
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_start(db, when, epoch, NULL), 0);
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_profile_set_word(p, "colour", "blue"), 0);
+	assert_int_equal(profdb_flush_put(db, "prog", p, NULL), 0);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	profdb_profile_free(p);
+	profdb_close(db);
+	snprintf(path, sizeof(path), "%s/box/.commit", epoch);
+	assert_int_equal(utimensat(AT_FDCWD, scratch_path(dir, path),
+				   (struct timespec[2]){ { .tv_sec = when }, { .tv_sec = when } },
+				   0),
+			 0);
+}
+
+static void test_lines_stay(void **state)
+{
+	struct sums s;
+
+	make(*state, at(2, 1), "box", 1);
+	add_blue(*state, at(2, 2));
+	make(*state, at(2, 3), "box", 2);
+	add_blue(*state, at(2, 4));
+	joins(*state, PROFDB_DAY, false, "202611020100-202611020400:4 ");
+	s = look(*state);
+	assert_int_equal(s.red, 1);
+	assert_int_equal(s.blue, 1);
+	assert_int_equal(s.prog, 3 * (1 + 2 + 200));
+}
+
+static void test_what_is_not_finished_or_damaged_stays(void **state)
+{
+	struct base_err err = { 0 };
+	struct profdb *keeper;
+	char text[512];
+
+	make(*state, at(2, 1), "box", 1);
+	make(*state, at(2, 2), "box", 2);
+	make(*state, at(2, 3), "box", 3);
+	scratch_write(*state, "202611020200/box/.open", "", 0);
+	joins(*state, PROFDB_DAY, true, "202611020100-202611020300:2 ");
+	unlink(scratch_path(*state, "202611020200/box/.open"));
+	scratch_write(*state, "202611020300/box/bad.file.ab77", "x", 1);
+	joins(*state, PROFDB_DAY, false, "kept ");
+	assert_int_equal(look(*state).epochs, 3);
+	unlink(scratch_path(*state, "202611020300/box/bad.file.ab77"));
+	keeper = scratch_open(*state, false);
+	assert_int_equal(profdb_keep(keeper, &err), 0);
+	assert_int_equal(join(*state, PROFDB_DAY, false, text, &err), -DCPI_EBUSY);
+	assert_non_null(strstr(err.text, "removes or joins"));
+	profdb_close(keeper);
+	joins(*state, PROFDB_DAY, false, "202611020100-202611020300:3 ");
+}
+
+/* Readers that have a list of epochs are told. */
+static void test_readers_are_told(void **state)
+{
+	struct profdb *db;
+
+	make(*state, at(2, 1), "box", 1);
+	make(*state, at(2, 2), "box", 2);
+	db = scratch_open(*state, false);
+	free(profdb_epochs(db, NULL));
+	assert_false(profdb_epochs_changed(db));
+	joins(*state, PROFDB_DAY, false, "202611020100-202611020200:2 ");
+	assert_true(profdb_epochs_changed(db));
+	free(profdb_epochs(db, NULL));
+	assert_false(profdb_epochs_changed(db));
+	profdb_close(db);
+}
+
+/* Exit status of who is killed at step @n; 0: he came to the end before. */
+static int join_until(const char *dir, int n)
+{
+	pid_t child = fork();
+	char text[512];
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		countdown = n;
+		_exit(join(dir, PROFDB_DAY, false, text, NULL) < 0 ? 1 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int killed_at(const char *dir, int n)
+{
+	struct sums want, got;
+	char text[512];
+	int r;
+
+	make(dir, at(2, 1), "box", 1);
+	make(dir, at(2, 2), "other", 2);
+	make(dir, at(2, 3), "box", 3);
+	want = look(dir);
+	r = join_until(dir, n);
+	for (int i = 0; i < 2; i++) {
+		got = look(dir);
+		assert_int_equal(got.prog, want.prog);
+		assert_int_equal(got.others, want.others);
+		assert_int_equal(got.at16, want.at16);
+		assert_true(got.epochs == 1 || (got.epochs == 3 && r && !i));
+		assert_int_equal(join(dir, PROFDB_DAY, false, text, NULL) < 0, 0);
+	}
+	return r;
+}
+
+static void test_killed(void **state)
+{
+	int r = 9;
+
+	for (int n = 0; r; n++) {
+		assert_in_range(n, 0, 200);
+		r = killed_at(*state, n);
+		assert_true(r == 0 || r == 9);
+		assert_true(r || n > 20);
+		scratch_teardown(state);
+		scratch_setup(state);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_days_weeks_months),
+		scratch_test(test_lines_stay),
+		scratch_test(test_what_is_not_finished_or_damaged_stays),
+		scratch_test(test_readers_are_told),
+		scratch_test(test_killed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
