@@ -2,8 +2,12 @@
 /* Which routines stand at an address, inlined one into the other. */
 #include <dwarf.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "image_internal.h"
+
+/* Of the call that was inlined: clang writes it, dwarf.h does not know it. */
+enum { AT_GNU_DISCRIMINATOR = 0x2136 };
 
 /* A pseudo-image has one unit with up to millions of routines: found by address, not by a walk. */
 struct image_span {
@@ -90,20 +94,56 @@ static bool unit_ends(struct image *img, Dwarf_Die *die)
 	       next <= names_len(img);
 }
 
-/* By way of what it was made from, which may be in another unit. */
+bool image_unit_llvm(struct image *img, Dwarf_Die *unit)
+{
+	Dwarf_Attribute attr;
+	const char *by = NULL;
+
+	if (unit_ends(img, unit))
+		by = dwarf_formstring(dwarf_attr(unit, DW_AT_producer, &attr));
+	return by && (strstr(by, "clang") || strstr(by, "LLVM"));
+}
+
+/* What it was made from, which may be in another unit: 1; 0: from nothing; negative: damaged. */
+static int origin_of(struct image *img, Dwarf_Die *at)
+{
+	Dwarf_Attribute attr;
+
+	if (!dwarf_attr(at, DW_AT_abstract_origin, &attr) &&
+	    !dwarf_attr(at, DW_AT_specification, &attr))
+		return 0;
+	return dwarf_formref_die(&attr, at) && unit_ends(img, at) ? 1 : -1;
+}
+
 static const char *name_of(struct image *img, Dwarf_Die *die)
 {
 	Dwarf_Die at = *die;
-	Dwarf_Attribute attr;
+	int r = unit_ends(img, &at) ? 1 : -1;
 
-	for (int i = 0; i < IMAGE_FRAMES_MAX && unit_ends(img, &at); i++) {
-		if (!dwarf_attr(&at, DW_AT_abstract_origin, &attr) &&
-		    !dwarf_attr(&at, DW_AT_specification, &attr))
-			return dwarf_diename(die);
-		if (!dwarf_formref_die(&attr, &at))
-			break;
+	for (int i = 0; r > 0 && i < IMAGE_FRAMES_MAX; i++)
+		r = origin_of(img, &at);
+	return r ? NULL : dwarf_diename(die);
+}
+
+/* Of the routine that @die is a part of; the definition comes before the declaration. */
+static void describe(struct image *img, const Dwarf_Die *die, struct image_frame *out)
+{
+	int r = 1;
+	Dwarf_Die at = *die;
+
+	for (int i = 0; r > 0 && i < IMAGE_FRAMES_MAX && unit_ends(img, &at); i++) {
+		Dwarf_Attribute attr;
+		Dwarf_Word line;
+
+		if (!out->begins &&
+		    dwarf_formudata(dwarf_attr(&at, DW_AT_decl_line, &attr), &line) == 0 &&
+		    line <= UINT32_MAX)
+			out->begins = (unsigned int)line;
+		if (!out->linkage && (dwarf_attr(&at, DW_AT_linkage_name, &attr) ||
+				      dwarf_attr(&at, DW_AT_MIPS_linkage_name, &attr)))
+			out->linkage = dwarf_formstring(&attr);
+		r = origin_of(img, &at);
 	}
-	return NULL;
 }
 
 /* NULL without memory: then nothing is inlined. */
@@ -211,7 +251,7 @@ static bool subprogram_at(struct image *img, uint64_t vaddr, Dwarf_Die *out)
 	return s.found;
 }
 
-static struct image_line called_from(Dwarf_Die *die)
+static struct image_line called_from(struct image *img, Dwarf_Die *die)
 {
 	struct image_line at = { 0 };
 	Dwarf_Word file, line;
@@ -226,6 +266,9 @@ static struct image_line called_from(Dwarf_Die *die)
 		return at;
 	at.file = dwarf_filesrc(files, file, NULL, NULL);
 	at.line = at.file && line <= UINT32_MAX ? (unsigned int)line : 0;
+	if (dwarf_formudata(dwarf_attr(die, AT_GNU_DISCRIMINATOR, &attr), &line) == 0 &&
+	    line <= UINT32_MAX && image_unit_llvm(img, &unit))
+		at.discriminator = (unsigned int)line;
 	return at;
 }
 
@@ -235,9 +278,10 @@ size_t image_frames_at(struct image *img, uint64_t vaddr, struct image_frame *ou
 	struct image_line line = { 0 }, call;
 	Dwarf_Die die[IMAGE_FRAMES_MAX];
 	bool known = image_line_at(img, vaddr, &line) == 0;
+	bool has_subprogram = img->dwarf && subprogram_at(img, vaddr, &die[0]);
 	size_t nr = 0, n = 0;
 
-	if (img->dwarf && subprogram_at(img, vaddr, &die[0]))
+	if (has_subprogram)
 		while (nr + 1 < IMAGE_FRAMES_MAX && inlined_child(&die[nr], vaddr, &die[nr + 1], 0))
 			nr++;
 	if (!nr && !known)
@@ -245,9 +289,11 @@ size_t image_frames_at(struct image *img, uint64_t vaddr, struct image_frame *ou
 	for (; n <= nr && n < max; n++) {
 		call = (struct image_line){ 0 };
 		out[n] = (struct image_frame){ .at = line };
+		if (has_subprogram)
+			describe(img, &die[nr - n], &out[n]);
 		if (n < nr) {
 			out[n].name = name_of(img, &die[nr - n]);
-			call = called_from(&die[nr - n]);
+			call = called_from(img, &die[nr - n]);
 		}
 		if (n < nr && !out[n].name)
 			out[n].name = "(unnamed)";

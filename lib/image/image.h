@@ -200,6 +200,7 @@ int image_symbol_hashes(struct image *img, const struct image_symbol *sym,
 struct image_line {
 	const char *file; /* as the compiler had it */
 	unsigned int line;
+	unsigned int discriminator; /* which block of that line, as LLVM encodes it; else 0 */
 };
 
 /* The source line of the instruction at @vaddr: 0, or -ENOENT. */
@@ -209,7 +210,9 @@ int image_line_at(struct image *img, uint64_t vaddr, struct image_line *out);
 struct image_frame {
 	const char *name; /* any bytes; NULL: the procedure itself (image_symbol_at) */
 	struct image_line
-		at; /* where its code stands, or calls the frame before; line 0: unknown */
+		at;	     /* where its code stands, or calls the frame before; line 0: unknown */
+	const char *linkage; /* inlined: its name to the linker; NULL: none other than @name */
+	unsigned int begins; /* the line of its definition; 0: unknown */
 };
 #define IMAGE_FRAMES_MAX 65
 

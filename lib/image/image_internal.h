@@ -202,6 +202,8 @@ void image_program_free(struct image_program *p);
 bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *unit);
 void image_units_free(struct image_units *units);
 void image_spans_free(struct image_spans *spans);
+/* Was it compiled by clang, or another front end of LLVM? */
+bool image_unit_llvm(struct image *img, Dwarf_Die *unit);
 void image_pointers_free(struct image_pointers *p); /* pointers.c */
 
 /* Takes over @f, also on failure. */

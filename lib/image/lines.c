@@ -51,7 +51,7 @@ Dwarf *image_dwarf(struct image *img)
 	return img->dwarf;
 }
 
-static int line_in_unit(Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
+static int line_in_unit(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(unit, vaddr);
 	const char *file;
@@ -64,6 +64,9 @@ static int line_in_unit(Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
 		return -ENOENT;
 	out->file = file;
 	out->line = (unsigned int)number;
+	if (dwarf_linediscriminator(line, &out->discriminator) < 0 ||
+	    (out->discriminator && !image_unit_llvm(img, unit)))
+		out->discriminator = 0;
 	return 0;
 }
 
@@ -80,10 +83,10 @@ int image_line_at(struct image *img, uint64_t vaddr, struct image_line *out)
 		return r;
 	/* Neighbours mostly come from one unit. */
 	if (img->has_last_unit && dwarf_haspc(&img->last_unit, vaddr) > 0 &&
-	    line_in_unit(&img->last_unit, vaddr, out) == 0)
+	    line_in_unit(img, &img->last_unit, vaddr, out) == 0)
 		return 0;
 	while (image_unit_next(img, vaddr, &pos, &unit)) {
-		if (line_in_unit(&unit, vaddr, out) == 0) {
+		if (line_in_unit(img, &unit, vaddr, out) == 0) {
 			img->last_unit = unit;
 			img->has_last_unit = true;
 			return 0;

@@ -343,5 +343,6 @@ int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out
 		return -ENOENT;
 	out->file = p->rows[lo - 1].file;
 	out->line = p->rows[lo - 1].line;
+	out->discriminator = 0;
 	return 0;
 }

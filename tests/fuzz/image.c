@@ -30,6 +30,9 @@ static void ask(struct image *img, uint64_t vaddr)
 	for (size_t i = 0; i + 1 < nr; i++)
 		if (!frames[i].name || strlen(frames[i].name) > 1u << 28)
 			abort();
+	for (size_t i = 0; i < nr; i++)
+		if (frames[i].linkage && strlen(frames[i].linkage) > 1u << 28)
+			abort();
 	if (s)
 		image_symbol_hashes(img, s, &hashes);
 }

@@ -240,11 +240,16 @@ static void check_frames(const char *file)
 		assert_int_equal(f[1].at.line, 72);
 		assert_int_equal(f[2].at.line, 77);
 		assert_string_equal(strrchr(f[2].at.file, '/'), "/fixture.c");
+		assert_int_equal(f[0].begins, 65);
+		assert_int_equal(f[1].begins, 70);
+		assert_int_equal(f[2].begins, 75);
+		assert_null(f[0].linkage);
 		assert_int_equal(image_frames_at(img, v, f, 2), 2);
 		assert_string_equal(f[1].name, "middle");
 	}
 	assert_true(seen);
 	assert_int_equal(image_frames_at(img, addr(img, "alpha"), f, 3), 1);
+	assert_int_equal(f[0].begins, 13);
 	assert_int_equal(image_frames_at(img, 1, f, 3), 0);
 	image_close(img);
 }
