@@ -7,6 +7,7 @@
 #include "calc.h"
 #include "estimate.h"
 #include "evidence.h"
+#include "runs.h"
 #include "stall.h"
 
 /* Of one procedure: what is known of its blocks and edges, in the flow's order. */
@@ -141,29 +142,12 @@ static int estimate_all(struct calc *c, struct base_err *err)
 
 /* ---- counts -------------------------------------------------------------------------------- */
 
-static const struct flow_insn *last_insn(const struct flow *flow, uint32_t block)
-{
-	const struct flow_block *b = &flow->blocks[block];
-
-	return &flow->insns[b->insn + b->nr_insns - 1];
-}
-
 static double edge_count(const struct calc *c, const struct exact_view *v,
 			 const struct flow_edge *e)
 {
-	const struct flow_insn *from;
-	uint64_t to;
-
 	if (e->from == FLOW_OUTSIDE || e->to == FLOW_OUTSIDE)
 		return 0;
-	from = last_insn(c->flow, e->from);
-	to = c->flow->blocks[e->to].vaddr;
-	if (e->kind != FLOW_FALL)
-		return (double)exact_view_taken(v, from->vaddr, to);
-	/* It goes on behind a call when that returns, which is no edge of its own. */
-	if (from->flow == FLOW_CALL || from->flow == FLOW_INDIRECT_CALL)
-		return c->block[e->from].value;
-	return (double)exact_view_fall(v, from->vaddr, to);
+	return runs_edge(v, c->flow, e, c->block[e->from].value);
 }
 
 /* What enters and leaves the procedure is what the edges within leave over. */

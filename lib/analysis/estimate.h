@@ -41,6 +41,12 @@ struct estimate_samples {
 /* 0 or -ENOMEM. Samples at offsets where the image has no address are left out. */
 int estimate_samples_gather(struct estimate_samples *s, const struct analysis *a,
 			    const struct analysis_image *ai, const struct image *img, size_t event);
+/*
+ * Executions of instructions instead, as @truth has them of the image that profiles know by @id: 0,
+ * -ENOMEM, or -ENOENT where it has none.
+ */
+int estimate_samples_count(struct estimate_samples *s, const struct exact *truth, struct image *img,
+			   const struct base_id *id);
 void estimate_samples_release(struct estimate_samples *s);
 /* Add to @by_insn (f->nr_insns) what lies in the graph's instructions. Returns how many samples. */
 uint64_t estimate_samples_place(const struct estimate_samples *s, const struct flow *f,

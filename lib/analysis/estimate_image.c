@@ -53,6 +53,56 @@ int estimate_samples_gather(struct estimate_samples *s, const struct analysis *a
 	return r;
 }
 
+/* Of the counts those in [@from, @end) of offsets, at the addresses that @v gives them. */
+static int add_counts(struct estimate_samples *s, const struct exact_view *v, uint64_t from,
+		      uint64_t end)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < v->image->nr_counts && r >= 0; i++) {
+		const struct exact_count *c = &v->image->counts[i];
+		struct estimate_sample sample = { c->off - v->move, c->count };
+
+		if (c->off < from || c->off >= end ||
+		    (v->img && image_vaddr(v->img, c->off, &sample.vaddr) < 0))
+			continue;
+		r = base_grow(&s->v, &s->cap, s->nr + 1, sizeof(*s->v));
+		if (r >= 0)
+			s->v[s->nr++] = sample;
+	}
+	return r;
+}
+
+/* The whole image is one, or each routine has to be found. */
+static int count_symbol(struct estimate_samples *s, const struct exact *truth, struct image *img,
+			const struct base_id *id, const struct image_symbol *symbol, bool *whole)
+{
+	struct exact_view v;
+	int r = exact_view(truth, img, id, symbol, &v);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	*whole = v.img != NULL;
+	return *whole ? add_counts(s, &v, 0, UINT64_MAX)
+		      : add_counts(s, &v, symbol->vaddr + v.move,
+				   symbol->vaddr + v.move + symbol->len);
+}
+
+int estimate_samples_count(struct estimate_samples *s, const struct exact *truth, struct image *img,
+			   const struct base_id *id)
+{
+	size_t nr = image_nr_symbols(img);
+	bool whole = false;
+	int r = 0;
+
+	s->period = 1;
+	for (size_t i = 0; i < nr && r >= 0 && !whole; i++)
+		r = count_symbol(s, truth, img, id, image_symbol(img, i), &whole);
+	if (r >= 0 && s->nr)
+		qsort(s->v, s->nr, sizeof(*s->v), by_vaddr);
+	return r < 0 ? r : s->nr ? 0 : -ENOENT;
+}
+
 static size_t first_from(const struct estimate_samples *s, uint64_t vaddr)
 {
 	size_t from = 0, to = s->nr;

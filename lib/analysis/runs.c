@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "runs.h"
+
+struct making {
+	struct runs *r;
+	struct estimate_samples samples;
+	struct profdb_costs costs;
+	bool has_costs;
+};
+
+static const struct flow_insn *last_insn(const struct flow *f, uint32_t block)
+{
+	const struct flow_block *b = &f->blocks[block];
+
+	return &f->insns[b->insn + b->nr_insns - 1];
+}
+
+double runs_edge(const struct exact_view *v, const struct flow *f, const struct flow_edge *e,
+		 double from)
+{
+	const struct flow_insn *last = last_insn(f, e->from);
+	uint64_t to = f->blocks[e->to].vaddr;
+
+	if (e->kind != FLOW_FALL)
+		return (double)exact_view_taken(v, last->vaddr, to);
+	/* It goes on behind a call when that returns, which is no edge of its own. */
+	if (last->flow == FLOW_CALL || last->flow == FLOW_INDIRECT_CALL)
+		return from;
+	return (double)exact_view_fall(v, last->vaddr, to);
+}
+
+/* ---- counted --------------------------------------------------------------------------------- */
+
+/* What enters is what the edges within leave over. */
+static double entered(const struct exact_view *v, const struct flow *f, const double *block)
+{
+	const struct flow_block *b = &f->blocks[f->entry];
+	double rest = block[f->entry];
+
+	for (uint32_t i = 0; i < b->nr_in; i++) {
+		const struct flow_edge *e = &f->edges[f->into[b->in + i]];
+
+		if (e->from != FLOW_OUTSIDE)
+			rest -= runs_edge(v, f, e, block[e->from]);
+	}
+	return rest > 0 ? rest : 0;
+}
+
+static int count(struct making *m, struct runs_procedure *p, double *block, struct base_err *err)
+{
+	const struct flow *f = p->flow;
+	struct exact_view view;
+
+	if (exact_view(m->r->exact, m->r->img, m->r->id, p->symbol, &view) < 0)
+		return 0;
+	for (uint32_t i = 0; i < f->nr_blocks; i++)
+		block[i] = (double)exact_view_executions(&view, f->blocks[i].vaddr);
+	p->view = &view;
+	if (f->entry != FLOW_OUTSIDE)
+		p->entered = entered(&view, f, block);
+	return m->r->visit(m->r->context, p, err);
+}
+
+/* ---- estimated ------------------------------------------------------------------------------- */
+
+static void take(const struct making *m, const struct estimate *e, struct runs_procedure *p,
+		 double *block)
+{
+	const struct flow *f = p->flow;
+
+	for (uint32_t i = 0; i < f->nr_blocks; i++) {
+		bool sure =
+			e->freq.confidence[i] >= m->r->least && e->freq.confidence[i] > FREQ_NONE;
+
+		block[i] = sure ? e->freq.block[i] : -1;
+	}
+	if (f->entry == FLOW_OUTSIDE || block[f->entry] < 0)
+		return;
+	p->entered = 0;
+	for (uint32_t i = 0; i < f->nr_edges; i++)
+		if (f->edges[i].from == FLOW_OUTSIDE && f->edges[i].to == f->entry)
+			p->entered += e->freq.edge[i];
+}
+
+static int estimate(struct making *m, struct runs_procedure *p, const double *by_insn,
+		    double *block, struct base_err *err)
+{
+	struct estimate_input in = { .flow = p->flow,
+				     .by_insn = by_insn,
+				     .event = m->samples.event,
+				     .period = m->samples.period,
+				     .img = m->r->img,
+				     .costs = m->has_costs ? &m->costs : NULL };
+	struct estimate e = { 0 };
+	int r = estimate_frequencies(&in, &e, err);
+
+	if (r >= 0) {
+		take(m, &e, p, block);
+		m->r->absolute &= e.absolute;
+		r = m->r->visit(m->r->context, p, err);
+	}
+	estimate_release(&e);
+	return r;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static int visit(void *context, const struct image_symbol *symbol, const struct flow *f,
+		 const double *by_insn, struct base_err *err)
+{
+	struct making *m = context;
+	struct runs_procedure p = { .symbol = symbol, .flow = f, .entered = -1 };
+	double *block;
+	int r;
+
+	if (!f->nr_blocks || (m->r->wanted && !m->r->wanted(m->r->context, symbol)))
+		return 0;
+	block = calloc(f->nr_blocks, sizeof(*block));
+	if (!block)
+		return base_fail_errno(err, -ENOMEM, "cannot tell how often '%s' ran",
+				       symbol->name);
+	p.block = block;
+	for (uint32_t i = 0; i < f->nr_insns; i++)
+		p.part += by_insn[i];
+	r = m->r->exact ? count(m, &p, block, err) : estimate(m, &p, by_insn, block, err);
+	free(block);
+	return r;
+}
+
+static int gather(struct making *m, struct base_err *err)
+{
+	struct runs *r = m->r;
+	int rc;
+
+	if (r->exact) {
+		rc = estimate_samples_count(&m->samples, r->exact, r->img, r->id);
+		return rc == -ENOENT ? base_fail(err, rc, "nothing of '%s' was counted",
+						 image_path(r->img))
+				     : rc;
+	}
+	rc = estimate_samples_gather(&m->samples, r->a, r->ai, r->img, r->event);
+	if (rc >= 0)
+		rc = profdb_costs_read(r->a->db, image_id(r->img), m->samples.event, &m->costs,
+				       err);
+	m->has_costs = rc >= 0;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+int runs_make(struct runs *r, struct base_err *err)
+{
+	struct making m = { .r = r };
+	int rc;
+
+	r->total = 0;
+	r->absolute = true;
+	rc = gather(&m, err);
+	for (size_t i = 0; r->exact && i < m.samples.nr; i++)
+		r->total += (double)m.samples.v[i].count;
+	if (!r->exact)
+		r->total = (double)r->ai->count[r->event];
+	if (rc >= 0)
+		rc = estimate_procedures(r->img, &m.samples, visit, &m, err);
+	if (rc == -ENOMEM)
+		base_fail_errno(err, rc, "cannot tell how often '%s' ran", image_path(r->img));
+	profdb_costs_release(&m.costs);
+	estimate_samples_release(&m.samples);
+	return rc;
+}
