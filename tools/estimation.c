@@ -22,13 +22,21 @@ static int find_outside(const char *how, enum stall_outside *out, struct base_er
 	return -DCPI_EUSAGE;
 }
 
-int estimation_check(const struct estimation *e, enum freq_confidence *least,
-		     enum stall_outside *outside, struct base_err *err)
+int estimation_least(const struct estimation *e, enum freq_confidence usual,
+		     enum freq_confidence *least, struct base_err *err)
 {
 	if (e->low + e->medium + e->high > 1)
 		return base_fail(err, -DCPI_EUSAGE,
 				 "-conf_low, -conf_med and -conf_high exclude each other");
-	*least = e->low ? FREQ_LOW : e->high ? FREQ_HIGH : FREQ_MEDIUM;
+	*least = e->low ? FREQ_LOW : e->medium ? FREQ_MEDIUM : e->high ? FREQ_HIGH : usual;
+	return 0;
+}
+
+int estimation_check(const struct estimation *e, enum freq_confidence *least,
+		     enum stall_outside *outside, struct base_err *err)
+{
+	int r = estimation_least(e, FREQ_MEDIUM, least, err);
+
 	*outside = STALL_OPTIMISTIC;
-	return e->outside ? find_outside(e->outside, outside, err) : 0;
+	return r >= 0 && e->outside ? find_outside(e->outside, outside, err) : r;
 }

@@ -27,6 +27,9 @@ struct estimation {
 	  "(there, for values that the calling convention hands over).", 0, 0 }
 /* clang-format on */
 
+/* The confidence that is sure enough, @usual without an option. 0 or -DCPI_EUSAGE with @err. */
+int estimation_least(const struct estimation *e, enum freq_confidence usual,
+		     enum freq_confidence *least, struct base_err *err);
 /* 0 or -DCPI_EUSAGE with @err. Call after parsing. */
 int estimation_check(const struct estimation *e, enum freq_confidence *least,
 		     enum stall_outside *outside, struct base_err *err);

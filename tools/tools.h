@@ -20,6 +20,7 @@
 	X(dcpisource, "put source lines into the flow graphs that dcpicalc and dcpiflow print")    \
 	X(dcpicc, "compile C so that dcpisource can tell the token of each instruction")           \
 	X(dcpi2ps, "draw the flow graphs that dcpicalc, dcpiflow and dcpisource print")            \
+	X(dcpi2bb, "tell a compiler how often source lines ran")                                   \
 	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
 	X(dcpicat, "print profile files")                                                          \
 	X(dcpiscan, "map identities of programs and libraries to where they are")                  \

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sampleprof.h"
+
+static struct image *img;
+
+static int set_up(void **state)
+{
+	struct base_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(image_open_path(FIXTURES "/fixture.so", IMAGE_FILE, &img, &err), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	image_close(img);
+	return 0;
+}
+
+/* Every block of the procedure ran @count times. */
+static int add(struct sampleprof *s, const char *name, double count, double entered)
+{
+	struct base_err err = { 0 };
+	struct runs_procedure p = { .entered = entered };
+	struct flow *flow = NULL;
+	size_t pos = 0;
+	double *block;
+	int r;
+
+	p.symbol = image_symbol_find(img, name, &pos);
+	assert_non_null(p.symbol);
+	assert_int_equal(flow_build(img, p.symbol, &flow, &err), 0);
+	block = calloc((size_t)flow->nr_blocks + 1, sizeof(*block));
+	assert_non_null(block);
+	for (uint32_t i = 0; i < flow->nr_blocks; i++)
+		block[i] = count;
+	p.flow = flow;
+	p.block = block;
+	r = sampleprof_add(s, img, &p);
+	free(block);
+	flow_free(flow);
+	return r;
+}
+
+static char *text_of(struct sampleprof *s)
+{
+	struct base_buf out = { 0 };
+
+	assert_int_equal(sampleprof_format(s, &out), 0);
+	assert_int_equal(base_buf_append(&out, "", 1), 0);
+	return (char *)out.data;
+}
+
+static void check(struct sampleprof *s, const char *expected)
+{
+	char *text = text_of(s);
+
+	assert_string_equal(text, expected);
+	free(text);
+	sampleprof_free(s);
+}
+
+/* "nest" begins at line 75 and calls "middle" (70) at 77, that "inner" (65) at 72, whose product
+ * stands at 67. */
+static void test_inlined(void **state)
+{
+	struct sampleprof *s;
+
+	(void)state;
+	assert_int_equal(sampleprof_new(&s), 0);
+	assert_int_equal(add(s, "nest", 5, 2), 1);
+	check(s, "nest:25:2\n"
+		 " 1: 5\n"
+		 " 2: 5\n"
+		 " 3: 5\n"
+		 " 2: middle:10\n"
+		 "  2: 5\n"
+		 "  2: inner:5\n"
+		 "   2: 5\n");
+}
+
+/* "alpha" (13) calls "beta" (8) in its second line. Most counts come first. */
+static void test_calls(void **state)
+{
+	struct sampleprof *s;
+
+	(void)state;
+	assert_int_equal(sampleprof_new(&s), 0);
+	assert_int_equal(add(s, "beta", 7, 7), 1);
+	assert_int_equal(add(s, "alpha", 9, 9), 1);
+	check(s, "alpha:27:9\n"
+		 " 1: 9\n"
+		 " 2: 9 beta:9\n"
+		 " 3: 9\n"
+		 "beta:21:7\n"
+		 " 1: 7\n"
+		 " 2: 7\n"
+		 " 3: 7\n");
+}
+
+/* Of one procedure the most, of procedures of one name the sum; estimates are rounded. */
+static void test_sums(void **state)
+{
+	struct sampleprof *s;
+
+	(void)state;
+	assert_int_equal(sampleprof_new(&s), 0);
+	assert_int_equal(add(s, "omega", 2.5, -1), 1);
+	assert_int_equal(add(s, "omega", 0x1p80, 1), 1);
+	assert_int_equal(add(s, "omega", -1, -1), 0); /* not known */
+	check(s, "omega:18446744073709551615:1\n"
+		 " 1: 9223372036854775811\n"
+		 " 2: 9223372036854775811\n"
+		 " 3: 9223372036854775811\n");
+}
+
+/* Code of an assembler has no lines; nothing at all is printed then. */
+static void test_no_lines(void **state)
+{
+	struct sampleprof *s;
+
+	(void)state;
+	assert_int_equal(sampleprof_new(&s), 0);
+	assert_int_equal(add(s, "uneven_proc", 3, 3), 0);
+	check(s, "");
+}
+
+/* Packed as LLVM's DILocation has it: 3 in the first seven bits, then 4 or (a set bit) nothing, and
+ * the long form of 40. */
+static void test_discriminators(void **state)
+{
+	(void)state;
+	assert_int_equal(sampleprof_block_of(0), 0);
+	assert_int_equal(sampleprof_copies_of(0), 1);
+	assert_int_equal(sampleprof_block_of(3 << 1), 3);
+	assert_int_equal(sampleprof_copies_of(3 << 1), 1);
+	assert_int_equal(sampleprof_block_of(3 << 1 | 4 << 8), 3);
+	assert_int_equal(sampleprof_copies_of(3 << 1 | 4 << 8), 4);
+	assert_int_equal(sampleprof_block_of(1 | 4 << 2), 0);
+	assert_int_equal(sampleprof_copies_of(1 | 4 << 2), 4);
+	assert_int_equal(sampleprof_block_of((8 | 1 << 5 | 1 << 6) << 1), 40);
+	assert_int_equal(sampleprof_copies_of((8 | 1 << 5 | 1 << 6) << 1 | 6 << 15), 6);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_inlined),	       cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_sums),	       cmocka_unit_test(test_no_lines),
+		cmocka_unit_test(test_discriminators),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feedback.h"
+#include "report.h"
+
+typedef int finish_fn(void *context, struct feedback *f, struct base_err *err);
+
+int feedback_check(struct feedback *f, enum freq_confidence usual, struct base_err *err)
+{
+	int r = estimation_least(&f->how, usual, &f->runs.least, err);
+
+	if (r < 0)
+		return r;
+	if (f->tab.nr && !f->xct.nr)
+		return base_fail(err, -DCPI_EUSAGE, "-tab is for the counts of -xct");
+	return f->xct.nr ? 0 : select_check(&f->sel, err);
+}
+
+void feedback_unit(const struct feedback *f, char *buf, size_t buf_len)
+{
+	if (f->runs.exact)
+		snprintf(buf, buf_len, "executions, counted");
+	else
+		estimate_text(f->runs.a->events[f->runs.event].name, f->runs.absolute, buf,
+			      buf_len);
+}
+
+/* ---- procedures ------------------------------------------------------------------------------ */
+
+static bool wanted(void *context, const struct image_symbol *symbol)
+{
+	struct feedback *f = context;
+	bool yes = !f->nr_names;
+
+	for (int i = 0; i < f->nr_names; i++)
+		if (strcmp(f->names[i], symbol->name) == 0)
+			yes = f->used[i] = true;
+	return yes;
+}
+
+static int visit(void *context, const struct runs_procedure *p, struct base_err *err)
+{
+	struct feedback *f = context;
+
+	return f->visit(f->context, p, err);
+}
+
+static int unknown(const struct feedback *f, int i, struct base_err *err)
+{
+	size_t pos = 0;
+
+	if (image_symbol_find(f->runs.img, f->names[i], &pos))
+		return base_fail(err, -DCPI_ENOSYMBOL, "procedure '%s' of '%s' has no %s",
+				 f->names[i], f->image, f->runs.exact ? "counts" : "samples");
+	return base_fail(err, -DCPI_ENOSYMBOL, "no procedure '%s' in image '%s'", f->names[i],
+			 f->image);
+}
+
+static int visit_all(struct feedback *f, finish_fn *finish, struct base_err *err)
+{
+	int r;
+
+	f->runs.wanted = wanted;
+	f->runs.visit = visit;
+	f->runs.context = f;
+	r = runs_make(&f->runs, err);
+	for (int i = 0; i < f->nr_names && r >= 0; i++)
+		if (!f->used[i])
+			r = unknown(f, i, err);
+	return r < 0 ? r : finish(f->context, f, err);
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+/* A pseudo-image says so in its note. */
+static int open_file(const char *path, struct image **out, struct base_err *err)
+{
+	int r = image_open_path(path, IMAGE_DYNAMIC, out, err);
+
+	if (r >= 0 && !image_process(*out)) {
+		image_close(*out);
+		r = image_open_path(path, IMAGE_FILE, out, err);
+	}
+	return r < 0 ? r : image_symbols_load(*out, err);
+}
+
+static int read_counts(const struct feedback *f, struct exact *e, struct base_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < f->xct.nr && r >= 0; i++)
+		r = exact_read(e, f->xct.items[i], err);
+	for (size_t i = 0; i < f->tab.nr && r >= 0; i++)
+		r = exact_read_tab(e, f->tab.items[i], err);
+	return r;
+}
+
+static int of_counts(struct feedback *f, finish_fn *finish, struct base_err *err)
+{
+	struct exact counts = { 0 };
+	struct base_id id;
+	int r = read_counts(f, &counts, err);
+
+	if (r >= 0)
+		r = open_file(f->image, &f->runs.img, err);
+	if (r >= 0)
+		r = image_identify(AT_FDCWD, f->image, &id, err);
+	if (r >= 0) {
+		f->runs.exact = &counts;
+		f->runs.id = &id;
+		r = visit_all(f, finish, err);
+	}
+	image_close(f->runs.img);
+	exact_release(&counts);
+	return r;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static int choose_image(struct feedback *f, struct analysis *a, struct analysis_image **out,
+			struct base_err *err)
+{
+	*out = NULL;
+	for (size_t i = 0; i < a->nr_images; i++) {
+		struct analysis_image *ai = a->images[i];
+
+		if (ai->kind == PROFDB_NAMED || !analysis_image_match(a, ai, f->image))
+			continue;
+		if (*out) {
+			base_fail(err, -EEXIST, "'%s' is several images", f->image);
+			base_hint(err, "two of them: '%s', '%s'", (*out)->name, ai->name);
+			return -EEXIST;
+		}
+		*out = ai;
+	}
+	return *out ? 0 : analysis_image_unknown(a, f->image, err);
+}
+
+static int of_image(struct feedback *f, struct analysis *a, finish_fn *finish, struct base_err *err)
+{
+	struct analysis_image *ai;
+	int event = estimate_event(a), r;
+
+	if (event < 0)
+		return base_fail(err, event, "no samples of time or instructions are chosen");
+	r = choose_image(f, a, &ai, err);
+	if (r >= 0)
+		r = analysis_image_open(a, ai, &f->runs.img, err);
+	if (r >= 0) {
+		f->image = ai->name;
+		f->runs.a = a;
+		f->runs.ai = ai;
+		f->runs.event = (size_t)event;
+		f->runs.id = profdb_profile_image(ai->profile);
+		r = visit_all(f, finish, err);
+	}
+	image_close(f->runs.img);
+	return r;
+}
+
+static int of_samples(struct feedback *f, const char *prog, finish_fn *finish, struct base_err *err)
+{
+	struct analysis *a = NULL;
+	int code = BASE_EXIT_OK, r = report_open(&f->sel, &a, err);
+
+	if (r >= 0)
+		r = of_image(f, a, finish, err);
+	if (a)
+		code = report_bad(prog, a, stderr);
+	analysis_close(a);
+	return r < 0 ? r : code;
+}
+
+int feedback_run(struct feedback *f, const char *prog, int nr, char **what, runs_visit *visitor,
+		 finish_fn *finish, void *context, struct base_err *err)
+{
+	int r;
+
+	f->image = what[0];
+	f->names = what + 1;
+	f->nr_names = nr - 1;
+	f->visit = visitor;
+	f->context = context;
+	f->used = calloc((size_t)nr, sizeof(*f->used));
+	if (!f->used)
+		return base_fail_errno(err, -ENOMEM, "cannot start");
+	r = f->xct.nr ? of_counts(f, finish, err) : of_samples(f, prog, finish, err);
+	free(f->used);
+	return r;
+}

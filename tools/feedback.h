@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What dcpi2bb and dcpi2pix begin with: an image, and how often its procedures ran. */
+#ifndef DCPI_FEEDBACK_H
+#define DCPI_FEEDBACK_H
+
+#include "estimation.h"
+#include "runs.h"
+#include "select.h"
+
+struct feedback {
+	struct select sel;
+	struct base_opt_list xct, tab;
+	struct estimation how; /* -conf_low, -conf_med, -conf_high */
+	/* Of the operands, and what was made of them: */
+	char **names; /* procedures; none: all */
+	int nr_names;
+	bool *used; /* of names */
+	const char *image;
+	struct runs runs;
+	runs_visit *visit;
+	void *context; /* its */
+};
+
+/* Lines of an option table, for a static struct feedback @f. */
+/* clang-format off */
+#define FEEDBACK_OPTIONS(f)                                                                        \
+	SELECT_OPTIONS_DB((f).sel),                                                                \
+	SELECT_OPTIONS_FILES((f).sel.files, (f).sel.maps),                                         \
+	{ "event", BASE_OPT_STRING, &(f).sel.event, "EVENT",                                       \
+	  "Estimate from samples of this event (default: the one that tells most).", 0, 0 },       \
+	{ "xct", BASE_OPT_LIST, &(f).xct, "FILE",                                                  \
+	  "Take the counts of dcpix; IMAGE is a file then, and no database is read. Repeatable: "  \
+	  "they are added up.", 0, 0 },                                                            \
+	{ "tab", BASE_OPT_LIST, &(f).tab, "FILE",                                                  \
+	  "The table that dcpix made beside them; needed for routines made at run time.", 0, 0 }
+/* clang-format on */
+
+/* 0 or -DCPI_EUSAGE with @err. Call after parsing. @usual: the confidence without an option. */
+int feedback_check(struct feedback *f, enum freq_confidence usual, struct base_err *err);
+/*
+ * Visit the procedures that @what names: an image, then procedures of it; none: all that have
+ * counts. Then @finish, while the image is open. An exit code, or negative with @err.
+ */
+int feedback_run(struct feedback *f, const char *prog, int nr, char **what, runs_visit *visit,
+		 int (*finish)(void *context, struct feedback *f, struct base_err *err),
+		 void *context, struct base_err *err);
+/* "executions, counted": what the numbers are. */
+void feedback_unit(const struct feedback *f, char *buf, size_t buf_len);
+
+#endif
