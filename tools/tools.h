@@ -21,6 +21,7 @@
 	X(dcpicc, "compile C so that dcpisource can tell the token of each instruction")           \
 	X(dcpi2ps, "draw the flow graphs that dcpicalc, dcpiflow and dcpisource print")            \
 	X(dcpi2bb, "tell a compiler how often source lines ran")                                   \
+	X(dcpi2pix, "write how often blocks ran as pixie or callgrind would")                      \
 	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
 	X(dcpicat, "print profile files")                                                          \
 	X(dcpiscan, "map identities of programs and libraries to where they are")                  \

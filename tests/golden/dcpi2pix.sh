@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpi2pix: pixie's files and callgrind's of a program with DWARF, a stripped library, a pseudo-image; by samples
+# and by counts. Sums of callgrind's are what the counts add up to.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+strip=$DCPI_SRC/tests/data/strip
+mkdir -p root/.build-id/57
+cp "$strip/strip.so" root/.build-id/57/12000000000000000000000000000000000001
+cp "$app/app" .
+"$mkdb" strip <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/lib/strip.so $strip/strip.so
+	event cpu-clock 1000000
+	at 0x2b4 30
+	at 0x2c0 10
+	at 0x2c4 5
+END
+pixie() # pixie NAME: the files' words
+{
+	paste <(od -An -v -t x1 -w8 "$1.Addrs") <(od -An -v -t x1 -w8 "$1.Counts")
+}
+{
+	run dcpi2pix app
+	pixie app
+	run dcpi2pix -conf_low -o low app hot
+	pixie low
+	run dcpi2pix -xct "$app/app.xct" -o counted app
+	pixie counted
+	run dcpi2pix -callgrind -xct "$app/app.xct" app
+	run dcpi2pix -callgrind -xct "$app/app.xct" -o app.callgrind app
+	# Executions of instructions in app.xct, and in what was made of it.
+	awk '$1 == "n" { sum += (NF - 2) * $3 } END { print sum }' "$app/app.xct"
+	awk '/^0x/ { sum += $3 } /^summary/ { print $2 } END { print sum }' app.callgrind
+	run dcpi2pix -callgrind -conf_low app
+	run dcpi2pix -callgrind -conf_high app
+	run dcpi2pix -callgrind -conf_low 'hi[4711]'
+	run dcpi2pix -callgrind -conf_low -db strip strip.so
+	run dcpi2pix -o nowhere/x app
+	run dcpi2pix -xct "$app/app.xct" "$strip/strip.so"
+	run dcpi2pix app missing
+	run dcpi2pix -callgrind nowhere
+	run dcpi2pix
+} >out 2>&1
+sed -i "s|$DCPI_SRC/||g; s|dcpi2pix-[0-9.]*|dcpi2pix-VERSION|" out
+compare dcpi2pix

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpi2pix: how often blocks ran, for programs that read pixie's files or callgrind's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feedback.h"
+#include "report.h"
+#include "tools.h"
+
+static struct feedback feedback;
+static const char *output;
+static bool callgrind;
+
+static const struct base_opt options[] = {
+	FEEDBACK_OPTIONS(feedback),
+	{ "conf_low", BASE_OPT_FLAG, &feedback.how.low, NULL, "Write estimates of any confidence.",
+	  0, 0 },
+	{ "conf_med", BASE_OPT_FLAG, &feedback.how.medium, NULL,
+	  "Write those of medium and high confidence, else 0 (the default).", 0, 0 },
+	{ "conf_high", BASE_OPT_FLAG, &feedback.how.high, NULL,
+	  "Write those of high confidence, else 0.", 0, 0 },
+	{ "callgrind", BASE_OPT_FLAG, &callgrind, NULL,
+	  "Write one file as callgrind does, with executions by instruction and source line.", 0,
+	  0 },
+	{ "o", BASE_OPT_STRING, &output, "NAME",
+	  "Write NAME.Addrs and NAME.Counts (default: the image's name), or with -callgrind NAME "
+	  "(default: standard output).",
+	  0, 0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpi2pix",
+	.summary = "write how often blocks ran as pixie or callgrind would",
+	.operands = "IMAGE [PROCEDURE …]",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpi2pix a.out", "a.out.Addrs and a.out.Counts, estimated." },
+			{ "dcpi2pix -callgrind -o a.callgrind a.out; callgrind_annotate "
+			  "a.callgrind",
+			  "Executions by source line." },
+			{ "dcpi2pix -callgrind -xct a.xct ./a.out main",
+			  "Those that 'dcpix -o a ./a.out' counted, of one procedure." },
+			{ NULL, NULL } },
+	.min_operands = 1,
+	.max_operands = -1,
+};
+
+/* Of a block, or with -callgrind of an instruction. */
+struct row {
+	uint64_t vaddr, count;
+	const char *procedure; /* the symbol's own */
+};
+
+struct making {
+	struct row *v;
+	size_t nr, cap;
+};
+
+static uint64_t whole(double count)
+{
+	return count < 0 ? 0 : count < 0x1p63 ? (uint64_t)(count + 0.5) : (uint64_t)1 << 63;
+}
+
+static int add_row(struct making *m, const struct runs_procedure *p, uint64_t vaddr, double count)
+{
+	int r = base_grow(&m->v, &m->cap, m->nr + 1, sizeof(*m->v));
+
+	if (r < 0)
+		return r;
+	m->v[m->nr++] =
+		(struct row){ vaddr, p->view ? exact_view_executions(p->view, vaddr) : whole(count),
+			      p->symbol->name };
+	return 0;
+}
+
+static int add(void *context, const struct runs_procedure *p, struct base_err *err)
+{
+	struct making *m = context;
+	int r = 0;
+
+	for (uint32_t i = 0; i < p->flow->nr_blocks && r >= 0; i++) {
+		const struct flow_block *b = &p->flow->blocks[i];
+		uint32_t nr = callgrind ? b->nr_insns : 1;
+
+		for (uint32_t k = 0; k < nr && r >= 0; k++)
+			r = add_row(m, p, p->flow->insns[b->insn + k].vaddr, p->block[i]);
+	}
+	return r < 0 ? base_fail_errno(err, r, "cannot add '%s'", p->symbol->name) : 0;
+}
+
+static int by_vaddr(const void *pa, const void *pb)
+{
+	const struct row *a = pa, *b = pb;
+
+	if (a->vaddr != b->vaddr)
+		return a->vaddr < b->vaddr ? -1 : 1;
+	return (a->count < b->count) - (a->count > b->count);
+}
+
+/* Two procedures may lead to one piece of code: it ran as often as either says. */
+static void sort(struct making *m)
+{
+	size_t nr = 0;
+
+	if (m->nr)
+		qsort(m->v, m->nr, sizeof(*m->v), by_vaddr);
+	for (size_t i = 0; i < m->nr; i++)
+		if (!nr || m->v[nr - 1].vaddr != m->v[i].vaddr)
+			m->v[nr++] = m->v[i];
+	m->nr = nr;
+}
+
+/* ---- pixie ----------------------------------------------------------------------------------- */
+
+static int put_words(const struct making *m, bool counts, struct base_buf *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < m->nr && r >= 0; i++) {
+		uint64_t word = counts ? m->v[i].count : m->v[i].vaddr;
+		uint8_t bytes[8];
+
+		for (int k = 0; k < 8; k++)
+			bytes[k] = (uint8_t)(word >> 8 * k);
+		r = base_buf_append(out, bytes, sizeof(bytes));
+	}
+	return r;
+}
+
+static int put_file(const struct making *m, const char *name, bool counts, struct base_err *err)
+{
+	struct base_buf text = { 0 };
+	char *path = NULL;
+	int r = put_words(m, counts, &text);
+
+	if (r >= 0 && asprintf(&path, "%s.%s", name, counts ? "Counts" : "Addrs") < 0)
+		r = -ENOMEM;
+	if (r >= 0)
+		r = base_file_write(AT_FDCWD, path, 0644, text.data, text.len, err);
+	else
+		base_fail_errno(err, r, "cannot write '%s'", name);
+	free(path);
+	base_buf_release(&text);
+	return r;
+}
+
+static int put_pixie(const struct making *m, const struct feedback *f, struct base_err *err)
+{
+	const char *name = output ? output : base_path_name(f->image);
+	int r = put_file(m, name, false, err);
+
+	return r < 0 ? r : put_file(m, name, true, err);
+}
+
+/* ---- callgrind ------------------------------------------------------------------------------- */
+
+/* @what with what parts it from the name. */
+static int put_name(struct base_buf *out, const char *what, const char *name)
+{
+	char *copy = strdup(name);
+	int r = copy ? base_buf_printf(out, "%s%s\n", what, table_clean(copy)) : -ENOMEM;
+
+	free(copy);
+	return r;
+}
+
+static int put_head(const struct making *m, const struct feedback *f, struct base_buf *out)
+{
+	uint64_t sum = 0;
+	char unit[200];
+	int r;
+
+	for (size_t i = 0; i < m->nr; i++)
+		if (base_add_overflow(sum, m->v[i].count, &sum))
+			return -DCPI_EOVERFLOW;
+	feedback_unit(f, unit, sizeof(unit));
+	r = base_buf_printf(out, "# callgrind format\nversion: 1\ncreator: dcpi2pix-%s\n",
+			    base_release());
+	if (r >= 0)
+		r = put_name(out, "cmd: ", f->image);
+	if (r >= 0)
+		r = base_buf_printf(out, "desc: Ir: instructions: %s\n", unit);
+	if (r >= 0)
+		r = base_buf_printf(
+			out, "positions: instr line\nevents: Ir\nsummary: %" PRIu64 "\n\n", sum);
+	return r < 0 ? r : put_name(out, "ob=", f->image);
+}
+
+/* Lines are told of the file and the function that were named last. */
+static int put_rows(const struct making *m, const struct feedback *f, struct base_buf *out)
+{
+	const char *procedure = NULL, *file = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < m->nr && r >= 0; i++) {
+		const struct row *row = &m->v[i];
+		struct image_line at;
+		bool other = procedure != row->procedure;
+
+		if (!row->count)
+			continue;
+		if (image_line_at(f->runs.img, row->vaddr, &at) < 0)
+			at = (struct image_line){ .file = "???" };
+		if (other || !file || strcmp(file, at.file) != 0)
+			r = put_name(out, other ? "fl=" : "fi=", at.file);
+		if (r >= 0 && other)
+			r = put_name(out, "fn=", row->procedure);
+		procedure = row->procedure;
+		file = at.file;
+		if (r >= 0)
+			r = base_buf_printf(out, "0x%" PRIx64 " %u %" PRIu64 "\n", row->vaddr,
+					    at.line, row->count);
+	}
+	return r;
+}
+
+static int put_callgrind(const struct making *m, const struct feedback *f, struct base_err *err)
+{
+	struct base_buf text = { 0 };
+	int r = put_head(m, f, &text);
+
+	if (r >= 0)
+		r = put_rows(m, f, &text);
+	if (r < 0)
+		base_fail_errno(err, r, "cannot write counts of '%s'", f->image);
+	else if (output)
+		r = base_file_write(AT_FDCWD, output, 0644, text.data, text.len, err);
+	else if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0)
+		r = base_fail_errno(err, -errno, "cannot write counts");
+	base_buf_release(&text);
+	return r;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int finish(void *context, struct feedback *f, struct base_err *err)
+{
+	struct making *m = context;
+
+	sort(m);
+	return callgrind ? put_callgrind(m, f, err) : put_pixie(m, f, err);
+}
+
+int dcpi2pix_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	struct making m = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0)
+		r = feedback_check(&feedback, FREQ_MEDIUM, &err);
+	if (r >= 0)
+		r = feedback_run(&feedback, cmd.name, argc, argv, add, finish, &m, &err);
+	free(m.v);
+	return report_end(&cmd, r, &err);
+}
