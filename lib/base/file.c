@@ -127,6 +127,16 @@ int base_sync_dir(int dir_fd)
 	return fsync(dir_fd) < 0 && errno != EINVAL ? -errno : 0;
 }
 
+void base_sync_begin(int fd)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+	/* A hint: whether it lasts, the sync that follows tells. */
+	(void)!sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+#else
+	(void)fd;
+#endif
+}
+
 static int publish(struct base_file *f)
 {
 	int fd = f->fd;

@@ -143,6 +143,8 @@ static int write_new(struct profdb *db, struct profdb_file *file, const struct b
 	fd = openat(db->epoch_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
 		    0644);
 	r = fd < 0 ? -errno : base_write_all(fd, buf->data, buf->len);
+	if (r >= 0)
+		base_sync_begin(fd);
 	if (fd >= 0 && close(fd) < 0 && errno != EINTR && r >= 0)
 		r = -errno;
 	if (r >= 0 && !again)
