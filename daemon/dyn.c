@@ -560,6 +560,16 @@ static bool has_ended(const struct dyn_registry *reg)
 	return reg->over && !reg->refs;
 }
 
+/* Without a database none waits for its time limit in vain. */
+static void refuse_all(struct dyn *d, int why)
+{
+	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
+		if (d->config.reader && dyn_registry_is_catching_up(reg))
+			dyn_registry_read(reg, true);
+		dyn_registry_answer(reg, why);
+	}
+}
+
 enum which { ALL, ENDED };
 
 /* Nobody waits for the images of processes that have ended but their samples: up to @deadline_ns.
@@ -572,8 +582,11 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 	/* Nobody removes an image between our look at it and the profile that refers to it. */
 	if (d->config.db && d->registries)
 		lock = profdb_dyn_lock(d->config.db, false, DYN_LOCK_MS, err);
-	if (lock < 0 && d->config.db && d->registries)
+	if (lock < 0 && d->config.db && d->registries) {
+		if (lock != -DCPI_EBUSY)
+			refuse_all(d, lock);
 		return lock;
+	}
 	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
 		int r, answer;
 

@@ -237,6 +237,22 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	return r;
 }
 
+/* What nobody can read any more is not worth the cost of sampling, and a manager starts us anew. */
+static int look_for_database(struct daemon *d, struct base_err *err)
+{
+	struct account total;
+	struct driver_stats stats = { 0 };
+
+	if (d->finished || !profdb_is_gone(d->db))
+		return 0;
+	driver_stats_get(d->driver, &stats);
+	account_total(&d->attrib.account, &stats, &total);
+	return base_fail(err, -ENOENT,
+			 "database '%s', or its open epoch, was removed: ending; %llu samples were "
+			 "received",
+			 profdb_path(d->db), (unsigned long long)total.received);
+}
+
 int daemon_turn(struct daemon *d, struct base_err *err)
 {
 	int r = daemon_drain(d, false, err);
@@ -254,7 +270,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	quota_turn(d);
 	profdb_lock_beat(d->db);
 	service_alive(&d->service, d->epoch, d->attrib.account.stored);
-	return 0;
+	return look_for_database(d, err);
 }
 
 static int empty_timer(int fd, struct base_err *err)
@@ -319,7 +335,7 @@ int daemon_loop(struct daemon *d, struct base_err *err)
 	if (r < 0) {
 		struct base_err late = { 0 };
 
-		if (daemon_finish(d, &late) < 0)
+		if (!profdb_is_gone(d->db) && daemon_finish(d, &late) < 0)
 			base_log(BASE_LOG_ERROR, "%s", late.text);
 		return r;
 	}

@@ -183,6 +183,19 @@ int profdb_dir_fd(const struct profdb *db)
 	return db->fd;
 }
 
+static bool is_removed(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && (fstat(fd, &st) < 0 ? errno == ESTALE : st.st_nlink == 0);
+}
+
+bool profdb_is_gone(const struct profdb *db)
+{
+	return is_removed(db->fd) || is_removed(db->epoch_fd) || is_removed(db->dyn_fd) ||
+	       is_removed(db->kernel_fd);
+}
+
 static int folder_fd(struct profdb *db, const char *name, int *fd)
 {
 	if (*fd < 0)

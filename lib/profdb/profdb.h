@@ -119,6 +119,9 @@ int profdb_open(const char *path, bool create, struct profdb **out, struct base_
 void profdb_close(struct profdb *db);
 const char *profdb_path(const struct profdb *db);
 int profdb_dir_fd(const struct profdb *db);
+/* Its folder, or of those in it one that is open here, was removed: nothing can be written any
+ * more. */
+bool profdb_is_gone(const struct profdb *db);
 /* Descriptor of <db>/dyn or <db>/kernel; owned by @db. Made when the database was opened with
  * create. */
 int profdb_dyn_fd(struct profdb *db);

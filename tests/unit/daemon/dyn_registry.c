@@ -256,6 +256,25 @@ static void test_failing_write(void **state)
 	assert_false(img->behind);
 }
 
+/* Nothing can be written for lack of a place: the client is told, and does not wait in vain. */
+static void test_database_gone(void **state)
+{
+	char command[160];
+	TRIAL(state);
+
+	fake_facility(&t->f, "jit");
+	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	ask_flush(t);
+	snprintf(command, sizeof(command), "rm -rf '%s'", t->db_path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), -ENOENT);
+	assert_int_equal(t->f.h->flush_done, 1);
+	assert_int_equal(t->f.h->flush_status, -ENOENT);
+	assert_false(dyn_wants_flush(t->dyn));
+}
+
 /* What the client said makes no image: the client is told, the flush goes on, three times is
  * enough. */
 static void test_refused_image(void **state)
@@ -510,6 +529,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_when_it_was_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_grows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failing_write, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_database_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_image, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_owned_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_header_lies_later, setup, teardown),

@@ -119,6 +119,25 @@ static void test_lists(void **state)
 	profdb_close(db);
 }
 
+static void test_what_was_removed_is_gone(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+	char epoch[PROFDB_EPOCH_LEN + 1], moved[300];
+
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_start(db, 1700000000, epoch, NULL), 0);
+	assert_false(profdb_is_gone(db));
+	/* Elsewhere is not gone. */
+	snprintf(moved, sizeof(moved), "%s-moved", (const char *)*state);
+	assert_int_equal(rename(*state, moved), 0);
+	assert_false(profdb_is_gone(db));
+	assert_int_equal(rename(moved, *state), 0);
+	assert_int_equal(unlink(scratch_path(*state, "202311142213/box/.open")), 0);
+	assert_int_equal(rmdir(scratch_path(*state, "202311142213/box")), 0);
+	assert_true(profdb_is_gone(db));
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +147,7 @@ int main(void)
 		scratch_test(test_an_epoch_is_proof_enough),
 		scratch_test(test_a_newer_layout_is_refused),
 		scratch_test(test_lists),
+		scratch_test(test_what_was_removed_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
