@@ -13,7 +13,9 @@
 
 static struct set now;
 static struct base_opt_list files, maps;
-static bool set_option, changed, source_line, no_header;
+static bool set_option, changed, source_line, verbose, no_header;
+static const char *compare_list;
+static unsigned int measures;
 
 static const struct base_opt options[] = {
 	{ "set", BASE_OPT_FLAG, &set_option, NULL,
@@ -30,6 +32,13 @@ static const struct base_opt options[] = {
 	  0, 0 },
 	{ "source_line", BASE_OPT_FLAG, &source_line, NULL,
 	  "Compare a procedure by source line, though its code is the same in both sets.", 0, 0 },
+	{ "compare", BASE_OPT_STRING, &compare_list, "WHAT",
+	  "Compare a procedure by cpi, frequency, stalls, static_stalls, dynamic_stalls, all of "
+	  "these, or samples; several are joined by commas (default: cpi where it is known, else "
+	  "samples).",
+	  0, 0 },
+	{ "verbose", BASE_OPT_FLAG, &verbose, NULL,
+	  "With -compare, show each row's samples and how sure its frequencies are.", 0, 0 },
 	{ "json", BASE_OPT_FLAG, &now.sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
 	  0 },
@@ -52,6 +61,9 @@ static const struct base_cmd cmd = {
 			{ "dcpidiff hot -set -epoch 202611200700 a.out -set -epoch 202611200800 "
 			  "a.out",
 			  "One procedure, by basic block." },
+			{ "dcpidiff -compare frequency,stalls hot -set -epoch 202611200700 a.out "
+			  "-set -epoch 202611200800 a.out",
+			  "Did it run more often, or wait longer?" },
 			{ NULL, NULL } },
 	.min_operands = 0,
 	.max_operands = -1,
@@ -87,12 +99,15 @@ static int parse(struct diff *x, int argc, char **argv, struct base_err *err)
 					  : "a procedure is of one image in each set");
 	if (!x->sets.nr_words && source_line)
 		return usage(err, "-source_line needs a procedure");
+	if (!x->sets.nr_words && (compare_list || verbose))
+		return usage(err, compare_list ? "-compare needs a procedure"
+					       : "-verbose needs a procedure");
 	for (size_t i = 0; i < 2; i++) {
 		x->sets.v[i].sel.files = files;
 		x->sets.v[i].sel.maps = maps;
 		now.sel.json |= x->sets.v[i].sel.json;
 	}
-	return 0;
+	return compare_list ? diff_measures_parse(compare_list, &measures, err) : 0;
 }
 
 /* The first set chooses where nobody does; the second must have it. */
@@ -334,6 +349,8 @@ static int run_procedure(struct diff *x, struct base_err *err)
 {
 	struct diff_procedure p = { .what = x->sets.words[0],
 				    .by_line = source_line,
+				    .measures = measures,
+				    .verbose = verbose,
 				    .json = now.sel.json,
 				    .no_header = no_header };
 	int r = 0;

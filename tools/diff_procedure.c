@@ -1,20 +1,67 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "choose.h"
 #include "diff_procedure.h"
+#include "estimate.h"
 #include "parts.h"
 #include "report.h"
 
 struct pair {
+	const struct diff_procedure *p;
 	const struct set *sets;
 	const size_t *event;
-	struct analysis_listing *l[2];
-	bool same_code;
+	struct graph_flow f[2];
+	const struct analysis_listing *l[2];
+	bool same_code, by_line;
+	unsigned int measures; /* that are shown */
 	struct parts parts;
+	struct compare compare;
 };
+
+/* ---- what to compare ----------------------------------------------------------------------- */
+
+static bool is_word(const char *name, size_t len, const char *word)
+{
+	return len == strlen(word) && strncmp(name, word, len) == 0;
+}
+
+/* 0: there is no such thing. */
+static unsigned int measure_of(const char *name, size_t len)
+{
+	if (is_word(name, len, "samples"))
+		return DIFF_SAMPLES;
+	if (is_word(name, len, "all"))
+		return DIFF_ALL;
+	for (int m = 0; m < COMPARE_NR; m++)
+		if (is_word(name, len, compare_name((enum compare_measure)m)))
+			return 1u << m;
+	return 0;
+}
+
+int diff_measures_parse(const char *list, unsigned int *measures, struct base_err *err)
+{
+	*measures = 0;
+	for (const char *at = list;; at++) {
+		size_t len = strcspn(at, ",");
+		unsigned int one = measure_of(at, len);
+
+		if (!one) {
+			base_fail(err, -DCPI_EUSAGE, "cannot compare '%.*s'", (int)len, at);
+			base_hint(err, "cpi, frequency, stalls, static_stalls, dynamic_stalls, "
+				       "samples, all; several are joined by commas");
+			return -DCPI_EUSAGE;
+		}
+		*measures |= one;
+		at += len;
+		if (!*at)
+			return 0;
+	}
+}
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
@@ -33,26 +80,38 @@ static void print_head(const struct pair *x)
 		report_event(&l->a->events[x->event[i]], l->total[x->event[i]], stdout);
 		putchar('\n');
 	}
-	printf("Compared by %s; range%% is |A - B| in percent of A + B, ratio is B / A.\n\n",
-	       !x->parts.by_line ? "basic block"
-	       : x->same_code	 ? "source line"
-				 : "source line, as the code is not the same");
+	printf("Compared by %s; range%% is |A - B| in percent of A + B, ratio is B / A.\n",
+	       !x->by_line    ? "basic block"
+	       : x->same_code ? "source line"
+			      : "source line, as the code is not the same");
 }
 
-static void put_ratios(struct table *t, const uint64_t count[2])
+/* @known: of A and B. A range is told where both are known and one is not nought. */
+static void put_ratios(struct table *t, const double v[2], const bool known[2], int decimals)
 {
-	double a = (double)count[0], b = (double)count[1];
+	bool both = known[0] && known[1];
 
-	if (a + b > 0)
-		table_cell(t, "%.2f%%", 100 * (a > b ? a - b : b - a) / (a + b));
+	if (both && v[0] + v[1] > 0)
+		table_cell(t, "%.2f%%", 100 * fabs(v[0] - v[1]) / (v[0] + v[1]));
 	else
 		table_cell(t, "%s", "");
-	table_cell(t, "%" PRIu64, count[0]);
-	table_cell(t, "%" PRIu64, count[1]);
-	if (count[0])
-		table_cell(t, "%.3f", b / a);
+	for (int i = 0; i < 2; i++) {
+		if (known[i])
+			table_cell(t, "%.*f", decimals, v[i]);
+		else
+			table_cell(t, "%s", "");
+	}
+	if (both && v[0] > 0)
+		table_cell(t, "%.3f", v[1] / v[0]);
 	else
 		table_cell(t, "%s", "");
+}
+
+static void put_counts(struct table *t, const uint64_t count[2])
+{
+	const double v[2] = { (double)count[0], (double)count[1] };
+
+	put_ratios(t, v, (const bool[2]){ true, true }, 0);
 }
 
 static void put_source(struct table *t, const struct parts_row *row)
@@ -63,38 +122,158 @@ static void put_source(struct table *t, const struct parts_row *row)
 		table_cell(t, "%s", "(no source line)");
 }
 
-static void put_row(const struct pair *x, struct table *t, const struct parts_row *row)
+static void put_place(const struct pair *x, struct table *t, const struct parts_row *row)
 {
-	put_ratios(t, row->count);
-	if (!x->parts.by_line && row->end)
+	if (!x->by_line && row->end)
 		table_cell(t, "+0x%" PRIx64 "..+0x%" PRIx64, row->from, row->end);
-	else if (!x->parts.by_line)
+	else if (!x->by_line)
 		table_cell(t, "%s", "(no block)");
 	put_source(t, row);
 }
 
-static int print_text(const struct pair *x, bool no_header, struct base_err *err)
+static void put_columns(const struct pair *x, struct table *t, bool verbose)
 {
 	static const char *const heads[] = { "range%", "A", "B", "ratio" };
-	struct table t = { 0 };
-	int r;
 
-	if (!no_header)
-		print_head(x);
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-		table_column(&t, false, heads[i]);
-	if (!x->parts.by_line)
-		table_column(&t, true, "block");
-	table_column(&t, true, "source");
-	for (size_t i = 0; i < x->parts.nr; i++)
-		put_row(x, &t, &x->parts.v[i]);
-	put_ratios(&t, x->parts.total);
-	table_cell(&t, "%s", "total");
-	if (!x->parts.by_line)
-		table_cell(&t, "%s", "");
-	r = table_print(&t, !no_header, stdout);
-	table_release(&t);
+		table_column(t, false, heads[i]);
+	if (verbose) {
+		table_column(t, false, "samples A");
+		table_column(t, false, "samples B");
+		table_column(t, true, "C A");
+		table_column(t, true, "C B");
+	}
+	if (!x->by_line)
+		table_column(t, true, "block");
+	table_column(t, true, "source");
+}
+
+static int print_table(const struct pair *x, struct table *t, struct base_err *err)
+{
+	int r = table_print(t, !x->p->no_header, stdout);
+
+	table_release(t);
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
+}
+
+static int print_samples(const struct pair *x, struct base_err *err)
+{
+	struct table t = { 0 };
+
+	put_columns(x, &t, false);
+	for (size_t i = 0; i < x->parts.nr; i++) {
+		put_counts(&t, x->parts.v[i].count);
+		put_place(x, &t, &x->parts.v[i]);
+	}
+	put_counts(&t, x->parts.total);
+	table_cell(&t, "%s", "total");
+	if (!x->by_line)
+		table_cell(&t, "%s", "");
+	return print_table(x, &t, err);
+}
+
+static void put_verbose(struct table *t, const struct compare_place *place)
+{
+	static const char *const letters[] = { "", "L", "M", "H" };
+
+	for (int i = 0; i < 2; i++)
+		table_cell(t, "%" PRIu64, place->at.count[i]);
+	for (int i = 0; i < 2; i++)
+		table_cell(t, "%s", letters[place->sum[i].confidence]);
+}
+
+static int print_measure(const struct pair *x, enum compare_measure m, struct base_err *err)
+{
+	struct compare_row *rows;
+	int nr = compare_rows(&x->compare, m, &rows);
+	struct table t = { 0 };
+
+	if (nr < 0)
+		return base_fail_errno(err, nr, "cannot compare");
+	put_columns(x, &t, x->p->verbose);
+	for (int i = 0; i < nr; i++) {
+		put_ratios(&t, rows[i].value, rows[i].known, m == COMPARE_FREQUENCY ? 0 : 2);
+		if (x->p->verbose)
+			put_verbose(&t, rows[i].place);
+		put_place(x, &t, &rows[i].place->at);
+	}
+	free(rows);
+	return print_table(x, &t, err);
+}
+
+/* In what the measure is; of stalls and cycles by the event of A, which B's is compared with. */
+static void unit_text(const struct pair *x, enum compare_measure m, char *text, size_t len)
+{
+	const char *event = x->l[0]->a->events[x->event[0]].name;
+	const char *unit = estimate_is_cycles(event) ? "cycles" : "nanoseconds";
+
+	if (m == COMPARE_FREQUENCY)
+		snprintf(text, len, "%s",
+			 compare_absolute(&x->compare) ? "executions"
+						       : "in proportion within each set, as if "
+							 "each instruction took one unit");
+	else if (m == COMPARE_CPI)
+		snprintf(text, len, "%s of an instruction", unit);
+	else
+		snprintf(text, len, "%s%s%s", compare_absolute(&x->compare) ? unit : "samples",
+			 compare_absolute(&x->compare) ? " of an execution"
+						       : " in all, as executions are not known",
+			 m == COMPARE_STATIC	? "; those that no cause explains"
+			 : m == COMPARE_DYNAMIC ? "; those that have causes"
+						: "");
+}
+
+/* Several need names even without a header. */
+static bool is_titled(const struct pair *x)
+{
+	return !x->p->no_header || (x->measures & (x->measures - 1));
+}
+
+static void print_title(const struct pair *x, enum compare_measure m, const char *why, bool first)
+{
+	char text[128];
+
+	if (!is_titled(x))
+		return;
+	if (!first || !x->p->no_header)
+		putchar('\n');
+	unit_text(x, m, text, sizeof(text));
+	printf("%s: %s%s\n", compare_name(m), why ? "not known: " : "", why ? why : text);
+	if (!why && !x->p->no_header)
+		putchar('\n');
+}
+
+static void print_samples_title(const struct pair *x)
+{
+	const char *why = x->p->measures ? NULL : compare_unknown(&x->compare, COMPARE_CPI);
+
+	if (is_titled(x))
+		printf("\nsamples%s%s\n%s", why ? ", as cpi is not known: " : "", why ? why : "",
+		       x->p->no_header ? "" : "\n");
+}
+
+static int print_text(const struct pair *x, struct base_err *err)
+{
+	bool first = true;
+	int r = 0;
+
+	if (!x->p->no_header)
+		print_head(x);
+	for (int m = 0; m < COMPARE_NR && r >= 0; m++) {
+		const char *why = compare_unknown(&x->compare, (enum compare_measure)m);
+
+		if (!(x->measures >> m & 1))
+			continue;
+		print_title(x, (enum compare_measure)m, why, first);
+		first = false;
+		if (!why)
+			r = print_measure(x, (enum compare_measure)m, err);
+	}
+	if (r >= 0 && x->measures & DIFF_SAMPLES) {
+		print_samples_title(x);
+		r = print_samples(x, err);
+	}
+	return r;
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -108,15 +287,9 @@ static struct json_object *json_counts(const uint64_t count[2])
 	return o;
 }
 
-static struct json_object *json_row(const struct pair *x, const struct parts_row *row)
+static void json_place(const struct pair *x, const struct parts_row *row, struct json_object *o)
 {
-	struct json_object *o = json_object_new_object();
-	char text[32];
-
-	snprintf(text, sizeof(text), "%.8f", row->range);
-	json_object_object_add(o, "range", json_object_new_double_s(row->range, text));
-	json_object_object_add(o, "samples", json_counts(row->count));
-	if (!x->parts.by_line) {
+	if (!x->by_line) {
 		json_object_object_add(o, "from",
 				       row->end ? json_object_new_uint64(row->from) : NULL);
 		json_object_object_add(o, "end",
@@ -124,7 +297,70 @@ static struct json_object *json_row(const struct pair *x, const struct parts_row
 	}
 	json_object_object_add(o, "file", report_json_text(row->file));
 	json_object_object_add(o, "line", row->file ? json_object_new_int64(row->line) : NULL);
+}
+
+static struct json_object *json_range(double range)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.8f", range);
+	return json_object_new_double_s(range, text);
+}
+
+static struct json_object *json_value(double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.6g", value);
+	return json_object_new_double_s(value, text);
+}
+
+static struct json_object *json_row(const struct pair *x, const struct parts_row *row)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "range", json_range(row->range));
+	json_object_object_add(o, "samples", json_counts(row->count));
+	json_place(x, row, o);
 	return o;
+}
+
+static struct json_object *json_measured(const struct pair *x, const struct compare_row *row)
+{
+	struct json_object *o = json_object_new_object(), *sure = json_object_new_object();
+
+	json_object_object_add(o, "range", row->range >= 0 ? json_range(row->range) : NULL);
+	for (int i = 0; i < 2; i++) {
+		json_object_object_add(o, i ? "b" : "a",
+				       row->known[i] ? json_value(row->value[i]) : NULL);
+		json_object_object_add(sure, i ? "b" : "a",
+				       json_object_new_string(freq_confidence_text(
+					       row->place->sum[i].confidence)));
+	}
+	json_object_object_add(o, "confidence", sure);
+	json_object_object_add(o, "samples", json_counts(row->place->at.count));
+	json_place(x, &row->place->at, o);
+	return o;
+}
+
+static int json_measure(const struct pair *x, enum compare_measure m, struct json_object *list)
+{
+	struct json_object *o = json_object_new_object(), *v = json_object_new_array();
+	const char *why = compare_unknown(&x->compare, m);
+	struct compare_row *rows = NULL;
+	int nr = why ? 0 : compare_rows(&x->compare, m, &rows);
+	char text[128];
+
+	unit_text(x, m, text, sizeof(text));
+	for (int i = 0; i < nr; i++)
+		json_object_array_add(v, json_measured(x, &rows[i]));
+	free(rows);
+	json_object_object_add(o, "measure", json_object_new_string(compare_name(m)));
+	json_object_object_add(o, "unit", why ? NULL : json_object_new_string(text));
+	json_object_object_add(o, "unknown", why ? json_object_new_string(why) : NULL);
+	json_object_object_add(o, "rows", v);
+	json_object_array_add(list, o);
+	return nr < 0 ? nr : 0;
 }
 
 static struct json_object *json_set(const struct pair *x, int i)
@@ -142,9 +378,13 @@ static struct json_object *json_set(const struct pair *x, int i)
 static int print_json(const struct pair *x, struct base_err *err)
 {
 	struct json_object *root = json_object_new_object(), *rows = json_object_new_array();
+	struct json_object *measures = json_object_new_array();
 	const struct analysis *a = x->l[0]->a;
-	int r;
+	int r = 0;
 
+	for (int m = 0; m < COMPARE_NR && r >= 0; m++)
+		if (x->measures >> m & 1)
+			r = json_measure(x, (enum compare_measure)m, measures);
 	for (size_t i = 0; i < x->parts.nr; i++)
 		json_object_array_add(rows, json_row(x, &x->parts.v[i]));
 	json_object_object_add(root, "schema", json_object_new_string("dcpidiff-procedure/1"));
@@ -152,34 +392,64 @@ static int print_json(const struct pair *x, struct base_err *err)
 	json_object_object_add(root, "b", json_set(x, 1));
 	json_object_object_add(root, "event", report_json_text(a->events[x->event[0]].name));
 	json_object_object_add(root, "by",
-			       json_object_new_string(x->parts.by_line ? "source line" : "block"));
+			       json_object_new_string(x->by_line ? "source line" : "block"));
 	json_object_object_add(root, "same_code", json_object_new_boolean(x->same_code));
+	json_object_object_add(root, "measures", measures);
 	json_object_object_add(root, "rows", rows);
 	json_object_object_add(root, "total", json_counts(x->parts.total));
-	r = report_json_put(root, stdout);
+	if (r >= 0)
+		r = report_json_put(root, stdout);
+	else
+		json_object_put(root);
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
 
 /* ---- the comparison ------------------------------------------------------------------------ */
 
+static int open_procedure(struct pair *x, int i, struct base_err *err)
+{
+	const struct set *s = &x->sets[i];
+	struct analysis_listing *l = NULL;
+	int r = choose_procedure(s->a, x->p->what, s->nr_what ? s->what[0] : NULL, &l, err);
+
+	if (r < 0)
+		return r;
+	x->l[i] = l;
+	return graph_flow_open(l, &x->f[i], err);
+}
+
+static int compare(struct pair *x, struct base_err *err)
+{
+	const struct graph_flow *const f[2] = { &x->f[0], &x->f[1] };
+	int r;
+
+	x->same_code = parts_same_code(x->l[0], x->l[1]);
+	x->by_line = x->p->by_line || !x->same_code;
+	r = parts_compare(x->l, x->event, x->by_line, &x->parts, err);
+	if (r >= 0)
+		r = compare_procedures(f, x->event, x->by_line, &x->compare, err);
+	x->measures = x->p->measures;
+	if (r >= 0 && !x->measures)
+		x->measures = compare_unknown(&x->compare, COMPARE_CPI) ? DIFF_SAMPLES
+									: 1u << COMPARE_CPI;
+	return r;
+}
+
 int diff_procedure(const struct diff_procedure *p, const struct set sets[2], const size_t event[2],
 		   struct base_err *err)
 {
-	struct pair x = { .sets = sets, .event = event };
+	struct pair x = { .p = p, .sets = sets, .event = event };
 	int r = 0;
 
 	for (int i = 0; i < 2 && r >= 0; i++)
-		r = choose_procedure(sets[i].a, p->what, sets[i].nr_what ? sets[i].what[0] : NULL,
-				     &x.l[i], err);
-	if (r >= 0) {
-		x.same_code = parts_same_code(x.l[0], x.l[1]);
-		r = parts_compare((const struct analysis_listing *const[2]){ x.l[0], x.l[1] },
-				  event, p->by_line || !x.same_code, &x.parts, err);
-	}
+		r = open_procedure(&x, i, err);
 	if (r >= 0)
-		r = p->json ? print_json(&x, err) : print_text(&x, p->no_header, err);
+		r = compare(&x, err);
+	if (r >= 0)
+		r = p->json ? print_json(&x, err) : print_text(&x, err);
 	parts_release(&x.parts);
+	compare_release(&x.compare);
 	for (int i = 0; i < 2; i++)
-		analysis_listing_close(x.l[i]);
+		graph_flow_close(&x.f[i]);
 	return r;
 }

@@ -482,6 +482,16 @@ static int calculate(struct calc *c, struct base_err *err)
 	return r < 0 ? r : say_known(c);
 }
 
+static void release(struct calc *c)
+{
+	free(c->block);
+	free(c->runs);
+	free(c->edge);
+	free(c->gone);
+	free(c->by_insn);
+	stall_release(&c->stall);
+}
+
 int calc_add(const struct graph_flow *f, size_t event, const struct calc_options *o,
 	     struct graph *g, struct base_err *err)
 {
@@ -493,11 +503,71 @@ int calc_add(const struct graph_flow *f, size_t event, const struct calc_options
 		c.p = &g->procs[g->nr - 1];
 		r = calculate(&c, err);
 	}
-	free(c.block);
-	free(c.runs);
-	free(c.edge);
-	free(c.gone);
-	free(c.by_insn);
-	stall_release(&c.stall);
+	release(&c);
 	return r < 0 ? base_fail_errno(err, r, "cannot calculate '%s'", name) : 0;
+}
+
+/* ---- by instruction ------------------------------------------------------------------------ */
+
+static enum freq_confidence as_estimated(enum graph_confidence c)
+{
+	static const enum freq_confidence of[] = {
+		[GRAPH_UNKNOWN] = FREQ_NONE,  [GRAPH_LOW] = FREQ_LOW,
+		[GRAPH_MEDIUM] = FREQ_MEDIUM, [GRAPH_HIGH] = FREQ_HIGH,
+		[GRAPH_EXACT] = FREQ_HIGH,
+	};
+
+	return of[c];
+}
+
+static int take_insns(const struct calc *c, struct calc_insns *out)
+{
+	out->v = calloc((size_t)c->flow->nr_insns + 1, sizeof(*out->v));
+	if (!out->v)
+		return -ENOMEM;
+	out->known = c->known;
+	out->absolute = c->absolute;
+	out->timed = c->by_insn != NULL;
+	for (uint32_t b = 0; b < c->flow->nr_blocks; b++) {
+		const struct flow_block *block = &c->flow->blocks[b];
+
+		for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
+			out->v[i].freq = c->runs[b];
+			out->v[i].confidence = as_estimated(c->block[b].confidence);
+			if (!out->timed)
+				continue;
+			out->v[i].samples = c->by_insn[i];
+			out->v[i].stalled = c->stall.stalled[i];
+			out->v[i].unexplained = c->stall.unexplained[i];
+		}
+	}
+	return 0;
+}
+
+int calc_insns(const struct graph_flow *f, size_t event, struct calc_insns *out,
+	       struct base_err *err)
+{
+	const struct analysis *a = f->parts[0]->a;
+	const struct calc_options o = { .least = FREQ_LOW };
+	struct calc c = { .f = f, .flow = f->flow, .o = &o, .a = f->parts[0]->a, .event = event };
+	struct graph *g = graph_new();
+	int r = g ? graph_flow_add(f, event, g, err) : -ENOMEM;
+
+	if (r >= 0) {
+		c.p = &g->procs[g->nr - 1];
+		r = calculate(&c, err);
+	}
+	if (r >= 0)
+		r = take_insns(&c, out);
+	out->period = event < a->nr_events ? period_of(&a->events[event]) : 1;
+	release(&c);
+	graph_free(g);
+	return r < 0 ? base_fail_errno(err, r, "cannot calculate '%s'", f->parts[0]->symbol.name)
+		     : 0;
+}
+
+void calc_insns_release(struct calc_insns *c)
+{
+	free(c->v);
+	memset(c, 0, sizeof(*c));
 }

@@ -29,4 +29,27 @@ struct calc_options {
 int calc_add(const struct graph_flow *f, size_t event, const struct calc_options *o,
 	     struct graph *g, struct base_err *err);
 
+/* Of one instruction. Frequencies of low confidence are hints, no more. */
+struct calc_insn {
+	double freq; /* executions, or in proportion to them */
+	enum freq_confidence confidence;
+	double samples;	    /* of the event */
+	double stalled;	    /* of these, what was no execution (see stall.h) */
+	double unexplained; /* of these, what no cause explains */
+};
+
+struct calc_insns {
+	struct calc_insn *v; /* in the flow's order */
+	bool known;	     /* some event tells frequencies */
+	bool absolute;	     /* they are executions */
+	bool timed;	     /* @event is of time, so that there are samples and stalls */
+	double period;	     /* units of @event in a sample; 1 where that is unknown */
+};
+
+/* The same by instruction. Zero-initialize @out; release it also on failure. Errors: as calc_add.
+ */
+int calc_insns(const struct graph_flow *f, size_t event, struct calc_insns *out,
+	       struct base_err *err);
+void calc_insns_release(struct calc_insns *c);
+
 #endif

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow.h"
 #include "parts.h"
 
 bool parts_same_code(const struct analysis_listing *a, const struct analysis_listing *b)
@@ -24,9 +23,8 @@ static int add(struct parts *p, const struct parts_row *row)
 	return r;
 }
 
-/* The block over the unit, of the first listing's graph. */
-static void name_block(const struct flow *f, const struct analysis_listing *first, uint64_t off,
-		       struct parts_row *row)
+void parts_name_block(const struct flow *f, const struct analysis_listing *first, uint64_t off,
+		      struct parts_row *row)
 {
 	uint32_t b = flow_block_at(f, first->symbol.vaddr + off);
 
@@ -59,7 +57,7 @@ static int add_set(struct parts *p, const struct analysis_listing *const l[2], i
 		row.count[set] = u->count[event];
 		p->total[set] += u->count[event];
 		if (f) {
-			name_block(f, l[0], u->vaddr - own->symbol.vaddr, &row);
+			parts_name_block(f, l[0], u->vaddr - own->symbol.vaddr, &row);
 		} else if (u->line) {
 			row.file = own->files[u->file];
 			row.line = u->line;
@@ -77,16 +75,20 @@ static int by_file(const struct parts_row *a, const struct parts_row *b)
 	return r ? r : (a->line > b->line) - (a->line < b->line);
 }
 
-static int by_place(const void *pa, const void *pb, void *ctx)
+int parts_by_place(const struct parts_row *a, const struct parts_row *b, bool by_line)
 {
-	const struct parts_row *a = pa, *b = pb;
-	const struct parts *p = ctx;
-
-	if (p->by_line)
+	if (by_line)
 		return by_file(a, b);
 	if (a->from != b->from)
 		return a->from < b->from ? -1 : 1;
 	return (a->end > b->end) - (a->end < b->end);
+}
+
+static int by_place(const void *a, const void *b, void *ctx)
+{
+	const struct parts *p = ctx;
+
+	return parts_by_place(a, b, p->by_line);
 }
 
 static int by_range(const void *pa, const void *pb, void *ctx)

@@ -4,6 +4,7 @@
 #define DCPI_PARTS_H
 
 #include "analysis.h"
+#include "flow.h"
 
 struct parts_row {
 	uint64_t from, end; /* of a block: bytes from the procedure's start; both 0: in no block */
@@ -31,5 +32,12 @@ bool parts_same_code(const struct analysis_listing *a, const struct analysis_lis
 int parts_compare(const struct analysis_listing *const l[2], const size_t event[2], bool by_line,
 		  struct parts *out, struct base_err *err);
 void parts_release(struct parts *p);
+
+/* Into @row the block over @off from the start of the procedure @first, whose graph @f is; left as
+ * it is where there is none. */
+void parts_name_block(const struct flow *f, const struct analysis_listing *first, uint64_t off,
+		      struct parts_row *row);
+/* Order of places: of source lines (by the file's base name), or of blocks. */
+int parts_by_place(const struct parts_row *a, const struct parts_row *b, bool by_line);
 
 #endif

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # dcpidiff of one procedure: by basic block where the code is the same (a program with DWARF, a
-# stripped library, a JIT's routine at another address), else by source line.
+# stripped library, a JIT's routine at another address), else by source line; by samples, and by cycles,
+# frequencies and stalls where samples of instructions tell executions.
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 
@@ -56,6 +57,50 @@ counts()
 	counts 1700000060 200 30 60 10
 	counts 1700000120 300 10 70 20
 } | "$mkdb" runs
+# The loop of hot (4 instructions): 20,000 samples of each, one for 1,000, are 20 million rounds; 1,000 samples of
+# 100,000 cycles are 1.25 cycles an instruction. Then 40 million rounds and 800 samples: 0.5. Its end (2 instructions)
+# 100,000 times, 50 cycles each, then 150. The last block of warm: 2,400 samples, then 4,400, 100,000 times: 2,400
+# and 4,400 cycles, behind loads.
+counted()
+{
+	cat <<-END
+		epoch $1
+		profile file /opt/app/app $app/app
+		event cycles 100000
+		event instructions 1000
+		at hot 20 100
+		at hot+2 10 100
+		at hot+4 0 100
+		at hot+7 0 100
+		at hot+0xc 0 100
+		at hot+0x11 $2 $3
+		at hot+0x13 10 $3
+		at hot+0x16 10 $3
+		at hot+0x18 10 $3
+		at hot+0x1a $4 100
+		at hot+0x1c 0 100
+		at warm 100 100
+		at warm+0x1 0 100
+		at warm+0x2 0 100
+		at warm+0x4 0 100
+		at warm+0x6 0 100
+		at warm+0x8 0 100
+		at warm+0xd 0 100
+		at warm+0xf 0 100
+		at warm+0x11 0 100
+		at warm+0x16 0 100
+		at warm+0x1a 100 100
+		at warm+0x1c 100 100
+		at warm+0x1d $5 100
+		at warm+0x1e 100 100
+		finish
+	END
+}
+{
+	echo platform box
+	counted 1700000000 970 20000 100 2100
+	counted 1700000060 770 40000 300 4100
+} | "$mkdb" counted
 export DCPIDB=runs
 one="-set -epoch 202311142213" two="-set -epoch 202311142214" three="-set -epoch 202311142215"
 {
@@ -70,7 +115,20 @@ one="-set -epoch 202311142213" two="-set -epoch 202311142214" three="-set -epoch
 	# A program against the library made of the same source.
 	run dcpidiff -no_header hot $one app $two libapp.so
 	run dcpidiff -json 0x400127 $one app $two app
+	run dcpidiff -db counted hot $one app $two app
+	run dcpidiff -db counted -no_header -source_line -compare cpi hot $one app $two app
+	run dcpidiff -db counted -compare all -verbose hot $one app $two app
+	run dcpidiff -db counted -no_header -compare samples,static_stalls,dynamic_stalls warm $one app $two app
+	run dcpidiff -db counted -event instructions -compare all hot $one app $two app
+	run dcpidiff -no_header -compare all hot $one app $two app
+	run dcpidiff -event imiss -no_header -compare frequency,cpi hot $one app $two app
+	"$DCPI_BIN/dcpidiff" -db counted -json -compare frequency,cpi hot $one app $two app >json
+	sed -n '/"measures"/,/^  \],/p' json
+	echo
 	run dcpidiff hot $one $two
+	run dcpidiff -compare cycles hot $one app $two app
+	run dcpidiff -compare cpi $one $two
+	run dcpidiff -verbose $one $two
 	run dcpidiff nothing $one app $two app
 	run dcpidiff hot -changed $one app $two app
 	run dcpidiff hot $one app libapp.so $two app

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare.h"
+#include "estimate.h"
+
+const char *compare_name(enum compare_measure m)
+{
+	static const char *const names[COMPARE_NR] = {
+		[COMPARE_CPI] = "cpi",
+		[COMPARE_FREQUENCY] = "frequency",
+		[COMPARE_STALLS] = "stalls",
+		[COMPARE_STATIC] = "static_stalls",
+		[COMPARE_DYNAMIC] = "dynamic_stalls",
+	};
+
+	return names[m];
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+static bool is_known(enum freq_confidence c)
+{
+	return c >= FREQ_MEDIUM;
+}
+
+static void add_insn(struct compare_sum *s, const struct calc_insn *insn, double period)
+{
+	s->stalled += insn->stalled;
+	s->unexplained += insn->unexplained;
+	if (!is_known(insn->confidence))
+		return;
+	s->runs += insn->freq;
+	s->units += insn->samples * period;
+	if (!is_known(s->confidence) || insn->freq > s->freq) {
+		s->freq = insn->freq;
+		s->confidence = insn->confidence;
+	}
+}
+
+static void add_sum(struct compare_sum *to, const struct compare_sum *s)
+{
+	to->stalled += s->stalled;
+	to->unexplained += s->unexplained;
+	to->runs += s->runs;
+	to->units += s->units;
+	if (is_known(s->confidence) && (!is_known(to->confidence) || s->freq > to->freq)) {
+		to->freq = s->freq;
+		to->confidence = s->confidence;
+	}
+}
+
+/* The place of a unit, the last one where it is the same. */
+static int find_place(struct compare *c, const struct graph_flow *const f[2], int set,
+		      const struct analysis_unit *u, size_t begin)
+{
+	const struct analysis_listing *own = f[set]->parts[0], *first = f[0]->parts[0];
+	uint64_t off = u->vaddr - own->symbol.vaddr;
+	struct compare_place *last = c->nr > begin ? &c->v[c->nr - 1] : NULL;
+	struct parts_row row = { 0 };
+	int r;
+
+	if (!c->by_line && last && off >= last->at.from && off < last->at.end)
+		return 0;
+	if (!c->by_line) {
+		parts_name_block(f[0]->flow, first, off, &row);
+	} else if (u->line) {
+		row.file = own->files[u->file];
+		row.line = u->line;
+	}
+	if (last && parts_by_place(&last->at, &row, c->by_line) == 0)
+		return 0;
+	r = base_grow(&c->v, &c->cap, c->nr + 1, sizeof(*c->v));
+	if (r >= 0)
+		c->v[c->nr++] = (struct compare_place){ .at = row };
+	return r;
+}
+
+static int add_set(struct compare *c, const struct graph_flow *const f[2], int set, size_t event,
+		   const struct calc_insns *insns)
+{
+	const struct analysis_listing *own = f[set]->parts[0];
+	size_t begin = c->nr;
+	int r = 0;
+
+	for (size_t i = 0; i < own->nr_units && r >= 0; i++) {
+		const struct analysis_unit *u = &own->units[i];
+		const struct flow_insn *insn = flow_insn_at(f[set]->flow, u->vaddr);
+
+		r = find_place(c, f, set, u, begin);
+		if (r < 0)
+			break;
+		c->v[c->nr - 1].at.count[set] += u->count ? u->count[event] : 0;
+		/* Samples inside an instruction are that instruction's already. */
+		if (insn && insn->vaddr == u->vaddr)
+			add_insn(&c->v[c->nr - 1].sum[set], &insns->v[insn - f[set]->flow->insns],
+				 insns->period);
+	}
+	return r;
+}
+
+static bool in_cycles(const struct graph_flow *f, size_t event)
+{
+	const struct analysis *a = f->parts[0]->a;
+
+	return event < a->nr_events && estimate_is_cycles(a->events[event].name);
+}
+
+static int by_place(const void *pa, const void *pb, void *ctx)
+{
+	const struct compare_place *a = pa, *b = pb;
+	const struct compare *c = ctx;
+
+	return parts_by_place(&a->at, &b->at, c->by_line);
+}
+
+/* Each place once. */
+static void settle(struct compare *c)
+{
+	size_t kept = 0;
+
+	if (!c->nr)
+		return;
+	qsort_r(c->v, c->nr, sizeof(*c->v), by_place, c);
+	for (size_t i = 0; i < c->nr; i++) {
+		if (!kept || by_place(&c->v[kept - 1], &c->v[i], c) != 0) {
+			c->v[kept++] = c->v[i];
+			continue;
+		}
+		for (int set = 0; set < 2; set++) {
+			c->v[kept - 1].at.count[set] += c->v[i].at.count[set];
+			add_sum(&c->v[kept - 1].sum[set], &c->v[i].sum[set]);
+		}
+	}
+	c->nr = kept;
+}
+
+int compare_procedures(const struct graph_flow *const f[2], const size_t event[2], bool by_line,
+		       struct compare *out, struct base_err *err)
+{
+	int r = 0;
+
+	out->by_line = by_line;
+	out->apart = in_cycles(f[0], event[0]) != in_cycles(f[1], event[1]);
+	for (int set = 0; set < 2 && r >= 0; set++) {
+		struct calc_insns insns = { 0 };
+
+		r = calc_insns(f[set], event[set], &insns, err);
+		out->known[set] = insns.known;
+		out->timed[set] = insns.timed;
+		out->absolute[set] = insns.absolute;
+		out->period[set] = insns.period;
+		if (r >= 0 && add_set(out, f, set, event[set], &insns) < 0)
+			r = base_fail_errno(err, -ENOMEM, "cannot compare '%s'",
+					    f[set]->parts[0]->symbol.name);
+		calc_insns_release(&insns);
+	}
+	if (r >= 0)
+		settle(out);
+	return r;
+}
+
+void compare_release(struct compare *c)
+{
+	free(c->v);
+	memset(c, 0, sizeof(*c));
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+bool compare_absolute(const struct compare *c)
+{
+	return c->absolute[0] && c->absolute[1];
+}
+
+const char *compare_unknown(const struct compare *c, enum compare_measure m)
+{
+	if (m != COMPARE_FREQUENCY && !(c->timed[0] && c->timed[1]))
+		return "the event is not of time";
+	if (m != COMPARE_FREQUENCY && c->apart)
+		return "one set has cycles, the other nanoseconds";
+	if (m == COMPARE_FREQUENCY && !(c->known[0] && c->known[1]))
+		return "no event tells how often code ran";
+	if (m == COMPARE_CPI && !compare_absolute(c))
+		return "executions are not known";
+	return NULL;
+}
+
+static double stalls_of(const struct compare_sum *s, enum compare_measure m)
+{
+	return m == COMPARE_STALLS   ? s->stalled
+	       : m == COMPARE_STATIC ? s->unexplained
+				     : fmax(0, s->stalled - s->unexplained);
+}
+
+static bool measure(const struct compare *c, int set, const struct compare_place *place,
+		    enum compare_measure m, double *value)
+{
+	const struct compare_sum *s = &place->sum[set];
+
+	if (m == COMPARE_FREQUENCY) {
+		*value = s->freq;
+		return is_known(s->confidence);
+	}
+	if (m == COMPARE_CPI) {
+		*value = s->runs > 0 ? s->units / s->runs : 0;
+		return s->runs > 0;
+	}
+	*value = stalls_of(s, m);
+	if (!compare_absolute(c))
+		return true;
+	*value = s->freq > 0 ? *value * c->period[set] / s->freq : 0;
+	return is_known(s->confidence) && s->freq > 0;
+}
+
+static int by_range(const void *pa, const void *pb, void *ctx)
+{
+	const struct compare_row *a = pa, *b = pb;
+	const struct compare *c = ctx;
+	const struct parts_row *x = &a->place->at, *y = &b->place->at;
+	uint64_t sum_a = x->count[0] + x->count[1], sum_b = y->count[0] + y->count[1];
+
+	if (a->range != b->range)
+		return a->range > b->range ? -1 : 1;
+	if (sum_a != sum_b)
+		return sum_a > sum_b ? -1 : 1;
+	return parts_by_place(x, y, c->by_line);
+}
+
+int compare_rows(const struct compare *c, enum compare_measure m, struct compare_row **out)
+{
+	struct compare_row *v = calloc(c->nr + 1, sizeof(*v));
+	size_t nr = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->nr; i++) {
+		struct compare_row row = { .place = &c->v[i], .range = -1 };
+
+		for (int set = 0; set < 2; set++)
+			row.known[set] = measure(c, set, row.place, m, &row.value[set]);
+		if (!(row.known[0] && row.value[0] > 0) && !(row.known[1] && row.value[1] > 0))
+			continue;
+		if (row.known[0] && row.known[1])
+			row.range =
+				fabs(row.value[0] - row.value[1]) / (row.value[0] + row.value[1]);
+		v[nr++] = row;
+	}
+	qsort_r(v, nr, sizeof(*v), by_range, (void *)c);
+	*out = v;
+	return (int)nr;
+}
