@@ -63,7 +63,7 @@ static double wrong_ways(const struct stall_work *w, uint32_t b)
 static bool behind_branch(const struct stall_work *w, uint32_t b, double samples)
 {
 	const struct flow_block *block = &w->f->blocks[b];
-	double wrong = 0;
+	double wrong = 0, pace;
 
 	for (uint32_t i = 0; i < block->nr_in; i++) {
 		uint32_t from = w->f->edges[w->f->into[block->in + i]].from;
@@ -80,7 +80,9 @@ static bool behind_branch(const struct stall_work *w, uint32_t b, double samples
 			return true;
 		wrong += wrong_ways(w, from);
 	}
-	return wrong > 0 && wrong * PENALTY * w->pace >= samples / 10;
+	/* The best pace may show no samples; the average one is hardly a hundred times slower. */
+	pace = w->pace > w->per_run / PENALTY ? w->pace : w->per_run / PENALTY;
+	return wrong > 0 && wrong * PENALTY * pace >= samples / 10;
 }
 
 /* Is the instruction the first that is fetched from its cache line, on some way there? */

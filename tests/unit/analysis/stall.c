@@ -159,6 +159,11 @@ static void test_branch(void **state)
 	find(f, samples, block, edge, &s);
 	assert_true(s.total.cause[STALL_BRANCH].low >= 780);
 	stall_release(&s);
+	/* Nor is it ruled out where the best pace shows no samples at all. */
+	samples[1] = samples[7] = 0;
+	find(f, samples, block, edge, &s);
+	assert_true(s.total.cause[STALL_BRANCH].low >= 780);
+	stall_release(&s);
 	flow_free(f);
 }
 
