@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "choose.h"
 
@@ -52,5 +53,36 @@ int choose_procedure(struct analysis *a, const char *what, const char *image,
 		r = open_found(a, &found, out, err);
 	}
 	analysis_founds_release(&found);
+	return r;
+}
+
+static bool wanted(struct analysis *a, struct analysis_image *ai, bool *used, int nr, char **what)
+{
+	bool yes = nr == 0;
+
+	for (int i = 0; i < nr; i++)
+		if (analysis_image_match(a, ai, what[i]))
+			yes = used[i] = true;
+	return yes;
+}
+
+int choose_images(struct analysis *a, int nr, char **what, struct analysis_image ***out,
+		  size_t *nr_out, struct base_err *err)
+{
+	struct analysis_image **images = calloc(a->nr_images + 1, sizeof(*images));
+	bool *used = calloc((size_t)nr + 1, sizeof(*used));
+	int r = 0;
+
+	*nr_out = 0;
+	if (!used || !images)
+		r = base_fail_errno(err, -ENOMEM, "cannot choose images");
+	for (size_t i = 0; r >= 0 && i < a->nr_images; i++)
+		if (wanted(a, a->images[i], used, nr, what))
+			images[(*nr_out)++] = a->images[i];
+	for (int i = 0; r >= 0 && i < nr; i++)
+		if (!used[i])
+			r = analysis_image_unknown(a, what[i], err);
+	free(used);
+	*out = images;
 	return r;
 }

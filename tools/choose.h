@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which procedure the user means, by name or address and perhaps image. */
+/* Which procedure or images the user means, by name or address. */
 #ifndef DCPI_CHOOSE_H
 #define DCPI_CHOOSE_H
 
@@ -12,5 +12,11 @@
  */
 int choose_procedure(struct analysis *a, const char *what, const char *image,
 		     struct analysis_listing **out, struct base_err *err);
+/*
+ * The images that one of the @nr names means, all where there are none: *out, which the caller
+ * frees. Errors: -ENOMEM; those of analysis_image_unknown for a name that means none.
+ */
+int choose_images(struct analysis *a, int nr, char **what, struct analysis_image ***out,
+		  size_t *nr_out, struct base_err *err);
 
 #endif

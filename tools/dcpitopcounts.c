@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "choose.h"
 #include "report.h"
 #include "tools.h"
 #include "top.h"
@@ -48,40 +49,12 @@ struct counts {
 	struct top top;
 };
 
-static bool wanted(struct counts *x, struct analysis_image *ai, bool *used, int nr, char **what)
-{
-	bool yes = nr == 0;
-
-	for (int i = 0; i < nr; i++)
-		if (analysis_image_match(x->a, ai, what[i]))
-			yes = used[i] = true;
-	return yes;
-}
-
-static int choose_images(struct counts *x, int nr, char **what, struct base_err *err)
-{
-	bool *used = calloc((size_t)nr + 1, sizeof(*used));
-	int r = 0;
-
-	x->images = calloc(x->a->nr_images + 1, sizeof(struct analysis_image *));
-	if (!used || !x->images)
-		r = base_fail_errno(err, -ENOMEM, "cannot sum samples");
-	for (size_t i = 0; r >= 0 && i < x->a->nr_images; i++)
-		if (wanted(x, x->a->images[i], used, nr, what))
-			x->images[x->nr_images++] = x->a->images[i];
-	for (int i = 0; r >= 0 && i < nr; i++)
-		if (!used[i])
-			r = analysis_image_unknown(x->a, what[i], err);
-	free(used);
-	return r;
-}
-
 static int gather(struct counts *x, int nr, char **what, struct base_err *err)
 {
 	int r = report_open(&sel, &x->a, err), event = 0;
 
 	if (r >= 0)
-		r = choose_images(x, nr, what, err);
+		r = choose_images(x->a, nr, what, &x->images, &x->nr_images, err);
 	if (r >= 0 && sort_event)
 		r = event = analysis_event_find(x->a, sort_event, err);
 	if (r < 0)

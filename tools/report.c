@@ -112,6 +112,14 @@ struct json_object *report_json_hex(uint64_t value)
 	return json_object_new_string(text);
 }
 
+struct json_object *report_json_number(double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.10g", value);
+	return json_object_new_double_s(value, text);
+}
+
 struct json_object *report_json_counts(const struct analysis *a, const uint64_t *count)
 {
 	struct json_object *o = json_object_new_object();

@@ -39,6 +39,8 @@ struct json_object *report_json_counts(const struct analysis *a, const uint64_t 
 /* A cleaned copy (JSON text must be UTF-8); NULL gives null. */
 struct json_object *report_json_text(const char *text);
 struct json_object *report_json_hex(uint64_t value);
+/* To ten digits, without those that computing made. */
+struct json_object *report_json_number(double value);
 /* Its two parts: add "problems"; print and release. */
 void report_json_problems(struct json_object *root, const struct analysis *a);
 int report_json_put(struct json_object *root, FILE *to);

@@ -16,6 +16,8 @@
 	X(dcpidiff, "compare two sets of samples by procedure")                                    \
 	X(dcpistats, "show how much procedures vary between several sets of samples")              \
 	X(dcpicalc, "estimate how often the blocks of procedures ran, and what they cost")         \
+	X(dcpiwhatcg, "tell where the time of whole images has gone")                              \
+	X(dcpitopstalls, "list the instructions that stalled most")                                \
 	X(dcpiflow, "print the blocks of a procedure, the ways between them, and their samples")   \
 	X(dcpisource, "put source lines into the flow graphs that dcpicalc and dcpiflow print")    \
 	X(dcpicc, "compile C so that dcpisource can tell the token of each instruction")           \

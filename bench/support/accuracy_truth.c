@@ -191,7 +191,7 @@ static int add_image(struct gather *g, struct analysis *a, struct analysis_image
 		g->p->nowhere += (double)g->samples.v[i].count;
 	}
 	if (r >= 0)
-		r = estimate_procedures(g->img, &g->samples, add_procedure, g, err);
+		r = estimate_procedures(g->img, &g->samples, add_procedure, g, NULL, err);
 	estimate_samples_release(&g->samples);
 	image_close(g->img);
 	return r;

@@ -310,6 +310,11 @@ static int say_evidence(struct calc *c, const struct evidence *e)
 	return r;
 }
 
+static double *samples_of(const void *context, size_t event)
+{
+	return graph_flow_samples(context, event);
+}
+
 static int tell_costs(struct calc *c)
 {
 	struct stall_input in = { .flow = c->flow,
@@ -323,7 +328,13 @@ static int tell_costs(struct calc *c)
 
 	if (!c->by_insn)
 		return 0;
-	r = evidence_gather(c->f, c->event, c->absolute ? c->runs : NULL, &evidence);
+	r = evidence_gather(&(struct evidence_input){ .a = c->a,
+						      .flow = c->flow,
+						      .time = c->event,
+						      .runs = c->absolute ? c->runs : NULL,
+						      .samples = samples_of,
+						      .context = c->f },
+			    &evidence);
 	in.evidence = evidence.v;
 	in.nr_evidence = evidence.nr;
 	if (r >= 0)

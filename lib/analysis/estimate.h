@@ -57,13 +57,21 @@ double estimate_samples_of(const struct flow *f, uint32_t block, const double *b
 
 typedef int estimate_visit(void *context, const struct image_symbol *symbol, const struct flow *f,
 			   const double *by_insn, struct base_err *err);
+/* Samples that are in no visited procedure's instructions. */
+struct estimate_rest {
+	uint64_t no_procedure; /* in none */
+	uint64_t no_code;      /* its bytes are not in the image */
+	uint64_t no_block;     /* outside of its blocks */
+};
+
 /*
  * Visit each procedure of the image that has samples, once; cold parts with the procedure that
- * leads to them. Samples outside of every procedure, or of its instructions, are in none. Returns
- * the first negative of @visit, those of flow_build, or 0.
+ * leads to them. Where procedures share instructions, the first has their samples; each is in one
+ * @by_insn, or in @rest (may be NULL). Returns the first negative of @visit, those of flow_build,
+ * or 0.
  */
 int estimate_procedures(struct image *img, const struct estimate_samples *s, estimate_visit *visit,
-			void *context, struct base_err *err);
+			void *context, struct estimate_rest *rest, struct base_err *err);
 
 /* ---- frequencies ----------------------------------------------------------------------------- */
 

@@ -140,13 +140,47 @@ uint64_t estimate_samples_place(const struct estimate_samples *s, const struct f
 
 /* ---- procedures ------------------------------------------------------------------------------ */
 
+enum place {
+	NOWHERE,
+	IN_BLOCK,
+	IN_NO_CODE,
+};
+
 struct walk {
 	struct image *img;
 	const struct estimate_samples *samples;
 	estimate_visit *visit;
 	void *context;
-	bool *seen; /* by sample: it was in a graph */
+	enum place *place; /* by sample: where it was met */
 };
+
+static void place_new(struct walk *w, const struct flow *f, double *by_insn)
+{
+	const struct estimate_samples *s = w->samples;
+
+	for (uint32_t b = 0; b < f->nr_blocks; b++) {
+		size_t i = first_from(s, f->blocks[b].vaddr);
+
+		for (; i < s->nr && s->v[i].vaddr < f->blocks[b].end; i++) {
+			const struct flow_insn *insn = flow_insn_at(f, s->v[i].vaddr);
+
+			if (!insn || w->place[i] == IN_BLOCK)
+				continue;
+			by_insn[insn - f->insns] += (double)s->v[i].count;
+			w->place[i] = IN_BLOCK;
+		}
+	}
+}
+
+/* A procedure without bytes has a graph without blocks. */
+static void note_no_code(struct walk *w, const struct image_symbol *symbol)
+{
+	size_t i = first_from(w->samples, symbol->vaddr);
+
+	for (; i < w->samples->nr && w->samples->v[i].vaddr - symbol->vaddr < symbol->len; i++)
+		if (w->place[i] == NOWHERE)
+			w->place[i] = IN_NO_CODE;
+}
 
 static int visit_flow(struct walk *w, const struct image_symbol *symbol, const struct flow *f,
 		      struct base_err *err)
@@ -155,14 +189,10 @@ static int visit_flow(struct walk *w, const struct image_symbol *symbol, const s
 	int r = by_insn ? 0 : base_fail_errno(err, -ENOMEM, "cannot estimate frequencies");
 
 	if (r >= 0) {
-		estimate_samples_place(w->samples, f, by_insn);
+		place_new(w, f, by_insn);
+		if (!f->nr_blocks)
+			note_no_code(w, symbol);
 		r = w->visit(w->context, symbol, f, by_insn, err);
-	}
-	for (uint32_t b = 0; b < f->nr_blocks; b++) {
-		size_t i = first_from(w->samples, f->blocks[b].vaddr);
-
-		for (; i < w->samples->nr && w->samples->v[i].vaddr < f->blocks[b].end; i++)
-			w->seen[i] = true;
 	}
 	free(by_insn);
 	return r;
@@ -183,7 +213,7 @@ static int visit_procedures(struct walk *w, bool cold, struct base_err *err)
 		const struct image_symbol *symbol;
 		struct flow *f = NULL;
 
-		if (w->seen[i])
+		if (w->place[i] != NOWHERE)
 			continue;
 		symbol = image_symbol_at(w->img, w->samples->v[i].vaddr);
 		/* Samples in no block of it, between its instructions, do not make it come again.
@@ -199,19 +229,37 @@ static int visit_procedures(struct walk *w, bool cold, struct base_err *err)
 	return r;
 }
 
+static void tell_rest(const struct walk *w, struct estimate_rest *rest)
+{
+	for (size_t i = 0; i < w->samples->nr; i++) {
+		const struct estimate_sample *s = &w->samples->v[i];
+
+		if (w->place[i] == IN_NO_CODE)
+			rest->no_code += s->count;
+		else if (w->place[i] == NOWHERE && image_symbol_at(w->img, s->vaddr))
+			rest->no_block += s->count;
+		else if (w->place[i] == NOWHERE)
+			rest->no_procedure += s->count;
+	}
+}
+
 int estimate_procedures(struct image *img, const struct estimate_samples *s, estimate_visit *visit,
-			void *context, struct base_err *err)
+			void *context, struct estimate_rest *rest, struct base_err *err)
 {
 	struct walk w = { .img = img, .samples = s, .visit = visit, .context = context };
 	int r;
 
-	w.seen = calloc(s->nr + 1, sizeof(*w.seen));
-	if (!w.seen)
+	if (rest)
+		memset(rest, 0, sizeof(*rest));
+	w.place = calloc(s->nr + 1, sizeof(*w.place));
+	if (!w.place)
 		return base_fail_errno(err, -ENOMEM, "cannot estimate frequencies");
 	r = visit_procedures(&w, false, err);
 	if (r >= 0)
 		r = visit_procedures(&w, true, err);
-	free(w.seen);
+	if (r >= 0 && rest)
+		tell_rest(&w, rest);
+	free(w.place);
 	return r;
 }
 
@@ -272,7 +320,7 @@ static int measure_image(struct measure *m, const struct analysis_image *ai,
 			 const struct estimate_samples *s, struct profdb *db, struct base_err *err)
 {
 	const char *path = profdb_profile_path(ai->profile, 0);
-	int r = estimate_procedures(m->img, s, measure_procedure, m, err);
+	int r = estimate_procedures(m->img, s, measure_procedure, m, NULL, err);
 
 	for (size_t i = 0; i < s->nr; i++)
 		m->kept->samples += s->v[i].count;

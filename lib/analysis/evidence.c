@@ -97,42 +97,47 @@ static double *hits(const struct flow *f, const double *runs, double each)
 	return v;
 }
 
-static int add(const struct graph_flow *f, const struct kind *k, size_t event, size_t time,
-	       const double *runs, struct evidence *out)
+static int add(const struct evidence_input *in, const struct kind *k, size_t event,
+	       struct evidence *out)
 {
-	const struct analysis *a = f->parts[0]->a;
+	const struct analysis *a = in->a;
 	struct stall_evidence *e = &out->v[out->nr];
-	double *samples = graph_flow_samples(f, event), *beside = NULL;
-	double unit = per_unit(a, time);
+	double *samples = in->samples(in->context, event), *beside = NULL;
+	double unit = per_unit(a, in->time);
 
 	if (k->last_cache)
-		beside = hits(f->flow, runs, units(&hit, &a->events[time]) * unit);
+		beside = hits(in->flow, in->runs, units(&hit, &a->events[in->time]) * unit);
 	*e = (struct stall_evidence){
 		.cause = k->cause,
 		.adds = k->adds,
 		.samples = samples,
 		.each = (double)a->events[event].period / enabled(a, event) *
-			units(k->most, &a->events[time]) * unit,
+			units(k->most, &a->events[in->time]) * unit,
 		.beside = beside,
 	};
 	out->event[out->nr++] = event;
 	return samples && (beside || !k->last_cache) ? 0 : -ENOMEM;
 }
 
-int evidence_gather(const struct graph_flow *f, size_t time, const double *runs,
-		    struct evidence *out)
+bool evidence_speaks(const char *event)
 {
-	const struct analysis *a = f->parts[0]->a;
+	return kind_of(event) != NULL;
+}
+
+int evidence_gather(const struct evidence_input *in, struct evidence *out)
+{
+	const struct analysis *a = in->a;
 	int r = 0;
 
-	if (!a->events[time].period || a->events[time].mixed)
+	if (!a->events[in->time].period || a->events[in->time].mixed)
 		return 0;
 	for (size_t i = 0; i < a->nr_events && r >= 0; i++) {
 		const struct kind *k = kind_of(a->events[i].name);
 
-		if (!k || !a->events[i].period || a->events[i].mixed || (k->last_cache && !runs))
+		if (!k || !a->events[i].period || a->events[i].mixed ||
+		    (k->last_cache && !in->runs))
 			continue;
-		r = add(f, k, i, time, runs, out);
+		r = add(in, k, i, out);
 	}
 	return r;
 }

@@ -11,7 +11,6 @@
 #define DCPI_EVIDENCE_H
 
 #include "analysis.h"
-#include "graph_flow.h"
 #include "stall.h"
 
 struct evidence {
@@ -20,13 +19,23 @@ struct evidence {
 	size_t nr;
 };
 
-/*
- * Of all events that were sampled beside @time, which is one of time. @runs: executions by block,
- * or NULL: not known; then misses of the last cache say nothing, as hits in it may take long too.
- * Zero-initialize @out; release it also on failure. 0 or -ENOMEM.
- */
-int evidence_gather(const struct graph_flow *f, size_t time, const double *runs,
-		    struct evidence *out);
+/* What evidence is gathered of. */
+struct evidence_input {
+	const struct analysis *a;
+	const struct flow *flow;
+	size_t time; /* an event of time; the others are those sampled beside it */
+	/* Executions by block, or NULL: not known; then misses of the last cache say nothing, as
+	 * hits in it may take long too. */
+	const double *runs;
+	/* An event's samples by instruction, to be freed; NULL where memory lacks. */
+	double *(*samples)(const void *context, size_t event);
+	const void *context;
+};
+
+/* Does it tell of a cause? */
+bool evidence_speaks(const char *event);
+/* Zero-initialize @out; release it also on failure. 0 or -ENOMEM. */
+int evidence_gather(const struct evidence_input *in, struct evidence *out);
 void evidence_release(struct evidence *e);
 
 #endif

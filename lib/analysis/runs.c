@@ -162,7 +162,7 @@ int runs_make(struct runs *r, struct base_err *err)
 	if (!r->exact)
 		r->total = (double)r->ai->count[r->event];
 	if (rc >= 0)
-		rc = estimate_procedures(r->img, &m.samples, visit, &m, err);
+		rc = estimate_procedures(r->img, &m.samples, visit, &m, NULL, err);
 	if (rc == -ENOMEM)
 		base_fail_errno(err, rc, "cannot tell how often '%s' ran", image_path(r->img));
 	profdb_costs_release(&m.costs);

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpitopstalls: stalled instructions of a program with DWARF, a stripped library, a pseudo-image; by time and by
+# instructions; that rows and the others add up to what stalled, however many are listed.
+set -eu
+. "$DCPI_SRC/tests/support/app-db.sh"
+. "$DCPI_SRC/tests/support/stall-db.sh"
+
+{
+	run dcpitopstalls
+	run dcpitopstalls -no_header -conf_low
+	run dcpitopstalls -n 1 -no_header 'hi[4711]'
+	run dcpitopstalls -db strip
+	run dcpitopstalls -db waits
+	run dcpitopstalls -db waits -n 3 -cross_procedure selective
+	run dcpitopstalls -db waits -no_header -cross_procedure pessimistic
+	run dcpitopstalls -db insns -conf_high
+	run dcpitopstalls -db events
+	run dcpitopstalls -db waits -json -n 2
+	run dcpitopstalls -event imiss
+	run dcpitopstalls no_such_image
+	run dcpitopstalls -n 0
+} >out
+compare dcpitopstalls
+
+for n in 1 2 3 100; do
+	"$DCPI_BIN/dcpitopstalls" -db waits -json -n $n | awk -v n=$n -F'[:,]' '
+		$1 ~ /"stalled"/ && !all { all = $2; next }
+		$1 ~ /"stalled"/ { sum += $2; rows++ }
+		$1 ~ /"others"/ { sum += $2 }
+		END {
+			printf "%d rows, %s of %s\n", rows, sum, all
+			off = sum - all; off = off < 0 ? -off : off
+			exit !(all > 0 && rows <= n && off < 1e-6)
+		}'
+done
