@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "estimate.h"
 #include "report.h"
@@ -17,6 +18,7 @@ static const struct base_opt options[] = {
 	{ "event", BASE_OPT_STRING, &sel.event, "EVENT",
 	  "Costs in this event (default: of those that measure time, the one with most samples).",
 	  0, 0 },
+	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
 	{ 0 },
 };
 
@@ -33,43 +35,103 @@ static const struct base_cmd cmd = {
 	.max_operands = -1,
 };
 
+struct keeping {
+	struct analysis *a;
+	const struct exact *truth;
+	size_t event;
+	struct json_object *images; /* JSON */
+	uint64_t *total;	    /* of the images that were counted, by event */
+	size_t nr;		    /* of these images */
+	bool failed;		    /* with one of them */
+};
+
+static void print_kept(const struct analysis_image *ai, const struct estimate_kept *kept)
+{
+	report_print_clean(stdout, ai->name);
+	printf(": %" PRIu64 " blocks with %" PRIu64 " of %" PRIu64 " samples\n", kept->blocks,
+	       kept->in_blocks, kept->samples);
+}
+
+static void json_kept(struct keeping *k, const struct analysis_image *ai,
+		      const struct estimate_kept *kept, const struct base_err *err)
+{
+	struct json_object *o = json_object_new_object();
+	char id[BASE_ID_TEXT_LEN];
+
+	json_object_object_add(o, "image", report_json_text(ai->name));
+	json_object_object_add(
+		o, "build_id",
+		json_object_new_string(base_id_text(profdb_profile_image(ai->profile), id)));
+	json_object_object_add(o, "samples", json_object_new_uint64(kept->samples));
+	json_object_object_add(o, "blocks", json_object_new_uint64(kept->blocks));
+	json_object_object_add(o, "samples_in_blocks", json_object_new_uint64(kept->in_blocks));
+	json_object_object_add(o, "error", err->code ? report_json_text(err->text) : NULL);
+	json_object_array_add(k->images, o);
+}
+
 /* An image that is missing, or whose procedures cannot be read, hinders no other. */
-static int keep_image(struct analysis *a, struct analysis_image *ai, size_t event,
-		      const struct exact *truth)
+static void keep_image(struct keeping *k, struct analysis_image *ai)
 {
 	struct base_err err = { 0 };
 	struct estimate_kept kept;
-	int r = estimate_costs_keep(a, ai, event, truth, a->db, &kept, &err);
+	int r = estimate_costs_keep(k->a, ai, k->event, k->truth, k->a->db, &kept, &err);
 
+	k->nr++;
+	for (size_t i = 0; i < k->a->nr_events; i++)
+		k->total[i] += ai->count[i];
 	if (r < 0) {
 		base_err_print(&err, cmd.name, stderr);
-		return BASE_EXIT_FAILED;
+		k->failed = true;
 	}
-	printf("%s: %" PRIu64 " blocks with %" PRIu64 " of %" PRIu64 " samples\n", ai->name,
-	       kept.blocks, kept.in_blocks, kept.samples);
-	return BASE_EXIT_OK;
+	if (sel.json)
+		json_kept(k, ai, &kept, &err);
+	else if (r >= 0)
+		print_kept(ai, &kept);
 }
 
-static int keep(struct analysis *a, const struct exact *truth, struct base_err *err)
+static int keep_all(struct keeping *k, struct base_err *err)
 {
-	int event = estimate_event(a), code = BASE_EXIT_OK;
-	size_t counted = 0;
+	int event = estimate_event(k->a);
 
 	if (event < 0)
 		return base_fail(err, event, "no samples of time or instructions are chosen");
-	for (size_t i = 0; i < a->nr_images; i++) {
-		if (!exact_find(truth, profdb_profile_image(a->images[i]->profile)))
-			continue;
-		counted++;
-		if (keep_image(a, a->images[i], (size_t)event, truth) != BASE_EXIT_OK)
-			code = BASE_EXIT_FAILED;
-	}
-	if (!counted) {
+	k->event = (size_t)event;
+	for (size_t i = 0; i < k->a->nr_images; i++)
+		if (exact_find(k->truth, profdb_profile_image(k->a->images[i]->profile)))
+			keep_image(k, k->a->images[i]);
+	if (!k->nr) {
 		base_fail(err, -ENOENT, "no image that was counted has samples");
 		base_hint(err, "sample the program with the input that dcpix counted");
 		return -ENOENT;
 	}
-	return code;
+	return 0;
+}
+
+static int print_json(struct keeping *k, struct base_err *err)
+{
+	struct json_object *root = report_json("dcpicosts/1", k->a, k->total);
+	int r;
+
+	json_object_object_add(root, "event", json_object_new_string(k->a->events[k->event].name));
+	json_object_object_add(root, "images", k->images);
+	k->images = NULL;
+	r = report_json_print(root, k->a, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+static int keep(struct analysis *a, const struct exact *truth, struct base_err *err)
+{
+	struct keeping k = { .a = a, .truth = truth };
+	int r;
+
+	k.images = sel.json ? json_object_new_array() : NULL;
+	k.total = calloc(a->nr_events + 1, sizeof(*k.total));
+	r = k.total ? keep_all(&k, err) : base_fail_errno(err, -ENOMEM, "cannot start");
+	if (r >= 0 && sel.json)
+		r = print_json(&k, err);
+	json_object_put(k.images);
+	free(k.total);
+	return r < 0 ? r : k.failed ? BASE_EXIT_FAILED : BASE_EXIT_OK;
 }
 
 static int run(int nr, char **files, struct base_err *err)
