@@ -147,8 +147,15 @@ size_t analysis_event_default(const struct analysis *a);
 /* Open it and set its state; negative with @err where it cannot be. Named buckets: -ENOENT. */
 int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct image **out,
 			struct base_err *err);
-/* Is it what the user means: path, base name, shown name, facility, build-id prefix (4 digits)? */
+/* Is it what the user means: path (also relative, or by links), base name, shown name, facility,
+ * build-id prefix (4 digits)? */
 bool analysis_image_match(struct analysis *a, struct analysis_image *ai, const char *what);
+/*
+ * The image of a file that the user names: the one with samples of that identity, else one without
+ * any, which is @a's from then on. Errors: those of image_identify, -ENOMEM.
+ */
+int analysis_image_add(struct analysis *a, const char *path, struct analysis_image **out,
+		       struct base_err *err);
 /* -DCPI_ENOIMAGE, with the nearest names in the hint. */
 int analysis_image_unknown(struct analysis *a, const char *what, struct base_err *err);
 

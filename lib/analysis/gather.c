@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -332,6 +333,54 @@ static int use_images(struct analysis *a)
 	r = image_store_images(a->store, dir);
 	free(dir);
 	return r;
+}
+
+/* Takes over @p, also on failure. */
+static int add_unsampled(struct analysis *a, struct profdb_profile *p, struct analysis_image **out)
+{
+	struct base_buf key = { 0 };
+	int r = identity(p, false, &key);
+
+	if (r < 0)
+		profdb_profile_free(p);
+	else
+		r = add_image(a, &key, p);
+	if (r >= 0) {
+		*out = a->images[a->nr_images - 1];
+		r = sum_image(a, *out);
+	}
+	base_buf_release(&key);
+	return r;
+}
+
+/* The file is one more place where the image may be. */
+static int image_of_file(struct analysis *a, const char *path, const struct base_id *id,
+			 struct analysis_image **out)
+{
+	char *real = realpath(path, NULL);
+	struct profdb_profile *p = profdb_profile_new(PROFDB_FILE, id, real ? real : path);
+
+	free(real);
+	if (!p)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->nr_images; i++) {
+		*out = a->images[i];
+		if (base_id_equal(profdb_profile_image((*out)->profile), id))
+			return merge_image(*out, p);
+	}
+	return add_unsampled(a, p, out);
+}
+
+int analysis_image_add(struct analysis *a, const char *path, struct analysis_image **out,
+		       struct base_err *err)
+{
+	struct base_id id;
+	int r = image_identify(AT_FDCWD, path, &id, err);
+
+	if (r < 0)
+		return r;
+	r = image_of_file(a, path, &id, out);
+	return r < 0 ? base_fail_errno(err, r, "cannot take '%s'", path) : 0;
 }
 
 int analysis_open(const struct analysis_selection *sel, struct analysis **out, struct base_err *err)

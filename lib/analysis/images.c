@@ -198,11 +198,23 @@ static bool dynamic_match(struct analysis *a, struct analysis_image *ai, const c
 	return yes;
 }
 
+static bool path_match(const struct analysis_image *ai, const char *what)
+{
+	char *real = strchr(what, '/') ? realpath(what, NULL) : NULL;
+	const char *path;
+	bool yes = false;
+
+	for (size_t i = 0; real && !yes && (path = profdb_profile_path(ai->profile, i)); i++)
+		yes = strcmp(path, real) == 0;
+	free(real);
+	return yes;
+}
+
 bool analysis_image_match(struct analysis *a, struct analysis_image *ai, const char *what)
 {
 	const char *path;
 
-	if (strcmp(ai->name, what) == 0)
+	if (strcmp(ai->name, what) == 0 || path_match(ai, what))
 		return true;
 	for (size_t i = 0; (path = profdb_profile_path(ai->profile, i)); i++)
 		if (strcmp(path, what) == 0 || strcmp(base_path_name(path), what) == 0)

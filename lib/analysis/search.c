@@ -189,6 +189,20 @@ static int search_all(struct search *s, const char *image)
 	return r;
 }
 
+/* A file without samples, or one that has them under another path. */
+static int search_file(struct search *s, const char *path)
+{
+	struct analysis_image *ai;
+	int r;
+
+	if (!strchr(path, '/'))
+		return 0;
+	r = analysis_image_add(s->a, path, &ai, NULL);
+	if (r >= 0)
+		return search_image(s, ai);
+	return r == -ENOMEM ? r : 0;
+}
+
 int analysis_find(struct analysis *a, const char *what, const char *image, size_t event,
 		  struct analysis_founds *out, struct base_err *err)
 {
@@ -201,6 +215,8 @@ int analysis_find(struct analysis *a, const char *what, const char *image, size_
 		s.by_address = what[2] && !*end;
 	}
 	r = search_all(&s, image);
+	if (r >= 0 && image && !s.nr_images)
+		r = search_file(&s, image);
 	if (r < 0)
 		base_fail_errno(err, r, "cannot look for '%s'", what);
 	else if (image && !s.nr_images)

@@ -16,6 +16,23 @@ cp "$strip/strip.so" root/.build-id/57/12000000000000000000000000000000000001
 	at 0x2c0 10
 	at 0x2c4 5
 END
+# A program where it was profiled, and a copy of one that is not there any more.
+mkdir here
+cp "$app/app" here/prog
+ln -s prog here/link
+cp "$strip/strip.so" here
+cp "$app/app" here/copy
+"$mkdb" here/db <<-END
+	platform box
+	epoch 1700000000
+	profile file $work/here/prog $app/app
+	id 0000000000000000000000000000000000000001
+	event cpu-clock 1000000
+	at hot+17 3
+	profile file /opt/app/gone $app/app
+	event cpu-clock 1000000
+	at hot+17 5
+END
 
 {
 	run dcpiflow hot app
@@ -30,5 +47,19 @@ END
 	run dcpiflow nothing_like_it app
 	run dcpiflow
 	run dcpiflow -json leaf 'hi[4711]'
+	# Files that the user names: without samples, by other ways to where they were, with another identity, by
+	# theirs, and what is none.
+	run dcpiflow 0x2b0 here/strip.so
+	run dcpiflow hot "$app/app"
+	export DCPI_DEBUG_PATH=
+	run dcpiflow -db here/db hot here/link
+	run dcpiflow -db here/db hot here/../here/prog
+	run dcpiflow -db here/db hot here/copy
+	run dcpiflow -db here/db hot copy
+	run dcpiflow -db here/db hot ./app.c
+	run dcpiflow nothing_like_it here/strip.so
+	run dcpilist 0x2b0 here/strip.so
+	run dcpicalc -cutoff 100 entry here/strip.so
 } >out
+sed -i "s|$work|WORK|g; s|$DCPI_SRC/||" out
 compare dcpiflow
