@@ -651,12 +651,25 @@ static void list_release(struct list *x)
 	analysis_close(x->a);
 }
 
-/* That no event tells frequencies is an error only where they were asked for. */
+/* Where no event tells frequencies, or nobody the code's flow, it is an error only if they were
+ * asked for: the listing does without. */
 static int estimate(struct list *x, struct base_err *err)
 {
+	struct base_err why = { 0 };
+	int r;
+
 	if (no_freq || (!want_freq && estimate_event(x->a) < 0))
 		return 0;
-	return listing_freq_make(x->l, &x->freq, err);
+	r = listing_freq_make(x->l, &x->freq, &why);
+	if (r == -DCPI_EUNSUPPORTED && !want_freq) {
+		listing_freq_release(&x->freq);
+		return 0;
+	}
+	if (r < 0 && !want_freq)
+		base_hint(&why, "-no_freq lists without frequencies");
+	if (r < 0)
+		*err = why;
+	return r;
 }
 
 static int run(int nr, char **what, struct base_err *err)

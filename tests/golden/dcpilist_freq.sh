@@ -32,6 +32,19 @@ counts()
 	echo finish
 } >counted.txt
 "$mkdb" counted <counted.txt
+# The same program for a machine whose code nobody here can read, under a build-id of its own.
+mkdir -p root/.build-id/02
+other=root/.build-id/02/23456789abcdef0123456789abcdef01234567
+LC_ALL=C sed 's/\x01\x23\x45\x67\x89\xab/\x02\x23\x45\x67\x89\xab/' "$app/app" >$other
+printf '\026' | dd of=$other bs=1 seek=18 conv=notrunc status=none
+"$mkdb" other <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/other $other
+	event cpu-clock 1000000
+	at hot+17 30
+	finish
+END
 {
 	# 250 samples * 1000 = 250,000 times around; 500 cycles samples * 1000 on the branch: 2.0 each.
 	run dcpilist -freq -both -db counted hot app
@@ -46,6 +59,8 @@ counts()
 	run dcpilist -source -db counted hot app
 	run dcpilist -source -no_freq -db counted hot app
 	run dcpilist -no_freq -freq hot app
+	run dcpilist -asm -db other hot other
+	run dcpilist -freq -db other hot other
 	# Line 16: 250,000 times, 522 samples of 1000 cycles: 2.088 cycles each.
 	"$DCPI_BIN/dcpilist" -json -db counted hot app >json
 	sed -n '/"estimate"/,/}/p; /"lines"/,$p' json
