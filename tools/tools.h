@@ -32,6 +32,7 @@
 	X(dcpix, "run a program and count each instruction and branch exactly")                    \
 	X(dcpisumxct, "add up exact counts of several runs")                                       \
 	X(dcpicosts, "keep measured costs of blocks, for later estimates")                         \
+	X(dcpiuninstall, "remove what the installation put on this machine")                       \
 	X(dcpiversion, "print the release and revision, and what a report of a defect needs")      \
 	X(dcpictl, "flush, begin an epoch, quit, or ask the daemon for its status")                \
 	X(dcpiflush, "put the daemon's samples on disk")                                           \

@@ -82,6 +82,10 @@ wait $daemon || fail "dcpid ended with $?: $(cat /tmp/log)"
 dcpiprof -db /var/lib/dcpi -i -no_header 2>/dev/null | grep total || fail "nothing was sampled"
 [ "$(stat -c %U /var/lib/dcpi/dyn)" = dcpi ] || fail "the database is not dcpi's"
 
+# Another command's to remove, which is named.
+! dcpiuninstall 2>/tmp/log || fail "dcpiuninstall removes a package"
+grep -q '^hint: .*apt-get remove dcpi$' /tmp/log || fail "dcpiuninstall: $(cat /tmp/log)"
+
 # Removed: what was configured and sampled stays. Purged: nothing does.
 dpkg -r dcpi >/tmp/dpkg 2>&1 || fail "dpkg -r: $(cat /tmp/dpkg)"
 [ -f /etc/dcpi/dcpid.json ] && [ -d /var/lib/dcpi/dyn ] || fail "removal took too much"
