@@ -403,7 +403,7 @@ struct kernel_config {
 	const char *host;
 	/* bpf(2), with its result or -errno; NULL: this machine's. */
 	long (*bpf)(void *ctx, int cmd, void *attr, size_t attr_len);
-	/* Reads the kernel's memory: 0 or -errno; NULL: driver_kernel_read. */
+	/* Reads the kernel's memory: 0 or -errno; NULL: kernel_memory_read. */
 	int (*read)(void *ctx, uint64_t addr, void *to, size_t len);
 	void *ctx;
 };

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "dyn_internal.h"
-#include "kernel_insn.h"
 #include "kernel_internal.h"
 
 /*
@@ -220,7 +219,7 @@ static struct kernel_code *with_bytes(struct kernel *k, const char *name,
 	struct base_id id;
 	size_t head;
 
-	if (kernel_job_head(k, &job, name, BASE, f->len + (slots->nr + 1) * SLOT) < 0)
+	if (kernel_job_head(&job, k->config.host, name, BASE, f->len + (slots->nr + 1) * SLOT) < 0)
 		goto fail;
 	head = job.len;
 	if (put_routines(&job, name, f, slots) < 0 || k->job_bytes + job.len > JOBS_MAX)

@@ -13,17 +13,6 @@
 #include "pseudoimg.h"
 #include "registry.h"
 
-void kernel_file_name(char *to, size_t len, const char *name, const struct base_id *id,
-		      const char *suffix)
-{
-	char text[BASE_ID_TEXT_LEN];
-
-	snprintf(to, len, "%.120s-%.20s.%s", name, base_id_text(id, text), suffix);
-	for (char *p = to; *p; p++)
-		if (*p == '/' || (unsigned char)*p <= ' ')
-			*p = '_';
-}
-
 static int write_symbols(struct kernel *k, const char *file, const struct pseudoimg_symbol *syms,
 			 size_t nr, uint64_t text_len, const struct base_id *id,
 			 struct base_err *err)
@@ -85,74 +74,6 @@ int kernel_file_write_name(struct kernel *k, const char *name, const struct base
 }
 
 /* ---- pseudo-images --------------------------------------------------------------------------- */
-
-uint32_t kernel_machine(void)
-{
-	return REGISTRY_MACHINE;
-}
-
-int kernel_job_head(struct kernel *k, struct base_buf *job, const char *facility, uint64_t vaddr,
-		    uint64_t len)
-{
-	const char *host = k->config.host ? k->config.host : "";
-	size_t facility_len = strnlen(facility, WIRE_FACILITY_NAME), host_len = strnlen(host, 255);
-	size_t head_len = base_align_up(sizeof(struct wire_image) + facility_len + host_len, 8);
-	struct wire_run run = { .head = { .len = sizeof(run), .type = WIRE_RUN },
-				.vaddr = vaddr,
-				.len = base_align_up(len, WIRE_PAGE) };
-	struct wire_image *i;
-	void *p;
-	int r = base_buf_extend(job, head_len, &p);
-
-	if (r < 0)
-		return r;
-	i = p;
-	*i = (struct wire_image){ .head = { .len = (uint32_t)head_len, .type = WIRE_IMAGE },
-				  .machine = REGISTRY_MACHINE,
-				  .facility_len = (uint16_t)facility_len,
-				  .host_len = (uint16_t)host_len };
-	memcpy(i + 1, facility, facility_len);
-	memcpy((char *)(i + 1) + facility_len, host, host_len);
-	return base_buf_append(job, &run, sizeof(run));
-}
-
-int kernel_job_routine(struct base_buf *job, const struct kernel_job_routine *from)
-{
-	size_t name_len = strnlen(from->name, WIRE_NAME_MAX), code_len = from->code ? from->len : 0;
-	size_t files_len = from->files ? from->files->len : 0;
-	size_t len = wire_routine_len(name_len, from->len, from->code != NULL, from->nr_lines, 0,
-				      files_len);
-	struct wire_routine *r;
-	uint8_t *at;
-	void *p;
-
-	if (!len)
-		return -DCPI_ELIMIT;
-	if (base_buf_extend(job, len, &p) < 0)
-		return -ENOMEM;
-	r = p;
-	*r = (struct wire_routine){
-		.head = { .len = (uint32_t)len,
-			  .type = WIRE_ROUTINE,
-			  .flags = from->code ? WIRE_ROUTINE_CODE : 0 },
-		.seq = 1,
-		.addr = from->addr,
-		.code_len = from->len,
-		.name_len = (uint32_t)name_len,
-		.nr_lines = from->nr_lines,
-		.nr_files = from->nr_files,
-	};
-	at = (uint8_t *)(r + 1);
-	memcpy(at, from->name, name_len);
-	if (code_len)
-		memcpy(at + name_len, from->code, code_len);
-	at = (uint8_t *)r + base_align_up(sizeof(*r) + name_len + code_len, 8);
-	if (from->nr_lines)
-		memcpy(at, from->lines, from->nr_lines * sizeof(*from->lines));
-	if (files_len)
-		memcpy(at + from->nr_lines * sizeof(*from->lines), from->files->data, files_len);
-	return 0;
-}
 
 static int job_fd(const struct base_buf *job)
 {

@@ -1,54 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The kernel's own code from within: which image stands at which address and since when (kernel.c),
- * what /proc and /sys tell of it (kernel_live.c, kernel_symbols.c), code that comes and goes
- * (kernel_code.c, kernel_bpf.c), the bytes of routines that got samples (kernel_text.c), and files
- * (kernel_file.c). No file holds a true address (kernel_view.c).
+ * what /proc and /sys tell of it (kernel_live.c), code that comes and goes (kernel_code.c,
+ * kernel_bpf.c), the bytes of routines that got samples (kernel_text.c), and files (kernel_file.c).
+ * No file holds a true address (lib/kernel).
  */
 #ifndef DCPI_KERNEL_INTERNAL_H
 #define DCPI_KERNEL_INTERNAL_H
 
 #include "daemon_internal.h"
 #include "dyn_tree.h"
+#include "kernel.h"
 #include "kernel_bpf.h"
-
-/* ---- kallsyms and modules (kernel_symbols.c) ----------------------------------------------- */
-
-struct kernel_symbol {
-	uint64_t addr;
-	const char *name, *module; /* module NULL: the kernel itself */
-	char type;
-	bool idle;
-};
-
-/* Code symbols, ascending, one for each address. */
-struct kernel_symbols {
-	char *text; /* names point into it */
-	struct kernel_symbol *v;
-	size_t nr, cap;
-	uint64_t text_start, text_end; /* of the kernel itself; 0: not told */
-	uint64_t image_end;	       /* its data included; 0: nothing is told */
-	bool hidden; /* all addresses are zero: the reader of kallsyms lacks a right */
-};
-
-/* @text is copied. Lines that are none are skipped. 0 or -ENOMEM. */
-int kernel_symbols_parse(struct kernel_symbols *s, const char *text, size_t len);
-void kernel_symbols_release(struct kernel_symbols *s);
-/* The symbol at or before @addr, or NULL. */
-const struct kernel_symbol *kernel_symbols_find(const struct kernel_symbols *s, uint64_t addr);
-/* @module NULL: of the kernel itself. */
-bool kernel_symbol_belongs(const struct kernel_symbol *s, const char *module);
-/* Is it a routine in which a CPU with nothing to do waits? */
-bool kernel_is_idle(const char *name);
-
-struct kernel_module {
-	char name[64];
-	uint64_t addr, len;
-	uint64_t inode; /* of its folder in /sys, another one at each load; 0: not told */
-};
-
-/* A line of /proc/modules: 0 or -DCPI_EFORMAT. */
-int kernel_module_parse(const char *line, struct kernel_module *m);
 
 /* ---- areas (kernel.c) ------------------------------------------------------------------------ */
 
@@ -90,7 +53,7 @@ struct kernel {
 
 	/* kernel_text.c */
 	struct kernel_text *texts; /* list */
-	struct driver_kernel *memory;
+	struct kernel_memory *memory;
 	bool memory_sought;
 };
 
@@ -127,10 +90,6 @@ void kernel_text_close(struct kernel *k);
 
 /* ---- files (kernel_file.c) ------------------------------------------------------------------- */
 
-/* NAME-<first half of the id>.SUFFIX, fit for a file name. */
-void kernel_file_name(char *to, size_t len, const char *name, const struct base_id *id,
-		      const char *suffix);
-uint32_t kernel_machine(void); /* EM_* */
 /*
  * Write the symbols within [start, start + len) as <db>/kernel/NAME-<id>.elf, unless it is there.
  * @module NULL: the kernel's own.
@@ -144,19 +103,6 @@ int kernel_file_write_name(struct kernel *k, const char *name, const struct base
  */
 int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,
 			  const struct base_buf *job, struct base_id *id, struct base_err *err);
-/* Parts of such a job. */
-int kernel_job_head(struct kernel *k, struct base_buf *job, const char *facility, uint64_t vaddr,
-		    uint64_t len);
-struct kernel_job_routine {
-	const char *name;
-	uint64_t addr;	     /* in the image's ELF */
-	const uint8_t *code; /* NULL: none */
-	size_t len;
-	const struct wire_line *lines;
-	uint32_t nr_lines, nr_files;
-	const struct base_buf *files;
-};
-int kernel_job_routine(struct base_buf *job, const struct kernel_job_routine *r);
 /* The vdso this process has: its bytes into <db>/kernel/, its identity to @id. -ENOENT: none, or
  * (logged) one that cannot be identified. */
 int kernel_file_write_vdso(struct kernel *k, struct base_id *id, struct base_err *err);

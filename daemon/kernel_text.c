@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "dyn_internal.h"
-#include "kernel_insn.h"
 #include "kernel_internal.h"
 #include "kernel_kept.h"
 
@@ -125,11 +124,11 @@ static int read_memory(struct kernel *k, uint64_t addr, void *to, size_t len)
 
 	if (k->config.read)
 		return k->config.read(k->config.ctx, addr, to, len);
-	if (!k->memory_sought && driver_kernel_open(&k->memory, &err) < 0)
+	if (!k->memory_sought && kernel_memory_open(&k->memory, &err) < 0)
 		base_log(BASE_LOG_INFO, "the kernel's routines are without instructions: %s",
 			 err.text);
 	k->memory_sought = true;
-	return k->memory ? driver_kernel_read(k->memory, addr, to, len) : -EPERM;
+	return k->memory ? kernel_memory_read(k->memory, addr, to, len) : -EPERM;
 }
 
 /* What lies outside of the image stands for all of it behind its end. */
@@ -233,7 +232,7 @@ static void read_sampled(struct kernel *k, struct kernel_text *t)
 static int put_job(struct kernel *k, const struct kernel_text *t, struct base_buf *job)
 {
 	char id[BASE_ID_TEXT_LEN];
-	int r = kernel_job_head(k, job, base_id_text(&t->image->id, id), 0, t->len);
+	int r = kernel_job_head(job, k->config.host, base_id_text(&t->image->id, id), 0, t->len);
 
 	for (size_t i = 0; r == 0 && i < t->nr; i++) {
 		const struct kernel_job_routine routine = { .name = t->pieces[i].name,
@@ -379,5 +378,5 @@ void kernel_text_close(struct kernel *k)
 		k->texts = t->next;
 		text_free(t);
 	}
-	driver_kernel_close(k->memory);
+	kernel_memory_close(k->memory);
 }

@@ -214,19 +214,6 @@ int driver_list_events(uint64_t frequency, struct base_buf *out, struct base_err
  */
 int driver_check(uint64_t frequency, struct base_buf *out, struct base_err *err);
 
-/* ---- the kernel's own code ------------------------------------------------------------------- */
-
-struct driver_kernel;
-
-/*
- * Reader of the kernel's memory, where its code is: by a BPF program, else /proc/kcore. -errno
- * where neither can be had: -EPERM without rights.
- */
-int driver_kernel_open(struct driver_kernel **out, struct base_err *err);
-void driver_kernel_close(struct driver_kernel *k);
-/* All @len bytes at @addr (a true address) into @to: 0, or -errno where not all are there. */
-int driver_kernel_read(struct driver_kernel *k, uint64_t addr, void *to, size_t len);
-
 /* ---- recorded streams (docs/format/replay.md) ---------------------------------------------- */
 
 /* Write the stream's head, then what a live source delivers: "dcpid -record FILE". 0 or -errno. */

@@ -3,7 +3,7 @@
  * needed. */
 
 #include "base.h"
-#include "kernel_insn.h"
+#include "kernel.h"
 
 enum { INSN_MOST = 15 };
 

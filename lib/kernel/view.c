@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base.h"
-#include "kernel_insn.h"
+#include "kernel.h"
 
 /*
  * The upper half of the address space; its last part holds no code and no data, but is what small

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base.h"
-#include "kernel_insn.h"
+#include "kernel.h"
 
 #define KERNEL UINT64_C(0xffffffff9a000000)
 #define JIT    UINT64_C(0xffffffffc0201000)

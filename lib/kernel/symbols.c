@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel_internal.h"
+#include "kernel.h"
 
 /* Where kallsyms does not tell it: no kernel is larger with all its data. */
 #define KERNEL_IMAGE_GUESS (UINT64_C(256) << 20)

@@ -13,11 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "driver.h"
+#include "kernel.h"
 
 enum { WINDOW = 64 << 10, PHDRS_MAX = 1024 };
 
-struct driver_kernel {
+struct kernel_memory {
 	int map, prog;	       /* -1: not by BPF */
 	const uint8_t *window; /* the map's one element */
 	int kcore;
@@ -87,7 +87,7 @@ static int make_map(void)
 	return bpf(BPF_MAP_CREATE, &attr);
 }
 
-static int open_program(struct driver_kernel *k)
+static int open_program(struct kernel_memory *k)
 {
 	void *p;
 
@@ -102,7 +102,7 @@ static int open_program(struct driver_kernel *k)
 	return k->prog < 0 ? k->prog : 0;
 }
 
-static int run_program(const struct driver_kernel *k, uint64_t addr, uint8_t *to, size_t len)
+static int run_program(const struct kernel_memory *k, uint64_t addr, uint8_t *to, size_t len)
 {
 	struct request request = { .addr = addr, .len = len, .result = -EFAULT };
 	union bpf_attr attr;
@@ -137,7 +137,7 @@ static int read_at(int fd, uint64_t off, void *to, size_t len)
 	return 0;
 }
 
-static int open_kcore(struct driver_kernel *k)
+static int open_kcore(struct kernel_memory *k)
 {
 	Elf64_Ehdr h;
 	int r;
@@ -158,7 +158,7 @@ static int open_kcore(struct driver_kernel *k)
 	return read_at(k->kcore, h.e_phoff, k->segments, h.e_phnum * sizeof(*k->segments));
 }
 
-static int read_kcore(const struct driver_kernel *k, uint64_t addr, void *to, size_t len)
+static int read_kcore(const struct kernel_memory *k, uint64_t addr, void *to, size_t len)
 {
 	for (size_t i = 0; i < k->nr_segments; i++) {
 		const Elf64_Phdr *s = &k->segments[i];
@@ -179,27 +179,27 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-int driver_kernel_open(struct driver_kernel **out, struct base_err *err)
+int kernel_memory_open(struct kernel_memory **out, struct base_err *err)
 {
-	struct driver_kernel *k = malloc(sizeof(*k));
+	struct kernel_memory *k = malloc(sizeof(*k));
 	int r, by_bpf;
 
 	*out = NULL;
 	if (!k)
 		return base_fail_errno(err, -ENOMEM, "cannot read the kernel's memory");
-	*k = (struct driver_kernel){ .map = -1, .prog = -1, .kcore = -1 };
+	*k = (struct kernel_memory){ .map = -1, .prog = -1, .kcore = -1 };
 	r = by_bpf = open_program(k);
 	if (r < 0)
 		r = open_kcore(k);
 	if (r < 0) {
-		driver_kernel_close(k);
+		kernel_memory_close(k);
 		return base_fail_errno(err, by_bpf, "cannot read the kernel's memory");
 	}
 	*out = k;
 	return 0;
 }
 
-void driver_kernel_close(struct driver_kernel *k)
+void kernel_memory_close(struct kernel_memory *k)
 {
 	if (!k)
 		return;
@@ -212,7 +212,7 @@ void driver_kernel_close(struct driver_kernel *k)
 	free(k);
 }
 
-int driver_kernel_read(struct driver_kernel *k, uint64_t addr, void *to, size_t len)
+int kernel_memory_read(struct kernel_memory *k, uint64_t addr, void *to, size_t len)
 {
 	uint8_t *at = to;
 	int r = 0;

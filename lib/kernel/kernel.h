@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The kernel that runs here: what kallsyms tells of it, its memory, and its code as it may be shown
+ * to others: machine code must not tell where the kernel lies, so the addresses in it are replaced
+ * by places in the image.
+ */
+#ifndef DCPI_KERNEL_H
+#define DCPI_KERNEL_H
+
+#include "base.h"
+#include "wire.h"
+
+/* ---- kallsyms and modules (symbols.c) ------------------------------------------------------ */
+
+struct kernel_symbol {
+	uint64_t addr;
+	const char *name, *module; /* module NULL: the kernel itself */
+	char type;
+	bool idle;
+};
+
+/* Code symbols, ascending, one for each address. */
+struct kernel_symbols {
+	char *text; /* names point into it */
+	struct kernel_symbol *v;
+	size_t nr, cap;
+	uint64_t text_start, text_end; /* of the kernel itself; 0: not told */
+	uint64_t image_end;	       /* its data included; 0: nothing is told */
+	bool hidden; /* all addresses are zero: the reader of kallsyms lacks a right */
+};
+
+/* @text is copied. Lines that are none are skipped. 0 or -ENOMEM. */
+int kernel_symbols_parse(struct kernel_symbols *s, const char *text, size_t len);
+void kernel_symbols_release(struct kernel_symbols *s);
+/* The symbol at or before @addr, or NULL. */
+const struct kernel_symbol *kernel_symbols_find(const struct kernel_symbols *s, uint64_t addr);
+/* @module NULL: of the kernel itself. */
+bool kernel_symbol_belongs(const struct kernel_symbol *s, const char *module);
+/* Is it a routine in which a CPU with nothing to do waits? */
+bool kernel_is_idle(const char *name);
+
+struct kernel_module {
+	char name[64];
+	uint64_t addr, len;
+	uint64_t inode; /* of its folder in /sys, another one at each load; 0: not told */
+};
+
+/* A line of /proc/modules: 0 or -DCPI_EFORMAT. */
+int kernel_module_parse(const char *line, struct kernel_module *m);
+
+/* ---- code as it is shown (insn.c, view.c) ---------------------------------------------------- */
+
+/* Where an instruction's numbers stand; lengths 0: it has none. */
+struct kernel_insn {
+	uint8_t len;
+	uint8_t disp_at, disp_len; /* of a memory operand; 1, 4 (8: an address without registers) */
+	uint8_t imm_at, imm_len;
+	bool branch;	  /* the immediate is a distance from the instruction's end */
+	bool address;	  /* the immediate is taken as 64 bits, and may be an address */
+	bool pc_relative; /* so is the displacement */
+};
+
+/* Take one x86-64 instruction apart: 0, or -DCPI_EFORMAT where it is none, or cut off. */
+int kernel_insn_x86(const uint8_t *code, size_t len, struct kernel_insn *out);
+
+/* Code as it ran, and how it is to be shown. */
+struct kernel_view {
+	uint32_t machine; /* EM_X86_64 or EM_AARCH64 */
+	uint64_t addr;	  /* where the first byte ran */
+	uint64_t at;	  /* where it stands in the image */
+	/* What the image stands for, this code included: an address in it becomes a place in the
+	 * image. Any other address of the kernel is shown as 0, and no other number is changed. */
+	uint64_t own_start, own_end;
+	/* Place to show for something outside that is called or read relative to the code. */
+	uint64_t (*place)(void *ctx, uint64_t target);
+	void *ctx;
+};
+
+/*
+ * Replace every address in @code. Returns how many bytes from the start on may be shown: fewer than
+ * @len where there is something that cannot be taken apart (what follows is zeroed), 0 for code of
+ * another machine.
+ */
+size_t kernel_view_hide(const struct kernel_view *v, uint8_t *code, size_t len);
+
+/* ---- memory (memory_linux.c) ----------------------------------------------------------------- */
+
+struct kernel_memory;
+
+/*
+ * Reader of the kernel's memory, where its code is: by a BPF program, else /proc/kcore. -errno
+ * where neither can be had: -EPERM without rights.
+ */
+int kernel_memory_open(struct kernel_memory **out, struct base_err *err);
+void kernel_memory_close(struct kernel_memory *k);
+/* All @len bytes at @addr (a true address) into @to: 0, or -errno where not all are there. */
+int kernel_memory_read(struct kernel_memory *k, uint64_t addr, void *to, size_t len);
+
+/* ---- files (job.c) --------------------------------------------------------------------------- */
+
+/* NAME-<first half of the id>.SUFFIX, fit for a file name. */
+void kernel_file_name(char *to, size_t len, const char *name, const struct base_id *id,
+		      const char *suffix);
+uint32_t kernel_machine(void); /* EM_* */
+/* Parts of a pseudo-image's job (docs/format/pseudoimg.md); @host may be NULL. 0, -DCPI_ELIMIT or
+ * -ENOMEM. */
+int kernel_job_head(struct base_buf *job, const char *host, const char *facility, uint64_t vaddr,
+		    uint64_t len);
+struct kernel_job_routine {
+	const char *name;
+	uint64_t addr;	     /* in the image's ELF */
+	const uint8_t *code; /* NULL: none */
+	size_t len;
+	const struct wire_line *lines;
+	uint32_t nr_lines, nr_files;
+	const struct base_buf *files;
+};
+int kernel_job_routine(struct base_buf *job, const struct kernel_job_routine *r);
+
+#endif
