@@ -17,7 +17,10 @@ struct pair {
 	const size_t *event;
 	struct graph_flow f[2];
 	const struct analysis_listing *l[2];
+	/* Of a machine whose code nobody knows here, the listing alone: samples can be compared. */
+	struct analysis_listing *bare[2];
 	bool same_code, by_line;
+	const char *no_cpi;    /* why cpi is not known */
 	unsigned int measures; /* that are shown */
 	struct parts parts;
 	struct compare compare;
@@ -245,7 +248,7 @@ static void print_title(const struct pair *x, enum compare_measure m, const char
 
 static void print_samples_title(const struct pair *x)
 {
-	const char *why = x->p->measures ? NULL : compare_unknown(&x->compare, COMPARE_CPI);
+	const char *why = x->p->measures ? NULL : x->no_cpi;
 
 	if (is_titled(x))
 		printf("\nsamples%s%s\n%s", why ? ", as cpi is not known: " : "", why ? why : "",
@@ -406,6 +409,16 @@ static int print_json(const struct pair *x, struct base_err *err)
 
 /* ---- the comparison ------------------------------------------------------------------------ */
 
+static bool has_flow(const struct analysis_listing *l)
+{
+	struct flow_decoder *d = NULL;
+	int r = flow_decoder_open(image_machine(l->img), &d, NULL);
+
+	if (r >= 0)
+		flow_decoder_close(d);
+	return r != -DCPI_EUNSUPPORTED;
+}
+
 static int open_procedure(struct pair *x, int i, struct base_err *err)
 {
 	const struct set *s = &x->sets[i];
@@ -415,24 +428,39 @@ static int open_procedure(struct pair *x, int i, struct base_err *err)
 	if (r < 0)
 		return r;
 	x->l[i] = l;
+	if (!has_flow(l) && !(x->p->measures & DIFF_ALL)) {
+		x->bare[i] = l;
+		return 0;
+	}
 	return graph_flow_open(l, &x->f[i], err);
+}
+
+static int compare_estimates(struct pair *x, struct base_err *err)
+{
+	const struct graph_flow *const f[2] = { &x->f[0], &x->f[1] };
+	int r;
+
+	x->measures = x->p->measures;
+	x->no_cpi = "the machine of this code is not known here";
+	if (!x->bare[0] && !x->bare[1]) {
+		r = compare_procedures(f, x->event, x->by_line, &x->compare, err);
+		if (r < 0)
+			return r;
+		x->no_cpi = compare_unknown(&x->compare, COMPARE_CPI);
+	}
+	if (!x->measures)
+		x->measures = x->no_cpi ? DIFF_SAMPLES : 1u << COMPARE_CPI;
+	return 0;
 }
 
 static int compare(struct pair *x, struct base_err *err)
 {
-	const struct graph_flow *const f[2] = { &x->f[0], &x->f[1] };
 	int r;
 
 	x->same_code = parts_same_code(x->l[0], x->l[1]);
 	x->by_line = x->p->by_line || !x->same_code;
 	r = parts_compare(x->l, x->event, x->by_line, &x->parts, err);
-	if (r >= 0)
-		r = compare_procedures(f, x->event, x->by_line, &x->compare, err);
-	x->measures = x->p->measures;
-	if (r >= 0 && !x->measures)
-		x->measures = compare_unknown(&x->compare, COMPARE_CPI) ? DIFF_SAMPLES
-									: 1u << COMPARE_CPI;
-	return r;
+	return r < 0 ? r : compare_estimates(x, err);
 }
 
 int diff_procedure(const struct diff_procedure *p, const struct set sets[2], const size_t event[2],
@@ -449,7 +477,9 @@ int diff_procedure(const struct diff_procedure *p, const struct set sets[2], con
 		r = p->json ? print_json(&x, err) : print_text(&x, err);
 	parts_release(&x.parts);
 	compare_release(&x.compare);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		graph_flow_close(&x.f[i]);
+		analysis_listing_close(x.bare[i]);
+	}
 	return r;
 }

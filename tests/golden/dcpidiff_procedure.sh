@@ -101,6 +101,24 @@ counted()
 	counted 1700000000 970 20000 100 2100
 	counted 1700000060 770 40000 300 4100
 } | "$mkdb" counted
+# The same program for a machine whose code nobody here can read, under a build-id of its own.
+mkdir -p root/.build-id/02
+other=root/.build-id/02/23456789abcdef0123456789abcdef01234567
+LC_ALL=C sed 's/\x01\x23\x45\x67\x89\xab/\x02\x23\x45\x67\x89\xab/' "$app/app" >$other
+printf '\026' | dd of=$other bs=1 seek=18 conv=notrunc status=none
+"$mkdb" other <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/other $other
+	event cpu-clock 1000000
+	at hot+17 30
+	finish
+	epoch 1700000060
+	profile file /opt/app/other $other
+	event cpu-clock 1000000
+	at hot+17 60
+	finish
+END
 export DCPIDB=runs
 one="-set -epoch 202311142213" two="-set -epoch 202311142214" three="-set -epoch 202311142215"
 {
@@ -122,6 +140,8 @@ one="-set -epoch 202311142213" two="-set -epoch 202311142214" three="-set -epoch
 	run dcpidiff -db counted -event instructions -compare all hot $one app $two app
 	run dcpidiff -no_header -compare all hot $one app $two app
 	run dcpidiff -event imiss -no_header -compare frequency,cpi hot $one app $two app
+	run dcpidiff -db other -source_line hot $one other $two other
+	run dcpidiff -db other -source_line -compare cpi hot $one other $two other
 	"$DCPI_BIN/dcpidiff" -db counted -json -compare frequency,cpi hot $one app $two app >json
 	sed -n '/"measures"/,/^  \],/p' json
 	echo
