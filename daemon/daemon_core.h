@@ -10,6 +10,7 @@
 #include <sys/un.h>
 
 #include "daemon_internal.h"
+#include "daily.h"
 #include "exclude.h"
 #include "image_move.h"
 
@@ -271,6 +272,21 @@ void quota_check(struct daemon *d);
 void quota_turn(struct daemon *d);
 void quota_close(struct daemon *d);
 
+/* ---- the day's housekeeping (daily.c) -------------------------------------------------------- */
+
+struct dailies {
+	struct daily when;
+	int64_t stored;	  /* of when.last, in the database */
+	int64_t started;  /* UTC, by the child */
+	uint64_t next_ns; /* base_now_ns of the next look */
+	int32_t child;	  /* 0: none */
+	int report;	  /* what it says at its end */
+};
+
+/* Begin it when it is due, and see whether it is done. */
+void daily_turn(struct daemon *d);
+void daily_close(struct daemon *d);
+
 /* ---- the service's manager (service.c) ------------------------------------------------------- */
 
 /* Whom to tell, by the protocol of sd_notify(3): datagrams to $NOTIFY_SOCKET. Zeroed: nobody. */
@@ -306,6 +322,8 @@ struct options {
 	const char *format; /* of profile files, as profdb_format_find takes it */
 	int64_t rate, flush_s, table_len, drain_ms, ring_pages;
 	int64_t quota_mib, process_quota_mib; /* 0: the default */
+	int64_t gc_size_mib;		      /* 0: whatever it takes */
+	bool gc_daily;
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
 	bool fixed_period, keep_all;
 	bool list_events, check; /* dcpid.c alone */
@@ -335,6 +353,7 @@ struct daemon {
 	struct attrib attrib;
 	FILE *record;
 	struct quota quota;
+	struct dailies daily;
 	struct exclude exclude;
 	struct service service;
 

@@ -18,7 +18,6 @@ static const char *config;
 static struct json_object *config_root; /* what options of the file point into */
 static uint64_t given;			/* on the command line, by their places in the table */
 static bool gc;
-static bool gc_epochs;
 static const char *gc_join;
 static int64_t gc_older;
 static struct gc_config gc_config;
@@ -101,9 +100,15 @@ static const struct base_opt options[] = {
 	{ "gc", BASE_OPT_FLAG, &gc, NULL,
 	  "Sample nothing: remove from DATABASE the pseudo-images that no epoch in it refers to any "
 	  "more, print which, and how many bytes. Beside a running daemon too.", 0, 0 },
-	{ "old_epochs", BASE_OPT_FLAG, &gc_epochs, NULL,
+	{ "old_epochs", BASE_OPT_FLAG, &gc_config.old, NULL,
 	  "With -gc: first remove the epochs that are more than 7 days old and not among the 3 newest, "
 	  "so that their pseudo-images go too.", 0, 0 },
+	{ "gc_size", BASE_OPT_INT, &opt.gc_size_mib, "MIB",
+	  "With -gc or -gc_daily: remove finished epochs, the oldest first, with what only they refer to, "
+	  "until DATABASE takes no more than that.", 1, 1 << 30 },
+	{ "gc_daily", BASE_OPT_FLAG, &opt.gc_daily, NULL,
+	  "Each day between 03:00 and 05:00, local time, do what -gc -old_epochs does (and -gc_size, where "
+	  "it is given), as the original's -gc did.", 0, 0 },
 	{ "join", BASE_OPT_STRING, &gc_join, "day|week|month",
 	  "With -gc: make of the finished epochs of each day, week or month one, with all their samples; "
 	  "of those that are older than -older says.", 0, 0 },
@@ -343,11 +348,15 @@ static int check_options(struct base_err *err)
 				 : opt.background ? "background"
 				 : opt.check	  ? "check"
 						  : "list-events");
-	if ((gc_config.dry_run || gc_epochs || gc_join) && !gc)
+	if ((gc_config.dry_run || gc_config.old || gc_join) && !gc)
 		return base_fail(err, -DCPI_EUSAGE, "-%s goes with -gc only",
-				 gc_epochs ? "old_epochs"
-				 : gc_join ? "join"
-					   : "n");
+				 gc_config.old ? "old_epochs"
+				 : gc_join     ? "join"
+					       : "n");
+	if (opt.gc_size_mib && !gc && !opt.gc_daily)
+		return base_fail(err, -DCPI_EUSAGE, "-gc_size goes with -gc or -gc_daily only");
+	if (opt.gc_daily && gc)
+		return base_fail(err, -DCPI_EUSAGE, "-gc_daily does not go with -gc");
 	if (gc_older && !gc_join)
 		return base_fail(err, -DCPI_EUSAGE, "-older goes with -join only");
 	return 0;
@@ -416,11 +425,11 @@ static int run_gc(const char *database)
 	int r = profdb_open(database, false, &db, &err);
 
 	gc_config.removed = say_removed;
+	gc_config.removed_epoch = say_expired;
 	gc_config.kept = say_kept;
+	gc_config.now = (int64_t)time(NULL);
+	gc_config.size = (uint64_t)opt.gc_size_mib << 20;
 	gc_config.quota = (uint64_t)opt.quota_mib << 20;
-	if (r >= 0 && gc_epochs)
-		r = profdb_epochs_expire(db, (int64_t)time(NULL), gc_config.dry_run, say_expired,
-					 NULL, &err);
 	if (r >= 0 && gc_join)
 		r = join(db, &err);
 	if (r >= 0)
@@ -430,6 +439,9 @@ static int run_gc(const char *database)
 		       gc_config.dry_run ? "would remove" : "removed", result.nr_removed,
 		       (unsigned long long)result.removed_len, result.nr_left,
 		       (unsigned long long)result.left_len);
+	if (r >= 0 && result.size > gc_config.size)
+		fprintf(stderr, "dcpid: %llu bytes are left: no finished epoch is\n",
+			(unsigned long long)result.size);
 	if (fflush(stdout) != 0)
 		r = base_fail_errno(&err, -EIO, "cannot write");
 	profdb_close(db);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gc_epoch.h"
 #include "image.h"
 
 /* A daemon writes its images within this time, but for very many. */
@@ -23,7 +24,9 @@ enum { LOCK_MS = 60000, ATTEMPTS = 20 };
 struct gc {
 	struct profdb *db;
 	const struct gc_config *config;
-	struct base_map ids, names; /* what profiles refer to; the values say nothing */
+	struct gc_epochs epochs;
+	const struct gc_epoch *epoch; /* being read; NULL: it came since, and stays */
+	struct base_map ids, names;   /* what profiles refer to: the ranks of the last that do */
 	struct gc_file *files;
 	size_t nr, cap;
 	uint64_t young_ns;
@@ -31,14 +34,21 @@ struct gc {
 	int error;
 };
 
-static char marked;
-
 static uint64_t time_of(const struct stat *st)
 {
 	return (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec;
 }
 
 /* ---- what is referred to --------------------------------------------------------------------- */
+
+/* Ranks are no addresses, but fit: 0 is what is not in the map. */
+static int refer(const struct gc *gc, struct base_map *to, const void *key, size_t len)
+{
+	size_t rank = gc->epoch ? gc->epoch->rank : GC_STAYS;
+	uintptr_t had = (uintptr_t)base_map_get(to, key, len);
+
+	return had >= rank ? 0 : base_map_set(to, key, len, (void *)(uintptr_t)rank);
+}
 
 /* The name too: a note holds only so many of the build-ids that its image had. */
 static int mark(void *ctx, const char *file, struct profdb_profile *p)
@@ -51,10 +61,10 @@ static int mark(void *ctx, const char *file, struct profdb_profile *p)
 	(void)file;
 	if (profdb_profile_kind(p) == PROFDB_DYNAMIC) {
 		if (id->len)
-			r = base_map_set(&gc->ids, id->bytes, id->len, &marked);
+			r = refer(gc, &gc->ids, id->bytes, id->len);
 		for (size_t i = 0; r == 0 && (path = profdb_profile_path(p, i)); i++) {
 			path = base_path_name(path);
-			r = base_map_set(&gc->names, path, strlen(path), &marked);
+			r = refer(gc, &gc->names, path, strlen(path));
 		}
 	}
 	profdb_profile_free(p);
@@ -76,7 +86,8 @@ static void unreadable(void *ctx, const char *file, const struct base_err *why)
 {
 	struct gc *gc = ctx;
 
-	if (gc->error || is_other(file))
+	/* What goes anyway keeps nothing. */
+	if (gc->error || is_other(file) || (gc->epoch && gc->epoch->rank <= gc->epochs.removed))
 		return;
 	gc->error = base_fail(gc->err, -DCPI_EFORMAT,
 			      "cannot tell which pseudo-images an epoch refers to: %s", why->text);
@@ -121,6 +132,7 @@ static int each_platform(struct gc *gc, bool marking)
 			*gc->err = gc->err->code ? *gc->err : own;
 			r = own.code < 0 ? own.code : -EIO;
 		}
+		gc->epoch = gc_epochs_find(&gc->epochs, epochs[i]);
 		for (size_t k = 0; r == 0 && platforms && platforms[k]; k++) {
 			if (marking)
 				r = mark_platform(gc, epochs[i], platforms[k]);
@@ -220,34 +232,39 @@ int gc_measure(struct profdb *db, uint64_t *len, size_t *nr)
 	return r;
 }
 
-/* One that cannot be read may be anybody's, and stays. */
-static bool is_used(struct gc *gc, const struct gc_file *file)
+static size_t rank_in(const struct base_map *m, const void *key, size_t len)
 {
+	return (size_t)(uintptr_t)base_map_get(m, key, len);
+}
+
+/* One that cannot be read may be anybody's, and stays. */
+static size_t last_use(struct gc *gc, const struct gc_file *file)
+{
+	size_t rank, last = rank_in(&gc->names, file->name, strlen(file->name));
 	char path[64 + 256];
 	struct base_err why = { 0 };
 	struct image *img = NULL;
 	struct base_id id;
-	bool used = false;
 
-	if (base_map_get(&gc->names, file->name, strlen(file->name)))
-		return true;
-	if (file->name[0] == '.')
-		return false;
+	if (last == GC_STAYS || file->name[0] == '.')
+		return last;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", profdb_dyn_fd(gc->db), file->name);
 	if (image_open_path(path, IMAGE_DYNAMIC, &img, &why) == -ENOENT)
-		return true;
+		return GC_STAYS;
 	if (!img) {
 		struct base_err err = { 0 };
 
 		base_fail(&err, why.code, "'%s' stays: %s", file->name, base_strerror(why.code));
 		if (gc->config->kept)
 			gc->config->kept(gc->config->ctx, &err);
-		return true;
+		return GC_STAYS;
 	}
-	for (size_t i = 0; !used && image_known_as(img, i, &id); i++)
-		used = base_map_get(&gc->ids, id.bytes, id.len) != NULL;
+	for (size_t i = 0; last != GC_STAYS && image_known_as(img, i, &id); i++) {
+		rank = rank_in(&gc->ids, id.bytes, id.len);
+		last = rank > last ? rank : last;
+	}
 	image_close(img);
-	return used;
+	return last;
 }
 
 /* ---- choosing and removing ------------------------------------------------------------------- */
@@ -309,17 +326,52 @@ static int sweep(struct gc *gc, struct gc_result *result)
 	return r;
 }
 
+/* Epochs before what they refer to: who is killed between leaves nothing that leads nowhere. */
+static int remove_epochs(struct gc *gc, struct gc_result *result)
+{
+	int r = 0;
+
+	for (size_t rank = 1; r == 0 && rank <= gc->epochs.removed; rank++) {
+		const struct gc_epoch *e = gc->epochs.v;
+
+		while (e->rank != rank)
+			e++;
+		if (!gc->config->dry_run)
+			r = profdb_epoch_remove(gc->db, e->name, gc->err);
+		if (r == 0) {
+			gc->config->removed_epoch(gc->config->ctx, e->name);
+			result->nr_epochs++;
+		}
+	}
+	return r;
+}
+
 static int sweep_locked(struct gc *gc, struct gc_result *result)
 {
-	int lock = -1, r = 0;
+	int lock = -1, r = remove_epochs(gc, result);
 
-	if (!gc->config->dry_run)
+	if (r == 0 && !gc->config->dry_run)
 		lock = r = profdb_dyn_lock(gc->db, true, LOCK_MS, gc->err);
 	if (r >= 0)
 		r = sweep(gc, result);
 	if (lock >= 0)
 		close(lock);
 	return r;
+}
+
+/* After all has been read. */
+static void choose(struct gc *gc, struct gc_result *result)
+{
+	const struct gc_config *c = gc->config;
+
+	for (size_t i = 0; i < gc->nr; i++)
+		gc->files[i].last = last_use(gc, &gc->files[i]);
+	if (c->size)
+		result->size = gc_epochs_choose(&gc->epochs, gc->files, gc->nr, gc->young_ns,
+						gc_tree_len(profdb_dir_fd(gc->db), "."), c->size);
+	for (size_t i = 0; i < gc->nr; i++)
+		gc->files[i].used = gc->files[i].last > gc->epochs.removed;
+	gc_choose(gc->files, gc->nr, gc->young_ns, c->quota);
 }
 
 /* The clock of the file system, which may be another machine's. */
@@ -351,8 +403,10 @@ int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *
 	int r = 0;
 
 	*result = (struct gc_result){ 0 };
+	if ((config->old || config->size) && !config->dry_run)
+		r = profdb_keep(db, err);
 	/* In this order: what is old now, which daemons' flushes count, then what they refer to. */
-	if (profdb_dyn_fd(db) >= 0) {
+	if (r == 0 && profdb_dyn_fd(db) >= 0) {
 		r = start_time(&gc);
 		if (r == 0)
 			r = list_files(&gc);
@@ -362,16 +416,17 @@ int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *
 	if (r == 0)
 		r = each_platform(&gc, false);
 	if (r == 0)
+		r = gc_epochs_list(db, config, &gc.epochs, err);
+	if (r == 0)
 		r = mark_all(&gc);
-	for (size_t i = 0; r == 0 && i < gc.nr; i++)
-		gc.files[i].used = is_used(&gc, &gc.files[i]);
 	if (r == 0) {
-		gc_choose(gc.files, gc.nr, gc.young_ns, config->quota);
+		choose(&gc, result);
 		r = sweep_locked(&gc, result);
 	}
 	for (size_t i = 0; i < gc.nr; i++)
 		free(gc.files[i].name);
 	free(gc.files);
+	gc_epochs_release(&gc.epochs);
 	base_map_release(&gc.ids);
 	base_map_release(&gc.names);
 	return r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pseudo-images that no epoch refers to any more (dcpid -gc, and what a daemon runs when its
- * database is over its quota). Beside running daemons: what one wrote since its last flush, or has
- * samples for, is newer than that flush.
+ * Pseudo-images that no epoch refers to any more, and before them epochs that are old, or too much
+ * (dcpid -gc, what a daemon runs each day, or when its database is over its quota). Beside running
+ * daemons: what one wrote since its last flush, or has samples for, is newer than that flush.
  */
 #ifndef DCPI_DAEMON_GC_H
 #define DCPI_DAEMON_GC_H
@@ -14,16 +14,24 @@ struct gc_file {
 	char *name;
 	uint64_t len, time_ns; /* bytes; last written */
 	uint64_t ino;
-	bool used;   /* an epoch refers to it, by a build-id that it has or replaces, or by name */
+	size_t last; /* rank of the last epoch to go that refers to it, by a build-id that it has
+			or replaces, or by name; 0: none does */
+	bool used;   /* that one stays */
 	bool remove; /* chosen */
 };
 
 struct gc_config {
 	bool dry_run;	/* remove nothing, say what would be */
 	uint64_t quota; /* stop when no more bytes than this are left; 0: all that may go */
+	bool old; /* epochs go first that are old, as profdb_epochs_expire has it at @now (UTC) */
+	int64_t now;
+	/* Then finished ones, the oldest first, until the whole database, each file in blocks of 4
+	 * KiB, takes no more bytes than this; 0: as many as it takes. */
+	uint64_t size;
 	/* Told of each file that is removed, in order; and of what is kept for it cannot be read.
 	 */
 	void (*removed)(void *ctx, const struct gc_file *file);
+	void (*removed_epoch)(void *ctx, const char *epoch); /* with old or size */
 	void (*kept)(void *ctx, const struct base_err *why);
 	void *ctx;
 };
@@ -31,11 +39,14 @@ struct gc_config {
 struct gc_result {
 	size_t nr_removed, nr_left;
 	uint64_t removed_len, left_len; /* bytes */
+	size_t nr_epochs;		/* removed */
+	uint64_t size;			/* where one was asked for: what is left of all */
 };
 
 /*
  * Nothing is removed where it cannot be told what an epoch refers to (-DCPI_EFORMAT, with @err
- * naming the profile), or while somebody writes images without end (-DCPI_EBUSY). 0 or negative.
+ * naming the profile), or while somebody writes images without end, or removes or joins epochs
+ * (-DCPI_EBUSY). 0 or negative.
  */
 int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *result,
 	   struct base_err *err);

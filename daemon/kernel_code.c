@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "dyn_internal.h"
 #include "kernel_internal.h"
@@ -360,6 +361,9 @@ static int write_one(struct kernel *k, struct kernel_code *c, struct base_err *e
 {
 	int r;
 
+	/* Its bytes are not kept here: nobody is to take it for one that is not needed. */
+	if (c->on_disk && c->image->kind == PROFDB_DYNAMIC)
+		utimensat(profdb_dyn_fd(k->config.db), c->image->stem, NULL, 0);
 	if (c->on_disk || !c->image->dirty)
 		return 0;
 	if (c->image->kind == PROFDB_DYNAMIC)

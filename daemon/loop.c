@@ -268,6 +268,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	if (!d->finished)
 		periodic_flush(d);
 	quota_turn(d);
+	daily_turn(d);
 	profdb_lock_beat(d->db);
 	service_alive(&d->service, d->epoch, d->attrib.account.stored);
 	return look_for_database(d, err);

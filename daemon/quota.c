@@ -4,72 +4,22 @@
  * that does not suffice, dynamic code that is not on disk yet is refused, until there is room
  * again.
  */
-#include <errno.h>
-#include <linux/capability.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "daemon_core.h"
-#include "gc.h"
-
-/* ---- the child ------------------------------------------------------------------------------- */
-
-/* Of the rights, that to remove files of another user's database. */
-static int drop_rights(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
-	const uint32_t keep = 1u << CAP_DAC_OVERRIDE;
-
-	if (syscall(SYS_capget, &head, data) < 0)
-		return -errno;
-	data[0].permitted &= keep;
-	data[0].effective = data[0].permitted;
-	data[0].inheritable = 0;
-	data[1] = (struct __user_cap_data_struct){ 0 };
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &head, data) < 0)
-		return -errno;
-	return 0;
-}
-
-static void ignore(void *ctx, const struct gc_file *file)
-{
-	(void)ctx;
-	(void)file;
-}
-
-/* What it has of the daemon's it gives up: its locks, its rings, its clients' memory. */
-static int run_child(const char *path, uint64_t max)
-{
-	const struct gc_config config = { .quota = max, .removed = ignore };
-	struct gc_result result;
-	struct base_err err = { 0 };
-	struct profdb *db = NULL;
-	int r = syscall(SYS_close_range, 3u, ~0u, 0u) < 0 ? -errno : drop_rights();
-
-	if (r == 0)
-		r = profdb_open(path, false, &db, NULL);
-	if (r == 0)
-		r = gc_run(db, &config, &result, &err);
-	return r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
-}
+#include "gc_child.h"
 
 static void start(struct daemon *d)
 {
+	const struct gc_config config = { .quota = d->quota.max };
 	struct quota *q = &d->quota;
 
 	/* What lives may get samples yet. */
 	dyn_spare_images(d->dyn);
-	q->child = fork();
-	if (q->child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(run_child(d->opt.database, q->max));
-	}
+	q->child = gc_child_start(d->opt.database, &config, NULL);
 	if (q->child < 0)
-		base_log(BASE_LOG_WARN, "cannot remove pseudo-images: %s", base_strerror(errno));
+		base_log(BASE_LOG_WARN, "cannot remove pseudo-images: %s", base_strerror(q->child));
 }
 
 /* ---- the quota ------------------------------------------------------------------------------- */

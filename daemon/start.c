@@ -420,6 +420,7 @@ void daemon_close(struct daemon *d)
 	if (d->processes)
 		attrib_release(&d->attrib);
 	quota_close(d);
+	daily_close(d);
 	if (d->dyn)
 		dyn_close(d->dyn);
 	if (d->kernel)

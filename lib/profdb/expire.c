@@ -24,14 +24,46 @@ bool profdb_epoch_is_old(struct profdb *db, const char *epoch, int64_t before)
 	return old;
 }
 
-static int expire(struct profdb *db, const char *epoch)
+bool profdb_epoch_finished(struct profdb *db, const char *epoch)
+{
+	char **platforms = profdb_platforms(db, epoch, NULL);
+	bool finished = platforms != NULL;
+
+	for (size_t i = 0; finished && platforms[i]; i++)
+		finished = !profdb_epoch_open(db, epoch, platforms[i]);
+	free(platforms);
+	return finished;
+}
+
+static bool is_in_use(struct profdb *db, const char *epoch)
+{
+	char **platforms = profdb_platforms(db, epoch, NULL);
+	bool used = false;
+
+	for (size_t i = 0; !used && platforms && platforms[i]; i++)
+		used = profdb_epoch_open(db, epoch, platforms[i]) &&
+		       profdb_lock_held(db, platforms[i]);
+	free(platforms);
+	return used;
+}
+
+int profdb_epoch_remove(struct profdb *db, const char *epoch, struct base_err *err)
 {
 	char gone[PROFDB_EPOCH_LEN + 16];
+	int r = profdb_keep(db, err);
 
+	if (r < 0)
+		return r;
+	if (is_in_use(db, epoch))
+		return base_fail(err, -DCPI_EBUSY, "a daemon has opened epoch '%s/%s'", db->path,
+				 epoch);
 	snprintf(gone, sizeof(gone), PROFDB_GONE_PREFIX "%s", epoch);
 	if (renameat(db->fd, epoch, db->fd, gone) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	return profdb_remove_tree(db->fd, gone, PROFDB_DEPTH);
+		r = errno == ENOENT ? 0 : -errno;
+	else
+		r = profdb_remove_tree(db->fd, gone, PROFDB_DEPTH);
+	profdb_lock_beat(db);
+	return r < 0 ? base_fail_errno(err, r, "cannot remove epoch '%s/%s'", db->path, epoch) : 0;
 }
 
 int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
@@ -49,10 +81,8 @@ int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
 	for (size_t i = 0; r >= 0 && i + NEWEST < nr; i++) {
 		if (!profdb_epoch_is_old(db, epochs[i], now - WEEK))
 			continue;
-		r = dry_run ? 0 : expire(db, epochs[i]);
-		if (r < 0)
-			base_fail_errno(err, r, "cannot remove epoch '%s/%s'", db->path, epochs[i]);
-		else
+		r = dry_run ? 0 : profdb_epoch_remove(db, epochs[i], err);
+		if (r >= 0)
 			removed(ctx, epochs[i]);
 		count++;
 	}

@@ -454,17 +454,6 @@ static int join(struct join *j)
 /* ---- which --------------------------------------------------------------------------------------
  */
 
-static bool is_finished(struct profdb *db, const char *epoch)
-{
-	char **platforms = profdb_platforms(db, epoch, NULL);
-	bool finished = platforms != NULL;
-
-	for (size_t i = 0; finished && platforms[i]; i++)
-		finished = !profdb_epoch_open(db, epoch, platforms[i]);
-	free(platforms);
-	return finished;
-}
-
 /* A profile that cannot be read, or a record: what it is of stays as it is. */
 static int join_one(struct profdb *db, const struct profdb_join *how, struct profdb_names *epochs,
 		    struct base_err *err)
@@ -492,7 +481,8 @@ static int join_all(struct profdb *db, const struct profdb_join *how, char **all
 	for (size_t i = 0; r >= 0 && all[i]; i++) {
 		int64_t span = span_of(how->span, all[i]);
 
-		if (!profdb_epoch_is_old(db, all[i], how->before) || !is_finished(db, all[i]))
+		if (!profdb_epoch_is_old(db, all[i], how->before) ||
+		    !profdb_epoch_finished(db, all[i]))
 			continue;
 		if (group.nr && span_of(how->span, group.items[0]) != span) {
 			r = group.nr > 1 ? join_one(db, how, &group, err) : 0;

@@ -190,6 +190,11 @@ int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
 			 void (*removed)(void *ctx, const char *epoch), void *ctx,
 			 struct base_err *err);
 
+/* This one, however old it is. 0, -DCPI_EBUSY (a daemon is in it), or -errno. */
+int profdb_epoch_remove(struct profdb *db, const char *epoch, struct base_err *err);
+/* No daemon has it open, nor left it open when it was killed. */
+bool profdb_epoch_finished(struct profdb *db, const char *epoch);
+
 /* How long an epoch becomes. UTC; a week begins on Monday. */
 enum profdb_span { PROFDB_DAY, PROFDB_WEEK, PROFDB_MONTH };
 /* "day", "week", "month". 0 or -DCPI_EUSAGE. */

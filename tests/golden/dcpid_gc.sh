@@ -70,7 +70,7 @@ run()
 	local code=0
 	echo "\$ dcpid $*"
 	"$DCPI_BIN/dcpid" "$@" 2>err | sed -E 's/[0-9]+ bytes/N bytes/g' || code=${PIPESTATUS[0]}
-	sed 's/^/! /' err
+	sed -E 's/^/! /; s/[0-9]+ bytes/N bytes/' err
 	[ $code = 0 ] || echo "exit $code"
 }
 total() { "$DCPI_BIN/dcpiprof" -db db -epoch all -no_header 2>/dev/null | awk '$NF == "total" { print $1 }'; }
@@ -133,6 +133,21 @@ set -o pipefail
 	run -gc -old_epochs db
 	ls -d db/2*
 	names
+	# By size: the oldest first, and what only they refer to, until it fits; what is open stays.
+	for i in 1 2 3; do
+		head -c 1048576 /dev/zero >db/20231201000$i/box/pad.file.ab0$i
+	done
+	mkdir -p db/202312020000/box
+	: >db/202312020000/box/.open
+	head -c 1048576 /dev/zero >db/202312020000/box/pad.file.ab09
+	run -gc -n -gc_size 3 db
+	ls -d db/2*
+	run -gc -gc_size 3 db
+	ls -d db/2*
+	run -gc -gc_size 1 db
+	ls -d db/2*
+	run -gc_size 1 db
+	run -gc -gc_daily db
 	run -gc -background db
 	run -gc nowhere
 } >out 2>&1

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -12,7 +14,8 @@
 
 #include <cmocka.h>
 
-#include "gc.h"
+#include "gc_child.h"
+#include "gc_epoch.h"
 
 #define YOUNG 100
 
@@ -67,6 +70,104 @@ static void chooses_the_oldest_until_there_is_room(void **state)
 	assert_true(removes(files, 4, "oldmidnew"));
 }
 
+/* ---- epochs ---------------------------------------------------------------------------------- */
+
+static struct gc_file file_of(size_t last, uint64_t time_ns)
+{
+	return (struct gc_file){ .len = 1000, .last = last, .time_ns = time_ns };
+}
+
+static void chooses_epochs_until_the_database_fits(void **state)
+{
+	/* By rank: an old one, then two finished ones; the last is open. */
+	struct gc_epoch v[] = {
+		{ .len = 10 << 12, .rank = 2 },
+		{ .len = 20 << 12, .rank = 1, .old = true },
+		{ .len = 40 << 12, .rank = 3 },
+		{ .len = 80 << 12, .rank = GC_STAYS },
+	};
+	struct gc_epochs e = { .v = v, .nr = 4 };
+	const struct gc_file files[] = { file_of(2, 10), file_of(2, YOUNG), file_of(3, 10),
+					 file_of(0, 10), file_of(GC_STAYS, 10) };
+	const uint64_t total = 155 << 12;
+
+	(void)state;
+	assert_int_equal(gc_epochs_choose(&e, files, 5, YOUNG, total, total), 154 << 12);
+	assert_int_equal(e.removed, 0);
+	/* What is old goes in any case. */
+	e.removed = 1;
+	assert_int_equal(gc_epochs_choose(&e, files, 5, YOUNG, total, 134 << 12), 134 << 12);
+	assert_int_equal(e.removed, 1);
+	/* With an epoch what only it refers to, but for what is young. */
+	e.removed = 0;
+	assert_int_equal(gc_epochs_choose(&e, files, 5, YOUNG, total, 133 << 12), 123 << 12);
+	assert_int_equal(e.removed, 2);
+	e.removed = 0;
+	assert_int_equal(gc_epochs_choose(&e, files, 5, YOUNG, total, 1), 82 << 12);
+	assert_int_equal(e.removed, 3);
+}
+
+/* ---- the child ------------------------------------------------------------------------------- */
+
+static void make_epoch(const char *path, int64_t at, bool finish)
+{
+	const struct timespec times[2] = { { .tv_sec = at }, { .tv_sec = at } };
+	char epoch[PROFDB_EPOCH_LEN + 1], name[128];
+	struct base_err err = { 0 };
+	struct profdb *db;
+
+	assert_int_equal(profdb_open(path, true, &db, &err), 0);
+	assert_int_equal(profdb_lock(db, finish ? "box" : "open", &err), 0);
+	assert_int_equal(profdb_epoch_start(db, at, epoch, &err), 0);
+	if (finish)
+		assert_int_equal(profdb_epoch_finish(db, &err), 0);
+	profdb_close(db);
+	snprintf(name, sizeof(name), "%s/%s/%s", path, epoch, finish ? "box" : "open/.open");
+	assert_int_equal(utimensat(AT_FDCWD, name, times, 0), 0);
+}
+
+static void the_child_removes_and_reports(void **state)
+{
+	const int64_t now = 1700000000, day = 86400;
+	const struct gc_config config = { .old = true, .now = now, .size = 1 };
+	char path[] = "/tmp/dcpi-gc-XXXXXX", text[200] = "", command[64];
+	int report, status;
+	struct profdb *db;
+	char **epochs;
+	pid_t child;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	make_epoch(path, now - 20 * day, true);
+	for (int i = 4; i > 0; i--)
+		make_epoch(path, now - i * day, true);
+	make_epoch(path, now - 3600, false);
+	child = gc_child_start(path, &config, &report);
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(read(report, text, sizeof(text) - 1) > 0);
+	close(report);
+	assert_string_equal(text, "removed 5 epochs, 0 files of 0 bytes\n");
+	assert_int_equal(status, 0);
+	assert_int_equal(profdb_open(path, false, &db, NULL), 0);
+	epochs = profdb_epochs(db, NULL);
+	assert_true(epochs && epochs[0] && !epochs[1]);
+	assert_true(profdb_epoch_open(db, epochs[0], "open"));
+	free(epochs);
+	/* Somebody else keeps house. */
+	assert_int_equal(profdb_keep(db, NULL), 0);
+	child = gc_child_start(path, &config, &report);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_not_equal(status, 0);
+	memset(text, 0, sizeof(text));
+	assert_true(read(report, text, sizeof(text) - 1) > 0);
+	assert_non_null(strstr(text, "removes or joins epochs"));
+	close(report);
+	profdb_close(db);
+	snprintf(command, sizeof(command), "rm -r %s", path);
+	assert_int_equal(system(command), 0);
+}
+
 /* ---- the locks ------------------------------------------------------------------------------- */
 
 static void tells_owned_platforms_and_locks_images(void **state)
@@ -119,6 +220,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chooses_all_that_may_go),
 		cmocka_unit_test(chooses_the_oldest_until_there_is_room),
+		cmocka_unit_test(chooses_epochs_until_the_database_fits),
+		cmocka_unit_test(the_child_removes_and_reports),
 		cmocka_unit_test(tells_owned_platforms_and_locks_images),
 	};
 

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The day's housekeeping of a daemon: a child does it (gc_child.c); when that was done stands in
+ * the database, so that a daemon that is started again neither repeats it nor leaves it out.
+ */
+#include "daily.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon_core.h"
+#include "gc_child.h"
+
+enum { HOUR = 3600, FIRST_HOUR = 3, JUMP_S = 600 };
+/* After a failure: somebody else keeps house, or a profile cannot be read. */
+#define AGAIN_NS (600 * 1000000000ull)
+#define LOOK_NS	 (10 * 1000000000ull)
+
+/* ---- when ------------------------------------------------------------------------------------ */
+
+int64_t daily_slot(int64_t now, uint32_t spread)
+{
+	time_t from = (time_t)now, slot;
+	struct tm tm;
+
+	for (int back = 0; back < 3; back++) {
+		if (!localtime_r(&from, &tm))
+			return 0;
+		tm.tm_mday -= back;
+		tm.tm_hour = FIRST_HOUR;
+		tm.tm_min = 0;
+		tm.tm_sec = (int)spread;
+		tm.tm_isdst = -1;
+		slot = mktime(&tm);
+		if (slot <= (time_t)now)
+			return (int64_t)slot;
+	}
+	return 0;
+}
+
+static bool has_jumped(struct daily *s, int64_t now, int64_t boot)
+{
+	int64_t by = now - boot - s->offset;
+	bool jumped = s->looked && (by > JUMP_S || by < -JUMP_S);
+
+	s->offset = now - boot;
+	s->looked = true;
+	return jumped;
+}
+
+bool daily_is_due(struct daily *s, int64_t now, int64_t boot, uint32_t spread)
+{
+	if (has_jumped(s, now, boot) || !s->last || s->last > now + HOUR)
+		s->last = now;
+	return s->last < daily_slot(now, spread);
+}
+
+/* ---- what is remembered ---------------------------------------------------------------------- */
+
+static void state_name(const struct daemon *d, char name[PROFDB_PLATFORM_MAX + 8])
+{
+	snprintf(name, PROFDB_PLATFORM_MAX + 8, ".gc-%s", d->platform);
+}
+
+static void read_state(struct daemon *d)
+{
+	char name[PROFDB_PLATFORM_MAX + 8];
+	struct base_buf buf = { 0 };
+
+	state_name(d, name);
+	if (base_file_read(profdb_dir_fd(d->db), name, 64, &buf, NULL) >= 0 &&
+	    base_buf_append(&buf, "", 1) >= 0 &&
+	    sscanf((char *)buf.data, "%18" SCNd64, &d->daily.when.last) != 1)
+		d->daily.when.last = 0;
+	base_buf_release(&buf);
+	d->daily.stored = d->daily.when.last;
+}
+
+/* Where it cannot be kept the next daemon begins to count anew. */
+static void write_state(struct daemon *d)
+{
+	char name[PROFDB_PLATFORM_MAX + 8], text[32];
+	struct base_err err = { 0 };
+
+	if (d->daily.stored == d->daily.when.last)
+		return;
+	d->daily.stored = d->daily.when.last;
+	state_name(d, name);
+	snprintf(text, sizeof(text), "%" PRId64 "\n", d->daily.when.last);
+	if (base_file_write(profdb_dir_fd(d->db), name, 0644, text, strlen(text), &err) < 0)
+		base_log(BASE_LOG_WARN, "%s", err.text);
+}
+
+/* ---- doing it -------------------------------------------------------------------------------- */
+
+static void start(struct daemon *d)
+{
+	const struct gc_config config = { .old = true,
+					  .now = (int64_t)time(NULL),
+					  .size = (uint64_t)d->opt.gc_size_mib << 20 };
+	struct dailies *s = &d->daily;
+
+	/* What lives may get samples yet. */
+	dyn_spare_images(d->dyn);
+	s->started = config.now;
+	s->child = gc_child_start(d->opt.database, &config, &s->report);
+	if (s->child < 0) {
+		base_log(BASE_LOG_WARN, "cannot remove old epochs: %s", base_strerror(s->child));
+		s->child = 0;
+		s->next_ns = base_now_ns() + AGAIN_NS;
+	}
+}
+
+static void take_child(struct daemon *d)
+{
+	struct dailies *s = &d->daily;
+	char text[600];
+	int status = 0;
+	ssize_t n;
+
+	if (waitpid(s->child, &status, WNOHANG) != s->child)
+		return;
+	s->child = 0;
+	n = read(s->report, text, sizeof(text) - 1);
+	close(s->report);
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	base_log(status ? BASE_LOG_WARN : BASE_LOG_INFO, "housekeeping: %s",
+		 *text ? text : "it was ended");
+	if (status) {
+		s->next_ns = base_now_ns() + AGAIN_NS;
+		return;
+	}
+	s->when.last = s->started;
+	write_state(d);
+}
+
+static uint32_t spread_of(const struct daemon *d)
+{
+	return (uint32_t)(base_crc32c(0, d->platform, strlen(d->platform)) % (2 * HOUR));
+}
+
+void daily_turn(struct daemon *d)
+{
+	struct dailies *s = &d->daily;
+	struct timespec boot = { 0 };
+
+	if (!d->opt.gc_daily)
+		return;
+	if (s->child > 0)
+		take_child(d);
+	if (s->child > 0 || base_now_ns() < s->next_ns)
+		return;
+	s->next_ns = base_now_ns() + LOOK_NS;
+	if (!s->when.looked)
+		read_state(d);
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	if (daily_is_due(&s->when, (int64_t)time(NULL), (int64_t)boot.tv_sec, spread_of(d)))
+		start(d);
+	else
+		write_state(d);
+}
+
+void daily_close(struct daemon *d)
+{
+	if (d->daily.child <= 0)
+		return;
+	kill(d->daily.child, SIGKILL);
+	waitpid(d->daily.child, NULL, 0);
+	close(d->daily.report);
+	d->daily.child = 0;
+}
