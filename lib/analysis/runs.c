@@ -130,6 +130,14 @@ static int visit(void *context, const struct image_symbol *symbol, const struct 
 	return r;
 }
 
+static int uncounted(const struct runs *r, struct base_err *err)
+{
+	base_fail(err, -ENOENT, "nothing of '%s' was counted", image_path(r->img));
+	if (image_process(r->img))
+		base_hint(err, "code made at run time is found by the table of dcpix: -tab FILE");
+	return -ENOENT;
+}
+
 static int gather(struct making *m, struct base_err *err)
 {
 	struct runs *r = m->r;
@@ -137,9 +145,7 @@ static int gather(struct making *m, struct base_err *err)
 
 	if (r->exact) {
 		rc = estimate_samples_count(&m->samples, r->exact, r->img, r->id);
-		return rc == -ENOENT ? base_fail(err, rc, "nothing of '%s' was counted",
-						 image_path(r->img))
-				     : rc;
+		return rc == -ENOENT ? uncounted(r, err) : rc;
 	}
 	rc = estimate_samples_gather(&m->samples, r->a, r->ai, r->img, r->event);
 	if (rc >= 0)

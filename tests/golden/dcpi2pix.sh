@@ -17,6 +17,28 @@ cp "$app/app" .
 	at 0x2c0 10
 	at 0x2c4 5
 END
+# Counts of "triple" in another run's pseudo-image, where it stood 0x100 further on: 2076 executions.
+cat >jit.xct <<'END'
+dcpi-xct 1
+image dynamic 00000000000000000000000000000000000000ab
+path hi
+n 140 11 2
+n 144 10 3 5
+n 151 500 2 3 2
+n 15a 11 2
+n 15d 1 5
+e 142 15d 1
+e 158 151 490
+e 162 15a 1
+crc32c aa016435
+END
+cat >jit.tab <<'END'
+dcpi-tab 1
+image dynamic 00000000000000000000000000000000000000ab
+path hi
+procedure 140 24 7efefbe94ada04ef8beaef09b9629985007dde1c 7efefbe94ada04ef8beaef09b9629985007dde1c triple
+crc32c 5732c9c9
+END
 pixie() # pixie NAME: the files' words
 {
 	paste <(od -An -v -t x1 -w8 "$1.Addrs") <(od -An -v -t x1 -w8 "$1.Counts")
@@ -37,6 +59,8 @@ pixie() # pixie NAME: the files' words
 	run dcpi2pix -callgrind -conf_high app
 	run dcpi2pix -callgrind -conf_low 'hi[4711]'
 	run dcpi2pix -callgrind -conf_low -db strip strip.so
+	run dcpi2pix -callgrind -xct jit.xct -tab jit.tab db/dyn/hi.box.1.dyn
+	run dcpi2pix -callgrind -xct jit.xct db/dyn/hi.box.1.dyn
 	run dcpi2pix -o nowhere/x app
 	run dcpi2pix -xct "$app/app.xct" "$strip/strip.so"
 	run dcpi2pix app missing
