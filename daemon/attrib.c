@@ -59,10 +59,20 @@ void attrib_store(struct attrib *a, struct image *img, uint64_t off, uint32_t ev
 	add(a, img, off, event, n);
 }
 
+static void store_bucket(struct attrib *a, enum account_bucket bucket, const struct process *p,
+			 uint32_t event, uint64_t n)
+{
+	struct image *img = images_bucket(a->images, bucket);
+
+	if (img)
+		img = images_of_process(a->images, img, p);
+	if (add(a, img, 0, event, n) >= 0)
+		a->account.bucket[bucket] += n;
+}
+
 void attrib_store_bucket(struct attrib *a, enum account_bucket bucket, uint32_t event, uint64_t n)
 {
-	if (add(a, images_bucket(a->images, bucket), 0, event, n) >= 0)
-		a->account.bucket[bucket] += n;
+	store_bucket(a, bucket, NULL, event, n);
 }
 
 static enum account_bucket bucket_of(const struct pending *c)
@@ -76,7 +86,7 @@ static enum account_bucket bucket_of(const struct pending *c)
  */
 static void store_unknown(struct attrib *a, enum account_bucket bucket, const struct pending *c)
 {
-	attrib_store_bucket(a, bucket, c->event, c->count);
+	store_bucket(a, bucket, c->p, c->event, c->count);
 	if (a->log_unknown)
 		base_log(BASE_LOG_INFO, "%s: %llu samples of pid %d (%s) at 0x%llx",
 			 account_bucket_name(bucket), (unsigned long long)c->count, c->pid,
@@ -198,6 +208,8 @@ static void settle_listed(struct attrib *a, uint64_t time_ns)
 /* What comes now happened at @time_ns. */
 static void go_on(struct attrib *a, uint64_t time_ns)
 {
+	if (a->told.nr)
+		told_handle(a, time_ns);
 	a->now_ns = time_ns;
 	if (a->unsettled.nr && time_ns >= a->unsettled_ns)
 		settle_listed(a, time_ns);
@@ -259,6 +271,14 @@ static bool may_wait(const struct attrib *a, struct pending *c, bool last)
 	return !a->live || now < c->until_ns;
 }
 
+static void store_dynamic(struct attrib *a, struct image *img, uint64_t off,
+			  const struct pending *c)
+{
+	if (c->p && c->p->label && !img->label && image_set_label(img, c->p->label) < 0)
+		base_log(BASE_LOG_ERROR, "no memory for the label of '%s'", img->stem);
+	attrib_store(a, img, off, c->event, c->count);
+}
+
 /* False: it waits for the next reading of its registry. */
 static bool resolve(struct attrib *a, struct pending *c, bool last)
 {
@@ -283,11 +303,11 @@ static bool resolve(struct attrib *a, struct pending *c, bool last)
 	a->account.pending -= c->count;
 	image_put(c->image);
 	if (where == DYN_FOUND)
-		attrib_store(a, img, off, c->event, c->count);
+		store_dynamic(a, img, off, c);
 	else if (where == DYN_REUSED)
 		store_unknown(a, ACCOUNT_BUCKET_REUSED, c);
 	else if (where == DYN_NO_ROOM)
-		attrib_store_bucket(a, ACCOUNT_BUCKET_QUOTA, c->event, c->count);
+		store_bucket(a, ACCOUNT_BUCKET_QUOTA, c->p, c->event, c->count);
 	else if (where == DYN_GENERATION)
 		store_unknown(a, ACCOUNT_BUCKET_GENERATION, c);
 	else if (c->image)
@@ -480,4 +500,6 @@ void attrib_release(struct attrib *a)
 	a->dynamic = a->unsettled = (struct pendings){ 0 };
 	processes_free(a->processes, let_go, a);
 	a->processes = NULL;
+	labels_release(&a->labels);
+	told_release(&a->told);
 }

@@ -36,8 +36,8 @@ uint64_t machine_cpu_mhz(const char *root);
 
 /* Forget files that no mapping shows, pseudo-images of no facility, when they hold no samples. */
 void images_drop_unused(struct images *t);
-/* What @p counts in, instead of @img: a profile of its own, where that is kept apart. NULL: no
- * memory. */
+/* What @p (NULL: anybody) counts in, instead of @img: a profile of its own, where that is kept
+ * apart; one of its label's. Not for pseudo-images. NULL: no memory. */
 struct image *images_of_process(struct images *t, struct image *img, const struct process *p);
 size_t images_nr(const struct images *t);
 /* References held by mappings and facilities; @img may be NULL. */
@@ -83,6 +83,34 @@ void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *
 bool processes_next(const struct processes *t, size_t *pos, struct process **out);
 size_t processes_nr(const struct processes *t);
 
+/* ---- labels (label.c) ----------------------------------------------------------------------- */
+
+enum { LABEL_MAX = 64, LABELS_MAX = 1024, LABELS_OF_USER = 64 };
+
+struct label {
+	char *text;
+	bool given; /* by @uid, in @epoch at last */
+	uint32_t uid;
+	uint64_t epoch;
+};
+
+/* Zero-initialize. A text once in it stays where it is until labels_release. */
+struct labels {
+	struct label *items;
+	size_t nr, cap;
+	uint64_t epoch; /* a number, from 0 */
+};
+
+/* @len bytes from anybody: 0, or -EINVAL with @err. */
+int label_check(const char *text, size_t len, struct base_err *err);
+/* The text that processes refer to; NULL: no memory. */
+const char *labels_get(struct labels *t, const char *text);
+/* @uid wants to give it: 0, -DCPI_ELIMIT (so many labels in one epoch; root has all that are left),
+ * -ENOMEM. */
+int labels_give(struct labels *t, const char *text, uint32_t uid, struct base_err *err);
+void labels_new_epoch(struct labels *t);
+void labels_release(struct labels *t);
+
 /* ---- identity of mapped files that brought no build-id (identity.c) -------------------------- */
 
 struct identity;
@@ -123,6 +151,17 @@ struct pendings {
 	size_t nr, cap;
 };
 
+/* A load event that is not the driver's: a client told of it (told.c). */
+struct told {
+	struct driver_load load;
+	char *path; /* its own */
+};
+
+struct tolds {
+	struct told *items; /* in the order of time */
+	size_t nr, cap;
+};
+
 struct attrib {
 	/* set by the caller */
 	struct images *images;
@@ -143,6 +182,8 @@ struct attrib {
 
 	/* kept here */
 	struct account account;	   /* the daemon's part */
+	struct labels labels;	   /* that processes have */
+	struct tolds told;	   /* what clients said, until its time comes */
 	struct pendings dynamic;   /* lie in dynamic code: resolved when the registries were read */
 	struct pendings unsettled; /* older than the listing of their mapping: settled after the
 				      events up to then were seen */
@@ -170,6 +211,14 @@ void attrib_resolve(struct attrib *a, uint64_t until_ns);
 struct process *attrib_find(void *ctx, int32_t pid, uint64_t time_ns);
 /* Everything kept here, and the processes; settles nothing. */
 void attrib_release(struct attrib *a);
+/*
+ * @l (MMAP or LABEL) happens at its time, which is not before that of the last one told: when the
+ * driver's events and counts up to then have been seen. -DCPI_ELIMIT: too many wait. -ENOMEM.
+ */
+int told_add(struct tolds *t, const struct driver_load *l);
+/* Handle those up to @time_ns. */
+void told_handle(struct attrib *a, uint64_t time_ns);
+void told_release(struct tolds *t);
 /* Put a load event into the record, if there is one. */
 void attrib_record_load(struct attrib *a, const struct driver_load *l);
 /* Add to an image or to a bucket, and to the account. */

@@ -89,6 +89,7 @@ struct image {
 	bool excluded; /* its samples are counted as such, not stored */
 	bool put;      /* DYNAMIC: profiles on disk may hold its build-id */
 	char *process; /* of such a one: "PID-START"; else NULL */
+	char *label;   /* that all of its samples have, or NULL */
 	uint32_t refs;
 };
 
@@ -110,6 +111,9 @@ bool images_is_excluded(const struct images *t, const char *name);
 /* Is it (a path or a facility; NULL: a path that is not known) among those, or may be? */
 bool images_is_apart(const struct images *t, const char *name);
 bool images_next(const struct images *t, size_t *pos, struct image **out);
+/* All of a pseudo-image's samples have it, for a process has one label while it runs one program.
+ * 0 or negative. */
+int image_set_label(struct image *img, const char *label);
 /* A pseudo-image on disk has a new build-id. */
 void image_set_id(struct image *img, const struct base_id *id);
 
@@ -137,8 +141,10 @@ struct process {
 	uint64_t start_time_ns; /* since boot, from /proc; 0 where unknown */
 	uint32_t uid;
 	char comm[16];
-	char *exe; /* path of its program, as the first mapping after exec told; or NULL */
-	struct map *maps; /* ascending, disjoint */
+	char *exe;	   /* path of its program, as the first mapping after exec told; or NULL */
+	const char *label; /* of this life, or NULL; both are kept by struct labels */
+	const char *next_label; /* of what it executes next; NULL: the same */
+	struct map *maps;	/* ascending, disjoint */
 	size_t nr_maps, cap_maps;
 	struct dyn_client *dyn; /* NULL: no registry known (for this life); counted reference */
 	bool exited;	   /* this life is over (exit or exec); kept until its counts are settled */
@@ -285,9 +291,10 @@ void dyn_spare_images(const struct dyn *d);
 /* A client waits for what was not all read yet: call dyn_refresh again soon. */
 bool dyn_is_catching_up(const struct dyn *d);
 /*
- * Processes that have ended join the pseudo-image of others of their executable, facility, uid and
- * machine, with the counts they have in memory. Called before dyn_write_images, which leaves out
- * what waits for this. 0, or negative where the disk or memory failed: tried again next time.
+ * Processes that have ended join the pseudo-image of others of their executable, facility,
+ * uid, machine and label, with the counts they have in memory. Called before dyn_write_images,
+ * which leaves out what waits for this. 0, or negative where the disk or memory failed: tried again
+ * next time.
  */
 int dyn_fold(struct dyn *d, struct base_err *err);
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes that have ended: those of one executable, facility, uid and machine share a
- * pseudo-image, that of the first of them that ended in this epoch. Its offsets never move; what
- * the others had moves by the maps that the jailed helper answers. The order makes that good
+ * Processes that have ended: those of one executable, facility, uid, machine and label
+ * share a pseudo-image, that of the first of them that ended in this epoch. Its offsets never move;
+ * what the others had moves by the maps that the jailed helper answers. The order makes that good
  * whatever is killed when: the new image is in place (synced) before the files that it replaces are
  * removed, and names those of their build-ids under which profiles may stand.
  */
@@ -32,6 +32,7 @@ struct dyn_fold {
 	struct dyn_fold *next;
 	uint32_t uid, machine, name_len;
 	char name[WIRE_FACILITY_NAME + 1], exe[256];
+	char *label;	     /* or NULL */
 	struct image *image; /* what takes the others; NULL: none yet */
 	uint32_t nr_replaced;
 	/* Those that have just ended, linked by next_ended. */
@@ -84,17 +85,26 @@ static void finish(struct dyn_fold *g)
 	g->nr_replaced = 0;
 }
 
+static bool same_label(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
 static bool is_of(const struct dyn_fold *g, const struct dyn_facility *f)
 {
 	return g->uid == f->registry->uid && g->machine == f->machine &&
 	       g->name_len == f->name_len && !memcmp(g->name, f->name, g->name_len) &&
-	       !strcmp(g->exe, executable(f->registry));
+	       !strcmp(g->exe, executable(f->registry)) && same_label(g->label, f->image->label);
 }
 
 static struct dyn_fold *new_group(struct dyn *d, const struct dyn_facility *f)
 {
 	struct dyn_fold *g = calloc(1, sizeof(*g));
 
+	if (g && f->image->label && !(g->label = strdup(f->image->label))) {
+		free(g);
+		g = NULL;
+	}
 	if (!g)
 		return NULL;
 	g->uid = f->registry->uid;
@@ -130,6 +140,7 @@ static void free_groups(struct dyn_fold **at)
 	while ((g = *at)) {
 		*at = g->next;
 		finish(g);
+		free(g->label);
 		free(g);
 	}
 }

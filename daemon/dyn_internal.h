@@ -132,7 +132,7 @@ void dyn_facility_drop_unused(struct dyn_registry *reg);
 
 /* ---- folding of what has ended (dyn_fold.c) ------------------------------------------------- */
 
-struct dyn_fold; /* those of one executable, facility, uid and machine */
+struct dyn_fold; /* those of one executable, facility, uid, machine and label */
 
 /*
  * Its process has ended and its samples are resolved: its image is to be part of another one. Not

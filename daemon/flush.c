@@ -80,11 +80,15 @@ static int give_up_refused(struct daemon *d, bool all)
 	for (size_t pos = 0; images_next(d->images, &pos, &img);) {
 		if (!img->dirty || !(img->refused || (all && must_wait(img))))
 			continue;
-		int r = to ? give_up(d, img, to) : -ENOMEM;
+		const struct process like = { .label = img->label };
+		struct image *own = to ? images_of_process(d->images, to, &like) : NULL;
+		int r = own ? give_up(d, img, own) : -ENOMEM;
 
 		if (r < 0)
 			return r;
 		nr++;
+		/* Its label's bucket may be new to the table. */
+		pos = img->label ? 0 : pos;
 	}
 	return nr;
 }
@@ -155,8 +159,13 @@ static int put_all(struct daemon *d, struct batch *b, struct base_err *err)
 static int make_moved(const struct image_move *m, const struct profdb_profile *stored,
 		      struct profdb_profile **out)
 {
+	int r;
+
 	*out = profdb_profile_new(PROFDB_DYNAMIC, &m->to->id, m->to->path);
-	return *out ? image_move_counts(stored, m->map, *out) : -ENOMEM;
+	r = *out ? image_move_counts(stored, m->map, *out) : -ENOMEM;
+	if (r >= 0 && m->to->label)
+		r = profdb_profile_set_word(*out, "label", m->to->label);
+	return r;
 }
 
 /* One that cannot be moved stays where it is: its pseudo-image's build-id leads to the other one.
@@ -293,6 +302,7 @@ static int follow(struct daemon *d, struct base_err *err)
 	r = profdb_epoch_follow(d->db, (int64_t)time(NULL), d->epoch, err);
 	if (r > 0) {
 		dyn_fold_forget(d->dyn);
+		labels_new_epoch(&d->attrib.labels);
 		base_log(BASE_LOG_INFO, "epoch %s begins: another machine is in it", d->epoch);
 	}
 	return r;
@@ -312,6 +322,7 @@ int daemon_turn_epoch(struct daemon *d, struct base_err *err)
 		r = profdb_epoch_start(d->db, recorded >= 0 ? recorded : now, d->epoch, err);
 	if (r >= 0) {
 		dyn_fold_forget(d->dyn);
+		labels_new_epoch(&d->attrib.labels);
 		base_log(BASE_LOG_INFO, "epoch %s begins", d->epoch);
 	}
 	return r;

@@ -26,6 +26,7 @@ static void image_free(struct image *img)
 	free(img->path);
 	free(img->stem);
 	free(img->process);
+	free(img->label);
 	free(img);
 }
 
@@ -149,44 +150,71 @@ static int name_process(const struct process *p, char **out)
 	return asprintf(out, "%d-%llu", p->pid, (unsigned long long)began_ns);
 }
 
-/* Another image of the same file, that differs by its word in the profile. Takes over @process. */
-static struct image *new_process(const struct image *img, char *process)
+/* Behind the image's own key: neither begins like the other. */
+static int add_own(struct base_buf *key, const char *process, const char *label)
+{
+	int r = process ? base_buf_append(key, process, strlen(process)) : 0;
+
+	if (r >= 0 && label)
+		r = base_buf_printf(key, "\n%s", label);
+	return r;
+}
+
+int image_set_label(struct image *img, const char *label)
+{
+	char *copy = strdup(label);
+	int r = copy ? profdb_profile_set_word(img->counts, "label", label) : -ENOMEM;
+
+	if (r < 0) {
+		free(copy);
+		return r;
+	}
+	free(img->label);
+	img->label = copy;
+	return 0;
+}
+
+/* Another image of the same file, that differs by its words in the profile. */
+static struct image *new_own(const struct image *img, const char *process, const char *label)
 {
 	const char *identity = profdb_profile_word(img->counts, "identity");
 	struct image *own = image_new(img->kind, &img->id, img->path, img->stem);
+	int r = own ? 0 : -ENOMEM;
 
-	if (!own) {
-		free(process);
+	if (r >= 0 && process) {
+		own->process = strdup(process);
+		r = own->process ? profdb_profile_set_word(own->counts, "process", process)
+				 : -ENOMEM;
+	}
+	if (r >= 0 && label)
+		r = image_set_label(own, label);
+	if (r >= 0 && identity)
+		r = profdb_profile_set_word(own->counts, "identity", identity);
+	if (r < 0) {
+		image_free(own);
 		return NULL;
 	}
-	own->process = process;
 	own->excluded = img->excluded;
-	if (profdb_profile_set_word(own->counts, "process", process) >= 0 &&
-	    (!identity || profdb_profile_set_word(own->counts, "identity", identity) >= 0))
-		return own;
-	image_free(own);
-	return NULL;
+	return own;
 }
 
 struct image *images_of_process(struct images *t, struct image *img, const struct process *p)
 {
+	const char *label = p ? p->label : NULL;
 	struct base_buf key = { 0 };
 	struct image *own = NULL;
 	char *process = NULL;
 
-	if (!img->apart)
+	if (!img->apart && !label)
 		return img;
-	if (name_process(p, &process) < 0)
+	if (img->apart && name_process(p, &process) < 0)
 		return NULL;
-	if (make_key(&key, img->kind, &img->id, img->path, img->stem) < 0 ||
-	    base_buf_append(&key, process, strlen(process)) < 0)
-		goto out;
-	own = base_map_get(&t->by_key, key.data, key.len);
-	if (!own) {
-		own = add(t, &key, new_process(img, process));
-		process = NULL;
+	if (make_key(&key, img->kind, &img->id, img->path, img->stem) >= 0 &&
+	    add_own(&key, process, label) >= 0) {
+		own = base_map_get(&t->by_key, key.data, key.len);
+		if (!own)
+			own = add(t, &key, new_own(img, process, label));
 	}
-out:
 	free(process);
 	base_buf_release(&key);
 	return own;
@@ -235,20 +263,21 @@ void image_put(struct image *img)
 		img->refs--;
 }
 
-/* The buckets are kept by whoever asks for them again. */
+/* The buckets are kept by whoever asks for them again; those of labels are not. */
 static bool may_be_dropped(const struct image *img)
 {
 	return (img->kind == PROFDB_FILE || img->kind == PROFDB_DYNAMIC ||
-		img->kind == PROFDB_KERNEL) &&
+		img->kind == PROFDB_KERNEL || img->label) &&
 	       !img->refs && !img->dirty;
 }
 
 static bool drop(struct images *t, struct image *img)
 {
 	struct base_buf key = { 0 };
-	const char *process = img->process ? img->process : "";
+	/* A pseudo-image has its label beside its own key. */
+	const char *label = img->kind == PROFDB_DYNAMIC ? NULL : img->label;
 	bool done = make_key(&key, img->kind, &img->id, img->path, img->stem) == 0 &&
-		    base_buf_append(&key, process, strlen(process)) == 0 &&
+		    add_own(&key, img->process, label) == 0 &&
 		    base_map_del(&t->by_key, key.data, key.len) == img;
 
 	base_buf_release(&key);

@@ -238,6 +238,19 @@ static void carry_own(struct attrib *a, struct process *from, struct process *to
 	a->ranges_changed = true;
 }
 
+static void inherit_label(struct process *p, const struct process *parent)
+{
+	p->label = parent ? parent->label : NULL;
+	p->next_label = parent ? parent->next_label : NULL;
+}
+
+/* Its next program begins. */
+static void turn_label(struct process *p)
+{
+	p->label = p->next_label ? p->next_label : p->label;
+	p->next_label = NULL;
+}
+
 /*
  * A registry that was handed over after @l happened belongs to the life that @l began, though it
  * could only be attached to the one before.
@@ -273,6 +286,7 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 		return;
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
+		inherit_label(old, parent);
 		return;
 	}
 	if (parent && parent->hollow)
@@ -281,6 +295,7 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 	if (!p)
 		return;
 	p->began_ns = began(a, l->time_ns);
+	inherit_label(p, parent);
 	carry_client(a, old, p, l);
 	if (!parent) {
 		ask(a, p, UINT64_MAX);
@@ -310,11 +325,14 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
+		turn_label(old);
 		return;
 	}
 	p = processes_add(a->processes, l->pid);
 	if (!p)
 		return;
+	inherit_label(p, old);
+	turn_label(p);
 	if (old) {
 		p->uid = old->uid;
 		p->start_time_ns = old->start_time_ns;
@@ -363,6 +381,20 @@ static void on_dyn(struct attrib *a, const struct driver_load *l)
 		base_log(BASE_LOG_WARN, "bad records of dynamic code of pid %d", l->pid);
 }
 
+/* From its next program on: one life, and so one registry, has one label. */
+static void on_label(struct attrib *a, const struct driver_load *l)
+{
+	struct process *p = track_find(a, l->pid, l->time_ns);
+	const char *label = l->path && label_check(l->path, strlen(l->path), NULL) == 0
+				    ? labels_get(&a->labels, l->path)
+				    : NULL;
+
+	if (p && label)
+		p->next_label = label;
+	else
+		base_log(BASE_LOG_WARN, "process %d gets no label", l->pid);
+}
+
 static void on_comm(struct attrib *a, const struct driver_load *l)
 {
 	struct process *p = processes_find(a->processes, l->pid);
@@ -399,6 +431,9 @@ void track_load(struct attrib *a, const struct driver_load *l)
 		break;
 	case DRIVER_LOAD_DYN:
 		on_dyn(a, l);
+		break;
+	case DRIVER_LOAD_LABEL:
+		on_label(a, l);
 		break;
 	}
 }

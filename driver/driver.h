@@ -56,6 +56,8 @@ enum driver_load_kind {
 	DRIVER_LOAD_KERNEL,  /* replay only: kernel text at addr, len; id */
 	DRIVER_LOAD_DYN,     /* replay only: data/data_len holds wire records of pid's registry */
 	DRIVER_LOAD_POKE,    /* the kernel changed its own code at addr: data holds the new bytes */
+	DRIVER_LOAD_LABEL,   /* replay only: what pid executes next, and all that comes of that, has
+				the label in path */
 };
 
 #define DRIVER_LOAD_GONE   1u /* flags: KSYMBOL unregistered */

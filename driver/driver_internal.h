@@ -119,7 +119,7 @@ struct replay_kind {
 };
 
 /* Indexed by enum driver_load_kind; the last entry is the count line. */
-enum { REPLAY_COUNT_LINE = DRIVER_LOAD_POKE + 1, REPLAY_NR_KINDS };
+enum { REPLAY_COUNT_LINE = DRIVER_LOAD_LABEL + 1, REPLAY_NR_KINDS };
 extern const struct replay_kind replay_kinds[REPLAY_NR_KINDS];
 extern const char *const replay_keys[REPLAY_NR_KEYS];
 extern const char *const replay_modes[DRIVER_OTHER + 1];

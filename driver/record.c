@@ -30,6 +30,7 @@ const struct replay_kind replay_kinds[REPLAY_NR_KINDS] = {
 	[DRIVER_LOAD_KERNEL] = { "kernel", BIT(ADDR) | BIT(LEN), BIT(TIME) | BIT(ID) | BIT(PATH) },
 	[DRIVER_LOAD_DYN] = { "dyn", BIT(PID) | BIT(DATA), BIT(TIME) | BIT(TID) },
 	[DRIVER_LOAD_POKE] = { "poke", BIT(ADDR) | BIT(DATA), BIT(TIME) },
+	[DRIVER_LOAD_LABEL] = { "label", BIT(PID) | BIT(PATH), BIT(TIME) | BIT(TID) },
 	[REPLAY_COUNT_LINE] = { "count", BIT(PID) | BIT(ADDR),
 				BIT(FIRST) | BIT(TIME) | BIT(TID) | BIT(EVENT) | BIT(MODE) |
 					BIT(GENERATION) | BIT(UNREAD) | BIT(COUNT) },
@@ -128,7 +129,7 @@ int driver_record_load(FILE *to, const struct driver_load *load)
 	char id[BASE_ID_TEXT_LEN];
 	struct line l;
 
-	if ((unsigned int)load->kind > DRIVER_LOAD_POKE)
+	if ((unsigned int)load->kind > DRIVER_LOAD_LABEL)
 		return -EINVAL;
 	l = line_begin(to, load->kind);
 	put_dec(&l, REPLAY_TIME, load->time_ns, 0);

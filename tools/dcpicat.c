@@ -372,6 +372,14 @@ static bool same_image(const struct profdb_profile *a, const struct profdb_profi
 	return !strcmp(path_a ? path_a : "", path_b ? path_b : "");
 }
 
+/* A sum over several labels has none. */
+static bool same_label(const struct profdb_profile *a, const struct profdb_profile *b)
+{
+	const char *x = profdb_profile_word(a, "label"), *y = profdb_profile_word(b, "label");
+
+	return x && y && !strcmp(x, y);
+}
+
 /* Add @file to *@sum, which begins as the first one. */
 static int add_file(const char *file, struct profdb_profile **sum, struct base_err *err)
 {
@@ -389,6 +397,8 @@ static int add_file(const char *file, struct profdb_profile **sum, struct base_e
 		base_hint(err, "only profiles of one image can be added up");
 	} else {
 		r = profdb_profile_merge(*sum, p);
+		if (r >= 0 && !same_label(p, *sum))
+			r = profdb_profile_set_word(*sum, "label", NULL);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot add profile '%s'", file);
 	}

@@ -41,6 +41,8 @@ int report_open(const struct select *s, struct analysis **out, struct base_err *
 					  .nr_files = s->files.nr,
 					  .maps = s->maps.items,
 					  .nr_maps = s->maps.nr,
+					  .labels = s->labels.items,
+					  .nr_labels = s->labels.nr,
 					  .apart = s->apart };
 
 	return analysis_open(&sel, out, err);
@@ -68,6 +70,12 @@ void report_head(const struct analysis *a, FILE *to)
 		report_print_clean(to, a->platforms[i]);
 	}
 	fputc('\n', to);
+	for (size_t i = 0; i < a->nr_labels; i++) {
+		fputs(i ? ", " : a->nr_labels == 1 ? "label      " : "labels     ", to);
+		report_print_clean(to, a->labels[i]);
+	}
+	if (a->nr_labels)
+		fputc('\n', to);
 }
 
 /* Clocks and the tick are sampled by time, all other events by their number. Modifiers aside. */
@@ -161,6 +169,15 @@ static struct json_object *json_events(const struct analysis *a, const uint64_t 
 	return list;
 }
 
+static struct json_object *json_labels(const struct analysis *a)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < a->nr_labels; i++)
+		json_object_array_add(list, report_json_text(a->labels[i]));
+	return list;
+}
+
 struct json_object *report_json(const char *schema, const struct analysis *a, const uint64_t *sums)
 {
 	struct json_object *root = json_object_new_object();
@@ -173,6 +190,8 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 	json_object_object_add(root, "database", report_json_text(profdb_path(a->db)));
 	json_object_object_add(root, "epochs", json_epochs(a));
 	json_object_object_add(root, "platforms", platforms);
+	if (a->nr_labels)
+		json_object_object_add(root, "labels", json_labels(a));
 	json_object_object_add(root, "events", json_events(a, sums));
 	return root;
 }

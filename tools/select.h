@@ -6,13 +6,14 @@
 #include "base.h"
 
 struct select {
-	const char *db;		    /* -db, else $DCPIDB */
-	const char *epoch;	    /* NAME|latest|all|FROM..TO; NULL: the newest */
-	const char *platform;	    /* NULL: all */
-	const char *event;	    /* NULL: all events */
-	struct base_opt_list files; /* -p: where images may be */
-	struct base_opt_list maps;  /* -m: dcpiscan's maps of where they are */
-	bool apart;		    /* keep processes apart that have profiles of their own */
+	const char *db;		     /* -db, else $DCPIDB */
+	const char *epoch;	     /* NAME|latest|all|FROM..TO; NULL: the newest */
+	const char *platform;	     /* NULL: all */
+	const char *event;	     /* NULL: all events */
+	struct base_opt_list labels; /* -label: only samples with one of these */
+	struct base_opt_list files;  /* -p: where images may be */
+	struct base_opt_list maps;   /* -m: dcpiscan's maps of where they are */
+	bool apart;		     /* keep processes apart that have profiles of their own */
 	bool json;
 };
 
@@ -23,7 +24,9 @@ struct select {
 	{ "epoch", BASE_OPT_STRING, &(s).epoch, "EPOCH",                                           \
 	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
 	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \
-	  "Only this platform's samples (default: all).", 0, 0 }
+	  "Only this platform's samples (default: all).", 0, 0 },                                  \
+	{ "label", BASE_OPT_LIST, &(s).labels, "LABEL",                                            \
+	  "Only samples of programs that ran under this label (dcpilabel). Repeatable.", 0, 0 }
 #define SELECT_OPTIONS_FILES(files, maps)                                                          \
 	{ "p", BASE_OPT_LIST, &(files), "FILE",                                                    \
 	  "An image may be here; it is taken where its build-id is the profiled one. Repeatable.", \

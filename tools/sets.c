@@ -19,21 +19,37 @@ static int part_end(int argc, char **argv, int from)
 	return from;
 }
 
+/* Each set has the labels of the part before, and its own. */
+static int copy_labels(struct base_opt_list *list, struct base_err *err)
+{
+	const char **items = calloc(list->nr + 1, sizeof(*items));
+
+	if (!items)
+		return base_fail_errno(err, -ENOMEM, "cannot read the command line");
+	if (list->nr)
+		memcpy(items, list->items, list->nr * sizeof(*items));
+	list->items = items;
+	return 0;
+}
+
 /* argv[from] is a "-set", which the parser takes for the name of the program. */
 static int parse_set(const struct base_cmd *cmd, struct set *into, char **argv, int from, int to,
 		     struct sets *out, struct base_err *err)
 {
-	int nr = to - from, r;
+	int nr = to - from, r = copy_labels(&into->sel.labels, err);
 	char **words = argv + from;
 
-	r = base_opt_parse(cmd, &nr, &words, err);
-	if (r != BASE_OPT_RUN)
+	if (r < 0)
 		return r;
+	r = base_opt_parse(cmd, &nr, &words, err);
 	into->nr_what = nr;
 	into->what = words;
-	r = select_check(&into->sel, err);
-	if (r >= 0)
+	if (r == BASE_OPT_RUN)
+		r = select_check(&into->sel, err);
+	if (r == BASE_OPT_RUN)
 		out->v[out->nr++] = *into;
+	else
+		free(into->sel.labels.items);
 	return r;
 }
 
@@ -132,6 +148,7 @@ void sets_release(struct sets *s)
 	for (size_t i = 0; i < s->nr; i++) {
 		analysis_rows_release(&s->v[i].rows);
 		analysis_close(s->v[i].a);
+		free(s->v[i].sel.labels.items);
 	}
 	free(s->v);
 	memset(s, 0, sizeof(*s));

@@ -25,7 +25,7 @@ struct sets {
 /*
  * Parse argv part by part by @cmd, whose option table writes into @into; what it holds after the
  * part before the first -set is what each set begins with. Lists (-p) are the command's to keep:
- * they would be shared. BASE_OPT_RUN, BASE_OPT_DONE, or negative with @err.
+ * they would be shared; labels add up. BASE_OPT_RUN, BASE_OPT_DONE, or negative with @err.
  */
 int sets_parse(const struct base_cmd *cmd, struct set *into, int argc, char **argv,
 	       struct sets *out, struct base_err *err);

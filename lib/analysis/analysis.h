@@ -57,9 +57,11 @@ void analysis_disasm_text(struct analysis_disasm *d, const uint8_t *code, size_t
 
 struct analysis_selection {
 	const char *db;
-	const char *epoch;	  /* as profdb_epoch_select; NULL: the newest */
-	const char *platform;	  /* NULL: all */
-	const char *event;	  /* NULL: all */
+	const char *epoch;	   /* as profdb_epoch_select; NULL: the newest */
+	const char *platform;	   /* NULL: all */
+	const char *event;	   /* NULL: all */
+	const char *const *labels; /* samples that have one of these; none: all */
+	size_t nr_labels;
 	bool apart;		  /* profiles that dcpid -bypid kept apart by process stay so */
 	const char *const *files; /* where images may be that are not at their own place */
 	size_t nr_files;
@@ -110,8 +112,12 @@ struct analysis_bad {
 };
 
 struct analysis {
-	bool apart;		  /* this and the next as the selection has it; */
-	const char *const *files; /* the caller's */
+	bool apart; /* this and the next as the selection has it; */
+	const char *const *labels;
+	size_t nr_labels;
+	bool *label_seen;	      /* of each: a profile has it */
+	struct base_buf other_labels; /* of profiles that were not chosen: " NAME NAME …" */
+	const char *const *files;     /* the caller's */
 	size_t nr_files;
 	struct image_map map; /* all maps together */
 	struct profdb *db;

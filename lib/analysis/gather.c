@@ -125,14 +125,44 @@ struct walk {
 	const char *epoch, *platform;
 };
 
+static bool is_labelled(struct analysis *a, const char *label)
+{
+	for (size_t i = 0; label && i < a->nr_labels; i++)
+		if (strcmp(a->labels[i], label) == 0) {
+			a->label_seen[i] = true;
+			return true;
+		}
+	return !a->nr_labels;
+}
+
+/* For the hint of an error: each once. */
+static int note_label(struct analysis *a, const char *label)
+{
+	const char *at = (const char *)a->other_labels.data, *end;
+	size_t len = strlen(label);
+
+	for (end = at + a->other_labels.len; at && at < end; at += strcspn(at, " ")) {
+		at += strspn(at, " ");
+		if (strncmp(at, label, len) == 0 && strchr(" ", at[len]))
+			return 0;
+	}
+	return base_buf_printf(&a->other_labels, " %s", label);
+}
+
 static int on_profile(void *ctx, const char *file, struct profdb_profile *p)
 {
 	struct analysis *a = ((struct walk *)ctx)->a;
 	struct analysis_image *ai;
+	const char *label = profdb_profile_word(p, "label");
 	struct base_buf key = { 0 };
 	int r = 0;
 
 	(void)file;
+	if (!is_labelled(a, label)) {
+		r = label ? note_label(a, label) : 0;
+		profdb_profile_free(p);
+		return r;
+	}
 	for (size_t i = 0; i < profdb_profile_nr_events(p) && r >= 0; i++)
 		r = note_period(a, profdb_profile_event(p, i));
 	if (r >= 0)
@@ -240,6 +270,21 @@ static int no_platform(const char *name, const struct base_buf *seen, struct bas
 	return -ENOENT;
 }
 
+static int check_labels(const struct analysis *a, struct base_err *err)
+{
+	for (size_t i = 0; i < a->nr_labels; i++) {
+		if (a->label_seen[i])
+			continue;
+		base_fail(err, -ENOENT, "no samples with label '%s' in the chosen epochs",
+			  a->labels[i]);
+		if (a->other_labels.len)
+			base_hint(err, "labels there:%.*s", (int)a->other_labels.len,
+				  (const char *)a->other_labels.data);
+		return -ENOENT;
+	}
+	return 0;
+}
+
 static int walk_all(struct analysis *a, const struct analysis_selection *sel, struct base_err *err)
 {
 	struct base_buf seen = { 0 };
@@ -250,6 +295,8 @@ static int walk_all(struct analysis *a, const struct analysis_selection *sel, st
 		r = walk_epoch(a, epochs[i], sel->platform, &seen, err);
 	if (r >= 0 && sel->platform && !a->nr_platforms)
 		r = no_platform(sel->platform, &seen, err);
+	if (r >= 0)
+		r = check_labels(a, err);
 	free(epochs); /* one allocation, see profdb.h */
 	base_buf_release(&seen);
 	return r < 0 ? r : 0;
@@ -267,6 +314,9 @@ static void forget(struct analysis *a)
 		free(a->bad[i].file);
 	a->nr_images = a->nr_epochs = a->nr_platforms = a->nr_bad = a->nr_events = 0;
 	base_map_release(&a->by_identity);
+	base_buf_clear(&a->other_labels);
+	for (size_t i = 0; a->label_seen && i < a->nr_labels; i++)
+		a->label_seen[i] = false;
 }
 
 /* Where epochs were joined meanwhile, some may be there twice, and others not at all. */
@@ -390,10 +440,13 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 
 	if (a) {
 		a->apart = sel->apart;
+		a->labels = sel->labels;
+		a->nr_labels = sel->nr_labels;
+		a->label_seen = calloc(sel->nr_labels + 1, sizeof(*a->label_seen));
 		a->files = sel->files;
 		a->nr_files = sel->nr_files;
 	}
-	r = a ? profdb_open(sel->db, false, &a->db, err) : -ENOMEM;
+	r = a && a->label_seen ? profdb_open(sel->db, false, &a->db, err) : -ENOMEM;
 	if (r >= 0)
 		r = image_store_open(profdb_dyn_fd(a->db), profdb_kernel_fd(a->db), &a->store);
 	if (r >= 0)
@@ -421,6 +474,8 @@ void analysis_close(struct analysis *a)
 	if (!a)
 		return;
 	forget(a);
+	base_buf_release(&a->other_labels);
+	free(a->label_seen);
 	image_map_release(&a->map);
 	free(a->images);
 	free(a->epochs);

@@ -54,6 +54,14 @@ static struct profdb_file *find_file(struct profdb *db, const char *stem,
 	return file;
 }
 
+/* Names of files hold but a part of a long one. */
+static bool has_same_label(const struct profdb_profile *a, const struct profdb_profile *b)
+{
+	const char *x = profdb_profile_word(a, "label"), *y = profdb_profile_word(b, "label");
+
+	return x && y ? !strcmp(x, y) : x == y;
+}
+
 /* As of this flush so far; -ENOENT where there is none yet. */
 static int read_stored(struct profdb *db, const struct profdb_file *file,
 		       const struct profdb_profile *p, struct profdb_profile **out,
@@ -68,11 +76,13 @@ static int read_stored(struct profdb *db, const struct profdb_file *file,
 	if (r < 0)
 		return r;
 	if ((*out)->kind == p->kind &&
-	    (p->kind == PROFDB_DYNAMIC || base_id_equal(&(*out)->image, &p->image)))
+	    (p->kind == PROFDB_DYNAMIC ||
+	     (base_id_equal(&(*out)->image, &p->image) && has_same_label(*out, p))))
 		return r;
 	profdb_profile_free(*out);
 	*out = NULL;
-	return base_fail(err, -DCPI_EFORMAT, "profile '%s' is of another image", file->name);
+	return base_fail(err, -DCPI_EFORMAT, "profile '%s' is of another image or label",
+			 file->name);
 }
 
 /* Bytes that no retry will make better; what cannot be read now may be readable next time. */

@@ -7,12 +7,12 @@
 
 /*
  * STEM.KIND.ID, for people and for us: ID is the image's identity, or "p" and a hash of its path
- * where it has none. Of the word "process" its value stands behind it (ID-PID-START). A
- * pseudo-image changes its identity as it grows: STEM.dynamic. A file of one event alone:
- * STEM.KIND.ID+EVENT, STEM+EVENT.dynamic. A second file of the same key, beside one that cannot be
- * read, is NAME~1.
+ * where it has none. Of the word "process" its value stands behind it (ID-PID-START), then that of
+ * "label" (ID_LABEL). A pseudo-image changes its identity as it grows: STEM.dynamic. A file of one
+ * event alone: STEM.KIND.ID+EVENT, STEM+EVENT.dynamic. A second file of the same key, beside one
+ * that cannot be read, is NAME~1.
  */
-enum { STEM_MAX = 100, PROCESS_MAX = 31, EVENT_MAX = 16 };
+enum { STEM_MAX = 100, LABELLED_STEM_MAX = 80, PROCESS_MAX = 31, LABEL_MAX = 16, EVENT_MAX = 16 };
 
 static const char dynamic[] = ".dynamic";
 
@@ -69,6 +69,30 @@ static void process_part(const struct profdb_profile *p, char process[PROCESS_MA
 	snprintf(process, PROCESS_MAX + 2, "%s%s", ok ? "-" : "", ok ? word : "");
 }
 
+/* "_LABEL"; one with other bytes, or a long one, is told from others by its hash. */
+static void label_part(const struct profdb_profile *p, char out[LABEL_MAX + 2])
+{
+	const char *label = profdb_profile_word(p, "label");
+	char text[8], hash[17];
+	size_t len = 0;
+	bool ok = label && strlen(label) <= LABEL_MAX;
+
+	*out = '\0';
+	if (!label)
+		return;
+	for (size_t i = 0; label[i] && ok; i++)
+		ok = plain(label[i]) && !strchr("._+", label[i]);
+	if (ok) {
+		snprintf(out, LABEL_MAX + 2, "_%s", label);
+		return;
+	}
+	for (; label[len] && len < sizeof(text) - 1; len++)
+		text[len] = plain(label[len]) && !strchr("._+", label[len]) ? label[len] : '-';
+	text[len] = '\0';
+	hash_text(label, hash);
+	snprintf(out, LABEL_MAX + 2, "_%s_%.8s", text, hash);
+}
+
 /* "+EVENT": a name with other bytes, or a long one, is told from others by its hash. */
 static void event_part(const char *event, char out[EVENT_MAX + 12])
 {
@@ -106,14 +130,15 @@ void profdb_key(const struct profdb_profile *p, const char *stem, const char *ev
 		char key[PROFDB_KEY_MAX])
 {
 	char id[BASE_ID_TEXT_LEN], text[STEM_MAX + 18], process[PROCESS_MAX + 2];
-	char only[EVENT_MAX + 12];
+	char label[LABEL_MAX + 2], only[EVENT_MAX + 12];
 
 	event_part(event, only);
 	if (p->kind != PROFDB_DYNAMIC) {
 		id_part(p, id);
 		process_part(p, process);
-		snprintf(key, PROFDB_KEY_MAX, "%s.%s%s%s", profdb_kind_name(p->kind), id, process,
-			 only);
+		label_part(p, label);
+		snprintf(key, PROFDB_KEY_MAX, "%s.%s%s%s%s", profdb_kind_name(p->kind), id, process,
+			 label, only);
 	} else {
 		dynamic_part(stem, text);
 		snprintf(key, PROFDB_KEY_MAX, "%s%s%s", text, only, dynamic);
@@ -130,6 +155,9 @@ void profdb_file_name(const struct profdb_profile *p, const char *stem, const ch
 		clean_stem(stem, text);
 	if (version)
 		snprintf(tail, sizeof(tail), "~%u", version);
+	/* Keys with a label may be longer than others. */
+	if (profdb_profile_word(p, "label"))
+		text[LABELLED_STEM_MAX] = '\0';
 	snprintf(name, 256, "%.100s%s%.142s%s", text, *text ? "." : "", key, tail);
 }
 

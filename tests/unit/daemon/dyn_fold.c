@@ -426,6 +426,48 @@ static void test_apart(void **state)
 	assert_int_equal(files(t), 5);
 }
 
+static int has_label(void *ctx, const char *file, struct profdb_profile *p)
+{
+	const char *label = profdb_profile_word(p, "label");
+	uint64_t *sums = ctx;
+
+	(void)file;
+	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++)
+		sums[label ? label[0] - 'a' : 2] += profdb_profile_entry(p, i)->count[0];
+	profdb_profile_free(p);
+	return 0;
+}
+
+/* Of each label an image: of those flushed before they ended, and of others. */
+static void test_labels(void **state)
+{
+	static const char *const labels[] = { "a", "b", NULL };
+	struct process p[12];
+	uint64_t sums[3] = { 0 };
+	TRIAL(state);
+
+	for (int32_t i = 0; i < 12; i++) {
+		struct image *img;
+
+		begin(t, &p[i], i + 1);
+		img = sample(t, &p[i], 0, 1);
+		if (labels[i % 3])
+			assert_int_equal(image_set_label(img, labels[i % 3]), 0);
+		if (i == 5)
+			flush(t);
+	}
+	for (int32_t i = 0; i < 12; i++) {
+		sample(t, &p[i], 1, 10 + (uint64_t)i % 3);
+		dyn_end(t->d.dyn, &p[i]);
+	}
+	flush(t);
+	assert_int_equal(files(t), 3);
+	assert_int_equal(look(t, t->epoch).profiles, 3);
+	assert_int_equal(profdb_walk(t->d.db, t->epoch, "box", has_label, NULL, sums, NULL), 0);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(sums[i], 4 * (11 + i));
+}
+
 /* Whatever the helper cannot do: each keeps an image of its own, and is counted. */
 static void test_failing_helper(void **state)
 {
@@ -556,6 +598,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_by_program, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_epochs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_labels, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failing_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_base_is_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),

@@ -140,6 +140,61 @@ static void processes_apart(void **state)
 	images_free(t);
 }
 
+static void labels_apart(void **state)
+{
+	const struct base_opt_list names = { (const char *[]){ "w" }, 1 };
+	struct process a = { .pid = 7, .began_ns = 1000, .label = "a" };
+	struct process b = { .pid = 7, .began_ns = 1000, .label = "b" }, none = { .pid = 8 };
+	const struct base_id w = trial_id(1), o = trial_id(2);
+	struct images *t = images_new();
+	struct image *img, *own, *bucket;
+
+	(void)state;
+	images_keep_apart(t, &names);
+	img = images_get(t, PROFDB_FILE, &o, "/bin/o", "o");
+	assert_ptr_equal(images_of_process(t, img, &none), img);
+	assert_ptr_equal(images_of_process(t, img, NULL), img);
+	own = images_of_process(t, img, &a);
+	assert_ptr_not_equal(own, img);
+	assert_ptr_not_equal(own, images_of_process(t, img, &b));
+	assert_ptr_equal(own, images_of_process(t, img, &a));
+	assert_string_equal(own->label, "a");
+	assert_string_equal(profdb_profile_word(own->counts, "label"), "a");
+	assert_null(profdb_profile_word(own->counts, "process"));
+	/* Of one that is kept apart by process as well. */
+	img = images_get(t, PROFDB_FILE, &w, "/bin/w", "w");
+	own = images_of_process(t, img, &a);
+	assert_string_equal(own->process, "7-1000");
+	assert_string_equal(own->label, "a");
+	assert_ptr_not_equal(own, images_of_process(t, img, &b));
+	assert_null(images_of_process(t, img, &none)->label);
+	/* Buckets too; those of labels do not stay for ever. */
+	bucket = images_bucket(t, ACCOUNT_BUCKET_UNKNOWN);
+	own = images_of_process(t, bucket, &a);
+	assert_ptr_not_equal(own, bucket);
+	assert_ptr_equal(own, images_of_process(t, bucket, &a));
+	own->dirty = true;
+	images_drop_unused(t);
+	assert_int_equal(images_nr(t), 2);
+	assert_ptr_equal(own, images_of_process(t, bucket, &a));
+	images_free(t);
+}
+
+/* A pseudo-image is known by its name, labelled or not. */
+static void label_of_dynamic_code(void **state)
+{
+	struct images *t = images_new();
+	struct image *img = images_get(t, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+
+	(void)state;
+	assert_int_equal(image_set_label(img, "a"), 0);
+	assert_ptr_equal(images_get(t, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"), img);
+	assert_string_equal(profdb_profile_word(img->counts, "label"), "a");
+	images_drop_unused(t);
+	assert_int_equal(images_nr(t), 0);
+	images_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +203,8 @@ int main(void)
 		cmocka_unit_test(buckets),
 		cmocka_unit_test(drop_unused),
 		cmocka_unit_test(processes_apart),
+		cmocka_unit_test(labels_apart),
+		cmocka_unit_test(label_of_dynamic_code),
 		cmocka_unit_test(drop_many),
 	};
 

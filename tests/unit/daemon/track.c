@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <string.h>
 
 #include "stand_ins.h"
@@ -399,6 +400,150 @@ static void no_memory_of_unused_images(void **state)
 	assert_int_equal(images_nr(t.a.images), 0);
 }
 
+/* As a client's request does, while the time of @pid is @time_ns. */
+static void give_label(int32_t pid, const char *label, uint64_t time_ns)
+{
+	const struct driver_load l = {
+		.kind = DRIVER_LOAD_LABEL, .time_ns = time_ns, .pid = pid, .tid = pid, .path = label
+	};
+
+	assert_int_equal(told_add(&t.a.told, &l), 0);
+}
+
+static const char *label_of(int32_t pid)
+{
+	const struct process *p = processes_find(t.a.processes, pid);
+
+	return p && p->label ? p->label : "";
+}
+
+/* Samples of event 0 at @off of /bin/a with @label. */
+static uint64_t labelled(const char *label, uint64_t off)
+{
+	struct image *img;
+	uint64_t sum = 0;
+
+	for (size_t pos = 0; images_next(t.a.images, &pos, &img);)
+		for (size_t i = 0; i < profdb_profile_nr_entries(img->counts); i++)
+			if (strcmp(img->label ? img->label : "", label) == 0 &&
+			    profdb_profile_entry(img->counts, i)->off == off)
+				sum += profdb_profile_entry(img->counts, i)->count[0];
+	return sum;
+}
+
+static void label_from_exec_on(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	give_label(10, "run", t.time_ns + 2);
+	trial_sample(&t, 10, 0x1010);
+	trial_sample(&t, 10, 0x1010);
+	assert_int_equal(labelled("", 0x10), 2);
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_string_equal(label_of(10), "run");
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_sample(&t, 10, 0x1010);
+	assert_int_equal(labelled("run", 0x10), 1);
+	/* All that comes of it; another label takes its place for what comes of that alone. */
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
+	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
+	trial_event(&t, DRIVER_LOAD_FORK, 12, 11);
+	assert_string_equal(label_of(12), "run");
+	give_label(11, "inner", t.time_ns + 1);
+	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
+	trial_event(&t, DRIVER_LOAD_FORK, 13, 11);
+	assert_string_equal(label_of(13), "inner");
+	trial_event(&t, DRIVER_LOAD_EXEC, 12, 0);
+	assert_string_equal(label_of(12), "run");
+	assert_string_equal(label_of(10), "run");
+	/* Samples in no image have it, too; a pid's next process does not. */
+	trial_sample(&t, 13, 0x999000);
+	assert_int_equal(labelled("inner", 0), 1);
+	trial_event(&t, DRIVER_LOAD_EXIT, 13, 0);
+	trial_event(&t, DRIVER_LOAD_FORK, 13, 1);
+	assert_string_equal(label_of(13), "");
+}
+
+/* The events of before it came still lie in a ring when the client asks: they come first. */
+static void label_waits_for_its_time(void **state)
+{
+	(void)state;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	give_label(11, "run", t.time_ns + 3);
+	give_label(10, "other", t.time_ns + 100);
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
+	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
+	assert_string_equal(label_of(11), "");
+	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
+	assert_string_equal(label_of(11), "run");
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_string_equal(label_of(10), "");
+	assert_int_equal(t.a.told.nr, 1);
+}
+
+/* What was listed in /proc is told of late. */
+static void label_of_the_listed(void **state)
+{
+	(void)state;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	give_label(10, "run", t.time_ns + 1);
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	give_label(11, "inner", t.time_ns + 2);
+	scanned(11, t.time_ns + 4);
+	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
+	assert_string_equal(label_of(11), "run");
+	trial_event(&t, DRIVER_LOAD_COMM, 10, 0);
+	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
+	assert_string_equal(label_of(11), "inner");
+}
+
+static void labels_that_are_none(void **state)
+{
+	static const char *const bad[] = { "", "a b", "x\ny", "caf\xc3\xa9", "'", "\\" };
+	char text[LABEL_MAX + 2];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(label_check(bad[i], strlen(bad[i]), NULL), -EINVAL);
+	memset(text, 'x', sizeof(text));
+	assert_int_equal(label_check(text, LABEL_MAX, NULL), 0);
+	assert_int_equal(label_check(text, LABEL_MAX + 1, NULL), -EINVAL);
+	assert_int_equal(label_check("a\0b", 3, NULL), -EINVAL);
+	assert_int_equal(label_check("v1.2_x+y-z:@=/%,", 16, NULL), 0);
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	give_label(10, "a b", t.time_ns + 1);
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_string_equal(label_of(10), "");
+}
+
+static void few_labels(void **state)
+{
+	struct labels *l = &t.a.labels;
+	struct base_err err = { 0 };
+	char text[16];
+
+	(void)state;
+	for (int i = 0; i < LABELS_OF_USER; i++) {
+		snprintf(text, sizeof(text), "l%d", i);
+		assert_int_equal(labels_give(l, text, 1000, &err), 0);
+		assert_int_equal(labels_give(l, text, 1000, &err), 0);
+	}
+	assert_int_equal(labels_give(l, "more", 1000, &err), -DCPI_ELIMIT);
+	assert_non_null(strstr(err.text, "too many labels"));
+	/* One that is there is free; others have their own. */
+	assert_int_equal(labels_give(l, "l0", 1000, &err), 0);
+	assert_int_equal(labels_give(l, "more", 1001, &err), 0);
+	assert_int_equal(labels_give(l, "more", 1000, &err), 0);
+	for (int i = LABELS_OF_USER + 1; i < LABELS_MAX; i++) {
+		snprintf(text, sizeof(text), "r%d", i);
+		assert_int_equal(labels_give(l, text, 0, &err), 0);
+	}
+	assert_int_equal(labels_give(l, "full", 0, &err), -DCPI_ELIMIT);
+	assert_int_equal(labels_give(l, "full", 1001, &err), -DCPI_ELIMIT);
+	labels_new_epoch(l);
+	assert_int_equal(labels_give(l, "full", 1000, &err), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -423,6 +568,11 @@ int main(void)
 		TEST(many_of_the_unknown),
 		TEST(recorded_registry),
 		TEST(no_memory_of_unused_images),
+		TEST(label_from_exec_on),
+		TEST(label_waits_for_its_time),
+		TEST(label_of_the_listed),
+		TEST(labels_that_are_none),
+		TEST(few_labels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,6 +89,7 @@ static const char every_kind[] =
 	"ksymbol t=9 gone=1 addr=0xffffffffc0000000 len=0x80 path=bpf_prog_1\n"
 	"dyn t=9 pid=8 data=0800000001000000\n"
 	"dyn t=9 pid=8 data=\n"
+	"label t=9 pid=8 path=run1\n"
 	"count t=10 pid=8 addr=0x7f0000000010\n"
 	"count t=10 pid=8 tid=9 event=1 mode=kernel gen=3 addr=0xffffffff81000010 n=18\n"
 	"count t=10 pid=8 gen=0 addr=0x7f0000000010\n"

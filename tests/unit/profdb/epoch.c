@@ -122,6 +122,56 @@ static void test_resume_processes_apart(void **state)
 	profdb_close(db);
 }
 
+/* And of each label, though the names of files hold but the beginning of a long one. */
+static void test_resume_labels_apart(void **state)
+{
+	static const struct {
+		const char *process, *label;
+	} of[] = { { NULL, NULL },
+		   { NULL, "run-1" },
+		   { "7-1000", "run-1" },
+		   { NULL, "run.1" },
+		   { NULL, "run_1" },
+		   { NULL, "a/b@c" },
+		   { "7-1000", NULL },
+		   { NULL, "a/b@d" },
+		   { NULL, "7-1000" },
+		   { NULL, "a-long-label-1" },
+		   { NULL, "a-long-label-of-many-1" },
+		   { NULL, "a-long-label-of-many-2" } };
+	enum { N = sizeof(of) / sizeof(of[0]) };
+	const struct base_id id = { .len = 2, .bytes = { 1, 2 } };
+	struct profdb *db = scratch_writer(*state);
+	int nr = 0;
+
+	for (int life = 0; life < 2; life++) {
+		assert_int_equal(profdb_flush_begin(db, NULL), 0);
+		for (int i = 0; i < N; i++) {
+			struct profdb_profile *p = profdb_profile_new(PROFDB_FILE, &id, "/bin/w.x");
+
+			profdb_profile_event_add(p, "cycles", 1);
+			profdb_profile_add(p, 0x10, 0, 1);
+			profdb_profile_set_word(p, "process", of[i].process);
+			profdb_profile_set_word(p, "label", of[i].label);
+			assert_int_equal(profdb_flush_put(db, "w.x", p, NULL), 0);
+			profdb_profile_free(p);
+		}
+		assert_int_equal(profdb_flush_commit(db, NULL), 0);
+		profdb_close(db);
+		if (life)
+			break;
+		db = scratch_open(*state, false);
+		assert_int_equal(profdb_lock(db, "box", NULL), 0);
+		assert_int_equal(profdb_epoch_resume(db, epoch, NULL), 0);
+	}
+	db = scratch_open(*state, false);
+	assert_int_equal(
+		access(scratch_path(*state, SCRATCH_EPOCH "/box/w.x.file.0102_run-1"), F_OK), 0);
+	assert_int_equal(profdb_walk(db, SCRATCH_EPOCH, "box", is_two, NULL, &nr, NULL), 0);
+	assert_int_equal(nr, N);
+	profdb_close(db);
+}
+
 static void test_start_closes_what_was_left_open(void **state)
 {
 	struct profdb *db = scratch_writer(*state);
@@ -172,6 +222,7 @@ int main(void)
 		scratch_test(test_names_are_of_the_calendar),
 		scratch_test(test_resume),
 		scratch_test(test_resume_processes_apart),
+		scratch_test(test_resume_labels_apart),
 		scratch_test(test_start_closes_what_was_left_open),
 		scratch_test(test_writing_needs_the_lock),
 		scratch_test(test_no_new_epoch_within_a_flush),
