@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <json.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "daemon_core.h"
 
@@ -22,15 +25,169 @@ static int quit(struct daemon *d, struct base_err *err)
 	return daemon_finish(d, err);
 }
 
-int daemon_command(void *ctx, enum control_command command, struct base_buf *reply)
+/* ---- what clients tell of their processes ---------------------------------------------------- */
+
+/* A process of the client's own; a member of the daemon's group has no rights over others' here. */
+static int check_process(const struct control_peer *peer, int32_t pid, struct base_err *err)
+{
+	int r = pid > 0 ? scan_check_owner(pid, peer->uid) : -ESRCH;
+
+	if (r == 0 || (r == -EPERM && peer->uid == 0))
+		return 0;
+	if (r == -EPERM) {
+		base_fail(err, r, "permission denied: process %d is not yours", pid);
+		return r;
+	}
+	return base_fail(err, r, "no process %d can be seen from here", pid);
+}
+
+static int tell(struct daemon *d, struct driver_load *l, struct base_err *err)
+{
+	int r;
+
+	l->time_ns = base_now_ns();
+	r = told_add(&d->attrib.told, l);
+	/* So many are told faster than anything happens otherwise. */
+	if (r == -DCPI_ELIMIT) {
+		r = daemon_drain(d, true, err);
+		l->time_ns = base_now_ns();
+		r = r < 0 ? r : told_add(&d->attrib.told, l);
+	}
+	return r < 0 ? base_fail_errno(err, r, "cannot tell of process %d", l->pid) : 0;
+}
+
+static int label(struct daemon *d, const struct control_request *q, const struct control_peer *peer,
+		 struct base_err *err)
+{
+	struct driver_load l = { .kind = DRIVER_LOAD_LABEL,
+				 .pid = q->pid ? q->pid : peer->pid,
+				 .path = q->label };
+	int r = check_process(peer, l.pid, err);
+
+	l.tid = l.pid;
+	if (r >= 0)
+		r = labels_give(&d->attrib.labels, q->label, peer->uid, err);
+	return r < 0 ? r : tell(d, &l, err);
+}
+
+/* As many mappings as the kernel lets a process have. */
+enum { MAPS_MAX = 65530 };
+
+static int check_range(const struct daemon *d, const struct control_request *q,
+		       struct base_err *err)
+{
+	const struct process *p = processes_find(d->processes, q->pid);
+	int r = scan_check_code(q->pid, q->start, q->start + q->len);
+
+	if (p && p->nr_maps >= MAPS_MAX)
+		return base_fail(err, -DCPI_ELIMIT, "process %d has too many mappings", q->pid);
+	if (r >= 0)
+		return 0;
+	base_fail(err, r, "process %d has no executable memory at 0x%llx, of %llu bytes", q->pid,
+		  (unsigned long long)q->start, (unsigned long long)q->len);
+	base_hint(err, "say where the image's code begins in the process, and how long it is");
+	return r;
+}
+
+/* As for a mapping that the kernel tells of, the reader looks into the file. */
+static int identify(struct daemon *d, const struct control_request *q,
+		    const struct control_peer *peer, struct driver_load *l, struct base_err *err)
+{
+	const struct process who = { .pid = q->pid, .uid = peer->uid };
+	struct reader_dump dump = { .fd = -1 };
+	bool by_path = false;
+	int r = identity_find(d->identity, &who, l, &l->id, &by_path, &dump);
+
+	if (dump.fd >= 0)
+		close(dump.fd);
+	if (r < 0 || by_path || dump.fd >= 0 || !l->id.len)
+		return base_fail(err, -DCPI_ENOIMAGE, "process %d has no such image '%s'", q->pid,
+				 q->path);
+	if (q->id.len && !base_id_equal(&q->id, &l->id))
+		return base_fail(err, -ESTALE, "image '%s' has another identity", q->path);
+	return 0;
+}
+
+/* So that names that anybody may give do not take the room of paths. */
+enum { NAMES_MAX = 4 };
+
+/* Before its samples come, so that it has this name as well. */
+static int name_image(struct daemon *d, const struct control_request *q,
+		      const struct driver_load *l)
+{
+	const char *name = q->name[0] ? q->name : q->path;
+	struct image *img =
+		images_get(d->images, PROFDB_FILE, &l->id, q->path, base_path_name(name));
+
+	if (!img)
+		return -ENOMEM;
+	return profdb_profile_path(img->counts, NAMES_MAX - 1)
+		       ? 0
+		       : profdb_profile_add_path(img->counts, name);
+}
+
+static int register_image(struct daemon *d, const struct control_request *q,
+			  const struct control_peer *peer, struct base_err *err)
+{
+	struct driver_load l = { .kind = DRIVER_LOAD_MMAP,
+				 .pid = q->pid,
+				 .tid = q->pid,
+				 .addr = q->start,
+				 .len = q->len,
+				 .file_off = q->file_off,
+				 .prot = 5, /* read, execute */
+				 .dev_major = (uint32_t)q->dev_major,
+				 .dev_minor = (uint32_t)q->dev_minor,
+				 .inode = q->inode,
+				 .path = q->path };
+	int r = check_process(peer, q->pid, err);
+
+	if (r >= 0)
+		r = check_range(d, q, err);
+	if (r >= 0)
+		r = identify(d, q, peer, &l, err);
+	if (r >= 0 && (r = name_image(d, q, &l)) < 0)
+		base_fail_errno(err, r, "cannot register '%s'", q->path);
+	return r < 0 ? r : tell(d, &l, err);
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static int reply_log(uint64_t max, struct base_buf *reply)
+{
+	struct json_object *root = json_object_new_object(), *lines = json_object_new_array();
+	const char *text;
+	size_t nr = 0;
+	int r = -ENOMEM;
+
+	while (base_log_kept(nr))
+		nr++;
+	json_object_object_add(root, "ok", json_object_new_boolean(1));
+	for (size_t i = nr > max ? nr - max : 0; i < nr; i++)
+		json_object_array_add(lines, json_object_new_string(base_log_kept(i)));
+	json_object_object_add(root, "lines", lines);
+	text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN |
+							    JSON_C_TO_STRING_NOSLASHESCAPE);
+	if (text)
+		r = base_buf_printf(reply, "%s\n", text);
+	json_object_put(root);
+	return r;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+int daemon_command(void *ctx, const struct control_request *q, const struct control_peer *peer,
+		   struct base_buf *reply)
 {
 	struct daemon *d = ctx;
 	struct base_err err = { 0 };
 	int r = 0;
 
-	switch (command) {
+	switch (q->command) {
 	case CONTROL_STATUS:
 		return daemon_status(d, reply);
+	case CONTROL_LOG:
+		return reply_log(q->lines, reply);
 	case CONTROL_FLUSH:
 		r = daemon_flush(d, &err);
 		break;
@@ -39,6 +196,12 @@ int daemon_command(void *ctx, enum control_command command, struct base_buf *rep
 		break;
 	case CONTROL_QUIT:
 		r = quit(d, &err);
+		break;
+	case CONTROL_LABEL:
+		r = label(d, q, peer, &err);
+		break;
+	case CONTROL_REGISTER:
+		r = register_image(d, q, peer, &err);
 		break;
 	}
 	return r < 0 ? control_reply_error(reply, &err) : reply_done(d, d->epoch, reply);

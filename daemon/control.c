@@ -25,7 +25,7 @@ enum {
 
 struct client {
 	int fd; /* -1: free */
-	bool privileged;
+	struct control_peer peer;
 	bool closing; /* when everything is sent */
 	uint64_t heard_ns;
 	struct base_buf in, out;
@@ -60,14 +60,19 @@ static bool in_group(int fd, gid_t primary, gid_t group)
 	return false;
 }
 
-static bool is_privileged(const struct control *c, int fd)
+static struct control_peer find_peer(const struct control *c, int fd)
 {
-	struct ucred peer = { .uid = (uid_t)-1, .gid = (gid_t)-1 };
-	socklen_t len = sizeof(peer);
+	struct ucred cred = { .uid = (uid_t)-1, .gid = (gid_t)-1 };
+	socklen_t len = sizeof(cred);
+	struct control_peer peer = { .uid = (uid_t)-1 };
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return false;
-	return peer.uid == 0 || peer.uid == geteuid() || in_group(fd, peer.gid, c->group);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return peer;
+	peer.pid = cred.pid;
+	peer.uid = cred.uid;
+	peer.privileged =
+		cred.uid == 0 || cred.uid == geteuid() || in_group(fd, cred.gid, c->group);
+	return peer;
 }
 
 /* ---- one client ---------------------------------------------------------------------------- */
@@ -116,19 +121,25 @@ static int client_send(struct client *cl)
 	return cl->closing ? -ESHUTDOWN : 0;
 }
 
+/* Of one's own processes the others speak, which is seen where they are served. */
+static bool needs_rights(enum control_command command)
+{
+	return command != CONTROL_STATUS && command != CONTROL_LABEL && command != CONTROL_REGISTER;
+}
+
 static int answer(struct control *c, struct client *cl, const char *line, size_t len)
 {
-	enum control_command command;
+	struct control_request request;
 	struct base_err err = { 0 };
 
-	if (control_request_parse(line, len, &command, &err) < 0)
+	if (control_request_parse(line, len, &request, &err) < 0)
 		return control_reply_error(&cl->out, &err);
-	if (command != CONTROL_STATUS && !cl->privileged) {
+	if (needs_rights(request.command) && !cl->peer.privileged) {
 		base_fail(&err, -EPERM, "permission denied: this needs root or group 'dcpi'");
 		base_hint(&err, "run it as root, or as a member of group 'dcpi'");
 		return control_reply_error(&cl->out, &err);
 	}
-	return c->fn(c->ctx, command, &cl->out);
+	return c->fn(c->ctx, &request, &cl->peer, &cl->out);
 }
 
 /* Answer one line; 0 where there is none. */
@@ -198,7 +209,7 @@ static struct client *free_slot(struct control *c, bool privileged)
 
 		if (cl->fd < 0)
 			slot = slot ? slot : cl;
-		else if (!cl->privileged)
+		else if (!cl->peer.privileged)
 			nr++;
 	}
 	return privileged || nr < UNPRIVILEGED_MAX ? slot : NULL;
@@ -217,18 +228,18 @@ static void refuse(int fd)
 static void accept_one(struct control *c)
 {
 	int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct control_peer peer;
 	struct client *cl;
-	bool privileged;
 
 	if (fd < 0)
 		return;
-	privileged = is_privileged(c, fd);
-	cl = free_slot(c, privileged);
+	peer = find_peer(c, fd);
+	cl = free_slot(c, peer.privileged);
 	if (!cl) {
 		refuse(fd);
 		return;
 	}
-	*cl = (struct client){ .fd = fd, .privileged = privileged, .heard_ns = base_now_ns() };
+	*cl = (struct client){ .fd = fd, .peer = peer, .heard_ns = base_now_ns() };
 	watch(c, cl, EPOLL_CTL_ADD);
 }
 

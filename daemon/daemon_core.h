@@ -247,6 +247,10 @@ struct process *track_find(struct attrib *a, int32_t pid, uint64_t time_ns);
 int scan_process(struct attrib *a, struct process *p);
 /* Start time and uid alone. */
 int scan_describe(struct process *p);
+/* 0: all of the process's uids are @uid; -EPERM; -ESRCH. */
+int scan_check_owner(int32_t pid, uint32_t uid);
+/* 0: all of [start, end) is executable memory of the process; -ENOENT; -errno. */
+int scan_check_code(int32_t pid, uint64_t start, uint64_t end);
 /* Read all of them; returns how many. */
 int scan_all(struct attrib *a);
 /* Read those again that are known. */
@@ -279,17 +283,48 @@ void ranges_end(struct attrib *a, struct process *p);
 #define CONTROL_LINE_MAX (64u << 10)
 #define CONTROL_CLIENTS	 64
 
-enum control_command { CONTROL_STATUS, CONTROL_FLUSH, CONTROL_EPOCH, CONTROL_QUIT };
+enum control_command {
+	CONTROL_STATUS,
+	CONTROL_FLUSH,
+	CONTROL_EPOCH,
+	CONTROL_QUIT,
+	CONTROL_LABEL,
+	CONTROL_REGISTER,
+	CONTROL_LOG,
+};
 
-/* One line without its newline. 0, or negative with @err: -DCPI_EFORMAT, -DCPI_EUNSUPPORTED. */
-int control_request_parse(const char *line, size_t len, enum control_command *out,
+enum { CONTROL_PATH_MAX = 4095, CONTROL_NAME_MAX = 255 };
+
+struct control_request {
+	enum control_command command;
+	int32_t pid;		   /* LABEL (0: the client), REGISTER */
+	char label[LABEL_MAX + 1]; /* LABEL; checked */
+	uint64_t lines;		   /* LOG: at most so many */
+	/* REGISTER: [start, start + len) of the process is the file's, from file_off on. */
+	uint64_t start, len, file_off, inode, dev_major, dev_minor;
+	struct base_id id;		 /* that the file must have; len 0: any */
+	char path[CONTROL_PATH_MAX + 1]; /* of the file, absolute */
+	char name[CONTROL_NAME_MAX + 1]; /* another of the image, or "" */
+};
+
+/* Who asks, as the kernel tells. */
+struct control_peer {
+	int32_t pid; /* 0: not one that can be seen from here */
+	uint32_t uid;
+	bool privileged; /* root, the daemon's user, group dcpi */
+};
+
+/* One line without its newline. 0, or negative with @err: -DCPI_EFORMAT, -DCPI_EUNSUPPORTED,
+ * -EINVAL (no label, no path). */
+int control_request_parse(const char *line, size_t len, struct control_request *out,
 			  struct base_err *err);
 /* {"ok":false,"error":…,"hint":…} and a newline onto @out. 0 or -ENOMEM. */
 int control_reply_error(struct base_buf *out, const struct base_err *err);
 
 struct control;
 /* Does the work and appends one line to @reply; a negative return only for lack of memory. */
-typedef int (*control_fn)(void *ctx, enum control_command command, struct base_buf *reply);
+typedef int (*control_fn)(void *ctx, const struct control_request *request,
+			  const struct control_peer *peer, struct base_buf *reply);
 
 /* Make <run_dir>/control. -DCPI_EBUSY: a live daemon answers there. */
 int control_open(const char *run_dir, control_fn fn, void *ctx, struct control **out,
@@ -440,7 +475,8 @@ int daemon_turn_epoch(struct daemon *d, struct base_err *err);
 /* Stop sampling, flush, finish the epoch. After a failure it can be called again. */
 int daemon_finish(struct daemon *d, struct base_err *err);
 /* A control_fn; ctx: struct daemon. */
-int daemon_command(void *ctx, enum control_command command, struct base_buf *reply);
+int daemon_command(void *ctx, const struct control_request *request,
+		   const struct control_peer *peer, struct base_buf *reply);
 /* The answer to "status", a line of JSON. 0 or -ENOMEM. */
 int daemon_status(struct daemon *d, struct base_buf *out);
 

@@ -144,6 +144,7 @@ struct process {
 	char *exe;	   /* path of its program, as the first mapping after exec told; or NULL */
 	const char *label; /* of this life, or NULL; both are kept by struct labels */
 	const char *next_label; /* of what it executes next; NULL: the same */
+	uint64_t labelled_ns;	/* when it got that */
 	struct map *maps;	/* ascending, disjoint */
 	size_t nr_maps, cap_maps;
 	struct dyn_client *dyn; /* NULL: no registry known (for this life); counted reference */

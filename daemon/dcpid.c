@@ -206,6 +206,7 @@ static int begin(struct base_err *err)
 {
 	int r = open_log(opt.log, err);
 
+	base_log_keep();
 	daemon_state.opt = opt;
 	if (r >= 0)
 		r = daemon_open(&daemon_state, err);

@@ -81,6 +81,18 @@ int scan_describe(struct process *p)
 	return 0;
 }
 
+int scan_check_owner(int32_t pid, uint32_t uid)
+{
+	char text[4096];
+	unsigned int real, effective, saved;
+	ssize_t n = read_proc(pid, "status", text, sizeof(text));
+	const char *line = n < 0 ? NULL : strstr(text, "\nUid:");
+
+	if (!line || sscanf(line + 5, "%u %u %u", &real, &effective, &saved) != 3)
+		return -ESRCH;
+	return real == uid && effective == uid && saved == uid ? 0 : -EPERM;
+}
+
 /* The kernel writes a newline in a path as \012 there; nothing else is escaped. */
 static void unescape(char *path)
 {
@@ -161,6 +173,26 @@ static int scan_maps(struct attrib *a, struct process *p)
 	struct listing to = { a, p };
 
 	return each_map(p->pid, list_map, &to);
+}
+
+struct code_check {
+	uint64_t at, end; /* up to @at it is */
+};
+
+static void check_map(void *ctx, struct driver_load *l, bool exec)
+{
+	struct code_check *c = ctx;
+
+	if (exec && l->addr <= c->at && l->addr + l->len > c->at)
+		c->at = l->addr + l->len;
+}
+
+int scan_check_code(int32_t pid, uint64_t start, uint64_t end)
+{
+	struct code_check c = { start, end };
+	int r = each_map(pid, check_map, &c);
+
+	return r < 0 ? r : c.at >= c.end ? 0 : -ENOENT;
 }
 
 struct dynamic_listing {

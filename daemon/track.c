@@ -242,6 +242,13 @@ static void inherit_label(struct process *p, const struct process *parent)
 {
 	p->label = parent ? parent->label : NULL;
 	p->next_label = parent ? parent->next_label : NULL;
+	p->labelled_ns = parent ? parent->labelled_ns : 0;
+}
+
+/* An event of before it got its next one. */
+static bool is_labelled_after(const struct process *p, const struct driver_load *l)
+{
+	return p->next_label && p->labelled_ns > l->time_ns;
 }
 
 /* Its next program begins. */
@@ -286,7 +293,10 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 		return;
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
-		inherit_label(old, parent);
+		if (is_labelled_after(old, l))
+			old->label = parent ? parent->label : NULL;
+		else
+			inherit_label(old, parent);
 		return;
 	}
 	if (parent && parent->hollow)
@@ -325,7 +335,8 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
-		turn_label(old);
+		if (!is_labelled_after(old, l))
+			turn_label(old);
 		return;
 	}
 	p = processes_add(a->processes, l->pid);
@@ -389,10 +400,12 @@ static void on_label(struct attrib *a, const struct driver_load *l)
 				    ? labels_get(&a->labels, l->path)
 				    : NULL;
 
-	if (p && label)
-		p->next_label = label;
-	else
+	if (!p || !label) {
 		base_log(BASE_LOG_WARN, "process %d gets no label", l->pid);
+		return;
+	}
+	p->next_label = label;
+	p->labelled_ns = l->time_ns;
 }
 
 static void on_comm(struct attrib *a, const struct driver_load *l)

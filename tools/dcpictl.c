@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tell the daemon to flush, to begin an epoch, to quit, or ask how it does; and wait for its
- * answer. dcpiflush, dcpiepoch and dcpiquit are names of the same.
+ * Tell the daemon to flush, to begin an epoch, to quit, what a process is or has, or ask how it
+ * does; and wait for its answer. dcpiflush, dcpiepoch, dcpiquit and dcpilabel are names of the
+ * same.
  */
 #include <errno.h>
-#include <json.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "tools.h"
 #include "wire.h"
 
-enum { ANSWER_MAX = 16 << 20 };
+/* Of "label", which otherwise ends as its program does. */
+enum { LABEL_FAILED = 125, LABEL_NOT_EXECUTABLE = 126, LABEL_NOT_FOUND = 127 };
 
 static struct {
 	const char *run_dir;
+	int64_t lines;
 	bool json;
-} opt;
+} opt = { .lines = 20 };
 
 #define RUN_OPTION                                                                                 \
 	{                                                                                          \
@@ -31,6 +31,8 @@ static struct {
 
 static const struct base_opt ctl_options[] = {
 	RUN_OPTION,
+	{ "n", BASE_OPT_INT, &opt.lines, "LINES", "Of the log the last LINES (default: 20).", 1,
+	  BASE_LOG_KEPT },
 	{ "json", BASE_OPT_FLAG, &opt.json, NULL, "Print the daemon's answer as it is: JSON.", 0,
 	  0 },
 	{ 0 },
@@ -41,115 +43,35 @@ static const struct base_opt short_options[] = { RUN_OPTION, { 0 } };
 static const struct base_cmd ctl_cmd = {
 	.name = "dcpictl",
 	.summary = "control the daemon",
-	.operands = "flush|epoch|quit|status",
+	.operands = "flush|epoch|quit|status|label|register|log [argument …]",
 	.opts = ctl_options,
 	.examples =
 		(const struct base_example[]){
 			{ "dcpictl status", "What the daemon samples, stores and loses." },
 			{ "dcpictl flush", "Put all samples on disk; return when they are there." },
 			{ "dcpictl status -json", "The same for programs." },
+			{ "dcpictl label run1 ./prog -x", "Run a program whose samples can be told "
+							  "from others: dcpiprof -label run1." },
+			{ "dcpictl register 4711 0x7f1200001000 8192 0a1b2c3d4e /opt/prog prog",
+			  "Process 4711 has copied the code of /opt/prog to that address." },
+			{ "dcpictl log -n 5", "The last five messages of the daemon." },
 			{ NULL, NULL } },
 	.min_operands = 1,
-	.max_operands = 1,
+	.max_operands = -1,
 };
 
-/* ---- the conversation ---------------------------------------------------------------------- */
-
-static int no_daemon(struct base_err *err, const char *path, int cause)
-{
-	if (cause == -EACCES || cause == -EPERM)
-		return base_fail_errno(err, cause, "cannot reach the daemon at '%s'", path);
-	base_fail(err, -DCPI_ENODAEMON, "no daemon answers at '%s'", path);
-	base_hint(err, "start one with 'dcpid -background DATABASE', or name its folder with -run");
-	return -DCPI_ENODAEMON;
-}
-
-static int connect_daemon(struct base_err *err)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	const char *env = getenv("DCPI_RUN");
-	const char *dir = opt.run_dir ? opt.run_dir : env && env[0] ? env : WIRE_RUN_DIR;
-	int fd, n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir, WIRE_CONTROL_NAME);
-
-	if (n < 0 || (size_t)n >= sizeof(addr.sun_path))
-		return base_fail_errno(err, -ENAMETOOLONG, "cannot reach a daemon in '%s'", dir);
-	fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	if (fd < 0)
-		return base_fail_errno(err, -errno, "cannot make a socket");
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		n = no_daemon(err, addr.sun_path, -errno);
-		close(fd);
-		return n;
-	}
-	return fd;
-}
-
-static int send_request(int fd, const char *verb)
-{
-	char line[64];
-	size_t len = (size_t)snprintf(line, sizeof(line), "{\"cmd\":\"%s\"}\n", verb), sent = 0;
-
-	while (sent < len) {
-		/* A daemon that goes away is an error to report, not a signal to die of. */
-		ssize_t n = send(fd, line + sent, len - sent, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		sent += (size_t)n;
-	}
-	return 0;
-}
-
-/* One line without its newline, NUL-terminated. */
-static int read_answer(int fd, struct base_buf *out)
-{
-	char bytes[4096];
-
-	for (;;) {
-		ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
-		char *end;
-		int r;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -DCPI_ETRUNCATED;
-		end = memchr(bytes, '\n', (size_t)n);
-		r = base_buf_append(out, bytes, end ? (size_t)(end - bytes) : (size_t)n);
-		if (r >= 0 && end)
-			return base_buf_append(out, "", 1);
-		if (r >= 0 && out->len > ANSWER_MAX)
-			r = -DCPI_ELIMIT;
-		if (r < 0)
-			return r;
-	}
-}
-
-static int ask(const char *verb, struct base_buf *answer, struct base_err *err)
-{
-	int fd = connect_daemon(err), r;
-
-	if (fd < 0)
-		return fd;
-	r = send_request(fd, verb);
-	if (r >= 0)
-		r = read_answer(fd, answer);
-	close(fd);
-	return r < 0 ? base_fail_errno(err, r, "the daemon did not answer '%s'", verb) : 0;
-}
+/* The options of a program that is run are its own. */
+static const struct base_cmd ctl_label_cmd = {
+	.name = "dcpictl",
+	.summary = "control the daemon",
+	.operands = "label LABEL COMMAND [argument …]",
+	.opts = ctl_options,
+	.min_operands = 3,
+	.max_operands = -1,
+	.first_ends = true,
+};
 
 /* ---- what it answered ---------------------------------------------------------------------- */
-
-static const char *text_of(struct json_object *o, const char *name)
-{
-	struct json_object *value;
-
-	if (!json_object_object_get_ex(o, name, &value))
-		return "";
-	return json_object_get_string(value);
-}
 
 static unsigned long long number_of(struct json_object *o, const char *name)
 {
@@ -197,7 +119,8 @@ static void print_events(struct json_object *o)
 	for (size_t i = 0; i < nr; i++) {
 		struct json_object *e = json_object_array_get_idx(list, i);
 
-		printf("event       %s, period %llu", text_of(e, "name"), number_of(e, "period"));
+		printf("event       %s, period %llu", control_text(e, "name"),
+		       number_of(e, "period"));
 		if (fraction_of(e, "enabled") < 1)
 			printf(", %.1f %% of the time", 100 * fraction_of(e, "enabled"));
 		printf(": received %llu, missed %llu\n", number_of(e, "received"),
@@ -235,53 +158,34 @@ static void print_dynamic(struct json_object *o)
 
 static void print_status(struct json_object *o)
 {
-	const char *flushed = text_of(o, "last_flush");
+	const char *flushed = control_text(o, "last_flush");
 
-	printf("daemon      dcpid %s\n", text_of(o, "version"));
+	printf("daemon      dcpid %s\n", control_text(o, "version"));
 	printf("pid         %llu\n", number_of(o, "pid"));
-	printf("database    %s\n", text_of(o, "database"));
-	printf("epoch       %s on %s\n", text_of(o, "epoch"), text_of(o, "platform"));
-	printf("source      %s\n", text_of(o, "source"));
+	printf("database    %s\n", control_text(o, "database"));
+	printf("epoch       %s on %s\n", control_text(o, "epoch"), control_text(o, "platform"));
+	printf("source      %s\n", control_text(o, "source"));
 	print_events(o);
 	print_account(o);
 	printf("processes   %llu, %llu images\n", number_of(o, "processes"),
 	       number_of(o, "images"));
 	print_dynamic(o);
 	printf("last flush  %s\n", *flushed ? flushed : "none yet");
-	if (*text_of(o, "flush_error"))
-		printf("            failed: %s\n", text_of(o, "flush_error"));
-	printf("cost        %s s CPU, %llu KiB resident\n", text_of(o, "cpu_seconds"),
+	if (*control_text(o, "flush_error"))
+		printf("            failed: %s\n", control_text(o, "flush_error"));
+	printf("cost        %s s CPU, %llu KiB resident\n", control_text(o, "cpu_seconds"),
 	       number_of(o, "rss_kb"));
 }
 
+static void print_log(struct json_object *o)
+{
+	struct json_object *lines = part_of(o, "lines");
+
+	for (size_t i = 0; i < json_object_array_length(lines); i++)
+		puts(json_object_get_string(json_object_array_get_idx(lines, i)));
+}
+
 /* ---- the commands -------------------------------------------------------------------------- */
-
-static bool is_ok(struct json_object *answer)
-{
-	struct json_object *ok;
-
-	return json_object_object_get_ex(answer, "ok", &ok) && json_object_get_boolean(ok);
-}
-
-static int check_answer(struct json_object *answer, struct base_err *err)
-{
-	if (!json_object_is_type(answer, json_type_object))
-		return base_fail(err, -DCPI_EFORMAT, "the daemon's answer makes no sense");
-	if (is_ok(answer))
-		return 0;
-	base_fail(err, -EPERM, "%s", text_of(answer, "error"));
-	if (*text_of(answer, "hint"))
-		base_hint(err, "%s", text_of(answer, "hint"));
-	return err->code;
-}
-
-static void report(const char *verb, struct json_object *answer)
-{
-	if (strcmp(verb, "status") == 0)
-		print_status(answer);
-	else if (strcmp(verb, "epoch") == 0)
-		printf("epoch %s begins\n", text_of(answer, "epoch"));
-}
 
 static int fail(const char *name, const struct base_err *err)
 {
@@ -289,36 +193,98 @@ static int fail(const char *name, const struct base_err *err)
 	return err->code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 }
 
-static int run(const char *name, const char *verb)
+static void report(const char *verb, struct json_object *answer)
 {
+	if (strcmp(verb, "status") == 0)
+		print_status(answer);
+	else if (strcmp(verb, "epoch") == 0)
+		printf("epoch %s begins\n", control_text(answer, "epoch"));
+	else if (strcmp(verb, "log") == 0 &&
+		 json_object_is_type(part_of(answer, "lines"), json_type_array))
+		print_log(answer);
+}
+
+static struct json_object *new_request(const char *verb)
+{
+	struct json_object *request = json_object_new_object();
+
+	json_object_object_add(request, "cmd", json_object_new_string(verb));
+	return request;
+}
+
+static int no_operand(int nr, char **words, struct base_err *err)
+{
+	return nr ? base_fail(err, -DCPI_EUSAGE, "unexpected operand '%s'", words[0]) : 0;
+}
+
+static int make_request(const char *verb, int nr, char **words, struct json_object *request,
+			struct base_err *err)
+{
+	static const char *const plain[] = { "flush", "epoch", "quit", "status" };
+
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+		if (strcmp(verb, plain[i]) == 0)
+			return no_operand(nr, words, err);
+	if (strcmp(verb, "register") == 0)
+		return registration_read(nr, words, request, err);
+	if (strcmp(verb, "log") == 0) {
+		json_object_object_add(request, "lines", json_object_new_int64(opt.lines));
+		return no_operand(nr, words, err);
+	}
+	base_fail(err, -DCPI_EUSAGE, "unknown command '%s'", verb);
+	base_hint(err, "commands are flush, epoch, quit, status, label, register, log");
+	return -DCPI_EUSAGE;
+}
+
+static int run(const char *name, const char *verb, int nr, char **words)
+{
+	struct json_object *request = new_request(verb), *answer = NULL;
 	struct base_err err = { 0 };
 	struct base_buf text = { 0 };
-	struct json_object *answer = NULL;
-	int r = ask(verb, &text, &err);
+	int r = make_request(verb, nr, words, request, &err);
 
-	if (r >= 0) {
-		answer = json_tokener_parse((const char *)text.data);
-		r = check_answer(answer, &err);
-	}
+	if (r >= 0)
+		r = control_ask(opt.run_dir, request, &text, &answer, &err);
 	if (r >= 0 && opt.json)
 		puts((const char *)text.data);
 	else if (r >= 0)
 		report(verb, answer);
+	json_object_put(request);
 	json_object_put(answer);
 	base_buf_release(&text);
 	return r < 0 ? fail(name, &err) : BASE_EXIT_OK;
 }
 
-static int check_verb(const char *verb, struct base_err *err)
+static int give_label(const char *label, struct base_err *err)
 {
-	static const char *const verbs[] = { "flush", "epoch", "quit", "status" };
+	struct json_object *request = new_request("label"), *answer = NULL;
+	struct base_buf text = { 0 };
+	int r;
 
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
-		if (strcmp(verb, verbs[i]) == 0)
-			return 0;
-	base_fail(err, -DCPI_EUSAGE, "unknown command '%s'", verb);
-	base_hint(err, "commands are flush, epoch, quit, status");
-	return -DCPI_EUSAGE;
+	/* Whose it is, the kernel tells. */
+	json_object_object_add(request, "label", json_object_new_string(label));
+	r = control_ask(opt.run_dir, request, &text, &answer, err);
+	json_object_put(request);
+	json_object_put(answer);
+	base_buf_release(&text);
+	return r;
+}
+
+/* @words: LABEL COMMAND [argument …]. The label is this process's from its next program on. */
+static int run_labelled(const char *name, char **words)
+{
+	struct base_err err = { 0 };
+	int r = give_label(words[0], &err);
+
+	if (r < 0) {
+		base_err_print(&err, name, stderr);
+		return LABEL_FAILED;
+	}
+	execvp(words[1], words + 1);
+	r = -errno;
+	base_fail_errno(&err, r, "cannot run '%s'", words[1]);
+	base_err_print(&err, name, stderr);
+	return r == -ENOENT ? LABEL_NOT_FOUND : LABEL_NOT_EXECUTABLE;
 }
 
 static int run_command(const struct base_cmd *cmd, const char *verb, int argc, char **argv)
@@ -328,16 +294,55 @@ static int run_command(const struct base_cmd *cmd, const char *verb, int argc, c
 
 	if (r == BASE_OPT_DONE)
 		return BASE_EXIT_OK;
-	if (r >= 0 && !verb) {
+	if (r < 0)
+		return fail(cmd->name, &err);
+	if (!verb) {
 		verb = argv[0];
-		r = check_verb(verb, &err);
+		argc--;
+		argv++;
 	}
-	return r < 0 ? fail(cmd->name, &err) : run(cmd->name, verb);
+	return strcmp(verb, "label") == 0 ? run_labelled(cmd->name, argv)
+					  : run(cmd->name, verb, argc, argv);
+}
+
+/* Is that its first operand? */
+static bool is_label(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *word = argv[i] + strspn(argv[i], "-");
+
+		if (word == argv[i])
+			return strcmp(word, "label") == 0;
+		if (strcmp(word, "run") == 0 || strcmp(word, "n") == 0)
+			i++;
+	}
+	return false;
 }
 
 int dcpictl_main(int argc, char **argv)
 {
-	return run_command(&ctl_cmd, NULL, argc, argv);
+	return run_command(is_label(argc, argv) ? &ctl_label_cmd : &ctl_cmd, NULL, argc, argv);
+}
+
+static const struct base_cmd label_cmd = {
+	.name = "dcpilabel",
+	.summary = "run a program whose samples have a label",
+	.operands = "LABEL COMMAND [argument …]",
+	.opts = short_options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpilabel before ./prog -x",
+			  "Run it; 'dcpiprof -label before' shows it and what it ran, alone." },
+			{ "dcpilabel v2 make test", "A whole tree of processes." },
+			{ NULL, NULL } },
+	.min_operands = 2,
+	.max_operands = -1,
+	.first_ends = true,
+};
+
+int dcpilabel_main(int argc, char **argv)
+{
+	return run_command(&label_cmd, "label", argc, argv);
 }
 
 #define SHORT_FORM(verb, says, example)                                                            \

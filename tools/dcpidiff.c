@@ -23,6 +23,7 @@ static const struct base_opt options[] = {
 	  "What stands before the first -set holds for both.",
 	  0, 0 },
 	SELECT_OPTIONS_DB(now.sel),
+	SELECT_OPTION_LABEL(now.sel),
 	SELECT_OPTIONS_FILES(files, maps),
 	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
 	  "Compare samples of this event (default: cycles, else a clock, else the first).", 0, 0 },

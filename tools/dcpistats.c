@@ -24,6 +24,7 @@ static const struct base_opt options[] = {
 	{ "factor", BASE_OPT_DOUBLE, &now.factor, "N",
 	  "Multiply the set's counts by N (a run of other length, or another period).", 1e-9, 1e9 },
 	SELECT_OPTIONS_DB(now.sel),
+	SELECT_OPTION_LABEL(now.sel),
 	SELECT_OPTIONS_FILES(files, maps),
 	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
 	  "Take samples of this event (default: cycles, else a clock, else the first).", 0, 0 },

@@ -24,7 +24,8 @@ struct select {
 	{ "epoch", BASE_OPT_STRING, &(s).epoch, "EPOCH",                                           \
 	  "Which epochs: NAME, 'latest', 'all', or FROM..TO (default: the newest).", 0, 0 },       \
 	{ "platform", BASE_OPT_STRING, &(s).platform, "NAME",                                      \
-	  "Only this platform's samples (default: all).", 0, 0 },                                  \
+	  "Only this platform's samples (default: all).", 0, 0 }
+#define SELECT_OPTION_LABEL(s)                                                                     \
 	{ "label", BASE_OPT_LIST, &(s).labels, "LABEL",                                            \
 	  "Only samples of programs that ran under this label (dcpilabel). Repeatable.", 0, 0 }
 #define SELECT_OPTIONS_FILES(files, maps)                                                          \
@@ -35,6 +36,7 @@ struct select {
 	  "Images may be where this map of dcpiscan has them. Repeatable.", 0, 0 }
 #define SELECT_OPTIONS(s)                                                                          \
 	SELECT_OPTIONS_DB(s),                                                                      \
+	SELECT_OPTION_LABEL(s),                                                                    \
 	SELECT_OPTIONS_FILES((s).files, (s).maps),                                                 \
 	{ "event", BASE_OPT_STRING, &(s).event, "EVENT", "Only samples of this event.", 0, 0 },    \
 	{ "json", BASE_OPT_FLAG, &(s).json, NULL, "Print JSON with the same rows.", 0, 0 }

@@ -34,6 +34,7 @@
 	X(dcpicosts, "keep measured costs of blocks, for later estimates")                         \
 	X(dcpiuninstall, "remove what the installation put on this machine")                       \
 	X(dcpiversion, "print the release and revision, and what a report of a defect needs")      \
+	X(dcpilabel, "run a program whose samples have a label")                                   \
 	X(dcpictl, "flush, begin an epoch, quit, or ask the daemon for its status")                \
 	X(dcpiflush, "put the daemon's samples on disk")                                           \
 	X(dcpiepoch, "begin a new epoch")                                                          \

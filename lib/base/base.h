@@ -81,6 +81,15 @@ void base_log_init(FILE *to, enum base_log_level max, enum base_log_form form);
 void base_log(enum base_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+#define BASE_LOG_KEPT	  256 /* lines */
+#define BASE_LOG_KEPT_LEN 512 /* bytes of one; the rest is cut */
+
+/* From here on the last lines are kept in memory, with their times, beside being written. */
+void base_log_keep(void);
+/* The kept lines, oldest first, of which @index 0 is the first; NULL past the last. Valid until the
+ * next message. */
+const char *base_log_kept(size_t index);
+
 /* ---- version (version.c) -------------------------------------------------------------------- */
 
 const char *base_release(void);

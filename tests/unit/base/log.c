@@ -96,6 +96,35 @@ static void one_line_whatever_the_text(void **state)
 	end(&c);
 }
 
+/* Times and levels whatever the form; what is too long, or not written at all, is cut or left out.
+ */
+static void the_last_are_kept(void **state)
+{
+	struct capture c;
+	char big[10000], last[16];
+
+	(void)state;
+	memset(big, 'b', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	begin(&c, BASE_LOG_INFO, BASE_LOG_BARE);
+	base_log(BASE_LOG_INFO, "not yet");
+	base_log_keep();
+	assert_null(base_log_kept(0));
+	base_log(BASE_LOG_WARN, "first");
+	base_log(BASE_LOG_DEBUG, "not wanted");
+	base_log(BASE_LOG_ERROR, "%s", big);
+	assert_string_equal(strchr(base_log_kept(0), 'Z'), "Z warning: first");
+	assert_int_equal(strlen(base_log_kept(1)), BASE_LOG_KEPT_LEN);
+	assert_null(base_log_kept(2));
+	for (int i = 0; i < BASE_LOG_KEPT + 5; i++)
+		base_log(BASE_LOG_INFO, "n%d", i);
+	assert_string_equal(strchr(base_log_kept(0), 'Z'), "Z info: n5");
+	snprintf(last, sizeof(last), "n%d", BASE_LOG_KEPT + 4);
+	assert_string_equal(strrchr(base_log_kept(BASE_LOG_KEPT - 1), ' ') + 1, last);
+	assert_null(base_log_kept(BASE_LOG_KEPT));
+	end(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +132,7 @@ int main(void)
 		cmocka_unit_test(stamps),
 		cmocka_unit_test(journal),
 		cmocka_unit_test(one_line_whatever_the_text),
+		cmocka_unit_test(the_last_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

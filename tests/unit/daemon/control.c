@@ -14,17 +14,20 @@ static struct control *c;
 static unsigned int nr_asked;
 static size_t answer_len;
 
-static int answer(void *ctx, enum control_command command, struct base_buf *reply)
+static int answer(void *ctx, const struct control_request *request, const struct control_peer *peer,
+		  struct base_buf *reply)
 {
 	void *fill;
 
 	assert_ptr_equal(ctx, &nr_asked);
+	assert_int_equal(peer->pid, getpid());
+	assert_int_equal(peer->uid, geteuid());
 	nr_asked++;
 	if (answer_len) {
 		assert_int_equal(base_buf_extend(reply, answer_len, &fill), 0);
 		memset(fill, 'x', answer_len);
 	}
-	return base_buf_printf(reply, "did %d\n", (int)command);
+	return base_buf_printf(reply, "did %d\n", (int)request->command);
 }
 
 static int setup(void **state)

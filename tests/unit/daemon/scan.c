@@ -178,13 +178,40 @@ static void reserved_for_code(void **state)
 	munmap(code, LEN);
 }
 
+static void whose_process(void **state)
+{
+	(void)state;
+	assert_int_equal(scan_check_owner(getpid(), geteuid()), 0);
+	assert_int_equal(scan_check_owner(getpid(), geteuid() + 1), -EPERM);
+	assert_int_equal(scan_check_owner(INT32_MAX, geteuid()), -ESRCH);
+}
+
+static void where_code_is(void **state)
+{
+	uint8_t *code = mmap(NULL, 4 * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t at = (uintptr_t)code;
+
+	(void)state;
+	assert_ptr_not_equal(code, MAP_FAILED);
+	assert_int_equal(mprotect(code + 4096, 4096, PROT_READ | PROT_EXEC), 0);
+	assert_int_equal(mprotect(code + 2 * 4096, 4096, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+	assert_int_equal(scan_check_code(getpid(), at + 4096, at + 3 * 4096), 0);
+	assert_int_equal(scan_check_code(getpid(), at + 5000, at + 9000), 0);
+	assert_int_equal(scan_check_code(getpid(), at + 4095, at + 3 * 4096), -ENOENT);
+	assert_int_equal(scan_check_code(getpid(), at + 4096, at + 3 * 4096 + 1), -ENOENT);
+	assert_int_equal(scan_check_code(getpid(), 0x1000, 0x2000), -ENOENT);
+	assert_true(scan_check_code(INT32_MAX, at, at + 1) < 0);
+	munmap(code, 4 * 4096);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(lines),	  TEST(bad_lines), TEST(own_process),	    TEST(gone),
-		TEST(everything), TEST(too_young), TEST(reserved_for_code),
+		TEST(lines),	     TEST(bad_lines), TEST(own_process),       TEST(gone),
+		TEST(everything),    TEST(too_young), TEST(reserved_for_code), TEST(whose_process),
+		TEST(where_code_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -497,6 +497,27 @@ static void label_of_the_listed(void **state)
 	assert_string_equal(label_of(11), "inner");
 }
 
+/* Its fork, and the exec of who labelled it, come behind younger events of other CPUs. */
+static void label_before_late_events(void **state)
+{
+	struct driver_load l = { .pid = 11, .tid = 11, .ppid = 10, .path = "name" };
+
+	(void)state;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	t.time_ns = 100;
+	scanned(11, 100);
+	give_label(11, "run", 90);
+	trial_event(&t, DRIVER_LOAD_COMM, 10, 0);
+	for (int i = 0; i < 2; i++) {
+		l.kind = i ? DRIVER_LOAD_EXEC : DRIVER_LOAD_FORK;
+		l.time_ns = 80 + (uint64_t)i;
+		assert_int_equal(attrib_load(&t.a, &l), 0);
+		assert_string_equal(label_of(11), "");
+	}
+	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
+	assert_string_equal(label_of(11), "run");
+}
+
 static void labels_that_are_none(void **state)
 {
 	static const char *const bad[] = { "", "a b", "x\ny", "caf\xc3\xa9", "'", "\\" };
@@ -571,6 +592,7 @@ int main(void)
 		TEST(label_from_exec_on),
 		TEST(label_waits_for_its_time),
 		TEST(label_of_the_listed),
+		TEST(label_before_late_events),
 		TEST(labels_that_are_none),
 		TEST(few_labels),
 	};

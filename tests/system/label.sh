@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpilabel: a program's samples by label, over fork, exec and dynamic code. The sums by label are those
+# of the processes that ran under it, to the sample (dcpid -bypid tells these); what they spent, their
+# own clocks say.
+set -u
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+spin=$DCPI_BUILD/tests/spin_slot_0
+label=$DCPI_BIN/dcpilabel
+export spin
+
+start_daemon -bypid spin_slot_0
+# A run: the program itself, then as the child of a child, by fork and exec. Their pids, and what each
+# took of the CPU (the third word of "SLOT NANOSECONDS" lines), go to files.
+cat >"$work/program" <<'END'
+#!/bin/sh
+sh -c 'echo $$ >>"$0.pids"; exec "$spin" 3 "$1" 3>>"$0.ns"' "$1" "$2"
+(sh -c 'echo $$ >>"$0.pids"; exec "$spin" 3 "$1" 3>>"$0.ns"' "$1" "$2")
+exec sh -c 'echo $$ >>"$0.pids"; exec "$spin" 3 "$1" 3>>"$0.ns"' "$1" "$2"
+END
+chmod +x "$work/program"
+"$label" a "$work/program" "$work/a" 200000000 &
+"$label" b/2 "$work/program" "$work/b" 400000000 &
+"$label" a "$DCPI_BIN/examples/hello" 1 >/dev/null &
+"$label" b/2 "$DCPI_BIN/examples/hello" 1 >/dev/null &
+"$DCPI_BIN/examples/hello" 1 >/dev/null
+wait %1 %2 %3 %4 || fail "a run"
+# The same label again goes on in the same profiles.
+"$label" a "$work/program" "$work/a" 100000000 || fail "a run"
+"$work/program" "$work/none" 100000000 || fail "a run"
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+account_holds "labels"
+
+# samples NAME [OPTION…]: of the images of that name
+samples()
+{
+	"$DCPI_BIN/dcpiprof" -i -no_header "${@:2}" 2>/dev/null |
+		awk -v name="$1" '{ sub(/.*\//, "", $NF) } $NF ~ "^" name "(\\[|$)" { sum += $1 } END { print sum + 0 }'
+}
+# by_pid FILE: of the processes in it
+by_pid()
+{
+	"$DCPI_BIN/dcpiprof" -i -no_header -pids 2>/dev/null | awk -v file="$1" '
+		BEGIN { while ((getline pid < file) > 0) want["spin_slot_0[" pid "]"] = 1 }
+		{ sub(/.*\//, "", $NF) }
+		$NF in want { sum += $1; nr++ }
+		END { print sum + 0, nr + 0 }'
+}
+all=$(samples spin_slot_0)
+sum=0
+for run in a b none; do
+	spent=$(awk '{ sum += $2 } END { printf "%d\n", sum / 1e6 }' "$work/$run.ns")
+	read -r of nr < <(by_pid "$work/$run.pids")
+	[ "$nr" = "$(wc -l <"$work/$run.pids")" ] || fail "$nr processes of $run"
+	# A sample for each millisecond of CPU time; what a virtual CPU was away for counts as that too.
+	within "samples of $run by its clock" "$of" "$spent" \
+		"$(awk -v n="$spent" 'BEGIN { printf "%d\n", 5 * sqrt(n) + n / 10 }')"
+	case $run in
+	a) labelled=$(samples spin_slot_0 -label a) ;;
+	b) labelled=$(samples spin_slot_0 -label b/2) ;;
+	none) labelled=$((all - sum)) ;;
+	esac
+	sum=$((sum + labelled))
+	[ "$labelled" = "$of" ] || fail "$run: $labelled by label, $of by process"
+done
+[ $sum = "$all" ] || fail "$sum by label, $all in all"
+
+# Dynamic code: each run its own, that without a label the rest; each had a second to spin in, of which
+# the three of them and two others shared the CPUs.
+a=$(samples hello -label a) b=$(samples hello -label b/2) hello=$(samples hello)
+echo "hello: $a of a, $b of b/2, $hello in all"
+[ "$a" -gt 50 ] && [ "$b" -gt 50 ] && [ $((a + b)) -lt "$hello" ] || fail "dynamic code by label"
+"$DCPI_BIN/dcpiprof" -no_header -label a hello 2>/dev/null | grep -q ' sixty' || fail "no routine under a label"
+"$DCPI_BIN/dcpicat" "$db"/2*/*/hello-*.dynamic | grep -c '^label' >"$work/labels"
+[ "$(cat "$work/labels")" = 2 ] || fail "$(cat "$work/labels") profiles of dynamic code with a label"
+
+# It ends as its program does.
+ends()
+{
+	local want=$1 status=0
+	shift
+	"$@" 2>"$work/err" || status=$?
+	[ $status = "$want" ] || fail "'$*' ends with $status: $(cat "$work/err")"
+}
+ends 7 "$label" x sh -c 'exit 7'
+ends 137 "$label" x sh -c 'kill -9 $$'
+ends 0 "$DCPI_BIN/dcpictl" label x sh -c '[ "$1" = -n ]' sh -n
+ends 127 "$label" x "$work/none-such"
+ends 126 "$label" x "$work"
+ends 2 "$label" x
+ends 125 "$label" "two words" true
+grep -q 'no label' "$work/err" || fail "a bad label: $(cat "$work/err")"
+
+# The log: root's, as many lines as are asked for, the last one last.
+"$DCPI_BIN/dcpiepoch" >"$work/epoch" || fail "dcpiepoch"
+[ "info: $(cat "$work/epoch")" = "$("$DCPI_BIN/dcpictl" log -n 1 | cut -d ' ' -f 2-)" ] ||
+	fail "log: $("$DCPI_BIN/dcpictl" log)"
+[ "$("$DCPI_BIN/dcpictl" log | wc -l)" -gt 1 ] || fail "one line of log"
+stop_daemon

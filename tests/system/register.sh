@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# dcpictl register: code that a process has copied out of a file has that file's procedures, from then
+# on; of one's own processes only, and only what is there.
+set -u
+. "$DCPI_SRC/tests/support/daemon.sh"
+need_root
+reachable_programs
+object=$work/remap_0.so
+cp "$DCPI_BIN/../../tests/remap_0.so" "$object" 2>/dev/null || cp "$DCPI_BUILD/tests/remap_0.so" "$object"
+id=$(readelf -n "$object" | awk '/Build ID/ { print $3 }')
+as() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+
+start_daemon
+coproc copier { exec "$DCPI_BUILD/tests/copy_code" "$object" 1500; }
+pid=$copier_PID
+read -r start size <&"${copier[0]}" || fail "copy_code"
+
+refused()
+{
+	local text=$1 status=0
+	shift
+	"$@" 2>"$work/err" || status=$?
+	[ $status = 1 ] && grep -q -- "$text" "$work/err" || fail "'$*' ends with $status: $(cat "$work/err")"
+}
+register="$DCPI_BIN/dcpictl register"
+refused "process $pid is not yours" as $register $pid "$start" "$size" "$id" "$object" copied
+refused "no process 99999999 " $register 99999999 "$start" "$size" "$id" "$object" copied
+refused 'no executable memory' $register $pid 0x1000 "$size" "$id" "$object" copied
+refused 'no executable memory' $register $pid "$start" 99999999 "$id" "$object" copied
+# By itself its code would stand at its own addresses, where this process has nothing.
+refused 'no executable memory' $register $pid "$object" copied
+refused 'another identity' $register $pid "$start" "$size" 00ff "$object" copied
+mkfifo "$work/fifo"
+refused 'fifo' $register $pid "$start" "$size" "$id" "$work/fifo" copied
+
+$register $pid "$start" "$size" "$id" "$object" copied || fail "register"
+echo >&"${copier[1]}"
+read -r spent <&"${copier[0]}" || fail "copy_code does not end"
+wait $pid
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+account_holds "registered"
+"$DCPI_BIN/dcpiprof" -no_header -p "$object" "$object" >"$work/prof" || fail "dcpiprof: $(cat "$work/prof")"
+cat "$work/prof"
+count() { awk -v name="$1" '$4 == name { sum += $1 } END { print sum + 0 }' "$work/prof"; }
+# A sample for each millisecond of its CPU time, less what the clock's calls took and the kernel; the
+# routines have half each. Five standard deviations, and as much as a virtual CPU that is away takes.
+reach=$(awk -v n="$spent" 'BEGIN { printf "%d\n", 5 * sqrt(n) + n / 10 }')
+within "samples of copied code" $(($(count slot_0) + $(count shared))) "$spent" "$reach"
+within "half of them in slot_0" "$(count slot_0)" $((spent / 2)) "$reach"
+# It has the given name too.
+"$DCPI_BIN/dcpicat" "$db"/2*/*/copied.file."$id" | grep -qx 'path  *copied' || fail "no name"
+stop_daemon

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "wire.h"
+
+enum { ANSWER_MAX = 16 << 20 };
+
+static int no_daemon(struct base_err *err, const char *path, int cause)
+{
+	if (cause == -EACCES || cause == -EPERM)
+		return base_fail_errno(err, cause, "cannot reach the daemon at '%s'", path);
+	base_fail(err, -DCPI_ENODAEMON, "no daemon answers at '%s'", path);
+	base_hint(err, "start one with 'dcpid -background DATABASE', or name its folder with -run");
+	return -DCPI_ENODAEMON;
+}
+
+static int connect_daemon(const char *run_dir, struct base_err *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	const char *env = getenv("DCPI_RUN");
+	const char *dir = run_dir ? run_dir : env && env[0] ? env : WIRE_RUN_DIR;
+	int fd, n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir, WIRE_CONTROL_NAME);
+
+	if (n < 0 || (size_t)n >= sizeof(addr.sun_path))
+		return base_fail_errno(err, -ENAMETOOLONG, "cannot reach a daemon in '%s'", dir);
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (fd < 0)
+		return base_fail_errno(err, -errno, "cannot make a socket");
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		n = no_daemon(err, addr.sun_path, -errno);
+		close(fd);
+		return n;
+	}
+	return fd;
+}
+
+/* A line of JSON has no newline but the one at its end. */
+static int send_request(int fd, struct json_object *request)
+{
+	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
+	struct base_buf line = { 0 };
+	size_t sent = 0;
+	int r = text ? base_buf_printf(&line, "%s\n", text) : -ENOMEM;
+
+	while (r >= 0 && sent < line.len) {
+		/* A daemon that goes away is an error to report, not a signal to die of. */
+		ssize_t n = send(fd, line.data + sent, line.len - sent, MSG_NOSIGNAL);
+
+		if (n >= 0)
+			sent += (size_t)n;
+		else if (errno != EINTR)
+			r = -errno;
+	}
+	base_buf_release(&line);
+	return r < 0 ? r : 0;
+}
+
+/* One line without its newline, NUL-terminated. */
+static int read_answer(int fd, struct base_buf *out)
+{
+	char bytes[4096];
+
+	for (;;) {
+		ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+		char *end;
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -DCPI_ETRUNCATED;
+		end = memchr(bytes, '\n', (size_t)n);
+		r = base_buf_append(out, bytes, end ? (size_t)(end - bytes) : (size_t)n);
+		if (r >= 0 && end)
+			return base_buf_append(out, "", 1);
+		if (r >= 0 && out->len > ANSWER_MAX)
+			r = -DCPI_ELIMIT;
+		if (r < 0)
+			return r;
+	}
+}
+
+static int converse(const char *run_dir, struct json_object *request, struct base_buf *text,
+		    struct base_err *err)
+{
+	int fd = connect_daemon(run_dir, err), r;
+
+	if (fd < 0)
+		return fd;
+	r = send_request(fd, request);
+	if (r >= 0)
+		r = read_answer(fd, text);
+	close(fd);
+	return r < 0 ? base_fail_errno(err, r, "the daemon did not answer '%s'",
+				       control_text(request, "cmd"))
+		     : 0;
+}
+
+const char *control_text(struct json_object *o, const char *name)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(o, name, &value))
+		return "";
+	return json_object_get_string(value) ? json_object_get_string(value) : "";
+}
+
+static int check_answer(struct json_object *answer, struct base_err *err)
+{
+	struct json_object *ok;
+
+	if (!json_object_is_type(answer, json_type_object))
+		return base_fail(err, -DCPI_EFORMAT, "the daemon's answer makes no sense");
+	if (json_object_object_get_ex(answer, "ok", &ok) && json_object_get_boolean(ok))
+		return 0;
+	base_fail(err, -EPERM, "%s", control_text(answer, "error"));
+	if (*control_text(answer, "hint"))
+		base_hint(err, "%s", control_text(answer, "hint"));
+	return err->code;
+}
+
+int control_ask(const char *run_dir, struct json_object *request, struct base_buf *text,
+		struct json_object **answer, struct base_err *err)
+{
+	int r = converse(run_dir, request, text, err);
+
+	if (r < 0)
+		return r;
+	*answer = json_tokener_parse((const char *)text->data);
+	return check_answer(*answer, err);
+}

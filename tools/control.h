@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Asking the daemon (docs/format/control.md). */
+#ifndef DCPI_CONTROL_H
+#define DCPI_CONTROL_H
+
+#include <json.h>
+
+#include "base.h"
+
+/*
+ * Send @request to the daemon of @run_dir (NULL: $DCPI_RUN, or the usual folder) and wait for its
+ * answer: as it came into @text, NUL-terminated, and parsed into *@answer. -DCPI_ENODAEMON; -EPERM
+ * with the daemon's own words where it refused.
+ */
+int control_ask(const char *run_dir, struct json_object *request, struct base_buf *text,
+		struct json_object **answer, struct base_err *err);
+/* A string member; "" where there is none. */
+const char *control_text(struct json_object *o, const char *name);
+
+/*
+ * Of "dcpictl register", the words behind that: PID [START SIZE IMAGEID] IMAGE NAME. What is not
+ * told is read from the image's file. Members onto @request. -DCPI_EUSAGE, or as image_open_path.
+ */
+int registration_read(int nr, char **words, struct json_object *request, struct base_err *err);
+
+#endif
