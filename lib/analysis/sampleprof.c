@@ -47,6 +47,7 @@ static const char *const suffixes[] = { ".cold",      ".part.", ".constprop.", "
 static char *source_name(const char *name)
 {
 	size_t len = strlen(name);
+	char *copy;
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		const char *at = strstr(name, suffixes[i]);
@@ -54,7 +55,8 @@ static char *source_name(const char *name)
 		if (at && at != name && (size_t)(at - name) < len)
 			len = (size_t)(at - name);
 	}
-	return strndup(name, len);
+	copy = strndup(name, len);
+	return copy ? base_text_clean(copy) : NULL; /* no line of its own */
 }
 
 /* These are entered from the rest of their routine. */
