@@ -394,6 +394,19 @@ void service_alive(struct service *s, const char *epoch, uint64_t stored);
 void service_stopping(struct service *s);
 void service_failed(struct service *s, const struct base_err *err);
 
+/* ---- the machine suspended (suspend.c) ------------------------------------------------------- */
+
+struct suspends {
+	uint64_t ahead_ns; /* as looked at last */
+	uint64_t nr, ns;   /* since the daemon started */
+	bool looked;
+};
+/*
+ * @ahead_ns is base_boot_ahead_ns() now: returns for how long the machine was suspended since the
+ * last look, and counts it. 0: it was not, or this is the first look.
+ */
+uint64_t suspends_look(struct suspends *s, uint64_t ahead_ns);
+
 /* ---- the daemon (loop.c, flush.c, command.c, status.c, start.c, dcpid.c) --------------------- */
 
 struct options {
@@ -438,6 +451,7 @@ struct daemon {
 	FILE *record;
 	struct quota quota;
 	struct dailies daily;
+	struct suspends suspends;
 	struct exclude exclude;
 	struct service service;
 

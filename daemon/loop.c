@@ -253,6 +253,15 @@ static int look_for_database(struct daemon *d, struct base_err *err)
 			 profdb_path(d->db), (unsigned long long)total.received);
 }
 
+static void tell_suspend(struct daemon *d)
+{
+	uint64_t ns = d->attrib.live ? suspends_look(&d->suspends, base_boot_ahead_ns()) : 0;
+
+	if (ns)
+		base_log(BASE_LOG_INFO, "the machine was suspended for %llu s",
+			 (unsigned long long)(ns / SECOND_NS));
+}
+
 int daemon_turn(struct daemon *d, struct base_err *err)
 {
 	int r = daemon_drain(d, false, err);
@@ -269,6 +278,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 		periodic_flush(d);
 	quota_turn(d);
 	daily_turn(d);
+	tell_suspend(d);
 	profdb_lock_beat(d->db);
 	service_alive(&d->service, d->epoch, d->attrib.account.stored);
 	return look_for_database(d, err);

@@ -168,6 +168,8 @@ static struct json_object *build(struct daemon *d)
 	add_u64(o, "processes", processes_nr(d->processes));
 	add_u64(o, "images", images_nr(d->images));
 	json_object_object_add(o, "dynamic", dynamic(d));
+	add_u64(o, "suspends", d->suspends.nr);
+	add_u64(o, "suspended_seconds", d->suspends.ns / 1000000000);
 	add_flush(o, d);
 	add_cost(o);
 	return o;

@@ -180,26 +180,15 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		track_watch(a, p);
 }
 
-/* Nanoseconds by which the clock of start times is ahead of the clock of events (suspends). */
-static uint64_t boot_ahead(void)
-{
-	uint64_t now = base_now_ns(), boot_ns;
-	struct timespec boot = { 0 };
-
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	boot_ns = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;
-	return boot_ns > now ? boot_ns - now : 0;
-}
-
 /* As start times, which come in steps of 10 ms, rounded down. */
 static uint64_t began(const struct attrib *a, uint64_t time_ns)
 {
-	return a->live ? (time_ns + boot_ahead()) / 10000000 * 10000000 : time_ns;
+	return a->live ? (time_ns + base_boot_ahead_ns()) / 10000000 * 10000000 : time_ns;
 }
 
 static bool began_after(const struct process *p, uint64_t time_ns)
 {
-	return time_ns != UINT64_MAX && p->start_time_ns > time_ns + boot_ahead();
+	return time_ns != UINT64_MAX && p->start_time_ns > time_ns + base_boot_ahead_ns();
 }
 
 /* Events of it were lost, or it is older than we are. */

@@ -64,17 +64,6 @@ static int stat_read(int32_t pid, struct stat_words *out)
 	return stat_parse(text, out) ? 0 : -DCPI_EFORMAT;
 }
 
-/* Nanoseconds by which the clock of start times is ahead of CLOCK_MONOTONIC (suspends). */
-static uint64_t boot_ahead(void)
-{
-	struct timespec boot = { 0 };
-	uint64_t now = base_now_ns(), boot_ns;
-
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	boot_ns = (uint64_t)boot.tv_sec * SECOND_NS + (uint64_t)boot.tv_nsec;
-	return boot_ns > now ? boot_ns - now : 0;
-}
-
 bool inprocess_alive(int32_t pid, uint64_t at_ns)
 {
 	struct stat_words w = { 0 };
@@ -90,7 +79,7 @@ bool inprocess_alive(int32_t pid, uint64_t at_ns)
 	if (w.state == 'X' || (w.state == 'Z' && w.nr_threads <= 1))
 		return false;
 	/* Start times are rounded down: a later process can at worst seem to be the same. */
-	return w.start_ticks * (SECOND_NS / (uint64_t)hz) <= at_ns + boot_ahead();
+	return w.start_ticks * (SECOND_NS / (uint64_t)hz) <= at_ns + base_boot_ahead_ns();
 }
 
 static uint64_t tick_ns(void)

@@ -315,5 +315,8 @@ int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *ou
 
 /* Monotonic clock in nanoseconds. */
 uint64_t base_now_ns(void);
+/* Nanoseconds by which the clock of processes' start times is ahead of it: while the machine is
+ * suspended the monotonic one stands still. 0 where there is no such clock. */
+uint64_t base_boot_ahead_ns(void);
 
 #endif

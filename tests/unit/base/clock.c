@@ -34,11 +34,25 @@ static void never_back(void **state)
 	}
 }
 
+/* However often the machine slept: start times are by that clock. */
+static void ahead_by_the_sleep(void **state)
+{
+	struct timespec boot;
+	uint64_t before = base_now_ns() + base_boot_ahead_ns(), now, after;
+
+	(void)state;
+	assert_int_equal(clock_gettime(CLOCK_BOOTTIME, &boot), 0);
+	now = (uint64_t)boot.tv_sec * 1000000000 + (uint64_t)boot.tv_nsec;
+	after = base_now_ns() + base_boot_ahead_ns();
+	assert_true(before <= now + 1000000000 && now <= after + 1000000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(goes_on),
 		cmocka_unit_test(never_back),
+		cmocka_unit_test(ahead_by_the_sleep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,6 +98,19 @@ static void test_what_nobody_turned_is_not_followed(void **state)
 	profdb_close(b);
 }
 
+/* The machine's clock was set back by hours: epochs stay in the order in which they were made. */
+static void test_the_clock_goes_back(void **state)
+{
+	struct profdb *a = writer(*state, "a");
+
+	turns(a, SCRATCH_NOW, SCRATCH_EPOCH);
+	turns(a, SCRATCH_NOW - 7200, "202611200755");
+	turns(a, SCRATCH_NOW - 80000, "202611200756");
+	turns(a, SCRATCH_NOW + 3600, "202611200854");
+	turns(a, SCRATCH_NOW, "202611200855");
+	profdb_close(a);
+}
+
 /* Where the next epoch cannot be made, the one before goes on. */
 static void test_no_room_for_an_epoch(void **state)
 {
@@ -119,6 +132,7 @@ int main(void)
 		scratch_test(test_the_other_follows),
 		scratch_test(test_who_starts_comes_into_no_old_epoch),
 		scratch_test(test_what_nobody_turned_is_not_followed),
+		scratch_test(test_the_clock_goes_back),
 		scratch_test(test_no_room_for_an_epoch),
 	};
 
