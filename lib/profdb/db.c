@@ -12,11 +12,12 @@
 #define MARKER	    "dcpi-database"
 #define MARKER_LINE "dcpi-database 1\n"
 
+/* No link to one: an epoch would count twice, or be anybody's folder. */
 static bool is_dir(int dir_fd, const char *name)
 {
 	struct stat st;
 
-	return fstatat(dir_fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* ---- is it a database? ----------------------------------------------------------------------- */
@@ -234,6 +235,8 @@ bool profdb_platform_name_ok(const char *name)
 	return len && len <= PROFDB_PLATFORM_MAX && *name != '.';
 }
 
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
 /* Of the database: a joined epoch is under another name until its own is free. */
 static int epoch_dir(const struct profdb *db, const char *epoch)
 {
@@ -242,10 +245,9 @@ static int epoch_dir(const struct profdb *db, const char *epoch)
 	int fd = -1;
 
 	if (c->seq && c->files.nr == 1 && !strcmp(c->files.items[0], epoch))
-		fd = openat(db->fd, profdb_new_name(c->seq, epoch, name),
-			    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd = openat(db->fd, profdb_new_name(c->seq, epoch, name), FOLDER_FLAGS);
 	if (fd < 0)
-		fd = openat(db->fd, epoch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd = openat(db->fd, epoch, FOLDER_FLAGS);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -343,7 +345,7 @@ int profdb_platform_open(const struct profdb *db, const char *epoch, const char 
 	dir = epoch_dir(db, epoch);
 	if (dir < 0)
 		return dir;
-	fd = openat(dir, platform, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(dir, platform, FOLDER_FLAGS);
 	r = fd < 0 ? -errno : fd;
 	close(dir);
 	return r;

@@ -207,22 +207,20 @@ static int close_left_open(struct profdb *db, const char *except, struct base_er
 /* 1: it is ours, 0: this platform has such an epoch, negative. */
 static int make_folders(struct profdb *db, const char *epoch)
 {
-	char path[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
 	int fd, r;
 
 	if (mkdirat(db->fd, epoch, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	snprintf(path, sizeof(path), "%s/%s", epoch, db->platform);
-	if (mkdirat(db->fd, path, 0755) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	fd = openat(db->fd, epoch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* Through no link out of the database. */
+	fd = openat(db->fd, epoch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = base_sync_dir(fd);
+	if (mkdirat(fd, db->platform, 0755) < 0)
+		r = errno == EEXIST ? 0 : -errno;
+	else
+		r = base_sync_dir(fd) < 0 || base_sync_dir(db->fd) < 0 ? -EIO : 1;
 	close(fd);
-	if (r >= 0)
-		r = base_sync_dir(db->fd);
-	return r < 0 ? r : 1;
+	return r;
 }
 
 static int make_epoch(struct profdb *db, int64_t now, const char *name,

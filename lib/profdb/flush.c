@@ -150,8 +150,9 @@ static int write_new(struct profdb *db, struct profdb_file *file, const struct b
 	int r, fd;
 
 	profdb_new_name(db->seq, file->name, name);
-	fd = openat(db->epoch_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		    0644);
+	/* Not blocking: a FIFO in its place has no reader. */
+	fd = openat(db->epoch_fd, name,
+		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
 	r = fd < 0 ? -errno : base_write_all(fd, buf->data, buf->len);
 	if (r >= 0)
 		base_sync_begin(fd);

@@ -179,6 +179,35 @@ static void many_clients(void **state)
 	close(extra);
 }
 
+/* Each says half a request and goes: whoever comes behind them is answered. */
+static void a_thousand_at_once(void **state)
+{
+	int fds[1000], fd, refused = 0;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		fds[i] = client();
+		send(fds[i], "{\"cmd\":\"sta", 11, MSG_NOSIGNAL);
+		control_serve(c);
+	}
+	for (int i = 0; i < 1000; i++) {
+		const char *said = hear(fds[i]);
+
+		refused += strstr(said, "too many clients") || !strcmp(said, "closed");
+		if (*said)
+			close(fds[i]);
+	}
+	assert_int_equal(refused, 1000 - CONTROL_CLIENTS);
+	assert_int_equal(nr_asked, 0);
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		close(fds[i]);
+	hear(fds[999]);
+	fd = client();
+	say(fd, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(fd), "did 0\n");
+	close(fd);
+}
+
 static void second_daemon(void **state)
 {
 	struct control *second = NULL;
@@ -248,8 +277,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(request_and_answer), TEST(last_words),   TEST(too_long_a_line),
-		TEST(reads_nothing),	  TEST(many_clients), TEST(second_daemon),
-		TEST(stale_socket),	  TEST(no_folder),    TEST(answer_at_close),
+		TEST(reads_nothing),	  TEST(many_clients), TEST(a_thousand_at_once),
+		TEST(second_daemon),	  TEST(stale_socket), TEST(no_folder),
+		TEST(answer_at_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

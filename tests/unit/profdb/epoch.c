@@ -215,6 +215,43 @@ static void test_names_that_lead_elsewhere(void **state)
 	profdb_close(db);
 }
 
+/* Made by hand, or planted: an epoch is a folder of the database itself. */
+static void test_links_are_no_epochs(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	char **names;
+
+	assert_int_equal(symlink(SCRATCH_EPOCH, scratch_path(*state, "202611200800")), 0);
+	assert_int_equal(symlink("/", scratch_path(*state, "202611200801")), 0);
+	assert_int_equal(symlink("/", scratch_path(*state, SCRATCH_EPOCH "/root")), 0);
+	assert_int_equal(mkfifo(scratch_path(*state, "202611200802"), 0600), 0);
+	names = profdb_epochs(db, NULL);
+	assert_string_equal(names[0], SCRATCH_EPOCH);
+	assert_null(names[1]);
+	free(names);
+	names = profdb_platforms(db, SCRATCH_EPOCH, NULL);
+	assert_string_equal(names[0], "box");
+	assert_null(names[1]);
+	free(names);
+	assert_false(profdb_epoch_open(db, "202611200800", "box"));
+	assert_null(profdb_platforms(db, "202611200801", NULL));
+	profdb_close(db);
+}
+
+/* Nothing is made behind a link. */
+static void test_a_link_in_the_way(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct stat st;
+
+	assert_int_equal(mkdir(scratch_path(*state, "elsewhere"), 0755), 0);
+	assert_int_equal(symlink("elsewhere", scratch_path(*state, "202611200755")), 0);
+	assert_true(profdb_epoch_start(db, SCRATCH_NOW + 60, epoch, NULL) < 0);
+	assert_int_equal(stat(scratch_path(*state, "elsewhere/box"), &st), -1);
+	start(db, SCRATCH_NOW + 120, "202611200756");
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +264,8 @@ int main(void)
 		scratch_test(test_writing_needs_the_lock),
 		scratch_test(test_no_new_epoch_within_a_flush),
 		scratch_test(test_names_that_lead_elsewhere),
+		scratch_test(test_links_are_no_epochs),
+		scratch_test(test_a_link_in_the_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

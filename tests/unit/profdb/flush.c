@@ -334,6 +334,37 @@ static void test_overflow_stores_nothing(void **state)
 	profdb_close(db);
 }
 
+/* What stands where a new file is to be is neither written nor waited for. */
+static void test_planted_files(void **state)
+{
+	struct profdb_profile *p = scratch_profile("prog", 2, 3, 1);
+	struct profdb *db = scratch_writer(*state);
+	struct base_err err = { 0 };
+	struct stat st;
+
+	scratch_write(*state, "victim", "precious", 8);
+	for (int i = 1; i <= 2; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), SCRATCH_EPOCH "/box/.new-%d-prog.file.ab02", i);
+		if (i == 1)
+			assert_int_equal(mkfifo(scratch_path(*state, name), 0600), 0);
+		else
+			assert_int_equal(
+				symlink(scratch_path(*state, "victim"), scratch_path(*state, name)),
+				0);
+		assert_int_equal(profdb_flush_begin(db, NULL), 0);
+		assert_true(profdb_flush_put(db, "prog", p, &err) < 0);
+		assert_non_null(strstr(err.text, "prog.file.ab02"));
+		profdb_flush_abort(db);
+	}
+	assert_int_equal(stat(scratch_path(*state, "victim"), &st), 0);
+	assert_int_equal(st.st_size, 8);
+	flush_one(db, p, "prog", 0);
+	profdb_profile_free(p);
+	profdb_close(db);
+}
+
 static void test_modes(void **state)
 {
 	struct profdb *db;
@@ -365,6 +396,7 @@ int main(void)
 		scratch_test(test_a_damaged_file_stays),
 		scratch_test(test_a_file_of_another_image_stays),
 		scratch_test(test_overflow_stores_nothing),
+		scratch_test(test_planted_files),
 		scratch_test(test_modes),
 	};
 
