@@ -50,7 +50,7 @@ static void notes_id(const struct kernel *k, const char *name, struct base_id *i
 {
 	struct base_buf b = { 0 };
 
-	if (read_text(k, name, NOTES_MAX, &b) < 0 || registry_note_id(b.data, b.len - 1, 4, id) < 0)
+	if (read_text(k, name, NOTES_MAX, &b) < 0 || base_id_of_notes(id, b.data, b.len - 1, 4) < 0)
 		id->len = 0;
 	base_buf_release(&b);
 }

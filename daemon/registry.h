@@ -88,8 +88,6 @@ int registry_range_read(const struct wire_range *range, const struct registry_me
 
 /* NT_GNU_BUILD_ID of the ELF file, else 20 bytes of a hash of its heads, size and first 64 KiB. */
 int registry_file_id(int fd, struct base_id *id);
-/* The build-id in a block of ELF notes, or -ENOENT. */
-int registry_note_id(const void *notes, size_t len, size_t align, struct base_id *id);
 
 /*
  * Of a process, from /proc: when it started (ns since boot), and a number that another process or

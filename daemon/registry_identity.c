@@ -38,33 +38,6 @@ static size_t read_some(int fd, uint64_t off, uint8_t *to, size_t len)
 	return have;
 }
 
-int registry_note_id(const void *notes, size_t len, size_t align, struct base_id *id)
-{
-	const uint8_t *p = notes;
-	size_t pos = 0;
-
-	align = align == 8 ? 8 : 4;
-	while (pos <= len && len - pos >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr n;
-		uint64_t name, desc, next;
-
-		memcpy(&n, p + pos, sizeof(n));
-		name = pos + sizeof(n);
-		desc = base_align_up(name + n.n_namesz, align);
-		next = base_align_up(desc + n.n_descsz, align);
-		if (desc > len || n.n_descsz > len - desc)
-			break;
-		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && !memcmp(p + name, "GNU", 4) &&
-		    n.n_descsz && n.n_descsz <= sizeof(id->bytes)) {
-			*id = (struct base_id){ .len = (uint8_t)n.n_descsz };
-			memcpy(id->bytes, p + desc, n.n_descsz);
-			return 0;
-		}
-		pos = next < len ? (size_t)next : len;
-	}
-	return -ENOENT;
-}
-
 static int segment_id(const struct file *f, const struct segment *s, struct base_id *id)
 {
 	size_t len = s->len < NOTES_MAX ? (size_t)s->len : NOTES_MAX;
@@ -76,7 +49,7 @@ static int segment_id(const struct file *f, const struct segment *s, struct base
 	notes = malloc(len);
 	if (!notes)
 		return -ENOMEM;
-	r = registry_note_id(notes, read_some(f->fd, s->off, notes, len), s->align, id);
+	r = base_id_of_notes(id, notes, read_some(f->fd, s->off, notes, len), s->align);
 	free(notes);
 	return r;
 }

@@ -269,6 +269,9 @@ void base_id_of_sha256(struct base_id *id, struct base_sha256 *s);
  */
 #define BASE_ID_HEAD_LEN (64u << 10)
 void base_id_of_head(struct base_id *id, uint64_t file_len, const void *head, size_t head_len);
+/* The build-id in a block of ELF notes that stand at multiples of @align (8, else 4), or -ENOENT.
+ */
+int base_id_of_notes(struct base_id *id, const void *notes, size_t len, size_t align);
 bool base_id_equal(const struct base_id *a, const struct base_id *b);
 
 /* ---- files --------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -71,4 +72,31 @@ void base_id_of_head(struct base_id *id, uint64_t file_len, const void *head, si
 	base_sha256_add(&s, &file_len, sizeof(file_len));
 	base_sha256_add(&s, head, head_len < BASE_ID_HEAD_LEN ? head_len : BASE_ID_HEAD_LEN);
 	base_id_of_sha256(id, &s);
+}
+
+int base_id_of_notes(struct base_id *id, const void *notes, size_t len, size_t align)
+{
+	const uint8_t *p = notes;
+	size_t pos = 0;
+
+	align = align == 8 ? 8 : 4;
+	while (pos <= len && len - pos >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr n;
+		uint64_t name, desc, next;
+
+		memcpy(&n, p + pos, sizeof(n));
+		name = pos + sizeof(n);
+		desc = base_align_up(name + n.n_namesz, align);
+		next = base_align_up(desc + n.n_descsz, align);
+		if (desc > len || n.n_descsz > len - desc)
+			break;
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && !memcmp(p + name, "GNU", 4) &&
+		    n.n_descsz && n.n_descsz <= sizeof(id->bytes)) {
+			*id = (struct base_id){ .len = (uint8_t)n.n_descsz };
+			memcpy(id->bytes, p + desc, n.n_descsz);
+			return 0;
+		}
+		pos = next < len ? (size_t)next : len;
+	}
+	return -ENOENT;
 }
