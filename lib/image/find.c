@@ -188,31 +188,39 @@ static bool is_it(struct image *img, const struct image_query *q)
 	return q->kind == IMAGE_FILE && !img->main.id.len && has_head_id(img, &q->id);
 }
 
-/*
- * Opens "X.code" beside the kernel's "X.elf" if it belongs to it: its note names the kernel by
- * build-id. The code differs from boot to boot, its offsets do not.
+/* "X@end" beside the kernel's "X.elf", if it belongs to it: its note names the kernel by build-id.
  */
-static void find_code(struct image *img, int dir_fd)
+static int try_code(struct image *img, int dir_fd, const char *end)
 {
-	static const char from[] = ".elf", to[] = ".code";
+	static const char from[] = ".elf";
 	size_t len = strlen(img->main.path);
 	char path[PATH_MAX], id[BASE_ID_TEXT_LEN];
 	const struct image_process *p;
 	struct image_elf f;
 
 	if (len < sizeof(from) || strcmp(img->main.path + len - (sizeof(from) - 1), from) != 0 ||
-	    len + sizeof(to) > sizeof(path))
-		return;
-	snprintf(path, sizeof(path), "%.*s%s", (int)(len - (sizeof(from) - 1)), img->main.path, to);
+	    len + strlen(end) >= sizeof(path))
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%.*s%s", (int)(len - (sizeof(from) - 1)), img->main.path,
+		 end);
 	if (image_elf_open(&f, dir_fd, path, NULL) < 0 ||
 	    image_new(&f, IMAGE_DYNAMIC, &img->code, NULL) < 0)
-		return;
+		return -ENOENT;
 	p = image_process(img->code);
 	if (p && f.header.e_machine == img->main.header.e_machine &&
 	    strcmp(p->facility, base_id_text(&img->main.id, id)) == 0)
-		return;
+		return 0;
 	image_close(img->code);
 	img->code = NULL;
+	return -ESTALE;
+}
+
+/* All of it, as dcpikdiff keeps it, or the routines that had samples, as dcpid does. The code
+ * differs from boot to boot, its offsets do not. */
+static void find_code(struct image *img, int dir_fd)
+{
+	if (try_code(img, dir_fd, ".text") < 0)
+		try_code(img, dir_fd, ".code");
 }
 
 /* Open and compare: 0, -ESTALE where it is another one, or what image_elf_open says. */

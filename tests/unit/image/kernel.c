@@ -70,14 +70,14 @@ static void add_routine(struct base_buf *job, const char *name, uint64_t addr, u
 }
 
 /* With "hot" and "far", but not what lies between. */
-static void make_code(const struct base_id *of, uint32_t machine)
+static void make_file(const char *name, const struct base_id *of, uint32_t machine, uint8_t hot)
 {
 	struct wire_image head = { .head = { .type = WIRE_IMAGE }, .machine = machine };
 	struct wire_run run = { .head = { sizeof(run), WIRE_RUN, 0 }, .len = 0x100000 };
 	char text[BASE_ID_TEXT_LEN + 8] = { 0 };
 	struct pseudoimg_result result;
 	struct base_buf job = { 0 };
-	int fd = create("vmlinux-1-abcd.code");
+	int fd = create(name);
 
 	base_id_text(of, text);
 	head.facility_len = (uint16_t)strlen(text);
@@ -85,12 +85,17 @@ static void make_code(const struct base_id *of, uint32_t machine)
 	base_buf_append(&job, &head, sizeof(head));
 	base_buf_append(&job, text, head.head.len - sizeof(head));
 	base_buf_append(&job, &run, sizeof(run));
-	add_routine(&job, "hot", 0x1000, 0x90);
+	add_routine(&job, "hot", 0x1000, hot);
 	add_routine(&job, "far", 0x90000, 0xc3);
 	assert_int_equal(pseudoimg_write(job.data, job.len, fd, &result, NULL), 0);
 	assert_int_equal(result.nr_routines, 2);
 	base_buf_release(&job);
 	close(fd);
+}
+
+static void make_code(const struct base_id *of, uint32_t machine)
+{
+	make_file("vmlinux-1-abcd.code", of, machine, 0x90);
 }
 
 /* How many bytes there are at @vaddr, the first into *@byte. */
@@ -153,10 +158,29 @@ static void test_others_code(void **state)
 	assert_int_equal(bytes_at(0x1000, &byte), 0);
 }
 
+/* All of the kernel's code, where somebody kept that, comes first; another kernel's does not. */
+static void test_whole_text(void **state)
+{
+	struct base_id other = id;
+	uint8_t byte;
+
+	(void)state;
+	other.bytes[19] = 1;
+	make_code(&id, EM_X86_64);
+	make_file("vmlinux-1-abcd.text", &id, EM_X86_64, 0xcc);
+	assert_int_equal(bytes_at(0x1000, &byte), 0x10);
+	assert_int_equal(byte, 0xcc);
+	make_file("vmlinux-1-abcd.text", &other, EM_X86_64, 0xcc);
+	assert_int_equal(bytes_at(0x1000, &byte), 0x10);
+	assert_int_equal(byte, 0x90);
+	unlinkat(dir_fd, "vmlinux-1-abcd.text", 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kept_routines),
+		cmocka_unit_test(test_whole_text),
 		cmocka_unit_test(test_others_code),
 	};
 
