@@ -157,14 +157,14 @@ static int add_once(struct pack *p, const char *path, int dir_fd, const char *fi
 }
 
 /* A kernel's bytes stand beside its symbols. */
-static int add_code(struct pack *p, const char *elf, struct base_err *err)
+static int add_beside(struct pack *p, const char *elf, const char *end, struct base_err *err)
 {
 	size_t len = strlen(elf);
 	char name[256], path[300];
 
 	if (len < 5 || strcmp(elf + len - 4, ".elf") != 0)
 		return 0;
-	snprintf(name, sizeof(name), "%.*s.code", (int)(len - 4), elf);
+	snprintf(name, sizeof(name), "%.*s%s", (int)(len - 4), elf, end);
 	snprintf(path, sizeof(path), "kernel/%s", name);
 	if (faccessat(profdb_kernel_fd(p->db), name, F_OK, 0) < 0)
 		return 0;
@@ -180,7 +180,11 @@ static int add_stored(struct pack *p, const struct wanted *w, const char *name,
 
 	snprintf(path, sizeof(path), "%s/%s", dyn ? "dyn" : "kernel", name);
 	r = add_once(p, path, fd, name, err);
-	return r < 0 || dyn ? r : add_code(p, name, err);
+	if (r >= 0 && !dyn)
+		r = add_beside(p, name, ".code", err);
+	if (r >= 0 && !dyn)
+		r = add_beside(p, name, ".text", err);
+	return r;
 }
 
 static int add_ordinary(struct pack *p, const struct wanted *w, const char *file,

@@ -28,6 +28,7 @@
 	X(dcpicat, "print profile files")                                                          \
 	X(dcpiscan, "map identities of programs and libraries to where they are")                  \
 	X(dcpitar, "pack epochs with all that is needed to read them elsewhere")                   \
+	X(dcpikdiff, "keep the running kernel's code, and list where it was patched")              \
 	X(dcpidis, "disassemble an image or some of its procedures")                               \
 	X(dcpix, "run a program and count each instruction and branch exactly")                    \
 	X(dcpisumxct, "add up exact counts of several runs")                                       \

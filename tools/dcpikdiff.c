@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpikdiff: the kernel's code as it runs, patched by itself: kept for the tools, and compared. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "image.h"
+#include "kdiff.h"
+#include "profdb.h"
+#include "report.h"
+#include "tools.h"
+
+static struct select sel;
+static const char *kernel_file;
+static bool dry_run;
+
+static const struct base_opt options[] = {
+	{ "db", BASE_OPT_STRING, &sel.db, "DIR", "The database (default: $DCPIDB).", 0, 0 },
+	{ "k", BASE_OPT_STRING, &kernel_file, "FILE",
+	  "Compare with the kernel's file, a vmlinux of that very build (default: what the "
+	  "database "
+	  "has of its code).",
+	  0, 0 },
+	{ "n", BASE_OPT_FLAG, &dry_run, NULL, "Write nothing, only compare.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
+	{ 0 },
+};
+
+static const struct base_cmd cmd = {
+	.name = "dcpikdiff",
+	.summary = "keep the running kernel's code, and list where it was patched",
+	.operands = "",
+	.opts = options,
+	.examples =
+		(const struct base_example[]){
+			{ "dcpikdiff", "Keep all of the kernel's code as it is now; list what has "
+				       "changed since it was kept." },
+			{ "dcpikdiff -n -k /usr/lib/debug/boot/vmlinux-$(uname -r)",
+			  "What the kernel has patched since it was built." },
+			{ NULL, NULL } },
+	.min_operands = 0,
+	.max_operands = 0,
+};
+
+struct row {
+	const struct kdiff_routine *routine;
+	size_t bytes, places[KDIFF_NR_CAUSES];
+};
+
+struct kdiff {
+	struct kdiff_kernel kernel;
+	struct profdb *db;		     /* NULL: none is needed */
+	char elf[256], text[256], code[256]; /* files in <db>/kernel */
+	const char *against;		     /* NULL: nothing to compare with */
+	struct image *img;		     /* of it */
+	uint64_t base;			     /* address in @img of the kernel's begin */
+	struct row *rows;
+	size_t nr, cap, nr_compared;
+	struct row sum;
+};
+
+/* ---- what it is compared with ---------------------------------------------------------------- */
+
+/* The address of the kernel's begin in its file: by a name that is there once. */
+static int find_base(struct kdiff *d, struct base_err *err)
+{
+	const char *const names[] = { "_text", "_stext", d->kernel.routines[0].name };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && names[i]; i++) {
+		size_t pos = 0;
+		const struct image_symbol *s = image_symbol_find(d->img, names[i], &pos);
+
+		if (!s || image_symbol_find(d->img, names[i], &pos))
+			continue;
+		d->base = s->vaddr - (i == 2 ? d->kernel.routines[0].off : 0);
+		return 0;
+	}
+	return base_fail(err, -DCPI_ENOSYMBOL, "'%s' does not tell where its code begins",
+			 kernel_file);
+}
+
+static int open_file(struct kdiff *d, struct base_err *err)
+{
+	int r = image_open_path(kernel_file, IMAGE_KERNEL, &d->img, err);
+
+	if (r < 0)
+		return r;
+	d->against = kernel_file;
+	if (!base_id_equal(image_id(d->img), &d->kernel.id))
+		return base_fail(err, -ESTALE,
+				 "'%s' is not the running kernel's file: its build-id is another",
+				 kernel_file);
+	return find_base(d, err);
+}
+
+/* By its symbols' file, beside which the code is. None is no failure. */
+static int open_kept(struct kdiff *d, struct base_err *err)
+{
+	const char *const paths[] = { d->elf, NULL };
+	const struct image_query q = { .kind = IMAGE_KERNEL, .id = d->kernel.id, .paths = paths };
+	struct image_store *store;
+	int r = image_store_open(-1, profdb_kernel_fd(d->db), &store);
+
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot read the database's kernels");
+	if (image_open(store, &q, &d->img, NULL) >= 0)
+		d->against = faccessat(profdb_kernel_fd(d->db), d->text, F_OK, 0) < 0 ? d->code
+										      : d->text;
+	image_store_close(store);
+	return 0;
+}
+
+static int open_other(struct kdiff *d, struct base_err *err)
+{
+	kernel_file_name(d->elf, sizeof(d->elf), d->kernel.name, &d->kernel.id, "elf");
+	kernel_file_name(d->text, sizeof(d->text), d->kernel.name, &d->kernel.id, "text");
+	kernel_file_name(d->code, sizeof(d->code), d->kernel.name, &d->kernel.id, "code");
+	return kernel_file ? open_file(d, err) : d->db ? open_kept(d, err) : 0;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static int compare_routine(struct kdiff *d, const struct kdiff_routine *r, const uint8_t *was)
+{
+	struct row row = { .routine = r };
+	struct kdiff_place p;
+
+	for (size_t at = 0; kdiff_next(kernel_machine(), was, r->code, r->len, at, &p);
+	     at = p.at + p.len) {
+		row.bytes += p.bytes;
+		row.places[p.cause]++;
+	}
+	d->nr_compared++;
+	if (!row.bytes)
+		return 0;
+	if (base_grow(&d->rows, &d->cap, d->nr + 1, sizeof(*d->rows)) < 0)
+		return -ENOMEM;
+	d->rows[d->nr++] = row;
+	d->sum.bytes += row.bytes;
+	for (size_t c = 0; c < KDIFF_NR_CAUSES; c++)
+		d->sum.places[c] += row.places[c];
+	return 0;
+}
+
+static int compare(struct kdiff *d)
+{
+	uint8_t *was = NULL;
+	size_t cap = 0;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && d->img && i < d->kernel.nr_routines; i++) {
+		const struct kdiff_routine *routine = &d->kernel.routines[i];
+
+		if (!routine->code)
+			continue;
+		r = base_grow(&was, &cap, routine->len, 1);
+		if (r < 0 ||
+		    image_bytes(d->img, d->base + routine->off, was, routine->len) != routine->len)
+			continue;
+		if (kernel_file)
+			kdiff_show(&d->kernel, routine, d->base, was);
+		r = compare_routine(d, routine, was);
+	}
+	free(was);
+	return r;
+}
+
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+static int write_one(struct kdiff *d, const char *file, mode_t mode,
+		     int (*write)(const struct kdiff_kernel *k, int fd, struct base_err *err),
+		     struct base_err *err)
+{
+	struct base_file f = { .fd = -1 };
+	int r = base_file_create(&f, profdb_kernel_fd(d->db), file, mode, err);
+
+	if (r >= 0)
+		r = write(&d->kernel, f.fd, err);
+	if (r >= 0)
+		r = base_file_commit(&f, err);
+	base_file_abort(&f);
+	return r;
+}
+
+/* The code is found beside the symbols, which are the same for every boot. */
+static int keep(struct kdiff *d, struct base_err *err)
+{
+	int r = 0;
+
+	if (faccessat(profdb_kernel_fd(d->db), d->elf, F_OK, 0) < 0)
+		r = write_one(d, d->elf, 0644, kdiff_write_symbols, err);
+	return r < 0 ? r : write_one(d, d->text, 0640, kdiff_write, err);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void put_row(struct table *t, const struct row *row, const char *name)
+{
+	char causes[200] = "";
+	size_t at = 0;
+
+	for (size_t c = 0; c < KDIFF_NR_CAUSES; c++)
+		if (row->places[c])
+			at += (size_t)snprintf(causes + at, sizeof(causes) - at, "%s%s %zu",
+					       at ? ", " : "", kdiff_causes[c], row->places[c]);
+	table_cell(t, "%zu", row->bytes);
+	table_cell(t, "%s", name);
+	table_cell(t, "%s", causes);
+}
+
+static int print_text(const struct kdiff *d)
+{
+	struct table t = { 0 };
+	char id[BASE_ID_TEXT_LEN];
+	int r;
+
+	printf("kernel     %s, build-id %s\n", d->kernel.name, base_id_text(&d->kernel.id, id));
+	printf("code       %zu routines, %" PRIu64 " bytes; %zu cannot be read\n",
+	       d->kernel.nr_routines, d->kernel.len, d->kernel.nr_unread);
+	if (d->against)
+		printf("compared   %zu routines with '%s'\n", d->nr_compared, d->against);
+	if (d->db && !dry_run)
+		printf("kept       '%s/kernel/%s'\n", profdb_path(d->db), d->text);
+	if (!d->against) {
+		puts("compared   with nothing: there is no earlier code");
+		return 0;
+	}
+	putchar('\n');
+	table_column(&t, false, "bytes");
+	table_column(&t, true, "procedure");
+	table_column(&t, true, "places by cause");
+	for (size_t i = 0; i < d->nr; i++)
+		put_row(&t, &d->rows[i], d->rows[i].routine->name);
+	put_row(&t, &d->sum, "total");
+	r = table_print(&t, true, stdout);
+	table_release(&t);
+	return r;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static struct json_object *json_row(const struct row *row)
+{
+	struct json_object *o = json_object_new_object(), *causes = json_object_new_object();
+
+	if (row->routine) {
+		json_object_object_add(o, "procedure", report_json_text(row->routine->name));
+		json_object_object_add(o, "offset", json_object_new_uint64(row->routine->off));
+	}
+	json_object_object_add(o, "bytes", json_object_new_uint64(row->bytes));
+	for (size_t c = 0; c < KDIFF_NR_CAUSES; c++)
+		json_object_object_add(causes, kdiff_causes[c],
+				       json_object_new_uint64(row->places[c]));
+	json_object_object_add(o, "places", causes);
+	return o;
+}
+
+static int print_json(const struct kdiff *d)
+{
+	struct json_object *root = json_object_new_object(), *rows = json_object_new_array();
+	char id[BASE_ID_TEXT_LEN];
+
+	for (size_t i = 0; i < d->nr; i++)
+		json_object_array_add(rows, json_row(&d->rows[i]));
+	json_object_object_add(root, "schema", json_object_new_string("dcpikdiff/1"));
+	json_object_object_add(root, "kernel", report_json_text(d->kernel.name));
+	json_object_object_add(root, "build_id",
+			       json_object_new_string(base_id_text(&d->kernel.id, id)));
+	json_object_object_add(root, "routines", json_object_new_uint64(d->kernel.nr_routines));
+	json_object_object_add(root, "unread", json_object_new_uint64(d->kernel.nr_unread));
+	json_object_object_add(root, "compared", json_object_new_uint64(d->nr_compared));
+	json_object_object_add(root, "against", report_json_text(d->against));
+	json_object_object_add(root, "kept", report_json_text(d->db && !dry_run ? d->text : NULL));
+	json_object_object_add(root, "rows", rows);
+	json_object_object_add(root, "total", json_row(&d->sum));
+	return report_json_put(root, stdout);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int run_all(struct kdiff *d, struct base_err *err)
+{
+	int r = 0;
+
+	if (sel.db)
+		r = profdb_open(sel.db, false, &d->db, err);
+	if (r >= 0)
+		r = kdiff_read(&d->kernel, err);
+	if (r >= 0)
+		r = open_other(d, err);
+	if (r >= 0)
+		r = compare(d);
+	/* Symbols may be all that the database has. */
+	if (!kernel_file && !d->nr_compared)
+		d->against = NULL;
+	if (r >= 0 && d->db && !dry_run)
+		r = keep(d, err);
+	if (r >= 0)
+		r = sel.json ? print_json(d) : print_text(d);
+	return r < 0 ? base_fail_errno(err, r, "cannot compare the kernel's code") : 0;
+}
+
+static int run(int nr, char **what, struct base_err *err)
+{
+	struct kdiff d = { 0 };
+	int r = run_all(&d, err);
+
+	(void)nr;
+	(void)what;
+	image_close(d.img);
+	free(d.rows);
+	kdiff_release(&d.kernel);
+	profdb_close(d.db);
+	return r;
+}
+
+int dcpikdiff_main(int argc, char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(&cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	/* Comparing alone needs no database. */
+	if (r >= 0 && !(dry_run && kernel_file))
+		r = select_check(&sel, &err);
+	if (r >= 0)
+		r = run(argc, argv, &err);
+	return report_end(&cmd, r, &err);
+}
