@@ -89,6 +89,21 @@ static int check_range(const struct daemon *d, const struct control_request *q,
 	return r;
 }
 
+/* Each makes the reader work, and what it found is remembered until the next flush. */
+enum { REGISTRATIONS_MAX = 4096 };
+
+static int count_registration(struct daemon *d, const struct control_peer *peer,
+			      struct base_err *err)
+{
+	if (d->nr_registrations < REGISTRATIONS_MAX || peer->uid == 0) {
+		d->nr_registrations++;
+		return 0;
+	}
+	base_fail(err, -DCPI_ELIMIT, "too many registrations since the last flush");
+	base_hint(err, "try again in a few minutes, or after 'dcpictl flush'");
+	return -DCPI_ELIMIT;
+}
+
 /* As for a mapping that the kernel tells of, the reader looks into the file. */
 static int identify(struct daemon *d, const struct control_request *q,
 		    const struct control_peer *peer, struct driver_load *l, struct base_err *err)
@@ -144,6 +159,8 @@ static int register_image(struct daemon *d, const struct control_request *q,
 
 	if (r >= 0)
 		r = check_range(d, q, err);
+	if (r >= 0)
+		r = count_registration(d, peer, err);
 	if (r >= 0)
 		r = identify(d, q, peer, &l, err);
 	if (r >= 0 && (r = name_image(d, q, &l)) < 0)

@@ -460,11 +460,12 @@ struct daemon {
 	uint64_t next_flush_ns;
 	int64_t last_flush_utc; /* 0: none yet */
 	uint64_t nr_flushes;
-	struct base_err flush_error;  /* of the last flush; code 0: it worked */
-	struct base_err source_error; /* the driver failed: no more will come from it */
-	bool record_failed;	      /* logged */
-	bool streaming;		      /* in a replay, whose rest a flush does not wait for */
-	bool finished;		      /* everything is on disk, the epoch is finished */
+	unsigned int nr_registrations; /* since the last flush */
+	struct base_err flush_error;   /* of the last flush; code 0: it worked */
+	struct base_err source_error;  /* the driver failed: no more will come from it */
+	bool record_failed;	       /* logged */
+	bool streaming;		       /* in a replay, whose rest a flush does not wait for */
+	bool finished;		       /* everything is on disk, the epoch is finished */
 };
 
 /* Open everything; on failure daemon_close releases what there is. */

@@ -282,6 +282,7 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 	d->last_flush_utc = (int64_t)time(NULL);
 	quota_check(d);
 	identity_forget(d->identity);
+	d->nr_registrations = 0;
 	images_drop_unused(d->images);
 	return 0;
 }

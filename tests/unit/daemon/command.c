@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What clients tell of processes: whose they are, what is taken, and what becomes of it. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stand_ins.h"
+
+static struct trial t;
+static struct daemon *d;
+static struct base_buf reply;
+
+static int setup(void **state)
+{
+	(void)state;
+	trial_open(&t);
+	d = calloc(1, sizeof(*d));
+	d->attrib = t.a;
+	d->images = t.a.images;
+	d->processes = t.a.processes;
+	d->identity = t.a.identity;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	t.a = d->attrib;
+	free(d);
+	base_buf_release(&reply);
+	trial_close(&t);
+	return 0;
+}
+
+/* Somebody who is not root, whoever runs this. */
+static uint32_t other_uid(void)
+{
+	return geteuid() + 1;
+}
+
+static const char *ask(const struct control_request *q, uint32_t uid)
+{
+	const struct control_peer peer = { .pid = getpid(), .uid = uid };
+
+	base_buf_clear(&reply);
+	assert_int_equal(daemon_command(d, q, &peer, &reply), 0);
+	assert_int_equal(base_buf_append(&reply, "", 1), 0);
+	return (const char *)reply.data;
+}
+
+static bool is_ok(const char *answer)
+{
+	return strncmp(answer, "{\"ok\":true,", 11) == 0;
+}
+
+static void label_of_the_client(void **state)
+{
+	struct control_request q = { .command = CONTROL_LABEL, .label = "run" };
+	const struct told *told;
+	uint64_t before = base_now_ns();
+
+	(void)state;
+	assert_true(is_ok(ask(&q, geteuid())));
+	assert_int_equal(d->attrib.told.nr, 1);
+	told = &d->attrib.told.items[0];
+	assert_int_equal(told->load.kind, DRIVER_LOAD_LABEL);
+	assert_int_equal(told->load.pid, getpid());
+	assert_string_equal(told->load.path, "run");
+	assert_true(told->load.time_ns >= before && told->load.time_ns <= base_now_ns());
+	/* By its pid it is the same. */
+	q.pid = getpid();
+	assert_true(is_ok(ask(&q, geteuid())));
+}
+
+static void processes_of_others(void **state)
+{
+	struct control_request label = { .command = CONTROL_LABEL,
+					 .label = "run",
+					 .pid = getpid() };
+	struct control_request image = { .command = CONTROL_REGISTER,
+					 .pid = getpid(),
+					 .start = (uintptr_t)processes_of_others,
+					 .len = 1,
+					 .path = "/bin/x" };
+
+	(void)state;
+	assert_non_null(strstr(ask(&label, other_uid()), "is not yours"));
+	assert_non_null(strstr(ask(&image, other_uid()), "is not yours"));
+	label.pid = image.pid = INT32_MAX;
+	assert_non_null(strstr(ask(&label, geteuid()), "no process"));
+	assert_non_null(strstr(ask(&image, 0), "no process"));
+	assert_int_equal(d->attrib.told.nr, 0);
+	assert_int_equal(stand_ins.nr_asked, 0);
+}
+
+static void registered_image(void **state)
+{
+	struct control_request q = { .command = CONTROL_REGISTER,
+				     .pid = getpid(),
+				     .start = (uintptr_t)registered_image,
+				     .len = 1,
+				     .file_off = 0x1000,
+				     .path = "/opt/x",
+				     .name = "a name" };
+	const struct base_id id = trial_id(7);
+	const struct driver_load *l;
+	struct image *img;
+
+	(void)state;
+	/* The reader finds no such file. */
+	assert_non_null(strstr(ask(&q, geteuid()), "no such image"));
+	stand_ins.reader_result = 0;
+	stand_ins.reader_id = id;
+	q.start = 0x1000;
+	assert_non_null(strstr(ask(&q, geteuid()), "no executable memory"));
+	q.start = (uintptr_t)registered_image;
+	q.id = trial_id(8);
+	assert_non_null(strstr(ask(&q, geteuid()), "another identity"));
+	assert_int_equal(d->attrib.told.nr, 0);
+	q.id = id;
+	assert_true(is_ok(ask(&q, geteuid())));
+	l = &d->attrib.told.items[0].load;
+	assert_int_equal(l->kind, DRIVER_LOAD_MMAP);
+	assert_int_equal(l->addr, q.start);
+	assert_int_equal(l->file_off, 0x1000);
+	assert_true(base_id_equal(&l->id, &id));
+	img = images_get(d->images, PROFDB_FILE, &id, "/opt/x", "x");
+	assert_string_equal(profdb_profile_path(img->counts, 0), "/opt/x");
+	assert_string_equal(profdb_profile_path(img->counts, 1), "a name");
+	/* Of names that anybody can give only a few are kept. */
+	for (char c = 'a'; c <= 'z'; c++) {
+		q.name[0] = c;
+		assert_true(is_ok(ask(&q, geteuid())));
+	}
+	assert_null(profdb_profile_path(img->counts, 4));
+}
+
+static void log_lines(void **state)
+{
+	struct control_request q = { .command = CONTROL_LOG, .lines = 2 };
+
+	(void)state;
+	base_log_keep();
+	base_log(BASE_LOG_WARN, "one");
+	base_log(BASE_LOG_WARN, "\"two\"");
+	base_log(BASE_LOG_WARN, "three");
+	assert_null(strstr(ask(&q, 0), "one"));
+	assert_non_null(strstr(ask(&q, 0), "warning: \\\"two\\\"\","));
+	assert_non_null(strstr(ask(&q, 0), "warning: three\"]}\n"));
+	q.lines = BASE_LOG_KEPT;
+	assert_non_null(strstr(ask(&q, 0), "warning: one\","));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(label_of_the_client),
+		TEST(processes_of_others),
+		TEST(registered_image),
+		TEST(log_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
