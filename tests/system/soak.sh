@@ -75,7 +75,7 @@ for _ in $(seq "$(nproc)") 1; do
 	disown $! # whose end is no news
 done
 end=$((SECONDS + seconds)) turn=0
-while [ $SECONDS -lt $end ]; do
+while [ $SECONDS -lt $end ] || [ $turn -lt 4 ]; do
 	sleep 1
 	echo "$(memory) $(descriptors)" >>"$work/seen"
 	turn=$((turn + 1))
