@@ -286,8 +286,10 @@ static int run(int nr, char **what, struct base_err *err)
 {
 	struct profile p = { 0 };
 	bool *used = calloc((size_t)nr + 1, sizeof(*used));
-	int code = BASE_EXIT_OK, r = used ? report_open(&sel, &p.a, err) : -ENOMEM;
+	int code = BASE_EXIT_OK, r;
 
+	sel.sums = by_image;
+	r = used ? report_open(&sel, &p.a, err) : -ENOMEM;
 	if (r >= 0)
 		r = collect(&p, used, nr, what, err);
 	if (r >= 0)

@@ -43,7 +43,8 @@ int report_open(const struct select *s, struct analysis **out, struct base_err *
 					  .nr_maps = s->maps.nr,
 					  .labels = s->labels.items,
 					  .nr_labels = s->labels.nr,
-					  .apart = s->apart };
+					  .apart = s->apart,
+					  .sums = s->sums };
 
 	return analysis_open(&sel, out, err);
 }

@@ -13,6 +13,7 @@ struct select {
 	struct base_opt_list labels; /* -label: only samples with one of these */
 	struct base_opt_list files;  /* -p: where images may be */
 	struct base_opt_list maps;   /* -m: dcpiscan's maps of where they are */
+	bool sums;		     /* of images suffice */
 	bool apart;		     /* keep processes apart that have profiles of their own */
 	bool json;
 };

@@ -63,6 +63,7 @@ struct analysis_selection {
 	const char *const *labels; /* samples that have one of these; none: all */
 	size_t nr_labels;
 	bool apart;		  /* profiles that dcpid -bypid kept apart by process stay so */
+	bool sums;		  /* sums of images suffice: profiles may lack their counts */
 	const char *const *files; /* where images may be that are not at their own place */
 	size_t nr_files;
 	const char *const *maps; /* dcpiscan's, likewise */
@@ -112,7 +113,7 @@ struct analysis_bad {
 };
 
 struct analysis {
-	bool apart; /* this and the next as the selection has it; */
+	bool apart, sums; /* these and the next as the selection has them; */
 	const char *const *labels;
 	size_t nr_labels;
 	bool *label_seen;	      /* of each: a profile has it */
@@ -131,6 +132,7 @@ struct analysis {
 	struct analysis_image **images;
 	size_t nr_images, cap_images;
 	struct base_map by_identity;
+	struct base_map by_header; /* of indexes: struct known_header */
 	struct analysis_bad *bad;
 	size_t nr_bad, cap_bad;
 };

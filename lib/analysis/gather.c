@@ -123,6 +123,7 @@ static int note_period(struct analysis *a, const struct profdb_event *ev)
 struct walk {
 	struct analysis *a;
 	const char *epoch, *platform;
+	struct profdb_sums *sums; /* of what is walked; NULL: they are not wanted */
 };
 
 static bool is_labelled(struct analysis *a, const char *label)
@@ -149,15 +150,13 @@ static int note_label(struct analysis *a, const char *label)
 	return base_buf_printf(&a->other_labels, " %s", label);
 }
 
-static int on_profile(void *ctx, const char *file, struct profdb_profile *p)
+static int take_profile(struct analysis *a, struct profdb_profile *p, struct analysis_image **out)
 {
-	struct analysis *a = ((struct walk *)ctx)->a;
 	struct analysis_image *ai;
 	const char *label = profdb_profile_word(p, "label");
 	struct base_buf key = { 0 };
 	int r = 0;
 
-	(void)file;
 	if (!is_labelled(a, label)) {
 		r = label ? note_label(a, label) : 0;
 		profdb_profile_free(p);
@@ -172,9 +171,77 @@ static int on_profile(void *ctx, const char *file, struct profdb_profile *p)
 	} else {
 		ai = base_map_get(&a->by_identity, key.data, key.len);
 		r = ai ? merge_image(ai, p) : add_image(a, &key, p);
+		if (r >= 0 && out)
+			*out = base_map_get(&a->by_identity, key.data, key.len);
 	}
 	base_buf_release(&key);
 	return r;
+}
+
+static int on_profile(void *ctx, const char *file, struct profdb_profile *p)
+{
+	struct walk *w = ctx;
+
+	(void)file;
+	/* Without its sums the platform is only slower to read next time. */
+	if (w->sums && profdb_sums_add(w->sums, p) < 0)
+		w->sums = NULL;
+	return take_profile(w->a, p, NULL);
+}
+
+/* ---- of an index ----------------------------------------------------------------------------- */
+
+/* Most headers stand in all epochs, in the same bytes: each is read once. */
+struct known_header {
+	struct analysis_image *ai; /* NULL: its label is not wanted */
+	struct base_id id;	   /* a pseudo-image's changes; the newest holds */
+};
+
+static int new_header(struct analysis *a, const struct profdb_sum *s)
+{
+	struct known_header *h = calloc(1, sizeof(*h));
+	struct profdb_profile *p = NULL;
+	int r = h ? profdb_sum_profile(s, &p) : -ENOMEM;
+
+	if (r >= 0) {
+		h->id = *profdb_profile_image(p);
+		r = take_profile(a, p, &h->ai);
+	}
+	if (r >= 0)
+		r = base_map_set(&a->by_header, s->header, s->header_len, h);
+	if (r < 0)
+		free(h);
+	return r;
+}
+
+static int on_sum(void *ctx, const struct profdb_sum *s)
+{
+	struct analysis *a = ((struct walk *)ctx)->a;
+	struct known_header *h = base_map_get(&a->by_header, s->header, s->header_len);
+	int r = 0;
+
+	if (!h)
+		return new_header(a, s);
+	if (!h->ai)
+		return 0;
+	for (size_t i = 0; r >= 0 && i < s->nr_events; i++) {
+		r = note_period(a, &s->events[i]);
+		if (r >= 0)
+			r = profdb_profile_add_sum(h->ai->profile, &s->events[i]);
+	}
+	if (r >= 0 && h->id.len)
+		profdb_profile_set_image(h->ai->profile, &h->id);
+	return r;
+}
+
+static void forget_headers(struct analysis *a)
+{
+	size_t pos = 0;
+	void *h;
+
+	while (base_map_next(&a->by_header, &pos, &h))
+		free(h);
+	base_map_release(&a->by_header);
 }
 
 static void on_bad(void *ctx, const char *file, const struct base_err *err)
@@ -214,13 +281,21 @@ static int note_platform(struct analysis *a, const char *name)
 static int walk_platform(struct analysis *a, struct analysis_epoch *epoch, const char *platform,
 			 struct base_err *err)
 {
-	struct walk w = { a, epoch->name, platform };
+	struct profdb_sums sums = { 0 };
+	struct walk w = { a, epoch->name, platform, a->sums ? &sums : NULL };
+	size_t nr_bad = a->nr_bad;
 	int r = note_platform(a, platform);
 
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot gather profiles");
 	epoch->open |= profdb_epoch_open(a->db, epoch->name, platform);
-	r = profdb_walk(a->db, epoch->name, platform, on_profile, on_bad, &w, err);
+	r = a->sums ? profdb_sums_walk(a->db, epoch->name, platform, on_sum, &w) : -ENOENT;
+	if (r == -ENOENT) {
+		r = profdb_walk(a->db, epoch->name, platform, on_profile, on_bad, &w, err);
+		if (r >= 0 && w.sums && a->nr_bad == nr_bad)
+			profdb_sums_write(a->db, epoch->name, platform, &sums);
+		profdb_sums_release(&sums);
+	}
 	return r < 0 ? base_fail_errno(err, r, "cannot gather profiles") : 0;
 }
 
@@ -317,6 +392,7 @@ static void forget(struct analysis *a)
 	base_buf_clear(&a->other_labels);
 	for (size_t i = 0; a->label_seen && i < a->nr_labels; i++)
 		a->label_seen[i] = false;
+	forget_headers(a);
 }
 
 /* Where epochs were joined meanwhile, some may be there twice, and others not at all. */
@@ -440,6 +516,7 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out, s
 
 	if (a) {
 		a->apart = sel->apart;
+		a->sums = sel->sums;
 		a->labels = sel->labels;
 		a->nr_labels = sel->nr_labels;
 		a->label_seen = calloc(sel->nr_labels + 1, sizeof(*a->label_seen));

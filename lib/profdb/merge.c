@@ -112,6 +112,19 @@ static void merge_event(struct profdb_event *to, const struct profdb_event *from
 	to->sum = sum.sum;
 }
 
+int profdb_profile_add_sum(struct profdb_profile *p, const struct profdb_event *from)
+{
+	int at = profdb_profile_event_add(p, from->name, from->period);
+	uint64_t sum;
+
+	if (at < 0)
+		return at;
+	if (base_add_overflow(p->events[at].sum, from->sum, &sum))
+		return -DCPI_EOVERFLOW;
+	merge_event(&p->events[at], from);
+	return 0;
+}
+
 static int map_events(struct profdb_profile *to, const struct profdb_profile *from,
 		      size_t at[PROFDB_NR_EVENTS])
 {

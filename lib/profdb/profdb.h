@@ -162,6 +162,46 @@ int profdb_walk_files(struct profdb *db, const char *epoch, const char *platform
 		      void (*bad)(void *ctx, const char *file, const struct base_err *err),
 		      void *ctx, struct base_err *err);
 
+/* ---- indexes of finished epochs (sums.c) ----------------------------------------------------- */
+
+/* Of one profile: its header, but for its epoch and events, as it stands in files of version 1
+ * (equal headers are equal bytes); its events and their sums. */
+struct profdb_sum {
+	const uint8_t *header;
+	size_t header_len, nr_events;
+	struct profdb_event events[PROFDB_NR_EVENTS];
+};
+
+/* Zero-initialize; what is to become an index. */
+struct profdb_sums {
+	struct base_buf events, entries;
+	uint32_t nr;
+};
+
+/*
+ * Visit the sums of all profiles of a finished epoch, if they are indexed: -ENOENT (nobody was
+ * visited), the first negative of @fn, -errno, or 0.
+ */
+int profdb_sums_walk(struct profdb *db, const char *epoch, const char *platform,
+		     int (*fn)(void *ctx, const struct profdb_sum *s), void *ctx);
+/* The same of a file's bytes: also -DCPI_EVERSION, -DCPI_ECHECKSUM, -DCPI_EFORMAT; fuzzed. */
+int profdb_sums_parse(const void *data, size_t len,
+		      int (*fn)(void *ctx, const struct profdb_sum *s), void *ctx);
+/* A profile without counts whose events have those sums, so that it can be merged. 0 or negative.
+ */
+int profdb_sum_profile(const struct profdb_sum *s, struct profdb_profile **out);
+/* Samples of which nobody says where: into the event's sum alone. As profdb_profile_add, and
+ * -DCPI_ELIMIT, -EINVAL. */
+int profdb_profile_add_sum(struct profdb_profile *p, const struct profdb_event *from);
+/* One more profile, whose word "epoch" is lost by it. 0 or negative. */
+int profdb_sums_add(struct profdb_sums *s, struct profdb_profile *p);
+void profdb_sums_release(struct profdb_sums *s);
+int profdb_sums_format(const struct profdb_sums *s, struct base_buf *out);
+/* Keep them beside the profiles: for who owns the folder, of a finished epoch; else -EPERM.
+ * -EAGAIN: it has changed just now. */
+int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform,
+		      const struct profdb_sums *s);
+
 /*
  * The platform that <db>/hosts says @host belongs to, else @host itself, made fit to be a name. 0,
  * -errno, -DCPI_EFORMAT with the line. The syntax: dcpihosts(5).

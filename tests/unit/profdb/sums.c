@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdio.h>
+
+#include "scratch.h"
+
+struct seen {
+	size_t nr;
+	uint64_t sum, period;
+	char paths[200];
+	bool stop;
+};
+
+static int see(void *ctx, const struct profdb_sum *s)
+{
+	struct profdb_profile *p = NULL;
+	struct seen *seen = ctx;
+
+	assert_int_equal(profdb_sum_profile(s, &p), 0);
+	assert_int_equal(profdb_profile_nr_entries(p), 0);
+	assert_int_equal(profdb_profile_nr_events(p), 1);
+	assert_null(profdb_profile_word(p, "epoch"));
+	seen->nr++;
+	seen->sum += profdb_profile_event(p, 0)->sum;
+	seen->period = profdb_profile_event(p, 0)->period;
+	strcat(seen->paths, profdb_profile_path(p, 0));
+	strcat(seen->paths, " ");
+	profdb_profile_free(p);
+	return seen->stop ? -ECANCELED : 0;
+}
+
+static int gather(void *ctx, const char *file, struct profdb_profile *p)
+{
+	(void)file;
+	assert_int_equal(profdb_sums_add(ctx, p), 0);
+	profdb_profile_free(p);
+	return 0;
+}
+
+static int make_index(struct profdb *db)
+{
+	const struct timespec long_ago[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	struct profdb_sums sums = { 0 };
+	int r;
+
+	/* One that has just changed is not indexed: a further change would not show in its time. */
+	assert_int_equal(profdb_sums_write(db, SCRATCH_EPOCH, "box", &sums),
+			 profdb_epoch_open(db, SCRATCH_EPOCH, "box") ? -EPERM : -EAGAIN);
+	assert_int_equal(utimensat(profdb_dir_fd(db), SCRATCH_EPOCH "/box", long_ago, 0), 0);
+	assert_int_equal(profdb_walk(db, SCRATCH_EPOCH, "box", gather, NULL, &sums, NULL), 0);
+	r = profdb_sums_write(db, SCRATCH_EPOCH, "box", &sums);
+	profdb_sums_release(&sums);
+	return r;
+}
+
+static int look(struct profdb *db, struct seen *seen)
+{
+	*seen = (struct seen){ .stop = seen->stop };
+	return profdb_sums_walk(db, SCRATCH_EPOCH, "box", see, seen);
+}
+
+/* A finished epoch of two images; who reads it. */
+static struct profdb *finished(const char *dir)
+{
+	struct profdb *db = scratch_writer(dir);
+
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	scratch_put(db, "/bin/a", 1, 5);
+	scratch_put(db, "/bin/b", 2, 7);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	assert_int_equal(make_index(db), -EPERM); /* it is open */
+	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
+	profdb_close(db);
+	return scratch_open(dir, false);
+}
+
+static void test_sums_are_told(void **state)
+{
+	struct profdb *db = finished(*state);
+	struct stat after;
+	struct seen seen = { 0 };
+
+	assert_int_equal(look(db, &seen), -ENOENT);
+	assert_int_equal(make_index(db), 0);
+	assert_int_equal(stat(scratch_path(*state, SCRATCH_EPOCH "/box"), &after), 0);
+	assert_int_equal(after.st_mtim.tv_sec, 1000);
+	assert_int_equal(look(db, &seen), 0);
+	assert_int_equal(seen.nr, 2);
+	assert_int_equal(seen.sum, 36);
+	assert_int_equal(seen.period, 62000);
+	assert_string_equal(seen.paths, "/bin/a /bin/b ");
+	seen.stop = true;
+	assert_int_equal(look(db, &seen), -ECANCELED);
+	assert_int_equal(seen.nr, 1);
+	profdb_close(db);
+}
+
+static void test_old_or_damaged_it_is_none(void **state)
+{
+	struct profdb *db = finished(*state);
+	char path[256];
+	struct base_buf bytes = { 0 };
+	struct seen seen = { 0 };
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/" SCRATCH_EPOCH "/box/.index", (char *)*state);
+	assert_int_equal(make_index(db), 0);
+	assert_int_equal(unlink(scratch_path(*state, SCRATCH_EPOCH "/box/_bin_b.file.ab02")), 0);
+	assert_int_equal(look(db, &seen), -ENOENT);
+	assert_int_equal(make_index(db), 0);
+	assert_int_equal(look(db, &seen), 0);
+	assert_int_equal(seen.sum, 15);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(base_file_read(AT_FDCWD, path, 1 << 20, &bytes, NULL) >= 0);
+	for (size_t i = 0; i < bytes.len; i++) {
+		const struct timespec times[2] = { st.st_atim, st.st_mtim };
+
+		bytes.data[i] ^= 1;
+		assert_int_equal(truncate(path, 0), 0);
+		scratch_write(*state, SCRATCH_EPOCH "/box/.index", bytes.data, bytes.len);
+		assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+		assert_int_equal(look(db, &seen), -ENOENT);
+		assert_int_equal(seen.nr, 0);
+		bytes.data[i] ^= 1;
+	}
+	base_buf_release(&bytes);
+	profdb_close(db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_sums_are_told),
+		scratch_test(test_old_or_damaged_it_is_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
