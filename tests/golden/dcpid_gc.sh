@@ -95,7 +95,7 @@ set -o pipefail
 	holder=$!
 	while flock -n db/.lock-box true; do sleep 0.01; done
 	run -gc -n db
-	kill $(ps -o pid= --ppid $holder) $holder
+	kill $(ps -o pid= --ppid $holder) $holder 2>/dev/null || : # the one ends with the other
 	wait $holder || :
 	while ! flock -n db/.lock-box true; do sleep 0.01; done
 	rm db/.lock-box # as its owner does
