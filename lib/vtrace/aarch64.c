@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "aarch64_internal.h"
+#include "decoder.h"
+
+/* ---- what all share -------------------------------------------------------------------------- */
+
+int a64_condition(uint32_t cond)
+{
+	static const int8_t names[] = {
+		4,  5,	2,  3,	8,	    9,	       0, 1, VTRACE_CC_HI, VTRACE_CC_LS,
+		13, 12, 15, 14, A64_ALWAYS, A64_ALWAYS
+	};
+
+	return names[cond & 15];
+}
+
+void a64_shift(struct vtrace_maker *m, uint8_t w, uint8_t dst, uint8_t reg, uint32_t type,
+	       uint32_t amount)
+{
+	static const uint8_t ops[] = { VTRACE_SHL, VTRACE_SHR, VTRACE_SAR, VTRACE_ROR };
+
+	vtrace_make_imm(m, ops[type & 3], w, dst, reg, amount);
+}
+
+uint8_t a64_extend(struct vtrace_maker *m, uint8_t reg, uint32_t option)
+{
+	uint8_t w = (uint8_t)(1 << (option & 3)), t;
+
+	if (w == 8)
+		return reg;
+	t = vtrace_temp(m);
+	if (option & 4)
+		vtrace_make(m, VTRACE_SEXT, 8, t, reg, VTRACE_ZERO)->x = w;
+	else
+		vtrace_make(m, VTRACE_MOV, w, t, reg, VTRACE_ZERO);
+	return t;
+}
+
+/*
+ * A pointer that is found good is the address without the code in its upper bits; one that is not
+ * ends the program. How long the code is follows from how long addresses are, and that from where
+ * this code stands, unless it stands low. A signed pointer itself depends on a key that nobody can
+ * read, and is unknown.
+ */
+void a64_authenticate(struct vtrace_maker *m, uint8_t dst, uint8_t reg)
+{
+	uint32_t middle = m->pc >> 39 & 0x1ff;
+	bool kernel = m->pc >> 55 & 1;
+
+	if (middle == (kernel ? 0x1ff : 0))
+		vtrace_taint(m, dst);
+	else if (kernel)
+		vtrace_make_imm(m, VTRACE_OR, 8, dst, reg, 0xffffull << 48);
+	else
+		vtrace_make_imm(m, VTRACE_AND, 8, dst, reg, ~(0xffull << 48));
+}
+
+/* ---- immediates ------------------------------------------------------------------------------ */
+
+static bool address(struct vtrace_maker *m, uint32_t word)
+{
+	uint64_t offset = a64_signed(word, 5, 19) << 2 | a64_bits(word, 29, 2);
+	uint64_t to = word >> 31 ? (m->pc & ~0xfffull) + (offset << 12) : m->pc + offset;
+
+	m->class = VTRACE_CLASS_LEA;
+	vtrace_make_imm(m, VTRACE_CONST, 8, a64_zr(a64_rd(word)), VTRACE_ZERO, to);
+	return true;
+}
+
+static bool add_immediate(struct vtrace_maker *m, uint32_t word)
+{
+	bool sub = word >> 30 & 1, flags = word >> 29 & 1;
+	uint64_t imm = (uint64_t)a64_bits(word, 10, 12) << (word >> 22 & 1 ? 12 : 0);
+	uint8_t rd = a64_rd(word), rn = a64_rn(word);
+
+	m->class = flags && rd == 31 ? VTRACE_CLASS_COMPARE : VTRACE_CLASS_ADD;
+	if (!flags && !sub && !imm && (rd == A64_SP || rn == A64_SP))
+		m->class = VTRACE_CLASS_MOVE;
+	vtrace_make_imm(m, sub ? VTRACE_SUB : VTRACE_ADD, a64_width(word), flags ? a64_zr(rd) : rd,
+			rn, imm)
+		->set = !flags ? VTRACE_SET_NONE
+			: sub  ? VTRACE_SET_SUB_NOT
+			       : VTRACE_SET_ADD;
+	return true;
+}
+
+/* The pattern that three fields describe; false: none. */
+static bool bit_pattern(uint32_t word, uint64_t *out)
+{
+	uint32_t immr = a64_bits(word, 16, 6), imms = a64_bits(word, 10, 6);
+	uint32_t sizes = a64_bits(word, 22, 1) << 6 | (~imms & 63), size = 64, ones;
+	uint64_t v;
+
+	while (size > 1 && !(sizes & size))
+		size /= 2;
+	ones = (imms & (size - 1)) + 1;
+	if (size < 2 || ones == size || (size == 64 && !(word >> 31)))
+		return false;
+	immr &= size - 1;
+	v = ~0ull >> (64 - ones);
+	if (immr)
+		v = (v >> immr | v << (size - immr)) & ~0ull >> (64 - size);
+	for (; size < 64; size *= 2)
+		v |= v << size;
+	*out = v;
+	return true;
+}
+
+static bool logic_immediate(struct vtrace_maker *m, uint32_t word)
+{
+	static const uint8_t ops[] = { VTRACE_AND, VTRACE_OR, VTRACE_XOR, VTRACE_AND };
+	uint32_t opc = a64_bits(word, 29, 2);
+	uint8_t rd = a64_rd(word), rn = a64_rn(word);
+	uint64_t imm;
+
+	if (!bit_pattern(word, &imm))
+		return false;
+	m->class = opc == 3 && rd == 31	  ? VTRACE_CLASS_COMPARE
+		   : opc == 1 && rn == 31 ? VTRACE_CLASS_MOVE
+					  : VTRACE_CLASS_LOGIC;
+	vtrace_make_imm(m, ops[opc], a64_width(word), opc == 3 ? a64_zr(rd) : rd, a64_zr(rn), imm)
+		->set = opc == 3 ? VTRACE_SET_LOGIC : VTRACE_SET_NONE;
+	return true;
+}
+
+static bool move_wide(struct vtrace_maker *m, uint32_t word)
+{
+	uint32_t opc = a64_bits(word, 29, 2), at = a64_bits(word, 21, 2);
+	uint64_t imm = (uint64_t)a64_bits(word, 5, 16) << 16 * at;
+	uint8_t w = a64_width(word), rd = a64_zr(a64_rd(word));
+
+	if (opc == 1 || (w == 4 && at > 1))
+		return false;
+	m->class = VTRACE_CLASS_MOVE;
+	if (opc == 3) {
+		if (w == 4)
+			vtrace_make(m, VTRACE_MOV, 4, rd, rd, VTRACE_ZERO);
+		vtrace_make(m, VTRACE_INS, 2, rd, vtrace_const(m, a64_bits(word, 5, 16)),
+			    VTRACE_ZERO)
+			->x = (uint8_t)(2 * at);
+		return true;
+	}
+	imm = opc ? imm : ~imm;
+	vtrace_make_imm(m, VTRACE_CONST, 8, rd, VTRACE_ZERO, w == 4 ? (uint32_t)imm : imm);
+	return true;
+}
+
+/* Up to the highest bit and down again; what falls out at the top is not part of the field. */
+static bool bitfield(struct vtrace_maker *m, uint32_t word)
+{
+	uint32_t opc = a64_bits(word, 29, 2), immr = a64_bits(word, 16, 6);
+	uint32_t imms = a64_bits(word, 10, 6), nr, up, down;
+	uint8_t w = a64_width(word), top = 8 * w - 1, rd = a64_zr(a64_rd(word));
+	uint8_t from = a64_zr(a64_rn(word)), to = opc == 1 ? vtrace_temp(m) : rd;
+	uint64_t mask;
+
+	if (opc == 3 || a64_bits(word, 22, 1) != word >> 31 || immr > top || imms > top)
+		return false;
+	m->class = VTRACE_CLASS_SHIFT;
+	up = top - imms;
+	down = (immr - imms - 1) & top;
+	nr = imms >= immr ? imms - immr + 1 : imms + 1;
+	mask = (~0ull >> (64 - nr)) << (imms >= immr ? 0 : top + 1 - immr);
+	if (up || !down)
+		a64_shift(m, w, to, from, 0, up);
+	if (down)
+		a64_shift(m, w, to, up ? to : from, opc ? 1 : 2, down);
+	if (opc != 1)
+		return true;
+	from = vtrace_temp(m);
+	vtrace_make_imm(m, VTRACE_AND, w, from, rd, ~mask);
+	vtrace_make(m, VTRACE_OR, w, rd, from, to);
+	return true;
+}
+
+static bool extract(struct vtrace_maker *m, uint32_t word)
+{
+	uint8_t w = a64_width(word);
+	uint32_t amount = a64_bits(word, 10, 6);
+
+	if (a64_bits(word, 29, 2) || a64_bits(word, 21, 1) || a64_bits(word, 22, 1) != word >> 31 ||
+	    amount >= 8u * w)
+		return false;
+	m->class = VTRACE_CLASS_SHIFT;
+	vtrace_make(m, VTRACE_FUNNEL, w, a64_zr(a64_rd(word)), a64_zr(a64_rn(word)),
+		    a64_zr(a64_rm(word)))
+		->imm = amount;
+	return true;
+}
+
+static bool immediate(struct vtrace_maker *m, uint32_t word)
+{
+	switch (a64_bits(word, 23, 3)) {
+	case 0:
+	case 1:
+		return address(m, word);
+	case 2:
+		return add_immediate(m, word);
+	case 4:
+		return logic_immediate(m, word);
+	case 5:
+		return move_wide(m, word);
+	case 6:
+		return bitfield(m, word);
+	case 7:
+		return extract(m, word);
+	default: /* memory tags */
+		return false;
+	}
+}
+
+/* ---- branches -------------------------------------------------------------------------------- */
+
+static bool jump(struct vtrace_maker *m, uint32_t word)
+{
+	uint64_t to = m->pc + (a64_signed(word, 0, 26) << 2);
+
+	m->class = word >> 31 ? VTRACE_CLASS_CALL : VTRACE_CLASS_JUMP;
+	if (word >> 31)
+		vtrace_make_imm(m, VTRACE_CONST, 8, A64_LR, VTRACE_ZERO, m->next_pc);
+	vtrace_make_imm(m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO, to);
+	vtrace_successor(m, to);
+	m->ends = true;
+	return true;
+}
+
+static struct vtrace_uop *branch(struct vtrace_maker *m, enum vtrace_op op, uint8_t w, uint8_t reg,
+				 uint64_t to)
+{
+	m->class = VTRACE_CLASS_BRANCH;
+	m->ends = true;
+	vtrace_successor(m, m->next_pc);
+	vtrace_successor(m, to);
+	return vtrace_make_imm(m, op, w, VTRACE_ZERO, reg, to);
+}
+
+static bool branch_if(struct vtrace_maker *m, uint32_t word)
+{
+	uint64_t to = m->pc + (a64_signed(word, 5, 19) << 2);
+	int cc = a64_condition(word & 15);
+
+	if (word & 16)
+		return false;
+	if (cc == A64_ALWAYS) {
+		m->class = VTRACE_CLASS_JUMP;
+		m->ends = true;
+		vtrace_make_imm(m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO, to);
+		vtrace_successor(m, to);
+	} else {
+		branch(m, VTRACE_JUMP_IF, 8, VTRACE_ZERO, to)->set = (uint8_t)cc;
+	}
+	return true;
+}
+
+static bool branch_zero(struct vtrace_maker *m, uint32_t word)
+{
+	branch(m, word >> 24 & 1 ? VTRACE_JUMP_NZ : VTRACE_JUMP_Z, a64_width(word),
+	       a64_zr(a64_rd(word)), m->pc + (a64_signed(word, 5, 19) << 2));
+	return true;
+}
+
+static bool branch_bit(struct vtrace_maker *m, uint32_t word)
+{
+	uint32_t bit = word >> 31 << 5 | a64_bits(word, 19, 5);
+	uint8_t t = vtrace_temp(m);
+
+	vtrace_make_imm(m, VTRACE_AND, 8, t, a64_zr(a64_rd(word)), 1ull << bit);
+	branch(m, word >> 24 & 1 ? VTRACE_JUMP_NZ : VTRACE_JUMP_Z, 8, t,
+	       m->pc + (a64_signed(word, 5, 14) << 2));
+	return true;
+}
+
+static bool jump_register(struct vtrace_maker *m, uint32_t word)
+{
+	static const uint8_t classes[] = { VTRACE_CLASS_JUMP_INDIRECT, VTRACE_CLASS_CALL_INDIRECT,
+					   VTRACE_CLASS_RETURN };
+	uint32_t opc = a64_bits(word, 21, 4), op3 = a64_bits(word, 10, 6);
+	bool authenticated = op3 == 2 || op3 == 3, is_ret = (opc & 7) == 2;
+	uint8_t rn = authenticated && is_ret ? A64_LR : a64_zr(a64_rn(word)), t;
+
+	if (a64_bits(word, 16, 5) != 31 || (opc & 7) > 2 || (op3 && !authenticated) ||
+	    (opc & 8 && !authenticated))
+		return false;
+	m->class = classes[opc & 7];
+	m->ends = true;
+	t = vtrace_temp(m);
+	if (authenticated)
+		a64_authenticate(m, t, rn);
+	else
+		vtrace_make(m, VTRACE_MOV, 8, t, rn, VTRACE_ZERO);
+	vtrace_make_imm(m, VTRACE_NEED, 8, VTRACE_ZERO, t, 0);
+	if ((opc & 7) == 1)
+		vtrace_make_imm(m, VTRACE_CONST, 8, A64_LR, VTRACE_ZERO, m->next_pc);
+	vtrace_make(m, VTRACE_JUMP_TO, 8, VTRACE_ZERO, t, VTRACE_ZERO);
+	return true;
+}
+
+/* ---- system ---------------------------------------------------------------------------------- */
+
+/* Those that sign and authenticate have registers of their own. */
+static void hint(struct vtrace_maker *m, uint32_t nr)
+{
+	switch (nr) {
+	case 7: /* xpaclri */
+		a64_authenticate(m, A64_LR, A64_LR);
+		break;
+	case 8: /* pacia1716, pacib1716 */
+	case 10:
+		vtrace_taint(m, 17);
+		break;
+	case 12: /* autia1716, autib1716 */
+	case 14:
+		a64_authenticate(m, 17, 17);
+		break;
+	case 24: /* paciaz, paciasp, pacibz, pacibsp */
+	case 25:
+	case 26:
+	case 27:
+		vtrace_taint(m, A64_LR);
+		break;
+	case 28: /* autiaz, autiasp, autibz, autibsp */
+	case 29:
+	case 30:
+	case 31:
+		a64_authenticate(m, A64_LR, A64_LR);
+		break;
+	default:
+		break;
+	}
+}
+
+/* N, Z, C, V at bits 31 to 28. */
+static void read_flags(struct vtrace_maker *m, uint8_t rd)
+{
+	static const uint8_t conditions[] = { 8, 4, 2, 0 };
+	uint8_t all = vtrace_temp(m), t = vtrace_temp(m);
+
+	for (unsigned int i = 0; i < 4; i++) {
+		vtrace_make(m, VTRACE_SETCC, 8, t, VTRACE_ZERO, VTRACE_ZERO)->set = conditions[i];
+		vtrace_make_imm(m, VTRACE_SHL, 8, t, t, 31 - i);
+		vtrace_make(m, VTRACE_OR, 8, all, i ? all : VTRACE_ZERO, t);
+	}
+	vtrace_make(m, VTRACE_MOV, 8, rd, all, VTRACE_ZERO);
+}
+
+static bool system_register(struct vtrace_maker *m, uint32_t word)
+{
+	enum { TPIDR_EL0 = 0xde82, NZCV = 0xda10 };
+	uint32_t reg = a64_bits(word, 5, 16) | 0x8000;
+	bool reads = word >> 21 & 1;
+	uint8_t rt = a64_zr(a64_rd(word));
+
+	if (reads && reg == TPIDR_EL0)
+		vtrace_make(m, VTRACE_MOV, 8, rt, VTRACE_TLS, VTRACE_ZERO);
+	else if (reads && reg == NZCV)
+		read_flags(m, rt);
+	else if (reads)
+		vtrace_taint(m, rt);
+	else if (reg == TPIDR_EL0)
+		vtrace_make(m, VTRACE_MOV, 8, VTRACE_TLS, rt, VTRACE_ZERO);
+	else if (reg == NZCV)
+		vtrace_make_imm(m, VTRACE_TAINT_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO, VTRACE_FLAGS);
+	return true;
+}
+
+/* Calls of operations on caches and the like: dc zva and its relatives write. */
+static bool system_operation(struct vtrace_maker *m, uint32_t word)
+{
+	if (word >> 21 & 1)
+		vtrace_taint(m, a64_zr(a64_rd(word)));
+	else if (a64_bits(word, 16, 3) == 3 && a64_bits(word, 8, 8) == 0x74)
+		vtrace_make_imm(m, VTRACE_TAINT_MEMORY, 8, VTRACE_ZERO, VTRACE_ZERO, 1);
+	return true;
+}
+
+static bool system_word(struct vtrace_maker *m, uint32_t word)
+{
+	m->class = VTRACE_CLASS_SYSTEM;
+	switch (a64_bits(word, 19, 3)) {
+	case 0: /* hints, barriers, flags of the processor's state */
+		if ((word & 0xfffff01f) == 0xd503201f)
+			hint(m, a64_bits(word, 5, 7));
+		else if ((word & 0xfffff000) != 0xd5033000)
+			vtrace_make_imm(m, VTRACE_TAINT_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO,
+					VTRACE_FLAGS);
+		return true;
+	case 1:
+	case 5:
+		return system_operation(m, word);
+	case 2:
+	case 3:
+	case 6:
+	case 7:
+		return system_register(m, word);
+	default:
+		return false;
+	}
+}
+
+static bool branch_or_system(struct vtrace_maker *m, uint32_t word)
+{
+	if (a64_bits(word, 26, 5) == 5)
+		return jump(m, word);
+	if (a64_bits(word, 25, 6) == 0x1a)
+		return branch_zero(m, word);
+	if (a64_bits(word, 25, 6) == 0x1b)
+		return branch_bit(m, word);
+	switch (word >> 24) {
+	case 0x54:
+		return branch_if(m, word);
+	case 0xd5:
+		return !a64_bits(word, 22, 2) && system_word(m, word);
+	case 0xd6:
+	case 0xd7:
+		if (jump_register(m, word))
+			return true;
+		break;
+	case 0xd4:
+		break;
+	default:
+		return false;
+	}
+	/* Calls of the system, breakpoints, returns from an exception. */
+	m->class = VTRACE_CLASS_SYSTEM;
+	vtrace_stop(m, VTRACE_SYSTEM);
+	return true;
+}
+
+/* ---- one instruction ------------------------------------------------------------------------- */
+
+enum kind { KIND_NONE, KIND_IMMEDIATE, KIND_BRANCH, KIND_MEMORY, KIND_REGISTER, KIND_VECTOR };
+
+/* By bits 28-25. Those of SVE and SME are none: they end the window. */
+static enum kind kind_of(uint32_t word)
+{
+	static const uint8_t kinds[] = {
+		[4] = KIND_MEMORY,    [5] = KIND_REGISTER,  [6] = KIND_MEMORY,	[7] = KIND_VECTOR,
+		[8] = KIND_IMMEDIATE, [9] = KIND_IMMEDIATE, [10] = KIND_BRANCH, [11] = KIND_BRANCH,
+		[12] = KIND_MEMORY,   [13] = KIND_REGISTER, [14] = KIND_MEMORY, [15] = KIND_VECTOR,
+	};
+
+	return kinds[a64_bits(word, 25, 4)];
+}
+
+static bool translate(struct vtrace_maker *m, enum kind kind, uint32_t word)
+{
+	switch (kind) {
+	case KIND_IMMEDIATE:
+		return immediate(m, word);
+	case KIND_BRANCH:
+		return branch_or_system(m, word);
+	case KIND_MEMORY:
+		return a64_memory(m, word);
+	case KIND_REGISTER:
+		return a64_register(m, word);
+	case KIND_VECTOR:
+		return a64_vector(m, word);
+	default:
+		return false;
+	}
+}
+
+static void unknown(struct vtrace_maker *m, enum kind kind, uint32_t word)
+{
+	m->class = VTRACE_CLASS_OTHER;
+	switch (kind) {
+	case KIND_MEMORY:
+		a64_memory_unknown(m, word);
+		break;
+	case KIND_REGISTER:
+		a64_register_unknown(m, word);
+		break;
+	case KIND_VECTOR:
+		a64_vector_unknown(m, word);
+		break;
+	case KIND_IMMEDIATE:
+		vtrace_taint(m, a64_rd(word));
+		break;
+	default:
+		vtrace_stop(m, VTRACE_UNDECODED);
+		break;
+	}
+}
+
+size_t vtrace_aarch64_insn(struct vtrace_decoder *d, struct vtrace_maker *m, const uint8_t *code,
+			   size_t len)
+{
+	enum kind kind;
+	uint32_t word;
+
+	if (len < sizeof(word))
+		return 0;
+	word = (uint32_t)(code[0] | code[1] << 8 | code[2] << 16) | (uint32_t)code[3] << 24;
+	kind = kind_of(word);
+	m->next_pc = m->pc + sizeof(word);
+	if (kind == KIND_NONE)
+		return 0;
+	if (translate(m, kind, word))
+		return sizeof(word);
+	/* No instruction, or one that is not translated. */
+	if (!vtrace_decode(d, code, len, m->pc))
+		return 0;
+	unknown(m, kind, word);
+	return sizeof(word);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The interpreter of micro-ops (uop.h): one source for the sampling interrupt and for user space.
+ * Whoever includes it defines before:
+ *   VTRACE_READ(ctx, to, len, addr)  0 if @len (at most VTRACE_BLOCK_BYTES) bytes could be read
+ *   VTRACE_INLINE                    how functions are declared
+ *
+ * A store changes nothing but a buffer, which later loads see. What cannot be known is carried on
+ * as unknown, never guessed.
+ */
+#ifndef DCPI_VTRACE_INTERP_H
+#define DCPI_VTRACE_INTERP_H
+
+#include "interp_flags.h"
+#include "interp_math.h"
+#include "interp_memory.h"
+
+/* ---- one micro-op ---------------------------------------------------------------------------- */
+
+VTRACE_INLINE void vtrace_emit(struct vtrace_state *s, uint64_t value, bool unknown)
+{
+	uint32_t at = s->nr_words++ % VTRACE_NR_WORDS;
+	uint64_t bit = 1ull << (at % 64);
+
+	s->words[at] = unknown ? 0 : value;
+	if (unknown)
+		s->words_unknown[at / 64] |= bit;
+	else
+		s->words_unknown[at / 64] &= ~bit;
+}
+
+VTRACE_INLINE void vtrace_memory(void *ctx, struct vtrace_state *s, const struct vtrace_uop *u,
+				 bool no_addr)
+{
+	uint64_t addr = s->r[u->a] + (s->r[u->b] << (u->x & 3)) + u->imm, value;
+	bool unknown = no_addr;
+
+	s->addr = addr;
+	s->addr_unknown = no_addr;
+	if (u->op == VTRACE_STORE) {
+		if (no_addr)
+			s->memory_unknown = true, s->used = 0;
+		else
+			vtrace_store(s, addr, u->w, s->r[u->dst], vtrace_is_unknown(s, u->dst));
+		return;
+	}
+	value = no_addr ? 0 : vtrace_load(ctx, s, addr, u->w, &unknown);
+	if (u->op == VTRACE_LOADS)
+		value = vtrace_sign(value, u->w);
+	vtrace_put(s, u->dst, value, unknown);
+}
+
+VTRACE_INLINE int vtrace_division(struct vtrace_state *s, const struct vtrace_uop *u, uint64_t a,
+				  uint64_t b, bool unknown)
+{
+	bool is_signed = u->op == VTRACE_DIVS || u->op == VTRACE_REMS;
+	bool rest = u->op == VTRACE_REMU || u->op == VTRACE_REMS;
+	uint64_t n = 0, quot = 0, rem = 0;
+
+	unknown |= vtrace_is_unknown(s, u->x);
+	/* Wider than what can be divided here: it is not known. */
+	if (!unknown && !vtrace_dividend(a, s->r[u->x], u->w, is_signed, &n))
+		unknown = true;
+	if (!unknown && !vtrace_divide(n, b, u->w, is_signed, &quot, &rem))
+		return VTRACE_FAULTS;
+	vtrace_put(s, u->dst, (rest ? rem : quot) & vtrace_mask(u->w), unknown);
+	return VTRACE_GOES_ON;
+}
+
+VTRACE_INLINE void vtrace_zero_upper(struct vtrace_state *s)
+{
+#ifdef __bpf__
+#pragma clang loop unroll(full)
+#endif
+	for (uint32_t v = 0; v < 16; v++)
+		s->r[VTRACE_VECTOR + 4 * v + 2] = s->r[VTRACE_VECTOR + 4 * v + 3] = 0;
+	s->unknown[VTRACE_VECTOR / 64] &= 0x3333333333333333ull;
+}
+
+VTRACE_INLINE void vtrace_fp_flags(struct vtrace_state *s, uint64_t a, uint64_t b, uint8_t w,
+				   bool unknown)
+{
+	uint8_t flags = 0;
+
+	if (unknown || !vtrace_fp_compare(a, b, w, &flags))
+		vtrace_flags(s, 0, VTRACE_S | VTRACE_O, VTRACE_Z | VTRACE_P | VTRACE_C);
+	else
+		vtrace_flags(s, flags, VTRACE_FLAGS, 0);
+}
+
+/* Conditional comparison of aarch64. */
+VTRACE_INLINE void vtrace_compare_if(struct vtrace_state *s, const struct vtrace_uop *u, uint64_t a,
+				     uint64_t b, bool unknown)
+{
+	struct vtrace_uop compare = *u;
+
+	if (vtrace_cc_unknown(s, u->set)) {
+		vtrace_flags(s, 0, 0, VTRACE_FLAGS);
+	} else if (!vtrace_cc_holds(s->flags, u->set)) {
+		vtrace_flags(s, (uint8_t)(u->imm >> 32), VTRACE_FLAGS, 0);
+	} else {
+		compare.set = u->x ? VTRACE_SET_ADD : VTRACE_SET_SUB_NOT;
+		vtrace_set_flags(s, &compare, a, b, u->x ? a + b : a - b, unknown);
+	}
+}
+
+/*
+ * What has no result in a register: 1, and *end where the window ends. The others: 0.
+ */
+VTRACE_INLINE int vtrace_effect(void *ctx, struct vtrace_state *s, const struct vtrace_uop *u,
+				uint64_t a, uint64_t b, bool unknown, int *end)
+{
+	switch (u->op) {
+	case VTRACE_NOP:
+		return 1;
+	case VTRACE_LOAD:
+	case VTRACE_LOADS:
+	case VTRACE_STORE:
+		vtrace_memory(ctx, s, u, unknown);
+		return 1;
+	case VTRACE_JUMP:
+		s->pc = u->imm;
+		return 1;
+	case VTRACE_JUMP_TO:
+		if (vtrace_is_unknown(s, u->a))
+			*end = VTRACE_UNKNOWN_JUMP;
+		else
+			s->pc = a;
+		return 1;
+	case VTRACE_JUMP_IF:
+		if (vtrace_cc_unknown(s, u->set))
+			*end = VTRACE_UNKNOWN_IF;
+		else if (vtrace_cc_holds(s->flags, u->set))
+			s->pc = u->imm;
+		return 1;
+	case VTRACE_JUMP_Z:
+	case VTRACE_JUMP_NZ:
+		if (vtrace_is_unknown(s, u->a))
+			*end = VTRACE_UNKNOWN_IF;
+		else if (!(a & vtrace_mask(u->w)) == (u->op == VTRACE_JUMP_Z))
+			s->pc = u->imm;
+		return 1;
+	case VTRACE_NEED:
+		if (vtrace_is_unknown(s, u->a))
+			*end = VTRACE_UNKNOWN_JUMP;
+		return 1;
+	case VTRACE_STOP:
+		*end = (int)u->imm;
+		return 1;
+	case VTRACE_TAINT_FLAGS:
+		vtrace_flags(s, 0, 0, (uint8_t)(s->flags_unknown | (u->imm & VTRACE_FLAGS)));
+		return 1;
+	case VTRACE_TAINT_MEMORY:
+		if (u->imm || unknown)
+			s->memory_unknown = true, s->used = 0;
+		else
+			vtrace_lose(s, a, b);
+		return 1;
+	case VTRACE_ZERO_UPPER:
+		vtrace_zero_upper(s);
+		return 1;
+	case VTRACE_FP_COMPARE:
+		vtrace_fp_flags(s, a, b, u->w, unknown);
+		return 1;
+	case VTRACE_SET_FLAGS:
+		vtrace_flags(s, (uint8_t)u->imm, u->x, 0);
+		return 1;
+	case VTRACE_BIT:
+		unknown ? vtrace_flags(s, 0, 0, s->flags_unknown | VTRACE_C)
+			: vtrace_flags(s, a >> (b & (8 * u->w - 1)) & 1 ? VTRACE_C : 0, VTRACE_C,
+				       0);
+		s->flags_unknown |= VTRACE_S | VTRACE_O | VTRACE_P;
+		return 1;
+	case VTRACE_CCMP:
+		vtrace_compare_if(s, u, a, b, unknown);
+		return 1;
+	case VTRACE_EMIT:
+		vtrace_emit(s, a, vtrace_is_unknown(s, u->a));
+		return 1;
+	case VTRACE_EMIT_ADDR:
+		vtrace_emit(s, s->addr, s->addr_unknown);
+		return 1;
+	case VTRACE_EMIT_TARGET:
+		vtrace_emit(s, s->pc, false);
+		return 1;
+	case VTRACE_DIVU:
+	case VTRACE_REMU:
+	case VTRACE_DIVS:
+	case VTRACE_REMS:
+		*end = vtrace_division(s, u, a, b, unknown);
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace_uop *u, uint64_t a,
+				     uint64_t b, bool *unknown)
+{
+	uint8_t w = u->w, shift = 8 * (u->x & 7);
+	bool carry = s->flags & VTRACE_C;
+	uint64_t mask;
+
+	switch (u->op) {
+	case VTRACE_MOV:
+		return a;
+	case VTRACE_CONST:
+		return u->imm;
+	case VTRACE_SEXT:
+		return vtrace_sign(a, u->x);
+	case VTRACE_INS:
+		mask = vtrace_mask(w) << shift;
+		*unknown |= vtrace_is_unknown(s, u->dst);
+		return (s->r[u->dst] & ~mask) | (a << shift & mask);
+	case VTRACE_EXT:
+		return a >> shift;
+	case VTRACE_LEA:
+		return a + (s->r[u->b] << (u->x & 3)) + u->imm;
+	case VTRACE_ADD:
+		return a + b;
+	case VTRACE_ADC:
+		*unknown |= s->flags_unknown & VTRACE_C;
+		return a + b + carry;
+	case VTRACE_SUB:
+		return a - b;
+	case VTRACE_SBB:
+		*unknown |= s->flags_unknown & VTRACE_C;
+		return a - b - carry;
+	case VTRACE_SBC:
+		*unknown |= s->flags_unknown & VTRACE_C;
+		return a - b - !carry;
+	case VTRACE_AND:
+		return a & b;
+	case VTRACE_OR:
+		return a | b;
+	case VTRACE_XOR:
+		return a ^ b;
+	case VTRACE_ANDN:
+		return a & ~b;
+	case VTRACE_SHL:
+	case VTRACE_SHR:
+	case VTRACE_SAR:
+	case VTRACE_ROL:
+	case VTRACE_ROR:
+		return vtrace_shift(u->op, a, b, w);
+	case VTRACE_FUNNEL:
+		b &= vtrace_mask(w);
+		return u->imm & 63 ? b >> (u->imm & 63) | a << ((8 * w - u->imm) & 63) : b;
+	case VTRACE_MUL:
+		return a * b;
+	case VTRACE_MULHU:
+		return vtrace_upper(a, b, w, false);
+	case VTRACE_MULHS:
+		return vtrace_upper(a, b, w, true);
+	case VTRACE_QUOTU:
+	case VTRACE_QUOTS:
+		return vtrace_quotient(a, b, w, u->op == VTRACE_QUOTS);
+	case VTRACE_BSWAP:
+		return vtrace_reverse_bytes(a, w);
+	case VTRACE_RBIT:
+		return vtrace_reverse_bits(a, w);
+	case VTRACE_CLZ:
+		return vtrace_leading(a & vtrace_mask(w), w);
+	case VTRACE_CTZ:
+		return vtrace_trailing(a & vtrace_mask(w), w);
+	case VTRACE_POPCNT:
+		return vtrace_ones(a & vtrace_mask(w));
+	case VTRACE_SELECT:
+		if (vtrace_cc_unknown(s, u->set)) {
+			*unknown = true;
+			return 0;
+		}
+		if (vtrace_cc_holds(s->flags, u->set)) {
+			*unknown = vtrace_is_unknown(s, u->a);
+			return a;
+		}
+		*unknown = vtrace_is_unknown(s, u->b);
+		return b;
+	case VTRACE_SETCC:
+		*unknown = vtrace_cc_unknown(s, u->set);
+		return vtrace_cc_holds(s->flags, u->set);
+	case VTRACE_LANE_SIGNS:
+		*unknown |= vtrace_is_unknown(s, u->dst);
+		return s->r[u->dst] | vtrace_signs(a, w) << (u->x & 63);
+	case VTRACE_LANE_MASK:
+		return vtrace_lane_mask(a, w, u->x);
+	case VTRACE_FP_TO_INT:
+		return vtrace_fp_to_int(a, u->x, w);
+	case VTRACE_INT_TO_FP:
+		return vtrace_int_to_fp(a, w, u->x, unknown);
+	case VTRACE_FP_WIDEN:
+		return vtrace_fp_widen(a, unknown);
+	case VTRACE_LANE_DUP:
+		return vtrace_dup(a, w);
+	case VTRACE_ZIP_LOW:
+		return vtrace_zip(a, b, w);
+	case VTRACE_ZIP_HIGH:
+		return vtrace_zip(a >> 32, b >> 32, w);
+	case VTRACE_LANE_EQ:
+	case VTRACE_LANE_GT:
+	case VTRACE_LANE_ADD:
+	case VTRACE_LANE_SUB:
+	case VTRACE_LANE_MINU:
+	case VTRACE_LANE_MAXU:
+		return vtrace_lane(u->op, a, b, w);
+	default: /* VTRACE_TAINT, and what nobody knows */
+		*unknown = true;
+		return 0;
+	}
+}
+
+/* Lanes fill their chunk, whatever the width of one is. */
+VTRACE_INLINE bool vtrace_is_whole(uint8_t op)
+{
+	return (op >= VTRACE_LANE_EQ && op != VTRACE_FP_TO_INT) || op == VTRACE_INS ||
+	       op == VTRACE_CONST;
+}
+
+/* Run one micro-op. VTRACE_GOES_ON, or why the window ends before the instruction is done. */
+VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vtrace_uop *u)
+{
+	bool b_is_imm = u->b == VTRACE_IMM;
+	uint64_t a = s->r[u->a], b = b_is_imm ? u->imm : s->r[u->b], v;
+	bool unknown = vtrace_is_unknown(s, u->a) || (!b_is_imm && vtrace_is_unknown(s, u->b));
+	int end = VTRACE_GOES_ON;
+
+	if (vtrace_effect(ctx, s, u, a, b, unknown, &end))
+		return end;
+	v = vtrace_result(s, u, a, b, &unknown);
+	if (!vtrace_is_whole(u->op))
+		v &= vtrace_mask(u->w);
+	if (u->set && u->op != VTRACE_SELECT && u->op != VTRACE_SETCC) {
+		/* The carry that went in is part of what comes out. */
+		if (u->op == VTRACE_ADC || u->op == VTRACE_SBB || u->op == VTRACE_SBC)
+			unknown |= s->flags_unknown & VTRACE_C;
+		vtrace_set_flags(s, u, a, u->set == VTRACE_SET_MUL ? vtrace_fits(a, b, u->w) : b, v,
+				 unknown);
+	}
+	vtrace_put(s, u->dst, v, unknown);
+	return VTRACE_GOES_ON;
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* Does the code still stand there that @b was translated from? */
+VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b)
+{
+	uint64_t code[VTRACE_BLOCK_BYTES / 8], differ = 0;
+	uint32_t len = b->len;
+
+	if (!len || len > VTRACE_BLOCK_BYTES || VTRACE_READ(ctx, code, len, b->pc) != 0)
+		return false;
+#ifdef __bpf__
+#pragma clang loop unroll(full)
+#endif
+	for (uint32_t i = 0; i < VTRACE_BLOCK_BYTES / 8; i++) {
+		uint64_t want, left = len > 8 * i ? len - 8 * i : 0;
+
+		__builtin_memcpy(&want, b->code + 8 * i, 8);
+		if (left)
+			differ |= (code[i] ^ want) & (left < 8 ? (1ull << 8 * left) - 1 : ~0ull);
+	}
+	return !differ;
+}
+
+/* Begin with @b, which stands where the state is. VTRACE_GOES_ON, or why not. */
+VTRACE_INLINE int vtrace_enter(void *ctx, struct vtrace_state *s, const struct vtrace_block *b)
+{
+	if (b->pc != s->pc || !vtrace_code_is(ctx, b))
+		return VTRACE_CODE;
+	/* A block's values and the word that names it. */
+	if (s->nr_words > VTRACE_NR_WORDS - 4 * VTRACE_BLOCK_INSNS)
+		return VTRACE_TRACE;
+	s->block_word = s->nr_words % VTRACE_NR_WORDS;
+	vtrace_emit(s, (uint64_t)b->id << 8, false);
+	s->pc = b->next;
+	return VTRACE_GOES_ON;
+}
+
+/* Behind the last micro-op of an instruction. */
+VTRACE_INLINE int vtrace_commit(struct vtrace_state *s)
+{
+	s->words[s->block_word % VTRACE_NR_WORDS]++;
+	if (++s->nr_insns >= s->max_insns)
+		return VTRACE_FULL;
+	return s->nr_stores > VTRACE_NR_STORES / 2 ? VTRACE_STORES : VTRACE_GOES_ON;
+}
+
+/* For a new window: registers, flags, pc and what is unknown of them are the caller's to fill. */
+VTRACE_INLINE void vtrace_begin(struct vtrace_state *s, uint16_t max_insns)
+{
+	s->r[VTRACE_ZERO] = 0;
+	s->unknown[VTRACE_ZERO / 64] &= ~(1ull << (VTRACE_ZERO % 64));
+	s->addr = 0;
+	s->addr_unknown = s->memory_unknown = false;
+	s->nr_insns = 0;
+	s->max_insns = max_insns;
+	s->nr_stores = 0;
+	s->used = 0;
+	s->lost_start = s->lost_end = 0;
+	s->nr_words = s->block_word = 0;
+}
+
+#endif

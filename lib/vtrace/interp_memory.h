@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Part of interp.h: loads, and stores that only the window sees. */
+#ifndef DCPI_VTRACE_INTERP_MEMORY_H
+#define DCPI_VTRACE_INTERP_MEMORY_H
+
+#include "interp_state.h"
+
+/* Where the eight bytes at @addr are kept; NULL: nowhere. @make: they are, if there is room. */
+VTRACE_INLINE struct vtrace_store *vtrace_store_find(struct vtrace_state *s, uint64_t addr,
+						     bool make)
+{
+	uint32_t at = (uint32_t)(addr >> 3);
+
+#ifdef __bpf__
+#pragma clang loop unroll(full)
+#endif
+	for (uint32_t i = 0; i < VTRACE_STORE_PROBES; i++, at++) {
+		uint64_t bit = 1ull << (at % VTRACE_NR_STORES);
+		struct vtrace_store *e = &s->stores[at % VTRACE_NR_STORES];
+
+		if (!(s->used & bit)) {
+			if (!make)
+				return 0;
+			s->used |= bit;
+			s->nr_stores++;
+			e->addr = addr;
+			e->written = e->unknown = 0;
+			return e;
+		}
+		if (e->addr == addr)
+			return e;
+	}
+	return 0;
+}
+
+/* A bit for each of the @w bytes from @at on, within eight and behind. */
+VTRACE_INLINE uint32_t vtrace_bytes(uint8_t w, uint32_t at)
+{
+	return ((1u << w) - 1) << at;
+}
+
+/* All bits of the bytes in @bytes. */
+VTRACE_INLINE uint64_t vtrace_spread(uint64_t bytes)
+{
+	uint64_t v = (bytes & 0x7f) * 0x02040810204081ull & 0x0101010101010101ull;
+
+	v |= (bytes & 0x80) << 49;
+	return v * 0xff;
+}
+
+/* What was stored of the @w bytes at @addr, over *value. */
+VTRACE_INLINE bool vtrace_forward(struct vtrace_state *s, uint64_t addr, uint8_t w, uint64_t *value,
+				  uint32_t *written)
+{
+	uint32_t at = addr & 7, want = vtrace_bytes(w, at), got;
+	const struct vtrace_store *low = vtrace_store_find(s, addr & ~7ull, false), *high;
+	uint64_t mask;
+	bool unknown = false;
+
+	*written = 0;
+	if (low) {
+		got = low->written & want;
+		mask = vtrace_spread(got) >> 8 * at;
+		*value = (*value & ~mask) | (low->value >> 8 * at & mask);
+		*written = got >> at;
+		unknown = low->unknown & got;
+	}
+	if (at + w <= 8)
+		return unknown;
+	high = vtrace_store_find(s, (addr & ~7ull) + 8, false);
+	if (high) {
+		got = high->written & want >> 8;
+		mask = vtrace_spread(got) << 8 * (8 - at);
+		*value = (*value & ~mask) | (high->value << 8 * (8 - at) & mask);
+		*written |= got << (8 - at);
+		unknown |= (high->unknown & got) != 0;
+	}
+	return unknown;
+}
+
+VTRACE_INLINE bool vtrace_is_lost(const struct vtrace_state *s, uint64_t addr, uint8_t w)
+{
+	return s->memory_unknown || (addr < s->lost_end && addr + w > s->lost_start);
+}
+
+VTRACE_INLINE uint64_t vtrace_load(void *ctx, struct vtrace_state *s, uint64_t addr, uint8_t w,
+				   bool *unknown)
+{
+	uint64_t value = 0;
+	uint32_t written;
+	bool there = false;
+
+	if (w == 8)
+		there = VTRACE_READ(ctx, &value, 8, addr) == 0;
+	else if (w == 4)
+		there = VTRACE_READ(ctx, &value, 4, addr) == 0;
+	else if (w == 2)
+		there = VTRACE_READ(ctx, &value, 2, addr) == 0;
+	else
+		there = VTRACE_READ(ctx, &value, 1, addr) == 0;
+	*unknown = !there || vtrace_is_lost(s, addr, w);
+	if (!s->used)
+		return value;
+	if (vtrace_forward(s, addr, w, &value, &written))
+		*unknown = true;
+	else if (written == vtrace_bytes(w, 0))
+		*unknown = false;
+	return value;
+}
+
+VTRACE_INLINE void vtrace_store_part(struct vtrace_state *s, uint64_t addr, uint64_t value,
+				     uint8_t bytes, bool unknown)
+{
+	struct vtrace_store *e = vtrace_store_find(s, addr, true);
+	uint64_t mask = vtrace_spread(bytes);
+
+	/* No room: then nobody can know what stands there. */
+	if (!e) {
+		s->memory_unknown = true;
+		return;
+	}
+	e->value = (e->value & ~mask) | (value & mask);
+	e->written |= bytes;
+	e->unknown = unknown ? e->unknown | bytes : e->unknown & ~bytes;
+}
+
+VTRACE_INLINE void vtrace_store(struct vtrace_state *s, uint64_t addr, uint8_t w, uint64_t value,
+				bool unknown)
+{
+	uint32_t at = addr & 7, bytes = vtrace_bytes(w, at);
+
+	vtrace_store_part(s, addr & ~7ull, value << 8 * at, (uint8_t)bytes, unknown);
+	if (bytes >> 8)
+		vtrace_store_part(s, (addr & ~7ull) + 8, value >> 8 * (8 - at),
+				  (uint8_t)(bytes >> 8), unknown);
+}
+
+/* What was stored before stays what it is only if it lies elsewhere. */
+VTRACE_INLINE void vtrace_lose(struct vtrace_state *s, uint64_t start, uint64_t len)
+{
+	bool one = s->lost_start == s->lost_end;
+
+	if (!len)
+		return;
+	if (len > 1ull << 32 || start + len < start || !one || s->used) {
+		s->memory_unknown = true;
+		s->used = 0;
+		return;
+	}
+	s->lost_start = start;
+	s->lost_end = start + len;
+}
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base.h"
+#include "decoder.h"
+#include "translate_internal.h"
+
+/* ---- micro-ops ------------------------------------------------------------------------------- */
+
+struct vtrace_uop *vtrace_make(struct vtrace_maker *m, enum vtrace_op op, uint8_t w, uint8_t dst,
+			       uint8_t a, uint8_t b)
+{
+	static struct vtrace_uop nowhere;
+	struct vtrace_block *block = &m->code->block;
+	struct vtrace_uop *u = &nowhere;
+
+	if (block->nr_uops < VTRACE_BLOCK_UOPS)
+		u = &m->code->uops[block->nr_uops++];
+	else
+		m->full = true;
+	*u = (struct vtrace_uop){ .op = (uint8_t)op, .w = w, .dst = dst, .a = a, .b = b };
+	return u;
+}
+
+struct vtrace_uop *vtrace_make_imm(struct vtrace_maker *m, enum vtrace_op op, uint8_t w,
+				   uint8_t dst, uint8_t a, uint64_t imm)
+{
+	struct vtrace_uop *u = vtrace_make(m, op, w, dst, a, VTRACE_IMM);
+
+	u->imm = imm;
+	return u;
+}
+
+uint8_t vtrace_temp(struct vtrace_maker *m)
+{
+	return VTRACE_TEMP + m->nr_temps++ % VTRACE_NR_TEMPS;
+}
+
+uint8_t vtrace_const(struct vtrace_maker *m, uint64_t value)
+{
+	uint8_t t = vtrace_temp(m);
+
+	vtrace_make_imm(m, VTRACE_CONST, 8, t, VTRACE_ZERO, value);
+	return t;
+}
+
+void vtrace_taint(struct vtrace_maker *m, uint8_t reg)
+{
+	vtrace_make_imm(m, VTRACE_TAINT, 8, reg, VTRACE_ZERO, 0);
+}
+
+void vtrace_stop(struct vtrace_maker *m, enum vtrace_end why)
+{
+	vtrace_make_imm(m, VTRACE_STOP, 8, VTRACE_ZERO, VTRACE_ZERO, why);
+	m->ends = true;
+}
+
+void vtrace_successor(struct vtrace_maker *m, uint64_t target)
+{
+	struct vtrace_code *c = m->code;
+
+	for (int i = 0; i < c->nr_successors; i++)
+		if (c->successors[i] == target)
+			return;
+	if (c->nr_successors < 2)
+		c->successors[c->nr_successors++] = target;
+}
+
+/* ---- flags that nobody reads ----------------------------------------------------------------- */
+
+static bool reads_flags(const struct vtrace_uop *u)
+{
+	switch (u->op) {
+	case VTRACE_ADC:
+	case VTRACE_SBB:
+	case VTRACE_SBC:
+	case VTRACE_SELECT:
+	case VTRACE_SETCC:
+	case VTRACE_JUMP_IF:
+	case VTRACE_CCMP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Of SELECT and its like the field is a condition. */
+static bool has_condition(const struct vtrace_uop *u)
+{
+	return u->op == VTRACE_SELECT || u->op == VTRACE_SETCC || u->op == VTRACE_JUMP_IF ||
+	       u->op == VTRACE_CCMP;
+}
+
+/* All flags become what this one says, whatever they were. */
+static bool sets_all_flags(const struct vtrace_uop *u)
+{
+	return u->set == VTRACE_SET_ADD || u->set == VTRACE_SET_SUB ||
+	       u->set == VTRACE_SET_SUB_NOT || u->set == VTRACE_SET_LOGIC ||
+	       u->set == VTRACE_SET_POPCNT || u->set == VTRACE_SET_MULU ||
+	       u->set == VTRACE_SET_MUL || u->set == VTRACE_SET_COUNT ||
+	       u->set == VTRACE_SET_ZERO || u->set == VTRACE_SET_BLSR;
+}
+
+/* Behind the block somebody may read them. */
+static void drop_flags(struct vtrace_code *c)
+{
+	bool live = true;
+
+	for (size_t i = c->block.nr_uops; i--;) {
+		struct vtrace_uop *u = &c->uops[i];
+		bool sets = u->set && !has_condition(u);
+
+		if (sets && !live) {
+			u->set = VTRACE_SET_NONE;
+			if (u->dst == VTRACE_ZERO)
+				u->op = VTRACE_NOP;
+		}
+		if (sets && live && sets_all_flags(u))
+			live = false;
+		live |= reads_flags(u) || u->op == VTRACE_STOP;
+	}
+}
+
+/* Micro-ops that do nothing, but for the last of an instruction. */
+static void drop_nops(struct vtrace_code *c)
+{
+	size_t nr = 0, insn = 0;
+
+	for (size_t i = 0; i < c->block.nr_uops; i++) {
+		if (insn < c->block.nr_insns && c->insns[insn].first == i)
+			c->insns[insn++].first = (uint8_t)nr;
+		if (c->uops[i].op == VTRACE_NOP && !(c->uops[i].marks & VTRACE_LAST))
+			continue;
+		c->uops[nr++] = c->uops[i];
+	}
+	c->block.nr_uops = (uint16_t)nr;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+int vtrace_translator_open(enum vtrace_arch arch, struct vtrace_translator **out)
+{
+	struct vtrace_translator *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->arch = arch;
+	r = vtrace_decoder_open(arch, &t->decoder);
+	if (r < 0)
+		free(t);
+	else
+		*out = t;
+	return r;
+}
+
+void vtrace_translator_close(struct vtrace_translator *t)
+{
+	if (!t)
+		return;
+	vtrace_decoder_close(t->decoder);
+	free(t);
+}
+
+/* One more instruction; false: the block ends before it. */
+static bool add_insn(struct vtrace_translator *t, struct vtrace_maker *m, const uint8_t *code,
+		     size_t len)
+{
+	struct vtrace_code *c = m->code;
+	struct vtrace_block *b = &c->block;
+	uint16_t before = b->nr_uops;
+	size_t n;
+
+	m->pc = b->pc + b->len;
+	m->class = VTRACE_CLASS_OTHER;
+	m->nr_temps = 0;
+	m->ends = m->full = false;
+	n = t->arch == VTRACE_X86_64 ? vtrace_x86_insn(t->decoder, m, code, len)
+				     : vtrace_aarch64_insn(t->decoder, m, code, len);
+	if (n > len || !n) {
+		n = len < 16 ? len : 16;
+		b->nr_uops = before;
+		vtrace_stop(m, VTRACE_UNDECODED);
+	}
+	if ((m->full || m->nr_temps > VTRACE_NR_TEMPS) && b->nr_insns) {
+		b->nr_uops = before;
+		return false;
+	}
+	if (m->full || m->nr_temps > VTRACE_NR_TEMPS) {
+		b->nr_uops = before;
+		vtrace_stop(m, VTRACE_UNDECODED);
+	}
+	if (b->nr_uops == before)
+		vtrace_make_imm(m, VTRACE_NOP, 8, VTRACE_ZERO, VTRACE_ZERO, 0);
+	c->uops[b->nr_uops - 1].marks |= VTRACE_LAST;
+	c->insns[b->nr_insns++] = (struct vtrace_insn){
+		.offset = b->len, .len = (uint8_t)n, .class = m->class, .first = (uint8_t)before
+	};
+	b->len += (uint8_t)n;
+	return !m->ends;
+}
+
+int vtrace_translate(struct vtrace_translator *t, const uint8_t *code, size_t len, uint64_t pc,
+		     struct vtrace_code *out)
+{
+	struct vtrace_maker m = { .code = out };
+	struct vtrace_block *b = &out->block;
+
+	if (!len)
+		return -DCPI_EFORMAT;
+	memset(out, 0, sizeof(*out));
+	b->pc = pc;
+	len = len < VTRACE_BLOCK_BYTES ? len : VTRACE_BLOCK_BYTES;
+	/* An instruction cut off by the end of what is there begins the next block. */
+	while (b->nr_insns < VTRACE_BLOCK_INSNS && b->len < len &&
+	       (!b->nr_insns || b->len + 16u <= len) &&
+	       add_insn(t, &m, code + b->len, len - b->len))
+		;
+	b->next = pc + b->len;
+	if (!m.ends)
+		vtrace_successor(&m, b->next);
+	memcpy(b->code, code, b->len);
+	drop_flags(out);
+	drop_nops(out);
+	return 0;
+}
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+static bool is_width(uint8_t w)
+{
+	return w == 1 || w == 2 || w == 4 || w == 8;
+}
+
+bool vtrace_uop_is_sound(const struct vtrace_uop *u)
+{
+	bool byte = u->op == VTRACE_INS || u->op == VTRACE_EXT;
+
+	return u->op < VTRACE_NR_OPS && is_width(u->w) &&
+	       (u->op != VTRACE_SEXT || is_width(u->x)) && (!byte || u->x + u->w <= 8) &&
+	       u->dst != VTRACE_IMM && u->a != VTRACE_IMM;
+}
+
+const char *vtrace_class_name(enum vtrace_class class)
+{
+	static const char *const names[] = {
+		[VTRACE_CLASS_OTHER] = "other",
+		[VTRACE_CLASS_LOAD] = "load",
+		[VTRACE_CLASS_LOAD_SIGNED] = "sign-extending load",
+		[VTRACE_CLASS_LOAD_FP] = "floating-point load",
+		[VTRACE_CLASS_STORE] = "store",
+		[VTRACE_CLASS_STORE_FP] = "floating-point store",
+		[VTRACE_CLASS_MODIFY] = "read-modify-write",
+		[VTRACE_CLASS_ATOMIC] = "atomic",
+		[VTRACE_CLASS_PUSH] = "push",
+		[VTRACE_CLASS_POP] = "pop",
+		[VTRACE_CLASS_MOVE] = "move",
+		[VTRACE_CLASS_LEA] = "address",
+		[VTRACE_CLASS_ADD] = "add",
+		[VTRACE_CLASS_LOGIC] = "logic",
+		[VTRACE_CLASS_SHIFT] = "shift",
+		[VTRACE_CLASS_MULTIPLY] = "multiply",
+		[VTRACE_CLASS_DIVIDE] = "divide",
+		[VTRACE_CLASS_COMPARE] = "compare",
+		[VTRACE_CLASS_SELECT] = "select",
+		[VTRACE_CLASS_BRANCH] = "branch",
+		[VTRACE_CLASS_JUMP] = "jump",
+		[VTRACE_CLASS_JUMP_INDIRECT] = "indirect jump",
+		[VTRACE_CLASS_CALL] = "call",
+		[VTRACE_CLASS_CALL_INDIRECT] = "indirect call",
+		[VTRACE_CLASS_RETURN] = "return",
+		[VTRACE_CLASS_FP] = "floating point",
+		[VTRACE_CLASS_VECTOR] = "vector",
+		[VTRACE_CLASS_STRING] = "string",
+		[VTRACE_CLASS_SYSTEM] = "system",
+	};
+
+	return class < VTRACE_NR_CLASSES ? names[class] : "?";
+}
+
+const char *vtrace_end_name(enum vtrace_end end)
+{
+	static const char *const names[] = {
+		[VTRACE_GOES_ON] = "goes on",
+		[VTRACE_FULL] = "full",
+		[VTRACE_UNTRANSLATED] = "not translated",
+		[VTRACE_CODE] = "code changed or unreadable",
+		[VTRACE_UNKNOWN_IF] = "branch depends on an unknown",
+		[VTRACE_UNKNOWN_JUMP] = "jump to an unknown",
+		[VTRACE_STORES] = "too many stores",
+		[VTRACE_SYSTEM] = "leaves the program",
+		[VTRACE_FAULTS] = "faults",
+		[VTRACE_UNDECODED] = "no instruction",
+		[VTRACE_TRACE] = "trace full",
+	};
+
+	return end < VTRACE_NR_ENDS ? names[end] : "?";
+}

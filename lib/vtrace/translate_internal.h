@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the translators of all architectures share: a block as it grows (translate.c). */
+#ifndef DCPI_VTRACE_TRANSLATE_INTERNAL_H
+#define DCPI_VTRACE_TRANSLATE_INTERNAL_H
+
+#include "vtrace.h"
+
+/* Capstone's, which stays in the translators. */
+struct vtrace_decoder;
+
+struct vtrace_translator {
+	enum vtrace_arch arch;
+	struct vtrace_decoder *decoder;
+};
+
+/* A block in the making. */
+struct vtrace_maker {
+	struct vtrace_code *code;
+	uint64_t pc;	  /* of the instruction */
+	uint64_t next_pc; /* behind it */
+	bool ends;	  /* nothing comes behind it in this block */
+	bool full;	  /* a micro-op found no room */
+	uint8_t class;
+	uint8_t nr_temps;
+};
+
+/* The next micro-op; one that goes nowhere if there is no room. Valid until the next. */
+struct vtrace_uop *vtrace_make(struct vtrace_maker *m, enum vtrace_op op, uint8_t w, uint8_t dst,
+			       uint8_t a, uint8_t b);
+/* With @imm as operand b. */
+struct vtrace_uop *vtrace_make_imm(struct vtrace_maker *m, enum vtrace_op op, uint8_t w,
+				   uint8_t dst, uint8_t a, uint64_t imm);
+/* A register of this instruction alone. */
+uint8_t vtrace_temp(struct vtrace_maker *m);
+uint8_t vtrace_const(struct vtrace_maker *m, uint64_t value);
+void vtrace_taint(struct vtrace_maker *m, uint8_t reg);
+/* The window ends before this instruction. */
+void vtrace_stop(struct vtrace_maker *m, enum vtrace_end why);
+/* Control goes to @target for certain, or if the last condition holds. */
+void vtrace_successor(struct vtrace_maker *m, uint64_t target);
+
+/*
+ * Decode and translate one instruction: its length, or 0 where it is none. m->pc is where it
+ * stands; next_pc, class and ends are set.
+ */
+size_t vtrace_x86_insn(struct vtrace_decoder *d, struct vtrace_maker *m, const uint8_t *code,
+		       size_t len);
+size_t vtrace_aarch64_insn(struct vtrace_decoder *d, struct vtrace_maker *m, const uint8_t *code,
+			   size_t len);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The next instructions after a sample: machine code is translated into micro-ops (uop.h), which
+ * the interpreter (interp.h) runs from the sampled registers, in the sampling interrupt or, from
+ * any memory that can be read, in user space. Source: reference values.md, windows.md.
+ *
+ * Not safe for threads at once on one object.
+ */
+#ifndef DCPI_VTRACE_H
+#define DCPI_VTRACE_H
+
+#include <stddef.h>
+
+#include "interp_user.h"
+
+enum vtrace_arch { VTRACE_X86_64, VTRACE_AARCH64 };
+
+/* Of what kind an instruction is: the "opcode" of value profilers. Below 64. */
+enum vtrace_class {
+	VTRACE_CLASS_OTHER,
+	VTRACE_CLASS_LOAD,
+	VTRACE_CLASS_LOAD_SIGNED,
+	VTRACE_CLASS_LOAD_FP, /* into a vector register */
+	VTRACE_CLASS_STORE,
+	VTRACE_CLASS_STORE_FP,
+	VTRACE_CLASS_MODIFY, /* reads memory, changes it, writes it */
+	VTRACE_CLASS_ATOMIC,
+	VTRACE_CLASS_PUSH,
+	VTRACE_CLASS_POP,
+	VTRACE_CLASS_MOVE,
+	VTRACE_CLASS_LEA, /* an address or a constant */
+	VTRACE_CLASS_ADD, /* and subtract */
+	VTRACE_CLASS_LOGIC,
+	VTRACE_CLASS_SHIFT,
+	VTRACE_CLASS_MULTIPLY,
+	VTRACE_CLASS_DIVIDE,
+	VTRACE_CLASS_COMPARE,
+	VTRACE_CLASS_SELECT,
+	VTRACE_CLASS_BRANCH, /* conditional */
+	VTRACE_CLASS_JUMP,
+	VTRACE_CLASS_JUMP_INDIRECT,
+	VTRACE_CLASS_CALL,
+	VTRACE_CLASS_CALL_INDIRECT,
+	VTRACE_CLASS_RETURN,
+	VTRACE_CLASS_FP,
+	VTRACE_CLASS_VECTOR,
+	VTRACE_CLASS_STRING,
+	VTRACE_CLASS_SYSTEM,
+	VTRACE_NR_CLASSES,
+};
+
+const char *vtrace_class_name(enum vtrace_class class);
+const char *vtrace_end_name(enum vtrace_end end);
+
+/* One instruction of a translated block. */
+struct vtrace_insn {
+	uint8_t offset, len; /* in the block */
+	uint8_t class;
+	uint8_t first; /* its first micro-op */
+};
+
+/* A block, as it is put where the interpreter finds it. */
+struct vtrace_code {
+	struct vtrace_block block; /* .id and .first are the caller's */
+	struct vtrace_uop uops[VTRACE_BLOCK_UOPS];
+	struct vtrace_insn insns[VTRACE_BLOCK_INSNS];
+	uint64_t successors[2]; /* where it may go on, as far as the code tells */
+	uint8_t nr_successors;
+};
+
+struct vtrace_translator;
+
+/* -ENOMEM, -DCPI_EUNSUPPORTED. */
+int vtrace_translator_open(enum vtrace_arch arch, struct vtrace_translator **out);
+void vtrace_translator_close(struct vtrace_translator *t);
+
+/*
+ * Translate the block at @pc, of which @len bytes are in @code: up to the first instruction that
+ * may go elsewhere, or to what a block holds. What cannot be decoded becomes a block that ends the
+ * window there. 0, or -DCPI_EFORMAT where not even one byte is there.
+ */
+int vtrace_translate(struct vtrace_translator *t, const uint8_t *code, size_t len, uint64_t pc,
+		     struct vtrace_code *out);
+
+/* Is @u one that the interpreter may be given? The daemon checks what a helper translated. */
+bool vtrace_uop_is_sound(const struct vtrace_uop *u);
+
+/* ---- windows in user space ------------------------------------------------------------------- */
+
+/* Where code and memory come from; each returns 0 or negative. */
+struct vtrace_memory {
+	int (*read)(void *ctx, void *to, size_t len, uint64_t addr);
+	void *ctx;
+};
+
+struct vtrace_blocks; /* translated code, by its address */
+
+int vtrace_blocks_new(enum vtrace_arch arch, struct vtrace_blocks **out);
+void vtrace_blocks_free(struct vtrace_blocks *b);
+/* The block of a trace's word; NULL: there is none. */
+const struct vtrace_code *vtrace_blocks_get(const struct vtrace_blocks *b, uint32_t id);
+
+/* Where @s stands: of an instruction that did not run to its end, where that is. */
+uint64_t vtrace_pc(const struct vtrace_blocks *b, const struct vtrace_state *s);
+
+/*
+ * Run from @s (vtrace_begin, registers, pc and flags are the caller's) as far as it goes. Code that
+ * is not there yet, or is another one now, is translated. Never VTRACE_UNTRANSLATED.
+ */
+enum vtrace_end vtrace_run(struct vtrace_blocks *b, const struct vtrace_memory *m,
+			   struct vtrace_state *s);
+
+#endif

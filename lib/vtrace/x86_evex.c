@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Comparisons of vectors into mask registers, and what is done with these: the string routines of C
+ * libraries are made of them, and capstone 4 does not know most. Decoded here; source: the
+ * processors' manuals.
+ */
+#include "x86_internal.h"
+
+enum { PP_NONE, PP_66, PP_F3, PP_F2 };
+enum { MAP_0F = 1, MAP_0F38, MAP_0F3A };
+
+struct vex {
+	uint8_t map, pp, opcode, w, len; /* len: 0 of 128 bits, 1 of 256, 2 of 512 */
+	uint8_t reg, vvvv, mask;
+	bool evex, zeroing, broadcast;
+	/* The last operand: a register, or memory. */
+	bool is_memory;
+	uint8_t rm;
+	uint8_t base, index, scale;
+	int32_t disp;
+	uint8_t imm;
+	uint8_t size; /* bytes of the instruction */
+};
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+struct bytes {
+	const uint8_t *at;
+	size_t left, taken;
+};
+
+static uint8_t take(struct bytes *b)
+{
+	uint8_t v = b->left ? *b->at : 0;
+
+	b->taken++;
+	if (b->left)
+		b->at++, b->left--;
+	else
+		b->taken = 16; /* longer than any instruction */
+	return v;
+}
+
+static uint8_t bit(uint8_t byte, unsigned int n)
+{
+	return byte >> n & 1;
+}
+
+/* The prefix. R, X and B (of registers above 7) are stored the other way round. */
+static bool take_prefix(struct bytes *b, struct vex *v, uint8_t high[4])
+{
+	uint8_t first = take(b), p0 = take(b), p1, p2;
+
+	high[0] = !bit(p0, 7);
+	if (first == 0xc5) {
+		v->map = MAP_0F;
+		v->vvvv = ~p0 >> 3 & 15;
+		v->len = bit(p0, 2);
+		v->pp = p0 & 3;
+		return true;
+	}
+	if (first != 0xc4 && first != 0x62)
+		return false;
+	p1 = take(b);
+	high[1] = !bit(p0, 6);
+	high[2] = !bit(p0, 5);
+	v->map = p0 & (first == 0x62 ? 7 : 31);
+	v->w = bit(p1, 7);
+	v->vvvv = ~p1 >> 3 & 15;
+	v->pp = p1 & 3;
+	if (first == 0xc4) {
+		v->len = bit(p1, 2);
+		return true;
+	}
+	p2 = take(b);
+	v->evex = true;
+	high[3] = !bit(p0, 4);
+	v->vvvv |= (uint8_t)(!bit(p2, 3) << 4);
+	v->mask = p2 & 7;
+	v->zeroing = bit(p2, 7);
+	v->len = p2 >> 5 & 3;
+	v->broadcast = bit(p2, 4);
+	return bit(p1, 2) && !bit(p0, 3);
+}
+
+static const uint8_t dwarf[8] = { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI };
+
+static uint8_t general(uint8_t number)
+{
+	return number < 8 ? dwarf[number] : number;
+}
+
+static void take_disp(struct bytes *b, struct vex *v, uint8_t mod, uint8_t bytes)
+{
+	uint32_t disp = 0;
+
+	if (mod == 1) {
+		/* EVEX counts in operands. */
+		v->disp = (int8_t)take(b) * (v->evex ? bytes : 1);
+		return;
+	}
+	for (int i = 0; i < 4; i++)
+		disp |= (uint32_t)take(b) << 8 * i;
+	v->disp = (int32_t)disp;
+}
+
+static void take_memory(struct bytes *b, struct vex *v, uint8_t modrm, const uint8_t high[4],
+			uint8_t bytes)
+{
+	uint8_t mod = modrm >> 6, rm = modrm & 7, sib;
+
+	v->is_memory = true;
+	v->index = VTRACE_ZERO;
+	v->base = general((uint8_t)(rm | high[2] << 3));
+	if (rm == 4) {
+		sib = take(b);
+		v->scale = sib >> 6;
+		rm = sib & 7;
+		v->base = general((uint8_t)(rm | high[2] << 3));
+		if ((sib >> 3 & 7) != 4 || high[1])
+			v->index = general((uint8_t)((sib >> 3 & 7) | high[1] << 3));
+		if (rm == 5 && mod == 0) {
+			v->base = VTRACE_ZERO;
+			take_disp(b, v, 2, bytes);
+			return;
+		}
+	} else if (rm == 5 && mod == 0) {
+		v->base = VTRACE_IMM; /* behind the instruction */
+		take_disp(b, v, 2, bytes);
+		return;
+	}
+	if (mod)
+		take_disp(b, v, mod, bytes);
+}
+
+/* Has it a byte behind its operands? */
+static bool has_imm(const struct vex *v)
+{
+	return v->map == MAP_0F3A || (v->map == MAP_0F && v->opcode == 0xc2);
+}
+
+static bool decode(struct vex *v, const uint8_t *code, size_t len)
+{
+	struct bytes b = { code, len, 0 };
+	uint8_t high[4] = { 0 }, modrm;
+
+	*v = (struct vex){ 0 };
+	if (!take_prefix(&b, v, high))
+		return false;
+	v->opcode = take(&b);
+	modrm = take(&b);
+	v->reg = (uint8_t)((modrm >> 3 & 7) | high[0] << 3 | high[3] << 4);
+	if (modrm >> 6 == 3)
+		v->rm = (uint8_t)((modrm & 7) | high[2] << 3 | (v->evex ? high[1] << 4 : 0));
+	else
+		take_memory(&b, v, modrm, high, (uint8_t)(16 << v->len));
+	if (has_imm(v))
+		v->imm = take(&b);
+	v->size = (uint8_t)b.taken;
+	return b.taken < 16;
+}
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+static void memory_op(struct vtrace_maker *m, const struct vex *v, enum vtrace_op op, uint8_t w,
+		      uint8_t reg, uint8_t c)
+{
+	bool rip = v->base == VTRACE_IMM;
+	struct vtrace_uop *u = vtrace_make(m, op, w, reg, rip ? VTRACE_ZERO : v->base, v->index);
+
+	u->x = v->scale;
+	u->imm = (uint64_t)v->disp + 8u * c + (rip ? m->next_pc : 0);
+}
+
+static uint8_t chunk(struct vtrace_maker *m, const struct vex *v, uint8_t c)
+{
+	uint8_t t;
+
+	if (!v->is_memory)
+		return VTRACE_VECTOR + 4 * v->rm + c;
+	t = vtrace_temp(m);
+	memory_op(m, v, VTRACE_LOAD, 8, t, c);
+	m->nr_temps--; /* used at once */
+	return t;
+}
+
+/* ---- vectors into masks ---------------------------------------------------------------------- */
+
+static uint8_t nr_chunks(const struct vex *v)
+{
+	return (uint8_t)(2 << v->len);
+}
+
+/* @negate: the lanes in which it is not so. Lanes that the mask leaves out are 0. */
+static void into_mask(struct vtrace_maker *m, const struct vex *v, enum vtrace_op op, uint8_t w,
+		      bool swap, bool negate)
+{
+	uint8_t t = vtrace_temp(m), sum = vtrace_const(m, 0), nr = nr_chunks(v) * 8 / w;
+
+	for (uint8_t c = 0; c < nr_chunks(v); c++) {
+		uint8_t a = VTRACE_VECTOR + 4 * v->vvvv + c, b = chunk(m, v, c);
+
+		vtrace_make(m, op, op == VTRACE_AND ? 8 : w, t, swap ? b : a, swap ? a : b);
+		if (op == VTRACE_AND)
+			vtrace_make(m, VTRACE_LANE_EQ, w, t, t, VTRACE_ZERO);
+		vtrace_make_imm(m, VTRACE_LANE_SIGNS, w, sum, t, 0)->x = (uint8_t)(8 / w * c);
+	}
+	if (negate)
+		vtrace_make_imm(m, VTRACE_XOR, 8, sum, sum, (1ull << nr) - 1);
+	if (v->mask)
+		vtrace_make(m, VTRACE_AND, 8, sum, sum, VTRACE_MASK + v->mask);
+	vtrace_make_imm(m, VTRACE_MOV, 8, VTRACE_MASK + (v->reg & 7), sum, 0);
+}
+
+/* The lanes of unsigned a <= b are those where the smaller one is a. */
+static void below_or_equal(struct vtrace_maker *m, const struct vex *v, uint8_t w, bool swap,
+			   bool negate)
+{
+	uint8_t t = vtrace_temp(m), sum = vtrace_const(m, 0), nr = nr_chunks(v) * 8 / w;
+
+	for (uint8_t c = 0; c < nr_chunks(v); c++) {
+		uint8_t a = VTRACE_VECTOR + 4 * v->vvvv + c, b = chunk(m, v, c);
+
+		vtrace_make(m, VTRACE_LANE_MINU, w, t, a, b);
+		vtrace_make(m, VTRACE_LANE_EQ, w, t, t, swap ? b : a);
+		vtrace_make_imm(m, VTRACE_LANE_SIGNS, w, sum, t, 0)->x = (uint8_t)(8 / w * c);
+	}
+	if (negate)
+		vtrace_make_imm(m, VTRACE_XOR, 8, sum, sum, (1ull << nr) - 1);
+	if (v->mask)
+		vtrace_make(m, VTRACE_AND, 8, sum, sum, VTRACE_MASK + v->mask);
+	vtrace_make_imm(m, VTRACE_MOV, 8, VTRACE_MASK + (v->reg & 7), sum, 0);
+}
+
+/* vpcmp[u]b…q: 0 =, 1 <, 2 <=, 3 false, 4 !=, 5 >=, 6 >, 7 true. */
+static void by_predicate(struct vtrace_maker *m, const struct vex *v, uint8_t w, bool is_signed)
+{
+	uint8_t p = v->imm & 7;
+	bool negate = p & 4;
+
+	switch (p & 3) {
+	case 0:
+		into_mask(m, v, VTRACE_LANE_EQ, w, false, negate);
+		break;
+	case 1:
+		if (is_signed)
+			into_mask(m, v, VTRACE_LANE_GT, w, true, negate);
+		else /* not b <= a */
+			below_or_equal(m, v, w, true, !negate);
+		break;
+	case 2:
+		if (is_signed) /* not a > b */
+			into_mask(m, v, VTRACE_LANE_GT, w, false, !negate);
+		else
+			below_or_equal(m, v, w, false, negate);
+		break;
+	default:
+		vtrace_taint(m, VTRACE_MASK + (v->reg & 7));
+		break;
+	}
+}
+
+static bool compares(struct vtrace_maker *m, const struct vex *v)
+{
+	uint8_t wide = v->w ? 8 : 4, narrow = v->w ? 2 : 1;
+
+	if (!v->evex || v->len > 1 || v->broadcast)
+		return false;
+	if (v->map == MAP_0F3A && v->pp == PP_66 && (v->opcode == 0x3e || v->opcode == 0x3f))
+		by_predicate(m, v, narrow, v->opcode == 0x3f);
+	else if (v->map == MAP_0F3A && v->pp == PP_66 && (v->opcode == 0x1e || v->opcode == 0x1f))
+		by_predicate(m, v, wide, v->opcode == 0x1f);
+	else if (v->map == MAP_0F && v->pp == PP_66 && v->opcode >= 0x74 && v->opcode <= 0x76)
+		into_mask(m, v, VTRACE_LANE_EQ, (uint8_t)(1 << (v->opcode - 0x74)), false, false);
+	else if (v->map == MAP_0F && v->pp == PP_66 && v->opcode >= 0x64 && v->opcode <= 0x66)
+		into_mask(m, v, VTRACE_LANE_GT, (uint8_t)(1 << (v->opcode - 0x64)), false, false);
+	else if (v->map == MAP_0F38 && v->pp == PP_66 && v->opcode == 0x29)
+		into_mask(m, v, VTRACE_LANE_EQ, 8, false, false);
+	else if (v->map == MAP_0F38 && (v->opcode == 0x26 || v->opcode == 0x27) &&
+		 (v->pp == PP_66 || v->pp == PP_F3))
+		/* vptestm: where a & b is not 0; vptestnm: where it is. */
+		into_mask(m, v, VTRACE_AND, v->opcode == 0x26 ? narrow : wide, false,
+			  v->pp == PP_66);
+	else
+		return false;
+	m->class = VTRACE_CLASS_COMPARE;
+	return true;
+}
+
+/* ---- vectors --------------------------------------------------------------------------------- */
+
+/* Any function of three bits, bit by bit. */
+static void ternary(struct vtrace_maker *m, const struct vex *v)
+{
+	uint8_t sum = vtrace_temp(m), t = vtrace_temp(m);
+
+	for (uint8_t c = 0; c < nr_chunks(v); c++) {
+		uint8_t in[3] = { VTRACE_VECTOR + 4 * v->reg + c, VTRACE_VECTOR + 4 * v->vvvv + c,
+				  chunk(m, v, c) };
+
+		vtrace_make_imm(m, VTRACE_CONST, 8, sum, VTRACE_ZERO, 0);
+		for (int row = 0; row < 8; row++) {
+			if (!bit(v->imm, (unsigned int)row))
+				continue;
+			vtrace_make_imm(m, VTRACE_CONST, 8, t, VTRACE_ZERO, UINT64_MAX);
+			for (int i = 0; i < 3; i++)
+				vtrace_make(m, row >> (2 - i) & 1 ? VTRACE_AND : VTRACE_ANDN, 8, t,
+					    t, in[i]);
+			vtrace_make(m, VTRACE_OR, 8, sum, sum, t);
+		}
+		vtrace_make_imm(m, VTRACE_MOV, 8, in[0], sum, 0);
+	}
+	for (uint8_t c = nr_chunks(v); c < 4; c++)
+		vtrace_make_imm(m, VTRACE_CONST, 8, VTRACE_VECTOR + 4 * v->reg + c, VTRACE_ZERO, 0);
+	m->class = VTRACE_CLASS_VECTOR;
+}
+
+/* From a general register to all lanes. */
+static void broadcast(struct vtrace_maker *m, const struct vex *v, uint8_t w)
+{
+	for (uint8_t c = 0; c < 4; c++) {
+		uint8_t to = VTRACE_VECTOR + 4 * v->reg + c;
+
+		if (c < nr_chunks(v))
+			vtrace_make_imm(m, VTRACE_LANE_DUP, w, to, general(v->rm & 15), 0);
+		else
+			vtrace_make_imm(m, VTRACE_CONST, 8, to, VTRACE_ZERO, 0);
+	}
+	m->class = VTRACE_CLASS_VECTOR;
+}
+
+/* vmovdqu8, 16, 32, 64 and their aligned forms, of registers that capstone may not know. */
+static void move(struct vtrace_maker *m, const struct vex *v, bool store)
+{
+	for (uint8_t c = 0; c < (store ? nr_chunks(v) : 4); c++) {
+		uint8_t reg = VTRACE_VECTOR + 4 * v->reg + c;
+
+		if (store)
+			v->is_memory
+				? memory_op(m, v, VTRACE_STORE, 8, reg, c)
+				: (void)vtrace_make_imm(m, VTRACE_MOV, 8, chunk(m, v, c), reg, 0);
+		else if (c >= nr_chunks(v))
+			vtrace_make_imm(m, VTRACE_CONST, 8, reg, VTRACE_ZERO, 0);
+		else
+			vtrace_make_imm(m, VTRACE_MOV, 8, reg, chunk(m, v, c), 0);
+	}
+	m->class = !v->is_memory ? VTRACE_CLASS_VECTOR
+		   : store	 ? VTRACE_CLASS_STORE_FP
+				 : VTRACE_CLASS_LOAD_FP;
+}
+
+/* Of a register of 64 bytes the upper half is not modelled, but what it stores is stored. */
+static void move_wide(struct vtrace_maker *m, const struct vex *v, bool store)
+{
+	uint8_t unknown = vtrace_temp(m);
+
+	vtrace_taint(m, unknown);
+	for (uint8_t c = 0; c < 4; c++)
+		if (store)
+			memory_op(m, v, VTRACE_STORE, 8, VTRACE_VECTOR + 4 * v->reg + c, c);
+		else
+			memory_op(m, v, VTRACE_LOAD, 8, VTRACE_VECTOR + 4 * v->reg + c, c);
+	for (uint8_t c = 4; store && c < 8; c++)
+		memory_op(m, v, VTRACE_STORE, 8, unknown, c);
+	m->class = store ? VTRACE_CLASS_STORE_FP : VTRACE_CLASS_LOAD_FP;
+}
+
+/* Lanes that the mask leaves out stay, or become 0. */
+static void move_masked(struct vtrace_maker *m, const struct vex *v, bool store, uint8_t w)
+{
+	uint8_t lanes = vtrace_temp(m), t = vtrace_temp(m), old = vtrace_temp(m);
+
+	for (uint8_t c = 0; c < nr_chunks(v); c++) {
+		uint8_t reg = VTRACE_VECTOR + 4 * v->reg + c, other = chunk(m, v, c);
+		uint8_t from = store ? reg : other, to = store ? other : reg;
+
+		vtrace_make_imm(m, VTRACE_LANE_MASK, w, lanes, VTRACE_MASK + v->mask, 0)->x =
+			(uint8_t)(8 / w * c);
+		vtrace_make(m, VTRACE_ANDN, 8, old, v->zeroing ? VTRACE_ZERO : to, lanes);
+		vtrace_make(m, VTRACE_AND, 8, t, from, lanes);
+		vtrace_make(m, VTRACE_OR, 8, t, t, old);
+		if (store && v->is_memory)
+			memory_op(m, v, VTRACE_STORE, 8, t, c);
+		else
+			vtrace_make_imm(m, VTRACE_MOV, 8, to, t, 0);
+	}
+	for (uint8_t c = nr_chunks(v); c < 4 && !(store && v->is_memory); c++)
+		vtrace_make_imm(m, VTRACE_CONST, 8,
+				VTRACE_VECTOR + 4 * (store ? v->rm : v->reg) + c, VTRACE_ZERO, 0);
+	m->class = store ? VTRACE_CLASS_STORE_FP : VTRACE_CLASS_LOAD_FP;
+}
+
+/* Bytes of a lane of these moves. */
+static uint8_t move_width(const struct vex *v)
+{
+	if (v->opcode != 0x6f && v->opcode != 0x7f)
+		return v->pp == PP_66 ? 8 : 4;
+	if (v->pp == PP_F2)
+		return v->w ? 2 : 1;
+	return v->w ? 8 : 4;
+}
+
+static bool is_move(const struct vex *v, bool *store)
+{
+	*store = v->opcode == 0x7f || v->opcode == 0x11 || v->opcode == 0x29 || v->opcode == 0xe7;
+	if (v->map != MAP_0F || !v->evex || v->broadcast)
+		return false;
+	if (v->opcode == 0x6f || v->opcode == 0x7f)
+		return v->pp != PP_NONE;
+	if (v->opcode == 0xe7)
+		return v->pp == PP_66;
+	return (v->opcode == 0x10 || v->opcode == 0x11 || v->opcode == 0x28 || v->opcode == 0x29) &&
+	       v->pp <= PP_66;
+}
+
+static bool vectors(struct vtrace_maker *m, const struct vex *v)
+{
+	bool store;
+
+	if (is_move(v, &store) && v->len <= 2) {
+		if (v->mask && v->len < 2)
+			move_masked(m, v, store, move_width(v));
+		else if (v->mask)
+			return false;
+		else if (v->len < 2)
+			move(m, v, store);
+		else if (v->is_memory)
+			move_wide(m, v, store);
+		else
+			return false;
+		return true;
+	}
+	if (!v->evex || v->len > 1 || v->mask || v->broadcast)
+		return false;
+	if (v->map == MAP_0F3A && v->pp == PP_66 && v->opcode == 0x25)
+		ternary(m, v);
+	else if (v->map == MAP_0F38 && v->pp == PP_66 && !v->is_memory && v->opcode == 0x7a)
+		broadcast(m, v, 1);
+	else if (v->map == MAP_0F38 && v->pp == PP_66 && !v->is_memory && v->opcode == 0x7b)
+		broadcast(m, v, 2);
+	else if (v->map == MAP_0F38 && v->pp == PP_66 && !v->is_memory && v->opcode == 0x7c)
+		broadcast(m, v, v->w ? 8 : 4);
+	else
+		return false;
+	return true;
+}
+
+/* ---- masks ----------------------------------------------------------------------------------- */
+
+/* Bytes of a mask: b, w, d, q are told by W and the prefix. */
+static uint8_t mask_width(const struct vex *v)
+{
+	static const uint8_t by_prefix[2][2] = { { 2, 1 }, { 8, 4 } };
+
+	return by_prefix[v->w][v->pp == PP_66];
+}
+
+static void move_mask(struct vtrace_maker *m, const struct vex *v)
+{
+	/* Between masks and memory as the others, with general registers of their own. */
+	uint8_t w = v->opcode <= 0x91 ? mask_width(v)
+		    : v->pp == PP_F2  ? v->w ? 8 : 4
+		    : v->pp == PP_66  ? 1
+				      : 2;
+
+	if (v->opcode == 0x93)
+		vtrace_make_imm(m, VTRACE_MOV, w, general(v->reg), VTRACE_MASK + (v->rm & 7), 0);
+	else if (v->opcode == 0x92)
+		vtrace_make_imm(m, VTRACE_MOV, w, VTRACE_MASK + (v->reg & 7), general(v->rm), 0);
+	else if (v->is_memory)
+		memory_op(m, v, v->opcode == 0x91 ? VTRACE_STORE : VTRACE_LOAD, w,
+			  VTRACE_MASK + (v->reg & 7), 0);
+	else
+		vtrace_make_imm(m, VTRACE_MOV, w, VTRACE_MASK + (v->reg & 7),
+				VTRACE_MASK + (v->rm & 7), 0);
+	m->class = VTRACE_CLASS_MOVE;
+}
+
+/* Z: the union is empty; C: it is full (kortest). Of ktest Z: the intersection, C: b without a. */
+static void test_masks(struct vtrace_maker *m, const struct vex *v)
+{
+	uint8_t w = mask_width(v), a = VTRACE_MASK + (v->reg & 7), b = VTRACE_MASK + (v->rm & 7);
+	uint8_t t = vtrace_temp(m), full = vtrace_temp(m), none = vtrace_temp(m);
+
+	m->class = VTRACE_CLASS_COMPARE;
+	if (v->opcode == 0x98) {
+		vtrace_make(m, VTRACE_OR, w, t, a, b);
+		vtrace_make_imm(m, VTRACE_XOR, w, full, t, UINT64_MAX);
+	} else {
+		vtrace_make(m, VTRACE_AND, w, t, a, b);
+		vtrace_make(m, VTRACE_ANDN, w, full, b, a);
+	}
+	/* C = there is nothing in full; then Z, which leaves C. */
+	vtrace_make_imm(m, VTRACE_SUB, w, none, full, 1)->set = VTRACE_SET_SUB;
+	vtrace_make_imm(m, VTRACE_SET_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO, 0)->x =
+		VTRACE_O | VTRACE_S | VTRACE_P;
+	vtrace_make_imm(m, VTRACE_ADD, w, VTRACE_ZERO, t, 0)->set = VTRACE_SET_EMPTY;
+}
+
+static bool masks(struct vtrace_maker *m, const struct vex *v)
+{
+	static const uint8_t ops[16] = { [1] = VTRACE_AND,
+					 [2] = VTRACE_ANDN,
+					 [5] = VTRACE_OR,
+					 [7] = VTRACE_XOR,
+					 [10] = VTRACE_ADD };
+	uint8_t a = VTRACE_MASK + (v->vvvv & 7), b = VTRACE_MASK + (v->rm & 7);
+	uint8_t to = VTRACE_MASK + (v->reg & 7), w = mask_width(v);
+	enum vtrace_op op = VTRACE_NOP;
+
+	if (v->evex || v->map != MAP_0F)
+		return false;
+	if (v->opcode >= 0x90 && v->opcode <= 0x93) {
+		move_mask(m, v);
+		return true;
+	}
+	if (v->is_memory || v->pp > PP_66)
+		return false;
+	if ((v->opcode == 0x98 || v->opcode == 0x99) && !v->len) {
+		test_masks(m, v);
+		return true;
+	}
+	m->class = VTRACE_CLASS_LOGIC;
+	if (v->opcode == 0x44 && !v->len) {
+		vtrace_make_imm(m, VTRACE_XOR, w, to, b, UINT64_MAX);
+		return true;
+	}
+	if (v->opcode == 0x46 && v->len) {
+		vtrace_make(m, VTRACE_XOR, w, to, a, b);
+		vtrace_make_imm(m, VTRACE_XOR, w, to, to, UINT64_MAX);
+		return true;
+	}
+	if (v->opcode == 0x4b && v->len) {
+		/* The low half of b below that of a. */
+		uint8_t half = v->pp == PP_66 ? 1 : v->w ? 4 : 2, t = vtrace_temp(m);
+
+		vtrace_make_imm(m, VTRACE_EXT, half, t, b, 0);
+		vtrace_make_imm(m, VTRACE_INS, half, t, a, 0)->x = half;
+		vtrace_make_imm(m, VTRACE_MOV, 8, to, t, 0);
+		return true;
+	}
+	if (v->opcode >> 4 == 4 && v->len)
+		op = ops[v->opcode & 15];
+	if (op == VTRACE_ANDN)
+		vtrace_make(m, op, w, to, b, a);
+	else if (op)
+		vtrace_make(m, op, w, to, a, b);
+	return op;
+}
+
+/* kshiftl, kshiftr. */
+static bool mask_shifts(struct vtrace_maker *m, const struct vex *v)
+{
+	uint8_t w = (v->opcode & 1 ? 4 : 1) << v->w, bits = 8 * w;
+	uint8_t to = VTRACE_MASK + (v->reg & 7), from = VTRACE_MASK + (v->rm & 7);
+	bool left = v->opcode & 2;
+
+	if (v->evex || v->map != MAP_0F3A || v->pp != PP_66 || v->opcode < 0x30 ||
+	    v->opcode > 0x33 || v->is_memory)
+		return false;
+	m->class = VTRACE_CLASS_SHIFT;
+	if (v->imm >= bits)
+		vtrace_make_imm(m, VTRACE_CONST, 8, to, VTRACE_ZERO, 0);
+	else
+		vtrace_make_imm(m, left ? VTRACE_SHL : VTRACE_SHR, w, to, from, v->imm);
+	return true;
+}
+
+size_t x86_evex(struct vtrace_maker *m, const uint8_t *code, size_t len)
+{
+	uint16_t before = m->code->block.nr_uops;
+	struct vex v;
+
+	if (len < 4 || (code[0] != 0x62 && code[0] != 0xc4 && code[0] != 0xc5) ||
+	    !decode(&v, code, len))
+		return 0;
+	m->next_pc = m->pc + v.size;
+	if (compares(m, &v) || vectors(m, &v) || masks(m, &v) || mask_shifts(m, &v))
+		return v.size;
+	m->code->block.nr_uops = before;
+	m->nr_temps = 0;
+	m->class = VTRACE_CLASS_OTHER;
+	return 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The translator of x86-64, by families of instructions. */
+#ifndef DCPI_VTRACE_X86_INTERNAL_H
+#define DCPI_VTRACE_X86_INTERNAL_H
+
+#include "decoder.h"
+#include "translate_internal.h"
+
+/* DWARF's numbers. */
+enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP };
+
+enum x86_kind {
+	X86_NOTHING, /* a register that is not modelled */
+	X86_GENERAL,
+	X86_HIGH, /* ah, ch, dh, bh */
+	X86_VECTOR,
+	X86_MASK,
+};
+
+struct x86_register {
+	uint8_t kind;	/* enum x86_kind */
+	uint8_t number; /* of the interpreter; of a vector that of its first chunk */
+	uint8_t w;	/* bytes; of a vector 16, 32, 64 */
+};
+
+/* One instruction in the making. */
+struct x86 {
+	struct vtrace_decoder *d;
+	struct vtrace_maker *m;
+	const cs_insn *insn;
+	const cs_x86_op *op;
+	uint8_t nr_ops;
+};
+
+struct x86_place {
+	uint8_t a, b, x;
+	uint64_t imm;
+};
+
+struct x86_register x86_register(unsigned int capstone);
+
+/* ---- operands (x86_operand.c) ---------------------------------------------------------------- */
+
+/* Where memory operand @i is; false: it cannot be said (an index in a vector, …). */
+bool x86_place(struct x86 *k, int i, struct x86_place *p);
+void x86_load(struct x86 *k, uint8_t w, uint8_t dst, const struct x86_place *p);
+void x86_store(struct x86 *k, uint8_t w, uint8_t value, const struct x86_place *p);
+/* The operand, in a register of which the low @op.size bytes count. */
+uint8_t x86_read(struct x86 *k, int i);
+/* @value becomes what the operand is. */
+void x86_write(struct x86 *k, int i, uint8_t value);
+/* A register that may take the result of an operand of that kind straight away, else a temporary
+ * one; x86_write puts it where it belongs, if it is not there. */
+uint8_t x86_target(struct x86 *k, int i);
+/* Operand @i, as b: its immediate value or its register. */
+struct vtrace_uop *x86_make(struct x86 *k, enum vtrace_op op, uint8_t w, uint8_t dst, uint8_t a,
+			    int i);
+
+/* Whatever it writes is unknown. */
+void x86_unknown(struct x86 *k);
+/* A register that is modelled, memory or an immediate value. */
+bool x86_is_modelled(const cs_x86_op *op);
+
+/* ---- families; false: it is none of them -------------------------------------------------------
+ */
+
+bool x86_arithmetic(struct x86 *k); /* x86_alu.c */
+bool x86_bits(struct x86 *k);
+bool x86_moves(struct x86 *k);	     /* x86_move.c */
+bool x86_flow(struct x86 *k);	     /* x86_flow.c */
+bool x86_conditional(struct x86 *k); /* jumps, moves and results that a condition decides on */
+
+/* Of what changes its first operand the class is @class, in memory another. */
+void x86_class_of_change(struct x86 *k, enum vtrace_class class);
+void x86_select_move(struct x86 *k, uint8_t cc);
+void x86_set_condition(struct x86 *k, uint8_t cc);
+void x86_push_value(struct x86 *k, uint8_t w, uint8_t value);
+
+/* ---- vectors (x86_vector.c) ------------------------------------------------------------------ */
+
+/* false: it is none that is known there. */
+bool x86_vector(struct x86 *k);
+
+/* What capstone need not decode (x86_evex.c): its length, or 0. */
+size_t x86_evex(struct vtrace_maker *m, const uint8_t *code, size_t len);
+
+#endif

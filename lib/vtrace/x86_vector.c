@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What string routines and compilers do with vectors of integers, in chunks of eight bytes. */
+#include "x86_internal.h"
+
+/* Forms with a v in front write all of the register, others the low 16 bytes. */
+static bool is_vex(const struct x86 *k)
+{
+	return k->insn->mnemonic[0] == 'v';
+}
+
+static struct x86_register vector(const struct x86 *k, int i)
+{
+	return k->op[i].type == X86_OP_REG ? x86_register(k->op[i].reg)
+					   : (struct x86_register){ 0 };
+}
+
+/* A mask makes it another instruction. */
+static bool is_masked(const struct x86 *k)
+{
+	for (int i = 1; i < k->nr_ops; i++)
+		if (vector(k, i).kind == X86_MASK)
+			return true;
+	return k->insn->detail->x86.avx_rm != X86_AVX_RM_INVALID;
+}
+
+static void zero_above(struct x86 *k, uint8_t reg, uint8_t from)
+{
+	for (uint8_t c = from; is_vex(k) && c < 4; c++)
+		vtrace_make_imm(k->m, VTRACE_CONST, 8, reg + c, VTRACE_ZERO, 0);
+}
+
+/* Chunk @c of operand @i, of which @w bytes count. */
+static uint8_t chunk(struct x86 *k, int i, uint8_t c, uint8_t w)
+{
+	struct x86_register reg = vector(k, i);
+	struct x86_place p;
+	uint8_t t;
+
+	if (reg.kind == X86_VECTOR)
+		return reg.number + c;
+	t = vtrace_temp(k->m);
+	if (k->op[i].type == X86_OP_MEM && x86_place(k, i, &p)) {
+		p.imm += 8u * c;
+		x86_load(k, w, t, &p);
+	} else {
+		vtrace_taint(k->m, t);
+	}
+	return t;
+}
+
+/* ---- moves ----------------------------------------------------------------------------------- */
+
+static bool move_all(struct x86 *k)
+{
+	struct x86_register to = vector(k, 0), from = vector(k, 1);
+	uint8_t w = to.kind == X86_VECTOR ? to.w : from.w;
+	struct x86_place p;
+
+	if (w > 32 || k->nr_ops != 2 || (to.kind != X86_VECTOR && k->op[0].type != X86_OP_MEM))
+		return false;
+	k->m->class = k->op[1].type == X86_OP_MEM   ? VTRACE_CLASS_LOAD_FP
+		      : k->op[0].type == X86_OP_MEM ? VTRACE_CLASS_STORE_FP
+						    : VTRACE_CLASS_VECTOR;
+	if (to.kind != X86_VECTOR) {
+		if (!x86_place(k, 0, &p))
+			return false;
+		for (uint8_t c = 0; c < w / 8; c++, p.imm += 8)
+			x86_store(k, 8, from.number + c, &p);
+		return true;
+	}
+	for (uint8_t c = 0; c < w / 8; c++)
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + c, chunk(k, 1, c, 8), 0);
+	zero_above(k, to.number, w / 8);
+	return true;
+}
+
+/* The low @w bytes, between a vector and a general register, memory, or another vector. */
+static bool move_low(struct x86 *k, uint8_t w)
+{
+	struct x86_register to = vector(k, 0), from = vector(k, 1);
+
+	if (k->nr_ops != 2)
+		return false;
+	if (to.kind != X86_VECTOR) {
+		k->m->class =
+			k->op[0].type == X86_OP_MEM ? VTRACE_CLASS_STORE_FP : VTRACE_CLASS_MOVE;
+		x86_write(k, 0, from.kind == X86_VECTOR ? from.number : x86_read(k, 1));
+		return true;
+	}
+	k->m->class = k->op[1].type == X86_OP_MEM ? VTRACE_CLASS_LOAD_FP : VTRACE_CLASS_MOVE;
+	vtrace_make_imm(k->m, VTRACE_MOV, w, to.number,
+			from.kind == X86_VECTOR ? from.number : x86_read(k, 1), 0);
+	vtrace_make_imm(k->m, VTRACE_CONST, 8, to.number + 1, VTRACE_ZERO, 0);
+	zero_above(k, to.number, 2);
+	return true;
+}
+
+/* movss, movsd: from memory the rest becomes 0, from a register it stays, or is that of another. */
+static bool move_scalar(struct x86 *k, uint8_t w)
+{
+	struct x86_register to = vector(k, 0), from = vector(k, k->nr_ops - 1), rest = vector(k, 1);
+
+	if (k->op[0].type == X86_OP_MEM || k->op[k->nr_ops - 1].type == X86_OP_MEM)
+		return k->nr_ops == 2 && move_low(k, w);
+	if (to.kind != X86_VECTOR || from.kind != X86_VECTOR)
+		return false;
+	k->m->class = VTRACE_CLASS_MOVE;
+	if (k->nr_ops == 3) {
+		uint8_t t = vtrace_temp(k->m);
+
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, t, rest.number, 0);
+		vtrace_make_imm(k->m, VTRACE_INS, w, t, from.number, 0);
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + 1, rest.number + 1, 0);
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number, t, 0);
+		zero_above(k, to.number, 2);
+	} else {
+		vtrace_make_imm(k->m, VTRACE_INS, w, to.number, from.number, 0);
+	}
+	return true;
+}
+
+/* One half of a vector from or to memory. */
+static bool move_half(struct x86 *k, uint8_t half)
+{
+	struct x86_register to = vector(k, 0), from = vector(k, 1);
+
+	if (k->nr_ops != 2)
+		return false;
+	if (to.kind == X86_VECTOR && k->op[1].type == X86_OP_MEM) {
+		k->m->class = VTRACE_CLASS_LOAD_FP;
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + half, x86_read(k, 1), 0);
+		return true;
+	}
+	if (k->op[0].type != X86_OP_MEM || from.kind != X86_VECTOR)
+		return false;
+	k->m->class = VTRACE_CLASS_STORE_FP;
+	x86_write(k, 0, from.number + half);
+	return true;
+}
+
+static bool broadcast(struct x86 *k, uint8_t w)
+{
+	struct x86_register to = vector(k, 0), from = vector(k, 1);
+	uint8_t t = vtrace_temp(k->m);
+
+	if (to.kind != X86_VECTOR || to.w > 32 || k->nr_ops != 2)
+		return false;
+	k->m->class = VTRACE_CLASS_VECTOR;
+	vtrace_make_imm(k->m, VTRACE_LANE_DUP, w, t,
+			from.kind == X86_VECTOR ? from.number : x86_read(k, 1), 0);
+	for (uint8_t c = 0; c < to.w / 8; c++)
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + c, t, 0);
+	zero_above(k, to.number, to.w / 8);
+	return true;
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+/* Lane by lane; @swap: the second operand is the first of the micro-op. */
+static bool lanes(struct x86 *k, enum vtrace_op op, uint8_t w, bool swap)
+{
+	struct x86_register to = vector(k, 0);
+	int first = k->nr_ops == 3;
+	bool zero = (op == VTRACE_XOR || op == VTRACE_LANE_SUB || op == VTRACE_LANE_EQ) &&
+		    k->op[first].type == X86_OP_REG && k->op[first + 1].type == X86_OP_REG &&
+		    k->op[first].reg == k->op[first + 1].reg;
+
+	if (to.kind != X86_VECTOR || to.w > 32 || k->nr_ops < 2 || k->nr_ops > 3 ||
+	    vector(k, first).kind != X86_VECTOR)
+		return false;
+	k->m->class = VTRACE_CLASS_VECTOR;
+	for (uint8_t c = 0; c < to.w / 8; c++) {
+		uint8_t a = zero ? VTRACE_ZERO : chunk(k, first, c, 8);
+		uint8_t b = zero ? VTRACE_ZERO : chunk(k, first + 1, c, 8);
+
+		vtrace_make(k->m, op, w, to.number + c, swap ? b : a, swap ? a : b);
+	}
+	zero_above(k, to.number, to.w / 8);
+	return true;
+}
+
+static bool signs(struct x86 *k, uint8_t w)
+{
+	struct x86_register from = vector(k, 1), to = vector(k, 0);
+
+	if (from.kind != X86_VECTOR || from.w > 32 || to.kind != X86_GENERAL)
+		return false;
+	k->m->class = VTRACE_CLASS_VECTOR;
+	vtrace_make_imm(k->m, VTRACE_CONST, 8, to.number, VTRACE_ZERO, 0);
+	for (uint8_t c = 0; c < from.w / 8; c++)
+		vtrace_make_imm(k->m, VTRACE_LANE_SIGNS, w, to.number, from.number + c, 0)->x =
+			(uint8_t)(8 / w * c);
+	return true;
+}
+
+static bool interleave(struct x86 *k, uint8_t w, bool high)
+{
+	struct x86_register to = vector(k, 0);
+	int first = k->nr_ops == 3;
+	uint8_t a, b, t;
+
+	if (to.kind != X86_VECTOR || to.w > 16 || vector(k, first).kind != X86_VECTOR)
+		return false;
+	k->m->class = VTRACE_CLASS_VECTOR;
+	a = chunk(k, first, high, 8);
+	b = chunk(k, first + 1, high, 8);
+	t = vtrace_temp(k->m);
+	if (w == 8) {
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, t, b, 0);
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number, a, 0);
+	} else {
+		uint8_t low = vtrace_temp(k->m);
+
+		vtrace_make(k->m, VTRACE_ZIP_HIGH, w, t, a, b);
+		vtrace_make(k->m, VTRACE_ZIP_LOW, w, low, a, b);
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number, low, 0);
+	}
+	vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + 1, t, 0);
+	zero_above(k, to.number, 2);
+	return true;
+}
+
+static bool shuffle_words(struct x86 *k)
+{
+	struct x86_register to = vector(k, 0);
+	uint8_t from[2], t[2], x;
+
+	if (to.kind != X86_VECTOR || to.w > 16 || k->nr_ops != 3 || k->op[2].type != X86_OP_IMM)
+		return false;
+	k->m->class = VTRACE_CLASS_VECTOR;
+	for (uint8_t c = 0; c < 2; c++)
+		from[c] = chunk(k, 1, c, 8);
+	for (uint8_t i = 0; i < 4; i++) {
+		x = k->op[2].imm >> 2 * i & 3;
+		if (i % 2 == 0)
+			t[i / 2] = vtrace_temp(k->m);
+		if (i % 2 == 0) {
+			vtrace_make_imm(k->m, VTRACE_EXT, 4, t[i / 2], from[x / 2], 0)->x =
+				x % 2 * 4;
+		} else {
+			uint8_t w = vtrace_temp(k->m);
+
+			vtrace_make_imm(k->m, VTRACE_EXT, 4, w, from[x / 2], 0)->x = x % 2 * 4;
+			vtrace_make_imm(k->m, VTRACE_INS, 4, t[i / 2], w, 0)->x = 4;
+		}
+	}
+	for (uint8_t c = 0; c < 2; c++)
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + c, t[c], 0);
+	zero_above(k, to.number, 2);
+	return true;
+}
+
+/* ---- floating point -------------------------------------------------------------------------- */
+
+static uint8_t scalar(struct x86 *k, int i)
+{
+	struct x86_register from = vector(k, i);
+
+	return from.kind == X86_VECTOR ? from.number : x86_read(k, i);
+}
+
+static bool compare_numbers(struct x86 *k, uint8_t w)
+{
+	k->m->class = VTRACE_CLASS_FP;
+	vtrace_make(k->m, VTRACE_FP_COMPARE, w, VTRACE_ZERO, scalar(k, 0), scalar(k, 1));
+	return true;
+}
+
+static bool to_integer(struct x86 *k, uint8_t from)
+{
+	k->m->class = VTRACE_CLASS_FP;
+	vtrace_make_imm(k->m, VTRACE_FP_TO_INT, k->op[0].size, x86_target(k, 0), scalar(k, 1), 0)
+		->x = from;
+	return true;
+}
+
+/* The low @w bytes are a number made of the last operand; the rest stays, or is that of another. */
+static bool to_number(struct x86 *k, enum vtrace_op op, uint8_t w)
+{
+	struct x86_register to = vector(k, 0), rest = vector(k, 1);
+	int last = k->nr_ops - 1;
+	uint8_t t = vtrace_temp(k->m);
+	struct vtrace_uop *u;
+
+	if (to.kind != X86_VECTOR || k->nr_ops < 2 || k->nr_ops > 3)
+		return false;
+	k->m->class = VTRACE_CLASS_FP;
+	u = vtrace_make_imm(k->m, op, op == VTRACE_INT_TO_FP ? k->op[last].size : 8, t,
+			    scalar(k, last), 0);
+	u->x = w;
+	if (last == 2) {
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number, rest.number, 0);
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + 1, rest.number + 1, 0);
+		zero_above(k, to.number, 2);
+	}
+	vtrace_make_imm(k->m, VTRACE_INS, w, to.number, t, 0);
+	return true;
+}
+
+static bool numbers(struct x86 *k)
+{
+	switch (k->insn->id) {
+	case X86_INS_COMISD:
+	case X86_INS_UCOMISD:
+	case X86_INS_VCOMISD:
+	case X86_INS_VUCOMISD:
+		return compare_numbers(k, 8);
+	case X86_INS_COMISS:
+	case X86_INS_UCOMISS:
+	case X86_INS_VCOMISS:
+	case X86_INS_VUCOMISS:
+		return compare_numbers(k, 4);
+	case X86_INS_CVTTSD2SI:
+	case X86_INS_VCVTTSD2SI:
+		return to_integer(k, 8);
+	case X86_INS_CVTTSS2SI:
+	case X86_INS_VCVTTSS2SI:
+		return to_integer(k, 4);
+	case X86_INS_CVTSI2SD:
+	case X86_INS_VCVTSI2SD:
+		return to_number(k, VTRACE_INT_TO_FP, 8);
+	case X86_INS_CVTSI2SS:
+	case X86_INS_VCVTSI2SS:
+		return to_number(k, VTRACE_INT_TO_FP, 4);
+	case X86_INS_CVTSS2SD:
+	case X86_INS_VCVTSS2SD:
+		return to_number(k, VTRACE_FP_WIDEN, 8);
+	default:
+		return false;
+	}
+}
+
+/* ---- which is which -------------------------------------------------------------------------- */
+
+struct lane_op {
+	uint16_t id;
+	uint8_t op, w;
+	bool swap;
+};
+
+#define LANES(name, op, w)                                                                         \
+	{ X86_INS_##name, op, w, false },                                                          \
+	{                                                                                          \
+		X86_INS_V##name, op, w, false                                                      \
+	}
+
+static const struct lane_op lane_ops[] = {
+	LANES(PXOR, VTRACE_XOR, 8),
+	LANES(XORPS, VTRACE_XOR, 8),
+	LANES(XORPD, VTRACE_XOR, 8),
+	{ X86_INS_VPXORD, VTRACE_XOR, 8, false },
+	{ X86_INS_VPXORQ, VTRACE_XOR, 8, false },
+	LANES(PAND, VTRACE_AND, 8),
+	LANES(ANDPS, VTRACE_AND, 8),
+	LANES(ANDPD, VTRACE_AND, 8),
+	{ X86_INS_VPANDD, VTRACE_AND, 8, false },
+	{ X86_INS_VPANDQ, VTRACE_AND, 8, false },
+	LANES(POR, VTRACE_OR, 8),
+	LANES(ORPS, VTRACE_OR, 8),
+	LANES(ORPD, VTRACE_OR, 8),
+	{ X86_INS_VPORD, VTRACE_OR, 8, false },
+	{ X86_INS_VPORQ, VTRACE_OR, 8, false },
+	{ X86_INS_PANDN, VTRACE_ANDN, 8, true },
+	{ X86_INS_VPANDN, VTRACE_ANDN, 8, true },
+	{ X86_INS_ANDNPS, VTRACE_ANDN, 8, true },
+	{ X86_INS_VANDNPS, VTRACE_ANDN, 8, true },
+	{ X86_INS_ANDNPD, VTRACE_ANDN, 8, true },
+	{ X86_INS_VANDNPD, VTRACE_ANDN, 8, true },
+	LANES(PCMPEQB, VTRACE_LANE_EQ, 1),
+	LANES(PCMPEQW, VTRACE_LANE_EQ, 2),
+	LANES(PCMPEQD, VTRACE_LANE_EQ, 4),
+	LANES(PCMPEQQ, VTRACE_LANE_EQ, 8),
+	LANES(PCMPGTB, VTRACE_LANE_GT, 1),
+	LANES(PCMPGTW, VTRACE_LANE_GT, 2),
+	LANES(PCMPGTD, VTRACE_LANE_GT, 4),
+	LANES(PCMPGTQ, VTRACE_LANE_GT, 8),
+	LANES(PADDB, VTRACE_LANE_ADD, 1),
+	LANES(PADDW, VTRACE_LANE_ADD, 2),
+	LANES(PADDD, VTRACE_LANE_ADD, 4),
+	LANES(PADDQ, VTRACE_LANE_ADD, 8),
+	LANES(PSUBB, VTRACE_LANE_SUB, 1),
+	LANES(PSUBW, VTRACE_LANE_SUB, 2),
+	LANES(PSUBD, VTRACE_LANE_SUB, 4),
+	LANES(PSUBQ, VTRACE_LANE_SUB, 8),
+	LANES(PMINUB, VTRACE_LANE_MINU, 1),
+	LANES(PMINUW, VTRACE_LANE_MINU, 2),
+	LANES(PMINUD, VTRACE_LANE_MINU, 4),
+	LANES(PMAXUB, VTRACE_LANE_MAXU, 1),
+	LANES(PMAXUW, VTRACE_LANE_MAXU, 2),
+	LANES(PMAXUD, VTRACE_LANE_MAXU, 4),
+};
+
+static bool lane_by_lane(struct x86 *k)
+{
+	for (size_t i = 0; i < sizeof(lane_ops) / sizeof(*lane_ops); i++)
+		if (lane_ops[i].id == k->insn->id)
+			return lanes(k, lane_ops[i].op, lane_ops[i].w, lane_ops[i].swap);
+	return false;
+}
+
+static bool vector_moves(struct x86 *k)
+{
+	switch (k->insn->id) {
+	case X86_INS_MOVDQA:
+	case X86_INS_MOVDQU:
+	case X86_INS_MOVAPS:
+	case X86_INS_MOVAPD:
+	case X86_INS_MOVUPS:
+	case X86_INS_MOVUPD:
+	case X86_INS_LDDQU:
+	case X86_INS_MOVNTDQ:
+	case X86_INS_MOVNTDQA:
+	case X86_INS_MOVNTPS:
+	case X86_INS_VMOVDQA:
+	case X86_INS_VMOVDQU:
+	case X86_INS_VMOVAPS:
+	case X86_INS_VMOVAPD:
+	case X86_INS_VMOVUPS:
+	case X86_INS_VMOVUPD:
+	case X86_INS_VLDDQU:
+		return move_all(k);
+	case X86_INS_MOVD:
+	case X86_INS_VMOVD:
+		return move_low(k, 4);
+	case X86_INS_MOVQ:
+	case X86_INS_VMOVQ:
+		return move_low(k, 8);
+	case X86_INS_MOVSS:
+	case X86_INS_VMOVSS:
+		return move_scalar(k, 4);
+	case X86_INS_MOVSD:
+	case X86_INS_VMOVSD:
+		return move_scalar(k, 8);
+	case X86_INS_MOVLPS:
+	case X86_INS_MOVLPD:
+		return move_half(k, 0);
+	case X86_INS_MOVHPS:
+	case X86_INS_MOVHPD:
+		return move_half(k, 1);
+	case X86_INS_VPBROADCASTB:
+		return broadcast(k, 1);
+	case X86_INS_VPBROADCASTW:
+		return broadcast(k, 2);
+	case X86_INS_VPBROADCASTD:
+		return broadcast(k, 4);
+	case X86_INS_VPBROADCASTQ:
+		return broadcast(k, 8);
+	case X86_INS_VZEROUPPER:
+		vtrace_make_imm(k->m, VTRACE_ZERO_UPPER, 8, VTRACE_ZERO, VTRACE_ZERO, 0);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool vector_tests(struct x86 *k)
+{
+	switch (k->insn->id) {
+	case X86_INS_PMOVMSKB:
+	case X86_INS_VPMOVMSKB:
+		return signs(k, 1);
+	case X86_INS_MOVMSKPS:
+	case X86_INS_VMOVMSKPS:
+		return signs(k, 4);
+	case X86_INS_MOVMSKPD:
+	case X86_INS_VMOVMSKPD:
+		return signs(k, 8);
+	case X86_INS_PUNPCKLBW:
+	case X86_INS_VPUNPCKLBW:
+		return interleave(k, 1, false);
+	case X86_INS_PUNPCKLWD:
+	case X86_INS_VPUNPCKLWD:
+		return interleave(k, 2, false);
+	case X86_INS_PUNPCKLDQ:
+	case X86_INS_VPUNPCKLDQ:
+		return interleave(k, 4, false);
+	case X86_INS_PUNPCKLQDQ:
+	case X86_INS_VPUNPCKLQDQ:
+		return interleave(k, 8, false);
+	case X86_INS_PUNPCKHBW:
+	case X86_INS_VPUNPCKHBW:
+		return interleave(k, 1, true);
+	case X86_INS_PUNPCKHWD:
+	case X86_INS_VPUNPCKHWD:
+		return interleave(k, 2, true);
+	case X86_INS_PUNPCKHDQ:
+	case X86_INS_VPUNPCKHDQ:
+		return interleave(k, 4, true);
+	case X86_INS_PUNPCKHQDQ:
+	case X86_INS_VPUNPCKHQDQ:
+		return interleave(k, 8, true);
+	case X86_INS_PSHUFD:
+	case X86_INS_VPSHUFD:
+		return shuffle_words(k);
+	default:
+		return false;
+	}
+}
+
+bool x86_vector(struct x86 *k)
+{
+	uint16_t before = k->m->code->block.nr_uops;
+	uint8_t temps = k->m->nr_temps;
+
+	if (!is_masked(k) && (vector_moves(k) || vector_tests(k) || lane_by_lane(k) || numbers(k)))
+		return true;
+	/* It may have begun before it found out. */
+	k->m->code->block.nr_uops = before;
+	k->m->nr_temps = temps;
+	k->m->class = VTRACE_CLASS_OTHER;
+	return false;
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Windows over code whose effects are known by hand. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "vtrace.h"
+
+enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP };
+
+#define CODE  0x10000ull
+#define DATA  0x20000ull
+#define STACK 0x30000ull
+enum { PAGE = 4096 };
+
+struct trial {
+	uint8_t code[PAGE], data[PAGE], stack[PAGE];
+	size_t code_len; /* what comes behind cannot be read */
+	struct vtrace_blocks *blocks;
+	struct vtrace_state s;
+};
+
+static int read_trial(void *ctx, void *to, size_t len, uint64_t addr)
+{
+	const struct trial *t = ctx;
+	const struct {
+		uint64_t start, len;
+		const uint8_t *bytes;
+	} parts[] = { { CODE, t->code_len, t->code },
+		      { DATA, PAGE, t->data },
+		      { STACK, PAGE, t->stack } };
+
+	for (size_t i = 0; i < 3; i++) {
+		if (addr < parts[i].start || addr + len > parts[i].start + parts[i].len)
+			continue;
+		memcpy(to, parts[i].bytes + (addr - parts[i].start), len);
+		return 0;
+	}
+	return -EFAULT;
+}
+
+static int setup(void **state)
+{
+	static struct trial t;
+
+	memset(&t, 0, sizeof(t));
+	*state = &t;
+	return vtrace_blocks_new(VTRACE_X86_64, &t.blocks);
+}
+
+static int teardown(void **state)
+{
+	vtrace_blocks_free(((struct trial *)*state)->blocks);
+	return 0;
+}
+
+/* All general registers are known: 0, but rdi and rsi at the data, rsp in the stack. */
+static void load(struct trial *t, const uint8_t *code, size_t len)
+{
+	memcpy(t->code, code, len);
+	t->code_len = PAGE;
+	memset(t->s.unknown, 0xff, sizeof(t->s.unknown));
+	t->s.unknown[0] &= ~0xffffull;
+	memset(t->s.r, 0, sizeof(t->s.r));
+	t->s.r[RDI] = DATA;
+	t->s.r[RSI] = DATA + 64;
+	t->s.r[RSP] = STACK + 2048;
+	t->s.flags = t->s.flags_unknown = 0;
+	t->s.pc = CODE;
+}
+
+static enum vtrace_end run(struct trial *t, uint16_t max)
+{
+	const struct vtrace_memory m = { read_trial, t };
+
+	vtrace_begin(&t->s, max);
+	return vtrace_run(t->blocks, &m, &t->s);
+}
+
+static bool known(const struct trial *t, uint8_t reg)
+{
+	return !(t->s.unknown[reg / 64] >> (reg % 64) & 1);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* xor eax,eax; mov ecx,10; 1: add rax,rcx; dec ecx; jnz 1b; syscall */
+static const uint8_t sum[] = { 0x31, 0xc0, 0xb9, 0x0a, 0x00, 0x00, 0x00, 0x48,
+			       0x01, 0xc8, 0xff, 0xc9, 0x75, 0xf9, 0x0f, 0x05 };
+
+static void a_loop(void **state)
+{
+	struct trial *t = *state;
+
+	load(t, sum, sizeof(sum));
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_int_equal(t->s.nr_insns, 2 + 3 * 10);
+	assert_int_equal(t->s.r[RAX], 55);
+	assert_int_equal(t->s.r[RCX], 0);
+	assert_int_equal(vtrace_pc(t->blocks, &t->s), CODE + 14);
+	/* As many as were asked for, in the middle of a block. */
+	load(t, sum, sizeof(sum));
+	assert_int_equal(run(t, 6), VTRACE_FULL);
+	assert_int_equal(t->s.r[RAX], 19);
+	assert_int_equal(vtrace_pc(t->blocks, &t->s), CODE + 10);
+}
+
+/* The words tell each block that was run, and how much of it. */
+static void the_trace(void **state)
+{
+	struct trial *t = *state;
+	const struct vtrace_code *c;
+	unsigned int insns = 0;
+
+	load(t, sum, sizeof(sum));
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_int_equal(t->s.nr_words, 11);
+	for (uint32_t i = 0; i < t->s.nr_words; i++) {
+		c = vtrace_blocks_get(t->blocks, (uint32_t)(t->s.words[i] >> 8));
+		assert_non_null(c);
+		assert_int_equal(c->block.pc, i == 0 ? CODE : i < 10 ? CODE + 7 : CODE + 14);
+		insns += t->s.words[i] & 0xff;
+	}
+	assert_int_equal(insns, t->s.nr_insns);
+	c = vtrace_blocks_get(t->blocks, 0);
+	assert_int_equal(c->insns[2].class, VTRACE_CLASS_ADD);
+	assert_int_equal(c->insns[4].class, VTRACE_CLASS_BRANCH);
+	assert_int_equal(c->nr_successors, 2);
+}
+
+/* mov qword [rdi],0x11223344; mov byte [rdi+1],0x55; mov eax,[rdi]; mov bx,[rdi+7]; syscall */
+static void stores_are_seen(void **state)
+{
+	static const uint8_t code[] = { 0x48, 0xc7, 0x07, 0x44, 0x33, 0x22, 0x11, 0xc6, 0x47, 0x01,
+					0x55, 0x8b, 0x07, 0x66, 0x8b, 0x5f, 0x07, 0x0f, 0x05 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	t->data[8] = 0x77;
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_int_equal(t->s.r[RAX], 0x11225544);
+	/* Half of it was stored, half stood there. */
+	assert_int_equal(t->s.r[RBX], 0x7700);
+	assert_int_equal(t->data[0], 0);
+}
+
+/* mov rax,[rsi]; mov rbx,rax; xor rbx,rbx; add rdx,1; test rax,rax; je 1f; nop; 1: syscall */
+static void unknown_goes_on(void **state)
+{
+	static const uint8_t code[] = { 0x48, 0x8b, 0x06, 0x48, 0x89, 0xc3, 0x48,
+					0x31, 0xdb, 0x48, 0x83, 0xc2, 0x01, 0x48,
+					0x85, 0xc0, 0x74, 0x01, 0x90, 0x0f, 0x05 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	t->s.r[RSI] = 0x999000;
+	assert_int_equal(run(t, 100), VTRACE_UNKNOWN_IF);
+	assert_int_equal(t->s.nr_insns, 5);
+	assert_false(known(t, RAX));
+	assert_true(known(t, RBX));
+	assert_int_equal(t->s.r[RBX], 0);
+	assert_int_equal(t->s.r[RDX], 1);
+	assert_int_equal(vtrace_pc(t->blocks, &t->s), CODE + 16);
+	load(t, code, sizeof(code));
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+}
+
+/* mov [rsi],rdx; mov eax,[rdi]; syscall */
+static void store_who_knows_where(void **state)
+{
+	static const uint8_t code[] = { 0x48, 0x89, 0x16, 0x8b, 0x07, 0x0f, 0x05 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_true(known(t, RAX));
+	load(t, code, sizeof(code));
+	t->s.unknown[0] |= 1 << RSI;
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_false(known(t, RAX));
+}
+
+/* mov ah,0x12; mov al,0x34; mov bx,ax; mov ecx,eax; syscall */
+static void parts_of_registers(void **state)
+{
+	static const uint8_t code[] = { 0xb4, 0x12, 0xb0, 0x34, 0x66, 0x89,
+					0xc3, 0x89, 0xc1, 0x0f, 0x05 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	t->s.r[RAX] = t->s.r[RBX] = t->s.r[RCX] = 0xaaaabbbbccccddddull;
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_true(t->s.r[RAX] == 0xaaaabbbbcccc1234ull);
+	assert_true(t->s.r[RBX] == 0xaaaabbbbcccc1234ull);
+	assert_true(t->s.r[RCX] == 0xcccc1234ull);
+}
+
+/* xor edx,edx; mov eax,7; div ebx; syscall */
+static void division(void **state)
+{
+	static const uint8_t code[] = { 0x31, 0xd2, 0xb8, 0x07, 0x00, 0x00,
+					0x00, 0xf7, 0xf3, 0x0f, 0x05 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	t->s.r[RBX] = 3;
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_int_equal(t->s.r[RAX], 2);
+	assert_int_equal(t->s.r[RDX], 1);
+	load(t, code, sizeof(code));
+	assert_int_equal(run(t, 100), VTRACE_FAULTS);
+	assert_int_equal(t->s.nr_insns, 2);
+	assert_int_equal(t->s.r[RAX], 7);
+}
+
+/* call 1f; syscall; 1: ret */
+static void call_and_return(void **state)
+{
+	static const uint8_t code[] = { 0xe8, 0x02, 0x00, 0x00, 0x00, 0x0f, 0x05, 0xc3 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_int_equal(t->s.nr_insns, 2);
+	assert_int_equal(t->s.r[RSP], STACK + 2048);
+	/* Nobody knows where to. */
+	load(t, code + 7, 1);
+	t->s.unknown[0] |= 1 << RSP;
+	assert_int_equal(run(t, 100), VTRACE_UNKNOWN_JUMP);
+	assert_int_equal(t->s.nr_insns, 0);
+}
+
+/* mov eax,[rdi]; rep stosb; mov ecx,[rsi]; syscall */
+static void repeated_stores(void **state)
+{
+	static const uint8_t code[] = { 0x8b, 0x07, 0xf3, 0xaa, 0x8b, 0x0e, 0x0f, 0x05 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	t->s.r[RCX] = 64;
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_int_equal(t->s.r[RDI], DATA + 64);
+	assert_true(known(t, RCX));
+	load(t, code, sizeof(code));
+	t->s.r[RCX] = 65;
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_false(known(t, RCX));
+}
+
+/* movdqu xmm0,[rdi]; pxor xmm1,xmm1; pcmpeqb xmm0,xmm1; pmovmskb eax,xmm0; bsf ecx,eax; syscall */
+static void string_code(void **state)
+{
+	static const uint8_t code[] = { 0xf3, 0x0f, 0x6f, 0x07, 0x66, 0x0f, 0xef,
+					0xc9, 0x66, 0x0f, 0x74, 0xc1, 0x66, 0x0f,
+					0xd7, 0xc0, 0x0f, 0xbc, 0xc8, 0x0f, 0x05 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	memcpy(t->data, "thirteen char", 14);
+	t->data[15] = 'x';
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_true(known(t, RAX));
+	assert_int_equal(t->s.r[RAX], 3 << 13 & ~(1 << 15));
+	assert_int_equal(t->s.r[RCX], 13);
+}
+
+/* movsd xmm0,[rdi]; comisd xmm0,[rdi+8]; seta al; cvttsd2si ecx,xmm0; cvtsi2sd xmm1,ecx;
+ * movq rdx,xmm1; addsd xmm0,xmm1; movq rbx,xmm0; syscall */
+static void floating_point(void **state)
+{
+	static const uint8_t code[] = { 0xf2, 0x0f, 0x10, 0x07, 0x66, 0x0f, 0x2f, 0x47, 0x08,
+					0x0f, 0x97, 0xc0, 0xf2, 0x0f, 0x2c, 0xc8, 0xf2, 0x0f,
+					0x2a, 0xc9, 0x66, 0x48, 0x0f, 0x7e, 0xca, 0xf2, 0x0f,
+					0x58, 0xc1, 0x66, 0x48, 0x0f, 0x7e, 0xc3, 0x0f, 0x05 };
+	const double numbers[2] = { -2.75, -3.5 };
+	struct trial *t = *state;
+	double back;
+
+	load(t, code, sizeof(code));
+	memcpy(t->data, numbers, sizeof(numbers));
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_int_equal(t->s.r[RAX], 1);
+	assert_int_equal((int32_t)t->s.r[RCX], -2);
+	memcpy(&back, &t->s.r[RDX], sizeof(back));
+	assert_true(back == -2.0);
+	/* Nobody adds here. */
+	assert_false(known(t, RBX));
+}
+
+/* Other code stands there than was translated. */
+static void changed_code(void **state)
+{
+	/* mov eax,1; syscall */
+	uint8_t code[] = { 0xb8, 0x01, 0x00, 0x00, 0x00, 0x0f, 0x05 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_int_equal(t->s.r[RAX], 1);
+	code[1] = 2;
+	load(t, code, sizeof(code));
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_int_equal(t->s.r[RAX], 2);
+	assert_non_null(vtrace_blocks_get(t->blocks, 1));
+}
+
+static void end_of_memory(void **state)
+{
+	struct trial *t = *state;
+
+	/* nop up to the end of what can be read, and one that is cut off. */
+	load(t, sum, sizeof(sum));
+	memset(t->code, 0x90, PAGE);
+	t->code[PAGE - 1] = 0xb8;
+	t->s.pc = CODE + PAGE - 10;
+	assert_int_equal(run(t, 100), VTRACE_UNDECODED);
+	assert_int_equal(t->s.nr_insns, 9);
+	t->s.pc = CODE + PAGE;
+	assert_int_equal(run(t, 100), VTRACE_CODE);
+	/* What is no instruction. */
+	load(t, (const uint8_t[]){ 0x06 }, 1);
+	assert_int_equal(run(t, 100), VTRACE_UNDECODED);
+	assert_int_equal(t->s.nr_insns, 0);
+}
+
+static void names(void **state)
+{
+	(void)state;
+	for (int i = 0; i < VTRACE_NR_CLASSES; i++)
+		assert_non_null(vtrace_class_name((enum vtrace_class)i));
+	for (int i = 0; i < VTRACE_NR_ENDS; i++)
+		assert_non_null(vtrace_end_name((enum vtrace_end)i));
+	assert_in_range(VTRACE_NR_CLASSES, 1, 63);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_loop),
+		TEST(the_trace),
+		TEST(stores_are_seen),
+		TEST(unknown_goes_on),
+		TEST(store_who_knows_where),
+		TEST(parts_of_registers),
+		TEST(division),
+		TEST(call_and_return),
+		TEST(repeated_stores),
+		TEST(string_code),
+		TEST(floating_point),
+		TEST(changed_code),
+		TEST(end_of_memory),
+		cmocka_unit_test(names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
