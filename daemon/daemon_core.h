@@ -437,6 +437,7 @@ struct daemon {
 	char run_dir[256];
 	char helper_dir[512];
 	char epoch[PROFDB_EPOCH_LEN + 1];
+	char unindexed[PROFDB_EPOCH_LEN + 1]; /* finished; its index is still to be made */
 	struct driver *driver;
 	struct profdb *db;
 	struct images *images;

@@ -293,19 +293,42 @@ static bool is_one_of_many(const struct daemon *d)
 	return d->attrib.live && !d->opt.own;
 }
 
+/* Of an epoch that has finished, so that whoever asks first need not. One of very many images
+ * would hold up the drains. */
+static void index_finished(struct daemon *d)
+{
+	enum { PROFILES_MAX = 5000 };
+	int r = 0;
+
+	if (d->unindexed[0])
+		r = profdb_sums_make(d->db, d->unindexed, d->platform, PROFILES_MAX);
+	/* It has changed just now: the next flush finds it at rest. */
+	if (r != -EAGAIN)
+		d->unindexed[0] = '\0';
+}
+
+/* d->epoch is another one now. */
+static void epoch_began(struct daemon *d, const char *before, const char *why)
+{
+	index_finished(d);
+	snprintf(d->unindexed, sizeof(d->unindexed), "%s", before);
+	dyn_fold_forget(d->dyn);
+	labels_new_epoch(&d->attrib.labels);
+	base_log(BASE_LOG_INFO, "epoch %s begins%s", d->epoch, why);
+}
+
 /* 1: another machine began an epoch, and so did we. */
 static int follow(struct daemon *d, struct base_err *err)
 {
+	char before[sizeof(d->epoch)];
 	int r;
 
 	if (!is_one_of_many(d))
 		return 0;
+	memcpy(before, d->epoch, sizeof(before));
 	r = profdb_epoch_follow(d->db, (int64_t)time(NULL), d->epoch, err);
-	if (r > 0) {
-		dyn_fold_forget(d->dyn);
-		labels_new_epoch(&d->attrib.labels);
-		base_log(BASE_LOG_INFO, "epoch %s begins: another machine is in it", d->epoch);
-	}
+	if (r > 0)
+		epoch_began(d, before, ": another machine is in it");
 	return r;
 }
 
@@ -313,19 +336,18 @@ int daemon_turn_epoch(struct daemon *d, struct base_err *err)
 {
 	int64_t recorded = driver_recorded_utc(d->driver), now = (int64_t)time(NULL);
 	bool must_be_new = d->opt.new_epoch && !d->epoch[0];
+	char before[sizeof(d->epoch)];
 	int r = must_be_new ? 0 : follow(d, err);
 
 	if (r)
 		return r;
+	memcpy(before, d->epoch, sizeof(before));
 	if (is_one_of_many(d))
 		r = profdb_epoch_turn(d->db, now, d->epoch, err);
 	else
 		r = profdb_epoch_start(d->db, recorded >= 0 ? recorded : now, d->epoch, err);
-	if (r >= 0) {
-		dyn_fold_forget(d->dyn);
-		labels_new_epoch(&d->attrib.labels);
-		base_log(BASE_LOG_INFO, "epoch %s begins", d->epoch);
-	}
+	if (r >= 0)
+		epoch_began(d, before, "");
 	return r;
 }
 
@@ -337,6 +359,7 @@ int daemon_flush(struct daemon *d, struct base_err *err)
 	/* What was to be flushed is; the next flush tries again. */
 	if (r >= 0 && follow(d, &own) < 0)
 		base_log(BASE_LOG_WARN, "cannot follow other machines: %s", own.text);
+	index_finished(d);
 	return r;
 }
 

@@ -203,6 +203,12 @@ int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform
 		      const struct profdb_sums *s);
 
 /*
+ * Read all profiles and keep their sums, as above; at once where they are kept already. Also
+ * -DCPI_EFORMAT: a profile cannot be read, -DCPI_ELIMIT: there are more than @max.
+ */
+int profdb_sums_make(struct profdb *db, const char *epoch, const char *platform, size_t max);
+
+/*
  * The platform that <db>/hosts says @host belongs to, else @host itself, made fit to be a name. 0,
  * -errno, -DCPI_EFORMAT with the line. The syntax: dcpihosts(5).
  */

@@ -317,3 +317,55 @@ int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform
 	close(fd);
 	return r < 0 ? r : 0;
 }
+
+/* ---- all of it at once ----------------------------------------------------------------------- */
+
+struct making {
+	struct profdb_sums sums;
+	size_t max;
+	bool bad;
+};
+
+static int take_profile(void *ctx, const char *file, struct profdb_profile *p)
+{
+	struct making *m = ctx;
+	int r = m->sums.nr < m->max ? profdb_sums_add(&m->sums, p) : -DCPI_ELIMIT;
+
+	(void)file;
+	profdb_profile_free(p);
+	return r;
+}
+
+static void take_bad(void *ctx, const char *file, const struct base_err *err)
+{
+	struct making *m = ctx;
+
+	(void)file, (void)err;
+	m->bad = true;
+}
+
+static bool is_made(struct profdb *db, const char *epoch, const char *platform)
+{
+	int fd = profdb_platform_open(db, epoch, platform);
+	struct stat dir, st;
+	bool made = fd >= 0 && fstat(fd, &dir) == 0 &&
+		    fstatat(fd, INDEX_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 && same_time(&dir, &st);
+
+	if (fd >= 0)
+		close(fd);
+	return made;
+}
+
+int profdb_sums_make(struct profdb *db, const char *epoch, const char *platform, size_t max)
+{
+	struct making m = { .max = max };
+	int r;
+
+	if (is_made(db, epoch, platform))
+		return 0;
+	r = profdb_walk(db, epoch, platform, take_profile, take_bad, &m, NULL);
+	if (r >= 0)
+		r = m.bad ? -DCPI_EFORMAT : profdb_sums_write(db, epoch, platform, &m.sums);
+	profdb_sums_release(&m.sums);
+	return r < 0 ? r : 0;
+}

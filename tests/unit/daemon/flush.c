@@ -392,17 +392,42 @@ static void new_epoch_is_empty(void **state)
 	assert_int_equal(on_disk().sum, 3);
 }
 
+/* So that who asks first need not read all profiles: as soon as nothing more happens there. */
+static void finished_epoch_is_indexed(void **state)
+{
+	const struct timespec long_ago[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	char platform[160], index[176];
+	struct base_err err = { 0 };
+
+	(void)state;
+	snprintf(platform, sizeof(platform), "%s/%s/here", db_path, d.epoch);
+	snprintf(index, sizeof(index), "%s/.index", platform);
+	assert_int_equal(daemon_new_epoch(&d, &err), 0);
+	assert_int_equal(flush(), 0);
+	assert_int_not_equal(access(index, F_OK), 0);
+	assert_int_equal(utimensat(AT_FDCWD, platform, long_ago, 0), 0);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(access(index, F_OK), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(drains_writes_and_clears), TEST(failure_keeps_counts),
-		TEST(pseudo_image_comes_first), TEST(refused_image),
-		TEST(many_refused_images),	TEST(images_before_profiles),
-		TEST(damaged_profile),		TEST(full_counter),
-		TEST(new_epoch_is_empty),	TEST(fraction_of_the_time),
-		TEST(nothing_is_left),		TEST(ranges_are_read_while_busy),
+		TEST(drains_writes_and_clears),
+		TEST(failure_keeps_counts),
+		TEST(pseudo_image_comes_first),
+		TEST(refused_image),
+		TEST(many_refused_images),
+		TEST(images_before_profiles),
+		TEST(damaged_profile),
+		TEST(full_counter),
+		TEST(new_epoch_is_empty),
+		TEST(finished_epoch_is_indexed),
+		TEST(fraction_of_the_time),
+		TEST(nothing_is_left),
+		TEST(ranges_are_read_while_busy),
 	};
 
 	quiet = fopen("/dev/null", "w");
