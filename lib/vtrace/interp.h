@@ -14,6 +14,7 @@
 #include "interp_flags.h"
 #include "interp_math.h"
 #include "interp_memory.h"
+#include "interp_unknown.h"
 
 /* ---- one micro-op ---------------------------------------------------------------------------- */
 
@@ -32,8 +33,8 @@ VTRACE_INLINE void vtrace_emit(struct vtrace_state *s, uint64_t value, bool unkn
 VTRACE_INLINE void vtrace_memory(void *ctx, struct vtrace_state *s, const struct vtrace_uop *u,
 				 bool no_addr)
 {
-	uint64_t addr = s->r[u->a] + (s->r[u->b] << (u->x & 3)) + u->imm, value;
-	bool unknown = no_addr;
+	uint64_t addr = s->r[u->a] + (s->r[u->b] << (u->x & 3)) + u->imm, value = 0;
+	uint8_t unknown = 0xff;
 
 	s->addr = addr;
 	s->addr_unknown = no_addr;
@@ -41,12 +42,15 @@ VTRACE_INLINE void vtrace_memory(void *ctx, struct vtrace_state *s, const struct
 		if (no_addr)
 			s->memory_unknown = true, s->used = 0;
 		else
-			vtrace_store(s, addr, u->w, s->r[u->dst], vtrace_is_unknown(s, u->dst));
+			vtrace_store(s, addr, u->w, s->r[u->dst], s->unknown[u->dst]);
 		return;
 	}
-	value = no_addr ? 0 : vtrace_load(ctx, s, addr, u->w, &unknown);
-	if (u->op == VTRACE_LOADS)
+	if (!no_addr)
+		value = vtrace_load(ctx, s, addr, u->w, &unknown);
+	if (u->op == VTRACE_LOADS) {
 		value = vtrace_sign(value, u->w);
+		unknown = vtrace_sign_unknown(unknown, u->w);
+	}
 	vtrace_put(s, u->dst, value, unknown);
 }
 
@@ -57,13 +61,14 @@ VTRACE_INLINE int vtrace_division(struct vtrace_state *s, const struct vtrace_uo
 	bool rest = u->op == VTRACE_REMU || u->op == VTRACE_REMS;
 	uint64_t n = 0, quot = 0, rem = 0;
 
-	unknown |= vtrace_is_unknown(s, u->x);
+	unknown |= (s->unknown[u->x] & vtrace_bytes(u->w, 0)) != 0;
 	/* Wider than what can be divided here: it is not known. */
 	if (!unknown && !vtrace_dividend(a, s->r[u->x], u->w, is_signed, &n))
 		unknown = true;
 	if (!unknown && !vtrace_divide(n, b, u->w, is_signed, &quot, &rem))
 		return VTRACE_FAULTS;
-	vtrace_put(s, u->dst, (rest ? rem : quot) & vtrace_mask(u->w), unknown);
+	vtrace_put(s, u->dst, (rest ? rem : quot) & vtrace_mask(u->w),
+		   unknown ? (uint8_t)vtrace_bytes(u->w, 0) : 0);
 	return VTRACE_GOES_ON;
 }
 
@@ -72,9 +77,10 @@ VTRACE_INLINE void vtrace_zero_upper(struct vtrace_state *s)
 #ifdef __bpf__
 #pragma clang loop unroll(full)
 #endif
-	for (uint32_t v = 0; v < 16; v++)
-		s->r[VTRACE_VECTOR + 4 * v + 2] = s->r[VTRACE_VECTOR + 4 * v + 3] = 0;
-	s->unknown[VTRACE_VECTOR / 64] &= 0x3333333333333333ull;
+	for (uint32_t v = 0; v < 16; v++) {
+		vtrace_put(s, (uint8_t)(VTRACE_VECTOR + 4 * v + 2), 0, 0);
+		vtrace_put(s, (uint8_t)(VTRACE_VECTOR + 4 * v + 3), 0, 0);
+	}
 }
 
 VTRACE_INLINE void vtrace_fp_flags(struct vtrace_state *s, uint64_t a, uint64_t b, uint8_t w,
@@ -102,6 +108,18 @@ VTRACE_INLINE void vtrace_compare_if(struct vtrace_state *s, const struct vtrace
 		compare.set = u->x ? VTRACE_SET_ADD : VTRACE_SET_SUB_NOT;
 		vtrace_set_flags(s, &compare, a, b, u->x ? a + b : a - b, unknown);
 	}
+}
+
+/* One byte that is not 0 decides, whatever the others are. */
+VTRACE_INLINE void vtrace_jump_zero(struct vtrace_state *s, const struct vtrace_uop *u, uint64_t a,
+				    int *end)
+{
+	uint64_t known = vtrace_mask(u->w) & ~vtrace_spread(s->unknown[u->a]);
+
+	if (!(a & known) && known != vtrace_mask(u->w))
+		*end = VTRACE_UNKNOWN_IF;
+	else if (!(a & known) == (u->op == VTRACE_JUMP_Z))
+		s->pc = u->imm;
 }
 
 /*
@@ -135,10 +153,7 @@ VTRACE_INLINE int vtrace_effect(void *ctx, struct vtrace_state *s, const struct 
 		return 1;
 	case VTRACE_JUMP_Z:
 	case VTRACE_JUMP_NZ:
-		if (vtrace_is_unknown(s, u->a))
-			*end = VTRACE_UNKNOWN_IF;
-		else if (!(a & vtrace_mask(u->w)) == (u->op == VTRACE_JUMP_Z))
-			s->pc = u->imm;
+		vtrace_jump_zero(s, u, a, end);
 		return 1;
 	case VTRACE_NEED:
 		if (vtrace_is_unknown(s, u->a))
@@ -195,7 +210,7 @@ VTRACE_INLINE int vtrace_effect(void *ctx, struct vtrace_state *s, const struct 
 }
 
 VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace_uop *u, uint64_t a,
-				     uint64_t b, bool *unknown)
+				     uint64_t b, uint8_t *unknown)
 {
 	uint8_t w = u->w, shift = 8 * (u->x & 7);
 	bool carry = s->flags & VTRACE_C;
@@ -210,7 +225,6 @@ VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace
 		return vtrace_sign(a, u->x);
 	case VTRACE_INS:
 		mask = vtrace_mask(w) << shift;
-		*unknown |= vtrace_is_unknown(s, u->dst);
 		return (s->r[u->dst] & ~mask) | (a << shift & mask);
 	case VTRACE_EXT:
 		return a >> shift;
@@ -219,15 +233,12 @@ VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace
 	case VTRACE_ADD:
 		return a + b;
 	case VTRACE_ADC:
-		*unknown |= s->flags_unknown & VTRACE_C;
 		return a + b + carry;
 	case VTRACE_SUB:
 		return a - b;
 	case VTRACE_SBB:
-		*unknown |= s->flags_unknown & VTRACE_C;
 		return a - b - carry;
 	case VTRACE_SBC:
-		*unknown |= s->flags_unknown & VTRACE_C;
 		return a - b - !carry;
 	case VTRACE_AND:
 		return a & b;
@@ -266,21 +277,10 @@ VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace
 	case VTRACE_POPCNT:
 		return vtrace_ones(a & vtrace_mask(w));
 	case VTRACE_SELECT:
-		if (vtrace_cc_unknown(s, u->set)) {
-			*unknown = true;
-			return 0;
-		}
-		if (vtrace_cc_holds(s->flags, u->set)) {
-			*unknown = vtrace_is_unknown(s, u->a);
-			return a;
-		}
-		*unknown = vtrace_is_unknown(s, u->b);
-		return b;
+		return vtrace_cc_holds(s->flags, u->set) ? a : b;
 	case VTRACE_SETCC:
-		*unknown = vtrace_cc_unknown(s, u->set);
 		return vtrace_cc_holds(s->flags, u->set);
 	case VTRACE_LANE_SIGNS:
-		*unknown |= vtrace_is_unknown(s, u->dst);
 		return s->r[u->dst] | vtrace_signs(a, w) << (u->x & 63);
 	case VTRACE_LANE_MASK:
 		return vtrace_lane_mask(a, w, u->x);
@@ -304,7 +304,7 @@ VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace
 	case VTRACE_LANE_MAXU:
 		return vtrace_lane(u->op, a, b, w);
 	default: /* VTRACE_TAINT, and what nobody knows */
-		*unknown = true;
+		*unknown = 0xff;
 		return 0;
 	}
 }
@@ -321,20 +321,25 @@ VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vt
 {
 	bool b_is_imm = u->b == VTRACE_IMM;
 	uint64_t a = s->r[u->a], b = b_is_imm ? u->imm : s->r[u->b], v;
-	bool unknown = vtrace_is_unknown(s, u->a) || (!b_is_imm && vtrace_is_unknown(s, u->b));
+	uint8_t ua = s->unknown[u->a], ub = b_is_imm ? 0 : s->unknown[u->b], unknown;
 	int end = VTRACE_GOES_ON;
 
-	if (vtrace_effect(ctx, s, u, a, b, unknown, &end))
+	if (vtrace_effect(ctx, s, u, a, b, vtrace_needs(u, ua | ub), &end))
 		return end;
+	unknown = vtrace_unknown(s, u, a, b, ua, ub);
 	v = vtrace_result(s, u, a, b, &unknown);
-	if (!vtrace_is_whole(u->op))
+	if (!vtrace_is_whole(u->op)) {
 		v &= vtrace_mask(u->w);
+		unknown &= vtrace_bytes(u->w, 0);
+	}
 	if (u->set && u->op != VTRACE_SELECT && u->op != VTRACE_SETCC) {
+		bool lost = vtrace_is_by_result(u->set) ? unknown : vtrace_needs(u, ua | ub);
+
 		/* The carry that went in is part of what comes out. */
-		if (u->op == VTRACE_ADC || u->op == VTRACE_SBB || u->op == VTRACE_SBC)
-			unknown |= s->flags_unknown & VTRACE_C;
+		if (vtrace_reads_carry(u->op))
+			lost |= s->flags_unknown & VTRACE_C;
 		vtrace_set_flags(s, u, a, u->set == VTRACE_SET_MUL ? vtrace_fits(a, b, u->w) : b, v,
-				 unknown);
+				 lost);
 	}
 	vtrace_put(s, u->dst, v, unknown);
 	return VTRACE_GOES_ON;
@@ -390,7 +395,7 @@ VTRACE_INLINE int vtrace_commit(struct vtrace_state *s)
 VTRACE_INLINE void vtrace_begin(struct vtrace_state *s, uint16_t max_insns)
 {
 	s->r[VTRACE_ZERO] = 0;
-	s->unknown[VTRACE_ZERO / 64] &= ~(1ull << (VTRACE_ZERO % 64));
+	s->unknown[VTRACE_ZERO] = 0;
 	s->addr = 0;
 	s->addr_unknown = s->memory_unknown = false;
 	s->nr_insns = 0;

@@ -336,7 +336,7 @@ VTRACE_INLINE uint64_t vtrace_fp_to_int(uint64_t v, uint8_t from, uint8_t w)
 	return f.minus ? 0 - m : m;
 }
 
-VTRACE_INLINE uint64_t vtrace_int_to_fp(uint64_t v, uint8_t w, uint8_t to, bool *unknown)
+VTRACE_INLINE uint64_t vtrace_int_to_fp(uint64_t v, uint8_t w, uint8_t to, uint8_t *unknown)
 {
 	bool minus;
 	uint64_t bits, lead;
@@ -348,21 +348,22 @@ VTRACE_INLINE uint64_t vtrace_int_to_fp(uint64_t v, uint8_t w, uint8_t to, bool 
 		return 0;
 	lead = 63 - vtrace_leading(v, 8);
 	if (vtrace_trailing(v, 8) + (to == 8 ? 52 : 23) < lead)
-		*unknown = true;
+		*unknown = 0xff;
 	bits = v << ((63 - lead) & 63) << 1; /* without the leading one, which is implied */
 	if (to == 8)
 		return bits >> 12 | (lead + 1023) << 52 | (uint64_t)minus << 63;
 	return bits >> 41 | (lead + 127) << 23 | (uint64_t)minus << 31;
 }
 
-VTRACE_INLINE uint64_t vtrace_fp_widen(uint64_t v, bool *unknown)
+VTRACE_INLINE uint64_t vtrace_fp_widen(uint64_t v, uint8_t *unknown)
 {
 	struct vtrace_fp f = vtrace_fp(v, 4);
 	uint64_t sign = (uint64_t)f.minus << 63;
 
 	if (!(v & 0x7fffffff))
 		return sign;
-	*unknown |= f.tiny || f.special;
+	if (f.tiny || f.special)
+		*unknown = 0xff;
 	return sign | (uint64_t)(f.exponent + 1023) << 52 | f.fraction;
 }
 

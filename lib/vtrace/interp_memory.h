@@ -33,29 +33,14 @@ VTRACE_INLINE struct vtrace_store *vtrace_store_find(struct vtrace_state *s, uin
 	return 0;
 }
 
-/* A bit for each of the @w bytes from @at on, within eight and behind. */
-VTRACE_INLINE uint32_t vtrace_bytes(uint8_t w, uint32_t at)
-{
-	return ((1u << w) - 1) << at;
-}
-
-/* All bits of the bytes in @bytes. */
-VTRACE_INLINE uint64_t vtrace_spread(uint64_t bytes)
-{
-	uint64_t v = (bytes & 0x7f) * 0x02040810204081ull & 0x0101010101010101ull;
-
-	v |= (bytes & 0x80) << 49;
-	return v * 0xff;
-}
-
-/* What was stored of the @w bytes at @addr, over *value. */
-VTRACE_INLINE bool vtrace_forward(struct vtrace_state *s, uint64_t addr, uint8_t w, uint64_t *value,
-				  uint32_t *written)
+/* What was stored of the @w bytes at @addr, over *value; which of them are unknown. */
+VTRACE_INLINE uint8_t vtrace_forward(struct vtrace_state *s, uint64_t addr, uint8_t w,
+				     uint64_t *value, uint32_t *written)
 {
 	uint32_t at = addr & 7, want = vtrace_bytes(w, at), got;
 	const struct vtrace_store *low = vtrace_store_find(s, addr & ~7ull, false), *high;
 	uint64_t mask;
-	bool unknown = false;
+	uint8_t unknown = 0;
 
 	*written = 0;
 	if (low) {
@@ -63,7 +48,7 @@ VTRACE_INLINE bool vtrace_forward(struct vtrace_state *s, uint64_t addr, uint8_t
 		mask = vtrace_spread(got) >> 8 * at;
 		*value = (*value & ~mask) | (low->value >> 8 * at & mask);
 		*written = got >> at;
-		unknown = low->unknown & got;
+		unknown = (uint8_t)((low->unknown & got) >> at);
 	}
 	if (at + w <= 8)
 		return unknown;
@@ -73,7 +58,7 @@ VTRACE_INLINE bool vtrace_forward(struct vtrace_state *s, uint64_t addr, uint8_t
 		mask = vtrace_spread(got) << 8 * (8 - at);
 		*value = (*value & ~mask) | (high->value << 8 * (8 - at) & mask);
 		*written |= got << (8 - at);
-		unknown |= (high->unknown & got) != 0;
+		unknown |= (uint8_t)((high->unknown & got) << (8 - at));
 	}
 	return unknown;
 }
@@ -84,10 +69,11 @@ VTRACE_INLINE bool vtrace_is_lost(const struct vtrace_state *s, uint64_t addr, u
 }
 
 VTRACE_INLINE uint64_t vtrace_load(void *ctx, struct vtrace_state *s, uint64_t addr, uint8_t w,
-				   bool *unknown)
+				   uint8_t *unknown)
 {
 	uint64_t value = 0;
 	uint32_t written;
+	uint8_t stored;
 	bool there = false;
 
 	if (w == 8)
@@ -98,18 +84,16 @@ VTRACE_INLINE uint64_t vtrace_load(void *ctx, struct vtrace_state *s, uint64_t a
 		there = VTRACE_READ(ctx, &value, 2, addr) == 0;
 	else
 		there = VTRACE_READ(ctx, &value, 1, addr) == 0;
-	*unknown = !there || vtrace_is_lost(s, addr, w);
+	*unknown = !there || vtrace_is_lost(s, addr, w) ? (uint8_t)vtrace_bytes(w, 0) : 0;
 	if (!s->used)
 		return value;
-	if (vtrace_forward(s, addr, w, &value, &written))
-		*unknown = true;
-	else if (written == vtrace_bytes(w, 0))
-		*unknown = false;
+	stored = vtrace_forward(s, addr, w, &value, &written);
+	*unknown = (uint8_t)((*unknown & ~written) | stored);
 	return value;
 }
 
 VTRACE_INLINE void vtrace_store_part(struct vtrace_state *s, uint64_t addr, uint64_t value,
-				     uint8_t bytes, bool unknown)
+				     uint8_t bytes, uint8_t unknown)
 {
 	struct vtrace_store *e = vtrace_store_find(s, addr, true);
 	uint64_t mask = vtrace_spread(bytes);
@@ -121,18 +105,18 @@ VTRACE_INLINE void vtrace_store_part(struct vtrace_state *s, uint64_t addr, uint
 	}
 	e->value = (e->value & ~mask) | (value & mask);
 	e->written |= bytes;
-	e->unknown = unknown ? e->unknown | bytes : e->unknown & ~bytes;
+	e->unknown = (e->unknown & ~bytes) | (unknown & bytes);
 }
 
 VTRACE_INLINE void vtrace_store(struct vtrace_state *s, uint64_t addr, uint8_t w, uint64_t value,
-				bool unknown)
+				uint8_t unknown)
 {
-	uint32_t at = addr & 7, bytes = vtrace_bytes(w, at);
+	uint32_t at = addr & 7, bytes = vtrace_bytes(w, at), lost = (uint32_t)unknown << at;
 
-	vtrace_store_part(s, addr & ~7ull, value << 8 * at, (uint8_t)bytes, unknown);
+	vtrace_store_part(s, addr & ~7ull, value << 8 * at, (uint8_t)bytes, (uint8_t)lost);
 	if (bytes >> 8)
 		vtrace_store_part(s, (addr & ~7ull) + 8, value >> 8 * (8 - at),
-				  (uint8_t)(bytes >> 8), unknown);
+				  (uint8_t)(bytes >> 8), (uint8_t)(lost >> 8));
 }
 
 /* What was stored before stays what it is only if it lies elsewhere. */

@@ -8,8 +8,7 @@
 enum {
 	VTRACE_NR_STORES = 64, /* of eight bytes; a power of two */
 	VTRACE_STORE_PROBES = 4,
-	VTRACE_STORES_INSN = 8, /* so many may be needed by one instruction */
-	VTRACE_NR_WORDS = 512,	/* of a trace; a power of two */
+	VTRACE_NR_WORDS = 512, /* of a trace; a power of two */
 };
 
 /* The aligned eight bytes at @addr: which of them were stored, which of these are unknown. */
@@ -22,9 +21,9 @@ struct vtrace_store {
 
 struct vtrace_state {
 	uint64_t r[VTRACE_NR_REGS];
-	uint64_t unknown[VTRACE_NR_REGS / 64]; /* a bit for each of them */
-	uint64_t pc;			       /* where the next block stands */
-	uint64_t addr;			       /* of the last load or store */
+	uint8_t unknown[VTRACE_NR_REGS]; /* a bit for each of their bytes */
+	uint64_t pc;			 /* where the next block stands */
+	uint64_t addr;			 /* of the last load or store */
 	uint8_t flags, flags_unknown;
 	bool addr_unknown;
 	bool memory_unknown; /* somebody stored who knows where */
@@ -33,29 +32,42 @@ struct vtrace_state {
 	uint64_t used;		       /* stores */
 	uint64_t lost_start, lost_end; /* memory whose content is unknown */
 	struct vtrace_store stores[VTRACE_NR_STORES];
-	/* The trace (trace.h). */
+	/* The trace: a word for each block, its number and how many of its instructions ran, and
+	 * the values that were asked for. */
 	uint32_t nr_words, block_word;
 	uint64_t words[VTRACE_NR_WORDS];
 	uint64_t words_unknown[VTRACE_NR_WORDS / 64];
 };
+
 /* ---- registers ------------------------------------------------------------------------------- */
 
 VTRACE_INLINE bool vtrace_is_unknown(const struct vtrace_state *s, uint8_t reg)
 {
-	return s->unknown[reg / 64] >> (reg % 64) & 1;
+	return s->unknown[reg];
 }
 
-VTRACE_INLINE void vtrace_put(struct vtrace_state *s, uint8_t reg, uint64_t value, bool unknown)
+/* @unknown: a bit for each byte. */
+VTRACE_INLINE void vtrace_put(struct vtrace_state *s, uint8_t reg, uint64_t value, uint8_t unknown)
 {
-	uint64_t bit = 1ull << (reg % 64);
-
 	if (reg == VTRACE_ZERO)
 		return;
 	s->r[reg] = value;
-	if (unknown)
-		s->unknown[reg / 64] |= bit;
-	else
-		s->unknown[reg / 64] &= ~bit;
+	s->unknown[reg] = unknown;
+}
+
+/* A bit for each of the @w bytes from @at on, within eight and behind. */
+VTRACE_INLINE uint32_t vtrace_bytes(uint8_t w, uint32_t at)
+{
+	return ((1u << w) - 1) << at;
+}
+
+/* All bits of the bytes in @bytes. */
+VTRACE_INLINE uint64_t vtrace_spread(uint64_t bytes)
+{
+	uint64_t v = (bytes & 0x7f) * 0x02040810204081ull & 0x0101010101010101ull;
+
+	v |= (bytes & 0x80) << 49;
+	return v * 0xff;
 }
 
 VTRACE_INLINE uint64_t vtrace_mask(uint8_t w)

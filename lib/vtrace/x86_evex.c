@@ -191,11 +191,30 @@ static uint8_t nr_chunks(const struct vex *v)
 	return (uint8_t)(2 << v->len);
 }
 
+/* Lanes of chunk @c that are all ones in @t, as bits of @sum. The mask comes before: what it leaves
+ * out need not be known. */
+static void add_signs(struct vtrace_maker *m, const struct vex *v, uint8_t w, uint8_t t,
+		      uint8_t sum, uint8_t c, bool negate)
+{
+	uint8_t bits = (uint8_t)(8 / w * c);
+
+	if (negate)
+		vtrace_make_imm(m, VTRACE_XOR, 8, t, t, UINT64_MAX);
+	if (v->mask) {
+		uint8_t lanes = vtrace_temp(m);
+
+		vtrace_make_imm(m, VTRACE_LANE_MASK, w, lanes, VTRACE_MASK + v->mask, 0)->x = bits;
+		vtrace_make(m, VTRACE_AND, 8, t, t, lanes);
+		m->nr_temps--; /* used at once */
+	}
+	vtrace_make_imm(m, VTRACE_LANE_SIGNS, w, sum, t, 0)->x = bits;
+}
+
 /* @negate: the lanes in which it is not so. Lanes that the mask leaves out are 0. */
 static void into_mask(struct vtrace_maker *m, const struct vex *v, enum vtrace_op op, uint8_t w,
 		      bool swap, bool negate)
 {
-	uint8_t t = vtrace_temp(m), sum = vtrace_const(m, 0), nr = nr_chunks(v) * 8 / w;
+	uint8_t t = vtrace_temp(m), sum = vtrace_const(m, 0);
 
 	for (uint8_t c = 0; c < nr_chunks(v); c++) {
 		uint8_t a = VTRACE_VECTOR + 4 * v->vvvv + c, b = chunk(m, v, c);
@@ -203,12 +222,8 @@ static void into_mask(struct vtrace_maker *m, const struct vex *v, enum vtrace_o
 		vtrace_make(m, op, op == VTRACE_AND ? 8 : w, t, swap ? b : a, swap ? a : b);
 		if (op == VTRACE_AND)
 			vtrace_make(m, VTRACE_LANE_EQ, w, t, t, VTRACE_ZERO);
-		vtrace_make_imm(m, VTRACE_LANE_SIGNS, w, sum, t, 0)->x = (uint8_t)(8 / w * c);
+		add_signs(m, v, w, t, sum, c, negate);
 	}
-	if (negate)
-		vtrace_make_imm(m, VTRACE_XOR, 8, sum, sum, (1ull << nr) - 1);
-	if (v->mask)
-		vtrace_make(m, VTRACE_AND, 8, sum, sum, VTRACE_MASK + v->mask);
 	vtrace_make_imm(m, VTRACE_MOV, 8, VTRACE_MASK + (v->reg & 7), sum, 0);
 }
 
@@ -216,19 +231,15 @@ static void into_mask(struct vtrace_maker *m, const struct vex *v, enum vtrace_o
 static void below_or_equal(struct vtrace_maker *m, const struct vex *v, uint8_t w, bool swap,
 			   bool negate)
 {
-	uint8_t t = vtrace_temp(m), sum = vtrace_const(m, 0), nr = nr_chunks(v) * 8 / w;
+	uint8_t t = vtrace_temp(m), sum = vtrace_const(m, 0);
 
 	for (uint8_t c = 0; c < nr_chunks(v); c++) {
 		uint8_t a = VTRACE_VECTOR + 4 * v->vvvv + c, b = chunk(m, v, c);
 
 		vtrace_make(m, VTRACE_LANE_MINU, w, t, a, b);
 		vtrace_make(m, VTRACE_LANE_EQ, w, t, t, swap ? b : a);
-		vtrace_make_imm(m, VTRACE_LANE_SIGNS, w, sum, t, 0)->x = (uint8_t)(8 / w * c);
+		add_signs(m, v, w, t, sum, c, negate);
 	}
-	if (negate)
-		vtrace_make_imm(m, VTRACE_XOR, 8, sum, sum, (1ull << nr) - 1);
-	if (v->mask)
-		vtrace_make(m, VTRACE_AND, 8, sum, sum, VTRACE_MASK + v->mask);
 	vtrace_make_imm(m, VTRACE_MOV, 8, VTRACE_MASK + (v->reg & 7), sum, 0);
 }
 

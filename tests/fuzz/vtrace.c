@@ -44,7 +44,7 @@ static void fill(struct vtrace_state *s, uint64_t seed)
 		/* Half of them point into what is there, a few are not known. */
 		s->r[i] = v >> 63 ? BASE + (v >> 40) % 256 : v;
 		if (!(v >> 33 & 7))
-			s->unknown[i / 64] |= 1ull << i % 64;
+			s->unknown[i] = (uint8_t)(v >> 20);
 	}
 	s->flags = v & VTRACE_FLAGS;
 	s->flags_unknown = v >> 8 & v >> 16 & VTRACE_FLAGS;

@@ -45,11 +45,11 @@ static uint8_t flags(uint64_t eflags)
 static void begin(struct vtrace_state *s, const struct user_regs_struct *u, uint16_t max)
 {
 	memset(s->unknown, 0xff, sizeof(s->unknown));
-	s->unknown[0] &= ~0xffffull;
+	memset(s->unknown, 0, 16);
 	registers(u, s->r);
 	s->r[VTRACE_TLS] = u->fs_base;
 	s->r[VTRACE_GS] = u->gs_base;
-	s->unknown[0] &= ~(1ull << VTRACE_TLS | 1ull << VTRACE_GS);
+	s->unknown[VTRACE_TLS] = s->unknown[VTRACE_GS] = 0;
 	s->flags = flags(u->eflags);
 	s->flags_unknown = 0;
 	s->pc = u->rip;
@@ -85,10 +85,8 @@ static unsigned int compare(const struct vtrace_state *s, const struct user_regs
 
 	registers(u, r);
 	for (int i = 0; i < 16; i++) {
-		if (s->unknown[0] >> i & 1)
-			continue;
-		++*known;
-		if (s->r[i] == r[i])
+		*known += !s->unknown[i];
+		if (!((s->r[i] ^ r[i]) & ~vtrace_spread(s->unknown[i])))
 			continue;
 		printf("%s is %#llx, not %#llx\n", names[i], (unsigned long long)r[i],
 		       (unsigned long long)s->r[i]);

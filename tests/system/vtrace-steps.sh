@@ -36,7 +36,7 @@ done >"$work/work.c"
 # windows PROGRAM…: none may differ, and most of them reach their end.
 windows()
 {
-	echo "== ${1##*/} ${2##*/}"
+	echo "== ${1##*/}"
 	timeout 300 "$steps" "$count" 64 "$seed" "$@" >"$work/out" || {
 		tail -n 60 "$work/out"
 		echo "FAILED: $*"
@@ -52,7 +52,7 @@ windows()
 
 windows gzip -9 -c "$work/text"
 windows xz -c "$work/text"
-windows sort "$work/text"
+windows sort --parallel=1 "$work/text"
 windows awk '{ n[$3] += $2; s = s substr($0, 3, 1); if (length(s) > 99) s = "" } END { while (1) n["x"]++ }' "$work/text"
 windows perl "$work/work.pl"
 windows sh "$work/work.sh"

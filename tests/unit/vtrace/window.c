@@ -64,7 +64,7 @@ static void load(struct trial *t, const uint8_t *code, size_t len)
 	memcpy(t->code, code, len);
 	t->code_len = PAGE;
 	memset(t->s.unknown, 0xff, sizeof(t->s.unknown));
-	t->s.unknown[0] &= ~0xffffull;
+	memset(t->s.unknown, 0, 16);
 	memset(t->s.r, 0, sizeof(t->s.r));
 	t->s.r[RDI] = DATA;
 	t->s.r[RSI] = DATA + 64;
@@ -83,7 +83,7 @@ static enum vtrace_end run(struct trial *t, uint16_t max)
 
 static bool known(const struct trial *t, uint8_t reg)
 {
-	return !(t->s.unknown[reg / 64] >> (reg % 64) & 1);
+	return !t->s.unknown[reg];
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ static void store_who_knows_where(void **state)
 	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
 	assert_true(known(t, RAX));
 	load(t, code, sizeof(code));
-	t->s.unknown[0] |= 1 << RSI;
+	t->s.unknown[RSI] = 0xff;
 	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
 	assert_false(known(t, RAX));
 }
@@ -229,7 +229,7 @@ static void call_and_return(void **state)
 	assert_int_equal(t->s.r[RSP], STACK + 2048);
 	/* Nobody knows where to. */
 	load(t, code + 7, 1);
-	t->s.unknown[0] |= 1 << RSP;
+	t->s.unknown[RSP] = 0xff;
 	assert_int_equal(run(t, 100), VTRACE_UNKNOWN_JUMP);
 	assert_int_equal(t->s.nr_insns, 0);
 }
