@@ -7,7 +7,7 @@
 
 #include "choose.h"
 #include "estimate.h"
-#include "listing_freq.h"
+#include "list.h"
 #include "report.h"
 #include "tools.h"
 
@@ -55,22 +55,7 @@ static const struct base_cmd cmd = {
 };
 
 /* Source lines that are shown without code between two that have some. */
-enum { CONTEXT_LINES = 6, TAB = 4 };
-
-struct source {
-	struct image_source *text; /* NULL: not found */
-	size_t indent;		   /* columns that all lines of the procedure begin with */
-};
-
-struct list {
-	struct analysis *a;
-	struct analysis_listing *l;
-	struct source *sources;		/* by the listing's file index */
-	struct analysis_unit **by_line; /* units with a line, by file and line, then address */
-	size_t nr_by_line;
-	struct listing_freq freq; /* v is NULL where it is not shown */
-	struct table t;
-};
+enum { CONTEXT_LINES = 6 };
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
@@ -86,32 +71,13 @@ static int by_line(const void *pa, const void *pb)
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
 }
 
-/* Source text for a cell, without the first @skip columns, tabs as blanks: their width would depend
- * on the columns before. Returns false past the end of the source. */
-static bool source_text(const struct image_source *src, unsigned int line, size_t skip, char *text,
-			size_t text_len)
-{
-	size_t len = 0, at = 0, column = 0;
-	const char *from = image_source_line(src, line, &len);
-
-	for (size_t i = 0; from && i < len; i++) {
-		size_t to = from[i] == '\t' ? (column / TAB + 1) * TAB : column + 1;
-
-		for (; column < to; column++)
-			if ((column >= skip || from[i] > ' ') && at + 1 < text_len)
-				text[at++] = from[i] == '\t' ? ' ' : from[i] ? from[i] : '?';
-	}
-	text[at] = '\0';
-	return from != NULL;
-}
-
 static void note_indent(struct list *x, const struct analysis_unit *u)
 {
-	struct source *s = &x->sources[u->file];
+	struct list_source *s = &x->sources[u->file];
 	char text[256];
 	size_t indent;
 
-	if (!s->text || !source_text(s->text, u->line, 0, text, sizeof(text)))
+	if (!s->text || !list_source_text(s->text, u->line, 0, text, sizeof(text)))
 		return;
 	indent = strspn(text, " ");
 	if (indent < s->indent)
@@ -148,40 +114,7 @@ static bool any_source(const struct list *x)
 	return false;
 }
 
-/* Sum of a line's units by event; returns the index behind them. */
-static size_t sum_line(const struct list *x, size_t from, uint64_t *sum)
-{
-	size_t i = from;
-
-	memset(sum, 0, ANALYSIS_NR_EVENTS * sizeof(*sum));
-	for (; i < x->nr_by_line && x->by_line[i]->file == x->by_line[from]->file &&
-	       x->by_line[i]->line == x->by_line[from]->line;
-	     i++)
-		for (size_t e = 0; x->by_line[i]->count && e < x->a->nr_events; e++)
-			sum[e] += x->by_line[i]->count[e];
-	return i;
-}
-
 /* ---- text ---------------------------------------------------------------------------------- */
-
-/* What an event's units are called behind a cost: "1.0cy". */
-static const char *unit_name(const struct list *x)
-{
-	const char *event = x->a->events[x->freq.cost_event].name;
-
-	return strstr(event, "cycles") ? "cy" : "ns";
-}
-
-/* Is it more than a hint? And is it enough to say what one run costs? */
-static bool is_known(const struct listing_freq_unit *f)
-{
-	return f && (f->confidence == FREQ_MEDIUM || f->confidence == FREQ_HIGH);
-}
-
-static bool is_costed(const struct list *x, const struct listing_freq_unit *f)
-{
-	return is_known(f) && x->freq.absolute && x->freq.has_cost && f->freq > 0;
-}
 
 /* @f: NULL where there is nothing to say. */
 static void put_freq(struct list *x, const struct listing_freq_unit *f)
@@ -190,31 +123,16 @@ static void put_freq(struct list *x, const struct listing_freq_unit *f)
 
 	if (!x->freq.v)
 		return;
-	if (is_costed(x, f))
-		table_cell(&x->t, "%.1f%s", f->units / f->freq, unit_name(x));
+	if (list_is_costed(x, f))
+		table_cell(&x->t, "%.1f%s", f->units / f->freq, list_unit_name(x));
 	else
 		table_cell(&x->t, "%s", "");
-	if (is_known(f))
+	if (list_is_known(f))
 		table_cell(&x->t, "%.0f", f->freq);
 	else
 		table_cell(&x->t, "%s", "");
 	if (want_freq)
 		table_cell(&x->t, "%s", f ? letters[f->confidence] : "");
-}
-
-/* Of several instructions: the most often run one's, and what all of them spent. */
-static void join_freq(const struct list *x, const struct analysis_unit *u,
-		      struct listing_freq_unit *sum)
-{
-	const struct listing_freq_unit *f;
-	double units = sum->units;
-
-	if (!x->freq.v)
-		return;
-	f = &x->freq.v[u - x->l->units];
-	if (f->confidence != FREQ_NONE && (sum->confidence == FREQ_NONE || f->freq > sum->freq))
-		*sum = *f;
-	sum->units = units + f->units;
 }
 
 static void put_counts(struct list *x, const uint64_t *count, const struct listing_freq_unit *f)
@@ -260,12 +178,12 @@ static void put_unit(struct list *x, const struct analysis_unit *u, const char *
 static void put_line(struct list *x, uint32_t file, unsigned int line, const uint64_t *count,
 		     const struct listing_freq_unit *f)
 {
-	const struct source *s = &x->sources[file];
+	const struct list_source *s = &x->sources[file];
 	char text[1024];
 
 	if (!s->text)
 		snprintf(text, sizeof(text), "(source not found)");
-	else if (!source_text(s->text, line, s->indent, text, sizeof(text)))
+	else if (!list_source_text(s->text, line, s->indent, text, sizeof(text)))
 		snprintf(text, sizeof(text), "(no such line in the source)");
 	put_counts(x, count, f);
 	table_cell(&x->t, "%s:%u", base_path_name(x->l->files[file]), line);
@@ -352,10 +270,10 @@ static void put_source(struct list *x, bool instructions)
 		const struct analysis_unit *u = x->by_line[i];
 		struct listing_freq_unit freq = { 0 };
 
-		next = sum_line(x, i, sum);
+		next = list_sum_line(x, i, sum);
 		put_between(x, last, u);
 		for (size_t k = i; k < next; k++)
-			join_freq(x, x->by_line[k], &freq);
+			list_join_freq(x, x->by_line[k], &freq);
 		put_line(x, u->file, u->line, sum, &freq);
 		if (instructions)
 			put_units(x, i, next);
@@ -406,7 +324,7 @@ static void put_order(struct list *x)
 
 		next = sum_run(x, i, sum);
 		for (size_t k = i; k < next; k++)
-			join_freq(x, &x->l->units[k], &freq);
+			list_join_freq(x, &x->l->units[k], &freq);
 		if (u->line) {
 			put_line(x, u->file, u->line, sum, &freq);
 		} else {
@@ -494,149 +412,6 @@ static int print_text(struct list *x, struct base_err *err)
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
-
-static struct json_object *json_place(const struct list *x, const struct analysis_unit *u,
-				      struct json_object *o)
-{
-	json_object_object_add(o, "file", u->line ? report_json_text(x->l->files[u->file]) : NULL);
-	json_object_object_add(o, "line", u->line ? json_object_new_int64(u->line) : NULL);
-	return o;
-}
-
-/* Innermost first: what is inlined, and where into. */
-static struct json_object *json_inlined(const struct list *x, const struct analysis_unit *u)
-{
-	const struct analysis_stack *s = u->stack ? &x->l->stacks[u->stack - 1] : NULL;
-	struct json_object *list = json_object_new_array();
-
-	for (size_t i = 0; s && i + 1 < s->nr; i++) {
-		const struct image_line *call = &s->v[i + 1].at;
-		struct json_object *o = json_object_new_object();
-
-		json_object_object_add(o, "procedure", report_json_text(s->v[i].name));
-		json_object_object_add(o, "at_file",
-				       call->line ? report_json_text(call->file) : NULL);
-		json_object_object_add(o, "at_line",
-				       call->line ? json_object_new_int64(call->line) : NULL);
-		json_object_array_add(list, o);
-	}
-	return list;
-}
-
-static struct json_object *json_number(double value)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "%.6g", value);
-	return json_object_new_double_s(value, text);
-}
-
-static void json_freq(const struct list *x, const struct listing_freq_unit *f,
-		      struct json_object *o)
-{
-	bool known = f->confidence != FREQ_NONE;
-
-	json_object_object_add(o, "cpi", is_costed(x, f) ? json_number(f->units / f->freq) : NULL);
-	json_object_object_add(o, "frequency", known ? json_number(f->freq) : NULL);
-	json_object_object_add(o, "confidence",
-			       json_object_new_string(freq_confidence_text(f->confidence)));
-}
-
-static struct json_object *json_unit(const struct list *x, const struct analysis_unit *u)
-{
-	static const char *const kinds[] = {
-		[ANALYSIS_UNIT_INSN] = "instruction",
-		[ANALYSIS_UNIT_BYTES] = "address",
-		[ANALYSIS_UNIT_STRAY] = "inside",
-	};
-	struct json_object *o = json_object_new_object();
-	uint64_t off = u->vaddr - x->l->symbol.vaddr;
-	char text[512], bytes[64] = "";
-
-	for (uint32_t i = 0; i < u->len && i < 16; i++)
-		snprintf(bytes + 2 * i, sizeof(bytes) - 2 * i, "%02x", x->l->code[off + i]);
-	analysis_unit_text(x->l, u, text, sizeof(text));
-	json_object_object_add(o, "kind", json_object_new_string(kinds[u->kind]));
-	json_object_object_add(o, "address", report_json_hex(u->vaddr));
-	json_object_object_add(o, "offset", json_object_new_uint64(off));
-	json_object_object_add(o, "bytes", json_object_new_string(bytes));
-	json_object_object_add(o, "text", report_json_text(text));
-	json_place(x, u, o);
-	json_object_object_add(o, "inlined", json_inlined(x, u));
-	json_object_object_add(o, "samples", report_json_counts(x->a, u->count));
-	if (x->freq.v)
-		json_freq(x, &x->freq.v[u - x->l->units], o);
-	return o;
-}
-
-static struct json_object *json_line(const struct list *x, const struct analysis_unit *u,
-				     const uint64_t *sum, const struct listing_freq_unit *freq)
-{
-	const struct image_source *src = x->sources[u->file].text;
-	struct json_object *o = json_place(x, u, json_object_new_object());
-	char text[1024];
-	bool found = src && source_text(src, u->line, 0, text, sizeof(text));
-
-	json_object_object_add(o, "text", found ? report_json_text(text) : NULL);
-	json_object_object_add(o, "samples", report_json_counts(x->a, sum));
-	if (x->freq.v)
-		json_freq(x, freq, o);
-	return o;
-}
-
-/* How the numbers are to be read: what the text says above its table. */
-static struct json_object *json_freq_head(const struct list *x)
-{
-	const struct listing_freq *f = &x->freq;
-	struct json_object *o;
-
-	if (!f->v)
-		return NULL;
-	o = json_object_new_object();
-	json_object_object_add(o, "from", report_json_text(x->a->events[f->event].name));
-	json_object_object_add(o, "executions", json_object_new_boolean(f->absolute));
-	json_object_object_add(o, "cpi_unit",
-			       f->has_cost ? json_object_new_string(unit_name(x)) : NULL);
-	return o;
-}
-
-static int print_json(const struct list *x, struct base_err *err)
-{
-	struct json_object *root = report_json("dcpilist/1", x->a, x->l->total);
-	struct json_object *units = json_object_new_array(), *lines = json_object_new_array();
-	const struct base_id *id = image_id(x->l->img);
-	uint64_t sum[ANALYSIS_NR_EVENTS];
-	char text[BASE_ID_TEXT_LEN];
-	int r;
-
-	for (size_t i = 0; i < x->l->nr_units; i++)
-		json_object_array_add(units, json_unit(x, &x->l->units[i]));
-	for (size_t i = 0, next; i < x->nr_by_line; i = next) {
-		struct listing_freq_unit freq = { 0 };
-
-		next = sum_line(x, i, sum);
-		for (size_t k = i; k < next; k++)
-			join_freq(x, x->by_line[k], &freq);
-		json_object_array_add(lines, json_line(x, x->by_line[i], sum, &freq));
-	}
-	json_object_object_add(root, "procedure", report_json_text(x->l->symbol.name));
-	json_object_object_add(root, "address", report_json_hex(x->l->symbol.vaddr));
-	json_object_object_add(root, "length", json_object_new_uint64(x->l->symbol.len));
-	json_object_object_add(root, "image", report_json_text(x->l->ai->name));
-	json_object_object_add(root, "places", json_object_new_uint64(x->l->nr_places));
-	json_object_object_add(root, "kind",
-			       json_object_new_string(profdb_kind_name(x->l->ai->kind)));
-	json_object_object_add(root, "build_id",
-			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
-	json_object_object_add(root, "estimate", json_freq_head(x));
-	json_object_object_add(root, "instructions", units);
-	json_object_object_add(root, "lines", lines);
-	json_object_object_add(root, "total", report_json_counts(x->a, x->l->total));
-	r = report_json_print(root, x->a, stdout);
-	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
-}
-
 /* ---- the command --------------------------------------------------------------------------- */
 
 static void list_release(struct list *x)
@@ -684,7 +459,7 @@ static int run(int nr, char **what, struct base_err *err)
 	if (r >= 0)
 		r = estimate(&x, err);
 	if (r >= 0)
-		r = sel.json ? print_json(&x, err) : print_text(&x, err);
+		r = sel.json ? list_print_json(&x, err) : print_text(&x, err);
 	if (x.a)
 		code = r < 0 && r != -EEXIST ? report_problems(cmd.name, x.a, stderr)
 					     : report_bad(cmd.name, x.a, stderr);
