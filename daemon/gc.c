@@ -423,6 +423,8 @@ int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *
 		choose(&gc, result);
 		r = sweep_locked(&gc, result);
 	}
+	if (r == 0 && config->old && !config->dry_run)
+		profdb_index_expire(db, config->now);
 	for (size_t i = 0; i < gc.nr; i++)
 		free(gc.files[i].name);
 	free(gc.files);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Epochs that are old enough go. First their name, at once, so that nobody reads half of one. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "profdb_internal.h"
 
@@ -88,4 +91,21 @@ int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
 	}
 	free(epochs);
 	return r < 0 ? base_fail_errno(err, r, "cannot remove old epochs") : count;
+}
+
+int profdb_index_expire(struct profdb *db, int64_t now)
+{
+	struct profdb_names names = { 0 };
+	int fd, nr = 0, r = profdb_names_list(&names, db->fd, "index");
+
+	fd = r < 0 ? -1 : profdb_index_fd(db);
+	for (size_t i = 0; fd >= 0 && i < names.nr; i++) {
+		struct stat st;
+
+		if (fstatat(fd, names.items[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode) && (int64_t)st.st_mtim.tv_sec < now - WEEK)
+			nr += unlinkat(fd, names.items[i], 0) == 0;
+	}
+	profdb_names_release(&names);
+	return r == -ENOENT ? 0 : r < 0 ? r : nr;
 }

@@ -236,6 +236,10 @@ int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
 			 void (*removed)(void *ctx, const char *epoch), void *ctx,
 			 struct base_err *err);
 
+/* Of <db>/index what was made more than a week before @now: whoever needs it makes it anew. How many
+ * files, or -errno. */
+int profdb_index_expire(struct profdb *db, int64_t now);
+
 /* This one, however old it is. 0, -DCPI_EBUSY (a daemon is in it), or -errno. */
 int profdb_epoch_remove(struct profdb *db, const char *epoch, struct base_err *err);
 /* No daemon has it open, nor left it open when it was killed. */

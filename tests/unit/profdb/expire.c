@@ -79,6 +79,31 @@ static void test_old_ones_go(void **state)
 	profdb_close(db);
 }
 
+/* What can be made anew goes when it has not been for a week; nothing is followed. */
+static void test_old_indexes_go(void **state)
+{
+	const struct timespec old[2] = { { .tv_sec = SCRATCH_NOW - 8 * DAY },
+					 { .tv_sec = SCRATCH_NOW - 8 * DAY } };
+	const struct timespec recent[2] = { { .tv_sec = SCRATCH_NOW - 6 * DAY },
+					    { .tv_sec = SCRATCH_NOW - 6 * DAY } };
+	struct profdb *db = scratch_open(*state, true);
+
+	assert_int_equal(profdb_index_expire(db, SCRATCH_NOW), 0);
+	assert_true(profdb_index_fd(db) >= 0);
+	scratch_write(*state, "index/aa.sym", "x", 1);
+	scratch_write(*state, "index/bb.sym", "x", 1);
+	assert_int_equal(symlink("bb.sym", scratch_path(*state, "index/link.sym")), 0);
+	assert_int_equal(utimensat(profdb_dir_fd(db), "index/aa.sym", old, 0), 0);
+	assert_int_equal(utimensat(profdb_dir_fd(db), "index/bb.sym", recent, 0), 0);
+	assert_int_equal(utimensat(profdb_dir_fd(db), "index/link.sym", old, AT_SYMLINK_NOFOLLOW),
+			 0);
+	assert_int_equal(profdb_index_expire(db, SCRATCH_NOW), 1);
+	assert_false(is_there(*state, "index/aa.sym"));
+	assert_true(is_there(*state, "index/bb.sym"));
+	assert_true(is_there(*state, "index/link.sym"));
+	profdb_close(db);
+}
+
 static void test_the_newest_and_open_ones_stay(void **state)
 {
 	struct profdb *db = scratch_open(*state, true), *daemon;
@@ -104,6 +129,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_old_ones_go),
+		scratch_test(test_old_indexes_go),
 		scratch_test(test_the_newest_and_open_ones_stay),
 	};
 
