@@ -141,10 +141,13 @@ static int take_head(struct reader *in)
 
 static int take_event(const struct reader *in, uint64_t nr, uint64_t sum, struct profdb_event *e)
 {
-	const uint8_t *at = in->data + HEAD + nr * EVENT;
+	const uint8_t *at;
 	uint64_t millionths;
 
-	if (nr >= in->nr_events || at[PROFDB_EVENT_NAME - 1])
+	if (nr >= in->nr_events)
+		return -DCPI_EFORMAT;
+	at = in->data + HEAD + nr * EVENT;
+	if (at[PROFDB_EVENT_NAME - 1])
 		return -DCPI_EFORMAT;
 	millionths = profdb_get64(at + PROFDB_EVENT_NAME + 8);
 	memcpy(e->name, at, PROFDB_EVENT_NAME);
