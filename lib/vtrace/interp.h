@@ -18,26 +18,12 @@
 
 /* ---- one micro-op ---------------------------------------------------------------------------- */
 
-VTRACE_INLINE void vtrace_emit(struct vtrace_state *s, uint64_t value, bool unknown)
-{
-	uint32_t at = s->nr_words++ % VTRACE_NR_WORDS;
-	uint64_t bit = 1ull << (at % 64);
-
-	s->words[at] = unknown ? 0 : value;
-	if (unknown)
-		s->words_unknown[at / 64] |= bit;
-	else
-		s->words_unknown[at / 64] &= ~bit;
-}
-
 VTRACE_INLINE void vtrace_memory(void *ctx, struct vtrace_state *s, const struct vtrace_uop *u,
 				 bool no_addr)
 {
 	uint64_t addr = s->r[u->a] + (s->r[u->b] << (u->x & 3)) + u->imm, value = 0;
 	uint8_t unknown = 0xff;
 
-	s->addr = addr;
-	s->addr_unknown = no_addr;
 	if (u->op == VTRACE_STORE) {
 		if (no_addr)
 			s->memory_unknown = true, s->used = 0;
@@ -188,15 +174,6 @@ VTRACE_INLINE int vtrace_effect(void *ctx, struct vtrace_state *s, const struct 
 		return 1;
 	case VTRACE_CCMP:
 		vtrace_compare_if(s, u, a, b, unknown);
-		return 1;
-	case VTRACE_EMIT:
-		vtrace_emit(s, a, vtrace_is_unknown(s, u->a));
-		return 1;
-	case VTRACE_EMIT_ADDR:
-		vtrace_emit(s, s->addr, s->addr_unknown);
-		return 1;
-	case VTRACE_EMIT_TARGET:
-		vtrace_emit(s, s->pc, false);
 		return 1;
 	case VTRACE_DIVU:
 	case VTRACE_REMU:
@@ -373,11 +350,10 @@ VTRACE_INLINE int vtrace_enter(void *ctx, struct vtrace_state *s, const struct v
 {
 	if (b->pc != s->pc || !vtrace_code_is(ctx, b))
 		return VTRACE_CODE;
-	/* A block's values and the word that names it. */
-	if (s->nr_words > VTRACE_NR_WORDS - 4 * VTRACE_BLOCK_INSNS)
+	if (s->nr_words >= VTRACE_NR_WORDS)
 		return VTRACE_TRACE;
-	s->block_word = s->nr_words % VTRACE_NR_WORDS;
-	vtrace_emit(s, (uint64_t)b->id << 8, false);
+	s->block_word = s->nr_words++ % VTRACE_NR_WORDS;
+	s->words[s->block_word] = (uint64_t)b->id << 8;
 	s->pc = b->next;
 	return VTRACE_GOES_ON;
 }
@@ -396,8 +372,7 @@ VTRACE_INLINE void vtrace_begin(struct vtrace_state *s, uint16_t max_insns)
 {
 	s->r[VTRACE_ZERO] = 0;
 	s->unknown[VTRACE_ZERO] = 0;
-	s->addr = 0;
-	s->addr_unknown = s->memory_unknown = false;
+	s->memory_unknown = false;
 	s->nr_insns = 0;
 	s->max_insns = max_insns;
 	s->nr_stores = 0;

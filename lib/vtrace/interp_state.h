@@ -23,20 +23,17 @@ struct vtrace_state {
 	uint64_t r[VTRACE_NR_REGS];
 	uint8_t unknown[VTRACE_NR_REGS]; /* a bit for each of their bytes */
 	uint64_t pc;			 /* where the next block stands */
-	uint64_t addr;			 /* of the last load or store */
 	uint8_t flags, flags_unknown;
-	bool addr_unknown;
 	bool memory_unknown; /* somebody stored who knows where */
 	uint16_t nr_insns, max_insns;
 	uint32_t nr_stores;
 	uint64_t used;		       /* stores */
 	uint64_t lost_start, lost_end; /* memory whose content is unknown */
 	struct vtrace_store stores[VTRACE_NR_STORES];
-	/* The trace: a word for each block, its number and how many of its instructions ran, and
-	 * the values that were asked for. */
+	/* The trace, a word for each block: its number, and in the low byte how many of its
+	 * instructions ran. */
 	uint32_t nr_words, block_word;
 	uint64_t words[VTRACE_NR_WORDS];
-	uint64_t words_unknown[VTRACE_NR_WORDS / 64];
 };
 
 /* ---- registers ------------------------------------------------------------------------------- */

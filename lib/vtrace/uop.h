@@ -125,10 +125,6 @@ enum vtrace_op {
 	VTRACE_JUMP_NZ, /* imm if a is not 0 */
 	VTRACE_NEED,	/* the window ends here if a is unknown */
 	VTRACE_STOP,	/* it ends here: imm is an enum vtrace_end */
-	/* For the trace: */
-	VTRACE_EMIT,	    /* a */
-	VTRACE_EMIT_ADDR,   /* the address of the last load or store */
-	VTRACE_EMIT_TARGET, /* where the next instruction stands */
 	VTRACE_NR_OPS,
 };
 

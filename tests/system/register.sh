@@ -7,7 +7,7 @@ set -u
 need_root
 reachable_programs
 object=$work/remap_0.so
-cp "$DCPI_BIN/../../tests/remap_0.so" "$object" 2>/dev/null || cp "$DCPI_BUILD/tests/remap_0.so" "$object"
+cp "$DCPI_BUILD/tests/remap_0.so" "$object"
 id=$(readelf -n "$object" | awk '/Build ID/ { print $3 }')
 as() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 
