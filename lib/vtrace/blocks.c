@@ -49,8 +49,8 @@ const struct vtrace_code *vtrace_blocks_get(const struct vtrace_blocks *b, uint3
 uint64_t vtrace_pc(const struct vtrace_blocks *b, const struct vtrace_state *s)
 {
 	uint64_t word = s->nr_words ? s->words[s->block_word] : UINT64_MAX;
-	const struct vtrace_code *c = vtrace_blocks_get(b, (uint32_t)(word >> 8));
-	unsigned int done = word & 0xff;
+	const struct vtrace_code *c = vtrace_blocks_get(b, VTRACE_WORD_ID(word));
+	unsigned int done = VTRACE_WORD_INSNS(word);
 
 	return c && s->nr_words && done < c->block.nr_insns ? c->block.pc + c->insns[done].offset
 							    : s->pc;
@@ -61,6 +61,11 @@ int vtrace_memory_read(void *memory, void *to, size_t len, uint64_t addr)
 	const struct vtrace_memory *m = memory;
 
 	return m->read(m->ctx, to, len, addr);
+}
+
+uint64_t vtrace_memory_now(void)
+{
+	return base_now_ns();
 }
 
 /* As much of the code at @pc as can be read: its page may be the last one. */

@@ -3,6 +3,7 @@
  * The interpreter of micro-ops (uop.h): one source for the sampling interrupt and for user space.
  * Whoever includes it defines before:
  *   VTRACE_READ(ctx, to, len, addr)  0 if @len (at most VTRACE_BLOCK_BYTES) bytes could be read
+ *   VTRACE_NOW()                     a clock, in ns
  *   VTRACE_INLINE                    how functions are declared
  *
  * A store changes nothing but a buffer, which later loads see. What cannot be known is carried on
@@ -353,7 +354,7 @@ VTRACE_INLINE int vtrace_enter(void *ctx, struct vtrace_state *s, const struct v
 	if (s->nr_words >= VTRACE_NR_WORDS)
 		return VTRACE_TRACE;
 	s->block_word = s->nr_words++ % VTRACE_NR_WORDS;
-	s->words[s->block_word] = (uint64_t)b->id << 8;
+	s->words[s->block_word] = VTRACE_WORD(b->id);
 	s->pc = b->next;
 	return VTRACE_GOES_ON;
 }
@@ -364,6 +365,8 @@ VTRACE_INLINE int vtrace_commit(struct vtrace_state *s)
 	s->words[s->block_word % VTRACE_NR_WORDS]++;
 	if (++s->nr_insns >= s->max_insns)
 		return VTRACE_FULL;
+	if (s->nr_words > VTRACE_NR_WORDS)
+		return VTRACE_TRACE;
 	return s->nr_stores > VTRACE_NR_STORES / 2 ? VTRACE_STORES : VTRACE_GOES_ON;
 }
 
@@ -378,7 +381,13 @@ VTRACE_INLINE void vtrace_begin(struct vtrace_state *s, uint16_t max_insns)
 	s->nr_stores = 0;
 	s->used = 0;
 	s->lost_start = s->lost_end = 0;
+	s->log = VTRACE_LOG_PATH;
 	s->nr_words = s->block_word = 0;
+#ifdef __bpf__
+#pragma clang loop unroll(full)
+#endif
+	for (uint32_t i = 0; i < VTRACE_NR_WORDS / 64; i++)
+		s->failed[i] = 0;
 }
 
 #endif

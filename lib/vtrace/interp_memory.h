@@ -68,10 +68,27 @@ VTRACE_INLINE bool vtrace_is_lost(const struct vtrace_state *s, uint64_t addr, u
 	return s->memory_unknown || (addr < s->lost_end && addr + w > s->lost_start);
 }
 
+/* What a load read, and from when on (VTRACE_NOW), into the trace. */
+VTRACE_INLINE void vtrace_log(struct vtrace_state *s, uint64_t value, bool there, uint64_t since)
+{
+	uint32_t at = s->nr_words, nr = s->log == VTRACE_LOG_TIMES ? 2 : 1;
+
+	s->nr_words = at + nr;
+	/* The next block, or the end of the instruction, tells that there was no room. */
+	if (at + nr > VTRACE_NR_WORDS)
+		return;
+	s->words[s->block_word % VTRACE_NR_WORDS] += nr * VTRACE_WORD_ONE_READ;
+	if (nr == 2)
+		s->words[at++ % VTRACE_NR_WORDS] = VTRACE_NOW() - since;
+	s->words[at % VTRACE_NR_WORDS] = value;
+	if (!there)
+		s->failed[at / 64 % (VTRACE_NR_WORDS / 64)] |= 1ull << (at & 63);
+}
+
 VTRACE_INLINE uint64_t vtrace_load(void *ctx, struct vtrace_state *s, uint64_t addr, uint8_t w,
 				   uint8_t *unknown)
 {
-	uint64_t value = 0;
+	uint64_t value = 0, since = s->log == VTRACE_LOG_TIMES ? VTRACE_NOW() : 0;
 	uint32_t written;
 	uint8_t stored;
 	bool there = false;
@@ -84,6 +101,8 @@ VTRACE_INLINE uint64_t vtrace_load(void *ctx, struct vtrace_state *s, uint64_t a
 		there = VTRACE_READ(ctx, &value, 2, addr) == 0;
 	else
 		there = VTRACE_READ(ctx, &value, 1, addr) == 0;
+	if (s->log)
+		vtrace_log(s, value, there, since);
 	*unknown = !there || vtrace_is_lost(s, addr, w) ? (uint8_t)vtrace_bytes(w, 0) : 0;
 	if (!s->used)
 		return value;

@@ -11,6 +11,23 @@ enum {
 	VTRACE_NR_WORDS = 512, /* of a trace; a power of two */
 };
 
+/*
+ * What a trace holds: a word for each block that was entered, and behind it, where that is asked
+ * for, what its loads read from memory (not what they gave: the window's own stores lie over it).
+ */
+enum vtrace_log {
+	VTRACE_LOG_PATH,
+	VTRACE_LOG_READS,
+	VTRACE_LOG_TIMES, /* before each of these, how many ns it took */
+};
+
+/* A block's word: its id, how many words of reads follow, how many of its instructions ran. */
+#define VTRACE_WORD(id)	     ((uint64_t)(id) << 24)
+#define VTRACE_WORD_ID(word) ((uint32_t)((word) >> 24))
+#define VTRACE_WORD_READS(w) ((uint32_t)((w) >> 8 & 0xffff))
+#define VTRACE_WORD_INSNS(w) ((uint32_t)((w)&0xff))
+#define VTRACE_WORD_ONE_READ 0x100
+
 /* The aligned eight bytes at @addr: which of them were stored, which of these are unknown. */
 struct vtrace_store {
 	uint64_t addr;
@@ -30,9 +47,9 @@ struct vtrace_state {
 	uint64_t used;		       /* stores */
 	uint64_t lost_start, lost_end; /* memory whose content is unknown */
 	struct vtrace_store stores[VTRACE_NR_STORES];
-	/* The trace, a word for each block: its number, and in the low byte how many of its
-	 * instructions ran. */
+	uint8_t log; /* enum vtrace_log */
 	uint32_t nr_words, block_word;
+	uint64_t failed[VTRACE_NR_WORDS / 64]; /* bit i: what word i stands for could not be read */
 	uint64_t words[VTRACE_NR_WORDS];
 };
 

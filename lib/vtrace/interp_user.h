@@ -10,7 +10,9 @@
 
 struct vtrace_memory;
 int vtrace_memory_read(void *memory, void *to, size_t len, uint64_t addr);
+uint64_t vtrace_memory_now(void);
 #define VTRACE_READ(ctx, to, len, addr) vtrace_memory_read(ctx, to, len, addr)
+#define VTRACE_NOW()			vtrace_memory_now()
 
 #include "interp.h"
 

@@ -103,12 +103,12 @@ static unsigned int compare(const struct vtrace_state *s, const struct user_regs
 static void print_window(const struct vtrace_blocks *b, const struct vtrace_state *s)
 {
 	for (uint32_t i = 0; i < s->nr_words; i++) {
-		const struct vtrace_code *c = vtrace_blocks_get(b, (uint32_t)(s->words[i] >> 8));
+		const struct vtrace_code *c = vtrace_blocks_get(b, VTRACE_WORD_ID(s->words[i]));
 
 		if (!c)
 			continue;
 		printf("  %#llx %u:", (unsigned long long)c->block.pc,
-		       (unsigned int)(s->words[i] & 0xff));
+		       VTRACE_WORD_INSNS(s->words[i]));
 		for (unsigned int at = 0; at < c->block.len; at++)
 			printf(" %02x", c->block.code[at]);
 		printf("\n");

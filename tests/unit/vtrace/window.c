@@ -120,10 +120,10 @@ static void the_trace(void **state)
 	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
 	assert_int_equal(t->s.nr_words, 11);
 	for (uint32_t i = 0; i < t->s.nr_words; i++) {
-		c = vtrace_blocks_get(t->blocks, (uint32_t)(t->s.words[i] >> 8));
+		c = vtrace_blocks_get(t->blocks, VTRACE_WORD_ID(t->s.words[i]));
 		assert_non_null(c);
 		assert_int_equal(c->block.pc, i == 0 ? CODE : i < 10 ? CODE + 7 : CODE + 14);
-		insns += t->s.words[i] & 0xff;
+		insns += VTRACE_WORD_INSNS(t->s.words[i]);
 	}
 	assert_int_equal(insns, t->s.nr_insns);
 	c = vtrace_blocks_get(t->blocks, 0);

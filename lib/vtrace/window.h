@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A window as the sampler hands it on: which blocks ran and, where values are wanted, what is
+ * needed to run it once more elsewhere (registers at its start, what its loads read). Shared by BPF
+ * and user space. Behind the head stand nr_words words of a trace (interp_state.h).
+ */
+#ifndef DCPI_VTRACE_WINDOW_H
+#define DCPI_VTRACE_WINDOW_H
+
+#include "uop.h"
+
+enum {
+	VTRACE_WINDOW_REGS = 34,  /* r[] up to VTRACE_TLS */
+	VTRACE_WINDOW_FAILED = 8, /* VTRACE_NR_WORDS / 64 */
+	VTRACE_WINDOW_CODE = 64,  /* bytes of what nobody has translated */
+};
+
+enum {
+	VTRACE_WINDOW_VALUES = 1, /* it can be run again: regs, failed and reads are there */
+	VTRACE_WINDOW_TIMES = 2,  /* and how long each read took */
+	VTRACE_WINDOW_KERNEL = 4, /* kernel mode */
+};
+
+struct vtrace_window {
+	uint64_t time_ns;  /* CLOCK_MONOTONIC */
+	uint64_t instance; /* which life of tgid: as in counts */
+	uint64_t pc;	   /* of the sampled instruction */
+	uint64_t end_pc;   /* where the next block stands; of an untranslated one that is it */
+	uint32_t tgid, tid;
+	uint32_t generation; /* of the code at pc; 0 where it has none */
+	uint16_t event;
+	uint16_t nr_words, nr_insns;
+	uint8_t end; /* enum vtrace_end */
+	uint8_t has; /* VTRACE_WINDOW_… */
+	uint8_t flags, flags_unknown;
+	uint8_t code_len; /* VTRACE_UNTRANSLATED, VTRACE_CODE: bytes of code[], at end_pc */
+	uint8_t pad[5];
+	uint8_t code[VTRACE_WINDOW_CODE];
+	/* From here on only with VTRACE_WINDOW_VALUES. */
+	uint64_t failed[VTRACE_WINDOW_FAILED]; /* as in the trace */
+	uint64_t r[VTRACE_WINDOW_REGS];
+};
+
+#endif
