@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "choose.h"
+#include "estimate.h"
 #include "list.h"
 
 enum { TAB = 4 };
@@ -64,4 +68,131 @@ void list_join_freq(const struct list *x, const struct analysis_unit *u,
 	if (f->confidence != FREQ_NONE && (sum->confidence == FREQ_NONE || f->freq > sum->freq))
 		*sum = *f;
 	sum->units = units + f->units;
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+static int by_line(const void *pa, const void *pb)
+{
+	const struct analysis_unit *a = *(struct analysis_unit *const *)pa;
+	const struct analysis_unit *b = *(struct analysis_unit *const *)pb;
+
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	if (a->line != b->line)
+		return a->line < b->line ? -1 : 1;
+	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
+}
+
+static void note_indent(struct list *x, const struct analysis_unit *u)
+{
+	struct list_source *s = &x->sources[u->file];
+	char text[256];
+	size_t indent;
+
+	if (!s->text || !list_source_text(s->text, u->line, 0, text, sizeof(text)))
+		return;
+	indent = strspn(text, " ");
+	if (indent < s->indent)
+		s->indent = indent;
+}
+
+static int open_sources(struct list *x, struct base_err *err)
+{
+	struct analysis_listing *l = x->l;
+
+	x->sources = calloc(l->nr_files + 1, sizeof(*x->sources));
+	x->by_line = calloc(l->nr_units + 1, sizeof(*x->by_line));
+	if (!x->sources || !x->by_line)
+		return base_fail_errno(err, -ENOMEM, "cannot list '%s'", l->symbol.name);
+	for (size_t i = 0; i < l->nr_units; i++)
+		if (l->units[i].line)
+			x->by_line[x->nr_by_line++] = &l->units[i];
+	qsort(x->by_line, x->nr_by_line, sizeof(*x->by_line), by_line);
+	/* One that is not there is no error: its lines are shown by number. */
+	for (size_t i = 0; i < l->nr_files && !x->opt->as_asm; i++) {
+		x->sources[i].indent = SIZE_MAX;
+		image_source_open(l->files[i], &x->sources[i].text, NULL);
+	}
+	for (size_t i = 0; i < x->nr_by_line; i++)
+		note_indent(x, x->by_line[i]);
+	return 0;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static void release(struct list *x)
+{
+	for (size_t i = 0; x->l && x->sources && i < x->l->nr_files; i++)
+		image_source_close(x->sources[i].text);
+	free(x->sources);
+	free(x->by_line);
+	table_release(&x->t);
+	listing_freq_release(&x->freq);
+	analysis_listing_close(x->l);
+	analysis_close(x->a);
+}
+
+/* Where no event tells frequencies, or nobody the code's flow, it is an error only if they were
+ * asked for: the listing does without. */
+static int estimate(struct list *x, struct base_err *err)
+{
+	struct base_err why = { 0 };
+	int r;
+
+	if (x->opt->no_freq || (!x->opt->freq && estimate_event(x->a) < 0))
+		return 0;
+	r = listing_freq_make(x->l, &x->freq, &why);
+	if (r == -DCPI_EUNSUPPORTED && !x->opt->freq) {
+		listing_freq_release(&x->freq);
+		return 0;
+	}
+	if (r < 0 && !x->opt->freq)
+		base_hint(&why, "-no_freq lists without frequencies");
+	if (r < 0)
+		*err = why;
+	return r;
+}
+
+static int run(const struct base_cmd *cmd, const struct select *sel, const struct list_options *opt,
+	       int nr, char **what, struct base_err *err)
+{
+	struct list x = { .opt = opt };
+	int code = BASE_EXIT_OK, r = report_open(sel, &x.a, err);
+
+	if (r >= 0)
+		r = choose_procedure(x.a, what[0], nr > 1 ? what[1] : NULL, &x.l, err);
+	if (r >= 0)
+		r = open_sources(&x, err);
+	if (r >= 0)
+		r = estimate(&x, err);
+	if (r >= 0)
+		r = sel->json ? list_print_json(&x, err) : list_print_text(&x, err);
+	if (x.a)
+		code = r < 0 && r != -EEXIST ? report_problems(cmd->name, x.a, stderr)
+					     : report_bad(cmd->name, x.a, stderr);
+	release(&x);
+	return r < 0 ? r : code;
+}
+
+int list_main(const struct base_cmd *cmd, struct select *sel, struct list_options *opt, int argc,
+	      char **argv)
+{
+	struct base_err err = { 0 };
+	int r = base_opt_parse(cmd, &argc, &argv, &err);
+
+	if (r == BASE_OPT_DONE)
+		return BASE_EXIT_OK;
+	if (r >= 0 && opt->in_order && (opt->as_asm || opt->as_source))
+		r = base_fail(&err, -DCPI_EUSAGE, "-order goes with -both alone");
+	opt->as_both |= opt->in_order;
+	if (r >= 0 && opt->as_asm + opt->as_source + opt->as_both > 1)
+		r = base_fail(&err, -DCPI_EUSAGE, "-asm, -source and -both exclude each other");
+	if (r >= 0 && opt->freq && opt->no_freq)
+		r = base_fail(&err, -DCPI_EUSAGE, "-freq and -no_freq exclude each other");
+	if (r >= 0)
+		r = select_check(sel, &err);
+	if (r >= 0)
+		r = run(cmd, sel, opt, argc, argv, &err);
+	return report_end(cmd, r, &err);
 }

@@ -1,18 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What dcpilist shows, as text (dcpilist.c) or JSON (list_json.c): a listing by instruction and by
+/* What dcpilist shows, as text (list_text.c) or JSON (list_json.c): a listing by instruction and by
  * source line. */
 #ifndef DCPI_LIST_H
 #define DCPI_LIST_H
 
 #include "listing_freq.h"
 #include "report.h"
+#include "select.h"
 
 struct list_source {
 	struct image_source *text; /* NULL: not found */
 	size_t indent;		   /* columns that all lines of the procedure begin with */
 };
 
+struct list_options {
+	bool as_asm, as_source, as_both; /* else what is there decides */
+	bool in_order, bytes, freq, no_freq, no_header;
+};
+
+/* Lines of an option table, for static structs select @s and list_options @o. */
+/* clang-format off */
+#define LIST_OPTIONS(s, o)									   \
+	SELECT_OPTIONS(s),									   \
+	{ "asm", BASE_OPT_FLAG, &(o).as_asm, NULL,						   \
+	  "Instructions in order of address, source lines named where they change.", 0, 0 },	   \
+	{ "source", BASE_OPT_FLAG, &(o).as_source, NULL, "Source lines alone.", 0, 0 },		   \
+	{ "both", BASE_OPT_FLAG, &(o).as_both, NULL,						   \
+	  "Source lines in their order, with the instructions of each beneath it.", 0, 0 },	   \
+	{ "order", BASE_OPT_FLAG, &(o).in_order, NULL,						   \
+	  "As -both, but in order of address: a source line above each run of its instructions.", 0,\
+	  0 },											   \
+	{ "bytes", BASE_OPT_FLAG, &(o).bytes, NULL, "Show the instructions' bytes too.", 0, 0 },   \
+	{ "freq", BASE_OPT_FLAG, &(o).freq, NULL,						   \
+	  "Show how sure it is how often instructions ran, beside that and what one run of them "  \
+	  "cost; fail where no event tells it.",						   \
+	  0, 0 },										   \
+	{ "no_freq", BASE_OPT_FLAG, &(o).no_freq, NULL,						   \
+	  "Leave out how often instructions ran and what one run of them cost.", 0, 0 },	   \
+	{ "no_header", BASE_OPT_FLAG, &(o).no_header, NULL,					   \
+	  "Leave out the lines above the table.", 0, 0 }
+/* clang-format on */
+
 struct list {
+	const struct list_options *opt;
 	struct analysis *a;
 	struct analysis_listing *l;
 	struct list_source *sources;	/* by the listing's file index */
@@ -40,7 +70,12 @@ bool list_is_costed(const struct list *x, const struct listing_freq_unit *f);
 void list_join_freq(const struct list *x, const struct analysis_unit *u,
 		    struct listing_freq_unit *sum);
 
+/* The main function of a command that lists: parses by @cmd, whose options write to @sel and @opt.
+ */
+int list_main(const struct base_cmd *cmd, struct select *sel, struct list_options *opt, int argc,
+	      char **argv);
 /* All of it. 0 or negative. */
+int list_print_text(struct list *x, struct base_err *err);
 int list_print_json(const struct list *x, struct base_err *err);
 
 #endif

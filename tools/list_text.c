@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "list.h"
+
+/* Source lines that are shown without code between two that have some. */
+enum { CONTEXT_LINES = 6 };
+
+static bool any_source(const struct list *x)
+{
+	for (size_t i = 0; i < x->l->nr_files; i++)
+		if (x->sources[i].text)
+			return true;
+	return false;
+}
+
+/* @f: NULL where there is nothing to say. */
+static void put_freq(struct list *x, const struct listing_freq_unit *f)
+{
+	static const char *const letters[] = { "", "L", "M", "H" };
+
+	if (!x->freq.v)
+		return;
+	if (list_is_costed(x, f))
+		table_cell(&x->t, "%.1f%s", f->units / f->freq, list_unit_name(x));
+	else
+		table_cell(&x->t, "%s", "");
+	if (list_is_known(f))
+		table_cell(&x->t, "%.0f", f->freq);
+	else
+		table_cell(&x->t, "%s", "");
+	if (x->opt->freq)
+		table_cell(&x->t, "%s", f ? letters[f->confidence] : "");
+}
+
+static void put_counts(struct list *x, const uint64_t *count, const struct listing_freq_unit *f)
+{
+	for (size_t e = 0; e < x->a->nr_events; e++)
+		report_cells(&x->t, count ? count[e] : 0, x->l->total[e]);
+	put_freq(x, f);
+}
+
+static void put_bytes(struct list *x, const struct analysis_unit *u)
+{
+	char text[64] = "";
+
+	if (!x->opt->bytes)
+		return;
+	for (uint32_t i = 0; u && i < u->len && i < 16; i++)
+		snprintf(text + 2 * i, sizeof(text) - 2 * i, "%02x",
+			 x->l->code[u->vaddr - x->l->symbol.vaddr + i]);
+	table_cell(&x->t, "%s", text);
+}
+
+/* A line that has no samples of its own: where, and what. */
+static void put_note(struct list *x, const char *where, const char *text)
+{
+	put_counts(x, NULL, NULL);
+	table_cell(&x->t, "%s", where);
+	put_bytes(x, NULL);
+	table_cell(&x->t, "%s", text);
+}
+
+static void put_unit(struct list *x, const struct analysis_unit *u, const char *indent)
+{
+	char text[512];
+
+	put_counts(x, u->count, x->freq.v ? &x->freq.v[u - x->l->units] : NULL);
+	table_cell(&x->t, "%s0x%" PRIx64 " +0x%" PRIx64, indent, u->vaddr,
+		   u->vaddr - x->l->symbol.vaddr);
+	put_bytes(x, u);
+	analysis_unit_text(x->l, u, text, sizeof(text));
+	table_cell(&x->t, "%s%s", *indent ? "        " : "", text);
+}
+
+static void put_line(struct list *x, uint32_t file, unsigned int line, const uint64_t *count,
+		     const struct listing_freq_unit *f)
+{
+	const struct list_source *s = &x->sources[file];
+	char text[1024];
+
+	if (!s->text)
+		snprintf(text, sizeof(text), "(source not found)");
+	else if (!list_source_text(s->text, line, s->indent, text, sizeof(text)))
+		snprintf(text, sizeof(text), "(no such line in the source)");
+	put_counts(x, count, f);
+	table_cell(&x->t, "%s:%u", base_path_name(x->l->files[file]), line);
+	put_bytes(x, NULL);
+	table_cell(&x->t, "%s", text);
+}
+
+/* "; b.c:12 (square inlined at a.c:5, cube inlined at a.c:30)" */
+static int print_place(const struct list *x, const struct analysis_unit *u, struct base_buf *to)
+{
+	const struct analysis_stack *s = u->stack ? &x->l->stacks[u->stack - 1] : NULL;
+	int r = u->line ? base_buf_printf(to, "; %s:%u", x->l->files[u->file], u->line)
+			: base_buf_printf(to, "; (no source line)");
+
+	for (size_t i = 0; s && i + 1 < s->nr && r >= 0; i++) {
+		const struct image_line *call = &s->v[i + 1].at;
+
+		r = base_buf_printf(to, "%s%s inlined", i ? ", " : " (", s->v[i].name);
+		if (r >= 0 && call->line)
+			r = base_buf_printf(to, " at %s:%u", call->file, call->line);
+	}
+	if (r >= 0 && s)
+		r = base_buf_printf(to, ")");
+	return r < 0 ? r : base_buf_append(to, "", 1);
+}
+
+static bool same_place(const struct analysis_unit *u, const struct analysis_unit *last)
+{
+	if (!last)
+		return !u->line && !u->stack;
+	return u->line == last->line && (!u->line || u->file == last->file) &&
+	       u->stack == last->stack;
+}
+
+static void put_asm(struct list *x)
+{
+	const struct analysis_unit *last = NULL;
+
+	for (size_t i = 0; i < x->l->nr_units; i++) {
+		const struct analysis_unit *u = &x->l->units[i];
+		struct base_buf place = { 0 };
+
+		if (!same_place(u, last) && print_place(x, u, &place) >= 0)
+			put_note(x, "", (const char *)place.data);
+		base_buf_release(&place);
+		put_unit(x, u, "");
+		last = u;
+	}
+}
+
+/* The instructions of one line, a gap marked where others lie between them. */
+static void put_units(struct list *x, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		const struct analysis_unit *u = x->by_line[i];
+
+		if (i > from && x->by_line[i - 1] + 1 != u)
+			put_note(x, "  ...", "");
+		put_unit(x, u, "  ");
+	}
+}
+
+/* Lines without code between two with code belong to the picture, when they are few. */
+static void put_between(struct list *x, const struct analysis_unit *last,
+			const struct analysis_unit *next)
+{
+	if (!last || last->file != next->file || !x->sources[next->file].text)
+		return;
+	if (next->line - last->line > CONTEXT_LINES) {
+		put_note(x, "...", "");
+		return;
+	}
+	for (unsigned int line = last->line + 1; line < next->line; line++)
+		put_line(x, next->file, line, NULL, NULL);
+}
+
+static void put_source(struct list *x, bool instructions)
+{
+	uint64_t sum[ANALYSIS_NR_EVENTS], none[ANALYSIS_NR_EVENTS] = { 0 };
+	const struct analysis_unit *last = NULL;
+	bool unlined = false;
+
+	for (size_t i = 0, next; i < x->nr_by_line; i = next) {
+		const struct analysis_unit *u = x->by_line[i];
+		struct listing_freq_unit freq = { 0 };
+
+		next = list_sum_line(x, i, sum);
+		put_between(x, last, u);
+		for (size_t k = i; k < next; k++)
+			list_join_freq(x, x->by_line[k], &freq);
+		put_line(x, u->file, u->line, sum, &freq);
+		if (instructions)
+			put_units(x, i, next);
+		last = u;
+	}
+	for (size_t i = 0; i < x->l->nr_units; i++) {
+		const struct analysis_unit *u = &x->l->units[i];
+
+		unlined |= !u->line;
+		for (size_t e = 0; !u->line && u->count && e < x->a->nr_events; e++)
+			none[e] += u->count[e];
+	}
+	if (!unlined)
+		return;
+	put_counts(x, none, NULL);
+	table_cell(&x->t, "%s", "");
+	put_bytes(x, NULL);
+	table_cell(&x->t, "%s", "(no source line)");
+	for (size_t i = 0; instructions && i < x->l->nr_units; i++)
+		if (!x->l->units[i].line)
+			put_unit(x, &x->l->units[i], "  ");
+}
+
+/* Instructions that follow each other and come of one line; returns the index behind them. */
+static size_t sum_run(const struct list *x, size_t from, uint64_t *sum)
+{
+	const struct analysis_unit *first = &x->l->units[from], *u;
+	size_t i = from;
+
+	memset(sum, 0, ANALYSIS_NR_EVENTS * sizeof(*sum));
+	for (; i < x->l->nr_units; i++) {
+		u = &x->l->units[i];
+		if (u->line != first->line || (u->line && u->file != first->file))
+			break;
+		for (size_t e = 0; u->count && e < x->a->nr_events; e++)
+			sum[e] += u->count[e];
+	}
+	return i;
+}
+
+static void put_order(struct list *x)
+{
+	uint64_t sum[ANALYSIS_NR_EVENTS];
+
+	for (size_t i = 0, next; i < x->l->nr_units; i = next) {
+		const struct analysis_unit *u = &x->l->units[i];
+		struct listing_freq_unit freq = { 0 };
+
+		next = sum_run(x, i, sum);
+		for (size_t k = i; k < next; k++)
+			list_join_freq(x, &x->l->units[k], &freq);
+		if (u->line) {
+			put_line(x, u->file, u->line, sum, &freq);
+		} else {
+			put_counts(x, sum, &freq);
+			table_cell(&x->t, "%s", "");
+			put_bytes(x, NULL);
+			table_cell(&x->t, "%s", "(no source line)");
+		}
+		for (size_t k = i; k < next; k++)
+			put_unit(x, &x->l->units[k], "  ");
+	}
+}
+
+static void print_freq_head(const struct list *x)
+{
+	const struct listing_freq *f = &x->freq;
+
+	printf("freq       estimated from %s, ", x->a->events[f->event].name);
+	puts(f->absolute ? "executions"
+			 : "in proportion only: as if each instruction took one unit");
+	if (f->nr_unresolved)
+		printf("           %u indirect jumps lead where is not known\n", f->nr_unresolved);
+}
+
+static void print_head(struct list *x)
+{
+	const struct image_symbol *s = &x->l->symbol;
+	const struct base_id *id = image_id(x->l->img);
+	char text[BASE_ID_TEXT_LEN], *name = NULL;
+
+	report_head(x->a, stdout);
+	if (asprintf(&name, "procedure  %s, %" PRIu64 " bytes at 0x%" PRIx64 "\nimage      %s",
+		     s->name, s->len, s->vaddr, x->l->ai->name) >= 0) {
+		/* Not the newline that stands there on purpose. */
+		char *image = strchr(name + 11 + strlen(s->name), '\n');
+
+		*image = '\0';
+		printf("%s\n%s", table_clean(name), table_clean(image + 1));
+	}
+	free(name);
+	if (id->len)
+		printf(" (build-id %s)", base_id_text(id, text));
+	putchar('\n');
+	if (x->l->nr_places > 1)
+		printf("places     %zu, in the images of its facility\n", x->l->nr_places);
+	report_events(x->a, x->l->total, stdout);
+	if (x->freq.v)
+		print_freq_head(x);
+	putchar('\n');
+}
+
+int list_print_text(struct list *x, struct base_err *err)
+{
+	/* What is there decides unless told otherwise. */
+	bool plain = x->opt->as_asm || !x->nr_by_line ||
+		     (!x->opt->as_source && !x->opt->as_both && !any_source(x));
+	int r;
+
+	if (!x->opt->no_header)
+		print_head(x);
+	report_columns(&x->t, x->a);
+	if (x->freq.v) {
+		table_column(&x->t, false, "cpi");
+		table_column(&x->t, false, "freq");
+	}
+	if (x->opt->freq)
+		table_column(&x->t, true, "C");
+	table_column(&x->t, true, plain ? "address" : "where");
+	if (x->opt->bytes)
+		table_column(&x->t, true, "bytes");
+	table_column(&x->t, true,
+		     plain	       ? "instruction"
+		     : x->opt->as_both ? "source and instructions"
+				       : "source");
+	if (plain)
+		put_asm(x);
+	else if (x->opt->in_order)
+		put_order(x);
+	else
+		put_source(x, x->opt->as_both);
+	put_counts(x, x->l->total, NULL);
+	table_cell(&x->t, "%s", "total");
+	put_bytes(x, NULL);
+	table_cell(&x->t, "%s", "");
+	r = table_print(&x->t, !x->opt->no_header, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
+}
