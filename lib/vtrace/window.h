@@ -36,7 +36,8 @@ struct vtrace_window {
 	uint8_t code_len; /* VTRACE_UNTRANSLATED, VTRACE_CODE: bytes of code[], at end_pc */
 	uint8_t pad[5];
 	uint8_t code[VTRACE_WINDOW_CODE];
-	/* From here on only with VTRACE_WINDOW_VALUES. */
+	/* From here on only with VTRACE_WINDOW_VALUES. Registers that have no place here were
+	 * unknown at the start, in kernel mode VTRACE_TLS too; all others were known. */
 	uint64_t failed[VTRACE_WINDOW_FAILED]; /* as in the trace */
 	uint64_t r[VTRACE_WINDOW_REGS];
 };
