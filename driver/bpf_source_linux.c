@@ -206,7 +206,7 @@ static int tell_count(void *ctx, const struct driver_count *count)
 static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *sink)
 {
 	struct telling t = { b, sink };
-	const struct driver_sink telling = { tell_load, tell_count, &t };
+	const struct driver_sink telling = { tell_load, tell_count, NULL, &t };
 	int r;
 
 	/* Who forked until then has told, unless it was stopped between event and program. */

@@ -62,6 +62,13 @@ static bool wants_tick(const struct driver_config *config)
 	return false;
 }
 
+static int refuse_windows(const char *source, struct base_err *err)
+{
+	base_fail(err, -DCPI_EUNSUPPORTED, "no windows with the source '%s'", source);
+	base_hint(err, "windows need the source 'bpf', and all processes");
+	return -DCPI_EUNSUPPORTED;
+}
+
 /* The best source; where that is refused, the next, which says why. */
 static int open_default(const struct driver_config *config, struct driver **out,
 			struct base_err *err)
@@ -71,14 +78,15 @@ static int open_default(const struct driver_config *config, struct driver **out,
 	int r;
 
 	if (config->pid > 0)
-		return perf_open(config, out, err);
+		return config->window_every ? refuse_windows("perf", err)
+					    : perf_open(config, out, err);
 	r = open_tick(config, out);
 	if (r >= 0)
 		return r;
 	r = bpf_open(config, out, &why);
 	if (r >= 0)
 		return r;
-	if (r == -DCPI_EUSAGE) {
+	if (r == -DCPI_EUSAGE || config->window_every) {
 		if (err && !err->code)
 			*err = why;
 		return r;
@@ -108,8 +116,11 @@ int driver_open(const struct driver_config *config, struct driver **out, struct 
 	if (!strcmp(config->source, "bpf") && open_tick(config, out) >= 0)
 		return 0;
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-		if (!strcmp(sources[i].name, config->source))
-			return sources[i].open(config, out, err);
+		if (strcmp(sources[i].name, config->source) != 0)
+			continue;
+		if (config->window_every && sources[i].open != bpf_open)
+			return refuse_windows(config->source, err);
+		return sources[i].open(config, out, err);
 	}
 	base_fail(err, -DCPI_EUSAGE, "unknown source of samples '%s'", config->source);
 	base_hint(err, "sources are: bpf, perf, replay, inprocess");

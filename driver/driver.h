@@ -3,12 +3,15 @@
  * Where samples and load events come from. One interface, several sources: "bpf" (counts made in
  * the kernel), "perf" (system-wide perf_event_open, a ring per CPU), "replay" (a recorded stream or
  * a perf.data file), "inprocess" (a program that samples itself: dcpirun). Load events and counts
- * come out in the order of time; what the daemon does with them is its own.
+ * come out in the order of time; what the daemon does with them is its own. So do, where they are
+ * asked for, windows: the instructions that the sampled programs executed next (lib/vtrace).
  */
 #ifndef DCPI_DRIVER_H
 #define DCPI_DRIVER_H
 
 #include "base.h"
+#include "vtrace.h"
+#include "window.h"
 
 #define DRIVER_NR_EVENTS 16
 
@@ -42,6 +45,12 @@ struct driver_config {
 	int32_t pid; /* above 0: this process and its later children alone, their user mode (perf,
 			inprocess); 0: everything */
 	const char *run_dir; /* inprocess: folder in which the program's agents put their rings */
+	/* Of the samples in user mode of the first event, one in so many gets a window (bpf); 0:
+	 * none. -DCPI_EUNSUPPORTED, of other sources too, where windows are not possible. */
+	uint32_t window_every;
+	uint16_t window_insns; /* how many instructions at most; 0: 64 */
+	uint8_t window_log;    /* enum vtrace_log */
+	bool window_kernel;    /* of samples in kernel mode too */
 };
 
 /* ---- what comes out ------------------------------------------------------------------------ */
@@ -104,6 +113,9 @@ struct driver_count {
 struct driver_sink {
 	int (*load)(void *ctx, const struct driver_load *load);
 	int (*count)(void *ctx, const struct driver_count *count);
+	/* Among them by its time_ns, and behind a count of that time; NULL: not wanted. @words:
+	 * w->nr_words. Both are valid during the call. */
+	int (*window)(void *ctx, const struct vtrace_window *w, const uint64_t *words);
 	void *ctx;
 };
 
@@ -204,6 +216,60 @@ struct driver_client {
  * processes, its samples are counted like any other's; -EINVAL; -errno.
  */
 int driver_client_set(struct driver *d, int32_t pid, const struct driver_client *client);
+
+/* ---- windows: the instructions behind a sample ---------------------------------------------- */
+
+/*
+ * They run through blocks that were put where the interpreter finds them. Those of a process are
+ * known by its tgid; those of the kernel, whose windows have tgid 0 and instance 0, by 0.
+ *
+ * Code that windows met and that nobody has put, or that is another one now: the @w of each
+ * (VTRACE_UNTRANSLATED, VTRACE_CODE) to @fn, as soon as it is read, not in order of time; of one
+ * place once a call. What is to be put stands at w->end_pc, its generation is w->end_generation.
+ * Windows of it come out by driver_drain too. Cheap where there is none: to be called at each turn.
+ * 0, or what @fn returned below 0.
+ */
+int driver_windows_missing(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w),
+			   void *ctx);
+/*
+ * What the interpreter may run from now on in process @tgid, at code->block.pc, while code of
+ * @generation stands there; it is copied (block.id and .first are the driver's). Replaces what
+ * stood there. The id that words of windows name it by (>= 0; no other block gets it while a window
+ * may name this one); -DCPI_ELIMIT: no room; -EINVAL: a micro-op that is not sound, or no block;
+ * -ENOMEM, -DCPI_EUNSUPPORTED: no windows were asked for.
+ */
+int driver_block_put(struct driver *d, uint32_t tgid, uint32_t generation,
+		     const struct vtrace_code *code);
+/* NULL: none. Valid while a window may name it: until all those were handed on that came before
+ * it was replaced, or its process's blocks forgotten. */
+const struct vtrace_code *driver_block_get(const struct driver *d, uint32_t id);
+/* That it was put with; of an @id that driver_block_get knows. */
+uint32_t driver_block_generation(const struct driver *d, uint32_t id);
+/* @tgid has ended, or has another program now. */
+void driver_blocks_forget(struct driver *d, uint32_t tgid);
+
+struct driver_window_stats {
+	/* Windows begun, or that were due: handed to window() + held + lost. */
+	uint64_t received;
+	uint64_t held;	    /* waiting for order, or for room in the kernel's ring to be read */
+	uint64_t lost_ring; /* found the ring full */
+	uint64_t lost_busy; /* due while another one ran on its CPU */
+	uint64_t lost_read; /* no memory for what lay in the ring, or it made no sense */
+	/* Samples whose turn it was, but of a program that is not interpreted: its registers are
+	 * 32 bits wide, its generation could not be read. Not received. */
+	uint64_t skipped;
+	uint64_t by_end[VTRACE_NR_ENDS]; /* of those that were read */
+	uint64_t no_room;		 /* blocks that were refused for want of room */
+	uint32_t nr_blocks, max_blocks;
+};
+
+/* All only grow, but held and nr_blocks. All 0 where no windows were asked for. */
+void driver_window_stats_get(const struct driver *d, struct driver_window_stats *out);
+/*
+ * 0, or why there can be no windows on Linux @release ("6.1.0-13-amd64"; NULL: the one that runs):
+ * -DCPI_EUNSUPPORTED with a hint. Before 6.2 user memory must not be read in the interrupt.
+ */
+int driver_windows_possible(const char *release, struct base_err *err);
 
 /* ---- what this machine offers -------------------------------------------------------------- */
 

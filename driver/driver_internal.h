@@ -8,6 +8,18 @@
 
 #include "driver.h"
 
+/* Of a source that has windows, while they are asked for; see driver.h. */
+struct driver_window_ops {
+	int (*missing)(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w),
+		       void *ctx);
+	int (*block_put)(struct driver *d, uint32_t tgid, uint32_t generation,
+			 const struct vtrace_code *code);
+	const struct vtrace_code *(*block_get)(const struct driver *d, uint32_t id,
+					       uint32_t *generation);
+	void (*blocks_forget)(struct driver *d, uint32_t tgid);
+	void (*stats)(const struct driver *d, struct driver_window_stats *out);
+};
+
 struct driver_ops {
 	int (*start)(struct driver *d, struct base_err *err);
 	int (*drain)(struct driver *d, bool all, const struct driver_sink *sink,
@@ -22,6 +34,7 @@ struct driver_ops {
 
 struct driver {
 	const struct driver_ops *ops;
+	const struct driver_window_ops *windows; /* NULL: there are none */
 	struct driver_event events[DRIVER_NR_EVENTS];
 	size_t nr_events;
 	struct driver_stats stats;

@@ -62,10 +62,10 @@ struct vtrace_insn {
 /* A block, as it is put where the interpreter finds it. */
 struct vtrace_code {
 	struct vtrace_block block; /* .id and .first are the caller's */
-	struct vtrace_uop uops[VTRACE_BLOCK_UOPS];
 	struct vtrace_insn insns[VTRACE_BLOCK_INSNS];
 	uint64_t successors[2]; /* where it may go on, as far as the code tells */
 	uint8_t nr_successors;
+	struct vtrace_uop uops[VTRACE_BLOCK_UOPS]; /* last: a copy may hold those in use alone */
 };
 
 struct vtrace_translator;

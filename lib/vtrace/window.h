@@ -34,7 +34,8 @@ struct vtrace_window {
 	uint8_t has; /* VTRACE_WINDOW_… */
 	uint8_t flags, flags_unknown;
 	uint8_t code_len; /* VTRACE_UNTRANSLATED, VTRACE_CODE: bytes of code[], at end_pc */
-	uint8_t pad[5];
+	uint8_t pad;
+	uint32_t end_generation; /* of the code at end_pc, as generation */
 	uint8_t code[VTRACE_WINDOW_CODE];
 	/* From here on only with VTRACE_WINDOW_VALUES. Registers that have no place here were
 	 * unknown at the start, in kernel mode VTRACE_TLS too; all others were known. */

@@ -108,7 +108,7 @@ static void check_law(const struct seen *s, uint64_t held)
 static void child_is_seen_in_order(void **state)
 {
 	struct seen s = { 0 };
-	struct driver_sink sink = { on_load, on_count, &s };
+	struct driver_sink sink = { on_load, on_count, NULL, &s };
 	struct driver_stats st;
 	int status;
 
@@ -139,7 +139,7 @@ static void child_is_seen_in_order(void **state)
 static void a_stop_leaves_the_cpus_where_they_are(void **state)
 {
 	struct seen s = { 0 };
-	struct driver_sink sink = { on_load, on_count, &s };
+	struct driver_sink sink = { on_load, on_count, NULL, &s };
 	char before[512];
 
 	(void)state;
@@ -162,7 +162,7 @@ static void a_stop_leaves_the_cpus_where_they_are(void **state)
 static void sink_refuses_and_nothing_is_lost(void **state)
 {
 	struct seen s = { .fail_after = 1 };
-	struct driver_sink sink = { on_load, on_count, &s };
+	struct driver_sink sink = { on_load, on_count, NULL, &s };
 
 	(void)state;
 	assert_int_equal(driver_start(d, NULL), 0);
@@ -196,7 +196,7 @@ static void small_rings_ask_to_be_drained(void **state)
 					      .nr_slots = 1,
 					      .ring_pages = 1 };
 	struct seen s = { 0 };
-	const struct driver_sink sink = { on_load, on_count, &s };
+	const struct driver_sink sink = { on_load, on_count, NULL, &s };
 	struct driver *saved = d;
 	struct pollfd p = { .events = POLLIN };
 	int due = 1;
@@ -230,7 +230,7 @@ static void full_rings_are_accounted_for(void **state)
 		.frequency = 2000,
 	};
 	struct seen s = { 0 };
-	const struct driver_sink sink = { on_load, on_count, &s };
+	const struct driver_sink sink = { on_load, on_count, NULL, &s };
 	struct driver_stats st;
 	struct driver *saved = d;
 
@@ -319,7 +319,7 @@ static size_t nr_disabled_at_stop; /* before that */
 static void with_source(const struct driver_config *config, int work_ms, struct tally *t,
 			void (*look)(struct driver *own, const struct tally *t))
 {
-	const struct driver_sink sink = { tally_load, tally_count, t };
+	const struct driver_sink sink = { tally_load, tally_count, NULL, t };
 	clock_t end = clock() + CLOCKS_PER_SEC / 1000 * work_ms;
 	struct driver *own;
 	struct pollfd p = { .events = POLLIN };
@@ -566,7 +566,7 @@ static void its_later_children_are_seen_too(void **state)
 					      .nr_slots = 1,
 					      .pid = getpid() };
 	struct tally t = { .pid = getpid() };
-	const struct driver_sink sink = { tally_load, tally_count, &t };
+	const struct driver_sink sink = { tally_load, tally_count, NULL, &t };
 	struct driver *own;
 	pid_t child;
 

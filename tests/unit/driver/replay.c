@@ -44,7 +44,7 @@ static int write_count(void *ctx, const struct driver_count *count)
 static char *record_again(const char *text, struct driver_stats *stats)
 {
 	struct driver *d = open_text(text);
-	struct driver_sink sink = { write_load, write_count, NULL };
+	struct driver_sink sink = { write_load, write_count, NULL, NULL };
 	char *out = NULL;
 	size_t len;
 	int r;
@@ -165,7 +165,7 @@ static int last_count(void *ctx, const struct driver_count *count)
 static void fields_reach_the_sink(void **state)
 {
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, &l };
+	const struct driver_sink sink = { last_load, last_count, NULL, &l };
 	struct driver *d = open_text(HEAD "mmap t=7 pid=8 addr=0x10 len=0x20 off=0x30 major=8 "
 					  "minor=1 inode=77 id=0aFF path=/a\\nb\\\\ c\n");
 
@@ -202,7 +202,7 @@ static void dynamic_records_are_aligned_bytes(void **state)
 {
 	static const uint8_t want[] = { 0x18, 0, 0, 0, 2, 0, 0xff, 0xee };
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, &l };
+	const struct driver_sink sink = { last_load, last_count, NULL, &l };
 	struct driver *d = open_text(HEAD "dyn pid=8 data=180000000200ffEE\n");
 
 	(void)state;
@@ -218,7 +218,7 @@ static void long_streams_come_in_several_drains(void **state)
 {
 	enum { NR = 10000 };
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, &l };
+	const struct driver_sink sink = { last_load, last_count, NULL, &l };
 	struct base_buf text = { 0 };
 	struct driver_stats stats;
 	struct driver *d;
@@ -249,7 +249,7 @@ static void long_streams_come_in_several_drains(void **state)
 static void a_sink_may_stop_a_drain(void **state)
 {
 	struct last l = { .answer = -42 };
-	const struct driver_sink sink = { last_load, last_count, &l };
+	const struct driver_sink sink = { last_load, last_count, NULL, &l };
 	struct driver *d = open_text(HEAD "exit pid=1\ncount pid=1 addr=1\nexit pid=2\n");
 
 	(void)state;
@@ -362,7 +362,7 @@ static void bad_records_are_named_by_line(void **state)
 		{ "count pid=1 addr=1 n=18446744073709551615", "sum of counts does not fit" },
 	};
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, &l };
+	const struct driver_sink sink = { last_load, last_count, NULL, &l };
 	char text[512];
 
 	(void)state;
@@ -390,7 +390,7 @@ static void cut_and_binary_streams_are_refused(void **state)
 {
 	static const char nul[] = HEAD "exit pid=1\0\n";
 	struct last l = { 0 };
-	const struct driver_sink sink = { last_load, last_count, &l };
+	const struct driver_sink sink = { last_load, last_count, NULL, &l };
 	struct driver *d = open_text(HEAD "exit pid=1\nexit pid=1");
 
 	(void)state;
