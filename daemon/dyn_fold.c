@@ -297,7 +297,7 @@ static int take_over(struct batch *b, struct base_err *err)
 	memcpy(id.bytes, b->result.build_id, sizeof(b->result.build_id));
 	b->group->nr_replaced += b->base >= 0 && !base_id_equal(&b->image->id, &id);
 	image_set_id(b->image, &id);
-	if (profdb_profile_nr_entries(b->moved)) {
+	if (profdb_profile_nr_entries(b->moved) || profdb_profile_nr_moves(b->moved)) {
 		r = profdb_profile_merge(b->image->counts, b->moved);
 		if (r < 0)
 			return base_fail_errno(err, r, "cannot merge samples into '%s'", b->stem);

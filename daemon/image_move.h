@@ -12,8 +12,8 @@
 
 struct image;
 
-/* The counts of @from, at the offsets that @map gives them, onto @to. 0, -ENOMEM, -DCPI_EOVERFLOW,
- * -DCPI_ELIMIT (then some of them are there). */
+/* The counts and moves of @from, at the offsets that @map gives them, onto @to. 0, -ENOMEM,
+ * -DCPI_EOVERFLOW, -DCPI_ELIMIT (then some of them are there). */
 int image_move_counts(const struct profdb_profile *from, const struct wire_replaces *map,
 		      struct profdb_profile *to);
 

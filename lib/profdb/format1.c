@@ -3,86 +3,27 @@
 
 #include "profdb_internal.h"
 
-/* tag[4] zero[4] length[8] payload padding: docs/format/dcpiformat.md */
-enum { HEAD_LEN = 16, FOOT_FIXED = 16, VARINT_MAX = 10 };
-
-struct section {
-	char tag[4];
-	const uint8_t *data;
-	size_t len;
-};
+enum { FOOT_FIXED = 16 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool tag_ok(const char tag[4])
-{
-	for (int i = 0; i < 4; i++) {
-		bool letter = (tag[i] | 32) >= 'a' && (tag[i] | 32) <= 'z';
-
-		if (!letter && (i == 0 || tag[i] < '0' || tag[i] > '9'))
-			return false;
-	}
-	return true;
-}
-
-static bool all_zero(const uint8_t *p, size_t len)
-{
-	for (; len; len--) {
-		if (*p++)
-			return false;
-	}
-	return true;
-}
-
-/* The section at *@pos; *@pos moves behind it. */
-static int next_section(const uint8_t *file, size_t len, size_t *pos, struct section *s,
-			struct base_err *err)
-{
-	const uint8_t *head = file + *pos;
-	size_t room = len - *pos, padded;
-
-	if (room < HEAD_LEN)
-		return base_fail(err, -DCPI_ETRUNCATED, "file ends without its footer");
-	memcpy(s->tag, head, sizeof(s->tag));
-	if (!tag_ok(s->tag) || !all_zero(head + 4, 4))
-		return base_fail(err, -DCPI_EFORMAT, "no section begins at byte %zu", *pos);
-	if (profdb_get64(head + 8) > room - HEAD_LEN)
-		return base_fail(err, -DCPI_ETRUNCATED, "section '%.4s' is longer than the file",
-				 s->tag);
-	s->data = head + HEAD_LEN;
-	s->len = (size_t)profdb_get64(head + 8);
-	padded = (size_t)base_align_up(s->len, 8);
-	if (padded > room - HEAD_LEN)
-		return base_fail(err, -DCPI_ETRUNCATED, "section '%.4s' is cut", s->tag);
-	if (!all_zero(s->data + s->len, padded - s->len))
-		return base_fail(err, -DCPI_EFORMAT, "section '%.4s' is not padded by zeros",
-				 s->tag);
-	*pos += HEAD_LEN + padded;
-	return 0;
-}
-
-static bool is_tag(const struct section *s, const char *tag)
-{
-	return !memcmp(s->tag, tag, sizeof(s->tag));
-}
-
-static int find_footer(const uint8_t *file, size_t len, size_t binary, struct section *foot,
+static int find_footer(const uint8_t *file, size_t len, size_t binary, struct profdb_payload *foot,
 		       struct base_err *err)
 {
 	size_t pos = binary;
 	int r;
 
 	do {
-		r = next_section(file, len, &pos, foot, err);
+		r = profdb_section_next(file, len, &pos, foot, err);
 		if (r < 0)
 			return r;
-	} while (!is_tag(foot, "FOOT"));
+	} while (!profdb_section_is(foot, "FOOT"));
 	if (pos != len)
 		return base_fail(err, -DCPI_EFORMAT, "%zu bytes follow the footer", len - pos);
 	return 0;
 }
 
-static int check_footer(const uint8_t *file, size_t len, const struct section *foot,
+static int check_footer(const uint8_t *file, size_t len, const struct profdb_payload *foot,
 			const struct profdb_profile *p, struct base_err *err)
 {
 	if (foot->len < FOOT_FIXED || profdb_get32(file + len - 4) != base_crc32c(0, file, len - 4))
@@ -93,39 +34,20 @@ static int check_footer(const uint8_t *file, size_t len, const struct section *f
 	return 0;
 }
 
-/* Each number has one spelling only: no zero at the end of several bytes. */
-static int get_varint(const struct section *s, size_t *pos, uint64_t *out)
-{
-	uint64_t v = 0;
-
-	for (int i = 0; i < VARINT_MAX && *pos < s->len; i++) {
-		uint8_t byte = s->data[(*pos)++];
-
-		if ((i == VARINT_MAX - 1 && byte > 1) || (i && !byte))
-			return -DCPI_EFORMAT;
-		v |= (uint64_t)(byte & 0x7f) << 7 * i;
-		if (!(byte & 0x80)) {
-			*out = v;
-			return 0;
-		}
-	}
-	return -DCPI_EFORMAT;
-}
-
 /* Gap to the offset before (to -1 at first), then a count per event, not all zero. */
-static int take_entry(const struct section *s, size_t *pos, uint64_t *next,
+static int take_entry(const struct profdb_payload *s, size_t *pos, uint64_t *next,
 		      struct profdb_profile *p)
 {
 	uint64_t off, count;
 	bool any = false;
-	int r = get_varint(s, pos, &off);
+	int r = profdb_varint_get(s, pos, &off);
 
 	if (r < 0)
 		return r;
 	if (base_add_overflow(off, *next, &off))
 		return -DCPI_EFORMAT;
 	for (size_t i = 0; i < p->nr_events; i++) {
-		r = get_varint(s, pos, &count);
+		r = profdb_varint_get(s, pos, &count);
 		if (r >= 0)
 			r = profdb_profile_add(p, off, i, count);
 		if (r < 0)
@@ -139,7 +61,8 @@ static int take_entry(const struct section *s, size_t *pos, uint64_t *next,
 	return off == UINT64_MAX && *pos < s->len ? -DCPI_EFORMAT : 0;
 }
 
-static int take_counts(const struct section *s, struct profdb_profile *p, struct base_err *err)
+static int take_counts(const struct profdb_payload *s, struct profdb_profile *p,
+		       struct base_err *err)
 {
 	uint64_t next = 0;
 	size_t pos = 0;
@@ -154,6 +77,17 @@ static int take_counts(const struct section *s, struct profdb_profile *p, struct
 	return 0;
 }
 
+static int take_moves(const struct profdb_payload *s, struct profdb_profile *p,
+		      struct base_err *err)
+{
+	int r;
+
+	if (p->moves.nr)
+		return base_fail(err, -DCPI_EFORMAT, "section 'move' stands twice");
+	r = profdb_moves_parse(&p->moves, s);
+	return r < 0 ? base_fail_errno(err, r, "moves, after %zu of them", p->moves.nr) : 0;
+}
+
 static bool knows_section(const struct profdb_profile *p, const char tag[4])
 {
 	for (size_t i = 0; i < p->nr_sections; i++) {
@@ -164,10 +98,18 @@ static bool knows_section(const struct profdb_profile *p, const char tag[4])
 }
 
 /* Upper case: cannot be understood without it. */
-static int take_unknown(const struct section *s, struct profdb_profile *p, struct base_err *err)
+static int take_other(const struct profdb_payload *s, struct profdb_profile *p,
+		      struct base_err *err)
 {
 	int r;
 
+	if (profdb_section_is(s, "move"))
+		return take_moves(s, p, err);
+	if (profdb_section_is(s, "VALS")) {
+		base_fail(err, -DCPI_EVERSION, "it holds values, not samples");
+		base_hint(err, "dcpivcat prints such files");
+		return -DCPI_EVERSION;
+	}
 	if (s->tag[0] < 'a') {
 		base_fail(err, -DCPI_EVERSION, "section '%.4s' is not known", s->tag);
 		base_hint(err, "a newer DCPI wrote this profile");
@@ -179,7 +121,7 @@ static int take_unknown(const struct section *s, struct profdb_profile *p, struc
 	return r < 0 ? base_fail_errno(err, r, "section '%.4s'", s->tag) : 0;
 }
 
-static int check_totals(const struct section *foot, const struct profdb_profile *p,
+static int check_totals(const struct profdb_payload *foot, const struct profdb_profile *p,
 			struct base_err *err)
 {
 	if (profdb_get64(foot->data) != p->counts.nr)
@@ -196,7 +138,7 @@ static int check_totals(const struct section *foot, const struct profdb_profile 
 int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct profdb_profile *p,
 			 struct base_err *err)
 {
-	struct section foot, s;
+	struct profdb_payload foot, s;
 	bool counts = false;
 	size_t pos = binary;
 	int r;
@@ -206,73 +148,47 @@ int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct 
 	r = find_footer(file, len, binary, &foot, err);
 	if (r >= 0)
 		r = check_footer(file, len, &foot, p, err);
-	while (r >= 0 && (r = next_section(file, len, &pos, &s, err)) >= 0 && !is_tag(&s, "FOOT")) {
-		if (!is_tag(&s, "CNTS"))
-			r = take_unknown(&s, p, err);
+	while (r >= 0 && (r = profdb_section_next(file, len, &pos, &s, err)) >= 0 &&
+	       !profdb_section_is(&s, "FOOT")) {
+		if (!profdb_section_is(&s, "CNTS"))
+			r = take_other(&s, p, err);
 		else if (counts)
 			r = base_fail(err, -DCPI_EFORMAT, "section 'CNTS' stands twice");
 		else
 			r = take_counts(&s, p, err);
-		counts = counts || is_tag(&s, "CNTS");
+		counts = counts || profdb_section_is(&s, "CNTS");
 	}
 	return r < 0 ? r : check_totals(&foot, p, err);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static size_t put_varint(uint8_t *to, uint64_t v)
-{
-	size_t n = 0;
-
-	for (; v >= 0x80; v >>= 7)
-		to[n++] = (uint8_t)(v | 0x80);
-	to[n++] = (uint8_t)v;
-	return n;
-}
-
 static int put_entries(const struct profdb_profile *p, struct base_buf *out)
 {
-	uint8_t bytes[(1 + PROFDB_NR_EVENTS) * VARINT_MAX];
+	uint8_t bytes[(1 + PROFDB_NR_EVENTS) * PROFDB_VARINT_MAX];
 	uint64_t next = 0;
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < p->counts.nr; i++) {
 		const struct profdb_entry *e = profdb_profile_entry(p, i);
-		size_t n = put_varint(bytes, e->off - next);
+		size_t n = profdb_varint_put(bytes, e->off - next);
 
 		for (size_t j = 0; j < p->nr_events; j++)
-			n += put_varint(bytes + n, e->count[j]);
+			n += profdb_varint_put(bytes + n, e->count[j]);
 		r = base_buf_append(out, bytes, n);
 		next = e->off + 1;
 	}
 	return r;
 }
 
-static int begin_section(struct base_buf *out, const char tag[4], size_t *at)
-{
-	uint8_t head[HEAD_LEN] = { 0 };
-
-	*at = out->len;
-	memcpy(head, tag, 4);
-	return base_buf_append(out, head, sizeof(head));
-}
-
-static int end_section(struct base_buf *out, size_t at)
-{
-	size_t len = out->len - at - HEAD_LEN;
-
-	profdb_put64(out->data + at + 8, len);
-	return base_buf_extend(out, (size_t)base_align_up(len, 8) - len, NULL);
-}
-
-static int put_section(struct base_buf *out, const char tag[4], const void *data, size_t len)
+static int put_moves(const struct profdb_profile *p, struct base_buf *out)
 {
 	size_t at;
-	int r = begin_section(out, tag, &at);
+	int r = profdb_section_begin(out, "move", &at);
 
 	if (r >= 0)
-		r = base_buf_append(out, data, len);
-	return r < 0 ? r : end_section(out, at);
+		r = profdb_moves_print((struct profdb_moves *)&p->moves, out);
+	return r < 0 ? r : profdb_section_end(out, at);
 }
 
 static int put_footer(const struct profdb_profile *p, struct base_buf *out, size_t start)
@@ -285,7 +201,7 @@ static int put_footer(const struct profdb_profile *p, struct base_buf *out, size
 	for (size_t i = 0; i < p->nr_events; i++)
 		profdb_put64(foot + 8 + 8 * i, p->events[i].sum);
 	profdb_put32(foot + len - 8, (uint32_t)p->nr_events);
-	r = put_section(out, "FOOT", foot, len);
+	r = profdb_section_put(out, "FOOT", foot, len);
 	if (r >= 0)
 		profdb_put32(out->data + out->len - 4,
 			     base_crc32c(0, out->data + start, out->len - start - 4));
@@ -298,13 +214,16 @@ int profdb_format1_print(const struct profdb_profile *p, struct base_buf *out, s
 	int r = profdb_header_print(p, PROFDB_FORMAT_1, 0, out, err);
 
 	if (r >= 0)
-		r = begin_section(out, "CNTS", &at);
+		r = profdb_section_begin(out, "CNTS", &at);
 	if (r >= 0)
 		r = put_entries(p, out);
 	if (r >= 0)
-		r = end_section(out, at);
+		r = profdb_section_end(out, at);
+	if (r >= 0 && p->moves.nr)
+		r = put_moves(p, out);
 	for (size_t i = 0; r >= 0 && i < p->nr_sections; i++)
-		r = put_section(out, p->sections[i].tag, p->sections[i].data, p->sections[i].len);
+		r = profdb_section_put(out, p->sections[i].tag, p->sections[i].data,
+				       p->sections[i].len);
 	if (r >= 0)
 		r = put_footer(p, out, start);
 	return r < 0 ? base_fail_errno(err, r, "cannot write a profile") : 0;

@@ -18,6 +18,9 @@ static int check(const struct profdb_profile *to, const struct profdb_profile *f
 		else if (base_add_overflow(to->events[at].sum, from->events[i].sum, &sum))
 			return -DCPI_EOVERFLOW;
 	}
+	for (int half = 0; half < 2; half++)
+		if (base_add_overflow(to->moves.sum[half], from->moves.sum[half], &sum))
+			return -DCPI_EOVERFLOW;
 	return nr > PROFDB_NR_EVENTS ? -DCPI_ELIMIT : 0;
 }
 
@@ -153,6 +156,13 @@ static void merge_counts(struct profdb_profile *to, const struct profdb_profile 
 		merge_event(&to->events[at[j]], &from->events[j]);
 }
 
+/* There is room for all of them. */
+static void merge_moves(struct profdb_profile *to, const struct profdb_profile *from)
+{
+	for (size_t i = 0; i < from->moves.nr; i++)
+		profdb_moves_add(&to->moves, &from->moves.v[i]);
+}
+
 int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from)
 {
 	size_t at[PROFDB_NR_EVENTS];
@@ -165,15 +175,19 @@ int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile 
 		r = map_events(to, from, at);
 	if (r >= 0)
 		r = profdb_counts_reserve(&to->counts, from->counts.nr);
+	if (r >= 0)
+		r = profdb_moves_reserve(&to->moves, from->moves.nr);
 	for (size_t i = 0; r >= 0 && i < from->nr_paths; i++)
 		r = profdb_profile_add_path(to, from->paths[i]);
 	if (r >= 0)
 		r = merge_words(to, from);
 	if (r >= 0)
 		r = merge_sections(to, from);
-	if (r >= 0)
-		merge_counts(to, from, at);
-	return r;
+	if (r < 0)
+		return r;
+	merge_counts(to, from, at);
+	merge_moves(to, from);
+	return 0;
 }
 
 struct profdb_profile *profdb_profile_extract(const struct profdb_profile *p, size_t event)

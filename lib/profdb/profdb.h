@@ -85,11 +85,47 @@ int profdb_profile_add(struct profdb_profile *p, uint64_t off, size_t event, uin
 /* All of @from into @to: events matched by name, paths united, words that @to lacks. Same errors.
  */
 int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from);
-/* Drop all counts, keep the header. */
+/* Drop all counts and moves, keep the header. */
 void profdb_profile_clear(struct profdb_profile *p);
 size_t profdb_profile_nr_entries(const struct profdb_profile *p);
 /* Ascending by offset; valid until the next change. */
 const struct profdb_entry *profdb_profile_entry(const struct profdb_profile *p, size_t index);
+
+/* ---- moves: what windows saw of a program's way --------------------------------------------- */
+
+/*
+ * A window is the row of instructions that ran next at a sample (lib/vtrace). A profile keeps what
+ * of it lies in the image, as the row of control transfers in there: what lies in other images
+ * between is left out, so that a call into a library and back is one move from the call to what
+ * follows it. Each conditional branch is a move, taken or not (then @to is the next instruction),
+ * and so are jumps, calls and returns; to run on without a branch is none. Offsets are of the
+ * profile's kind, as those of its counts.
+ */
+#define PROFDB_OUTSIDE UINT64_MAX
+/* In @start: not known any more, as the profile had too many moves. */
+#define PROFDB_ANY_START (UINT64_MAX - 1)
+
+/* Moves that a profile keeps with their start. Further ones are added up without it, so many again;
+ * beyond that all go into the one from PROFDB_OUTSIDE to PROFDB_OUTSIDE, so that the sum is right.
+ */
+#define PROFDB_NR_MOVES 400000
+
+struct profdb_move {
+	uint64_t start; /* of the instruction at which the window began; PROFDB_OUTSIDE: in another
+			   image */
+	uint64_t from;	/* the instruction after which it went elsewhere; PROFDB_OUTSIDE: the window
+			   begins, or first comes into the image, at @to */
+	uint64_t to;	/* where it went on; PROFDB_OUTSIDE: @from was the last instruction in the
+			   image that ran */
+	uint64_t count[2]; /* in windows of even and of odd number: two independent halves */
+};
+
+/* Added to the one that is equal in start, from and to. 0, -ENOMEM, or -DCPI_EOVERFLOW (the sum of
+ * all moves, of one half, above 64 bits; nothing changed). */
+int profdb_profile_move_add(struct profdb_profile *p, const struct profdb_move *m);
+size_t profdb_profile_nr_moves(const struct profdb_profile *p);
+/* Ascending by start, from, to; valid until the next change. NULL past the end. */
+const struct profdb_move *profdb_profile_move(const struct profdb_profile *p, size_t index);
 
 /* ---- profile files ------------------------------------------------------------------------- */
 
@@ -109,6 +145,94 @@ int profdb_profile_parse(const void *data, size_t len, struct profdb_profile **o
  * not fit. */
 int profdb_profile_format(const struct profdb_profile *p, enum profdb_format format, size_t event,
 			  struct base_buf *out, struct base_err *err);
+
+/* ---- value profiles -------------------------------------------------------------------------- */
+
+/*
+ * What a profiler of values (lib/vtrace, dcpid -vprof) saw at instructions of one image: for each
+ * offset, and each pair of callers where these were asked for, the most frequent values. They are
+ * secrets: in files of the daemon's user, docs/format/values.md.
+ *
+ * A list is a concise and a counting sample (Gibbons and Matias: "New sampling-based summary
+ * statistics for improving approximate query answers", SIGMOD 1998) of all values that were added.
+ * A value comes in with probability 1 / thld; when more than PROFDB_NR_HOT are in, thld grows and
+ * the values that are in are thinned to what they would have come to with it.
+ */
+#define PROFDB_NR_HOT	   16
+#define PROFDB_NR_HOTLISTS 65536 /* kept in one file */
+#define PROFDB_PROFILER	   64	 /* bytes of a profiler's name, with its 0 */
+
+/* Names that no other profiler has. */
+#define PROFDB_VALUES	     "values"
+#define PROFDB_VALUES_REPLAY "values.replay"
+#define PROFDB_VALUES_TRACE  "values.trace"
+
+struct profdb_hot {
+	uint64_t value;
+	uint64_t concise;  /* times that it was chosen with probability 1 / thld; above 0 */
+	uint64_t counting; /* times that it was seen since it came in for good */
+};
+
+/* From where it was called: @off in image number @image of the file (profdb_values_image). 0: not
+ * known, or not asked for; @off is 0 then. */
+struct profdb_context {
+	uint32_t image;
+	uint64_t off;
+};
+
+struct profdb_hotlist {
+	uint64_t off;
+	struct profdb_context context[2]; /* of the procedure, and of its caller */
+	uint64_t vtot;			  /* values added */
+	uint64_t thld;			  /* 1 / probability to come in */
+	uint32_t nv;
+	struct profdb_hot v[PROFDB_NR_HOT]; /* most frequent first, by counting */
+};
+
+/* About how often @l->v[i] was added, of @l->vtot: by its counting sample, or its concise one. */
+double profdb_hot_count(const struct profdb_hotlist *l, size_t i, bool concise);
+
+struct profdb_values; /* opaque: a header, images for contexts, hotlists */
+
+/* @profiler: 1 to 63 bytes above 0x20. NULL: no memory, or no such name. */
+struct profdb_values *profdb_values_new(enum profdb_kind kind, const struct base_id *image,
+					const char *path, const char *profiler);
+void profdb_values_free(struct profdb_values *v);
+/* Where the coins that it throws begin, for tests: else nobody knows. */
+void profdb_values_seed(struct profdb_values *v, uint64_t seed);
+/* Image, kind, paths and words of its header, which has no events. */
+const struct profdb_profile *profdb_values_header(const struct profdb_values *v);
+void profdb_values_set_image(struct profdb_values *v, const struct base_id *image);
+const char *profdb_values_profiler(const struct profdb_values *v);
+/* Whose code ran alone in it; UINT32_MAX: nobody's. */
+uint32_t profdb_values_uid(const struct profdb_values *v);
+
+/* Its number for contexts, from 1. 0: there is no room, so it is not known. Or -ENOMEM. */
+int profdb_values_image_add(struct profdb_values *v, const struct base_id *id, const char *path);
+/* Number @index, from 1; its identity (length 0: none) into @id. NULL past the end. */
+const char *profdb_values_image(const struct profdb_values *v, size_t index, struct base_id *id);
+
+/* Value @value at @off. @context: NULL for none. 0, -ENOMEM, -EINVAL (an image that it has not),
+ * -DCPI_EOVERFLOW (more than 64 bits of values). Where a list too many would be needed it is
+ * counted as lost. */
+int profdb_values_add(struct profdb_values *v, uint64_t off, const struct profdb_context context[2],
+		      uint64_t value);
+uint64_t profdb_values_lost(const struct profdb_values *v);
+/* All of @from into @to, of the same profiler. Same errors, and -EINVAL: it is another profiler's.
+ */
+int profdb_values_merge(struct profdb_values *to, const struct profdb_values *from);
+/* The same, at offsets that @moved gives; contexts stay. */
+int profdb_values_move(struct profdb_values *to, const struct profdb_values *from,
+		       uint64_t (*moved)(void *ctx, uint64_t off), void *ctx);
+size_t profdb_values_nr(const struct profdb_values *v);
+/* Ascending by offset, then contexts; valid until the next change. NULL past the end. */
+const struct profdb_hotlist *profdb_values_at(const struct profdb_values *v, size_t index);
+
+/* As profdb_profile_read, profdb_profile_parse (fuzzed), and profdb_profile_format. */
+int profdb_values_read(const char *path, struct profdb_values **out, struct base_err *err);
+int profdb_values_parse(const void *data, size_t len, struct profdb_values **out,
+			struct base_err *err);
+int profdb_values_format(const struct profdb_values *v, struct base_buf *out, struct base_err *err);
 
 /* ---- databases ------------------------------------------------------------------------------- */
 
@@ -161,6 +285,16 @@ int profdb_walk_files(struct profdb *db, const char *epoch, const char *platform
 				const struct profdb_profile *p),
 		      void (*bad)(void *ctx, const char *file, const struct base_err *err),
 		      void *ctx, struct base_err *err);
+
+/*
+ * The same of value profiles, which profdb_walk passes by: those of @profiler, or (NULL) all. @fn
+ * owns them. Who may not read one is told so (@bad: -EACCES, with a hint).
+ */
+int profdb_walk_values(struct profdb *db, const char *epoch, const char *platform,
+		       const char *profiler,
+		       int (*fn)(void *ctx, const char *file, struct profdb_values *v),
+		       void (*bad)(void *ctx, const char *file, const struct base_err *err),
+		       void *ctx, struct base_err *err);
 
 /* ---- indexes of finished epochs (sums.c) ----------------------------------------------------- */
 
@@ -236,8 +370,8 @@ int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
 			 void (*removed)(void *ctx, const char *epoch), void *ctx,
 			 struct base_err *err);
 
-/* Of <db>/index what was made more than a week before @now: whoever needs it makes it anew. How many
- * files, or -errno. */
+/* Of <db>/index what was made more than a week before @now: whoever needs it makes it anew. How
+ * many files, or -errno. */
 int profdb_index_expire(struct profdb *db, int64_t now);
 
 /* This one, however old it is. 0, -DCPI_EBUSY (a daemon is in it), or -errno. */
@@ -336,6 +470,12 @@ void profdb_set_machine(struct profdb *db, uint64_t cpu_mhz, uint64_t nr_cpus);
 int profdb_flush_begin(struct profdb *db, struct base_err *err);
 int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_profile *p,
 		     struct base_err *err);
+/*
+ * A value profile, as profdb_flush_put. @uid: whose code ran alone since the last flush, who may
+ * read it while no other's is in it; UINT32_MAX: nobody's. Always of version 1.
+ */
+int profdb_flush_put_values(struct profdb *db, const char *stem, const struct profdb_values *v,
+			    uint32_t uid, struct base_err *err);
 /*
  * Within a flush, of the open epoch: the profile of pseudo-image @stem as it is stored so far
  * (-ENOENT; -DCPI_EFORMAT: damaged), and its end once the flush is committed, for who put its

@@ -70,6 +70,76 @@ static inline struct profdb_entry *profdb_counts_at(const struct profdb_counts *
 	return (struct profdb_entry *)(c->words + i * c->stride);
 }
 
+/* ---- sections of version 1 (section.c) ----------------------------------------------------- */
+
+enum { PROFDB_VARINT_MAX = 10 }; /* bytes */
+
+struct profdb_payload {
+	char tag[4];
+	const uint8_t *data;
+	size_t len;
+};
+
+/* The section at *@pos of a file; *@pos moves behind it. 0, -DCPI_EFORMAT, -DCPI_ETRUNCATED. */
+int profdb_section_next(const uint8_t *file, size_t len, size_t *pos, struct profdb_payload *s,
+			struct base_err *err);
+static inline bool profdb_section_is(const struct profdb_payload *s, const char *tag)
+{
+	return s->tag[0] == tag[0] && s->tag[1] == tag[1] && s->tag[2] == tag[2] &&
+	       s->tag[3] == tag[3];
+}
+/* What is appended between them is its payload. @at is from the first to the second. */
+int profdb_section_begin(struct base_buf *out, const char tag[4], size_t *at);
+int profdb_section_end(struct base_buf *out, size_t at);
+int profdb_section_put(struct base_buf *out, const char tag[4], const void *data, size_t len);
+/* The number at *@pos, which moves behind it. 0 or -DCPI_EFORMAT: each number has one spelling
+ * only, no zero at the end of several bytes. */
+static inline int profdb_varint_get(const struct profdb_payload *s, size_t *pos, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < PROFDB_VARINT_MAX && *pos < s->len; i++) {
+		uint8_t byte = s->data[(*pos)++];
+
+		if ((i == PROFDB_VARINT_MAX - 1 && byte > 1) || (i && !byte))
+			return -DCPI_EFORMAT;
+		v |= (uint64_t)(byte & 0x7f) << 7 * i;
+		if (!(byte & 0x80)) {
+			*out = v;
+			return 0;
+		}
+	}
+	return -DCPI_EFORMAT;
+}
+
+/* Into @to, PROFDB_VARINT_MAX bytes at most; how many. */
+size_t profdb_varint_put(uint8_t *to, uint64_t v);
+
+/* ---- moves (moves.c, move_section.c) ------------------------------------------------------- */
+
+/* As counts: a hash only while moves do not come in order, sorted when somebody looks. */
+struct profdb_moves {
+	struct profdb_move *v;
+	size_t nr, cap;
+	size_t nr_started; /* of these their start is known */
+	uint32_t *slots;   /* index + 1, 0 where free; NULL: no hash now */
+	size_t nr_slots;   /* a power of two */
+	uint64_t sum[2];
+	bool unsorted;
+};
+
+void profdb_moves_release(struct profdb_moves *m);
+void profdb_moves_clear(struct profdb_moves *m);
+/* Room for @more further ones, so that adding as many cannot fail for memory. 0 or -ENOMEM. */
+int profdb_moves_reserve(struct profdb_moves *m, size_t more);
+int profdb_moves_add(struct profdb_moves *m, const struct profdb_move *move);
+void profdb_moves_sort(struct profdb_moves *m);
+/* <0, 0, >0 by start, from, to. */
+int profdb_move_compare(const struct profdb_move *a, const struct profdb_move *b);
+/* The payload of section "move". 0, -ENOMEM, -DCPI_EFORMAT. @m: empty. */
+int profdb_moves_parse(struct profdb_moves *m, const struct profdb_payload *s);
+int profdb_moves_print(struct profdb_moves *m, struct base_buf *out);
+
 /* ---- profiles (profile.c) ------------------------------------------------------------------ */
 
 struct profdb_line {
@@ -95,6 +165,7 @@ struct profdb_profile {
 	struct profdb_event events[PROFDB_NR_EVENTS];
 	size_t nr_events;
 	struct profdb_counts counts;
+	struct profdb_moves moves;
 };
 
 /* Append a line, whether or not the word is there already. 0, -EINVAL or -ENOMEM. */

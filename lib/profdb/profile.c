@@ -64,6 +64,7 @@ void profdb_profile_free(struct profdb_profile *p)
 	free(p->lines);
 	free(p->sections);
 	profdb_counts_release(&p->counts);
+	profdb_moves_release(&p->moves);
 	free(p);
 }
 
@@ -298,6 +299,7 @@ int profdb_profile_add(struct profdb_profile *p, uint64_t off, size_t event, uin
 void profdb_profile_clear(struct profdb_profile *p)
 {
 	profdb_counts_clear(&p->counts);
+	profdb_moves_clear(&p->moves);
 	for (size_t i = 0; i < p->nr_events; i++)
 		p->events[i].sum = 0;
 }

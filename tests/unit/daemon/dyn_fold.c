@@ -184,7 +184,7 @@ static void begin(struct trial *t, struct process *p, int32_t pid)
 	base_buf_release(&b);
 }
 
-/* @n samples in the second byte of routine @i. */
+/* @n samples in the second byte of routine @i, and as many windows that begin there and leave. */
 static struct image *sample(struct trial *t, struct process *p, unsigned int i, uint64_t n)
 {
 	const struct dyn_query q = { .addr = place(p->pid, i) + 1,
@@ -197,6 +197,10 @@ static struct image *sample(struct trial *t, struct process *p, unsigned int i, 
 	assert_int_equal(dyn_lookup(t->d.dyn, p, &q, &img, &off), DYN_FOUND);
 	assert_int_equal(profdb_profile_event_add(img->counts, "cycles", 1), 0);
 	assert_int_equal(profdb_profile_add(img->counts, off, 0, n), 0);
+	assert_int_equal(
+		profdb_profile_move_add(
+			img->counts, &(struct profdb_move){ off, off, PROFDB_OUTSIDE, { 0, n } }),
+		0);
 	img->dirty = true;
 	t->sampled += n;
 	return img;
@@ -221,9 +225,35 @@ static unsigned int files(const struct trial *t)
 struct sums {
 	struct trial *t;
 	uint64_t of[4], other, bad;
+	uint64_t windows[4]; /* as of[], but of those, by both ends of the way in the image */
 	unsigned int profiles;
 	int processes; /* of the image of the last one */
 };
+
+static int routine_at(struct sums *s, const struct profdb_profile *p, uint64_t off, int *r)
+{
+	char name[64];
+	int k = 0;
+
+	*r = fold_read(profdb_dyn_fd(s->t->d.db), p, off, name);
+	while (k < 4 && strcmp(name, names[k]))
+		k++;
+	return k;
+}
+
+static void add_windows(struct sums *s, const struct profdb_profile *p)
+{
+	for (size_t i = 0; i < profdb_profile_nr_moves(p); i++) {
+		const struct profdb_move *m = profdb_profile_move(p, i);
+		int r, k = routine_at(s, p, m->start, &r);
+
+		assert_true(m->from == m->start && m->to == PROFDB_OUTSIDE && !m->count[0]);
+		if (r < 0)
+			s->bad += m->count[1];
+		else if (k < 4)
+			s->windows[k] += m->count[1];
+	}
+}
 
 /* Whatever is on disk: each profile leads to an image, which names the routine of each sample. */
 static int add_profile(void *ctx, const char *file, struct profdb_profile *p)
@@ -234,11 +264,8 @@ static int add_profile(void *ctx, const char *file, struct profdb_profile *p)
 	s->profiles++;
 	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
 		const struct profdb_entry *e = profdb_profile_entry(p, i);
-		char name[64];
-		int k = 0, r = fold_read(profdb_dyn_fd(s->t->d.db), p, e->off, name);
+		int r, k = routine_at(s, p, e->off, &r);
 
-		while (k < 4 && strcmp(name, names[k]))
-			k++;
 		if (r < 0)
 			s->bad += e->count[0];
 		else if (k < 4)
@@ -247,6 +274,7 @@ static int add_profile(void *ctx, const char *file, struct profdb_profile *p)
 			s->other += e->count[0];
 		s->processes = r;
 	}
+	add_windows(s, p);
 	profdb_profile_free(p);
 	return 0;
 }
@@ -257,6 +285,7 @@ static struct sums look(struct trial *t, const char *epoch)
 
 	assert_int_equal(profdb_walk(t->d.db, epoch, "box", add_profile, NULL, &s, NULL), 0);
 	assert_int_equal(s.bad, 0);
+	assert_memory_equal(s.windows, s.of, sizeof(s.of));
 	return s;
 }
 

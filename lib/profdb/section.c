@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "profdb_internal.h"
+
+/* tag[4] zero[4] length[8] payload padding: docs/format/dcpiformat.md */
+enum { HEAD_LEN = 16 };
+
+static bool tag_ok(const char tag[4])
+{
+	for (int i = 0; i < 4; i++) {
+		bool letter = (tag[i] | 32) >= 'a' && (tag[i] | 32) <= 'z';
+
+		if (!letter && (i == 0 || tag[i] < '0' || tag[i] > '9'))
+			return false;
+	}
+	return true;
+}
+
+static bool all_zero(const uint8_t *p, size_t len)
+{
+	for (; len; len--) {
+		if (*p++)
+			return false;
+	}
+	return true;
+}
+
+/* The section at *@pos; *@pos moves behind it. */
+int profdb_section_next(const uint8_t *file, size_t len, size_t *pos, struct profdb_payload *s,
+			struct base_err *err)
+{
+	const uint8_t *head = file + *pos;
+	size_t room = len - *pos, padded;
+
+	if (room < HEAD_LEN)
+		return base_fail(err, -DCPI_ETRUNCATED, "file ends without its footer");
+	memcpy(s->tag, head, sizeof(s->tag));
+	if (!tag_ok(s->tag) || !all_zero(head + 4, 4))
+		return base_fail(err, -DCPI_EFORMAT, "no section begins at byte %zu", *pos);
+	if (profdb_get64(head + 8) > room - HEAD_LEN)
+		return base_fail(err, -DCPI_ETRUNCATED, "section '%.4s' is longer than the file",
+				 s->tag);
+	s->data = head + HEAD_LEN;
+	s->len = (size_t)profdb_get64(head + 8);
+	padded = (size_t)base_align_up(s->len, 8);
+	if (padded > room - HEAD_LEN)
+		return base_fail(err, -DCPI_ETRUNCATED, "section '%.4s' is cut", s->tag);
+	if (!all_zero(s->data + s->len, padded - s->len))
+		return base_fail(err, -DCPI_EFORMAT, "section '%.4s' is not padded by zeros",
+				 s->tag);
+	*pos += HEAD_LEN + padded;
+	return 0;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+size_t profdb_varint_put(uint8_t *to, uint64_t v)
+{
+	size_t n = 0;
+
+	for (; v >= 0x80; v >>= 7)
+		to[n++] = (uint8_t)(v | 0x80);
+	to[n++] = (uint8_t)v;
+	return n;
+}
+
+int profdb_section_begin(struct base_buf *out, const char tag[4], size_t *at)
+{
+	uint8_t head[HEAD_LEN] = { 0 };
+
+	*at = out->len;
+	memcpy(head, tag, 4);
+	return base_buf_append(out, head, sizeof(head));
+}
+
+int profdb_section_end(struct base_buf *out, size_t at)
+{
+	size_t len = out->len - at - HEAD_LEN;
+
+	profdb_put64(out->data + at + 8, len);
+	return base_buf_extend(out, (size_t)base_align_up(len, 8) - len, NULL);
+}
+
+int profdb_section_put(struct base_buf *out, const char tag[4], const void *data, size_t len)
+{
+	size_t at;
+	int r = profdb_section_begin(out, tag, &at);
+
+	if (r >= 0)
+		r = base_buf_append(out, data, len);
+	return r < 0 ? r : profdb_section_end(out, at);
+}
