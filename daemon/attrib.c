@@ -248,6 +248,16 @@ int attrib_load(void *ctx, const struct driver_load *l)
 	return 0;
 }
 
+int attrib_window(void *ctx, const struct vtrace_window *w, const uint64_t *words)
+{
+	struct attrib *a = ctx;
+
+	go_on(a, w->time_ns);
+	if (a->windows)
+		windows_take(a->windows, a, w, words);
+	return 0;
+}
+
 void attrib_record_load(struct attrib *a, const struct driver_load *l)
 {
 	if (a->record)
@@ -271,11 +281,34 @@ static bool may_wait(const struct attrib *a, struct pending *c, bool last)
 	return !a->live || now < c->until_ns;
 }
 
+static void label_dynamic(struct image *img, const struct process *p)
+{
+	if (p && p->label && !img->label && image_set_label(img, p->label) < 0)
+		base_log(BASE_LOG_ERROR, "no memory for the label of '%s'", img->stem);
+}
+
+int attrib_move(struct attrib *a, const struct process *p, struct image *img,
+		const struct profdb_move *m)
+{
+	int r;
+
+	if (img->excluded)
+		return 0;
+	if (img->kind == PROFDB_DYNAMIC)
+		label_dynamic(img, p);
+	r = add_events(a, img->counts);
+	if (r >= 0)
+		r = profdb_profile_move_add(img->counts, m);
+	if (r < 0)
+		return r;
+	img->dirty = true;
+	return 1;
+}
+
 static void store_dynamic(struct attrib *a, struct image *img, uint64_t off,
 			  const struct pending *c)
 {
-	if (c->p && c->p->label && !img->label && image_set_label(img, c->p->label) < 0)
-		base_log(BASE_LOG_ERROR, "no memory for the label of '%s'", img->stem);
+	label_dynamic(img, c->p);
 	attrib_store(a, img, off, c->event, c->count);
 }
 
@@ -440,6 +473,8 @@ void attrib_resolve(struct attrib *a, uint64_t until_ns)
 {
 	go_on(a, until_ns > a->now_ns ? until_ns : a->now_ns);
 	resolve_all(a, until_ns == UINT64_MAX);
+	if (a->windows)
+		windows_resolve(a->windows, a, until_ns == UINT64_MAX);
 	if (a->dyn)
 		dyn_settled(a->dyn, a->now_ns);
 	end_hollow(a);

@@ -13,6 +13,7 @@
 #include "daily.h"
 #include "exclude.h"
 #include "image_move.h"
+#include "windows.h"
 
 /* ---- accounting (account.c) ---------------------------------------------------------------- */
 
@@ -176,6 +177,7 @@ struct attrib {
 	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
 	struct driver *driver;	       /* its first argument */
 	const struct exclude *exclude; /* processes whose samples are not stored; may be NULL */
+	struct windows *windows;       /* NULL: none are wanted */
 	FILE *record;		       /* where events are recorded, or NULL */
 	bool flushing;		       /* what waits for files is to be told now */
 	bool log_unknown;	       /* each user sample in no image goes to the log too */
@@ -202,6 +204,11 @@ struct attrib {
 /* Callbacks for driver_drain; @ctx: struct attrib. They return 0. */
 int attrib_count(void *ctx, const struct driver_count *c);
 int attrib_load(void *ctx, const struct driver_load *l);
+int attrib_window(void *ctx, const struct vtrace_window *w, const uint64_t *words);
+/* A part of a window of @p (NULL: of the kernel) in @img. 1: it is in its profile, 0: it is not to
+ * be stored; -ENOMEM, -DCPI_EOVERFLOW. */
+int attrib_move(struct attrib *a, const struct process *p, struct image *img,
+		const struct profdb_move *m);
 /*
  * After dyn_refresh: resolve what is pending and let go of processes that are over. @until_ns: what
  * there is up to then has been seen; 0: up to the last count or event.
@@ -424,8 +431,10 @@ struct options {
 	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
 	bool fixed_period, keep_all;
 	bool list_events, check; /* dcpid.c alone */
-	const char *source;	 /* as driver_config takes it */
-	int32_t pid;		 /* above 0: this process and its children alone */
+	int64_t windows_every;	 /* one user sample in so many; 0: none */
+	bool windows_kernel;
+	const char *source; /* as driver_config takes it */
+	int32_t pid;	    /* above 0: this process and its children alone */
 	/* One program of the user's own (dcpirun): no control socket, no doorbell, nothing of the
 	 * kernel's but the vdso. */
 	bool own;
@@ -449,6 +458,7 @@ struct daemon {
 	struct dyn *dyn;
 	struct control *control;
 	struct attrib attrib;
+	struct windows *windows; /* NULL: none are wanted */
 	FILE *record;
 	struct quota quota;
 	struct dailies daily;

@@ -385,6 +385,12 @@ struct foreign_place;
 int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct reader_who *who,
 		     struct foreign_place *place, struct base_buf *out);
 /*
+ * Bytes of @pid's memory from @addr, a page's start, on, at most @len, to translate: how many, up
+ * to the first page that is not there. Whose they are nobody has to know: they are compared with
+ * what the process runs before they are used, and go nowhere else.
+ */
+ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len);
+/*
  * GDB's JIT interface (foreign.h); all of them -ESRCH as reader_range_read. Find: where the process
  * has descriptors; 1: not all of its files were asked yet. List: as foreign_gdb_list, entries.
  * Object: as foreign_gdb_object; its print is stored where it was read, whatever the result.

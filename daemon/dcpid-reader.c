@@ -26,6 +26,8 @@
 /* Bytes of the answers' file that are kept from one to the next. */
 #define ANSWER_KEPT (REGISTRY_ANSWER_SOFT + (1 << 20))
 
+enum { READER_PAGE = 4096, READER_CODE_PAGES = 16 };
+
 /* A sanitizer's shadow alone reserves terabytes. */
 #if defined(__SANITIZE_ADDRESS__)
 #define MEMORY_MAX RLIM_INFINITY
@@ -152,6 +154,32 @@ static int range_read(const struct reader_request *q, struct base_buf *out)
 	return r < 0 ? r : same_process(q) ? 0 : -ESRCH;
 }
 
+/* Page by page: the second may not be there. */
+static int code_read(const struct reader_request *q, struct base_buf *out)
+{
+	struct iovec local = { 0 }, remote[READER_CODE_PAGES];
+	size_t len = q->end - q->addr, nr = 0;
+	int r = -EINVAL;
+	ssize_t n;
+
+	if (q->end <= q->addr || q->addr % READER_PAGE ||
+	    len > sizeof(remote) / sizeof(*remote) * READER_PAGE)
+		return r;
+	for (size_t off = 0; off < len; off += READER_PAGE)
+		remote[nr++] = (struct iovec){
+			(void *)(uintptr_t)(q->addr + off),
+			len - off < READER_PAGE ? len - off : READER_PAGE,
+		};
+	r = base_buf_extend(out, len, &local.iov_base);
+	if (r < 0)
+		return r;
+	local.iov_len = len;
+	n = process_vm_readv(q->pid, &local, 1, remote, nr, 0);
+	r = n < 0 ? -errno : 0;
+	out->len = n < 0 ? 0 : (size_t)n;
+	return r;
+}
+
 /* As registry_read, of a file that its runtime writes. */
 static int file_read(const struct reader_request *q, int fd, struct reader_answer *a,
 		     struct base_buf *out)
@@ -236,6 +264,8 @@ static int serve(const struct reader_request *q, int fd, struct reader_answer *a
 	case READER_GDB_LIST:
 	case READER_GDB_OBJECT:
 		return gdb(q, a, out);
+	case READER_CODE_READ:
+		return code_read(q, out);
 	}
 	return -EINVAL;
 }

@@ -60,6 +60,12 @@ static const struct base_opt options[] = {
 	  "Longest time that counts stay in the kernel (default: 5000).", 1, 3600000 },
 	{ "ring", BASE_OPT_INT, &opt.ring_pages, "PAGES",
 	  "Size of each CPU's ring of records, a power of two (default: 128).", 1, 65536 },
+	{ "vwindows", BASE_OPT_INT, &opt.windows_every, "N",
+	  "Follow the next 64 instructions of one user sample in N: the ways that programs take go into "
+	  "the profiles, for dcpicalc and others. Needs source bpf, on Linux 6.2 or later.", 1,
+	  1000000 },
+	{ "vkernel", BASE_OPT_FLAG, &opt.windows_kernel, NULL,
+	  "With -vwindows: of samples in the kernel too.", 0, 0 },
 	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
 	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
 	{ "format", BASE_OPT_STRING, &opt.format, "VERSION",
@@ -358,6 +364,11 @@ static int check_options(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-gc_size goes with -gc or -gc_daily only");
 	if (opt.gc_daily && gc)
 		return base_fail(err, -DCPI_EUSAGE, "-gc_daily does not go with -gc");
+	if (opt.windows_kernel && !opt.windows_every)
+		return base_fail(err, -DCPI_EUSAGE, "-vkernel goes with -vwindows only");
+	if (opt.windows_every && (opt.replay || (opt.source && strcmp(opt.source, "bpf") != 0)))
+		return base_fail(err, -DCPI_EUSAGE, "-vwindows does not go with -%s",
+				 opt.replay ? "replay" : "source perf");
 	if (gc_older && !gc_join)
 		return base_fail(err, -DCPI_EUSAGE, "-older goes with -join only");
 	return 0;

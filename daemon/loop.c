@@ -22,6 +22,8 @@
  * more than the look does.
  */
 #define LOOK_NS 200000000ull
+/* While windows meet code that is not translated. */
+#define SERVE_NS 50000000ull
 
 enum { DYN_FDS = 16 };
 
@@ -70,6 +72,7 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 {
 	const struct driver_sink sink = { .load = attrib_load,
 					  .count = attrib_count,
+					  .window = d->windows ? attrib_window : NULL,
 					  .ctx = &d->attrib };
 	uint64_t now = base_now_ns();
 	int r;
@@ -96,6 +99,7 @@ struct loop {
 	int epoll_fd, signal_fd, timer_fd;
 	int look_fd; /* the source is asked whether something is urgent, nothing else */
 	bool often;  /* the timer's interval is the short one */
+	bool serves; /* that of look_fd likewise */
 };
 
 static int watch(struct loop *l, int fd)
@@ -293,6 +297,17 @@ static int empty_timer(int fd, struct base_err *err)
 	return 0;
 }
 
+/* What nobody translated is met again and again until somebody does. */
+static void serve_windows(struct daemon *d, struct loop *l)
+{
+	bool more = d->windows && windows_serve(d->windows);
+
+	if (l->look_fd < 0 || more == l->serves)
+		return;
+	l->serves = more;
+	set_timer(l->look_fd, more ? SERVE_NS : LOOK_NS);
+}
+
 static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 {
 	struct epoll_event events[DYN_FDS + 8];
@@ -302,6 +317,7 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	if (nr < 0)
 		return errno == EINTR ? 0 : base_fail_errno(err, -errno, "cannot wait for events");
 	r = empty_timer(l->look_fd, err);
+	serve_windows(d, l);
 	if (r < 0 || (nr == 1 && events[0].data.fd == l->look_fd && !driver_is_urgent(d->driver)))
 		return r;
 	/* Whatever else it was that woke us: a drain is cheap, and all are emptied by one. */

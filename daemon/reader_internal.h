@@ -23,6 +23,7 @@ enum reader_op {
 	READER_GDB_FIND,      /* pid, uid, life -> gdb (heads alone) */
 	READER_GDB_LIST,      /* pid, uid, life, gdb -> gdb, long answer of entries */
 	READER_GDB_OBJECT,    /* pid, uid, life, entry, seq -> print, long answer */
+	READER_CODE_READ,     /* pid, addr, end -> long answer of bytes */
 };
 
 struct reader_request {

@@ -109,6 +109,30 @@ int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct r
 	return code;
 }
 
+/* Whatever they are. */
+static int check_bytes(const struct base_buf *b, size_t from)
+{
+	(void)b;
+	(void)from;
+	return 0;
+}
+
+ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len)
+{
+	struct reader_request q = {
+		.op = READER_CODE_READ, .pid = pid, .addr = addr, .end = addr + len
+	};
+	struct base_buf out = { 0 };
+	struct reader_answer a;
+	int code = reader_call_checked(r, &q, -1, &a, check_bytes, &out);
+	size_t n = out.len < len ? out.len : len;
+
+	if (code >= 0 && n)
+		memcpy(to, out.data, n);
+	base_buf_release(&out);
+	return code < 0 ? code : (ssize_t)n;
+}
+
 /* ---- GDB's JIT interface --------------------------------------------------------------------- */
 
 static struct reader_request gdb_request(uint32_t op, const struct reader_who *who)

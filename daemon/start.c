@@ -178,7 +178,10 @@ static int open_driver(struct daemon *d, struct base_err *err)
 					.drain_ms = (uint32_t)d->opt.drain_ms,
 					.ring_pages = (size_t)d->opt.ring_pages,
 					.pid = d->opt.pid,
-					.run_dir = d->opt.own ? d->opt.run_dir : NULL };
+					.run_dir = d->opt.own ? d->opt.run_dir : NULL,
+					.window_every = (uint32_t)d->opt.windows_every,
+					.window_insns = WINDOWS_INSNS,
+					.window_kernel = d->opt.windows_kernel };
 	struct base_buf joined = { 0 };
 	const char *slot;
 	int r = join_events(&d->opt.events, &joined);
@@ -273,6 +276,17 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 	if (r >= 0 && d->opt.own)
 		r = kernel_fill_vdso(d->kernel, err);
 	d->attrib.kernel = d->kernel;
+	return r;
+}
+
+static int open_windows(struct daemon *d, struct base_err *err)
+{
+	const struct windows_config config = { .driver = d->driver,
+					       .reader = d->reader,
+					       .helper_dir = d->helper_dir };
+	int r = d->opt.windows_every ? windows_open(&config, &d->windows, err) : 0;
+
+	d->attrib.windows = d->windows;
 	return r;
 }
 
@@ -386,6 +400,8 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	if (r >= 0)
 		r = open_kernel(d, err);
 	if (r >= 0)
+		r = open_windows(d, err);
+	if (r >= 0)
 		r = open_record(d, err);
 	if (r >= 0)
 		r = open_dyn(d, err);
@@ -419,6 +435,7 @@ void daemon_close(struct daemon *d)
 	control_close(d->control);
 	if (d->processes)
 		attrib_release(&d->attrib);
+	windows_close(d->windows);
 	quota_close(d);
 	daily_close(d);
 	if (d->dyn)

@@ -97,6 +97,59 @@ static struct json_object *dynamic(const struct daemon *d)
 	return o;
 }
 
+static const char *const end_names[VTRACE_NR_ENDS] = {
+	[VTRACE_GOES_ON] = "goes-on",
+	[VTRACE_FULL] = "full",
+	[VTRACE_UNTRANSLATED] = "untranslated",
+	[VTRACE_CODE] = "code-changed",
+	[VTRACE_UNKNOWN_IF] = "unknown-branch",
+	[VTRACE_UNKNOWN_JUMP] = "unknown-jump",
+	[VTRACE_STORES] = "stores",
+	[VTRACE_SYSTEM] = "system",
+	[VTRACE_FAULTS] = "faults",
+	[VTRACE_UNDECODED] = "undecoded",
+	[VTRACE_TRACE] = "trace-full",
+};
+
+static void add_window_parts(struct json_object *o, const struct windows_stats *s,
+			     const struct driver_window_stats *driver)
+{
+	struct json_object *lost = json_object_new_object(), *ends = json_object_new_object();
+
+	for (int i = 0; i < WINDOWS_NR_LOSSES; i++)
+		add_u64(lost, windows_loss_name((enum windows_loss)i), s->lost[i]);
+	for (int i = VTRACE_FULL; i < VTRACE_NR_ENDS; i++)
+		add_u64(ends, end_names[i], driver->by_end[i]);
+	json_object_object_add(o, "window_losses", lost);
+	json_object_object_add(o, "window_ends", ends);
+}
+
+/* Names of their own: whoever looks for "stored" finds that of samples. */
+static struct json_object *windows(const struct daemon *d)
+{
+	struct json_object *o = json_object_new_object();
+	struct driver_window_stats driver = { 0 };
+	struct windows_stats s = { 0 };
+
+	windows_stats_get(d->windows, &s);
+	windows_driver_stats_get(d->windows, &driver);
+	add_u64(o, "windows_received", s.received);
+	add_u64(o, "windows_stored", s.stored);
+	add_u64(o, "windows_pending", s.pending);
+	add_u64(o, "windows_lost", windows_lost(&s));
+	add_u64(o, "windows_skipped", driver.skipped);
+	add_window_parts(o, &s, &driver);
+	add_u64(o, "blocks", driver.nr_blocks);
+	add_u64(o, "blocks_max", driver.max_blocks);
+	add_u64(o, "blocks_no_room", driver.no_room);
+	add_u64(o, "blocks_translated", s.translated);
+	add_u64(o, "blocks_refused", s.refused);
+	add_u64(o, "places_missing", s.missing);
+	add_u64(o, "places_postponed", s.postponed);
+	add_u64(o, "places_failed", s.failed);
+	return o;
+}
+
 static void add_flush(struct json_object *o, const struct daemon *d)
 {
 	char when[32] = "";
@@ -168,6 +221,8 @@ static struct json_object *build(struct daemon *d)
 	add_u64(o, "processes", processes_nr(d->processes));
 	add_u64(o, "images", images_nr(d->images));
 	json_object_object_add(o, "dynamic", dynamic(d));
+	if (d->windows)
+		json_object_object_add(o, "windows", windows(d));
 	add_u64(o, "suspends", d->suspends.nr);
 	add_u64(o, "suspended_seconds", d->suspends.ns / 1000000000);
 	add_flush(o, d);

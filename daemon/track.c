@@ -328,6 +328,8 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 			turn_label(old);
 		return;
 	}
+	if (a->windows)
+		windows_ended(a->windows, l->pid, l->time_ns);
 	p = processes_add(a->processes, l->pid);
 	if (!p)
 		return;
@@ -356,6 +358,8 @@ static void on_exit_event(struct attrib *a, const struct driver_load *l)
 	struct process *p = processes_find(a->processes, l->pid), *next;
 	bool own;
 
+	if (a->windows)
+		windows_ended(a->windows, l->pid, l->time_ns);
 	if (!p || is_late(p, l))
 		return;
 	processes_end(a->processes, p);

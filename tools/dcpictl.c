@@ -156,6 +156,20 @@ static void print_dynamic(struct json_object *o)
 		       number_of(d, "records_bad"), number_of(d, "records_dropped"));
 }
 
+static void print_windows(struct json_object *o)
+{
+	struct json_object *w = part_of(o, "windows");
+
+	if (!json_object_is_type(w, json_type_object))
+		return;
+	printf("windows     received %llu, stored %llu, pending %llu, lost %llu; %llu blocks\n",
+	       number_of(w, "windows_received"), number_of(w, "windows_stored"),
+	       number_of(w, "windows_pending"), number_of(w, "windows_lost"),
+	       number_of(w, "blocks"));
+	print_parts(w, "window_losses", "lost");
+	print_parts(w, "window_ends", "ended so");
+}
+
 static void print_status(struct json_object *o)
 {
 	const char *flushed = control_text(o, "last_flush");
@@ -170,6 +184,7 @@ static void print_status(struct json_object *o)
 	printf("processes   %llu, %llu images\n", number_of(o, "processes"),
 	       number_of(o, "images"));
 	print_dynamic(o);
+	print_windows(o);
 	printf("last flush  %s\n", *flushed ? flushed : "none yet");
 	if (*control_text(o, "flush_error"))
 		printf("            failed: %s\n", control_text(o, "flush_error"));

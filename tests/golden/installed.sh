@@ -20,7 +20,8 @@ run bin/dcpi prof -i -db "$work/db" -no_header >"$work/out" 2>/dev/null || :
 cat "$work/out"
 grep -q '^ *42 .*/bin/a$' "$work/out"
 [ "$(readlink "$work/moved/bin/dcpiprof")" = dcpi ]
-[ -x "$work/moved/libexec/dcpi/dcpid-reader" ] && [ -x "$work/moved/libexec/dcpi/dcpid-pseudoimg" ]
+[ -x "$work/moved/libexec/dcpi/dcpid-reader" ] && [ -x "$work/moved/libexec/dcpi/dcpid-pseudoimg" ] &&
+	[ -x "$work/moved/libexec/dcpi/dcpid-translate" ]
 rm "$work/moved/libexec/dcpi/dcpid-reader"
 if run sbin/dcpid -quiet -replay "$work/stream" -platform other "$work/db" 2>"$work/err"; then
 	echo "dcpid runs without its reader"

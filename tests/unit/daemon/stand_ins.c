@@ -276,6 +276,16 @@ int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, 
 	return stand_ins.reader_result;
 }
 
+ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len)
+{
+	(void)r;
+	(void)pid;
+	(void)addr;
+	(void)to;
+	(void)len;
+	return -ESRCH;
+}
+
 /* ---- a core to try ------------------------------------------------------------------------- */
 
 void trial_open(struct trial *t)

@@ -129,8 +129,8 @@ static void it_is_jailed(void **state)
 /* One that talks nonsense is killed; so is one that ends. */
 static void a_bad_helper(void **state)
 {
-	static const char *const scripts[] = { "#!/bin/sh\nexec cat /dev/zero >&0\n",
-					       "#!/bin/sh\nexec cat >&0\n", "#!/bin/sh\nexit 0\n" };
+	static const char *const scripts[] = { "#!/bin/sh\nexec cat /dev/zero >&0 2>/dev/null\n",
+					       "#!/bin/sh\nexec cat >&0 2>/dev/null\n", "#!/bin/sh\nexit 0\n" };
 	char dir[] = "/tmp/dcpi-translator-XXXXXX", path[64];
 	const struct vtrace_code *blocks;
 	struct translator *t = NULL;

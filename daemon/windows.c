@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where windows belong, and what became of each. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "windows_internal.h"
+
+/* So many may wait for registries. */
+enum { WAITING_MAX = 16384 };
+/* As counts wait (attrib.c). */
+#define WAIT_NS 1000000000ull
+
+static const struct windows_driver real_calls = {
+	.missing = driver_windows_missing,
+	.put = driver_block_put,
+	.get = driver_block_get,
+	.generation = driver_block_generation,
+	.forget = driver_blocks_forget,
+	.stats = driver_window_stats_get,
+};
+
+/* ---- accounting ------------------------------------------------------------------------------ */
+
+const char *windows_loss_name(enum windows_loss loss)
+{
+	static const char *const names[] = {
+#define X(id, name, text) name,
+		WINDOWS_LOSSES(X)
+#undef X
+	};
+
+	return (unsigned int)loss < WINDOWS_NR_LOSSES ? names[loss] : "?";
+}
+
+void windows_driver_stats_get(const struct windows *t, struct driver_window_stats *out)
+{
+	t->calls->stats(t->config.driver, out);
+}
+
+void windows_stats_get(const struct windows *t, struct windows_stats *out)
+{
+	struct driver_window_stats d = { 0 };
+
+	windows_driver_stats_get(t, &d);
+	*out = t->stats;
+	out->received = d.received;
+	out->pending += d.held;
+	out->lost[WINDOWS_LOST_RING] += d.lost_ring;
+	out->lost[WINDOWS_LOST_BUSY] += d.lost_busy;
+	out->lost[WINDOWS_LOST_READ] += d.lost_read;
+}
+
+uint64_t windows_lost(const struct windows_stats *s)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < WINDOWS_NR_LOSSES; i++)
+		sum += s->lost[i];
+	return sum;
+}
+
+/* ---- where a block is ------------------------------------------------------------------------ */
+
+static void lose(struct windows_step *s, enum windows_loss loss)
+{
+	s->where = WINDOWS_LOST;
+	s->loss = loss;
+}
+
+static void put_image(struct windows_step *s, struct image *image)
+{
+	image_put(s->image);
+	s->image = image_get(image);
+}
+
+static void place(struct windows_step *s, struct image *image, uint64_t off, uint64_t last_off)
+{
+	put_image(s, image);
+	s->where = WINDOWS_PLACED;
+	s->off = off;
+	s->last_off = last_off;
+}
+
+/* A block that reaches into the next mapping is in neither. */
+static void place_mapped(struct attrib *a, const struct process *p, struct windows_step *s,
+			 const struct map *m)
+{
+	struct image *image = images_of_process(a->images, m->image, p);
+	bool claimed = a->dyn && (dyn_claims(p, s->pc) || dyn_claims(p, s->last));
+
+	if (!image) {
+		lose(s, WINDOWS_LOST_MEMORY);
+		return;
+	}
+	if (s->last >= m->end) {
+		lose(s, WINDOWS_LOST_AMBIGUOUS);
+		return;
+	}
+	place(s, image, m->file_off + (s->pc - m->start), m->file_off + (s->last - m->start));
+	if (claimed)
+		s->where = WINDOWS_OPEN;
+}
+
+static void place_user(struct attrib *a, struct process *p, const struct vtrace_window *w,
+		       struct windows_step *s)
+{
+	const struct map *m = map_find(p, s->pc);
+
+	if (m && m->kind == MAP_DYNAMIC)
+		track_watch(a, p);
+	/* Events still to come may tell that what /proc listed is younger than the window. */
+	if (m && w->time_ns < p->known_ns && m->listed && !m->since_ns && !p->exited)
+		return;
+	if (m && m->since_ns > w->time_ns)
+		lose(s, WINDOWS_LOST_AMBIGUOUS);
+	else if (m && m->kind == MAP_IMAGE)
+		place_mapped(a, p, s, m);
+	else if (!m && !p->dyn)
+		lose(s, p->hollow ? WINDOWS_LOST_PROCESS : WINDOWS_LOST_UNKNOWN);
+}
+
+static void place_kernel(struct attrib *a, const struct vtrace_window *w, struct windows_step *s)
+{
+	struct driver_count c = { .mode = DRIVER_KERNEL,
+				  .first_ns = w->time_ns,
+				  .time_ns = w->time_ns,
+				  .addr = s->pc,
+				  .count = 1 };
+	uint64_t off, last_off;
+	bool idle;
+	struct image *image = a->kernel ? kernel_lookup(a->kernel, &c, &off, &idle) : NULL, *last;
+
+	c.addr = s->last;
+	last = image ? kernel_lookup(a->kernel, &c, &last_off, &idle) : NULL;
+	if (image && last == image)
+		place(s, image, off, last_off);
+	else
+		lose(s, WINDOWS_LOST_UNKNOWN);
+}
+
+static void place_all(struct attrib *a, struct process *p, const struct vtrace_window *w,
+		      struct windows_step *steps, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (steps[i].where != WINDOWS_OPEN)
+			continue;
+		if (w->has & VTRACE_WINDOW_KERNEL)
+			place_kernel(a, w, &steps[i]);
+		else
+			place_user(a, p, w, &steps[i]);
+	}
+}
+
+/* ---- code that programs made ----------------------------------------------------------------- */
+
+static enum dyn_where look_up(struct attrib *a, const struct windows_pending *k, uint64_t addr,
+			      uint32_t generation, bool last, struct image **image, uint64_t *off)
+{
+	const struct map *m = map_find(k->p, addr);
+	const struct dyn_query q = { .addr = addr,
+				     .first_ns = k->w.time_ns,
+				     .time_ns = k->w.time_ns,
+				     .count = 1,
+				     .generation = generation,
+				     .generation_read = generation != 0,
+				     .last = last,
+				     .dynamic = m && m->kind == MAP_DYNAMIC && a->live,
+				     .map_start = m ? m->start : 0 };
+
+	return a->dyn ? dyn_lookup(a->dyn, k->p, &q, image, off) : DYN_NONE;
+}
+
+/* What it is in stays, where its process did not tell of code there. */
+static void place_unnamed(const struct windows_pending *k, struct windows_step *s)
+{
+	if (s->image)
+		s->where = WINDOWS_PLACED;
+	else
+		lose(s, k->p->hollow ? WINDOWS_LOST_PROCESS : WINDOWS_LOST_UNKNOWN);
+}
+
+/* False: a later reading of the registry may tell. A block of two routines is in neither. */
+static bool place_dynamic(struct attrib *a, const struct windows_pending *k, struct windows_step *s,
+			  bool last)
+{
+	struct image *image = NULL, *end = NULL;
+	uint64_t off = 0, end_off = 0;
+	enum dyn_where where = look_up(a, k, s->pc, s->generation, last, &image, &off);
+
+	if (where == DYN_FOUND && s->last != s->pc) {
+		where = look_up(a, k, s->last, s->generation, last, &end, &end_off);
+		if (where == DYN_FOUND && (end != image || end_off - off != s->last - s->pc))
+			where = DYN_REUSED;
+	}
+	if (where == DYN_LATER)
+		return false;
+	if (where == DYN_FOUND)
+		place(s, image, off, off + (s->last - s->pc));
+	else if (where == DYN_NONE)
+		place_unnamed(k, s);
+	else
+		lose(s, where == DYN_REUSED    ? WINDOWS_LOST_REUSED
+			: where == DYN_NO_ROOM ? WINDOWS_LOST_QUOTA
+					       : WINDOWS_LOST_GENERATION);
+	return true;
+}
+
+/* ---- what becomes of a window ---------------------------------------------------------------- */
+
+struct storing {
+	struct attrib *a;
+	const struct process *p;
+	bool stored;
+};
+
+static int store_move(void *ctx, struct image *image, const struct profdb_move *m)
+{
+	struct storing *s = ctx;
+	int r = attrib_move(s->a, s->p, image, m);
+
+	s->stored |= r > 0;
+	return r;
+}
+
+static enum windows_loss why(const struct windows_step *steps, size_t nr, int r)
+{
+	if (r < 0)
+		return r == -DCPI_EOVERFLOW ? WINDOWS_LOST_OVERFLOW : WINDOWS_LOST_MEMORY;
+	for (size_t i = 0; i < nr; i++)
+		if (steps[i].where == WINDOWS_LOST)
+			return steps[i].loss;
+	return WINDOWS_LOST_EXCLUDED;
+}
+
+/* All of its blocks are placed or lost: it is stored, or lost by one name. */
+static void store(struct windows *t, struct attrib *a, const struct windows_pending *k)
+{
+	const uint64_t count[2] = { !(k->number & 1), k->number & 1 };
+	struct storing s = { .a = a, .p = k->p };
+	int r = windows_moves(k->steps, k->nr, count, store_move, &s);
+
+	if (s.stored)
+		t->stats.stored++;
+	else
+		t->stats.lost[why(k->steps, k->nr, r)]++;
+}
+
+static void release(struct windows_pending *k)
+{
+	for (size_t i = 0; i < k->nr; i++)
+		put_image(&k->steps[i], NULL);
+}
+
+static bool is_open(const struct windows_pending *k)
+{
+	for (size_t i = 0; i < k->nr; i++)
+		if (k->steps[i].where == WINDOWS_OPEN)
+			return true;
+	return false;
+}
+
+static void wait_for(struct windows *t, struct windows_pending *k)
+{
+	struct windows_pending *copy = NULL;
+
+	if (t->nr_waiting < WAITING_MAX &&
+	    base_grow(&t->waiting, &t->cap_waiting, t->nr_waiting + 1, sizeof(*t->waiting)) == 0)
+		copy = malloc(sizeof(*copy));
+	if (!copy) {
+		t->stats.lost[WINDOWS_LOST_MEMORY]++;
+		release(k);
+		return;
+	}
+	*copy = *k;
+	t->waiting[t->nr_waiting++] = copy;
+	t->stats.pending++;
+}
+
+static struct process *process_of(struct attrib *a, const struct vtrace_window *w)
+{
+	return w->has & VTRACE_WINDOW_KERNEL ? NULL : track_find(a, (int32_t)w->tgid, w->time_ns);
+}
+
+static bool is_excluded(const struct attrib *a, const struct vtrace_window *w)
+{
+	return a->exclude && !(w->has & VTRACE_WINDOW_KERNEL) &&
+	       exclude_has_pid(a->exclude, (int32_t)w->tgid);
+}
+
+void windows_take(struct windows *t, struct attrib *a, const struct vtrace_window *w,
+		  const uint64_t *words)
+{
+	struct windows_pending k = { .w = *w, .number = t->number++ };
+	int nr = windows_walk(t->calls, t->config.driver, w, words, k.steps);
+
+	windows_code_used(t, w->tgid, w->time_ns);
+	if (nr <= 0 || is_excluded(a, w)) {
+		t->stats.lost[nr <= 0 ? WINDOWS_LOST_BAD : WINDOWS_LOST_EXCLUDED]++;
+		return;
+	}
+	k.nr = (size_t)nr;
+	k.p = process_of(a, w);
+	if (!k.p && !(w->has & VTRACE_WINDOW_KERNEL)) {
+		t->stats.lost[WINDOWS_LOST_MEMORY]++;
+		return;
+	}
+	place_all(a, k.p, w, k.steps, k.nr);
+	if (is_open(&k)) {
+		a->dynamic_ns = base_now_ns();
+		wait_for(t, &k);
+		return;
+	}
+	store(t, a, &k);
+	release(&k);
+}
+
+/* ---- those that wait ------------------------------------------------------------------------- */
+
+static bool may_wait(const struct attrib *a, struct windows_pending *k, bool last)
+{
+	uint64_t now = base_now_ns();
+
+	if (last || k->p->exited)
+		return false;
+	if (!dyn_has_registry(k->p))
+		return !a->flushing;
+	if (!k->until_ns)
+		k->until_ns = now + WAIT_NS;
+	return !a->live || now < k->until_ns;
+}
+
+/* The mapping that /proc listed is not its window's for certain yet. */
+static bool is_unsettled(const struct attrib *a, const struct windows_pending *k, bool last)
+{
+	return !last && !k->p->exited && k->w.time_ns < k->p->known_ns &&
+	       a->now_ns < k->p->known_ns;
+}
+
+/* Every event up to now was seen. False: it goes on waiting. */
+static bool settle(struct windows *t, struct attrib *a, struct windows_pending *k, bool last)
+{
+	bool wait;
+
+	if (is_unsettled(a, k, last))
+		return false;
+	wait = may_wait(a, k, last);
+	for (size_t i = 0; i < k->nr; i++) {
+		struct windows_step *s = &k->steps[i];
+		const struct map *m = s->where == WINDOWS_OPEN ? map_find(k->p, s->pc) : NULL;
+
+		/* One that /proc listed, which nothing has contradicted. */
+		if (m && m->since_ns > k->w.time_ns)
+			lose(s, WINDOWS_LOST_AMBIGUOUS);
+		else if (m && !s->image && m->kind == MAP_IMAGE)
+			place_mapped(a, k->p, s, m);
+		if (s->where == WINDOWS_OPEN && !place_dynamic(a, k, s, !wait))
+			return false;
+	}
+	store(t, a, k);
+	return true;
+}
+
+void windows_resolve(struct windows *t, struct attrib *a, bool last)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->nr_waiting; i++) {
+		struct windows_pending *k = t->waiting[i];
+
+		if (!settle(t, a, k, last)) {
+			t->waiting[kept++] = k;
+			continue;
+		}
+		t->stats.pending--;
+		release(k);
+		free(k);
+	}
+	t->nr_waiting = kept;
+	windows_code_settle(t);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int windows_open(const struct windows_config *config, struct windows **out, struct base_err *err)
+{
+	struct windows *t = calloc(1, sizeof(*t));
+	int r = 0;
+
+	*out = NULL;
+	if (!t)
+		return base_fail_errno(err, -ENOMEM, "cannot follow windows");
+	t->config = *config;
+	t->calls = config->calls ? config->calls : &real_calls;
+	if (config->helper_dir)
+		r = translator_open(config->helper_dir, &t->translator, err);
+	if (r < 0) {
+		windows_close(t);
+		return r;
+	}
+	*out = t;
+	return 0;
+}
+
+void windows_close(struct windows *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->nr_waiting; i++) {
+		release(t->waiting[i]);
+		free(t->waiting[i]);
+	}
+	free(t->waiting);
+	windows_code_release(&t->code);
+	translator_close(t->translator);
+	free(t);
+}

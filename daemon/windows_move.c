@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From a window's words to its blocks, and from these to moves. */
+#include <string.h>
+
+#include "windows.h"
+
+static bool is_transfer(uint8_t class)
+{
+	switch (class) {
+	case VTRACE_CLASS_BRANCH:
+	case VTRACE_CLASS_JUMP:
+	case VTRACE_CLASS_JUMP_INDIRECT:
+	case VTRACE_CLASS_CALL:
+	case VTRACE_CLASS_CALL_INDIRECT:
+	case VTRACE_CLASS_RETURN:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool fill(struct windows_step *s, const struct vtrace_code *c, uint32_t insns)
+{
+	const struct vtrace_block *b = &c->block;
+	const struct vtrace_insn *last = &c->insns[insns ? insns - 1 : 0];
+
+	if (insns > b->nr_insns)
+		return false;
+	*s = (struct windows_step){ .pc = b->pc, .next = b->next, .ran = insns > 0 };
+	s->last = b->pc + (insns ? last->offset : 0);
+	s->transfers = insns && is_transfer(last->class);
+	return true;
+}
+
+/* Its last instruction led there, and was the last one of its block. */
+static size_t add_target(const struct vtrace_window *w, struct windows_step *steps, size_t nr,
+			 const struct vtrace_code *c, uint32_t insns)
+{
+	if (!nr || !steps[nr - 1].transfers || insns != c->block.nr_insns)
+		return nr;
+	steps[nr] = (struct windows_step){ .pc = w->end_pc,
+					   .last = w->end_pc,
+					   .next = w->end_pc + 1,
+					   .generation = w->end_generation };
+	return nr + 1;
+}
+
+int windows_walk(const struct windows_driver *calls, const struct driver *d,
+		 const struct vtrace_window *w, const uint64_t *words, struct windows_step *steps)
+{
+	const struct vtrace_code *c = NULL;
+	uint32_t insns = 0, sum = 0;
+	size_t nr = 0;
+
+	if (w->nr_words > VTRACE_NR_WORDS)
+		return -DCPI_EFORMAT;
+	for (size_t i = 0; i < w->nr_words; i += 1 + VTRACE_WORD_READS(words[i])) {
+		uint32_t id = VTRACE_WORD_ID(words[i]);
+
+		/* Only the last block may be one that was entered and no more. */
+		if (nr == WINDOWS_STEPS - 1 || (nr && !insns))
+			return -DCPI_EFORMAT;
+		c = calls->get(d, id);
+		insns = VTRACE_WORD_INSNS(words[i]);
+		if (!c || !fill(&steps[nr], c, insns))
+			return -DCPI_EFORMAT;
+		steps[nr++].generation = calls->generation(d, id);
+		sum += insns;
+	}
+	if (sum != w->nr_insns || (nr && steps[0].pc != w->pc))
+		return -DCPI_EFORMAT;
+	return (int)add_target(w, steps, nr, c, insns);
+}
+
+/* ---- moves ----------------------------------------------------------------------------------- */
+
+/* What of the window lay in one image. */
+struct row {
+	struct image *image;
+	uint64_t start, last; /* offsets; of the last instruction that ran */
+	size_t at;	      /* its last step */
+	bool ran;	      /* and where it led to was not told */
+};
+
+struct rows {
+	struct row items[WINDOWS_STEPS];
+	size_t nr;
+	uint64_t count[2];
+	int (*fn)(void *ctx, struct image *image, const struct profdb_move *m);
+	void *ctx;
+	int result;
+};
+
+static void tell(struct rows *t, const struct row *r, uint64_t from, uint64_t to)
+{
+	const struct profdb_move m = {
+		.start = r->start, .from = from, .to = to, .count = { t->count[0], t->count[1] }
+	};
+	int result = t->fn(t->ctx, r->image, &m);
+
+	if (result < 0 && t->result == 0)
+		t->result = result;
+}
+
+static struct row *find(struct rows *t, const struct image *image)
+{
+	for (size_t i = 0; i < t->nr; i++)
+		if (t->items[i].image == image)
+			return &t->items[i];
+	return NULL;
+}
+
+/* Where nothing ran, the window only leads there: that is told of the image that it leads from. */
+static bool is_told(const struct windows_step *steps, size_t i)
+{
+	return steps[i].where == WINDOWS_PLACED &&
+	       (steps[i].ran || i == 0 ||
+		(steps[i - 1].where == WINDOWS_PLACED && steps[i - 1].image == steps[i].image));
+}
+
+static void go(struct rows *t, const struct windows_step *steps, size_t i)
+{
+	const struct windows_step *s = &steps[i];
+	struct row *r = find(t, s->image);
+
+	if (!r) {
+		r = &t->items[t->nr++];
+		*r = (struct row){ .image = s->image, .start = i ? PROFDB_OUTSIDE : s->off };
+		tell(t, r, PROFDB_OUTSIDE, s->off);
+	} else if (r->at + 1 != i || steps[i - 1].transfers) {
+		tell(t, r, r->last, s->off);
+		r->ran = false;
+	}
+	r->at = i;
+	if (s->ran) {
+		r->last = s->last_off;
+		r->ran = true;
+	}
+}
+
+int windows_moves(const struct windows_step *steps, size_t nr, const uint64_t count[2],
+		  int (*fn)(void *ctx, struct image *image, const struct profdb_move *m), void *ctx)
+{
+	struct rows t = { .count = { count[0], count[1] }, .fn = fn, .ctx = ctx };
+
+	for (size_t i = 0; i < nr; i++)
+		if (is_told(steps, i))
+			go(&t, steps, i);
+	for (size_t i = 0; i < t.nr; i++)
+		if (t.items[i].ran)
+			tell(&t, &t.items[i], t.items[i].last, PROFDB_OUTSIDE);
+	return t.result;
+}

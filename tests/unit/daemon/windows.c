@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Windows over code known by hand: where they belong, what moves they become, what became of each.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake_registry.h"
+#include "stand_ins.h"
+#include "windows.h"
+
+/* At MAIN: xor eax,eax; mov ecx,3; 1: call LIB; dec ecx; jnz 1b; syscall. At LIB: inc eax; ret. */
+#define MAIN 0x401000ull
+#define LIB  0x402000ull
+static const uint8_t code_main[] = { 0x31, 0xc0, 0xb9, 3,    0,	   0,	 0,    0xe8, 0xf4,
+				     0x0f, 0,	 0,    0xff, 0xc9, 0x75, 0xf7, 0x0f, 0x05 };
+static const uint8_t code_lib[] = { 0xff, 0xc0, 0xc3 };
+#define CALL  (MAIN + 7)
+#define AFTER (MAIN + 12)
+#define JNZ   (MAIN + 14)
+#define END   (MAIN + 16)
+#define RET   (LIB + 2)
+
+enum { PID = 10, MOVES_MAX = 64 };
+
+struct driver {
+	struct driver_window_stats stats;
+	struct vtrace_blocks *blocks;
+	uint64_t code[2048]; /* both pages, from MAIN on */
+	uint64_t stack[64];
+	struct vtrace_window missing;
+	uint32_t generation;
+	unsigned int nr_missing, nr_put, nr_forgotten;
+	uint64_t put[64];
+	int put_result;
+};
+
+static struct trial t;
+static struct driver d;
+static struct windows *w;
+static struct vtrace_state s;
+
+static int read_memory(void *ctx, void *to, size_t len, uint64_t addr)
+{
+	const uint64_t stack = 0x7000;
+
+	(void)ctx;
+	if (addr >= MAIN && addr + len <= MAIN + sizeof(d.code))
+		memcpy(to, (uint8_t *)d.code + (addr - MAIN), len);
+	else if (addr >= stack && addr + len <= stack + sizeof(d.stack))
+		memcpy(to, (uint8_t *)d.stack + (addr - stack), len);
+	else
+		return -EFAULT;
+	return 0;
+}
+
+static int answer_missing(struct driver *of, int (*fn)(void *ctx, const struct vtrace_window *w),
+			  void *ctx)
+{
+	for (; of->nr_missing; of->nr_missing--)
+		fn(ctx, &of->missing);
+	return 0;
+}
+
+static int answer_put(struct driver *of, uint32_t tgid, uint32_t generation,
+		      const struct vtrace_code *code)
+{
+	(void)tgid;
+	(void)generation;
+	if (of->put_result < 0)
+		return of->put_result;
+	of->put[of->nr_put % 64] = code->block.pc;
+	return (int)of->nr_put++;
+}
+
+static const struct vtrace_code *answer_get(const struct driver *of, uint32_t id)
+{
+	return vtrace_blocks_get(of->blocks, id);
+}
+
+static uint32_t answer_generation(const struct driver *of, uint32_t id)
+{
+	(void)id;
+	return of->generation;
+}
+
+static void answer_forget(struct driver *of, uint32_t tgid)
+{
+	assert_int_equal(tgid, PID);
+	of->nr_forgotten++;
+}
+
+static void answer_stats(const struct driver *of, struct driver_window_stats *out)
+{
+	*out = of->stats;
+}
+
+static const struct windows_driver calls = {
+	.missing = answer_missing,
+	.put = answer_put,
+	.get = answer_get,
+	.generation = answer_generation,
+	.forget = answer_forget,
+	.stats = answer_stats,
+};
+
+static int open_it(const char *helper_dir)
+{
+	const struct windows_config config = { .driver = &d,
+					       .calls = &calls,
+					       .helper_dir = helper_dir };
+	struct base_err err = { 0 };
+
+	trial_open(&t);
+	memset(&d, 0, sizeof(d));
+	memcpy(d.code, code_main, sizeof(code_main));
+	memcpy((uint8_t *)d.code + (LIB - MAIN), code_lib, sizeof(code_lib));
+	assert_int_equal(vtrace_blocks_new(VTRACE_X86_64, &d.blocks), 0);
+	assert_int_equal(windows_open(&config, &w, &err), 0);
+	t.a.windows = w;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return open_it(NULL);
+}
+
+/* Law 1 of windows, whatever a test did. */
+static int teardown(void **state)
+{
+	struct windows_stats stats;
+
+	(void)state;
+	windows_stats_get(w, &stats);
+	assert_int_equal(stats.received, stats.stored + stats.pending + windows_lost(&stats));
+	windows_close(w);
+	trial_close(&t);
+	vtrace_blocks_free(d.blocks);
+	return 0;
+}
+
+/* A window of so many instructions from @pc on. */
+static struct vtrace_window run(uint64_t pc, uint16_t insns)
+{
+	const struct vtrace_memory memory = { read_memory, NULL };
+	struct vtrace_window out = { .tgid = PID, .pc = pc };
+
+	memset(&s, 0, sizeof(s));
+	s.r[2] = 3;
+	s.r[7] = 0x7000 + 256; /* rsp */
+	s.pc = pc;
+	vtrace_begin(&s, insns);
+	out.end = (uint8_t)vtrace_run(d.blocks, &memory, &s);
+	out.end_pc = s.pc;
+	out.nr_words = (uint16_t)s.nr_words;
+	out.nr_insns = s.nr_insns;
+	return out;
+}
+
+static void take(const struct vtrace_window *window)
+{
+	struct vtrace_window copy = *window;
+
+	copy.time_ns = ++t.time_ns;
+	d.stats.received++;
+	assert_int_equal(attrib_window(&t.a, &copy, s.words), 0);
+}
+
+static void map_both(void)
+{
+	trial_mmap(&t, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	trial_mmap(&t, PID, LIB, 0x1000, 0x5000, "/lib/b", 2);
+}
+
+static struct image *image_of(const char *path)
+{
+	struct image *img;
+
+	for (size_t pos = 0; images_next(t.a.images, &pos, &img);)
+		if (strcmp(img->path, path) == 0)
+			return img;
+	fail_msg("no image %s", path);
+	return NULL;
+}
+
+/* How often in both halves; offsets in "/bin/a" are addresses less MAIN plus 0x1000. */
+static uint64_t moved(const char *path, uint64_t start, uint64_t from, uint64_t to)
+{
+	const struct profdb_profile *p = image_of(path)->counts;
+
+	for (size_t i = 0; i < profdb_profile_nr_moves(p); i++) {
+		const struct profdb_move *m = profdb_profile_move(p, i);
+
+		if (m->start == start && m->from == from && m->to == to)
+			return m->count[0] + m->count[1];
+	}
+	return 0;
+}
+
+static uint64_t nr_moves(const char *path)
+{
+	const struct profdb_profile *p = image_of(path)->counts;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < profdb_profile_nr_moves(p); i++)
+		sum += profdb_profile_move(p, i)->count[0] + profdb_profile_move(p, i)->count[1];
+	return sum;
+}
+
+static uint64_t lost(enum windows_loss loss)
+{
+	struct windows_stats stats;
+
+	windows_stats_get(w, &stats);
+	return stats.lost[loss];
+}
+
+static uint64_t stored(void)
+{
+	struct windows_stats stats;
+
+	windows_stats_get(w, &stats);
+	return stats.stored;
+}
+
+#define A(addr) ((addr)-MAIN + 0x1000)
+#define B(addr) ((addr)-LIB + 0x5000)
+#define OUTSIDE PROFDB_OUTSIDE
+
+/* ---- moves ----------------------------------------------------------------------------------- */
+
+/* Calls into the library and back are one move in the program, and two in the library. */
+static void two_images(void **state)
+{
+	struct vtrace_window window = run(MAIN, 64);
+
+	(void)state;
+	map_both();
+	assert_int_equal(window.end, VTRACE_SYSTEM);
+	take(&window);
+	assert_int_equal(stored(), 1);
+	assert_int_equal(moved("/bin/a", A(MAIN), OUTSIDE, A(MAIN)), 1);
+	assert_int_equal(moved("/bin/a", A(MAIN), A(CALL), A(AFTER)), 3);
+	assert_int_equal(moved("/bin/a", A(MAIN), A(JNZ), A(CALL)), 2);
+	/* Not taken, and nothing ran behind it. */
+	assert_int_equal(moved("/bin/a", A(MAIN), A(JNZ), A(END)), 1);
+	assert_int_equal(nr_moves("/bin/a"), 7);
+	assert_int_equal(moved("/lib/b", OUTSIDE, OUTSIDE, B(LIB)), 1);
+	assert_int_equal(moved("/lib/b", OUTSIDE, B(RET), B(LIB)), 2);
+	assert_int_equal(moved("/lib/b", OUTSIDE, B(RET), OUTSIDE), 1);
+	assert_int_equal(nr_moves("/lib/b"), 4);
+}
+
+/* The last instruction is no transfer: where it stood is told. */
+static void ends_within_a_block(void **state)
+{
+	struct vtrace_window window = run(MAIN, 2);
+
+	(void)state;
+	map_both();
+	take(&window);
+	assert_int_equal(moved("/bin/a", A(MAIN), OUTSIDE, A(MAIN)), 1);
+	assert_int_equal(moved("/bin/a", A(MAIN), A(MAIN + 2), OUTSIDE), 1);
+	assert_int_equal(nr_moves("/bin/a"), 2);
+}
+
+/* It is one, and led elsewhere: to the same image that is told, to another it is not. */
+static void ends_with_a_transfer(void **state)
+{
+	struct vtrace_window window;
+
+	(void)state;
+	map_both();
+	window = run(MAIN, 3);
+	assert_int_equal(window.end, VTRACE_FULL);
+	assert_int_equal(window.end_pc, LIB);
+	take(&window);
+	assert_int_equal(moved("/bin/a", A(MAIN), A(CALL), OUTSIDE), 1);
+	assert_int_equal(nr_moves("/bin/a"), 2);
+	window = run(AFTER, 2);
+	take(&window);
+	assert_int_equal(moved("/bin/a", A(AFTER), OUTSIDE, A(AFTER)), 1);
+	assert_int_equal(moved("/bin/a", A(AFTER), A(JNZ), A(CALL)), 1);
+	assert_int_equal(nr_moves("/bin/a"), 4);
+}
+
+/* Nothing could be run: it began there all the same. */
+static void without_an_instruction(void **state)
+{
+	struct vtrace_window window = run(END, 64);
+
+	(void)state;
+	map_both();
+	assert_int_equal(window.nr_insns, 0);
+	take(&window);
+	assert_int_equal(stored(), 1);
+	assert_int_equal(moved("/bin/a", A(END), OUTSIDE, A(END)), 1);
+	assert_int_equal(nr_moves("/bin/a"), 1);
+}
+
+/* Windows of even and of odd number are kept apart. */
+static void halves(void **state)
+{
+	struct vtrace_window window = run(MAIN, 2);
+	const struct profdb_move *m;
+
+	(void)state;
+	map_both();
+	for (int i = 0; i < 5; i++)
+		take(&window);
+	m = profdb_profile_move(image_of("/bin/a")->counts, 0);
+	assert_int_equal(m->count[0], 3);
+	assert_int_equal(m->count[1], 2);
+	assert_true(image_of("/bin/a")->dirty);
+}
+
+/* A block that was cut for its length goes on as if it had not been. */
+static void long_blocks(void **state)
+{
+	struct vtrace_window window;
+
+	(void)state;
+	map_both();
+	memset(d.code, 0x90, 256);
+	window = run(MAIN, 60);
+	assert_true(window.nr_words > 1);
+	take(&window);
+	assert_int_equal(moved("/bin/a", A(MAIN), OUTSIDE, A(MAIN)), 1);
+	assert_int_equal(moved("/bin/a", A(MAIN), A(MAIN + 59), OUTSIDE), 1);
+	assert_int_equal(nr_moves("/bin/a"), 2);
+}
+
+/* ---- where they belong ----------------------------------------------------------------------- */
+
+/* Only what lies in a mapping is somewhere; where that is nothing, the window is lost. */
+static void partly_unknown(void **state)
+{
+	struct vtrace_window window = run(MAIN, 64);
+
+	(void)state;
+	trial_mmap(&t, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	take(&window);
+	assert_int_equal(stored(), 1);
+	assert_int_equal(moved("/bin/a", A(MAIN), A(CALL), A(AFTER)), 3);
+	window = run(LIB, 1);
+	take(&window);
+	assert_int_equal(lost(WINDOWS_LOST_UNKNOWN), 1);
+}
+
+static void of_nobody(void **state)
+{
+	struct vtrace_window window = run(MAIN, 64);
+
+	(void)state;
+	window.tgid = 4711;
+	take(&window);
+	assert_int_equal(lost(WINDOWS_LOST_PROCESS), 1);
+}
+
+/* By the mappings at its time: what came later is not it. */
+static void in_the_order_of_time(void **state)
+{
+	struct vtrace_window window = run(MAIN, 2);
+
+	(void)state;
+	trial_mmap(&t, PID, MAIN, 0x1000, 0x1000, "/bin/old", 3);
+	take(&window);
+	trial_mmap(&t, PID, MAIN, 0x1000, 0x1000, "/bin/a", 1);
+	take(&window);
+	assert_int_equal(nr_moves("/bin/old"), 2);
+	assert_int_equal(nr_moves("/bin/a"), 2);
+}
+
+static void dynamic_code(void **state)
+{
+	struct vtrace_window window = run(MAIN, 64);
+	struct windows_stats stats;
+	struct image *img;
+
+	(void)state;
+	trial_mmap(&t, PID, MAIN, 0x2000, 0, "//anon", 0);
+	img = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	processes_find(t.a.processes, PID)->dyn = (struct dyn_client *)&d;
+	stand_ins.registered = true;
+	stand_ins.where = DYN_LATER;
+	stand_ins.dyn_image = img;
+	d.generation = 7;
+	take(&window);
+	windows_stats_get(w, &stats);
+	assert_int_equal(stats.pending, 1);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stored(), 0);
+	/* Now the registry tells. */
+	stand_ins.where = DYN_FOUND;
+	stand_ins.dyn_off = 0x40;
+	stand_ins.registered = false;
+	window = run(MAIN, 1);
+	take(&window);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stand_ins.query.generation, 7);
+	assert_true(stand_ins.query.generation_read);
+	assert_int_equal(stored() + lost(WINDOWS_LOST_REUSED), 2);
+	assert_int_equal(moved("jit", 0x40, OUTSIDE, 0x40), 1);
+	assert_int_equal(moved("jit", 0x40, 0x40, OUTSIDE), 1);
+}
+
+static void dynamic_losses(void **state)
+{
+	static const struct {
+		enum dyn_where where;
+		enum windows_loss loss;
+	} cases[] = { { DYN_NONE, WINDOWS_LOST_UNKNOWN },
+		      { DYN_REUSED, WINDOWS_LOST_REUSED },
+		      { DYN_GENERATION, WINDOWS_LOST_GENERATION },
+		      { DYN_NO_ROOM, WINDOWS_LOST_QUOTA } };
+	struct vtrace_window window = run(MAIN, 2);
+
+	(void)state;
+	trial_mmap(&t, PID, MAIN, 0x2000, 0, "//anon", 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		stand_ins.where = cases[i].where;
+		take(&window);
+		attrib_resolve(&t.a, 0);
+		assert_int_equal(lost(cases[i].loss), 1);
+	}
+	assert_int_equal(stored(), 0);
+}
+
+/* What a program claims of a file's mapping may still be the file's. */
+static void claimed_code(void **state)
+{
+	struct vtrace_window window = run(MAIN, 2);
+
+	(void)state;
+	map_both();
+	stand_ins.claimed = true;
+	stand_ins.where = DYN_NONE;
+	take(&window);
+	assert_int_equal(stored(), 0);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stored(), 1);
+	assert_int_equal(moved("/bin/a", A(MAIN), A(MAIN + 2), OUTSIDE), 1);
+}
+
+static void kernel_code(void **state)
+{
+	struct vtrace_window window = run(MAIN, 2);
+	const struct base_id id = trial_id(9);
+
+	(void)state;
+	stand_ins.kernel_image = images_get(t.a.images, PROFDB_KERNEL, &id, "vmlinux", "vmlinux");
+	stand_ins.kernel_start = MAIN;
+	stand_ins.kernel_end = LIB;
+	window.has = VTRACE_WINDOW_KERNEL;
+	window.tgid = 0;
+	take(&window);
+	assert_int_equal(moved("vmlinux", 0, 2, OUTSIDE), 1);
+	window = run(LIB, 1);
+	window.has = VTRACE_WINDOW_KERNEL;
+	take(&window);
+	assert_int_equal(lost(WINDOWS_LOST_UNKNOWN), 1);
+}
+
+static void excluded(void **state)
+{
+	struct vtrace_window window = run(MAIN, 2);
+
+	(void)state;
+	map_both();
+	image_of("/bin/a")->excluded = true;
+	take(&window);
+	assert_int_equal(lost(WINDOWS_LOST_EXCLUDED), 1);
+}
+
+static void malformed(void **state)
+{
+	struct vtrace_window good = run(MAIN, 64), bad = good;
+	uint64_t word = s.words[0];
+
+	(void)state;
+	map_both();
+	s.words[0] = VTRACE_WORD(4711) | 3;
+	take(&bad);
+	s.words[0] = word + 1;
+	take(&bad);
+	s.words[0] = word + 200;
+	take(&bad);
+	s.words[0] = word;
+	bad.nr_insns++;
+	take(&bad);
+	bad = good;
+	bad.pc++;
+	take(&bad);
+	bad = good;
+	bad.nr_words = VTRACE_NR_WORDS + 1;
+	take(&bad);
+	bad.nr_words = 0;
+	take(&bad);
+	assert_int_equal(lost(WINDOWS_LOST_BAD), 7);
+	take(&good);
+	assert_int_equal(stored(), 1);
+}
+
+/* What the driver lost, or holds, is in the account. */
+static void the_drivers_part(void **state)
+{
+	struct windows_stats stats;
+
+	(void)state;
+	d.stats = (struct driver_window_stats){
+		.received = 10, .held = 1, .lost_ring = 2, .lost_busy = 3, .lost_read = 4
+	};
+	windows_stats_get(w, &stats);
+	assert_int_equal(stats.received, 10);
+	assert_int_equal(stats.pending, 1);
+	assert_int_equal(windows_lost(&stats), 9);
+}
+
+/* ---- code ------------------------------------------------------------------------------------ */
+
+static int setup_translator(void **state)
+{
+	*state = fake_can_exec("dcpid-translate") ? &d : NULL;
+	return open_it(*state ? fake_helper_dir() : NULL);
+}
+
+static void miss(uint64_t time_ns)
+{
+	d.missing = (struct vtrace_window){ .time_ns = time_ns,
+					    .tgid = PID,
+					    .end_pc = MAIN,
+					    .end = VTRACE_UNTRANSLATED,
+					    .code_len = VTRACE_WINDOW_CODE };
+	memcpy(d.missing.code, d.code, VTRACE_WINDOW_CODE);
+	d.nr_missing = 1;
+}
+
+static void what_is_missing(void **state)
+{
+	struct windows_stats stats;
+	unsigned int nr;
+
+	if (!*state)
+		skip();
+	assert_false(windows_serve(w));
+	miss(base_now_ns());
+	assert_true(windows_serve(w));
+	assert_true(d.nr_put >= 1);
+	assert_int_equal(d.put[0], MAIN);
+	nr = d.nr_put;
+	windows_stats_get(w, &stats);
+	assert_int_equal(stats.translated, nr);
+	/* A window of before it was put. */
+	miss(1);
+	assert_true(windows_serve(w));
+	assert_int_equal(d.nr_put, nr);
+	/* Later it is other code; what may follow is there. */
+	miss(base_now_ns());
+	windows_serve(w);
+	assert_int_equal(d.nr_put, nr + 1);
+}
+
+/* An address without code, and a table without room. */
+static void what_cannot_be_served(void **state)
+{
+	struct windows_stats stats;
+
+	if (!*state)
+		skip();
+	miss(base_now_ns());
+	d.missing.code_len = 0;
+	windows_serve(w);
+	assert_int_equal(d.nr_put, 0);
+	miss(base_now_ns());
+	d.missing.end_pc += 64;
+	d.put_result = -DCPI_ELIMIT;
+	windows_serve(w);
+	d.put_result = 0;
+	miss(base_now_ns());
+	d.missing.end_pc += 128;
+	windows_serve(w);
+	windows_stats_get(w, &stats);
+	assert_int_equal(stats.refused, 1);
+	assert_int_equal(stats.postponed, 1);
+	assert_int_equal(d.nr_put, 0);
+}
+
+/* Blocks go with their program; those that the next one got before its exec was seen stay. */
+static void ends(void **state)
+{
+	uint64_t before = base_now_ns();
+
+	if (!*state)
+		skip();
+	map_both();
+	miss(base_now_ns());
+	windows_serve(w);
+	windows_ended(w, PID, before);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(d.nr_forgotten, 0);
+	windows_ended(w, PID, base_now_ns());
+	assert_int_equal(d.nr_forgotten, 0);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(d.nr_forgotten, 1);
+	t.time_ns = base_now_ns();
+	miss(t.time_ns);
+	windows_serve(w);
+	t.time_ns = base_now_ns();
+	trial_event(&t, DRIVER_LOAD_EXIT, PID, 0);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(d.nr_forgotten, 2);
+}
+
+/* A process that makes code faster than it can be translated has its share and no more. */
+static void a_flood(void **state)
+{
+	struct windows_stats stats;
+
+	if (!*state)
+		skip();
+	for (unsigned int i = 0; i < 1500; i++) {
+		miss(base_now_ns());
+		d.missing.end_pc += 64 * i;
+		windows_serve(w);
+	}
+	windows_stats_get(w, &stats);
+	assert_int_equal(stats.missing, 1500);
+	assert_true(stats.postponed > 0);
+}
+
+#define PLAIN(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CODE(test)  cmocka_unit_test_setup_teardown(test, setup_translator, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PLAIN(two_images),
+		PLAIN(ends_within_a_block),
+		PLAIN(ends_with_a_transfer),
+		PLAIN(without_an_instruction),
+		PLAIN(halves),
+		PLAIN(long_blocks),
+		PLAIN(partly_unknown),
+		PLAIN(of_nobody),
+		PLAIN(in_the_order_of_time),
+		PLAIN(dynamic_code),
+		PLAIN(dynamic_losses),
+		PLAIN(claimed_code),
+		PLAIN(kernel_code),
+		PLAIN(excluded),
+		PLAIN(malformed),
+		PLAIN(the_drivers_part),
+		CODE(what_is_missing),
+		CODE(what_cannot_be_served),
+		CODE(ends),
+		CODE(a_flood),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
