@@ -103,10 +103,10 @@ if(NOT DCPI_HAVE_BPF)
 	message(STATUS "no clang for BPF, or no bpftool: built without BPF programs")
 endif()
 
-# dcpi_bpf(TARGET NAME SOURCE [DEPENDS …]): compile SOURCE for BPF; TARGET can include
+# dcpi_bpf(TARGET NAME SOURCE [INCLUDE …] [DEPENDS …]): compile SOURCE for BPF; TARGET can include
 # NAME.skel.h then and has DCPI_HAVE_BPF defined. Does nothing where BPF programs cannot be built.
 function(dcpi_bpf target name source)
-	cmake_parse_arguments(A "" "" "DEPENDS" ${ARGN})
+	cmake_parse_arguments(A "" "" "INCLUDE;DEPENDS" ${ARGN})
 	if(NOT DCPI_HAVE_BPF)
 		return()
 	endif()
@@ -115,6 +115,9 @@ function(dcpi_bpf target name source)
 	set(include)
 	foreach(path ${BPF_INCLUDE_DIRS})
 		list(APPEND include -idirafter ${path})
+	endforeach()
+	foreach(path ${A_INCLUDE})
+		list(PREPEND include -I${path})
 	endforeach()
 	# Host headers of bpf/ alone: they hold nothing of an architecture.
 	add_custom_command(OUTPUT ${dir}/${name}.bpf.o

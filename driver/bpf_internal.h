@@ -15,6 +15,7 @@
 #ifndef DCPI_BPF_INTERNAL_H
 #define DCPI_BPF_INTERNAL_H
 
+#include "bpf_blocks.h"
 #include "bpf_table.h"
 #include "bpf/sample.h"
 #include "driver_internal.h"
@@ -76,22 +77,26 @@ union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu);
 
 /* ---- programs (bpf_program_linux.c) ---------------------------------------------------------- */
 
-struct sample; /* the skeleton: programs and maps */
+struct sample; /* the skeletons: programs and maps */
+struct sample_window;
 struct bpf_clients;
 
 struct bpf_programs {
 	/* By event, each with a program of its own; maps are those of the first. */
 	struct sample *objects[DRIVER_NR_EVENTS];
 	size_t nr;
-	uint64_t mix[COUNT_NR_MIX]; /* see COUNT_MIX */
-	void *tick;		    /* link, or NULL */
+	struct sample_window *windows; /* in place of the first event's program, or NULL */
+	uint64_t mix[COUNT_NR_MIX];    /* see COUNT_MIX */
+	void *tick;		       /* link, or NULL */
 	struct bpf_clients *clients;
 	void *on_exec, *on_exit, *on_fork; /* links, while there are clients */
 };
 
-/* Load what @specs need. Errors with cause and hint: -DCPI_ENOEVENTS, -DCPI_EUNSUPPORTED. */
-int bpf_programs_open(struct bpf_programs *p, const struct event_spec *specs, size_t nr,
-		      const struct bpf_tables *t, struct base_err *err);
+/* Load what @specs and @config's windows need. Errors with cause and hint: -DCPI_ENOEVENTS,
+ * -DCPI_EUNSUPPORTED. */
+int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,
+		      const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
+		      struct base_err *err);
 void bpf_programs_close(struct bpf_programs *p);
 int bpf_programs_tables_fd(const struct bpf_programs *p);
 /* What programs share with us: one line of words, and samples without a table, by event. */
@@ -105,6 +110,9 @@ int bpf_programs_notes_fd(const struct bpf_programs *p);
 int bpf_programs_forks_fd(const struct bpf_programs *p);
 /* 0 or -errno; nothing to do without a tick event. */
 int bpf_programs_tick(struct bpf_programs *p, bool on);
+/* The one that makes windows, for the first event (bpf_windows_linux.c). As bpf_programs_open. */
+int bpf_programs_windows(struct bpf_programs *p, const struct driver_config *config, bool tick,
+			 size_t nr_cpus, struct base_err *err);
 /* Say why BPF was refused: @what failed with @error (negative). */
 int bpf_refused(struct base_err *err, int error, const char *what);
 
@@ -149,6 +157,7 @@ struct bpf {
 	struct bpf_tables tables;
 	struct bpf_counts counts;
 	struct bpf_forks forks;
+	struct bpf_window_source *windows;   /* NULL: none were asked for */
 	struct driver_stats taken;	     /* of the tables read so far */
 	uint64_t untabled[DRIVER_NR_EVENTS]; /* told to the sampler: see bpf_programs_untabled */
 	struct event_spec specs[DRIVER_NR_EVENTS];
@@ -164,6 +173,22 @@ struct bpf {
 };
 
 extern const struct driver_ops bpf_ops;
+
+/* ---- windows (bpf_windows_linux.c); where there are none these do nothing -------------------- */
+
+extern const struct driver_window_ops bpf_window_ops;
+
+/* Can they be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
+int bpf_windows_check(const struct driver_config *config, struct base_err *err);
+/* Behind programs and sampler. 0 or -errno. */
+int bpf_windows_open(struct bpf *b, const struct driver_config *config);
+void bpf_windows_close(struct bpf *b);
+/* Read the ring; how many wait. */
+size_t bpf_windows_read(struct bpf *b);
+/* Those that began before @until_ns to @sink. 0, or what it said. */
+int bpf_windows_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
+/* All were handed on that had begun by then. */
+void bpf_windows_settle(struct bpf *b, uint64_t until_ns);
 
 /* Say of each CPU that has events and no table that it has none. */
 void bpf_tell_tables(struct bpf *b);

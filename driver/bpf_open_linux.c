@@ -31,6 +31,12 @@ static int check_config(const struct driver_config *config, struct base_err *err
 		return base_fail(err, -DCPI_EUSAGE,
 				 "table of %zu entries: not a power of two from %d to %d", len,
 				 BPF_TABLE_LEN_MIN, BPF_TABLE_LEN_MAX);
+	if (config->window_every) {
+		int r = bpf_windows_check(config, err);
+
+		if (r < 0)
+			return r;
+	}
 	return perf_config_check(config, err);
 }
 
@@ -142,7 +148,7 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 	if (r >= 0)
 		r = open_tables(b, config, err);
 	if (r >= 0)
-		r = bpf_programs_open(&b->programs, b->specs, (size_t)nr, &b->tables, err);
+		r = bpf_programs_open(&b->programs, config, b->specs, (size_t)nr, &b->tables, err);
 	if (r < 0)
 		return r;
 	r = bpf_tables_map(&b->tables, bpf_programs_tables_fd(&b->programs));
@@ -154,7 +160,10 @@ static int open_parts(struct bpf *b, const struct driver_config *config, struct 
 	b->why = b->sampler.why;
 	if (r >= 0)
 		r = open_polling(b, err);
-	return r;
+	if (r < 0)
+		return r;
+	r = bpf_windows_open(b, config);
+	return r < 0 ? bpf_refused(err, r, "cannot make room for windows") : 0;
 }
 
 int bpf_open(const struct driver_config *config, struct driver **out, struct base_err *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The skeleton of driver/bpf/sample.bpf.c, for the few files that reach into it. */
+/* The skeletons of the programs in bpf/, for the few files that reach into them. */
 #ifndef DCPI_BPF_PROGRAM_H
 #define DCPI_BPF_PROGRAM_H
 
@@ -7,9 +7,20 @@
 #include "bpf/sample.h"
 
 #include <sample.skel.h>
+#include <sample_window.skel.h>
 
 _Static_assert((int)SAMPLE_USER == (int)DRIVER_USER && (int)SAMPLE_KERNEL == (int)DRIVER_KERNEL,
 	       "modes");
 _Static_assert((int)SAMPLE_NR_RANGES == (int)DRIVER_NR_RANGES, "ranges of a process");
+/* They share the map of what is written here. */
+#define SAME_PLACE(name)                                                                           \
+	_Static_assert(offsetof(struct sample__bss, name) ==                                       \
+			       offsetof(struct sample_window__bss, name),                          \
+		       #name)
+SAME_PLACE(shared);
+SAME_PLACE(untabled);
+SAME_PLACE(clients);
+SAME_PLACE(ranges);
+_Static_assert(sizeof(struct sample__bss) == sizeof(struct sample_window__bss), "bss");
 
 #endif

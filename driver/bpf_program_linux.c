@@ -75,10 +75,10 @@ static int share_maps(struct sample *own, const struct sample *first)
 }
 
 /* Only what is used is loaded: a kernel without a part of it may still do. */
-static void choose_programs(struct sample *own, bool tick, bool first)
+static void choose_programs(struct sample *own, bool tick, bool first, bool windows)
 {
-	bpf_program__set_autoload(own->progs.sample_event, !tick);
-	bpf_program__set_autoload(own->progs.sample_tick, tick);
+	bpf_program__set_autoload(own->progs.sample_event, !tick && !windows);
+	bpf_program__set_autoload(own->progs.sample_tick, tick && !windows);
 	bpf_program__set_autoload(own->progs.sample_exec, first);
 	bpf_program__set_autoload(own->progs.sample_exit, first);
 	bpf_program__set_autoload(own->progs.sample_fork, first);
@@ -101,8 +101,9 @@ static int set_constants(struct bpf_programs *p, const struct bpf_tables *t, siz
 			     &p->objects[event]->rodata->can_cast, err);
 }
 
-static int open_one(struct bpf_programs *p, size_t event, bool tick, const struct bpf_tables *t,
-		    struct base_err *err)
+/* @windows: another program samples it, and here are but the maps. */
+static int open_one(struct bpf_programs *p, size_t event, bool tick, bool windows,
+		    const struct bpf_tables *t, struct base_err *err)
 {
 	struct sample *own = sample__open();
 	int r;
@@ -114,7 +115,7 @@ static int open_one(struct bpf_programs *p, size_t event, bool tick, const struc
 	r = set_constants(p, t, event, tick, err);
 	if (r < 0)
 		return r;
-	choose_programs(own, tick, event == 0);
+	choose_programs(own, tick, event == 0, windows);
 	r = event == 0 ? bpf_map__set_max_entries(own->maps.tables, t->nr_elements)
 		       : share_maps(own, p->objects[0]);
 	if (r >= 0)
@@ -131,16 +132,20 @@ static void draw_mix(struct bpf_programs *p)
 		p->mix[i] |= 1;
 }
 
-int bpf_programs_open(struct bpf_programs *p, const struct event_spec *specs, size_t nr,
-		      const struct bpf_tables *t, struct base_err *err)
+int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,
+		      const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
+		      struct base_err *err)
 {
+	bool windows = config->window_every != 0;
 	int r = 0;
 
 	*p = (struct bpf_programs){ 0 };
 	draw_mix(p);
 	libbpf_set_print(keep_silent);
 	for (size_t i = 0; i < nr && r >= 0; i++)
-		r = open_one(p, i, specs[i].tick, t, err);
+		r = open_one(p, i, specs[i].tick, windows && i == 0, t, err);
+	if (r >= 0 && windows)
+		r = bpf_programs_windows(p, config, specs[0].tick, t->nr_cpus, err);
 	return r;
 }
 
@@ -149,6 +154,7 @@ void bpf_programs_close(struct bpf_programs *p)
 	bpf_link__destroy(p->tick);
 	bpf_clients_close(p);
 	/* The first one's maps are in the others' use. */
+	sample_window__destroy(p->windows);
 	while (p->nr)
 		sample__destroy(p->objects[--p->nr]);
 	*p = (struct bpf_programs){ 0 };
@@ -183,21 +189,30 @@ int bpf_programs_forks_fd(const struct bpf_programs *p)
 
 int bpf_programs_fd(const struct bpf_programs *p, size_t event)
 {
+	if (event == 0 && p->windows)
+		return bpf_program__fd(p->windows->progs.sample_event);
 	return bpf_program__fd(p->objects[event]->progs.sample_event);
+}
+
+static struct bpf_program *tick_program(const struct bpf_programs *p)
+{
+	if (p->windows && bpf_program__autoload(p->windows->progs.sample_tick))
+		return p->windows->progs.sample_tick;
+	for (size_t i = 0; i < p->nr; i++) {
+		if (bpf_program__autoload(p->objects[i]->progs.sample_tick))
+			return p->objects[i]->progs.sample_tick;
+	}
+	return NULL;
 }
 
 int bpf_programs_tick(struct bpf_programs *p, bool on)
 {
-	struct bpf_program *tick = NULL;
+	struct bpf_program *tick = tick_program(p);
 
 	if (!on) {
 		bpf_link__destroy(p->tick);
 		p->tick = NULL;
 		return 0;
-	}
-	for (size_t i = 0; i < p->nr; i++) {
-		if (bpf_program__autoload(p->objects[i]->progs.sample_tick))
-			tick = p->objects[i]->progs.sample_tick;
 	}
 	if (!tick || p->tick)
 		return 0;

@@ -9,6 +9,8 @@
 /* So many load events in memory are enough: a storm of forks must not wait for the next exchange.
  */
 #define BPF_LOADS_MAX 20000u
+/* And so many windows, of a kilobyte each at most. */
+#define BPF_WINDOWS_MAX 20000u
 /* Least time between two exchanges for the sake of new code. */
 #define BPF_CODE_NS 200000000u
 
@@ -176,11 +178,15 @@ static bool is_due(struct bpf *b)
 	ring_buffer__consume(b->told_forks);
 	due |= is_code_new(b);
 	due |= b->noted || nr_waiting(&b->sampler.order) > BPF_LOADS_MAX;
+	due |= bpf_windows_read(b) > BPF_WINDOWS_MAX;
 	b->noted = false;
 	return due;
 }
 
-/* On their way to the daemon, forks get the cursor that was read at them. */
+/*
+ * On their way to the daemon, forks get the cursor that was read at them, and windows come among
+ * the others.
+ */
 struct telling {
 	struct bpf *b;
 	const struct driver_sink *sink;
@@ -190,7 +196,10 @@ static int tell_load(void *ctx, const struct driver_load *load)
 {
 	const struct telling *t = ctx;
 	struct driver_load told = *load;
+	int r = bpf_windows_until(t->b, load->time_ns, t->sink);
 
+	if (r < 0)
+		return r;
 	if (load->kind == DRIVER_LOAD_FORK)
 		bpf_forks_tell(&t->b->forks, &told);
 	return t->sink->load(t->sink->ctx, &told);
@@ -199,8 +208,9 @@ static int tell_load(void *ctx, const struct driver_load *load)
 static int tell_count(void *ctx, const struct driver_count *count)
 {
 	const struct telling *t = ctx;
+	int r = bpf_windows_until(t->b, count->time_ns, t->sink);
 
-	return t->sink->count(t->sink->ctx, count);
+	return r < 0 ? r : t->sink->count(t->sink->ctx, count);
 }
 
 static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *sink)
@@ -211,9 +221,11 @@ static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *si
 
 	/* Who forked until then has told, unless it was stopped between event and program. */
 	ring_buffer__consume(b->told_forks);
-	if (!b->forks.nr)
+	if (!b->forks.nr && !bpf_windows_read(b))
 		return perf_sampler_hand_on(&b->sampler, horizon, sink);
 	r = perf_sampler_hand_on(&b->sampler, horizon, &telling);
+	if (r >= 0)
+		r = bpf_windows_until(b, horizon, sink);
 	if (r >= 0)
 		bpf_forks_drop(&b->forks, horizon);
 	return r;
@@ -229,7 +241,11 @@ static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 	gather(b);
 	/* Nobody is putting an older record into a ring any more. */
 	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);
-	return r < 0 ? r : hand_on(b, horizon, sink);
+	if (r >= 0)
+		r = hand_on(b, horizon, sink);
+	if (r >= 0)
+		bpf_windows_settle(b, horizon);
+	return r;
 }
 
 /*
@@ -302,6 +318,7 @@ static void bpf_close(struct driver *d)
 	struct bpf *b = (struct bpf *)d;
 
 	perf_sampler_close(&b->sampler);
+	bpf_windows_close(b);
 	ring_buffer__free(b->notes);
 	ring_buffer__free(b->told_forks);
 	if (b->timer_fd >= 0)

@@ -32,6 +32,11 @@ enum {
 	BPF_RB_AVAIL_DATA = 0,
 };
 
+/* A place in a ring, as the interface has it. */
+struct bpf_dynptr {
+	uint64_t opaque[2];
+};
+
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
@@ -44,6 +49,7 @@ struct kernel_user_regs {
 };
 #define KERNEL_MODE_WORD   cs
 #define KERNEL_IS_USER(cs) (((cs)&3) != 0)
+#define KERNEL_CS_USER_64  0x33
 #elif defined(DCPI_BPF_aarch64)
 struct kernel_user_regs {
 	uint64_t general[31];
@@ -51,6 +57,7 @@ struct kernel_user_regs {
 };
 #define KERNEL_MODE_WORD       pstate
 #define KERNEL_IS_USER(pstate) (((pstate)&15) == 0)
+#define KERNEL_PSTATE_32       16
 #else
 #error "no register layout for this architecture"
 #endif
@@ -72,12 +79,25 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct thread_struct {
+#if defined(DCPI_BPF_x86_64)
+	uint64_t fsbase;
+#define KERNEL_THREAD_TLS fsbase
+#else
+	struct {
+		uint64_t tp_value;
+	} uw;
+#define KERNEL_THREAD_TLS uw.tp_value
+#endif
+};
+
 struct task_struct {
-	int tgid;
+	int tgid, pid;
 	uint32_t self_exec_id;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	uint64_t start_time, start_boottime;
+	struct thread_struct thread;
 };
 
 struct pt_regs {

@@ -19,6 +19,12 @@ const volatile uint64_t mix[4] = { 0 };
 #include "count_table.h"
 #include "sample.h"
 
+/* What comes behind the counting of a sample (window.bpf.c); here nothing. */
+#ifndef SAMPLE_AFTER_EVENT
+#define SAMPLE_AFTER_EVENT(ctx, key) ((void)0)
+#define SAMPLE_AFTER_TICK(regs, key) ((void)0)
+#endif
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* ---- set before loading ---------------------------------------------------------------------- */
@@ -244,40 +250,45 @@ static __always_inline uint64_t time_of(uint32_t set, uint64_t now)
 	return now > since ? now : since;
 }
 
-/* @known: where it was; else it is lost by name. @rare_ns: it is a rare one, of that time; or 0. */
-static __always_inline int count(uint32_t of, bool known, uint64_t addr, bool user,
-				 uint64_t rare_ns)
+/*
+ * @known: where it was; else it is lost by name. @rare_ns: it is a rare one, of that time; or 0.
+ * *@k, which the caller has cleared, is what it counted as; of tgid 0 where it did not, or of the
+ * idle task.
+ */
+static __always_inline void count(struct count_key *k, uint32_t of, bool known, uint64_t addr,
+				  bool user, uint64_t rare_ns)
 {
 	uint32_t set = *(volatile uint32_t *)&shared.set;
 	uint32_t table = own_table(set);
 	union count_bucket *first = COUNT_AT(table, COUNT_HEAD);
-	struct count_key k = {
-		.addr = addr,
-		.what = COUNT_WHAT(of, user ? SAMPLE_USER : SAMPLE_KERNEL),
-	};
 
 	if (!first) {
 		__sync_fetch_and_add(&untabled[of % COUNT_NR_EVENTS], 1);
-		return 0;
+		return;
 	}
+	k->addr = addr;
+	k->what = COUNT_WHAT(of, user ? SAMPLE_USER : SAMPLE_KERNEL);
 	first->head.received[of % COUNT_NR_EVENTS]++;
 	if (!known)
 		__sync_fetch_and_add(&first->head.lost_bad, 1);
 	if (!known || !count_enter(&first->head))
-		return 0;
+		return;
 	if (user)
-		key_process(&k);
+		key_process(k);
 	else
-		k.tgid = (uint32_t)bpf_get_current_pid_tgid() ? (uint32_t)-1 : 0;
-	count_in(table, &first->head, &k, user, rare_ns != 0, time_of(set, rare_ns));
+		k->tgid = (uint32_t)bpf_get_current_pid_tgid() ? (uint32_t)-1 : 0;
+	count_in(table, &first->head, k, user, rare_ns != 0, time_of(set, rare_ns));
 	count_leave(&first->head);
-	return 0;
 }
 
 SEC("perf_event")
 int sample_event(struct bpf_perf_event_data *ctx)
 {
-	return count(event, true, ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD), 0);
+	struct count_key k = { 0 };
+
+	count(&k, event, true, ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD), 0);
+	SAMPLE_AFTER_EVENT(ctx, &k);
+	return 0;
 }
 
 /* The eight bytes at @from, which may be anything. */
@@ -310,14 +321,13 @@ static __always_inline bool read_regs(uint64_t at, uint64_t v[2])
  * Of what the timer interrupted. They are in __irq_regs, a per-CPU variable, found by its distance
  * to one that the timer leads to.
  */
-static __always_inline bool read_interrupted(struct hrtimer *timer, uint64_t v[2])
+static __always_inline bool read_interrupted(struct hrtimer *timer, uint64_t *regs, uint64_t v[2])
 {
 	/* Shows the verifier that it is below the limit. */
 	int64_t delta = (int64_t)shared.irq_regs_delta << 35 >> 35;
-	uint64_t regs = 0;
 
-	return read_word((char *)timer->base->cpu_base + delta, &regs) && regs &&
-	       read_regs(regs, v);
+	return read_word((char *)timer->base->cpu_base + delta, regs) && *regs &&
+	       read_regs(*regs, v);
 }
 
 /* The scheduler's tick, before its timer's function runs. */
@@ -325,15 +335,18 @@ SEC("tp_btf/hrtimer_expire_entry")
 int sample_tick(uint64_t *ctx)
 {
 	struct hrtimer *timer = (struct hrtimer *)ctx[0];
-	uint64_t v[2] = { 0 }, now = 0;
+	uint64_t v[2] = { 0 }, now = 0, regs = 0;
+	struct count_key k = { 0 };
 	bool known;
 
 	if ((uint64_t)timer->function != shared.tick_function)
 		return 0;
-	known = read_interrupted(timer, v);
+	known = read_interrupted(timer, &regs, v);
 	/* When the interrupt began: the tick is a timer of CLOCK_MONOTONIC. */
 	read_word((void *)ctx[1], &now);
-	return count(shared.tick_event, known, v[0], KERNEL_IS_USER(v[1]), now);
+	count(&k, shared.tick_event, known, v[0], KERNEL_IS_USER(v[1]), now);
+	SAMPLE_AFTER_TICK((void *)regs, &k);
+	return 0;
 }
 
 /* ---- forks and ends of clients --------------------------------------------------------------- */

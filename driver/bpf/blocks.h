@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the program that interprets windows (window.bpf.c) and the source "bpf" share. All of it
+ * lies in arrays that are mapped: the daemon puts blocks there without a system call, which would
+ * keep its CPU from being sampled.
+ *
+ * A block is written whole before it can be found, and its place gets another one only when no
+ * program can be in it any more; so who found it may run it without a lock.
+ */
+#ifndef DCPI_BPF_BLOCKS_H
+#define DCPI_BPF_BLOCKS_H
+
+#include "window.h"
+
+enum {
+	WINDOW_NR_BLOCKS = 65536,    /* a power of two; number 0 is none */
+	WINDOW_NR_UOPS = 1 << 20,    /* a power of two */
+	WINDOW_NR_BUCKETS = 1 << 15, /* a power of two */
+	WINDOW_WAYS = 8,
+	WINDOW_RING_LEN = 4 << 20,
+	WINDOW_PAGE = 4096, /* the smallest that there is: code up to its end can be read */
+};
+
+struct window_block {
+	struct vtrace_block block;
+	uint32_t tgid, generation;
+	uint32_t alive; /* 0: nobody begins with it any more */
+	/* Where it went on last: behind itself, and elsewhere. Numbers of blocks, by the program;
+	 * only a hint. */
+	uint32_t link[2];
+	uint32_t pad[3];
+};
+
+_Static_assert(sizeof(struct window_block) == 128, "window_block");
+
+/* Where blocks are found: half a hash and a number each; 0: free. A line of the cache. */
+struct window_bucket {
+	uint64_t way[WINDOW_WAYS];
+};
+
+#define WINDOW_ENTRY(hash, number) (((hash)&0xffffffff00000000ull) | (number))
+#define WINDOW_ENTRY_NUMBER(entry) ((uint32_t)(entry))
+
+/* @mix: COUNT_MIX's. Bits 32 and up tell blocks of a bucket apart, the lowest are its number. */
+static inline __attribute__((always_inline)) uint64_t
+window_hash(uint64_t pc, uint32_t tgid, uint32_t generation, uint64_t mix0, uint64_t mix1)
+{
+	uint64_t h = pc * mix0 ^ ((uint64_t)tgid << 32 | generation) * mix1;
+
+	h = (h ^ h >> 29) * mix0;
+	return h ^ h >> 32;
+}
+
+/* What a CPU has of its own; the numbers only grow. */
+struct window_counts {
+	uint32_t busy; /* a window is running */
+	uint32_t turn; /* samples since the last one */
+	uint64_t received, lost_ring, lost_busy, skipped;
+	uint64_t pad[3];
+};
+
+_Static_assert(sizeof(struct window_counts) == 64, "window_counts");
+
+#endif

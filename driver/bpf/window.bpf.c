@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * The sampler with windows: what it counts as sample.bpf.c does, and behind one sample in so many
+ * it interprets what the program goes on with. Loaded in place of the sampler of the first event
+ * where windows are asked for, so that without them nothing is paid for.
+ */
+#include "kernel.h"
+
+struct count_key;
+static int window_of_event(struct bpf_perf_event_data *ctx, const struct count_key *k);
+static int window_of_tick(const void *regs, const struct count_key *k);
+
+#define SAMPLE_AFTER_EVENT(ctx, key) window_of_event(ctx, key)
+#define SAMPLE_AFTER_TICK(regs, key) window_of_tick(regs, key)
+
+#include "sample.bpf.c"
+
+static __always_inline int window_read(bool kernel, void *to, uint32_t len, uint64_t addr);
+
+#define VTRACE_INLINE			static __always_inline
+#define VTRACE_READ(ctx, to, len, addr) window_read((ctx) != NULL, to, len, addr)
+#define VTRACE_NOW()			bpf_ktime_get_ns()
+
+#include "interp.h"
+#include "blocks.h"
+
+/* ---- set before loading ---------------------------------------------------------------------- */
+
+const volatile uint32_t window_every = 1;
+const volatile uint16_t window_insns = 64;
+const volatile uint8_t window_log = VTRACE_LOG_PATH;
+const volatile bool window_kernel = false;
+
+/* ---- maps ------------------------------------------------------------------------------------ */
+
+struct window_cpu {
+	struct window_counts counts;
+	struct kernel_user_regs regs;
+	struct vtrace_window w;
+	struct vtrace_state s;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* replaced when the source is opened */
+	__uint(key_size, sizeof(uint32_t));
+	__uint(value_size, sizeof(struct window_cpu));
+} window_cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WINDOW_NR_BLOCKS);
+	__uint(key_size, sizeof(uint32_t));
+	__uint(value_size, sizeof(struct window_block));
+} window_blocks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WINDOW_NR_BUCKETS);
+	__uint(key_size, sizeof(uint32_t));
+	__uint(value_size, sizeof(struct window_bucket));
+} window_buckets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WINDOW_NR_UOPS);
+	__uint(key_size, sizeof(uint32_t));
+	__uint(value_size, sizeof(struct vtrace_uop));
+} window_uops SEC(".maps");
+
+/* struct vtrace_window and its words. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, WINDOW_RING_LEN);
+} windows SEC(".maps");
+
+/* ---- registers ------------------------------------------------------------------------------- */
+
+static __always_inline bool is_interpreted(const struct kernel_user_regs *r)
+{
+#if defined(DCPI_BPF_x86_64)
+	return r->cs == KERNEL_CS_USER_64 || !KERNEL_IS_USER(r->cs);
+#else
+	return !(r->pstate & KERNEL_PSTATE_32);
+#endif
+}
+
+#if defined(DCPI_BPF_x86_64)
+/* As DWARF numbers them; the kernel has r15, r14, r13, r12, bp, bx, r11 to r8, ax, cx, dx, si, di.
+ */
+static __always_inline void fill_general(struct vtrace_state *s, const struct kernel_user_regs *r)
+{
+	s->r[0] = r->general[10];
+	s->r[1] = r->general[12];
+	s->r[2] = r->general[11];
+	s->r[3] = r->general[5];
+	s->r[4] = r->general[13];
+	s->r[5] = r->general[14];
+	s->r[6] = r->general[4];
+	s->r[7] = r->sp;
+#pragma clang loop unroll(full)
+	for (uint32_t i = 0; i < 4; i++) {
+		s->r[8 + i] = r->general[9 - i];
+		s->r[12 + i] = r->general[3 - i];
+	}
+	s->flags = (r->flags & 1 ? VTRACE_C : 0) | (r->flags & 4 ? VTRACE_P : 0) |
+		   (r->flags & 0x40 ? VTRACE_Z : 0) | (r->flags & 0x80 ? VTRACE_S : 0) |
+		   (r->flags & 0x800 ? VTRACE_O : 0);
+}
+
+enum { NR_GENERAL = 16 };
+#else
+static __always_inline void fill_general(struct vtrace_state *s, const struct kernel_user_regs *r)
+{
+#pragma clang loop unroll(full)
+	for (uint32_t i = 0; i < 31; i++)
+		s->r[i] = r->general[i];
+	s->r[31] = r->sp;
+	s->flags = (r->pstate >> 31 & 1 ? VTRACE_S : 0) | (r->pstate >> 30 & 1 ? VTRACE_Z : 0) |
+		   (r->pstate >> 29 & 1 ? VTRACE_C : 0) | (r->pstate >> 28 & 1 ? VTRACE_O : 0);
+}
+
+enum { NR_GENERAL = 32 };
+#endif
+
+/* Of the others, but the base of thread-local storage, nothing is known. */
+static __always_inline void fill(struct vtrace_state *s, const struct kernel_user_regs *r)
+{
+	uint64_t *unknown = (uint64_t *)s->unknown;
+
+	vtrace_begin(s, window_insns);
+	s->log = window_log;
+#pragma clang loop unroll(full)
+	for (uint32_t i = 0; i < VTRACE_NR_REGS / 8; i++)
+		unknown[i] = i < NR_GENERAL / 8 ? 0 : ~0ull;
+	s->unknown[VTRACE_ZERO] = 0;
+	s->unknown[VTRACE_TLS] = 0;
+	fill_general(s, r);
+	s->r[VTRACE_TLS] = bpf_get_current_task_btf()->thread.KERNEL_THREAD_TLS;
+	s->flags_unknown = 0;
+	s->pc = r->ip;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static __always_inline int window_read(bool kernel, void *to, uint32_t len, uint64_t addr)
+{
+	if (window_kernel && kernel)
+		return (int)bpf_probe_read_kernel(to, len, (void *)addr);
+	return (int)bpf_probe_read_user(to, len, (void *)addr);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+struct run {
+	uint32_t cpu;
+	uint32_t tgid, generation; /* of the code where it stands */
+	uint32_t at, end;	   /* micro-ops of the block that are left */
+	uint32_t number;	   /* of the block; 0: it begins */
+	uint8_t kernel, client;	   /* its process's code is of several generations */
+	int why;
+};
+
+/* The generation at @pc; false: nobody can say. */
+static __always_inline bool find_generation(struct run *run, uint64_t pc)
+{
+	uint64_t word = 0;
+	enum range_found found;
+
+	if (!run->client)
+		return true;
+	run->generation = 0;
+	found = range_find(run->tgid, pc, &word);
+	if (found == RANGE_UNREAD)
+		return false;
+	return found != RANGE_WORDS ||
+	       bpf_probe_read_user(&run->generation, sizeof(uint32_t), (void *)word) == 0;
+}
+
+static __always_inline bool is_block(const struct window_block *b, const struct run *run,
+				     uint64_t pc)
+{
+	return b->block.pc == pc && b->tgid == run->tgid && b->generation == run->generation &&
+	       *(volatile const uint32_t *)&b->alive;
+}
+
+static __always_inline struct window_block *block_at(uint32_t number)
+{
+	return bpf_map_lookup_elem(&window_blocks, &number);
+}
+
+/* By its place alone; 0: there is none. */
+static __noinline uint32_t block_find(const struct run *run, uint64_t pc)
+{
+	uint64_t hash, entry;
+	const struct window_bucket *bucket;
+	const struct window_block *b;
+	uint32_t at;
+
+	if (!run)
+		return 0;
+	hash = window_hash(pc, run->tgid, run->generation, mix[0], mix[1]);
+	at = hash % WINDOW_NR_BUCKETS;
+	bucket = bpf_map_lookup_elem(&window_buckets, &at);
+	if (!bucket)
+		return 0;
+#pragma clang loop unroll(full)
+	for (uint32_t i = 0; i < WINDOW_WAYS; i++) {
+		entry = *(volatile const uint64_t *)&bucket->way[i];
+		if ((entry ^ hash) >> 32 || !entry)
+			continue;
+		b = block_at(WINDOW_ENTRY_NUMBER(entry));
+		if (b && is_block(b, run, pc))
+			return WINDOW_ENTRY_NUMBER(entry);
+	}
+	return 0;
+}
+
+/* The one that stands at @pc, by way of the one before; most often it went there last time too. */
+static __always_inline const struct window_block *block_next(struct run *run, uint64_t pc)
+{
+	struct window_block *last = block_at(run->number), *b;
+	uint32_t *link, number;
+
+	if (!last)
+		return NULL;
+	link = &last->link[pc != last->block.next];
+	number = *(volatile uint32_t *)link;
+	b = block_at(number);
+	if (!b || !number || !is_block(b, run, pc)) {
+		number = block_find(run, pc);
+		b = block_at(number);
+		if (!number || !b)
+			return NULL;
+		if (run->number)
+			*(volatile uint32_t *)link = number;
+	}
+	run->number = number;
+	return b;
+}
+
+static __noinline int enter(struct run *run, struct vtrace_state *s)
+{
+	const struct window_block *b;
+
+	if (!s || !run)
+		return VTRACE_CODE;
+	if (!find_generation(run, s->pc))
+		return VTRACE_CODE;
+	b = block_next(run, s->pc);
+	if (!b)
+		return VTRACE_UNTRANSLATED;
+	run->at = b->block.first;
+	run->end = b->block.first + b->block.nr_uops;
+	return vtrace_enter(run->kernel ? run : NULL, s, &b->block);
+}
+
+static long step(uint32_t i, struct run *run)
+{
+	uint32_t cpu = run->cpu, at = run->at;
+	struct window_cpu *c = bpf_map_lookup_elem(&window_cpus, &cpu);
+	const struct vtrace_uop *u;
+
+	(void)i;
+	if (!c)
+		return 1;
+	if (at == run->end) {
+		run->why = enter(run, &c->s);
+		if (run->why)
+			return 1;
+		at = run->at;
+	}
+	u = bpf_map_lookup_elem(&window_uops, &at);
+	if (!u)
+		return 1;
+	run->at = at + 1;
+	run->why = vtrace_step(run->kernel ? run : NULL, &c->s, u);
+	if (!run->why && u->marks & VTRACE_LAST)
+		run->why = vtrace_commit(&c->s);
+	return run->why != 0;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static __always_inline void begin_record(struct vtrace_window *w, const struct vtrace_state *s,
+					 const struct count_key *k, const struct run *run)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	w->time_ns = bpf_ktime_get_ns();
+	w->instance = k->instance;
+	w->pc = s->pc;
+	w->tgid = run->tgid;
+	w->tid = task->pid;
+	w->generation = run->generation;
+	w->event = COUNT_WHAT_EVENT(k->what);
+	w->flags = s->flags;
+	w->flags_unknown = s->flags_unknown;
+	w->has = run->kernel ? VTRACE_WINDOW_KERNEL : 0;
+	if (!window_log)
+		return;
+	w->has |= VTRACE_WINDOW_VALUES;
+	if (window_log == VTRACE_LOG_TIMES)
+		w->has |= VTRACE_WINDOW_TIMES;
+#pragma clang loop unroll(full)
+	for (uint32_t i = 0; i < VTRACE_WINDOW_REGS; i++)
+		w->r[i] = s->r[i];
+}
+
+/* The code at the end, for somebody to translate it. */
+static __always_inline void read_code(struct vtrace_window *w, bool kernel)
+{
+	uint32_t left = WINDOW_PAGE - w->end_pc % WINDOW_PAGE;
+
+	if (window_read(kernel, w->code, sizeof(w->code), w->end_pc) == 0)
+		w->code_len = sizeof(w->code);
+	else if (left < sizeof(w->code) && window_read(kernel, w->code, left, w->end_pc) == 0)
+		w->code_len = (uint8_t)left;
+}
+
+static __always_inline void end_record(struct vtrace_window *w, const struct vtrace_state *s,
+				       const struct run *run)
+{
+	w->end = (uint8_t)run->why;
+	w->end_pc = s->pc;
+	w->end_generation = run->generation;
+	w->nr_insns = s->nr_insns;
+	w->nr_words = s->nr_words < VTRACE_NR_WORDS ? s->nr_words : VTRACE_NR_WORDS;
+	w->code_len = 0;
+	if (w->end == VTRACE_UNTRANSLATED || w->end == VTRACE_CODE)
+		read_code(w, run->kernel);
+	if (!window_log)
+		return;
+#pragma clang loop unroll(full)
+	for (uint32_t i = 0; i < VTRACE_WINDOW_FAILED; i++)
+		w->failed[i] = s->failed[i];
+}
+
+/* Nobody is woken for a few of them. */
+static __always_inline uint64_t how_to_tell(void)
+{
+	return bpf_ringbuf_query(&windows, BPF_RB_AVAIL_DATA) < WINDOW_RING_LEN / 2
+		       ? BPF_RB_NO_WAKEUP
+		       : BPF_RB_FORCE_WAKEUP;
+}
+
+static __always_inline void hand_on(struct window_cpu *c)
+{
+	const uint32_t head = window_log ? sizeof(c->w) : offsetof(struct vtrace_window, failed);
+	uint32_t len = c->w.nr_words * sizeof(c->s.words[0]);
+	struct bpf_dynptr record;
+
+	if (len > sizeof(c->s.words))
+		len = sizeof(c->s.words);
+	if (bpf_ringbuf_reserve_dynptr(&windows, head + len, 0, &record) < 0) {
+		c->counts.lost_ring++;
+		bpf_ringbuf_discard_dynptr(&record, BPF_RB_NO_WAKEUP);
+		return;
+	}
+	bpf_dynptr_write(&record, 0, &c->w, head, 0);
+	if (len)
+		bpf_dynptr_write(&record, head, c->s.words, len, 0);
+	bpf_ringbuf_submit_dynptr(&record, how_to_tell());
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* Is it this sample's turn? Then its CPU's, which is not in use. */
+static __always_inline struct window_cpu *take_turn(const struct count_key *k, uint32_t *cpu)
+{
+	bool user = COUNT_WHAT_MODE(k->what) == SAMPLE_USER;
+	struct window_cpu *c;
+
+	/* One that was not counted has no process; in kernel mode it is the idle task's. */
+	if (!k->tgid || (!user && !window_kernel))
+		return NULL;
+	*cpu = bpf_get_smp_processor_id();
+	c = bpf_map_lookup_elem(&window_cpus, cpu);
+	if (!c || ++c->counts.turn < window_every)
+		return NULL;
+	c->counts.turn = 0;
+	if (!c->counts.busy)
+		return c;
+	__sync_fetch_and_add(&c->counts.received, 1);
+	__sync_fetch_and_add(&c->counts.lost_busy, 1);
+	return NULL;
+}
+
+static __always_inline int window(struct window_cpu *c, uint32_t cpu, const struct count_key *k)
+{
+	struct run run = { .cpu = cpu, .kernel = COUNT_WHAT_MODE(k->what) != SAMPLE_USER };
+
+	if (!is_interpreted(&c->regs) || k->what & COUNT_WHAT_UNREAD) {
+		__sync_fetch_and_add(&c->counts.skipped, 1);
+		return 0;
+	}
+	__sync_fetch_and_add(&c->counts.received, 1);
+	if (!run.kernel) {
+		run.tgid = k->tgid;
+		run.generation = k->generation;
+		run.client = shared.nr_clients && client_find(k->tgid);
+	}
+	fill(&c->s, &c->regs);
+	begin_record(&c->w, &c->s, k, &run);
+	run.why = VTRACE_TRACE;
+	bpf_loop(VTRACE_BLOCK_INSNS * VTRACE_BLOCK_UOPS, step, &run, 0);
+	end_record(&c->w, &c->s, &run);
+	hand_on(c);
+	return 0;
+}
+
+static __noinline int window_of_event(struct bpf_perf_event_data *ctx, const struct count_key *k)
+{
+	uint32_t cpu;
+	struct window_cpu *c = k ? take_turn(k, &cpu) : NULL;
+
+	if (!c)
+		return 0;
+	c->counts.busy = 1;
+	COUNT_BARRIER();
+	__builtin_memcpy(&c->regs, &ctx->regs, sizeof(c->regs));
+	window(c, cpu, k);
+	COUNT_BARRIER();
+	c->counts.busy = 0;
+	return 0;
+}
+
+static __noinline int window_of_tick(const void *regs, const struct count_key *k)
+{
+	uint32_t cpu;
+	struct window_cpu *c = k ? take_turn(k, &cpu) : NULL;
+
+	if (!c)
+		return 0;
+	c->counts.busy = 1;
+	COUNT_BARRIER();
+	if (bpf_probe_read_kernel(&c->regs, sizeof(c->regs), regs) == 0)
+		window(c, cpu, k);
+	COUNT_BARRIER();
+	c->counts.busy = 0;
+	return 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of blocks that windows run through (bpf/blocks.h), from the side that fills it. No
+ * kernel is needed: the arrays may stand anywhere.
+ *
+ * A block that is replaced or whose process has gone is found no more, but windows may still name
+ * it, and a program may still be in it: it is buried, and its place given to another one only when
+ * all windows were handed on that had begun before.
+ */
+#ifndef DCPI_BPF_BLOCKS_H_INTERNAL
+#define DCPI_BPF_BLOCKS_H_INTERNAL
+
+#include "bpf/blocks.h"
+#include "driver_internal.h"
+
+enum { BPF_NR_SIZES = 6 /* of runs of micro-ops: 4, 8, … 128 */ };
+
+/* Numbers of blocks, or places of micro-ops, to be used again. */
+struct bpf_spare {
+	uint32_t *items;
+	size_t nr, cap;
+};
+
+/* What is known of a block here: by its number. */
+struct bpf_block {
+	struct vtrace_code
+		*code;	     /* a copy, without the micro-ops that it does not have; NULL: free */
+	uint32_t prev, next; /* of its process; 0: none */
+};
+
+struct bpf_grave {
+	uint64_t dead_ns;
+	uint32_t number;
+};
+
+struct bpf_blocks {
+	/* The arrays of bpf/blocks.h, and what hashes begin with: set by who makes it. */
+	struct window_block *blocks;
+	struct window_bucket *buckets;
+	struct vtrace_uop *uops;
+	uint64_t mix[2];
+
+	struct bpf_block *own; /* WINDOW_NR_BLOCKS */
+	uint32_t nr_numbers;   /* the first so many were used; 0 is none */
+	uint32_t nr_uops;      /* likewise */
+	uint32_t nr;	       /* that can be found */
+	uint64_t no_room;
+	struct bpf_spare numbers, runs[BPF_NR_SIZES];
+	struct base_map processes; /* tgid -> struct bpf_process */
+	struct bpf_grave *graves;  /* ascending by time */
+	size_t nr_graves, cap_graves;
+};
+
+/* @b has its arrays. 0 or -ENOMEM. */
+int bpf_blocks_init(struct bpf_blocks *b);
+void bpf_blocks_release(struct bpf_blocks *b);
+
+/* As driver_block_put; @now_ns: CLOCK_MONOTONIC. */
+int bpf_blocks_put(struct bpf_blocks *b, uint32_t tgid, uint32_t generation,
+		   const struct vtrace_code *code, uint64_t now_ns);
+/* NULL: none. */
+const struct vtrace_code *bpf_blocks_get(const struct bpf_blocks *b, uint32_t number);
+void bpf_blocks_forget(struct bpf_blocks *b, uint32_t tgid, uint64_t now_ns);
+/* All windows were handed on that had begun by @until_ns, and no program runs that had. */
+void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns);
+/* The number of the block at @pc, 0: none. As the program looks for it. */
+uint32_t bpf_blocks_find(const struct bpf_blocks *b, uint32_t tgid, uint32_t generation,
+			 uint64_t pc);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "bpf_windows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t short_head = offsetof(struct vtrace_window, failed);
+
+/* ---- what is missing ------------------------------------------------------------------------- */
+
+static bool is_missing(const struct bpf_windows *q, const struct vtrace_window *w)
+{
+	for (size_t i = q->nr_missing; i-- > 0;) {
+		const struct vtrace_window *m = &q->missing[i];
+
+		if (m->end_pc == w->end_pc && m->tgid == w->tgid &&
+		    m->end_generation == w->end_generation)
+			return true;
+	}
+	return false;
+}
+
+static void miss(struct bpf_windows *q, const struct vtrace_window *w)
+{
+	if (!q->missing)
+		q->missing = calloc(BPF_NR_MISSING, sizeof(*q->missing));
+	if (!q->missing || q->nr_missing == BPF_NR_MISSING || is_missing(q, w))
+		return;
+	memcpy(&q->missing[q->nr_missing], w, short_head);
+	q->missing[q->nr_missing++].has &= VTRACE_WINDOW_KERNEL;
+}
+
+int bpf_windows_missing(struct bpf_windows *q, int (*fn)(void *ctx, const struct vtrace_window *w),
+			void *ctx)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < q->nr_missing && r >= 0; i++)
+		r = fn(ctx, &q->missing[i]);
+	q->nr_missing = 0;
+	return r < 0 ? r : 0;
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+/* The record's head in full or in short; 0: it is none. */
+static size_t head_of(const struct vtrace_window *w, size_t len)
+{
+	size_t head;
+
+	if (len < short_head)
+		return 0;
+	head = w->has & VTRACE_WINDOW_VALUES ? sizeof(*w) : short_head;
+	if (len != head + w->nr_words * sizeof(uint64_t) || w->end >= VTRACE_NR_ENDS ||
+	    w->code_len > sizeof(w->code))
+		return 0;
+	return head;
+}
+
+static int enqueue(struct bpf_windows *q, const void *record, size_t len, size_t head)
+{
+	struct vtrace_window *w = malloc(len);
+	int r;
+
+	if (!w)
+		return -1;
+	if (q->first == q->nr)
+		q->first = q->nr = 0;
+	r = base_grow(&q->items, &q->cap, q->nr + 1, sizeof(*q->items));
+	if (r < 0) {
+		free(w);
+		return r;
+	}
+	memcpy(w, record, len);
+	q->sorted = q->first == q->nr || (q->sorted && q->items[q->nr - 1].time_ns <= w->time_ns);
+	q->items[q->nr++] = (struct bpf_window){
+		.time_ns = w->time_ns,
+		.w = w,
+		.words = (const uint64_t *)((const char *)w + head),
+	};
+	return 0;
+}
+
+void bpf_windows_add(struct bpf_windows *q, const void *record, size_t len)
+{
+	const struct vtrace_window *w = record;
+	size_t head = head_of(w, len);
+
+	if (!head || enqueue(q, record, len, head) < 0) {
+		q->lost_read++;
+		return;
+	}
+	q->by_end[w->end]++;
+	if (w->code_len)
+		miss(q, w);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct bpf_window *x = a, *y = b;
+
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+int bpf_windows_hand(struct bpf_windows *q, uint64_t until_ns, const struct driver_sink *sink)
+{
+	int r = 0;
+
+	if (!q->sorted && bpf_windows_nr(q))
+		qsort(q->items + q->first, bpf_windows_nr(q), sizeof(*q->items), by_time);
+	q->sorted = true;
+	while (r >= 0 && q->first < q->nr && q->items[q->first].time_ns < until_ns) {
+		const struct bpf_window *item = &q->items[q->first++];
+
+		q->handed++;
+		if (sink->window)
+			r = sink->window(sink->ctx, item->w, item->words);
+		free(item->w);
+	}
+	return r < 0 ? r : 0;
+}
+
+void bpf_windows_release(struct bpf_windows *q)
+{
+	for (size_t i = q->first; i < q->nr; i++)
+		free(q->items[i].w);
+	free(q->items);
+	free(q->missing);
+	*q = (struct bpf_windows){ 0 };
+}

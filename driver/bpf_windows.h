@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Windows on their way from the kernel's ring to who drains. No kernel is needed. */
+#ifndef DCPI_BPF_WINDOWS_H
+#define DCPI_BPF_WINDOWS_H
+
+#include "driver_internal.h"
+
+/* Places whose code is missing that are kept until somebody asks; more are met again. */
+enum { BPF_NR_MISSING = 256 };
+
+/* A record as it lies in the ring: a head, without its end where it has no values, and words. */
+struct bpf_window {
+	uint64_t time_ns;
+	struct vtrace_window *w;
+	const uint64_t *words;
+};
+
+struct bpf_windows {
+	struct bpf_window *items; /* [first, nr) wait */
+	size_t first, nr, cap;
+	bool sorted;
+	struct vtrace_window *missing;
+	size_t nr_missing;
+	uint64_t handed, lost_read;
+	uint64_t by_end[VTRACE_NR_ENDS];
+};
+
+/* A copy of it waits; or it is lost_read. */
+void bpf_windows_add(struct bpf_windows *q, const void *record, size_t len);
+/* As driver_windows_missing, of those that were added. */
+int bpf_windows_missing(struct bpf_windows *q, int (*fn)(void *ctx, const struct vtrace_window *w),
+			void *ctx);
+/* All that began before @until_ns, in order of time. 0, or what the sink said. */
+int bpf_windows_hand(struct bpf_windows *q, uint64_t until_ns, const struct driver_sink *sink);
+static inline size_t bpf_windows_nr(const struct bpf_windows *q)
+{
+	return q->nr - q->first;
+}
+void bpf_windows_release(struct bpf_windows *q);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Windows of the source "bpf": its program's maps, and what driver.h says of windows. */
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "bpf_program.h"
+#include "bpf_windows.h"
+
+enum { WINDOW_INSNS = 64, WINDOW_INSNS_MAX = 256 };
+
+struct bpf_window_source {
+	const struct bpf_programs *programs;
+	struct bpf_blocks blocks;
+	struct bpf_windows queue;
+	void *ring, *cpus;
+	size_t nr_cpus;
+};
+
+int bpf_windows_check(const struct driver_config *config, struct base_err *err)
+{
+	if (config->window_insns > WINDOW_INSNS_MAX)
+		return base_fail(err, -DCPI_EUSAGE, "windows of %u instructions: more than %d",
+				 config->window_insns, WINDOW_INSNS_MAX);
+	if (config->window_log > VTRACE_LOG_TIMES)
+		return base_fail(err, -DCPI_EUSAGE, "windows with values of kind %u: unknown",
+				 config->window_log);
+	return driver_windows_possible(NULL, err);
+}
+
+/* ---- maps ------------------------------------------------------------------------------------ */
+
+static size_t map_len(const struct bpf_map *map)
+{
+	return base_align_up(bpf_map__value_size(map) * (size_t)bpf_map__max_entries(map), 4096);
+}
+
+static int map_in(void *at, const struct bpf_map *map)
+{
+	void *memory =
+		mmap(NULL, map_len(map), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	*(void **)at = memory;
+	return 0;
+}
+
+static void map_out(void *memory, const struct bpf_map *map)
+{
+	if (memory)
+		munmap(memory, map_len(map));
+}
+
+static int map_all(struct bpf_window_source *s)
+{
+	const struct sample_window *own = s->programs->windows;
+	int r = map_in(&s->cpus, own->maps.window_cpus);
+
+	if (r >= 0)
+		r = map_in(&s->blocks.blocks, own->maps.window_blocks);
+	if (r >= 0)
+		r = map_in(&s->blocks.buckets, own->maps.window_buckets);
+	if (r >= 0)
+		r = map_in(&s->blocks.uops, own->maps.window_uops);
+	return r;
+}
+
+static int on_window(void *ctx, void *data, size_t len)
+{
+	struct bpf_window_source *s = ctx;
+
+	bpf_windows_add(&s->queue, data, len);
+	return 0;
+}
+
+static struct bpf_window_source *source_of(const struct driver *d)
+{
+	return ((const struct bpf *)d)->windows;
+}
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+int bpf_windows_open(struct bpf *b, const struct driver_config *config)
+{
+	struct bpf_window_source *s;
+	int r;
+
+	if (!config->window_every)
+		return 0;
+	s = b->windows = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->programs = &b->programs;
+	s->nr_cpus = bpf_map__max_entries(b->programs.windows->maps.window_cpus);
+	s->blocks.mix[0] = b->programs.mix[0];
+	s->blocks.mix[1] = b->programs.mix[1];
+	r = map_all(s);
+	if (r >= 0)
+		r = bpf_blocks_init(&s->blocks);
+	if (r < 0)
+		return r;
+	s->ring = ring_buffer__new(bpf_map__fd(b->programs.windows->maps.windows), on_window, s,
+				   NULL);
+	if (!s->ring)
+		return -errno;
+	b->base.windows = &bpf_window_ops;
+	return perf_sampler_poll_add(&b->sampler, ring_buffer__epoll_fd(s->ring));
+}
+
+void bpf_windows_close(struct bpf *b)
+{
+	struct bpf_window_source *s = b->windows;
+	const struct sample_window *own = b->programs.windows;
+
+	if (!s)
+		return;
+	ring_buffer__free(s->ring);
+	map_out(s->cpus, own->maps.window_cpus);
+	map_out(s->blocks.blocks, own->maps.window_blocks);
+	map_out(s->blocks.buckets, own->maps.window_buckets);
+	map_out(s->blocks.uops, own->maps.window_uops);
+	bpf_blocks_release(&s->blocks);
+	bpf_windows_release(&s->queue);
+	free(s);
+	b->windows = NULL;
+}
+
+size_t bpf_windows_read(struct bpf *b)
+{
+	if (!b->windows)
+		return 0;
+	ring_buffer__consume(b->windows->ring);
+	return bpf_windows_nr(&b->windows->queue);
+}
+
+int bpf_windows_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)
+{
+	return b->windows ? bpf_windows_hand(&b->windows->queue, until_ns, sink) : 0;
+}
+
+void bpf_windows_settle(struct bpf *b, uint64_t until_ns)
+{
+	if (b->windows)
+		bpf_blocks_reuse(&b->windows->blocks, until_ns);
+}
+
+/* ---- ops ------------------------------------------------------------------------------------- */
+
+static int missing(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w), void *ctx)
+{
+	struct bpf_window_source *s = source_of(d);
+
+	ring_buffer__consume(s->ring);
+	return bpf_windows_missing(&s->queue, fn, ctx);
+}
+
+static int block_put(struct driver *d, uint32_t tgid, uint32_t generation,
+		     const struct vtrace_code *code)
+{
+	return bpf_blocks_put(&source_of(d)->blocks, tgid, generation, code, base_now_ns());
+}
+
+static const struct vtrace_code *block_get(const struct driver *d, uint32_t id,
+					   uint32_t *generation)
+{
+	const struct bpf_blocks *b = &source_of(d)->blocks;
+	const struct vtrace_code *code = bpf_blocks_get(b, id);
+
+	if (code)
+		*generation = b->blocks[id].generation;
+	return code;
+}
+
+static void blocks_forget(struct driver *d, uint32_t tgid)
+{
+	bpf_blocks_forget(&source_of(d)->blocks, tgid, base_now_ns());
+}
+
+/* Losses are read first: they may grow between, but are received before. */
+static void add_cpu(struct driver_window_stats *out, const volatile struct window_counts *c)
+{
+	out->lost_ring += c->lost_ring;
+	out->lost_busy += c->lost_busy;
+	out->skipped += c->skipped;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	out->received += c->received;
+}
+
+static void stats(const struct driver *d, struct driver_window_stats *out)
+{
+	const struct bpf_window_source *s = source_of(d);
+	size_t stride = bpf_map__value_size(s->programs->windows->maps.window_cpus);
+	uint64_t read;
+
+	*out = (struct driver_window_stats){
+		.lost_read = s->queue.lost_read,
+		.no_room = s->blocks.no_room,
+		.nr_blocks = s->blocks.nr,
+		.max_blocks = WINDOW_NR_BLOCKS - 1,
+	};
+	for (size_t i = 0; i < VTRACE_NR_ENDS; i++)
+		out->by_end[i] = s->queue.by_end[i];
+	read = s->queue.handed + s->queue.lost_read;
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		add_cpu(out, (const void *)((const char *)s->cpus + i * stride));
+	out->held = out->received - out->lost_ring - out->lost_busy - read;
+}
+
+const struct driver_window_ops bpf_window_ops = {
+	.missing = missing,
+	.block_put = block_put,
+	.block_get = block_get,
+	.blocks_forget = blocks_forget,
+	.stats = stats,
+};
+
+/* ---- its program ----------------------------------------------------------------------------- */
+
+static int share_maps(struct sample_window *own, const struct sample *first)
+{
+	int r = bpf_map__reuse_fd(own->maps.tables, bpf_map__fd(first->maps.tables));
+
+	if (r >= 0)
+		r = bpf_map__reuse_fd(own->maps.forks, bpf_map__fd(first->maps.forks));
+	if (r >= 0)
+		r = bpf_map__reuse_fd(own->maps.notes, bpf_map__fd(first->maps.notes));
+	if (r >= 0)
+		r = bpf_map__reuse_fd(own->maps.bss, bpf_map__fd(first->maps.bss));
+	return r;
+}
+
+static void set_constants(struct sample_window *own, const struct sample *first,
+			  const struct driver_config *config)
+{
+	own->rodata->event = first->rodata->event;
+	own->rodata->can_cast = first->rodata->can_cast;
+	for (size_t i = 0; i < COUNT_NR_MIX; i++)
+		own->rodata->mix[i] = first->rodata->mix[i];
+	own->rodata->window_every = config->window_every;
+	own->rodata->window_insns = config->window_insns ? config->window_insns : WINDOW_INSNS;
+	own->rodata->window_log = config->window_log;
+	own->rodata->window_kernel = config->window_kernel;
+}
+
+int bpf_programs_windows(struct bpf_programs *p, const struct driver_config *config, bool tick,
+			 size_t nr_cpus, struct base_err *err)
+{
+	struct sample_window *own = sample_window__open();
+	int r;
+
+	if (!own)
+		return bpf_refused(err, -errno, "cannot open the BPF program of windows");
+	p->windows = own;
+	set_constants(own, p->objects[0], config);
+	bpf_program__set_autoload(own->progs.sample_event, !tick);
+	bpf_program__set_autoload(own->progs.sample_tick, tick);
+	bpf_program__set_autoload(own->progs.sample_exec, false);
+	bpf_program__set_autoload(own->progs.sample_exit, false);
+	bpf_program__set_autoload(own->progs.sample_fork, false);
+	r = share_maps(own, p->objects[0]);
+	if (r >= 0)
+		r = bpf_map__set_max_entries(own->maps.window_cpus, (uint32_t)nr_cpus);
+	if (r >= 0)
+		r = sample_window__load(own);
+	return r < 0 ? bpf_refused(err, r, "cannot load the BPF program of windows") : 0;
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Windows made by the real program, of a child that runs a loop of known machine code in anonymous
+ * memory. What a window says is compared with a model of that loop, written in C by hand.
+ */
+#include <sys/mman.h>
+
+#include "live.h"
+#include "vtrace.h"
+
+#if defined(__x86_64__)
+
+enum { RAX, RDX, RCX, RBX, RSI, RDI };
+
+enum { FACTOR_AT = 16, TABLE_LEN = 256, LONGEST = 64 };
+
+static const uint8_t loop_code[] = {
+	0x31, 0xc0,				  /*  0 xor eax,eax */
+	0x31, 0xd2,				  /*  2 xor edx,edx */
+	0x31, 0xdb,				  /*  4 xor ebx,ebx */
+	0x48, 0x8b, 0x0c, 0xc7,			  /*  6 mov rcx,[rdi+8*rax] */
+	0x48, 0x01, 0xcb,			  /* 10 add rbx,rcx */
+	0x48, 0x69, 0xdb, 0x01, 0x00, 0x01, 0x00, /* 13 imul rbx,rbx,0x10001 */
+	0x48, 0xff, 0xc2,			  /* 20 inc rdx */
+	0x89, 0xd0,				  /* 23 mov eax,edx */
+	0x25, 0xff, 0x00, 0x00, 0x00,		  /* 25 and eax,255 */
+	0xf6, 0xc2, 0x01,			  /* 30 test dl,1 */
+	0x74, 0x03,				  /* 33 jz 38 */
+	0x48, 0x31, 0xcb,			  /* 35 xor rbx,rcx */
+	0x48, 0x89, 0x5f, 0xf8,			  /* 38 mov [rdi-8],rbx */
+	0x48, 0x8b, 0x77, 0xf8,			  /* 42 mov rsi,[rdi-8] */
+	0xeb, 0xd6,				  /* 46 jmp 6 */
+};
+
+/* In memory that the child shares: code, its words of generations, and what it reads. */
+struct shared {
+	uint8_t code[BLOCK];
+	uint32_t generations[BLOCK / 4];
+	uint64_t stored, table[TABLE_LEN];
+};
+
+static struct shared *shared;
+
+struct model {
+	uint64_t r[VTRACE_WINDOW_REGS];
+	uint64_t pc;
+};
+
+/* One instruction at offset pc; where it goes on without one behind the other. */
+static void model_step(struct model *m, uint64_t factor)
+{
+	static const uint8_t next[48] = {
+		[6] = 10,  [10] = 13, [13] = 20, [20] = 23, [23] = 25, [25] = 30,
+		[30] = 33, [35] = 38, [38] = 42, [42] = 46, [46] = 6
+	};
+	uint64_t *r = m->r;
+
+	if (m->pc == 6)
+		r[RCX] = shared->table[r[RAX]];
+	else if (m->pc == 10)
+		r[RBX] += r[RCX];
+	else if (m->pc == 13)
+		r[RBX] *= factor;
+	else if (m->pc == 20)
+		r[RDX]++;
+	else if (m->pc == 23)
+		r[RAX] = (uint32_t)r[RDX];
+	else if (m->pc == 25)
+		r[RAX] &= 255;
+	else if (m->pc == 35)
+		r[RBX] ^= r[RCX];
+	else if (m->pc == 42)
+		r[RSI] = r[RBX];
+	m->pc = m->pc == 33 ? (r[RDX] & 1 ? 35 : 38) : next[m->pc];
+}
+
+/* ---- a window, run once more ----------------------------------------------------------------- */
+
+struct watched {
+	struct seen s; /* first: on_load and on_count take it */
+	struct vtrace_translator *translator;
+	uint64_t factor;    /* of the loop now */
+	uint64_t factor_ns; /* since when */
+	uint64_t nr, full, code, missing, of_generation[4];
+	uint64_t told, put;
+	bool put_nothing;
+	uint64_t handed; /* of everybody */
+};
+
+struct again {
+	const uint64_t *reads;
+	size_t nr;
+};
+
+/* Code is where it was; what else is read was told. */
+static int read_again(void *ctx, void *to, size_t len, uint64_t addr)
+{
+	struct again *a = ctx;
+
+	if (addr - (uintptr_t)shared->code < sizeof(shared->code)) {
+		memcpy(to, (const void *)(uintptr_t)addr, len);
+		return 0;
+	}
+	assert_true(a->nr > 0);
+	a->nr--;
+	memcpy(to, a->reads++, len);
+	return 0;
+}
+
+/* One block of a trace: the program's own micro-ops, with what its loads had read. */
+static void run_block(struct vtrace_state *s, struct model *m, uint64_t word, const uint64_t *reads,
+		      uint64_t factor)
+{
+	const struct vtrace_code *c = driver_block_get(d, VTRACE_WORD_ID(word));
+	struct again again = { reads, VTRACE_WORD_READS(word) };
+	const struct vtrace_memory memory = { read_again, &again };
+	uint32_t left = VTRACE_WORD_INSNS(word);
+
+	assert_non_null(c);
+	assert_int_equal(c->block.pc, (uintptr_t)shared->code + m->pc);
+	for (uint32_t i = 0; i < c->block.nr_uops && left; i++) {
+		assert_int_equal(vtrace_step((void *)&memory, s, &c->uops[i]), VTRACE_GOES_ON);
+		if (!(c->uops[i].marks & VTRACE_LAST))
+			continue;
+		left--;
+		model_step(m, factor);
+	}
+	assert_int_equal(left, 0);
+	assert_int_equal(again.nr, 0);
+}
+
+/* The path is the model's, and so are the registers at its end. */
+static void check_window(const struct vtrace_window *w, const uint64_t *words, uint64_t factor)
+{
+	static struct vtrace_state s;
+	struct model m = { .pc = w->pc - (uintptr_t)shared->code };
+	size_t nr_insns = 0;
+
+	memcpy(m.r, w->r, sizeof(m.r));
+	memset(s.unknown, 0xff, sizeof(s.unknown));
+	memset(s.unknown, 0, 16);
+	vtrace_begin(&s, 1);
+	memcpy(s.r, w->r, sizeof(w->r));
+	s.flags = w->flags;
+	s.flags_unknown = w->flags_unknown;
+	for (size_t i = 0; i < w->nr_words; i += 1 + VTRACE_WORD_READS(words[i])) {
+		run_block(&s, &m, words[i], &words[i + 1], factor);
+		nr_insns += VTRACE_WORD_INSNS(words[i]);
+	}
+	assert_int_equal(nr_insns, w->nr_insns);
+	assert_memory_equal(m.r, s.r, 16 * sizeof(m.r[0]));
+	for (size_t i = 0; i < 16; i++)
+		assert_int_equal(s.unknown[i], 0);
+	if (w->end != VTRACE_FULL)
+		assert_int_equal(w->end_pc, (uintptr_t)shared->code + m.pc);
+}
+
+/* ---- what is seen ---------------------------------------------------------------------------- */
+
+static int on_window(void *ctx, const struct vtrace_window *w, const uint64_t *words)
+{
+	struct watched *v = ctx;
+
+	see_time(&v->s, w->time_ns);
+	v->handed++;
+	if ((int32_t)w->tgid != v->s.pid || w->pc < (uintptr_t)shared->code + 6 ||
+	    w->pc >= (uintptr_t)shared->code + sizeof(loop_code))
+		return 0;
+	v->nr++;
+	v->full += w->end == VTRACE_FULL;
+	v->code += w->end == VTRACE_CODE;
+	v->missing += w->end == VTRACE_UNTRANSLATED;
+	if (w->generation < 4)
+		v->of_generation[w->generation]++;
+	assert_int_equal(w->tid, w->tgid);
+	assert_true(w->end == VTRACE_FULL || w->end == VTRACE_CODE ||
+		    w->end == VTRACE_UNTRANSLATED);
+	if (w->has & VTRACE_WINDOW_VALUES && w->time_ns > v->factor_ns)
+		check_window(w, words, v->factor);
+	return 0;
+}
+
+static int on_missing(void *ctx, const struct vtrace_window *w)
+{
+	static struct vtrace_code code;
+	struct watched *v = ctx;
+	int r;
+
+	if ((int32_t)w->tgid != v->s.pid || v->put_nothing)
+		return 0;
+	v->told++;
+	if (vtrace_translate(v->translator, w->code, w->code_len, w->end_pc, &code) < 0)
+		return 0;
+	r = driver_block_put(d, w->tgid, w->end_generation, &code);
+	assert_true(r >= 0);
+	assert_int_equal(driver_block_generation(d, (uint32_t)r), w->end_generation);
+	v->put++;
+	return 0;
+}
+
+static void look(struct watched *v)
+{
+	const struct driver_sink sink = { on_load, on_count, on_window, v };
+	struct driver_window_stats st;
+	struct base_err err = { 0 };
+	uint64_t read = 0;
+
+	if (driver_windows_missing(d, on_missing, v) < 0 || driver_drain(d, true, &sink, &err) < 0)
+		fail_msg("%s", err.text);
+	check_law(&v->s);
+	driver_window_stats_get(d, &st);
+	assert_int_equal(st.received,
+			 v->handed + st.held + st.lost_ring + st.lost_busy + st.lost_read);
+	for (size_t i = 0; i < VTRACE_NR_ENDS; i++)
+		read += st.by_end[i];
+	assert_int_equal(st.lost_read, 0);
+	assert_in_range(read, v->handed, v->handed + st.held);
+}
+
+/* Until @enough of what *@nr counts were seen; the machine may be slow. */
+static void look_until(struct watched *v, const uint64_t *nr, uint64_t enough)
+{
+	for (int i = 0; i < 2000 && *nr < enough; i++) {
+		usleep(10000);
+		look(v);
+	}
+	assert_true(*nr >= enough);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static const struct driver_config windows = {
+	.slots = clock_event,
+	.nr_slots = 1,
+	.frequency = 5000,
+	.window_every = 1,
+	.window_log = VTRACE_LOG_READS,
+};
+
+static void set_factor(struct watched *v, uint32_t factor)
+{
+	memcpy(shared->code + FACTOR_AT, &factor, sizeof(factor));
+	v->factor = factor;
+	v->factor_ns = base_now_ns() + 10000000;
+}
+
+static void begin(struct watched *v, const struct driver_config *config)
+{
+	void (*loop)(uint64_t *) = (void (*)(uint64_t *))(uintptr_t)shared->code;
+
+	memcpy(shared->code, loop_code, sizeof(loop_code));
+	memset(shared->generations, 0, sizeof(shared->generations));
+	for (size_t i = 0; i < TABLE_LEN; i++)
+		shared->table[i] = i * i * 0x123456789ull + 5;
+	v->factor = 0x10001;
+	v->factor_ns = 0;
+	assert_int_equal(vtrace_translator_open(VTRACE_X86_64, &v->translator), 0);
+	v->s.pid = fork_child();
+	assert_true(v->s.pid >= 0);
+	if (!v->s.pid)
+		loop(shared->table);
+	start(config);
+}
+
+static void end(struct watched *v)
+{
+	struct driver_window_stats st;
+	int status;
+
+	kill(v->s.pid, SIGKILL);
+	waitpid(v->s.pid, &status, 0);
+	driver_stop(d);
+	look(v);
+	driver_window_stats_get(d, &st);
+	assert_int_equal(st.held, 0);
+	vtrace_translator_close(v->translator);
+}
+
+/* One sample in four has its turn. */
+static void one_in_four(void **state)
+{
+	struct driver_config config = windows;
+	struct driver_window_stats st;
+	struct watched v = { 0 };
+
+	(void)state;
+	config.window_every = 4;
+	config.window_log = VTRACE_LOG_PATH;
+	begin(&v, &config);
+	look_until(&v, &v.full, 100);
+	end(&v);
+	driver_window_stats_get(d, &st);
+	/* Of each CPU's samples in user mode; the rest of a turn may be left on each. */
+	assert_in_range(4 * st.received, 400, v.s.counts - v.s.kernel + 4);
+	assert_true(4 * (st.received + st.skipped + 1024) >= v.s.counts - v.s.kernel);
+}
+
+/* Other code at the same place is never run as what it was. */
+static void change_code(struct watched *v, uint32_t factor)
+{
+	uint64_t code = v->code, full;
+
+	set_factor(v, factor);
+	look_until(v, &v->code, code + 1);
+	full = v->full;
+	look_until(v, &v->full, full + 50);
+}
+
+static void windows_are_what_the_loop_does(void **state)
+{
+	struct watched v = { 0 };
+
+	(void)state;
+	begin(&v, &windows);
+	look_until(&v, &v.full, 200);
+	/* The parts of a loop are few: they are translated once. */
+	assert_in_range(v.put, 3, 40);
+	assert_int_equal(v.code, 0);
+	for (uint32_t i = 1; i <= 3; i++)
+		change_code(&v, 0x10001 + 2 * i);
+	end(&v);
+}
+
+/* Who has gone leaves nothing behind, once all windows that name its blocks were handed on. */
+static void forget(struct watched *v)
+{
+	struct driver_window_stats st;
+	uint64_t missing = v->missing;
+
+	driver_blocks_forget(d, (uint32_t)v->s.pid);
+	driver_window_stats_get(d, &st);
+	assert_int_equal(st.nr_blocks, 0);
+	look_until(v, &v->missing, missing + 1);
+	driver_stop(d);
+	driver_blocks_forget(d, (uint32_t)v->s.pid);
+	v->put_nothing = true;
+	look(v);
+	for (uint32_t id = 0; id < 1000; id++)
+		assert_null(driver_block_get(d, id));
+}
+
+/* Blocks of one generation are none of the next. */
+static void generations_are_told_apart(void **state)
+{
+	const struct driver_range code = {
+		.start = (uintptr_t)shared->code,
+		.end = (uintptr_t)shared->code + BLOCK,
+		.kind = DRIVER_RANGE_WORDS,
+	};
+	const struct driver_client client = { .ranges = &code,
+					      .nr_ranges = 1,
+					      .words = (uintptr_t)shared->generations,
+					      .nr_words = BLOCK / 4 };
+	struct watched v = { 0 };
+	uint64_t before;
+
+	(void)state;
+	begin(&v, &windows);
+	assert_int_equal(driver_client_set(d, v.s.pid, &client), 0);
+	for (uint32_t i = 1; i < 4; i++) {
+		before = v.put;
+		for (size_t k = 0; k < BLOCK / 4; k++)
+			__atomic_store_n(&shared->generations[k], i, __ATOMIC_SEQ_CST);
+		look_until(&v, &v.of_generation[i], 50);
+		assert_true(v.put >= before + 3);
+		assert_int_equal(v.code, 0);
+	}
+	forget(&v);
+	end(&v);
+}
+
+static void tick_has_windows(void **state)
+{
+	static const char *const tick[] = { "tick" };
+	struct driver_config config = windows;
+	struct watched v = { 0 };
+	struct base_err err = { 0 };
+
+	(void)state;
+	config.slots = tick;
+	config.frequency = 0;
+	config.source = "bpf";
+	if (driver_open(&config, &d, &err) < 0)
+		skip();
+	driver_close(d);
+	begin(&v, &config);
+	look_until(&v, &v.full, 50);
+	end(&v);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_TEST(windows_are_what_the_loop_does),
+		LIVE_TEST(one_in_four),
+		LIVE_TEST(generations_are_told_apart),
+		LIVE_TEST(tick_has_windows),
+	};
+	struct base_err err = { 0 };
+	int r = live_begin(argc, argv);
+
+	if (r >= 0)
+		return r;
+	if (driver_windows_possible(NULL, &err) < 0) {
+		base_err_print(&err, "skipped", stdout);
+		return BASE_EXIT_SKIP;
+	}
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE | PROT_EXEC,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+	printf("skipped: the loop is of x86-64\n");
+	return BASE_EXIT_SKIP;
+}
+
+#endif
