@@ -104,7 +104,6 @@ static const char *const end_names[VTRACE_NR_ENDS] = {
 	[VTRACE_CODE] = "code-changed",
 	[VTRACE_UNKNOWN_IF] = "unknown-branch",
 	[VTRACE_UNKNOWN_JUMP] = "unknown-jump",
-	[VTRACE_STORES] = "stores",
 	[VTRACE_SYSTEM] = "system",
 	[VTRACE_FAULTS] = "faults",
 	[VTRACE_UNDECODED] = "undecoded",

@@ -27,7 +27,7 @@ VTRACE_INLINE void vtrace_memory(void *ctx, struct vtrace_state *s, const struct
 
 	if (u->op == VTRACE_STORE) {
 		if (no_addr)
-			s->memory_unknown = true, s->used = 0;
+			vtrace_lose_all(s);
 		else
 			vtrace_store(s, addr, u->w, s->r[u->dst], s->unknown[u->dst]);
 		return;
@@ -154,7 +154,7 @@ VTRACE_INLINE int vtrace_effect(void *ctx, struct vtrace_state *s, const struct 
 		return 1;
 	case VTRACE_TAINT_MEMORY:
 		if (u->imm || unknown)
-			s->memory_unknown = true, s->used = 0;
+			vtrace_lose_all(s);
 		else
 			vtrace_lose(s, a, b);
 		return 1;
@@ -365,9 +365,7 @@ VTRACE_INLINE int vtrace_commit(struct vtrace_state *s)
 	s->words[s->block_word % VTRACE_NR_WORDS]++;
 	if (++s->nr_insns >= s->max_insns)
 		return VTRACE_FULL;
-	if (s->nr_words > VTRACE_NR_WORDS)
-		return VTRACE_TRACE;
-	return s->nr_stores > VTRACE_NR_STORES / 2 ? VTRACE_STORES : VTRACE_GOES_ON;
+	return s->nr_words > VTRACE_NR_WORDS ? VTRACE_TRACE : VTRACE_GOES_ON;
 }
 
 /* For a new window: registers, flags, pc and what is unknown of them are the caller's to fill. */
@@ -378,8 +376,7 @@ VTRACE_INLINE void vtrace_begin(struct vtrace_state *s, uint16_t max_insns)
 	s->memory_unknown = false;
 	s->nr_insns = 0;
 	s->max_insns = max_insns;
-	s->nr_stores = 0;
-	s->used = 0;
+	vtrace_forget_stores(s);
 	s->lost_start = s->lost_end = 0;
 	s->log = VTRACE_LOG_PATH;
 	s->nr_words = s->block_word = 0;

@@ -15,13 +15,13 @@ VTRACE_INLINE struct vtrace_store *vtrace_store_find(struct vtrace_state *s, uin
 #pragma clang loop unroll(full)
 #endif
 	for (uint32_t i = 0; i < VTRACE_STORE_PROBES; i++, at++) {
-		uint64_t bit = 1ull << (at % VTRACE_NR_STORES);
-		struct vtrace_store *e = &s->stores[at % VTRACE_NR_STORES];
+		uint32_t slot = at % VTRACE_NR_STORES;
+		struct vtrace_store *e = &s->stores[slot];
 
-		if (!(s->used & bit)) {
+		if (!vtrace_has_store(s, slot)) {
 			if (!make)
 				return 0;
-			s->used |= bit;
+			s->used[slot / 64] |= 1ull << (slot & 63);
 			s->nr_stores++;
 			e->addr = addr;
 			e->written = e->unknown = 0;
@@ -104,11 +104,20 @@ VTRACE_INLINE uint64_t vtrace_load(void *ctx, struct vtrace_state *s, uint64_t a
 	if (s->log)
 		vtrace_log(s, value, there, since);
 	*unknown = !there || vtrace_is_lost(s, addr, w) ? (uint8_t)vtrace_bytes(w, 0) : 0;
-	if (!s->used)
+	if (!s->nr_stores)
 		return value;
 	stored = vtrace_forward(s, addr, w, &value, &written);
 	*unknown = (uint8_t)((*unknown & ~written) | stored);
 	return value;
+}
+
+/* What lies in [@start, @end) and between it and what is lost already, but for what was stored. */
+VTRACE_INLINE void vtrace_lose_more(struct vtrace_state *s, uint64_t start, uint64_t end)
+{
+	bool none = s->lost_start == s->lost_end;
+
+	s->lost_start = none || start < s->lost_start ? start : s->lost_start;
+	s->lost_end = none || end > s->lost_end ? end : s->lost_end;
 }
 
 VTRACE_INLINE void vtrace_store_part(struct vtrace_state *s, uint64_t addr, uint64_t value,
@@ -117,9 +126,9 @@ VTRACE_INLINE void vtrace_store_part(struct vtrace_state *s, uint64_t addr, uint
 	struct vtrace_store *e = vtrace_store_find(s, addr, true);
 	uint64_t mask = vtrace_spread(bytes);
 
-	/* No room: then nobody can know what stands there. */
+	/* No room: then it is not known, nor what is stored there later. */
 	if (!e) {
-		s->memory_unknown = true;
+		vtrace_lose_more(s, addr, addr + 8);
 		return;
 	}
 	e->value = (e->value & ~mask) | (value & mask);
@@ -138,6 +147,13 @@ VTRACE_INLINE void vtrace_store(struct vtrace_state *s, uint64_t addr, uint8_t w
 				  (uint8_t)(bytes >> 8), (uint8_t)(lost >> 8));
 }
 
+/* Somebody stored who knows where. */
+VTRACE_INLINE void vtrace_lose_all(struct vtrace_state *s)
+{
+	s->memory_unknown = true;
+	vtrace_forget_stores(s);
+}
+
 /* What was stored before stays what it is only if it lies elsewhere. */
 VTRACE_INLINE void vtrace_lose(struct vtrace_state *s, uint64_t start, uint64_t len)
 {
@@ -145,9 +161,8 @@ VTRACE_INLINE void vtrace_lose(struct vtrace_state *s, uint64_t start, uint64_t 
 
 	if (!len)
 		return;
-	if (len > 1ull << 32 || start + len < start || !one || s->used) {
-		s->memory_unknown = true;
-		s->used = 0;
+	if (len > 1ull << 32 || start + len < start || !one || s->nr_stores) {
+		vtrace_lose_all(s);
 		return;
 	}
 	s->lost_start = start;

@@ -6,7 +6,7 @@
 #include "uop.h"
 
 enum {
-	VTRACE_NR_STORES = 64, /* of eight bytes; a power of two */
+	VTRACE_NR_STORES = 128, /* of eight bytes; a power of two */
 	VTRACE_STORE_PROBES = 4,
 	VTRACE_NR_WORDS = 512, /* of a trace; a power of two */
 };
@@ -44,14 +44,31 @@ struct vtrace_state {
 	bool memory_unknown; /* somebody stored who knows where */
 	uint16_t nr_insns, max_insns;
 	uint32_t nr_stores;
-	uint64_t used;		       /* stores */
-	uint64_t lost_start, lost_end; /* memory whose content is unknown */
+	uint64_t used[VTRACE_NR_STORES / 64]; /* a bit for each of the stores */
+	uint64_t lost_start, lost_end;	      /* memory whose content is unknown */
 	struct vtrace_store stores[VTRACE_NR_STORES];
 	uint8_t log; /* enum vtrace_log */
 	uint32_t nr_words, block_word;
 	uint64_t failed[VTRACE_NR_WORDS / 64]; /* bit i: what word i stands for could not be read */
 	uint64_t words[VTRACE_NR_WORDS];
 };
+
+/* ---- stores ---------------------------------------------------------------------------------- */
+
+VTRACE_INLINE bool vtrace_has_store(const struct vtrace_state *s, uint32_t slot)
+{
+	return s->used[slot / 64 % (VTRACE_NR_STORES / 64)] >> (slot & 63) & 1;
+}
+
+VTRACE_INLINE void vtrace_forget_stores(struct vtrace_state *s)
+{
+#ifdef __bpf__
+#pragma clang loop unroll(full)
+#endif
+	for (uint32_t i = 0; i < VTRACE_NR_STORES / 64; i++)
+		s->used[i] = 0;
+	s->nr_stores = 0;
+}
 
 /* ---- registers ------------------------------------------------------------------------------- */
 

@@ -289,7 +289,6 @@ const char *vtrace_end_name(enum vtrace_end end)
 		[VTRACE_CODE] = "code changed or unreadable",
 		[VTRACE_UNKNOWN_IF] = "branch depends on an unknown",
 		[VTRACE_UNKNOWN_JUMP] = "jump to an unknown",
-		[VTRACE_STORES] = "too many stores",
 		[VTRACE_SYSTEM] = "leaves the program",
 		[VTRACE_FAULTS] = "faults",
 		[VTRACE_UNDECODED] = "no instruction",

@@ -186,7 +186,6 @@ enum vtrace_end {
 	VTRACE_CODE,	     /* other code stands there than was translated, or it cannot be read */
 	VTRACE_UNKNOWN_IF,   /* a branch depends on what is unknown */
 	VTRACE_UNKNOWN_JUMP, /* a jump, call or return likewise */
-	VTRACE_STORES,	     /* too many stores */
 	VTRACE_SYSTEM,	     /* a system call, breakpoint or what else leaves the program */
 	VTRACE_FAULTS,	     /* a division by zero and the like */
 	VTRACE_UNDECODED,    /* no instruction */

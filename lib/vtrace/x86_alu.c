@@ -130,7 +130,8 @@ static void lowest_bit(struct x86 *k, enum vtrace_op op, bool negated)
 static void zero_high_bits(struct x86 *k)
 {
 	uint8_t w = k->op[0].size, a = x86_read(k, 1), b = x86_read(k, 2);
-	uint8_t n = vtrace_temp(k->m), cut = vtrace_temp(k->m), ones;
+	uint8_t n = vtrace_temp(k->m), cut = vtrace_temp(k->m), all = vtrace_temp(k->m), ones;
+	uint8_t dst = x86_target(k, 0);
 
 	k->m->class = VTRACE_CLASS_LOGIC;
 	ones = vtrace_const(k->m, UINT64_MAX);
@@ -138,8 +139,12 @@ static void zero_high_bits(struct x86 *k)
 	vtrace_make(k->m, VTRACE_SHL, w, cut, ones, n);
 	vtrace_make(k->m, VTRACE_ANDN, w, cut, a, cut);
 	vtrace_make_imm(k->m, VTRACE_SUB, 8, VTRACE_ZERO, n, 8u * w)->set = VTRACE_SET_SUB;
-	vtrace_make(k->m, VTRACE_SELECT, w, x86_target(k, 0), cut, a)->set = 2;
-	vtrace_make_imm(k->m, VTRACE_TAINT_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO, VTRACE_FLAGS);
+	vtrace_make(k->m, VTRACE_SETCC, 1, all, VTRACE_ZERO, VTRACE_ZERO)->set = 3;
+	vtrace_make(k->m, VTRACE_SELECT, w, dst, cut, a)->set = 2;
+	/* C: there are not so many bits; the others as of a sum with 0. */
+	vtrace_make(k->m, VTRACE_SUB, 8, VTRACE_ZERO, VTRACE_ZERO, all)->set = VTRACE_SET_SUB;
+	vtrace_make_imm(k->m, VTRACE_ADD, w, VTRACE_ZERO, dst, 0)->set = VTRACE_SET_INC;
+	vtrace_make_imm(k->m, VTRACE_TAINT_FLAGS, 8, VTRACE_ZERO, VTRACE_ZERO, VTRACE_P);
 }
 
 /* ---- multiplication and division ------------------------------------------------------------- */

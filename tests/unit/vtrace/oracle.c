@@ -234,7 +234,7 @@ static bool same_memory(const struct machine *m, struct one_case *c)
 	uint8_t want[ORACLE_DATA_LEN], lost[ORACLE_DATA_LEN];
 	bool ok = true;
 
-	if (!s->used && !s->memory_unknown && s->lost_start == s->lost_end)
+	if (!s->nr_stores && !s->memory_unknown && s->lost_start == s->lost_end)
 		return same("memory", 0, memcmp(m->data, m->emulated, sizeof(want)) != 0, 0);
 	memcpy(want, m->data, sizeof(want));
 	for (size_t i = 0; i < sizeof(lost); i++)
@@ -243,7 +243,7 @@ static bool same_memory(const struct machine *m, struct one_case *c)
 		const struct vtrace_store *st = &s->stores[e / 8];
 		uint64_t at = st->addr + e % 8 - ORACLE_DATA;
 
-		if (!(s->used >> (e / 8) & 1) || !(st->written >> (e % 8) & 1) ||
+		if (!vtrace_has_store(s, e / 8) || !(st->written >> (e % 8) & 1) ||
 		    at >= sizeof(want))
 			continue;
 		want[at] = (uint8_t)(st->value >> 8 * (e % 8));

@@ -251,6 +251,63 @@ static void repeated_stores(void **state)
 	assert_false(known(t, RCX));
 }
 
+/* 1: mov [rdi],rcx; add rdi,8; dec ecx; jnz 1b; mov rax,[rdi-1600]; mov rbx,[rdi-8]; mov rdx,[rsi];
+ * syscall */
+static void more_stores_than_fit(void **state)
+{
+	static const uint8_t code[] = { 0x48, 0x89, 0x0f, 0x48, 0x83, 0xc7, 0x08, 0xff, 0xc9,
+					0x75, 0xf5, 0x48, 0x8b, 0x87, 0xc0, 0xf9, 0xff, 0xff,
+					0x48, 0x8b, 0x5f, 0xf8, 0x48, 0x8b, 0x16, 0x0f, 0x05 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	t->s.r[RCX] = 200;
+	t->s.r[RSI] = DATA + 2048;
+	t->data[2048] = 0x77;
+	assert_int_equal(run(t, 2000), VTRACE_SYSTEM);
+	assert_true(known(t, RAX));
+	assert_int_equal(t->s.r[RAX], 200);
+	/* The last one found no room, so nobody knows; what lies elsewhere is what it was. */
+	assert_false(known(t, RBX));
+	assert_true(known(t, RDX));
+	assert_int_equal(t->s.r[RDX], 0x77);
+}
+
+/* bzhi edx,eax,edx; syscall */
+static void low_bits(void **state)
+{
+	static const uint8_t code[] = { 0xc4, 0xe2, 0x68, 0xf5, 0xd0, 0x0f, 0x05 };
+	static const struct {
+		uint64_t value, nr, want;
+		uint8_t flags;
+	} cases[] = {
+		{ 0xffff, 8, 0xff, 0 },
+		{ 0xffff, 0x300, 0, VTRACE_Z },
+		{ 0xffff, 32, 0xffff, VTRACE_C },
+		{ 0x1ffffffff, 31, 0x7fffffff, 0 },
+		{ 0x80000000, 255, 0x80000000, VTRACE_C | VTRACE_S },
+	};
+	struct trial *t = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		load(t, code, sizeof(code));
+		t->s.flags = VTRACE_O;
+		t->s.r[RAX] = cases[i].value;
+		t->s.r[RDX] = cases[i].nr;
+		assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+		assert_true(known(t, RDX));
+		assert_int_equal(t->s.r[RDX], cases[i].want);
+		assert_int_equal(t->s.flags_unknown, VTRACE_P);
+		assert_int_equal(t->s.flags & ~VTRACE_P, cases[i].flags);
+	}
+	/* Of bits that it cuts off nothing need be known. */
+	load(t, code, sizeof(code));
+	t->s.r[RDX] = 8;
+	t->s.unknown[RAX] = 0xfe;
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_true(known(t, RDX));
+}
+
 /* movdqu xmm0,[rdi]; pxor xmm1,xmm1; pcmpeqb xmm0,xmm1; pmovmskb eax,xmm0; bsf ecx,eax; syscall */
 static void string_code(void **state)
 {
@@ -291,7 +348,7 @@ static void floating_point(void **state)
 	assert_false(known(t, RBX));
 }
 
-/* Other code stands there than was translated. */
+/* Other code stands there than was translated, again and again: no value of the other one. */
 static void changed_code(void **state)
 {
 	/* mov eax,1; syscall */
@@ -301,11 +358,18 @@ static void changed_code(void **state)
 	load(t, code, sizeof(code));
 	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
 	assert_int_equal(t->s.r[RAX], 1);
-	code[1] = 2;
-	load(t, code, sizeof(code));
-	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
-	assert_int_equal(t->s.r[RAX], 2);
-	assert_non_null(vtrace_blocks_get(t->blocks, 1));
+	for (uint8_t constant = 2; constant < 50; constant++) {
+		const struct vtrace_code *before = vtrace_blocks_get(t->blocks, constant - 2u);
+		const struct vtrace_memory m = { read_trial, t };
+
+		code[1] = constant;
+		load(t, code, sizeof(code));
+		assert_non_null(before);
+		vtrace_begin(&t->s, 100);
+		assert_int_equal(vtrace_enter((void *)&m, &t->s, &before->block), VTRACE_CODE);
+		assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+		assert_int_equal(t->s.r[RAX], constant);
+	}
 }
 
 static void end_of_memory(void **state)
@@ -351,6 +415,8 @@ int main(void)
 		TEST(division),
 		TEST(call_and_return),
 		TEST(repeated_stores),
+		TEST(more_stores_than_fit),
+		TEST(low_bits),
 		TEST(string_code),
 		TEST(floating_point),
 		TEST(changed_code),
