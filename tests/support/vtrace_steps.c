@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "vtrace.h"
+#include "vtrace_blame.h"
 
-static struct vtrace_state state;
+static struct vtrace_state state, begun, again;
 
 static int read_memory(void *ctx, void *to, size_t len, uint64_t addr)
 {
@@ -56,20 +56,45 @@ static void begin(struct vtrace_state *s, const struct user_regs_struct *u, uint
 	vtrace_begin(s, max);
 }
 
-/* One instruction, all its repetitions; false: the program has ended or had a signal. */
-static bool step(pid_t pid, struct user_regs_struct *u)
+/* false: the program has ended or had a signal. */
+static bool go(pid_t pid, int how, struct user_regs_struct *u)
 {
-	uint64_t pc = u->rip, byte;
 	int status;
 
-	errno = 0;
-	byte = (uint64_t)ptrace(PTRACE_PEEKTEXT, pid, (void *)pc, NULL);
+	return ptrace(how, pid, NULL, NULL) >= 0 && waitpid(pid, &status, 0) >= 0 &&
+	       WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP &&
+	       ptrace(PTRACE_GETREGS, pid, NULL, u) >= 0;
+}
+
+/* Up to @pc, by a breakpoint: step by step millions of repetitions would take minutes. */
+static bool go_to(pid_t pid, uint64_t pc, struct user_regs_struct *u)
+{
+	long code = ptrace(PTRACE_PEEKTEXT, pid, (void *)pc, NULL);
+
+	if (ptrace(PTRACE_POKETEXT, pid, (void *)pc, (void *)((code & ~0xffl) | 0xcc)) < 0 ||
+	    !go(pid, PTRACE_CONT, u))
+		return false;
+	u->rip = pc;
+	return ptrace(PTRACE_POKETEXT, pid, (void *)pc, (void *)code) >= 0 &&
+	       ptrace(PTRACE_SETREGS, pid, NULL, u) >= 0;
+}
+
+/* One instruction, all its repetitions. */
+static bool step(pid_t pid, struct user_regs_struct *u)
+{
+	uint64_t pc = u->rip, code = (uint64_t)ptrace(PTRACE_PEEKTEXT, pid, (void *)pc, NULL);
+	bool repeated = (code & 0xff) == 0xf3 || (code & 0xff) == 0xf2, first = true;
+	uint8_t rex = (code >> 8 & 0xf0) == 0x40, opcode = (uint8_t)(code >> (rex ? 16 : 8));
+
 	do {
-		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) < 0 ||
-		    waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) ||
-		    WSTOPSIG(status) != SIGTRAP || ptrace(PTRACE_GETREGS, pid, NULL, u) < 0)
+		if (!go(pid, PTRACE_SINGLESTEP, u))
 			return false;
-	} while (u->rip == pc && ((byte & 0xff) == 0xf3 || (byte & 0xff) == 0xf2));
+		/* movs and stos, which jump nowhere. */
+		if (first && u->rip == pc && u->rcx > 64 &&
+		    ((opcode & 0xfe) == 0xa4 || (opcode & 0xfe) == 0xaa))
+			return go_to(pid, pc + 2 + rex, u);
+		first = false;
+	} while (u->rip == pc && repeated);
 	return true;
 }
 
@@ -100,8 +125,26 @@ static unsigned int compare(const struct vtrace_state *s, const struct user_regs
 	return bad;
 }
 
+static void print_registers(const char *when, const struct vtrace_state *s)
+{
+	printf("  %s: pc %#llx flags %#x/%#x", when, (unsigned long long)s->pc, s->flags,
+	       s->flags_unknown);
+	for (int i = 0; i < 16; i++)
+		printf(" %#llx/%#x", (unsigned long long)s->r[i], s->unknown[i]);
+	printf("\n");
+}
+
+/* All that is needed to find out why. */
 static void print_window(const struct vtrace_blocks *b, const struct vtrace_state *s)
 {
+	print_registers("before", &begun);
+	print_registers("after", s);
+	for (int i = 0; i < VTRACE_NR_STORES; i++)
+		if (vtrace_has_store(s, (uint32_t)i))
+			printf("  stored %#llx: %#llx, written %#x, unknown %#x\n",
+			       (unsigned long long)s->stores[i].addr,
+			       (unsigned long long)s->stores[i].value, s->stores[i].written,
+			       s->stores[i].unknown);
 	for (uint32_t i = 0; i < s->nr_words; i++) {
 		const struct vtrace_code *c = vtrace_blocks_get(b, VTRACE_WORD_ID(s->words[i]));
 
@@ -184,13 +227,20 @@ static bool wait_for_stop(pid_t pid)
 static bool window(struct run *run, struct user_regs_struct *u)
 {
 	const struct vtrace_memory m = { read_memory, &run->memory };
+	struct blame blame;
 	enum vtrace_end why;
 	unsigned int known = 0;
 	uint64_t pc;
 
 	begin(&state, u, run->max);
+	begun = state;
 	why = vtrace_run(run->blocks, &m, &state);
 	pc = vtrace_pc(run->blocks, &state);
+	if (why == VTRACE_UNKNOWN_IF || why == VTRACE_UNKNOWN_JUMP) {
+		again = begun;
+		blame = vtrace_blame(run->blocks, &m, &again, &state);
+		vtrace_blame_count(&blame);
+	}
 	for (unsigned int i = 0; i < state.nr_insns; i++)
 		if (!step(run->pid, u))
 			return false;
@@ -216,7 +266,8 @@ static bool stop_and_go(struct run *run, unsigned long windows)
 		if (ptrace(PTRACE_CONT, run->pid, NULL, NULL) < 0)
 			return false;
 		sleep_us(100 + (unsigned int)random() % 400);
-		if (kill(run->pid, SIGSTOP) < 0 || !wait_for_stop(run->pid) ||
+		/* The one thread that is traced: others would stay stopped. */
+		if (tgkill(run->pid, run->pid, SIGSTOP) < 0 || !wait_for_stop(run->pid) ||
 		    ptrace(PTRACE_GETREGS, run->pid, NULL, &u) < 0)
 			return false;
 		/* In a system call the registers are not those of the next instruction; and strings
@@ -240,6 +291,7 @@ static void report(const struct run *run)
 		if (run->ends[i])
 			printf("%5.1f %% %s\n", 100.0 * (double)run->ends[i] / n,
 			       vtrace_end_name((enum vtrace_end)i));
+	vtrace_blame_print(run->windows ? run->windows : 1);
 }
 
 int main(int argc, char **argv)
