@@ -22,10 +22,11 @@ static bool is_transfer(uint8_t class)
 static bool fill(struct windows_step *s, const struct vtrace_code *c, uint32_t insns)
 {
 	const struct vtrace_block *b = &c->block;
-	const struct vtrace_insn *last = &c->insns[insns ? insns - 1 : 0];
+	const struct vtrace_insn *last;
 
 	if (insns > b->nr_insns)
 		return false;
+	last = &c->insns[insns ? insns - 1 : 0];
 	*s = (struct windows_step){ .pc = b->pc, .next = b->next, .ran = insns > 0 };
 	s->last = b->pc + (insns ? last->offset : 0);
 	s->transfers = insns && is_transfer(last->class);
