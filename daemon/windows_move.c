@@ -46,6 +46,17 @@ static size_t add_target(const struct vtrace_window *w, struct windows_step *ste
 	return nr + 1;
 }
 
+/* Nobody had translated what it began with: it began there all the same. */
+static int walk_nothing(const struct vtrace_window *w, struct windows_step *steps)
+{
+	if (w->nr_insns)
+		return -DCPI_EFORMAT;
+	steps[0] = (struct windows_step){
+		.pc = w->pc, .last = w->pc, .next = w->pc + 1, .generation = w->generation
+	};
+	return 1;
+}
+
 int windows_walk(const struct windows_driver *calls, const struct driver *d,
 		 const struct vtrace_window *w, const uint64_t *words, struct windows_step *steps)
 {
@@ -53,6 +64,8 @@ int windows_walk(const struct windows_driver *calls, const struct driver *d,
 	uint32_t insns = 0, sum = 0;
 	size_t nr = 0;
 
+	if (!w->nr_words)
+		return walk_nothing(w, steps);
 	if (w->nr_words > VTRACE_NR_WORDS)
 		return -DCPI_EFORMAT;
 	for (size_t i = 0; i < w->nr_words; i += 1 + VTRACE_WORD_READS(words[i])) {

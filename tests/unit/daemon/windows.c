@@ -299,6 +299,10 @@ static void without_an_instruction(void **state)
 	assert_int_equal(stored(), 1);
 	assert_int_equal(moved("/bin/a", A(END), OUTSIDE, A(END)), 1);
 	assert_int_equal(nr_moves("/bin/a"), 1);
+	/* Nor was there a block. */
+	window.nr_words = 0;
+	take(&window);
+	assert_int_equal(moved("/bin/a", A(END), OUTSIDE, A(END)), 2);
 }
 
 /* Windows of even and of odd number are kept apart. */
