@@ -22,11 +22,12 @@ enum {
  */
 struct vtrace_operands {
 	uint8_t class; /* enum vtrace_class */
-	uint8_t width; /* bytes of the result, else of the operand: 1, 2, 4, 8, 16, 32, 64 */
+	uint8_t width; /* bytes of the operand in memory, else of the result: 1, 2, 4, … 64 */
 	uint8_t form;
 	uint8_t a, b, c;
-	uint8_t result; /* the register of VTRACE_FORM_RESULT, or VTRACE_ZERO */
-	uint8_t len;	/* bytes of the instruction; 0: it is none */
+	uint8_t result;	      /* the register of VTRACE_FORM_RESULT, or VTRACE_ZERO */
+	uint8_t result_width; /* bytes of that register */
+	uint8_t len;	      /* bytes of the instruction; 0: it is none */
 };
 
 /* Of the instruction that @code begins with. */
@@ -43,6 +44,8 @@ int vtrace_insn_operands(enum vtrace_arch arch, const uint8_t *code, size_t len,
  */
 uint32_t vtrace_word_make(enum vtrace_arch arch, const struct vtrace_operands *o,
 			  const uint8_t *code);
+/* What selectors get beside the class (trace-inst.h). */
+uint32_t vtrace_word_func(const struct vtrace_operands *o);
 uint32_t vtrace_insn_word(enum vtrace_arch arch, const uint8_t *code, size_t len);
 
 /* "rax", "eax", "w3", "xmm5", "v5": @reg as an operand of @width bytes. "" where it has none.

@@ -15,7 +15,7 @@ bad=0 nr=0
 for f in $(find lib dbgdyn pseudoimg tools -name '*.c' ! -name '*_linux.c' | sort); do
 	nr=$((nr + 1))
 	if ! gcc -std=gnu17 -D_GNU_SOURCE -DDCPI_VERSION='""' -DDCPI_REVISION='""' \
-		-DDCPI_MANIFEST='""' -DDCPI_PREFIX='""' -fsyntax-only -I"$shim" -Iinclude \
+		-DDCPI_MANIFEST='""' -DDCPI_PREFIX='""' -fsyntax-only -I"$shim" -Iinclude -Iinclude/dcpi \
 		-Ilib/base -Ilib/wire -Ilib/profdb -Ilib/archive -Ilib/kernel -Ilib/image -Ilib/analysis -Ipseudoimg -Idriver \
 		-Idbgdyn -Itools -I/usr/include/json-c "$f" 2>"$shim/err"; then
 		head -n 5 "$shim/err"

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * In which procedures the instructions of a window ran: return addresses, as calls of the window
+ * pushed them or as its returns, later, popped them. What neither tells is 0.
+ */
+#ifndef DCPI_VTRACE_CONTEXT_H
+#define DCPI_VTRACE_CONTEXT_H
+
+#include "insn.h"
+#include "replay.h"
+
+enum { VTRACE_CONTEXTS = 1024 }; /* instructions of a window; behind them: 0 */
+
+struct vtrace_frame {
+	uint64_t ret;	 /* address; 0: not known */
+	uint64_t slot;	 /* where the call pushed it; 0: it did not */
+	uint16_t parent; /* of the caller; 0: not known */
+	bool called;	 /* in this window */
+};
+
+struct vtrace_contexts {
+	enum vtrace_arch arch;
+	uint32_t nr, nr_frames, nr_stores;
+	uint16_t current;
+	bool has_sp;
+	uint64_t sp;
+	uint16_t of[VTRACE_CONTEXTS]; /* frame of each instruction */
+	struct vtrace_frame frames[2 * VTRACE_CONTEXTS + 2];
+	struct {
+		uint64_t addr, end;
+	} stores[VTRACE_CONTEXTS]; /* of other instructions than calls */
+};
+
+void vtrace_contexts_init(struct vtrace_contexts *c, enum vtrace_arch arch);
+/* The next instruction, of these operands. */
+void vtrace_contexts_add(struct vtrace_contexts *c, const struct vtrace_entry *e,
+			 const struct vtrace_operands *o);
+/* Of the instruction added as the @index-th, from 0: return address of its procedure, and of its
+ * caller. */
+void vtrace_contexts_get(const struct vtrace_contexts *c, uint32_t index, uint64_t *c0,
+			 uint64_t *c1);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "base.h"
+#include "replay.h"
+
+/* ---- what loads read ------------------------------------------------------------------------- */
+
+/* The interpreter asks for memory: that is the next word of the trace, whatever the address is. */
+static int next_word(void *ctx, void *to, size_t len, uint64_t addr)
+{
+	struct vtrace_replay *r = ctx;
+	uint32_t nr = r->w->has & VTRACE_WINDOW_TIMES ? 2 : 1, at = r->at + nr - 1;
+
+	(void)addr;
+	if (r->reads_end - r->at < nr) {
+		r->torn = true;
+		return -EFAULT;
+	}
+	if (nr == 2)
+		r->ns += (uint32_t)r->words[r->at];
+	r->at += nr;
+	if (r->w->failed[at / 64] >> (at & 63) & 1)
+		return -EFAULT;
+	memcpy(to, &r->words[at], len);
+	return 0;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static bool is_sound(const struct vtrace_code *c)
+{
+	const struct vtrace_block *b = &c->block;
+
+	if (!b->nr_uops || b->nr_uops > VTRACE_BLOCK_UOPS || !b->nr_insns ||
+	    b->nr_insns > VTRACE_BLOCK_INSNS || !b->len || b->len > VTRACE_BLOCK_BYTES)
+		return false;
+	for (unsigned int i = 0; i < b->nr_uops; i++)
+		if (!vtrace_uop_is_sound(&c->uops[i]))
+			return false;
+	for (unsigned int i = 0; i < b->nr_insns; i++)
+		if (c->insns[i].offset + c->insns[i].len > b->len ||
+		    c->insns[i].class >= VTRACE_NR_CLASSES)
+			return false;
+	return true;
+}
+
+/* 1: the block of the next word is entered; 0: there is none. */
+static int enter(struct vtrace_replay *r)
+{
+	uint64_t word;
+
+	if (r->at == r->w->nr_words)
+		return 0;
+	word = r->words[r->at++];
+	r->code = r->get(r->ctx, VTRACE_WORD_ID(word));
+	r->nr_insns = VTRACE_WORD_INSNS(word);
+	r->reads_end = r->at + VTRACE_WORD_READS(word);
+	r->nr_done = r->uop = 0;
+	if (!r->code || !is_sound(r->code) || r->code->block.pc != r->s.pc ||
+	    r->reads_end > r->w->nr_words || r->nr_insns > r->code->block.nr_insns)
+		return -DCPI_EFORMAT;
+	r->s.pc = r->code->block.next;
+	return 1;
+}
+
+/* Behind a block: it ran to its end, or the window ended in it. */
+static int leave(struct vtrace_replay *r)
+{
+	bool last = r->reads_end == r->w->nr_words;
+
+	if (!last && (r->nr_insns < r->code->block.nr_insns || r->at != r->reads_end))
+		return -DCPI_EFORMAT;
+	r->at = r->reads_end;
+	r->code = NULL;
+	return 0;
+}
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
+/* Bytes behind those that are there already belong to the same operand. */
+static void add_access(struct vtrace_access *a, const struct vtrace_access *more)
+{
+	if (!a->width) {
+		*a = *more;
+	} else if (a->has_addr && more->has_addr && more->addr == a->addr + a->width &&
+		   a->width < 64) {
+		if (a->width < 8) {
+			a->value |= more->value << 8 * a->width;
+			a->unknown |= (uint8_t)(more->unknown << a->width);
+		}
+		a->width += more->width;
+	}
+}
+
+static bool is_load(const struct vtrace_uop *u)
+{
+	return u->op == VTRACE_LOAD || u->op == VTRACE_LOADS;
+}
+
+static int run_uop(struct vtrace_replay *r, const struct vtrace_uop *u, struct vtrace_entry *e)
+{
+	struct vtrace_memory m = { next_word, r };
+	struct vtrace_state *s = &r->s;
+	struct vtrace_access a = {
+		.addr = s->r[u->a] + (s->r[u->b] << (u->x & 3)) + u->imm,
+		.width = u->w,
+		.has_addr = !s->unknown[u->a] && !s->unknown[u->b],
+	};
+	int end;
+
+	/* What it stores it may lose, where no room is left for it. */
+	if (u->op == VTRACE_STORE) {
+		a.value = s->r[u->dst] & vtrace_mask(u->w);
+		a.unknown = s->unknown[u->dst] & (uint8_t)vtrace_bytes(u->w, 0);
+		add_access(&e->store, &a);
+	}
+	end = vtrace_step(&m, s, u);
+	if (end == VTRACE_GOES_ON && is_load(u)) {
+		a.value = s->r[u->dst] & vtrace_mask(u->w);
+		a.unknown = u->dst == VTRACE_ZERO ? 0xff : s->unknown[u->dst];
+		a.unknown &= (uint8_t)vtrace_bytes(u->w, 0);
+		add_access(&e->load, &a);
+	}
+	return end;
+}
+
+static void set_operand(struct vtrace_entry *e)
+{
+	const struct vtrace_access *a = e->load.width ? &e->load : &e->store;
+	const struct vtrace_access *now = a;
+
+	if (e->load.has_addr && e->store.has_addr && e->load.addr == e->store.addr &&
+	    e->store.width)
+		now = &e->store;
+	e->has_addr = a->width && a->has_addr;
+	e->addr = e->has_addr ? a->addr : 0;
+	e->addr_width = a->width;
+	e->memory = now->value;
+	e->memory_unknown = now->width ? now->unknown : 0xff;
+}
+
+/* 1: it ran; 0: words end before it did. */
+static int run_insn(struct vtrace_replay *r, struct vtrace_entry *e)
+{
+	const struct vtrace_block *b = &r->code->block;
+	const struct vtrace_insn *insn = &r->code->insns[r->nr_done];
+	const struct vtrace_uop *u;
+
+	*e = (struct vtrace_entry){
+		.pc = b->pc + insn->offset,
+		.code = r->code,
+		.index = (uint8_t)r->nr_done,
+		.len = insn->len,
+		.class = insn->class,
+		.after = &r->s,
+	};
+	r->ns = 0;
+	do {
+		if (r->uop >= b->nr_uops)
+			return -DCPI_EFORMAT;
+		u = &r->code->uops[r->uop++];
+		if (run_uop(r, u, e) != VTRACE_GOES_ON)
+			return -DCPI_EFORMAT;
+		if (r->torn)
+			return r->reads_end == r->w->nr_words ? 0 : -DCPI_EFORMAT;
+	} while (!(u->marks & VTRACE_LAST));
+	r->nr_done++;
+	/* In the middle of a block it can only be what comes next. */
+	e->target = r->nr_done < b->nr_insns ? e->pc + e->len : r->s.pc;
+	e->taken = e->target != e->pc + e->len;
+	e->ns = r->ns;
+	set_operand(e);
+	return 1;
+}
+
+int vtrace_replay_init(struct vtrace_replay *r, const struct vtrace_window *w,
+		       const uint64_t *words, vtrace_block_fn *get, void *ctx)
+{
+	if (!(w->has & VTRACE_WINDOW_VALUES) || w->nr_words > VTRACE_NR_WORDS)
+		return -DCPI_EFORMAT;
+	memset(r, 0, sizeof(*r));
+	r->w = w;
+	r->words = words;
+	r->get = get;
+	r->ctx = ctx;
+	memset(r->s.unknown, 0xff, sizeof(r->s.unknown));
+	memset(r->s.unknown, 0, VTRACE_WINDOW_REGS);
+	memcpy(r->s.r, w->r, sizeof(w->r));
+	if (w->has & VTRACE_WINDOW_KERNEL)
+		r->s.unknown[VTRACE_TLS] = 0xff;
+	r->s.flags = w->flags;
+	r->s.flags_unknown = w->flags_unknown;
+	r->s.pc = w->pc;
+	vtrace_begin(&r->s, UINT16_MAX);
+	return 0;
+}
+
+int vtrace_replay_next(struct vtrace_replay *r, struct vtrace_entry *out)
+{
+	int ret = 1;
+
+	while (ret >= 0 && (!r->code || r->nr_done == r->nr_insns)) {
+		if (r->code)
+			ret = leave(r);
+		if (ret >= 0)
+			ret = enter(r);
+		if (ret == 0)
+			return 0;
+	}
+	if (ret > 0)
+		ret = run_insn(r, out);
+	/* Whatever it was, there is no way on behind it. */
+	if (ret <= 0) {
+		r->code = NULL;
+		r->at = r->w->nr_words;
+	}
+	return ret;
+}
