@@ -188,8 +188,6 @@ int vtrace_replay_init(struct vtrace_replay *r, const struct vtrace_window *w,
 	memset(r->s.unknown, 0xff, sizeof(r->s.unknown));
 	memset(r->s.unknown, 0, VTRACE_WINDOW_REGS);
 	memcpy(r->s.r, w->r, sizeof(w->r));
-	if (w->has & VTRACE_WINDOW_KERNEL)
-		r->s.unknown[VTRACE_TLS] = 0xff;
 	r->s.flags = w->flags;
 	r->s.flags_unknown = w->flags_unknown;
 	r->s.pc = w->pc;
