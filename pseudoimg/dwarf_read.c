@@ -33,7 +33,6 @@ static int open_info(struct pseudoimg_dies *d, const struct pseudoimg_file *f)
 	uint8_t code;
 	int r = pseudoimg_file_bytes(&f->info, f->fd, b);
 
-	d->info_off = f->info.off;
 	if (r < 0 || !f->info.len)
 		return r;
 	pseudoimg_bytes_uint(b, 4);
@@ -103,8 +102,8 @@ void pseudoimg_dies_close(struct pseudoimg_dies *d)
 	base_buf_release(&d->skipped);
 	free(d->abstracts.v);
 	free(d->files.v);
-	free(d->info.buf);
-	free(d->line.buf);
+	pseudoimg_bytes_close(&d->info);
+	pseudoimg_bytes_close(&d->line);
 	memset(d, 0, sizeof(*d));
 }
 
@@ -195,7 +194,7 @@ int pseudoimg_dies_inlines(struct pseudoimg_dies *d, uint64_t vaddr, uint64_t le
 			   struct base_buf *out)
 {
 	struct pseudoimg_bytes *b = &d->info;
-	uint64_t off = b->at + b->pos - d->info_off;
+	uint64_t off = pseudoimg_bytes_at(b);
 	uint8_t code;
 	int r;
 
@@ -203,7 +202,7 @@ int pseudoimg_dies_inlines(struct pseudoimg_dies *d, uint64_t vaddr, uint64_t le
 		r = add_abstract(d, off);
 		if (r < 0)
 			return r;
-		off = b->at + b->pos - d->info_off;
+		off = pseudoimg_bytes_at(b);
 	}
 	if ((code & 0xf0) != PSEUDOIMG_ROUTINE)
 		return -DCPI_EFORMAT;

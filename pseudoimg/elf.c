@@ -202,6 +202,8 @@ static int put_sections(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler
 			r = pseudoimg_put_at(fd, s->data, s->len, s->file_off);
 		else
 			r = put_text(fd, s, filler, window);
+		if (r >= 0 && s->compress)
+			r = pseudoimg_compress(fd, s);
 		off = s->file_off + (s->type == SHT_NOBITS ? 0 : s->len);
 	}
 	free(window);

@@ -10,6 +10,24 @@
 
 enum { BUFFER = 64 << 10, STRING_MOST = 256 << 10, NAMES_MOST = 1 << 20 };
 
+static int get(int fd, uint64_t off, void *out, size_t len)
+{
+	uint8_t *to = out;
+	ssize_t n;
+
+	while (len) {
+		n = pread(fd, to, len, (off_t)off);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -DCPI_ETRUNCATED;
+		to += n;
+		off += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
 /* ---- bytes in order -------------------------------------------------------------------------- */
 
 bool pseudoimg_bytes_left(const struct pseudoimg_bytes *b)
@@ -20,21 +38,46 @@ bool pseudoimg_bytes_left(const struct pseudoimg_bytes *b)
 static bool refill(struct pseudoimg_bytes *b)
 {
 	uint64_t at = b->at + b->len;
-	ssize_t n;
+	size_t n;
 
 	if (b->bad || at >= b->end) {
 		b->bad = true;
 		return false;
 	}
-	do {
-		n = pread(b->fd, b->buf, b->end - at < BUFFER ? (size_t)(b->end - at) : BUFFER,
-			  (off_t)at);
-	} while (n < 0 && errno == EINTR);
+	n = b->end - at < BUFFER ? (size_t)(b->end - at) : BUFFER;
+	b->bad = (b->inflater ? pseudoimg_inflate(b->inflater, b->fd, b->buf, n)
+			      : get(b->fd, b->start + at, b->buf, n)) < 0;
 	b->at = at;
 	b->pos = 0;
-	b->len = n > 0 ? (size_t)n : 0;
-	b->bad = n <= 0;
-	return n > 0;
+	b->len = b->bad ? 0 : n;
+	return !b->bad;
+}
+
+void pseudoimg_bytes_seek(struct pseudoimg_bytes *b, uint64_t at)
+{
+	if (at - b->at < b->len) {
+		b->pos = (size_t)(at - b->at);
+		return;
+	}
+	b->at = at;
+	b->pos = b->len = 0;
+}
+
+int pseudoimg_bytes_get(struct pseudoimg_bytes *b, void *out, size_t len)
+{
+	uint8_t *to = out;
+
+	while (len) {
+		size_t n = b->len - b->pos < len ? b->len - b->pos : len;
+
+		if (!n && !refill(b))
+			return -DCPI_ETRUNCATED;
+		memcpy(to, b->buf + b->pos, n);
+		b->pos += n;
+		to += n;
+		len -= n;
+	}
+	return 0;
 }
 
 uint8_t pseudoimg_bytes_u8(struct pseudoimg_bytes *b)
@@ -109,24 +152,6 @@ int pseudoimg_bytes_string(struct pseudoimg_bytes *b, struct base_buf *out)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static int get(int fd, uint64_t off, void *out, size_t len)
-{
-	uint8_t *to = out;
-	ssize_t n;
-
-	while (len) {
-		n = pread(fd, to, len, (off_t)off);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -DCPI_ETRUNCATED;
-		to += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 static int add_text(struct pseudoimg_file *f, const Elf64_Shdr *h)
 {
 	const struct pseudoimg_section *last = f->text.nr ? &f->text.v[f->text.nr - 1] : NULL;
@@ -148,18 +173,25 @@ static int add_section(struct pseudoimg_file *f, const Elf64_Shdr *h, const char
 	const struct {
 		const char *name;
 		struct pseudoimg_part *part;
+		bool may_be_compressed;
 	} parts[] = {
-		{ PSEUDOIMG_NOTE_SECTION, &f->note }, { ".note.gnu.build-id", &f->id },
-		{ PSEUDOIMG_DST_SECTION, &f->dst },   { ".debug_abbrev", &f->abbrev },
-		{ ".debug_info", &f->info },	      { ".debug_line", &f->line },
-		{ ".symtab", &f->symbols },	      { ".strtab", &f->strings },
+		{ PSEUDOIMG_NOTE_SECTION, &f->note, true }, { ".note.gnu.build-id", &f->id, false },
+		{ PSEUDOIMG_DST_SECTION, &f->dst, false },  { ".debug_abbrev", &f->abbrev, false },
+		{ ".debug_info", &f->info, true },	    { ".debug_line", &f->line, true },
+		{ ".symtab", &f->symbols, false },	    { ".strtab", &f->strings, false },
 	};
 
 	if (h->sh_flags & SHF_EXECINSTR)
 		return add_text(f, h);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (!strcmp(name, parts[i].name))
-			*parts[i].part = (struct pseudoimg_part){ h->sh_offset, h->sh_size };
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (strcmp(name, parts[i].name) != 0)
+			continue;
+		*parts[i].part = (struct pseudoimg_part){ .off = h->sh_offset, .len = h->sh_size };
+		if (!(h->sh_flags & SHF_COMPRESSED))
+			return 0;
+		return parts[i].may_be_compressed ? pseudoimg_part_open(parts[i].part, f->fd)
+						  : -DCPI_EFORMAT;
+	}
 	return 0;
 }
 
@@ -260,9 +292,17 @@ void pseudoimg_file_close(struct pseudoimg_file *f)
 
 int pseudoimg_file_bytes(const struct pseudoimg_part *part, int fd, struct pseudoimg_bytes *b)
 {
-	*b = (struct pseudoimg_bytes){ .fd = fd, .at = part->off, .end = part->off + part->len };
+	*b = (struct pseudoimg_bytes){ .fd = fd, .start = part->off, .end = part->len };
 	b->buf = malloc(BUFFER);
-	return b->buf ? 0 : -ENOMEM;
+	if (b->buf && part->packed)
+		b->inflater = pseudoimg_inflater_new(part);
+	return b->buf && !b->inflater == !part->packed ? 0 : -ENOMEM;
+}
+
+void pseudoimg_bytes_close(struct pseudoimg_bytes *b)
+{
+	free(b->buf);
+	pseudoimg_inflater_free(b->inflater);
 }
 
 /* The section over @vaddr, or the next one; NULL behind the last. */

@@ -11,7 +11,7 @@
 
 #include "fold_internal.h"
 
-enum { ROOM_ALIGN = 16, COPY = 64 << 10 };
+enum { ROOM_ALIGN = 4 /* as instructions need it */, COPY = 64 << 10 };
 
 /* ---- known routines -------------------------------------------------------------------------- */
 

@@ -27,7 +27,8 @@ struct pseudoimg_result {
 };
 
 /*
- * Write the ELF image of @job to @fd (seekable, empty). 0 or negative with @err. Equal contents at
+ * Write the ELF image of @job to @fd (seekable, empty; that it compresses
+ * sections it must be readable). 0 or negative with @err. Equal contents at
  * equal addresses and of one facility give equal bytes but for the note. Runs in the jailed helper;
  * also callable directly in tests.
  */

@@ -391,6 +391,7 @@ struct pseudoimg_section {
 	uint32_t link, info;
 	const void *data; /* NULL: by @put, or @filler, or the bytes stand there already */
 	bool there;
+	bool compress; /* where that makes it shorter; of no address, and with @data or @put */
 	/* Appends the bytes to the sink, and drains it; sets nothing else. 0 or negative. */
 	int (*put)(void *ctx, struct pseudoimg_sink *s);
 	void *ctx;
@@ -422,6 +423,27 @@ int pseudoimg_build_id_note(struct base_buf *b, const uint8_t *id, size_t id_len
 int pseudoimg_elf_write(struct pseudoimg_elf *e, int fd, struct pseudoimg_filler *filler,
 			struct base_err *err);
 void pseudoimg_elf_release(struct pseudoimg_elf *e);
+
+/* Names among the strings by their hashes; where there are too many a later one takes the place of
+ * another. Released by free(slots). */
+struct pseudoimg_named {
+	uint8_t sum[16];
+	uint32_t at; /* 0: free */
+};
+struct pseudoimg_strings {
+	struct pseudoimg_named *slots;
+	size_t nr; /* a power of two */
+};
+int pseudoimg_strings_init(struct pseudoimg_strings *n, size_t nr_symbols);
+/* @out: where the name stands behind @start, mostly once. 0, -ENOMEM, -DCPI_ELIMIT, -errno. */
+int pseudoimg_strings_put(struct pseudoimg_strings *n, const struct pseudoimg_str *name,
+			  struct pseudoimg_sink *s, uint64_t start, uint32_t *out);
+
+/*
+ * @s, whose bytes stand at the end of the file, becomes an SHF_COMPRESSED section there if that
+ * saves something: its place, length, alignment and flags change. 0, or negative.
+ */
+int pseudoimg_compress(int fd, struct pseudoimg_section *s);
 
 /* ---- DWARF (dwarf.c, dwarf_line.c) ----------------------------------------------------------- */
 
@@ -462,14 +484,38 @@ int pseudoimg_put_sleb(struct base_buf *b, int64_t v);
 
 /* ---- reading images back (elf_read.c, dwarf_read.c, read.c), folding (fold.c) ---------------- */
 
-/* Bytes of a file, in order. Zeros, and @bad, behind the end. */
+struct pseudoimg_part {
+	uint64_t off, len; /* in the file; len 0: no such section */
+	uint64_t packed; /* of a compressed one, whose len is that of what it holds: bytes there */
+};
+/* The part is a compressed section: read its head. 0 or negative. */
+int pseudoimg_part_open(struct pseudoimg_part *part, int fd);
+/* What a compressed part holds, from its beginning on. NULL: no memory. */
+struct pseudoimg_inflater *pseudoimg_inflater_new(const struct pseudoimg_part *part);
+void pseudoimg_inflater_free(struct pseudoimg_inflater *i);
+/* The next @len bytes, all of them, or negative. */
+int pseudoimg_inflate(struct pseudoimg_inflater *i, int fd, void *out, size_t len);
+
+/* Bytes of a part, in order. Zeros, and @bad, behind the end. */
 struct pseudoimg_bytes {
 	int fd;
-	uint64_t at, end; /* in the file, of the byte that comes next */
+	uint64_t start;	  /* in the file, where its first byte stands */
+	uint64_t at, end; /* in the part: of the buffer's first byte; behind its last one */
 	uint8_t *buf;	  /* owned */
 	size_t pos, len;  /* in the buffer */
+	struct pseudoimg_inflater *inflater; /* owned; NULL: as the file has them */
 	bool bad;
 };
+void pseudoimg_bytes_close(struct pseudoimg_bytes *b);
+/* Of the byte that comes next, in the part. */
+static inline uint64_t pseudoimg_bytes_at(const struct pseudoimg_bytes *b)
+{
+	return b->at + b->pos;
+}
+/* Go on at byte @at of a part that is not compressed. */
+void pseudoimg_bytes_seek(struct pseudoimg_bytes *b, uint64_t at);
+/* The next @len bytes. 0, or -DCPI_ETRUNCATED, -DCPI_EFORMAT, -errno. */
+int pseudoimg_bytes_get(struct pseudoimg_bytes *b, void *out, size_t len);
 uint8_t pseudoimg_bytes_u8(struct pseudoimg_bytes *b);
 uint64_t pseudoimg_bytes_uint(struct pseudoimg_bytes *b, size_t len);
 uint64_t pseudoimg_bytes_uleb(struct pseudoimg_bytes *b);
@@ -477,10 +523,6 @@ int64_t pseudoimg_bytes_sleb(struct pseudoimg_bytes *b);
 /* Append up to and with the NUL. 0, -ENOMEM, -DCPI_EFORMAT where there is none in 256 KiB. */
 int pseudoimg_bytes_string(struct pseudoimg_bytes *b, struct base_buf *out);
 bool pseudoimg_bytes_left(const struct pseudoimg_bytes *b);
-
-struct pseudoimg_part {
-	uint64_t off, len; /* in the file; len 0: no such section */
-};
 
 /* The file's sections that count. */
 struct pseudoimg_file {
@@ -506,7 +548,6 @@ struct pseudoimg_dies {
 	struct pseudoimg_names names;
 	PSEUDOIMG_ARRAY(struct pseudoimg_abstract) abstracts; /* ascending */
 	struct pseudoimg_bytes info, line;
-	uint64_t info_off;		 /* of the unit, in the file */
 	PSEUDOIMG_ARRAY(uint32_t) files; /* names by number - 1 */
 	/* The registers of the line program. */
 	uint64_t addr;

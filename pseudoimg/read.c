@@ -28,23 +28,29 @@ struct reader {
 
 static int read_note(struct reader *rd)
 {
-	Elf64_Nhdr nh;
-	struct pseudoimg_job j;
-	uint64_t len = rd->file.note.len, head = sizeof(nh) + 8;
+	struct pseudoimg_bytes b = { 0 };
+	Elf64_Nhdr nh = { 0 };
+	uint8_t owner[8];
+	uint64_t len = rd->file.note.len, head = sizeof(nh) + sizeof(owner);
 	int r;
 
 	if (len < head || len > NOTE_MOST)
 		return -DCPI_EFORMAT;
-	pseudoimg_job_of_part(&j, rd->file.fd, rd->file.note.off, len);
-	r = pseudoimg_job_read(&j, 0, &nh, sizeof(nh));
-	if (r < 0)
-		return r;
-	if (nh.n_namesz != sizeof(PSEUDOIMG_NOTE_OWNER) || nh.n_type != PSEUDOIMG_NOTE_TYPE ||
-	    nh.n_descsz > len - head)
-		return -DCPI_EFORMAT;
-	rd->note_len = nh.n_descsz;
-	rd->note = malloc(rd->note_len + 8);
-	return rd->note ? pseudoimg_job_read(&j, head, rd->note, rd->note_len) : -ENOMEM;
+	r = pseudoimg_file_bytes(&rd->file.note, rd->file.fd, &b);
+	if (r >= 0)
+		r = pseudoimg_bytes_get(&b, &nh, sizeof(nh));
+	if (r >= 0)
+		r = pseudoimg_bytes_get(&b, owner, sizeof(owner));
+	if (r >= 0 && (nh.n_namesz != sizeof(PSEUDOIMG_NOTE_OWNER) ||
+		       nh.n_type != PSEUDOIMG_NOTE_TYPE || nh.n_descsz > len - head))
+		r = -DCPI_EFORMAT;
+	if (r >= 0) {
+		rd->note_len = nh.n_descsz;
+		rd->note = malloc(rd->note_len + 8);
+		r = rd->note ? pseudoimg_bytes_get(&b, rd->note, rd->note_len) : -ENOMEM;
+	}
+	pseudoimg_bytes_close(&b);
+	return r;
 }
 
 static int put(struct reader *rd, const void *data, size_t len)
@@ -282,7 +288,6 @@ static int put_symbol(struct reader *rd, const Elf64_Sym *sym, uint64_t seq)
 	return put(rd, rd->record.data, rd->record.len);
 }
 
-/* Names stand in the order of their symbols. */
 static int put_symbols(struct reader *rd)
 {
 	uint64_t nr = rd->file.symbols.len / sizeof(Elf64_Sym);
@@ -292,29 +297,27 @@ static int put_symbols(struct reader *rd)
 
 	if (r >= 0)
 		r = pseudoimg_file_bytes(&rd->file.strings, rd->file.fd, &names);
-	if (r >= 0 && nr) {
-		pseudoimg_bytes_u8(&names);
-		for (size_t i = 0; i < sizeof(sym); i++)
-			pseudoimg_bytes_u8(&symbols);
-	}
+	for (size_t i = 0; r >= 0 && nr && i < sizeof(sym); i++)
+		pseudoimg_bytes_u8(&symbols);
 	for (uint64_t i = 1; r >= 0 && i < nr; i++) {
 		uint8_t *to = (void *)&sym;
 
 		for (size_t k = 0; k < sizeof(sym); k++)
 			to[k] = pseudoimg_bytes_u8(&symbols);
-		if (symbols.bad || names.at + names.pos - rd->file.strings.off != sym.st_name) {
+		if (symbols.bad) {
 			r = -DCPI_EFORMAT;
 			break;
 		}
 		base_buf_clear(&rd->name);
+		pseudoimg_bytes_seek(&names, sym.st_name);
 		r = pseudoimg_bytes_string(&names, &rd->name);
 		if (r >= 0 && rd->name.len - 1 > WIRE_NAME_MAX)
 			r = -DCPI_EFORMAT;
 		if (r >= 0)
 			r = put_symbol(rd, &sym, i);
 	}
-	free(symbols.buf);
-	free(names.buf);
+	pseudoimg_bytes_close(&symbols);
+	pseudoimg_bytes_close(&names);
 	return r;
 }
 

@@ -33,20 +33,17 @@ static void writer_release(struct writer *w)
 
 /* Local ones: nothing links against them, and names may repeat. */
 static int put_symbol(struct pseudoimg_sink *s, const struct pseudoimg_node *n, size_t text,
-		      uint64_t name)
+		      uint32_t name)
 {
 	const Elf64_Sym sym = {
-		.st_name = (uint32_t)name,
+		.st_name = name,
 		.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
 		.st_shndx = (uint16_t)(1 + text), /* text sections come from 1 on */
 		.st_value = n->start,
 		.st_size = n->len,
 	};
-	int r;
+	int r = base_buf_append(&s->b, &sym, sizeof(sym));
 
-	if (name > UINT32_MAX)
-		return -DCPI_ELIMIT;
-	r = base_buf_append(&s->b, &sym, sizeof(sym));
 	return r < 0 ? r : pseudoimg_sink_drain(s);
 }
 
@@ -55,24 +52,27 @@ static int put_both(struct writer *w, struct pseudoimg_sink *symbols,
 {
 	const Elf64_Sym none = { 0 };
 	struct pseudoimg_loaded l;
+	struct pseudoimg_strings names = { 0 };
 	size_t text = 0;
+	uint32_t name;
 	int r = base_buf_append(&symbols->b, &none, sizeof(none));
 
 	if (r >= 0)
 		r = base_buf_append(&strings->b, "", 1);
+	if (r >= 0)
+		r = pseudoimg_strings_init(&names, w->m.nodes.nr);
 	for (size_t i = 0; r >= 0 && i < w->m.nodes.nr; i++) {
 		const struct pseudoimg_node *n = &w->m.nodes.v[i];
 
 		while (n->start - w->layout.text.v[text].addr >= w->layout.text.v[text].len)
 			text++;
-		r = put_symbol(symbols, n, text, pseudoimg_sink_at(strings) - start);
+		r = pseudoimg_model_load(&w->m, n, &l);
 		if (r >= 0)
-			r = pseudoimg_model_load(&w->m, n, &l);
+			r = pseudoimg_strings_put(&names, &l.name, strings, start, &name);
 		if (r >= 0)
-			r = pseudoimg_symbol_name_put(&strings->b, &l.name);
-		if (r >= 0)
-			r = pseudoimg_sink_drain(strings);
+			r = put_symbol(symbols, n, text, name);
 	}
+	free(names.slots);
 	return r;
 }
 
@@ -248,12 +248,27 @@ static int add_bytes(struct writer *w, const char *name, uint32_t type, uint64_t
 								       .len = b->len });
 }
 
+static int add_note(struct writer *w)
+{
+	return pseudoimg_elf_add(&w->elf,
+				 &(struct pseudoimg_section){ .name = PSEUDOIMG_NOTE_SECTION,
+							      .type = SHT_PROGBITS,
+							      .align = 4,
+							      .data = w->note.data,
+							      .len = w->note.len,
+							      .compress = true });
+}
+
 static int add_made(struct writer *w, const char *name, int (*put)(void *, struct pseudoimg_sink *))
 {
-	return pseudoimg_elf_add(
-		&w->elf,
-		&(struct pseudoimg_section){
-			.name = name, .type = SHT_PROGBITS, .align = 1, .put = put, .ctx = w });
+	return pseudoimg_elf_add(&w->elf, &(struct pseudoimg_section){
+						  .name = name,
+						  .type = SHT_PROGBITS,
+						  .align = 1,
+						  .put = put,
+						  .ctx = w,
+						  .compress = true,
+					  });
 }
 
 static int put_info(void *ctx, struct pseudoimg_sink *s)
@@ -355,7 +370,7 @@ static int make(struct writer *w, int fd, uint8_t build_id[20])
 	if (r >= 0)
 		r = add_bytes(w, ".note.gnu.build-id", SHT_NOTE, 4, &w->id_note);
 	if (r >= 0)
-		r = add_bytes(w, PSEUDOIMG_NOTE_SECTION, SHT_PROGBITS, 4, &w->note);
+		r = add_note(w);
 	if (r >= 0)
 		r = add_bytes(w, PSEUDOIMG_DST_SECTION, SHT_PROGBITS, 1, &w->dst);
 	if (r >= 0)

@@ -145,6 +145,15 @@ static int read_notes(struct image_note *note, Elf_Data *data)
 	return r < 0 ? r : found ? 0 : -DCPI_EFORMAT;
 }
 
+static Elf_Data *expanded(Elf_Scn *scn)
+{
+	Elf_Data *data = elf_compress(scn, 0, 0) < 0 ? NULL : elf_getdata(scn, NULL);
+
+	if (data)
+		data->d_type = ELF_T_NHDR;
+	return data;
+}
+
 int image_note_read(struct image_note *note, const struct image_elf *f, struct base_err *err)
 {
 	GElf_Shdr sh;
@@ -155,7 +164,9 @@ int image_note_read(struct image_note *note, const struct image_elf *f, struct b
 	if (!scn)
 		return 0;
 	/* PROGBITS with the bytes of a note: libelf must see it as one to find its parts. */
-	data = elf_getdata_rawchunk(f->elf, (int64_t)sh.sh_offset, sh.sh_size, ELF_T_NHDR);
+	data = sh.sh_flags & SHF_COMPRESSED ? expanded(scn)
+					    : elf_getdata_rawchunk(f->elf, (int64_t)sh.sh_offset,
+								   sh.sh_size, ELF_T_NHDR);
 	r = data ? read_notes(note, data) : -DCPI_EFORMAT;
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot read the note of pseudo-image '%s'",

@@ -120,6 +120,26 @@ all() {
 	quiet eu-elflint --gnu-ld none
 	quiet readelf -SsW none >/dev/null
 
+	# So much that sections are compressed: two hundred names, each of three routines with lines.
+	echo "== large"
+	{
+		printf "%s\n" "image 62 large 4711 here /usr/bin/large" "run 0x7f1234567000 0 0x8000"
+		for i in $(seq 0 599); do
+			printf "%s\n" "file /src/large.jit" "line 0 $((i + 1)) 0" "line 1 $((i + 2)) 0"
+			printf "routine 0x%x large_%d 90c3\n" $((0x7f1234567000 + 16 * i)) $((i % 200))
+		done
+	} >large.job
+	quiet "$tests/mkjob" large <large.job
+	quiet eu-elflint --gnu-ld large
+	quiet readelf -SsW large >readelf.out
+	sed -E 's/^ *\[ *([0-9]+)\]/\1/' readelf.out | awk '$2 ~ /^\.debug_(info|line)|^\.dcpi.note/ { print $2, $8 }'
+	grep -c FUNC readelf.out
+	quiet strings -a -n 8 large | grep -c '^large_'
+	quiet readelf --debug-dump=info,line large >/dev/null
+	quiet addr2line -f -e large 0x7f1234567ff1 0x7f1234569571
+	quiet eu-addr2line -f -e large 0x7f1234567ff1 0x7f1234569571
+	quiet gdb -nx -batch -ex 'info line *0x7f1234569571' -ex 'info symbol 0x7f1234569571' large
+
 	# A kernel: symbols alone, as a file of debug information.
 	echo "== symbols"
 	printf "symbol %s\n" "0x1000 0x10 sized" "0x2000 0 open" "0 0 first" >symbols.txt

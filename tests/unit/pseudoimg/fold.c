@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <zlib.h>
 
 #include "dst_bytes.h"
 #include "image.h"
@@ -71,6 +72,32 @@ static int file_of(const struct base_buf *b)
 
 	assert_int_equal(base_write_all(fd, b->data, b->len), 0);
 	return fd;
+}
+
+/* What a section holds, however it stands there; valid until the next call. */
+static const void *expanded(const struct image *img, const Elf64_Shdr *section, size_t *len)
+{
+	static uint8_t room[1 << 17];
+	const Elf64_Chdr *head = image_bytes(img, section);
+	uLongf out = sizeof(room);
+
+	*len = section->sh_size;
+	if (!(section->sh_flags & SHF_COMPRESSED))
+		return head;
+	assert_int_equal(head->ch_type, ELFCOMPRESS_ZLIB);
+	assert_int_equal(uncompress(room, &out, (const Bytef *)(head + 1), *len - sizeof(*head)),
+			 Z_OK);
+	assert_int_equal(out, head->ch_size);
+	*len = out;
+	return room;
+}
+
+static size_t section_len(const struct image *img, const Elf64_Shdr *section)
+{
+	size_t len;
+
+	expanded(img, section, &len);
+	return len;
 }
 
 /* ---- reading back ---------------------------------------------------------------------------- */
@@ -142,6 +169,35 @@ static void test_reads_back(void **state)
 	put_plain(&job, 0x5010, "z: no code");
 	put(&job, 0x5020, "behind a gap");
 	put(&job, 0x90000, "far");
+	assert_reads_back(&job);
+}
+
+/* What is long is compressed where that saves something, and read back all the same. */
+static void test_compressed(void **state)
+{
+	static const char *const sections[] = { ".dcpi.note", ".debug_info", ".debug_line" };
+	const Elf64_Shdr *section;
+	struct base_buf job = { 0 };
+	struct image img;
+
+	(void)state;
+	put_head(&job, 1);
+	job_run(&job, 0x5000, 0, 0x8000);
+	for (uint64_t i = 0; i < 400; i++) {
+		put(&job, 0x5000 + 16 * i, i & 1 ? "odd" : "even");
+		job_place(&job, 0x100000 + 16 * i, 0x5000 + 16 * i, sizeof(code));
+	}
+	image_write(&img, &job);
+	assert_int_equal(img.status, 0);
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		section = image_section(&img, sections[i]);
+		assert_true(section->sh_flags & SHF_COMPRESSED);
+		assert_int_equal(section->sh_offset % 8, 0);
+		assert_int_equal(section->sh_addralign, 8);
+		assert_true(section->sh_size < section_len(&img, section) / 4);
+	}
+	assert_false(image_section(&img, ".debug_abbrev")->sh_flags & SHF_COMPRESSED);
+	image_release(&img);
 	assert_reads_back(&job);
 }
 
@@ -239,7 +295,8 @@ static uint64_t moved(const struct folded *f, size_t index, uint64_t off)
 static const void *note(const struct image *img, uint16_t type, size_t index)
 {
 	static uint64_t desc[8192];
-	const Elf64_Nhdr *nh = image_bytes(img, image_section(img, PSEUDOIMG_NOTE_SECTION));
+	size_t len;
+	const Elf64_Nhdr *nh = expanded(img, image_section(img, PSEUDOIMG_NOTE_SECTION), &len);
 	const struct wire_head *rec;
 	size_t pos = 0;
 
@@ -612,6 +669,7 @@ int main(void)
 		cmocka_unit_test(test_many_instances), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_damaged),	       cmocka_unit_test(test_ids_once),
 		cmocka_unit_test(test_same_offset),    cmocka_unit_test(test_gap_again),
+		cmocka_unit_test(test_compressed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,7 +146,7 @@ static void record(char **f, size_t nr)
 
 static int write_image(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
 	struct pseudoimg_result result = { 0 };
 	struct base_err err = { 0 };
 	int r;
