@@ -167,6 +167,9 @@ VTRACE_INLINE int vtrace_effect(void *ctx, struct vtrace_state *s, const struct 
 	case VTRACE_SET_FLAGS:
 		vtrace_flags(s, (uint8_t)u->imm, u->x, 0);
 		return 1;
+	case VTRACE_PUT_FLAGS:
+		vtrace_flags(s, (uint8_t)a, unknown ? 0 : u->x, unknown ? u->x : 0);
+		return 1;
 	case VTRACE_BIT:
 		unknown ? vtrace_flags(s, 0, 0, s->flags_unknown | VTRACE_C)
 			: vtrace_flags(s, a >> (b & (8 * u->w - 1)) & 1 ? VTRACE_C : 0, VTRACE_C,
@@ -268,6 +271,10 @@ VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace
 		return vtrace_int_to_fp(a, w, u->x, unknown);
 	case VTRACE_FP_WIDEN:
 		return vtrace_fp_widen(a, unknown);
+	case VTRACE_LANE_ANY:
+		return vtrace_lane_any(a, b);
+	case VTRACE_LANE_PICK:
+		return s->r[u->dst] | vtrace_lane_pick(a, b, u->x);
 	case VTRACE_LANE_DUP:
 		return vtrace_dup(a, w);
 	case VTRACE_ZIP_LOW:

@@ -249,6 +249,31 @@ VTRACE_INLINE uint64_t vtrace_dup(uint64_t a, uint8_t w)
 	return w == 8 ? a : a * (vtrace_tops(w) >> (8 * w - 1));
 }
 
+VTRACE_INLINE uint64_t vtrace_lane_any(uint64_t a, uint64_t b)
+{
+	uint64_t v = 0;
+
+#ifdef __bpf__
+#pragma clang loop unroll(full)
+#endif
+	for (uint32_t i = 0; i < 8; i++)
+		v |= vtrace_lane(VTRACE_LANE_EQ, a, vtrace_dup(b >> 8 * i, 1), 1);
+	return v;
+}
+
+VTRACE_INLINE uint64_t vtrace_lane_pick(uint64_t a, uint64_t b, uint8_t x)
+{
+	uint64_t is = vtrace_lane(VTRACE_LANE_EQ, b & 0x8888888888888888ull, vtrace_dup(x, 1), 1);
+	uint64_t v = 0;
+
+#ifdef __bpf__
+#pragma clang loop unroll(full)
+#endif
+	for (uint32_t i = 0; i < 8; i++)
+		v |= (a >> 8 * (b >> 8 * i & 7) & 0xff) << 8 * i;
+	return v & is;
+}
+
 /* Lanes of the low halves of @a and @b in turn. */
 VTRACE_INLINE uint64_t vtrace_zip(uint64_t a, uint64_t b, uint8_t w)
 {

@@ -95,6 +95,8 @@ VTRACE_INLINE uint8_t vtrace_unknown(const struct vtrace_state *s, const struct 
 		return (uint8_t)((s->unknown[u->dst] & ~(own << x)) | (ua & own) << x);
 	case VTRACE_LANE_SIGNS:
 		return s->unknown[u->dst] | (ua ? (uint8_t)(1 << (u->x >> 3 & 7)) : 0);
+	case VTRACE_LANE_PICK:
+		return s->unknown[u->dst] | (all ? 0xff : 0);
 	case VTRACE_SELECT:
 		return vtrace_cc_unknown(s, u->set)	   ? 0xff
 		       : vtrace_cc_holds(s->flags, u->set) ? ua
@@ -123,6 +125,8 @@ VTRACE_INLINE uint8_t vtrace_unknown(const struct vtrace_state *s, const struct 
 	case VTRACE_SHL:
 	case VTRACE_SHR:
 		return ub ? 0xff : vtrace_unknown_shift(u->op, ua, b, u->w);
+	case VTRACE_LANE_ANY:
+		return ub ? 0xff : ua;
 	case VTRACE_LANE_EQ:
 	case VTRACE_LANE_GT:
 	case VTRACE_LANE_ADD:

@@ -99,6 +99,7 @@ enum vtrace_op {
 	VTRACE_TAINT_FLAGS,  /* imm says which */
 	VTRACE_TAINT_MEMORY, /* imm: a store somewhere; else of b bytes at a */
 	VTRACE_SET_FLAGS,    /* flags = (flags & ~x) | (imm & x), known */
+	VTRACE_PUT_FLAGS,    /* flags = (flags & ~x) | (a & x) */
 	/* Lanes of w bytes in chunks: */
 	VTRACE_LANE_EQ, /* all ones where equal */
 	VTRACE_LANE_GT, /* signed */
@@ -110,6 +111,8 @@ enum vtrace_op {
 	VTRACE_LANE_DUP,   /* lowest lane of a in all */
 	VTRACE_ZIP_LOW,	   /* lanes of the low half of a and of b in turn */
 	VTRACE_ZIP_HIGH,
+	VTRACE_LANE_ANY,  /* all ones in bytes of a that are one of the bytes of b */
+	VTRACE_LANE_PICK, /* dst |= for each byte of b, if bits 7 and 3 are x: that byte of a */
 	VTRACE_LANE_MASK, /* all ones where the bit of the lane, from x on, is set in a */
 	/* Floating point, where no rounding is needed: of x bytes, w are the integer's. */
 	VTRACE_FP_COMPARE, /* Z, P, C as x86 has it, of a and b, of w bytes */

@@ -242,7 +242,7 @@ size_t vtrace_x86_insn(struct vtrace_decoder *d, struct vtrace_maker *m, const u
 	if (nothing(&k))
 		return d->insn->size;
 	if (x86_flow(&k) || x86_conditional(&k) || x86_moves(&k) || x86_arithmetic(&k) ||
-	    x86_bits(&k) || strings(&k) || x86_vector(&k))
+	    x86_bits(&k) || strings(&k) || x86_string_compare(&k) || x86_vector(&k))
 		return d->insn->size;
 	if (leaves(&k)) {
 		m->class = VTRACE_CLASS_SYSTEM;

@@ -78,8 +78,16 @@ void x86_push_value(struct x86 *k, uint8_t w, uint8_t value);
 
 /* ---- vectors (x86_vector.c) ------------------------------------------------------------------ */
 
+/* Of what kind X86_NOTHING is, where operand @i is no register. */
+struct x86_register x86_vector_register(const struct x86 *k, int i);
+/* Chunk @c of operand @i, of which @w bytes count. */
+uint8_t x86_chunk(struct x86 *k, int i, uint8_t c, uint8_t w);
+/* Chunks from @from on become 0, where the instruction is of those that write all of a register. */
+void x86_zero_above(struct x86 *k, uint8_t reg, uint8_t from);
 /* false: it is none that is known there. */
 bool x86_vector(struct x86 *k);
+bool x86_shuffle(struct x86 *k);	/* x86_shuffle.c */
+bool x86_string_compare(struct x86 *k); /* x86_string.c */
 
 /* What capstone need not decode (x86_evex.c): its length, or 0. */
 size_t x86_evex(struct vtrace_maker *m, const uint8_t *code, size_t len);

@@ -8,7 +8,7 @@ static bool is_vex(const struct x86 *k)
 	return k->insn->mnemonic[0] == 'v';
 }
 
-static struct x86_register vector(const struct x86 *k, int i)
+struct x86_register x86_vector_register(const struct x86 *k, int i)
 {
 	return k->op[i].type == X86_OP_REG ? x86_register(k->op[i].reg)
 					   : (struct x86_register){ 0 };
@@ -18,21 +18,20 @@ static struct x86_register vector(const struct x86 *k, int i)
 static bool is_masked(const struct x86 *k)
 {
 	for (int i = 1; i < k->nr_ops; i++)
-		if (vector(k, i).kind == X86_MASK)
+		if (x86_vector_register(k, i).kind == X86_MASK)
 			return true;
 	return k->insn->detail->x86.avx_rm != X86_AVX_RM_INVALID;
 }
 
-static void zero_above(struct x86 *k, uint8_t reg, uint8_t from)
+void x86_zero_above(struct x86 *k, uint8_t reg, uint8_t from)
 {
 	for (uint8_t c = from; is_vex(k) && c < 4; c++)
 		vtrace_make_imm(k->m, VTRACE_CONST, 8, reg + c, VTRACE_ZERO, 0);
 }
 
-/* Chunk @c of operand @i, of which @w bytes count. */
-static uint8_t chunk(struct x86 *k, int i, uint8_t c, uint8_t w)
+uint8_t x86_chunk(struct x86 *k, int i, uint8_t c, uint8_t w)
 {
-	struct x86_register reg = vector(k, i);
+	struct x86_register reg = x86_vector_register(k, i);
 	struct x86_place p;
 	uint8_t t;
 
@@ -52,7 +51,7 @@ static uint8_t chunk(struct x86 *k, int i, uint8_t c, uint8_t w)
 
 static bool move_all(struct x86 *k)
 {
-	struct x86_register to = vector(k, 0), from = vector(k, 1);
+	struct x86_register to = x86_vector_register(k, 0), from = x86_vector_register(k, 1);
 	uint8_t w = to.kind == X86_VECTOR ? to.w : from.w;
 	struct x86_place p;
 
@@ -69,15 +68,15 @@ static bool move_all(struct x86 *k)
 		return true;
 	}
 	for (uint8_t c = 0; c < w / 8; c++)
-		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + c, chunk(k, 1, c, 8), 0);
-	zero_above(k, to.number, w / 8);
+		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + c, x86_chunk(k, 1, c, 8), 0);
+	x86_zero_above(k, to.number, w / 8);
 	return true;
 }
 
 /* The low @w bytes, between a vector and a general register, memory, or another vector. */
 static bool move_low(struct x86 *k, uint8_t w)
 {
-	struct x86_register to = vector(k, 0), from = vector(k, 1);
+	struct x86_register to = x86_vector_register(k, 0), from = x86_vector_register(k, 1);
 
 	if (k->nr_ops != 2)
 		return false;
@@ -91,14 +90,16 @@ static bool move_low(struct x86 *k, uint8_t w)
 	vtrace_make_imm(k->m, VTRACE_MOV, w, to.number,
 			from.kind == X86_VECTOR ? from.number : x86_read(k, 1), 0);
 	vtrace_make_imm(k->m, VTRACE_CONST, 8, to.number + 1, VTRACE_ZERO, 0);
-	zero_above(k, to.number, 2);
+	x86_zero_above(k, to.number, 2);
 	return true;
 }
 
 /* movss, movsd: from memory the rest becomes 0, from a register it stays, or is that of another. */
 static bool move_scalar(struct x86 *k, uint8_t w)
 {
-	struct x86_register to = vector(k, 0), from = vector(k, k->nr_ops - 1), rest = vector(k, 1);
+	struct x86_register to = x86_vector_register(k, 0),
+			    from = x86_vector_register(k, k->nr_ops - 1),
+			    rest = x86_vector_register(k, 1);
 
 	if (k->op[0].type == X86_OP_MEM || k->op[k->nr_ops - 1].type == X86_OP_MEM)
 		return k->nr_ops == 2 && move_low(k, w);
@@ -112,7 +113,7 @@ static bool move_scalar(struct x86 *k, uint8_t w)
 		vtrace_make_imm(k->m, VTRACE_INS, w, t, from.number, 0);
 		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + 1, rest.number + 1, 0);
 		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number, t, 0);
-		zero_above(k, to.number, 2);
+		x86_zero_above(k, to.number, 2);
 	} else {
 		vtrace_make_imm(k->m, VTRACE_INS, w, to.number, from.number, 0);
 	}
@@ -122,7 +123,7 @@ static bool move_scalar(struct x86 *k, uint8_t w)
 /* One half of a vector from or to memory. */
 static bool move_half(struct x86 *k, uint8_t half)
 {
-	struct x86_register to = vector(k, 0), from = vector(k, 1);
+	struct x86_register to = x86_vector_register(k, 0), from = x86_vector_register(k, 1);
 
 	if (k->nr_ops != 2)
 		return false;
@@ -140,7 +141,7 @@ static bool move_half(struct x86 *k, uint8_t half)
 
 static bool broadcast(struct x86 *k, uint8_t w)
 {
-	struct x86_register to = vector(k, 0), from = vector(k, 1);
+	struct x86_register to = x86_vector_register(k, 0), from = x86_vector_register(k, 1);
 	uint8_t t = vtrace_temp(k->m);
 
 	if (to.kind != X86_VECTOR || to.w > 32 || k->nr_ops != 2)
@@ -150,7 +151,7 @@ static bool broadcast(struct x86 *k, uint8_t w)
 			from.kind == X86_VECTOR ? from.number : x86_read(k, 1), 0);
 	for (uint8_t c = 0; c < to.w / 8; c++)
 		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + c, t, 0);
-	zero_above(k, to.number, to.w / 8);
+	x86_zero_above(k, to.number, to.w / 8);
 	return true;
 }
 
@@ -159,29 +160,29 @@ static bool broadcast(struct x86 *k, uint8_t w)
 /* Lane by lane; @swap: the second operand is the first of the micro-op. */
 static bool lanes(struct x86 *k, enum vtrace_op op, uint8_t w, bool swap)
 {
-	struct x86_register to = vector(k, 0);
+	struct x86_register to = x86_vector_register(k, 0);
 	int first = k->nr_ops == 3;
 	bool zero = (op == VTRACE_XOR || op == VTRACE_LANE_SUB || op == VTRACE_LANE_EQ) &&
 		    k->op[first].type == X86_OP_REG && k->op[first + 1].type == X86_OP_REG &&
 		    k->op[first].reg == k->op[first + 1].reg;
 
 	if (to.kind != X86_VECTOR || to.w > 32 || k->nr_ops < 2 || k->nr_ops > 3 ||
-	    vector(k, first).kind != X86_VECTOR)
+	    x86_vector_register(k, first).kind != X86_VECTOR)
 		return false;
 	k->m->class = VTRACE_CLASS_VECTOR;
 	for (uint8_t c = 0; c < to.w / 8; c++) {
-		uint8_t a = zero ? VTRACE_ZERO : chunk(k, first, c, 8);
-		uint8_t b = zero ? VTRACE_ZERO : chunk(k, first + 1, c, 8);
+		uint8_t a = zero ? VTRACE_ZERO : x86_chunk(k, first, c, 8);
+		uint8_t b = zero ? VTRACE_ZERO : x86_chunk(k, first + 1, c, 8);
 
 		vtrace_make(k->m, op, w, to.number + c, swap ? b : a, swap ? a : b);
 	}
-	zero_above(k, to.number, to.w / 8);
+	x86_zero_above(k, to.number, to.w / 8);
 	return true;
 }
 
 static bool signs(struct x86 *k, uint8_t w)
 {
-	struct x86_register from = vector(k, 1), to = vector(k, 0);
+	struct x86_register from = x86_vector_register(k, 1), to = x86_vector_register(k, 0);
 
 	if (from.kind != X86_VECTOR || from.w > 32 || to.kind != X86_GENERAL)
 		return false;
@@ -195,15 +196,15 @@ static bool signs(struct x86 *k, uint8_t w)
 
 static bool interleave(struct x86 *k, uint8_t w, bool high)
 {
-	struct x86_register to = vector(k, 0);
+	struct x86_register to = x86_vector_register(k, 0);
 	int first = k->nr_ops == 3;
 	uint8_t a, b, t;
 
-	if (to.kind != X86_VECTOR || to.w > 16 || vector(k, first).kind != X86_VECTOR)
+	if (to.kind != X86_VECTOR || to.w > 16 || x86_vector_register(k, first).kind != X86_VECTOR)
 		return false;
 	k->m->class = VTRACE_CLASS_VECTOR;
-	a = chunk(k, first, high, 8);
-	b = chunk(k, first + 1, high, 8);
+	a = x86_chunk(k, first, high, 8);
+	b = x86_chunk(k, first + 1, high, 8);
 	t = vtrace_temp(k->m);
 	if (w == 8) {
 		vtrace_make_imm(k->m, VTRACE_MOV, 8, t, b, 0);
@@ -216,20 +217,20 @@ static bool interleave(struct x86 *k, uint8_t w, bool high)
 		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number, low, 0);
 	}
 	vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + 1, t, 0);
-	zero_above(k, to.number, 2);
+	x86_zero_above(k, to.number, 2);
 	return true;
 }
 
 static bool shuffle_words(struct x86 *k)
 {
-	struct x86_register to = vector(k, 0);
+	struct x86_register to = x86_vector_register(k, 0);
 	uint8_t from[2], t[2], x;
 
 	if (to.kind != X86_VECTOR || to.w > 16 || k->nr_ops != 3 || k->op[2].type != X86_OP_IMM)
 		return false;
 	k->m->class = VTRACE_CLASS_VECTOR;
 	for (uint8_t c = 0; c < 2; c++)
-		from[c] = chunk(k, 1, c, 8);
+		from[c] = x86_chunk(k, 1, c, 8);
 	for (uint8_t i = 0; i < 4; i++) {
 		x = k->op[2].imm >> 2 * i & 3;
 		if (i % 2 == 0)
@@ -246,7 +247,7 @@ static bool shuffle_words(struct x86 *k)
 	}
 	for (uint8_t c = 0; c < 2; c++)
 		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + c, t[c], 0);
-	zero_above(k, to.number, 2);
+	x86_zero_above(k, to.number, 2);
 	return true;
 }
 
@@ -254,7 +255,7 @@ static bool shuffle_words(struct x86 *k)
 
 static uint8_t scalar(struct x86 *k, int i)
 {
-	struct x86_register from = vector(k, i);
+	struct x86_register from = x86_vector_register(k, i);
 
 	return from.kind == X86_VECTOR ? from.number : x86_read(k, i);
 }
@@ -277,7 +278,7 @@ static bool to_integer(struct x86 *k, uint8_t from)
 /* The low @w bytes are a number made of the last operand; the rest stays, or is that of another. */
 static bool to_number(struct x86 *k, enum vtrace_op op, uint8_t w)
 {
-	struct x86_register to = vector(k, 0), rest = vector(k, 1);
+	struct x86_register to = x86_vector_register(k, 0), rest = x86_vector_register(k, 1);
 	int last = k->nr_ops - 1;
 	uint8_t t = vtrace_temp(k->m);
 	struct vtrace_uop *u;
@@ -291,7 +292,7 @@ static bool to_number(struct x86 *k, enum vtrace_op op, uint8_t w)
 	if (last == 2) {
 		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number, rest.number, 0);
 		vtrace_make_imm(k->m, VTRACE_MOV, 8, to.number + 1, rest.number + 1, 0);
-		zero_above(k, to.number, 2);
+		x86_zero_above(k, to.number, 2);
 	}
 	vtrace_make_imm(k->m, VTRACE_INS, w, to.number, t, 0);
 	return true;
@@ -473,9 +474,13 @@ static bool vector_tests(struct x86 *k)
 		return interleave(k, 2, false);
 	case X86_INS_PUNPCKLDQ:
 	case X86_INS_VPUNPCKLDQ:
+	case X86_INS_UNPCKLPS:
+	case X86_INS_VUNPCKLPS:
 		return interleave(k, 4, false);
 	case X86_INS_PUNPCKLQDQ:
 	case X86_INS_VPUNPCKLQDQ:
+	case X86_INS_UNPCKLPD:
+	case X86_INS_VUNPCKLPD:
 		return interleave(k, 8, false);
 	case X86_INS_PUNPCKHBW:
 	case X86_INS_VPUNPCKHBW:
@@ -485,9 +490,13 @@ static bool vector_tests(struct x86 *k)
 		return interleave(k, 2, true);
 	case X86_INS_PUNPCKHDQ:
 	case X86_INS_VPUNPCKHDQ:
+	case X86_INS_UNPCKHPS:
+	case X86_INS_VUNPCKHPS:
 		return interleave(k, 4, true);
 	case X86_INS_PUNPCKHQDQ:
 	case X86_INS_VPUNPCKHQDQ:
+	case X86_INS_UNPCKHPD:
+	case X86_INS_VUNPCKHPD:
 		return interleave(k, 8, true);
 	case X86_INS_PSHUFD:
 	case X86_INS_VPSHUFD:
@@ -502,7 +511,8 @@ bool x86_vector(struct x86 *k)
 	uint16_t before = k->m->code->block.nr_uops;
 	uint8_t temps = k->m->nr_temps;
 
-	if (!is_masked(k) && (vector_moves(k) || vector_tests(k) || lane_by_lane(k) || numbers(k)))
+	if (!is_masked(k) &&
+	    (vector_moves(k) || vector_tests(k) || lane_by_lane(k) || x86_shuffle(k) || numbers(k)))
 		return true;
 	/* It may have begun before it found out. */
 	k->m->code->block.nr_uops = before;

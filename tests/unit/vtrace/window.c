@@ -325,6 +325,51 @@ static void string_code(void **state)
 	assert_int_equal(t->s.r[RCX], 13);
 }
 
+/* movdqu xmm0,[rsi]; movdqu xmm1,[rdi]; pcmpistri xmm0,xmm1,2; syscall */
+static void words_are_found(void **state)
+{
+	static const uint8_t code[] = { 0xf3, 0x0f, 0x6f, 0x06, 0xf3, 0x0f, 0x6f, 0x0f,
+					0x66, 0x0f, 0x3a, 0x63, 0xc1, 0x02, 0x0f, 0x05 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	/* What stands behind the end of the set is none of it. */
+	memcpy(t->data + 64, ":; \0eeeeeeeeeeee", 16);
+	memcpy(t->data, "one two\0three fo", 16);
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_true(known(t, RCX));
+	assert_int_equal(t->s.r[RCX], 3);
+	assert_int_equal(t->s.flags_unknown, 0);
+	assert_int_equal(t->s.flags, VTRACE_C | VTRACE_Z | VTRACE_S);
+	load(t, code, sizeof(code));
+	memcpy(t->data, "one_two\0three fo", 16);
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_int_equal(t->s.r[RCX], 16);
+	assert_int_equal(t->s.flags, VTRACE_Z | VTRACE_S);
+	/* Nobody knows the set. */
+	load(t, code, sizeof(code));
+	t->s.r[RSI] = 0x999000;
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_false(known(t, RCX));
+}
+
+/* movdqu xmm0,[rdi]; pshufb xmm0,[rsi]; psrldq xmm0,1; pextrq rax,xmm0,0; syscall */
+static void bytes_change_places(void **state)
+{
+	static const uint8_t code[] = { 0xf3, 0x0f, 0x6f, 0x07, 0x66, 0x0f, 0x38, 0x00,
+					0x06, 0x66, 0x0f, 0x73, 0xd8, 0x01, 0x66, 0x48,
+					0x0f, 0x3a, 0x16, 0xc0, 0x00, 0x0f, 0x05 };
+	static const uint8_t by[16] = { 0, 15, 0x80, 3, 0x8f, 8, 7, 0, 1 };
+	struct trial *t = *state;
+
+	load(t, code, sizeof(code));
+	memcpy(t->data, "0123456789abcdef", 16);
+	memcpy(t->data + 64, by, sizeof(by));
+	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+	assert_true(known(t, RAX));
+	assert_memory_equal(&t->s.r[RAX], "f\0003\00087010", 8);
+}
+
 /* movsd xmm0,[rdi]; comisd xmm0,[rdi+8]; seta al; cvttsd2si ecx,xmm0; cvtsi2sd xmm1,ecx;
  * movq rdx,xmm1; addsd xmm0,xmm1; movq rbx,xmm0; syscall */
 static void floating_point(void **state)
@@ -418,6 +463,8 @@ int main(void)
 		TEST(more_stores_than_fit),
 		TEST(low_bits),
 		TEST(string_code),
+		TEST(words_are_found),
+		TEST(bytes_change_places),
 		TEST(floating_point),
 		TEST(changed_code),
 		TEST(end_of_memory),
