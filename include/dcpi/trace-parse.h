@@ -5,6 +5,10 @@
 
 #include <trace-inst.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct trace_parser trace_parser_t;
 
 /*
@@ -33,5 +37,9 @@ int trace_parser_get_bytes(const trace_parser_t *parser, const uchar **bytes);
 /* Its class and func, as selectors have them. */
 uchar trace_parser_get_opc(const trace_parser_t *parser);
 uchar trace_parser_get_func(const trace_parser_t *parser);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 
 #include <trace-inst.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct trace_vlist trace_vlist_t;
 typedef struct trace_vlist_table trace_vlist_table_t;
 typedef unsigned int trace_value_t;
@@ -50,5 +54,9 @@ int trace_set_vlist_by_pick_value(trace_vlist_table_t *table,
 /* To those of which @selector says not 0. */
 int trace_add_vlist_by_select(trace_vlist_table_t *table, int (*selector)(uchar opc, uchar func),
 			      const trace_vlist_t *vlist);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -10,6 +10,10 @@
 #include <trace-parse.h>
 #include <trace-vlist.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* No trace has more instructions. */
 #define VSAMPLE_BUFFER_SIZE 1024
 
@@ -35,5 +39,9 @@ typedef struct vp_dispatch {
 
 /* The profiler's own. */
 extern vp_dispatch_t _dispatch;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

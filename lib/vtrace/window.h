@@ -38,7 +38,7 @@ struct vtrace_window {
 	uint32_t end_generation; /* of the code at end_pc, as generation */
 	uint8_t code[VTRACE_WINDOW_CODE];
 	/* From here on only with VTRACE_WINDOW_VALUES. Registers that have no place here were
-	 * unknown at the start, in kernel mode VTRACE_TLS too; all others were known. */
+	 * unknown at the start; all others were known. */
 	uint64_t failed[VTRACE_WINDOW_FAILED]; /* as in the trace */
 	uint64_t r[VTRACE_WINDOW_REGS];
 };

@@ -230,6 +230,23 @@ static void addresses(void **state)
 	values_close(v);
 }
 
+/* The example: addresses of 64-bit loads. */
+static void example(void **state)
+{
+	const char *const profilers[] = { VALUES_EXAMPLE };
+	struct values *v;
+
+	NEEDS_PROCESS(state);
+	v = open_values(profilers, 1);
+	assert_string_equal(values_name(v, 0), "vp-ldq-addr");
+	assert_int_equal(send(v, 1), 0);
+	wait_for_all(v);
+	assert_int_equal(got.nr, ROUNDS - SKIPPED);
+	for (unsigned int i = 0; i < got.nr; i++)
+		assert_tuple(i, LOAD, RECORD_DATA);
+	values_close(v);
+}
+
 /* What the clock itself takes is taken off: of loads that all take as long nothing is left. */
 static void latency(void **state)
 {
@@ -545,6 +562,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(classic, setup, teardown),
 		cmocka_unit_test_setup_teardown(replay, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
+		cmocka_unit_test_setup_teardown(example, setup, teardown),
 		cmocka_unit_test_setup_teardown(latency, setup, teardown),
 		cmocka_unit_test_setup_teardown(blocks_change, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),
