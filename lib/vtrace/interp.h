@@ -294,6 +294,34 @@ VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace
 	}
 }
 
+/* Is @op one of @ops (bits); all ones where it is. */
+#define VTRACE_IN(ops, op) (-((ops) >> ((op)&63) & 1))
+#define VTRACE_BIT_OF(op)  (1ull << (op))
+
+/*
+ * Most micro-ops are a sum of what they have, or a plain logical operation, of operands that are
+ * known. By masks and not by branches, of which the CPU would guess every second one wrong.
+ */
+VTRACE_INLINE bool vtrace_simple(const struct vtrace_uop *u, uint64_t a, uint64_t b, uint64_t *v)
+{
+	const uint64_t mov = VTRACE_BIT_OF(VTRACE_MOV), constant = VTRACE_BIT_OF(VTRACE_CONST),
+		       lea = VTRACE_BIT_OF(VTRACE_LEA), sub = VTRACE_BIT_OF(VTRACE_SUB),
+		       add = VTRACE_BIT_OF(VTRACE_ADD), and = VTRACE_BIT_OF(VTRACE_AND),
+		       or = VTRACE_BIT_OF(VTRACE_OR), xor = VTRACE_BIT_OF(VTRACE_XOR),
+		       two = lea | sub | add | or | xor;
+	uint64_t op = u->op, both = a & b, negative;
+
+	if (op >= 64 || !((mov | constant | two | and) >> op & 1))
+		return false;
+	negative = VTRACE_IN(sub, op);
+	b = (b << (u->x & 3 & VTRACE_IN(lea, op))) & VTRACE_IN(two, op);
+	*v = (a & VTRACE_IN(two | mov, op)) + ((b ^ negative) - negative) +
+	     (u->imm & VTRACE_IN(lea | constant, op)) + (both & VTRACE_IN(and, op)) -
+	     (both & VTRACE_IN(or | xor, op)) - (both & VTRACE_IN(xor, op));
+	*v &= vtrace_mask(u->w) | VTRACE_IN(constant, op);
+	return true;
+}
+
 /* Lanes fill their chunk, whatever the width of one is. */
 VTRACE_INLINE bool vtrace_is_whole(uint8_t op)
 {
@@ -306,16 +334,18 @@ VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vt
 {
 	bool b_is_imm = u->b == VTRACE_IMM;
 	uint64_t a = s->r[u->a], b = b_is_imm ? u->imm : s->r[u->b], v;
-	uint8_t ua = s->unknown[u->a], ub = b_is_imm ? 0 : s->unknown[u->b], unknown;
+	uint8_t ua = s->unknown[u->a], ub = b_is_imm ? 0 : s->unknown[u->b], unknown = 0;
 	int end = VTRACE_GOES_ON;
 
-	if (vtrace_effect(ctx, s, u, a, b, vtrace_needs(u, ua | ub), &end))
-		return end;
-	unknown = vtrace_unknown(s, u, a, b, ua, ub);
-	v = vtrace_result(s, u, a, b, &unknown);
-	if (!vtrace_is_whole(u->op)) {
-		v &= vtrace_mask(u->w);
-		unknown &= vtrace_bytes(u->w, 0);
+	if ((ua | ub) || !vtrace_simple(u, a, b, &v)) {
+		if (vtrace_effect(ctx, s, u, a, b, vtrace_needs(u, ua | ub), &end))
+			return end;
+		unknown = vtrace_unknown(s, u, a, b, ua, ub);
+		v = vtrace_result(s, u, a, b, &unknown);
+		if (!vtrace_is_whole(u->op)) {
+			v &= vtrace_mask(u->w);
+			unknown &= vtrace_bytes(u->w, 0);
+		}
 	}
 	if (u->set && u->op != VTRACE_SELECT && u->op != VTRACE_SETCC) {
 		bool lost = vtrace_is_by_result(u->set) ? unknown : vtrace_needs(u, ua | ub);
@@ -335,7 +365,7 @@ VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vt
 /* Does the code still stand there that @b was translated from? */
 VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b)
 {
-	uint64_t code[VTRACE_BLOCK_BYTES / 8], differ = 0;
+	uint64_t code[VTRACE_BLOCK_BYTES / 8] = { 0 }, differ = 0;
 	uint32_t len = b->len;
 
 	if (!len || len > VTRACE_BLOCK_BYTES || VTRACE_READ(ctx, code, len, b->pc) != 0)
@@ -344,11 +374,10 @@ VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b)
 #pragma clang loop unroll(full)
 #endif
 	for (uint32_t i = 0; i < VTRACE_BLOCK_BYTES / 8; i++) {
-		uint64_t want, left = len > 8 * i ? len - 8 * i : 0;
+		uint64_t want;
 
 		__builtin_memcpy(&want, b->code + 8 * i, 8);
-		if (left)
-			differ |= (code[i] ^ want) & (left < 8 ? (1ull << 8 * left) - 1 : ~0ull);
+		differ |= code[i] ^ want;
 	}
 	return !differ;
 }

@@ -5,16 +5,19 @@
 
 #include "interp_state.h"
 
+/* Without branches: nothing foresees which flags a result sets. */
 VTRACE_INLINE uint8_t vtrace_parity(uint64_t v)
 {
 	v ^= v >> 4;
-	return 0x9669 >> (v & 15) & 1 ? VTRACE_P : 0;
+	return (0x9669 >> (v & 15) & 1) * VTRACE_P;
 }
 
 VTRACE_INLINE uint8_t vtrace_szp(uint64_t v, uint8_t w)
 {
-	return (v & vtrace_mask(w) ? 0 : VTRACE_Z) | (v >> (8 * w - 1) & 1 ? VTRACE_S : 0) |
-	       vtrace_parity(v);
+	uint64_t own = v & vtrace_mask(w);
+
+	return (uint8_t)((~(own | -own) >> 63) * VTRACE_Z + (v >> (8 * w - 1) & 1) * VTRACE_S +
+			 vtrace_parity(v));
 }
 
 VTRACE_INLINE uint8_t vtrace_cc_needs(uint8_t cc)
@@ -82,8 +85,8 @@ VTRACE_INLINE uint8_t vtrace_sum_flags(uint64_t a, uint64_t b, uint64_t v, uint8
 	unsigned int top = 8 * w - 1;
 	uint8_t f = vtrace_szp(v, w);
 
-	f |= ((a & b) | ((a | b) & ~v)) >> top & 1 ? VTRACE_C : 0;
-	return f | (((a ^ v) & (b ^ v)) >> top & 1 ? VTRACE_O : 0);
+	f |= (((a & b) | ((a | b) & ~v)) >> top & 1) * VTRACE_C;
+	return f | (uint8_t)((((a ^ v) & (b ^ v)) >> top & 1) * VTRACE_O);
 }
 
 VTRACE_INLINE uint8_t vtrace_difference_flags(uint64_t a, uint64_t b, uint64_t v, uint8_t w)
@@ -91,8 +94,8 @@ VTRACE_INLINE uint8_t vtrace_difference_flags(uint64_t a, uint64_t b, uint64_t v
 	unsigned int top = 8 * w - 1;
 	uint8_t f = vtrace_szp(v, w);
 
-	f |= ((~a & b) | ((~a | b) & v)) >> top & 1 ? VTRACE_C : 0;
-	return f | (((a ^ b) & (a ^ v)) >> top & 1 ? VTRACE_O : 0);
+	f |= (((~a & b) | ((~a | b) & v)) >> top & 1) * VTRACE_C;
+	return f | (uint8_t)((((a ^ b) & (a ^ v)) >> top & 1) * VTRACE_O);
 }
 
 /* Of a shift of @a (cut to @w) by @n, which is not 0. */

@@ -91,16 +91,10 @@ VTRACE_INLINE uint64_t vtrace_load(void *ctx, struct vtrace_state *s, uint64_t a
 	uint64_t value = 0, since = s->log == VTRACE_LOG_TIMES ? VTRACE_NOW() : 0;
 	uint32_t written;
 	uint8_t stored;
-	bool there = false;
+	bool there;
 
-	if (w == 8)
-		there = VTRACE_READ(ctx, &value, 8, addr) == 0;
-	else if (w == 4)
-		there = VTRACE_READ(ctx, &value, 4, addr) == 0;
-	else if (w == 2)
-		there = VTRACE_READ(ctx, &value, 2, addr) == 0;
-	else
-		there = VTRACE_READ(ctx, &value, 1, addr) == 0;
+	/* As the verifier wants to see it. */
+	there = VTRACE_READ(ctx, &value, w & 8 ? 8 : w & 7, addr) == 0;
 	if (s->log)
 		vtrace_log(s, value, there, since);
 	*unknown = !there || vtrace_is_lost(s, addr, w) ? (uint8_t)vtrace_bytes(w, 0) : 0;
