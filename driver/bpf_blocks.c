@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_RUN = 4 };
+enum { RUN_STEP = VTRACE_BLOCK_UOPS / BPF_NR_SIZES };
 
 struct bpf_process {
 	uint32_t tgid;
@@ -55,11 +55,7 @@ static uint32_t spare_take(struct bpf_spare *s)
 
 static size_t size_of(uint32_t nr_uops)
 {
-	size_t size = 0;
-
-	while (LEAST_RUN << size < (int)nr_uops)
-		size++;
-	return size;
+	return (nr_uops - 1) / RUN_STEP;
 }
 
 /* A number, or 0. */
@@ -76,11 +72,11 @@ static uint32_t take_number(struct bpf_blocks *b)
 static uint32_t take_run(struct bpf_blocks *b, uint32_t nr_uops)
 {
 	size_t size = size_of(nr_uops);
-	uint32_t len = (uint32_t)LEAST_RUN << size, run = spare_take(&b->runs[size]);
+	uint32_t len = (uint32_t)(size + 1) * RUN_STEP, run = spare_take(&b->runs[size]);
 
 	if (!run) {
 		if (!b->nr_uops)
-			b->nr_uops = LEAST_RUN;
+			b->nr_uops = RUN_STEP;
 		if (b->nr_uops + len > WINDOW_NR_UOPS)
 			return 0;
 		run = b->nr_uops;

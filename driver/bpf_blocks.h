@@ -13,7 +13,7 @@
 #include "bpf/blocks.h"
 #include "driver_internal.h"
 
-enum { BPF_NR_SIZES = 6 /* of runs of micro-ops: 4, 8, … 128 */ };
+enum { BPF_NR_SIZES = 16 /* of runs of micro-ops: 8, 16, … 128 */ };
 
 /* Numbers of blocks, or places of micro-ops, to be used again. */
 struct bpf_spare {

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of blocks, and windows on their way. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bpf_blocks.h"
+#include "bpf_windows.h"
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static int setup(void **state)
+{
+	struct bpf_blocks *b = calloc(1, sizeof(*b));
+
+	b->blocks = calloc(WINDOW_NR_BLOCKS, sizeof(*b->blocks));
+	b->buckets = calloc(WINDOW_NR_BUCKETS, sizeof(*b->buckets));
+	b->uops = calloc(WINDOW_NR_UOPS, sizeof(*b->uops));
+	b->mix[0] = 0x9e3779b97f4a7c15ull;
+	b->mix[1] = 0xc2b2ae3d27d4eb4full;
+	*state = b;
+	return b->blocks && b->buckets && b->uops ? bpf_blocks_init(b) : -1;
+}
+
+static int teardown(void **state)
+{
+	struct bpf_blocks *b = *state;
+	void *arrays[] = { b->blocks, b->buckets, b->uops, b };
+
+	bpf_blocks_release(b);
+	for (size_t i = 0; i < 4; i++)
+		free(arrays[i]);
+	return 0;
+}
+
+/* A block of @nr micro-ops, each with @mark as its number. */
+static const struct vtrace_code *code_of(uint64_t pc, uint16_t nr, uint64_t mark)
+{
+	static struct vtrace_code c;
+
+	memset(&c, 0, sizeof(c));
+	c.block.pc = pc;
+	c.block.next = pc + 4;
+	c.block.nr_uops = nr;
+	c.block.nr_insns = 1;
+	c.block.len = 4;
+	for (uint16_t i = 0; i < nr; i++)
+		c.uops[i] = (struct vtrace_uop){ .op = VTRACE_CONST, .w = 8, .imm = mark };
+	return &c;
+}
+
+static void check_block(const struct bpf_blocks *b, uint32_t number, uint64_t pc, uint64_t mark)
+{
+	const struct vtrace_code *c = bpf_blocks_get(b, number);
+	const struct vtrace_block *w = &b->blocks[number].block;
+
+	assert_non_null(c);
+	assert_int_equal(c->block.pc, pc);
+	assert_int_equal(c->block.id, number);
+	assert_memory_equal(&c->block, w, sizeof(*w));
+	for (uint32_t i = 0; i < w->nr_uops; i++) {
+		assert_int_equal(c->uops[i].imm, mark);
+		assert_memory_equal(&b->uops[w->first + i], &c->uops[i], sizeof(c->uops[i]));
+	}
+}
+
+static void blocks_are_found_by_place_process_and_generation(void **state)
+{
+	struct bpf_blocks *b = *state;
+	int one = bpf_blocks_put(b, 10, 0, code_of(0x1000, 3, 1), 100);
+	int other = bpf_blocks_put(b, 11, 0, code_of(0x1000, 128, 2), 100);
+	int third = bpf_blocks_put(b, 10, 7, code_of(0x1000, 5, 3), 100);
+
+	assert_true(one > 0 && other > 0 && third > 0);
+	check_block(b, (uint32_t)one, 0x1000, 1);
+	check_block(b, (uint32_t)other, 0x1000, 2);
+	check_block(b, (uint32_t)third, 0x1000, 3);
+	assert_int_equal(bpf_blocks_find(b, 10, 0, 0x1000), one);
+	assert_int_equal(bpf_blocks_find(b, 11, 0, 0x1000), other);
+	assert_int_equal(bpf_blocks_find(b, 10, 7, 0x1000), third);
+	assert_int_equal(bpf_blocks_find(b, 10, 0, 0x1004), 0);
+	assert_int_equal(bpf_blocks_find(b, 12, 0, 0x1000), 0);
+	assert_int_equal(b->nr, 3);
+	assert_null(bpf_blocks_get(b, 0));
+	assert_null(bpf_blocks_get(b, 4));
+	assert_null(bpf_blocks_get(b, UINT32_MAX));
+}
+
+/* What stood there can be asked for until no window names it any more. */
+static void replaced_block_keeps_its_number_for_a_while(void **state)
+{
+	struct bpf_blocks *b = *state;
+	uint32_t one = (uint32_t)bpf_blocks_put(b, 10, 0, code_of(0x1000, 3, 1), 100);
+	uint32_t two = (uint32_t)bpf_blocks_put(b, 10, 0, code_of(0x1000, 3, 2), 200), three;
+
+	assert_int_not_equal(one, two);
+	assert_int_equal(b->nr, 1);
+	assert_int_equal(bpf_blocks_find(b, 10, 0, 0x1000), two);
+	assert_int_equal(b->blocks[one].alive, 0);
+	bpf_blocks_reuse(b, 200);
+	check_block(b, one, 0x1000, 1);
+	three = (uint32_t)bpf_blocks_put(b, 10, 0, code_of(0x2000, 3, 3), 300);
+	assert_true(three != one && three != two);
+	bpf_blocks_reuse(b, 201);
+	assert_null(bpf_blocks_get(b, one));
+	check_block(b, two, 0x1000, 2);
+	assert_int_equal(bpf_blocks_put(b, 10, 0, code_of(0x3000, 3, 4), 400), one);
+	check_block(b, one, 0x3000, 4);
+}
+
+static void processes_go_alone(void **state)
+{
+	struct bpf_blocks *b = *state;
+
+	for (uint32_t i = 0; i < 300; i++)
+		assert_true(bpf_blocks_put(b, 10 + i % 3, 0,
+					   code_of(0x1000 + 16 * i, (uint16_t)(1 + i % 128), i),
+					   100) > 0);
+	bpf_blocks_forget(b, 11, 200);
+	bpf_blocks_forget(b, 99, 200);
+	assert_int_equal(b->nr, 200);
+	bpf_blocks_reuse(b, 300);
+	for (uint32_t i = 0; i < 300; i++) {
+		uint32_t number = bpf_blocks_find(b, 10 + i % 3, 0, 0x1000 + 16 * i);
+
+		assert_int_equal(number != 0, i % 3 != 1);
+		if (number)
+			check_block(b, number, 0x1000 + 16 * i, i);
+	}
+}
+
+/* However often processes come and go, no room is lost; what finds none is refused and counted. */
+static void room_is_used_again(void **state)
+{
+	struct bpf_blocks *b = *state;
+	uint32_t nr[4] = { 0 };
+	uint64_t now = 1;
+
+	for (int round = 0; round < 4; round++) {
+		for (uint64_t i = 0; i < 70000; i++)
+			nr[round] += bpf_blocks_put(b, 10, 0,
+						    code_of(0x1000 + 7 * i,
+							    (uint16_t)(1 + i * 31 % 20), i),
+						    now) > 0;
+		assert_int_equal(b->nr, nr[round]);
+		bpf_blocks_forget(b, 10, now);
+		assert_int_equal(b->nr, 0);
+		assert_int_equal(bpf_blocks_put(b, 10, 0, code_of(0x10, 128, 0), now),
+				 -DCPI_ELIMIT);
+		bpf_blocks_reuse(b, ++now);
+	}
+	/* Of 65,536 numbers, but for buckets that are full. */
+	assert_in_range(nr[0], 63000, 65535);
+	assert_true(nr[3] + 100 >= nr[0]);
+	assert_true(b->no_room >= 4 * (70000 - 65535));
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+static const size_t short_head = offsetof(struct vtrace_window, failed);
+
+struct record {
+	struct vtrace_window w;
+	uint64_t words[4];
+};
+
+/* A record of @nr words (1, 2, …) as the program writes it; its length. */
+static size_t record_of(struct record *r, uint64_t time_ns, uint16_t nr, bool values)
+{
+	size_t head = values ? sizeof(r->w) : short_head;
+
+	memset(r, 0, sizeof(*r));
+	r->w.time_ns = time_ns;
+	r->w.pc = r->w.end_pc = 16 * time_ns;
+	r->w.tgid = 10;
+	r->w.nr_words = nr;
+	r->w.end = VTRACE_FULL;
+	r->w.has = values ? VTRACE_WINDOW_VALUES : 0;
+	for (uint64_t i = 0; i < nr; i++) {
+		uint64_t word = i + 1;
+
+		memcpy((char *)r + head + 8 * i, &word, sizeof(word));
+	}
+	return head + 8u * nr;
+}
+
+struct taken {
+	uint64_t times[16], nr, refuse_at;
+};
+
+static int take(void *ctx, const struct vtrace_window *w, const uint64_t *words)
+{
+	struct taken *t = ctx;
+
+	assert_int_equal(w->pc, 16 * w->time_ns);
+	for (uint16_t i = 0; i < w->nr_words; i++)
+		assert_int_equal(words[i], i + 1);
+	t->times[t->nr++] = w->time_ns;
+	return t->nr == t->refuse_at ? -EPIPE : 0;
+}
+
+static void windows_come_in_order_of_time(void **state)
+{
+	static const uint64_t times[] = { 5, 3, 9, 7, 1 }, until_8[] = { 1, 3, 5, 7 };
+	struct bpf_windows q = { 0 };
+	struct taken t = { 0 };
+	const struct driver_sink sink = { .window = take, .ctx = &t };
+	struct record r;
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		bpf_windows_add(&q, &r, record_of(&r, times[i], (uint16_t)i, i % 2));
+	assert_int_equal(bpf_windows_hand(&q, 8, &sink), 0);
+	assert_int_equal(t.nr, 4);
+	assert_memory_equal(t.times, until_8, sizeof(until_8));
+	assert_int_equal(bpf_windows_nr(&q), 1);
+	bpf_windows_add(&q, &r, record_of(&r, 8, 1, false));
+	bpf_windows_add(&q, &r, record_of(&r, 10, 1, false));
+	t.refuse_at = 6;
+	assert_int_equal(bpf_windows_hand(&q, 11, &sink), -EPIPE);
+	assert_int_equal(bpf_windows_nr(&q), 1);
+	assert_int_equal(t.times[4], 8);
+	assert_int_equal(t.times[5], 9);
+	assert_int_equal(q.handed, 6);
+	assert_int_equal(q.by_end[VTRACE_FULL], 7);
+	bpf_windows_release(&q);
+}
+
+static void nonsense_is_lost_by_name(void **state)
+{
+	struct bpf_windows q = { 0 };
+	struct record r;
+	size_t len = record_of(&r, 5, 3, true);
+
+	(void)state;
+	for (size_t cut = 0; cut < len; cut++)
+		bpf_windows_add(&q, &r, cut);
+	r.w.end = VTRACE_NR_ENDS;
+	bpf_windows_add(&q, &r, len);
+	r.w.end = VTRACE_CODE;
+	r.w.code_len = VTRACE_WINDOW_CODE + 1;
+	bpf_windows_add(&q, &r, len);
+	assert_int_equal(q.lost_read, len + 2);
+	assert_int_equal(bpf_windows_nr(&q), 0);
+	bpf_windows_release(&q);
+}
+
+static int tell(void *ctx, const struct vtrace_window *w)
+{
+	struct taken *t = ctx;
+
+	t->times[t->nr++] = w->time_ns;
+	return t->nr == t->refuse_at ? -EPIPE : 0;
+}
+
+static void miss(struct bpf_windows *q, uint64_t time_ns, uint64_t end_pc, uint32_t tgid,
+		 uint32_t generation, uint8_t len)
+{
+	struct record r;
+	size_t record_len = record_of(&r, time_ns, 0, true);
+
+	r.w.end = VTRACE_UNTRANSLATED;
+	r.w.end_pc = end_pc;
+	r.w.tgid = tgid;
+	r.w.end_generation = generation;
+	r.w.code_len = len;
+	bpf_windows_add(q, &r, record_len);
+}
+
+static void missing_code_is_told_once(void **state)
+{
+	static const uint64_t told[] = { 1, 3, 4, 5 };
+	struct bpf_windows q = { 0 };
+	struct taken t = { 0 };
+
+	(void)state;
+	miss(&q, 1, 0x1000, 10, 0, 64);
+	miss(&q, 2, 0x1000, 10, 0, 64);
+	miss(&q, 3, 0x1000, 11, 0, 64);
+	miss(&q, 4, 0x1000, 10, 1, 64);
+	miss(&q, 5, 0x1010, 10, 0, 1);
+	miss(&q, 6, 0x1020, 10, 0, 0); /* nobody could read it */
+	assert_int_equal(bpf_windows_missing(&q, tell, &t), 0);
+	assert_int_equal(t.nr, 4);
+	assert_memory_equal(t.times, told, sizeof(told));
+	assert_int_equal(bpf_windows_missing(&q, tell, &t), 0);
+	assert_int_equal(t.nr, 4);
+	miss(&q, 7, 0x1000, 10, 0, 64);
+	t.refuse_at = 5;
+	assert_int_equal(bpf_windows_missing(&q, tell, &t), -EPIPE);
+	for (uint64_t i = 0; i < 2 * BPF_NR_MISSING; i++)
+		miss(&q, 8, 16 * i, 10, 0, 64);
+	assert_int_equal(q.nr_missing, BPF_NR_MISSING);
+	assert_int_equal(bpf_windows_nr(&q), 7 + 2 * BPF_NR_MISSING);
+	bpf_windows_release(&q);
+}
+
+/* ---- where they are possible ----------------------------------------------------------------- */
+
+static void old_kernels_are_refused(void **state)
+{
+	struct base_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(driver_windows_possible("6.2.0", NULL), 0);
+	assert_int_equal(driver_windows_possible("6.18.5-amd64", NULL), 0);
+	assert_int_equal(driver_windows_possible("10.0", NULL), 0);
+	assert_int_equal(driver_windows_possible("5.19.17", NULL), -DCPI_EUNSUPPORTED);
+	assert_int_equal(driver_windows_possible("mine", NULL), -DCPI_EUNSUPPORTED);
+	assert_int_equal(driver_windows_possible("6.1.0-13-amd64", &err), -DCPI_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "6.1.0-13-amd64"));
+	assert_non_null(strstr(err.hint, "6.2"));
+}
+
+static void other_sources_refuse_windows(void **state)
+{
+	static const char *const names[] = { "perf", "replay", "inprocess" };
+	struct driver *d;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		const struct driver_config config = { .source = names[i], .window_every = 1 };
+		struct base_err err = { 0 };
+
+		assert_int_equal(driver_open(&config, &d, &err), -DCPI_EUNSUPPORTED);
+		assert_non_null(strstr(err.text, names[i]));
+		assert_non_null(strstr(err.hint, "bpf"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(blocks_are_found_by_place_process_and_generation,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(replaced_block_keeps_its_number_for_a_while, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(processes_go_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(room_is_used_again, setup, teardown),
+		cmocka_unit_test(windows_come_in_order_of_time),
+		cmocka_unit_test(nonsense_is_lost_by_name),
+		cmocka_unit_test(missing_code_is_told_once),
+		cmocka_unit_test(old_kernels_are_refused),
+		cmocka_unit_test(other_sources_refuse_windows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
