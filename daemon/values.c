@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "values_args.h"
 #include "values_internal.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -15,7 +16,8 @@
 
 static bool is_built_in(const char *profiler)
 {
-	return !strcmp(profiler, "values") || !strcmp(profiler, "values.replay");
+	return !strcmp(profiler, "values") || !strcmp(profiler, "values.replay") ||
+	       values_arg_of(profiler) >= 0;
 }
 
 static int set_up(struct values *v, const char *helper_dir, const char *const *profilers, size_t nr,

@@ -34,14 +34,19 @@ struct values_stats {
 };
 
 /*
- * Start the process from @helper_dir and have it load @profilers: "values", "values.replay", or the
- * absolute path of a shared object (vtrace_profiler_check). @context: tuples have contexts. Waits
- * for it, two seconds at most. Negative with @err, which names the one at fault: -DCPI_EFORMAT,
- * -EACCES, -EEXIST (one name twice), -ETIMEDOUT (it loops), -DCPI_EHELPER (it crashed).
+ * Start the process from @helper_dir and have it load @profilers: "values", "values.arg0" …,
+ * "values.replay", or the absolute path of a shared object (vtrace_profiler_check). @context:
+ * tuples have contexts. Waits for it, two seconds at most. Negative with @err, which names the one
+ * at fault: -DCPI_EFORMAT, -EACCES, -EEXIST (one name twice), -ETIMEDOUT (it loops), -DCPI_EHELPER
+ * (it crashed).
  */
 int values_open(const char *helper_dir, const char *const *profilers, size_t nr, bool context,
 		struct values **out, struct base_err *err);
 void values_close(struct values *v);
+
+/* The built-in profilers that make up -vprof, for @profilers: "values", and "values.arg0" and on
+ * (values_args.h). NULL past the end. */
+const char *values_of_vprof(size_t index);
 
 /* vp_name of @profilers[index]. */
 const char *values_name(const struct values *v, size_t index);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "context.h"
+#include "values_args.h"
 #include "values_capture.h"
 #include "values_replay.h"
 #include "values_run.h"
@@ -11,7 +12,7 @@
 /* profilers/vp-classic.c, under another name. */
 extern vp_dispatch_t values_classic;
 
-enum kind { NONE, CLASSIC, REPLAY, LOADED };
+enum kind { NONE, CLASSIC, REPLAY, ARGUMENT, LOADED };
 
 struct profiler {
 	enum kind kind;
@@ -19,6 +20,8 @@ struct profiler {
 	const vp_dispatch_t *dispatch;
 	const char *name;
 	const struct trace_vlist_table *table; /* the profiler's */
+	int arg;
+	char arg_name[sizeof(VALUES_ARG) + 1];
 	/* of the window that is being run */
 	struct trace_item items[VSAMPLE_BUFFER_SIZE];
 	uint32_t indices[VSAMPLE_BUFFER_SIZE]; /* in the window */
@@ -44,6 +47,7 @@ struct values_run {
 	struct vtrace_replay replay;
 	struct vtrace_contexts contexts;
 	struct values_stores stores;
+	struct values_args args;
 };
 
 /* ---- profilers ------------------------------------------------------------------------------- */
@@ -97,6 +101,11 @@ static int set_kind(struct profiler *p, const char *profiler, struct base_err *e
 	} else if (!strcmp(profiler, "values.replay")) {
 		p->kind = REPLAY;
 		p->name = "values.replay";
+	} else if (values_arg_of(profiler) >= 0) {
+		p->kind = ARGUMENT;
+		p->arg = values_arg_of(profiler);
+		snprintf(p->arg_name, sizeof(p->arg_name), "%s", profiler);
+		p->name = p->arg_name;
 	} else {
 		r = vtrace_profiler_load(profiler, &p->loaded, err);
 		if (r < 0)
@@ -283,6 +292,16 @@ static void add_replay(struct profiler *p, const struct vtrace_entry *e, uint32_
 	p->indices[p->nr++] = index;
 }
 
+static void add_argument(struct profiler *p, const struct vtrace_entry *e,
+			 const struct values_args *a, uint32_t index)
+{
+	if (!values_args_begin(a, e) || !a->known[p->arg] || p->nr == VSAMPLE_BUFFER_SIZE)
+		return;
+	p->tuples[p->nr] =
+		(struct values_tuple){ .pc = e->pc, .c0 = a->ret, .value = a->r[p->arg] };
+	p->indices[p->nr++] = index;
+}
+
 static void add_entry(struct values_run *r, const struct vtrace_entry *e, bool timed,
 		      uint32_t index)
 {
@@ -293,16 +312,17 @@ static void add_entry(struct values_run *r, const struct vtrace_entry *e, bool t
 
 	if (r->context)
 		vtrace_contexts_add(&r->contexts, e, &insn->operands);
-	if (index < VALUES_SKIP)
-		return;
-	for (uint32_t i = 0; i < r->nr_profilers; i++) {
+	for (uint32_t i = 0; index >= VALUES_SKIP && i < r->nr_profilers; i++) {
 		struct profiler *p = r->profilers[i];
 
-		if (p->kind == REPLAY)
+		if (p->kind == ARGUMENT)
+			add_argument(p, e, &r->args, index);
+		else if (p->kind == REPLAY)
 			add_replay(p, e, distance, covered, index);
 		else if (p->kind != NONE)
 			add_item(p, e, insn, timed, index);
 	}
+	values_args_next(&r->args, e);
 }
 
 /* 0, or -DCPI_EFORMAT: what came before counts. */
@@ -316,6 +336,7 @@ static int run(struct values_run *r, const struct vtrace_window *w, const uint64
 	for (uint32_t i = 0; i < r->nr_profilers; i++)
 		r->profilers[i]->nr = 0;
 	r->stores.nr = 0;
+	r->args = (struct values_args){ 0 };
 	if (r->context)
 		vtrace_contexts_init(&r->contexts, VALUES_ARCH);
 	ret = vtrace_replay_init(&r->replay, w, words, get_block, r);
@@ -332,6 +353,9 @@ static void set_contexts(const struct values_run *r, struct profiler *p)
 		uint64_t c0, c1;
 
 		vtrace_contexts_get(&r->contexts, p->indices[i], &c0, &c1);
+		/* That call was seen. */
+		if (p->kind == ARGUMENT && c0 != p->tuples[i].c0)
+			continue;
 		p->items[i].c0 = p->tuples[i].c0 = c0;
 		p->items[i].c1 = p->tuples[i].c1 = c1;
 	}
@@ -380,7 +404,7 @@ static void process(struct values_run *r, uint32_t i, uint32_t pid, struct value
 	int nr;
 
 	set_contexts(r, p);
-	if (p->kind == REPLAY) {
+	if (p->kind == REPLAY || p->kind == ARGUMENT) {
 		head->nr = p->nr;
 	} else if (p->nr) {
 		*r->at_work = (uint8_t)(i + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How long loads took, in ns. The time between two readings of the clock contains those, so what
- * the quickest loads take is taken off: it tells near from far, not more.
+ * the quickest loads take is taken off: it tells near from far, not more. Values are told by bins.
  */
 #include <stdio.h>
 #include <string.h>
@@ -66,6 +66,18 @@ static ulong base(void)
 	return ns;
 }
 
+/* So few different values that a hotlist holds them all: the lower ends of what is told apart. */
+static ulong bin(ulong ns)
+{
+	static const ulong ends[] = { 5000, 2000, 1000, 500, 300, 200, 150, 100,
+				      80,   60,	  50,	40,  30,  20,  10 };
+
+	for (unsigned int i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (ns >= ends[i])
+			return ends[i];
+	return 0;
+}
+
 static int vp_prof_process(uint pid, trace_parser_t *parser, vsample_t **vsamples)
 {
 	ulong pc, c0, c1, ns;
@@ -80,9 +92,10 @@ static int vp_prof_process(uint pid, trace_parser_t *parser, vsample_t **vsample
 		if (nr_seen < ENOUGH)
 			continue;
 		own = base();
-		samples[n++] = (vsample_t){
-			.pc = pc, .context0 = c0, .context1 = c1, .value = ns > own ? ns - own : 0
-		};
+		samples[n++] = (vsample_t){ .pc = pc,
+					    .context0 = c0,
+					    .context1 = c1,
+					    .value = bin(ns > own ? ns - own : 0) };
 	}
 	*vsamples = samples;
 	return n;

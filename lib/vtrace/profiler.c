@@ -71,7 +71,7 @@ int vtrace_profiler_check(const char *path, struct base_err *err)
 static bool is_reserved(const char *name)
 {
 	return !strcmp(name, "values") || !strcmp(name, "values.replay") ||
-	       !strcmp(name, "values.trace");
+	       !strcmp(name, "values.trace") || !strncmp(name, "values.arg", 10);
 }
 
 int vtrace_profiler_name_check(const char *name, struct base_err *err)
