@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "dyn_internal.h"
@@ -19,31 +18,11 @@ enum { HELPER_TIMEOUT_MS = 5000, HELPER_MB_MS = 400, DYN_REFUSALS = 3 };
 
 /* ---- who may read it ------------------------------------------------------------------------- */
 
-/* The kernel's form of an access control list (acl(5)): a version, then entries. */
-struct acl_entry {
-	uint16_t tag, perm;
-	uint32_t id;
-};
-struct acl {
-	uint32_t version;
-	struct acl_entry entry[5];
-};
-
-enum { ACL_USER_OWNER = 1, ACL_USER = 2, ACL_GROUP_OWNER = 4, ACL_MASK = 0x10, ACL_REST = 0x20 };
-
 /* The uid whose code it holds may read it. File systems without such lists do without. */
 static void allow_reader(int fd, uint32_t uid)
 {
-	const uint32_t nobody = UINT32_MAX;
-	struct acl acl = { .version = 2,
-			   .entry = { { ACL_USER_OWNER, 6, nobody },
-				      { ACL_USER, 4, uid },
-				      { ACL_GROUP_OWNER, 4, nobody },
-				      { ACL_MASK, 4, nobody },
-				      { ACL_REST, 0, nobody } } };
-
 	if (uid != geteuid())
-		(void)fsetxattr(fd, "system.posix_acl_access", &acl, sizeof(acl), 0);
+		(void)base_reader_set(fd, uid, true);
 }
 
 static void give_to_group(int fd)

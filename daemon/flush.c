@@ -168,9 +168,25 @@ static int make_moved(const struct image_move *m, const struct profdb_profile *s
 	return r;
 }
 
+static uint64_t moved_off(void *ctx, uint64_t off)
+{
+	return wire_moved_off(ctx, off);
+}
+
+static int put_moved_values(struct daemon *d, const struct image_move *m, struct base_err *err)
+{
+	const struct profdb_moved to = { .stem = m->to->stem,
+					 .image = &m->to->id,
+					 .path = m->to->path,
+					 .off = moved_off,
+					 .ctx = m->map };
+
+	return profdb_flush_move_values(d->db, m->from->stem, &to, err);
+}
+
 /* One that cannot be moved stays where it is: its pseudo-image's build-id leads to the other one.
  */
-static int put_moved(struct daemon *d, const struct image_move *m, struct base_err *err)
+static int put_moved_counts(struct daemon *d, const struct image_move *m, struct base_err *err)
 {
 	struct profdb_profile *stored = NULL, *p = NULL;
 	struct base_err own = { 0 };
@@ -192,6 +208,13 @@ static int put_moved(struct daemon *d, const struct image_move *m, struct base_e
 	base_fail_errno(&own, r, "cannot move the profile of '%s'", m->from->path);
 	*err = err->code ? *err : own;
 	return r;
+}
+
+static int put_moved(struct daemon *d, const struct image_move *m, struct base_err *err)
+{
+	int r = put_moved_counts(d, m, err);
+
+	return r < 0 ? r : put_moved_values(d, m, err);
 }
 
 /* Of images that became part of others since the last flush. */

@@ -9,7 +9,8 @@
 #include "tools.h"
 
 static struct select sel;
-static bool extract, list, images;
+static bool extract, list;
+static struct tar_also also;
 
 static const struct base_opt options[] = {
 	{ "x", BASE_OPT_FLAG, &extract, NULL,
@@ -17,8 +18,11 @@ static const struct base_opt options[] = {
 	  "is not there.",
 	  0, 0 },
 	{ "t", BASE_OPT_FLAG, &list, NULL, "Check the archive FILE and tell what it has.", 0, 0 },
-	{ "images", BASE_OPT_FLAG, &images, NULL,
+	{ "images", BASE_OPT_FLAG, &also.images, NULL,
 	  "Pack the programs and libraries too, as far as they are here.", 0, 0 },
+	{ "values", BASE_OPT_FLAG, &also.values, NULL,
+	  "Pack value profiles too, which hold what programs computed with: secrets perhaps.", 0,
+	  0 },
 	SELECT_OPTIONS_DB(sel),
 	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same numbers.", 0, 0 },
 	{ 0 },
@@ -50,6 +54,7 @@ static const struct {
 	[PROFDB_PART_DYN] = { "pseudo-image", "pseudo-images", "pseudo_images" },
 	[PROFDB_PART_KERNEL] = { "file of kernels", "files of kernels", "kernel_files" },
 	[PROFDB_PART_COSTS] = { "file of costs", "files of costs", "cost_files" },
+	[PROFDB_PART_VALUES] = { "value profile", "value profiles", "values" },
 	[PROFDB_PART_IMAGE] = { "program or library", "programs and libraries", "images" },
 };
 
@@ -193,7 +198,7 @@ static int run_extract(const char *file, struct base_err *err)
 static int run_pack(const char *file, struct base_err *err)
 {
 	struct tar_sum sum;
-	int s, r = tar_pack(cmd.name, &sel, images, file, &sum, err);
+	int s, r = tar_pack(cmd.name, &sel, &also, file, &sum, err);
 
 	if (r < 0)
 		return r;
@@ -206,9 +211,9 @@ static int check(int nr, char **operands, struct base_err *err)
 {
 	if (extract && list)
 		return base_fail(err, -DCPI_EUSAGE, "-x and -t exclude each other");
-	if ((extract || list) && (images || sel.epoch || sel.platform))
+	if ((extract || list) && (also.images || also.values || sel.epoch || sel.platform))
 		return base_fail(err, -DCPI_EUSAGE,
-				 "-images, -epoch and -platform say what is packed");
+				 "-images, -values, -epoch and -platform say what is packed");
 	if (nr == 2 && !extract)
 		return base_fail(err, -DCPI_EUSAGE, "one file is enough without -x");
 	if (nr == 2)

@@ -15,12 +15,17 @@ struct tar_sum {
 /* 0 or -EINVAL: something is in it that is no part of a database, told in @err. */
 int tar_sum(const struct archive_list *list, struct tar_sum *out, struct base_err *err);
 
+/* What is packed on request alone. */
+struct tar_also {
+	bool images, values;
+};
+
 /*
  * What @sel selects into the archive @file. What is missing or cannot be read is told on stderr; a
  * part of the database itself among it makes 1 of 0. @sum: what was packed.
  */
-int tar_pack(const char *prog, const struct select *sel, bool images, const char *file,
-	     struct tar_sum *sum, struct base_err *err);
+int tar_pack(const char *prog, const struct select *sel, const struct tar_also *also,
+	     const char *file, struct tar_sum *sum, struct base_err *err);
 /* @sum: what the archive has; @kept: how many files the database had already. */
 int tar_unpack(const char *file, const char *db, struct tar_sum *sum, uint64_t *kept,
 	       struct base_err *err);

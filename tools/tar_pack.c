@@ -27,7 +27,8 @@ struct pack {
 	struct wanted *wanted;
 	size_t nr_wanted, cap_wanted;
 	const char *epoch, *platform; /* being packed */
-	bool lacks;		      /* something that the database should have */
+	bool values;
+	bool lacks; /* something that the database should have */
 };
 
 static void warn(const struct pack *p, const struct base_err *err)
@@ -91,27 +92,39 @@ static int want(struct pack *p, const struct profdb_profile *profile)
 	return base_map_set(&p->known, key, strlen(key), p);
 }
 
-static int take_profile(void *ctx, const char *file, const struct base_buf *bytes,
-			const struct profdb_profile *profile)
+static int take_file(struct pack *p, const char *file, mode_t mode, const struct base_buf *bytes,
+		     const struct profdb_profile *header)
 {
-	struct pack *p = ctx;
 	struct base_err err = { 0 };
 	char path[ARCHIVE_PATH_MAX];
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%s/%s", p->epoch, p->platform, file);
-	r = archive_add_data(p->w, path, 0644, time(NULL), bytes->data, bytes->len, &err);
+	r = archive_add_data(p->w, path, mode, time(NULL), bytes->data, bytes->len, &err);
 	if (r == -EINVAL) {
 		on_bad(p, file, &err);
 		return 0;
 	}
-	return r < 0 ? r : want(p, profile);
+	return r < 0 ? r : want(p, header);
+}
+
+static int take_profile(void *ctx, const char *file, const struct base_buf *bytes,
+			const struct profdb_profile *profile)
+{
+	return take_file(ctx, file, 0644, bytes, profile);
+}
+
+static int take_values(void *ctx, const char *file, const struct base_buf *bytes,
+		       const struct profdb_profile *header)
+{
+	return take_file(ctx, file, 0600, bytes, header);
 }
 
 static int pack_platform(struct pack *p, const char *epoch, const char *platform,
 			 struct base_err *err)
 {
 	struct base_err why = { 0 };
+	int r;
 
 	if (profdb_epoch_open(p->db, epoch, platform)) {
 		base_fail(&why, -EBUSY, "'%s/%s' is not finished: packed as of its last flush",
@@ -120,7 +133,10 @@ static int pack_platform(struct pack *p, const char *epoch, const char *platform
 	}
 	p->epoch = epoch;
 	p->platform = platform;
-	return profdb_walk_files(p->db, epoch, platform, take_profile, on_bad, p, err);
+	r = profdb_walk_files(p->db, epoch, platform, take_profile, on_bad, p, err);
+	if (r >= 0 && p->values)
+		r = profdb_walk_value_files(p->db, epoch, platform, take_values, on_bad, p, err);
+	return r;
 }
 
 static int pack_epoch(struct pack *p, const char *epoch, const char *only, struct base_err *err)
@@ -286,10 +302,10 @@ static void release(struct pack *p)
 	profdb_close(p->db);
 }
 
-int tar_pack(const char *prog, const struct select *sel, bool images, const char *file,
-	     struct tar_sum *sum, struct base_err *err)
+int tar_pack(const char *prog, const struct select *sel, const struct tar_also *also,
+	     const char *file, struct tar_sum *sum, struct base_err *err)
 {
-	struct pack p = { .prog = prog };
+	struct pack p = { .prog = prog, .values = also->values };
 	int r = profdb_open(sel->db, false, &p.db, err), lock = -1;
 
 	if (r >= 0)
@@ -298,7 +314,7 @@ int tar_pack(const char *prog, const struct select *sel, bool images, const char
 	if (r >= 0)
 		lock = profdb_dyn_lock(p.db, false, 10000, NULL);
 	if (r >= 0)
-		r = pack_all(&p, sel, images, err);
+		r = pack_all(&p, sel, also->images, err);
 	if (lock >= 0)
 		close(lock);
 	if (r >= 0)

@@ -316,6 +316,17 @@ int base_read_all(int fd, void *data, size_t len);
 int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *out,
 		   struct base_err *err);
 
+/*
+ * One user who may read a file besides its owner (and, with @group, its group): an access control
+ * list of mode 0600 or 0640 with an entry for @uid. 0 or -errno: file systems without such lists
+ * refuse.
+ */
+int base_reader_set(int fd, uint32_t uid, bool group);
+/* The owner alone. 0 or -errno. */
+int base_reader_clear(int fd);
+/* Who was set; UINT32_MAX: nobody, or somebody else set other rights. */
+uint32_t base_reader_get(int fd);
+
 /* Monotonic clock in nanoseconds. */
 uint64_t base_now_ns(void);
 /* Nanoseconds by which the clock of processes' start times is ahead of it: while the machine is

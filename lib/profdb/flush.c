@@ -85,8 +85,7 @@ static int read_stored(struct profdb *db, const struct profdb_file *file,
 			 file->name);
 }
 
-/* Bytes that no retry will make better; what cannot be read now may be readable next time. */
-static bool is_bad_file(int r)
+bool profdb_flush_is_bad(int r)
 {
 	return profdb_error_is_content(r) || r == -EISDIR || r == -EINVAL;
 }
@@ -101,7 +100,7 @@ static int load(struct profdb *db, struct profdb_file *file, const char *stem, c
 	struct base_err why = { 0 };
 	int left = 0, r;
 
-	while (is_bad_file(r = read_stored(db, file, p, out, &why))) {
+	while (profdb_flush_is_bad(r = read_stored(db, file, p, out, &why))) {
 		base_fail(err, r, "%s; it stays, its image gets a second file", why.text);
 		profdb_file_name(p, stem, event, ++file->version, file->name);
 		why = (struct base_err){ 0 };
@@ -124,12 +123,10 @@ static int set_number(struct profdb_profile *p, const char *word, uint64_t n)
 	return n ? profdb_profile_set_word(p, word, text) : 0;
 }
 
-static int merge(struct profdb *db, struct profdb_profile *m, const struct profdb_profile *p)
+int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct profdb_profile *p)
 {
-	int r = profdb_profile_merge(m, p);
+	int r = profdb_profile_take_words(m, p);
 
-	if (r >= 0)
-		r = profdb_profile_take_words(m, p);
 	if (r >= 0)
 		r = profdb_profile_set_word(m, "epoch", db->began);
 	if (r >= 0)
@@ -142,8 +139,17 @@ static int merge(struct profdb *db, struct profdb_profile *m, const struct profd
 	return r;
 }
 
-static int write_new(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
-		     struct base_err *err)
+int profdb_make_private(int fd, uint32_t uid)
+{
+	int r = base_reader_clear(fd);
+
+	if (r >= 0 && uid != UINT32_MAX && uid != geteuid())
+		(void)base_reader_set(fd, uid, false);
+	return r;
+}
+
+int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
+		       const uint32_t *reader, struct base_err *err)
 {
 	bool again = file->put_seq == db->seq;
 	char name[256];
@@ -152,8 +158,13 @@ static int write_new(struct profdb *db, struct profdb_file *file, const struct b
 	profdb_new_name(db->seq, file->name, name);
 	/* Not blocking: a FIFO in its place has no reader. */
 	fd = openat(db->epoch_fd, name,
-		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
-	r = fd < 0 ? -errno : base_write_all(fd, buf->data, buf->len);
+		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+		    reader ? 0600 : 0644);
+	r = fd < 0 ? -errno : 0;
+	if (r >= 0 && reader)
+		r = profdb_make_private(fd, *reader);
+	if (r >= 0)
+		r = base_write_all(fd, buf->data, buf->len);
 	if (r >= 0)
 		base_sync_begin(fd);
 	if (fd >= 0 && close(fd) < 0 && errno != EINTR && r >= 0)
@@ -185,14 +196,16 @@ static int put_file(struct profdb *db, const char *stem, const struct profdb_pro
 		return base_fail_errno(err, -ENOMEM, "cannot store a profile of '%.80s'", stem);
 	left = r = load(db, file, stem, event, p, &m, err);
 	if (r >= 0) {
-		r = merge(db, m, p);
+		r = profdb_profile_merge(m, p);
+		if (r >= 0)
+			r = profdb_flush_words(db, m, p);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot merge into profile '%s'", file->name);
 	}
 	if (r >= 0)
 		r = profdb_profile_format(m, format, 0, &buf, err);
 	if (r >= 0)
-		r = write_new(db, file, &buf, err);
+		r = profdb_flush_write(db, file, &buf, NULL, err);
 	base_buf_release(&buf);
 	profdb_profile_free(m);
 	return r < 0 ? r : left;
@@ -295,7 +308,7 @@ static int add_stored(struct profdb *db, const struct profdb_file *file,
 	} else if (r >= 0) {
 		*out = p;
 	}
-	return r == -ENOENT ? 0 : is_bad_file(r) ? -DCPI_EFORMAT : r;
+	return r == -ENOENT ? 0 : profdb_flush_is_bad(r) ? -DCPI_EFORMAT : r;
 }
 
 int profdb_flush_read(struct profdb *db, const char *stem, struct profdb_profile **out,

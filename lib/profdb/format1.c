@@ -7,12 +7,24 @@ enum { FOOT_FIXED = 16 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int find_footer(const uint8_t *file, size_t len, size_t binary, struct profdb_payload *foot,
-		       struct base_err *err)
+static int check_footer(const uint8_t *file, size_t len, const struct profdb_payload *foot,
+			size_t nr_events, struct base_err *err)
+{
+	if (foot->len < FOOT_FIXED || profdb_get32(file + len - 4) != base_crc32c(0, file, len - 4))
+		return base_fail(err, -DCPI_ECHECKSUM, "checksum does not match");
+	if (foot->len != FOOT_FIXED + 8 * nr_events || profdb_get32(file + len - 8) != nr_events)
+		return base_fail(err, -DCPI_EFORMAT, "footer and header differ in events");
+	return 0;
+}
+
+int profdb_format1_footer(const uint8_t *file, size_t len, size_t binary, size_t nr_events,
+			  struct profdb_payload *foot, struct base_err *err)
 {
 	size_t pos = binary;
 	int r;
 
+	if (binary % 8)
+		return base_fail(err, -DCPI_EFORMAT, "binary part begins at byte %zu", binary);
 	do {
 		r = profdb_section_next(file, len, &pos, foot, err);
 		if (r < 0)
@@ -20,18 +32,7 @@ static int find_footer(const uint8_t *file, size_t len, size_t binary, struct pr
 	} while (!profdb_section_is(foot, "FOOT"));
 	if (pos != len)
 		return base_fail(err, -DCPI_EFORMAT, "%zu bytes follow the footer", len - pos);
-	return 0;
-}
-
-static int check_footer(const uint8_t *file, size_t len, const struct profdb_payload *foot,
-			const struct profdb_profile *p, struct base_err *err)
-{
-	if (foot->len < FOOT_FIXED || profdb_get32(file + len - 4) != base_crc32c(0, file, len - 4))
-		return base_fail(err, -DCPI_ECHECKSUM, "checksum does not match");
-	if (foot->len != FOOT_FIXED + 8 * p->nr_events ||
-	    profdb_get32(file + len - 8) != p->nr_events)
-		return base_fail(err, -DCPI_EFORMAT, "footer and header differ in events");
-	return 0;
+	return check_footer(file, len, foot, nr_events, err);
 }
 
 /* Gap to the offset before (to -1 at first), then a count per event, not all zero. */
@@ -97,19 +98,11 @@ static bool knows_section(const struct profdb_profile *p, const char tag[4])
 	return false;
 }
 
-/* Upper case: cannot be understood without it. */
-static int take_other(const struct profdb_payload *s, struct profdb_profile *p,
-		      struct base_err *err)
+int profdb_section_keep(struct profdb_profile *p, const struct profdb_payload *s,
+			struct base_err *err)
 {
 	int r;
 
-	if (profdb_section_is(s, "move"))
-		return take_moves(s, p, err);
-	if (profdb_section_is(s, "VALS")) {
-		base_fail(err, -DCPI_EVERSION, "it holds values, not samples");
-		base_hint(err, "dcpivcat prints such files");
-		return -DCPI_EVERSION;
-	}
 	if (s->tag[0] < 'a') {
 		base_fail(err, -DCPI_EVERSION, "section '%.4s' is not known", s->tag);
 		base_hint(err, "a newer DCPI wrote this profile");
@@ -119,6 +112,19 @@ static int take_other(const struct profdb_payload *s, struct profdb_profile *p,
 		return base_fail(err, -DCPI_EFORMAT, "section '%.4s' stands twice", s->tag);
 	r = profdb_profile_add_section(p, s->tag, s->data, s->len);
 	return r < 0 ? base_fail_errno(err, r, "section '%.4s'", s->tag) : 0;
+}
+
+static int take_other(const struct profdb_payload *s, struct profdb_profile *p,
+		      struct base_err *err)
+{
+	if (profdb_section_is(s, "move"))
+		return take_moves(s, p, err);
+	if (profdb_section_is(s, "VALS")) {
+		base_fail(err, -DCPI_EVERSION, "it holds values, not samples");
+		base_hint(err, "dcpivcat prints such files");
+		return -DCPI_EVERSION;
+	}
+	return profdb_section_keep(p, s, err);
 }
 
 static int check_totals(const struct profdb_payload *foot, const struct profdb_profile *p,
@@ -143,11 +149,7 @@ int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct 
 	size_t pos = binary;
 	int r;
 
-	if (binary % 8)
-		return base_fail(err, -DCPI_EFORMAT, "binary part begins at byte %zu", binary);
-	r = find_footer(file, len, binary, &foot, err);
-	if (r >= 0)
-		r = check_footer(file, len, &foot, p, err);
+	r = profdb_format1_footer(file, len, binary, p->nr_events, &foot, err);
 	while (r >= 0 && (r = profdb_section_next(file, len, &pos, &s, err)) >= 0 &&
 	       !profdb_section_is(&s, "FOOT")) {
 		if (!profdb_section_is(&s, "CNTS"))
@@ -191,17 +193,22 @@ static int put_moves(const struct profdb_profile *p, struct base_buf *out)
 	return r < 0 ? r : profdb_section_end(out, at);
 }
 
-static int put_footer(const struct profdb_profile *p, struct base_buf *out, size_t start)
+int profdb_format1_end(const struct profdb_profile *p, size_t nr_offsets, struct base_buf *out,
+		       size_t start)
 {
 	uint8_t foot[FOOT_FIXED + 8 * PROFDB_NR_EVENTS] = { 0 };
 	size_t len = FOOT_FIXED + 8 * p->nr_events;
-	int r;
+	int r = 0;
 
-	profdb_put64(foot, p->counts.nr);
+	for (size_t i = 0; r >= 0 && i < p->nr_sections; i++)
+		r = profdb_section_put(out, p->sections[i].tag, p->sections[i].data,
+				       p->sections[i].len);
+	profdb_put64(foot, nr_offsets);
 	for (size_t i = 0; i < p->nr_events; i++)
 		profdb_put64(foot + 8 + 8 * i, p->events[i].sum);
 	profdb_put32(foot + len - 8, (uint32_t)p->nr_events);
-	r = profdb_section_put(out, "FOOT", foot, len);
+	if (r >= 0)
+		r = profdb_section_put(out, "FOOT", foot, len);
 	if (r >= 0)
 		profdb_put32(out->data + out->len - 4,
 			     base_crc32c(0, out->data + start, out->len - start - 4));
@@ -221,10 +228,7 @@ int profdb_format1_print(const struct profdb_profile *p, struct base_buf *out, s
 		r = profdb_section_end(out, at);
 	if (r >= 0 && p->moves.nr)
 		r = put_moves(p, out);
-	for (size_t i = 0; r >= 0 && i < p->nr_sections; i++)
-		r = profdb_section_put(out, p->sections[i].tag, p->sections[i].data,
-				       p->sections[i].len);
 	if (r >= 0)
-		r = put_footer(p, out, start);
+		r = profdb_format1_end(p, p->counts.nr, out, start);
 	return r < 0 ? base_fail_errno(err, r, "cannot write a profile") : 0;
 }

@@ -70,6 +70,8 @@ static int parse_profile(const char *path, struct profdb_place *out)
 	snprintf(out->platform, sizeof(out->platform), "%.*s", (int)(name - platform - 1),
 		 platform + 1);
 	snprintf(out->name, sizeof(out->name), "%s", name + 1);
+	if (profdb_values_name(out->name, NULL))
+		out->part = PROFDB_PART_VALUES;
 	return profdb_epoch_name_ok(out->epoch) && profdb_platform_name_ok(out->platform) &&
 			       profdb_file_name_ok(out->name)
 		       ? 0
@@ -121,6 +123,11 @@ void profdb_image_path(const struct base_id *id, char path[128])
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
+static bool is_of_epoch(const struct profdb_place *place)
+{
+	return place->part == PROFDB_PART_PROFILE || place->part == PROFDB_PART_VALUES;
+}
+
 static int add_folder(struct profdb_import *i, const char *path, struct base_err *err)
 {
 	char folder[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
@@ -129,7 +136,7 @@ static int add_folder(struct profdb_import *i, const char *path, struct base_err
 
 	if (r < 0)
 		return base_fail(err, r, "'%.300s' is no part of a database", path);
-	if (place.part != PROFDB_PART_PROFILE)
+	if (!is_of_epoch(&place))
 		return 0;
 	snprintf(folder, sizeof(folder), "%s/%s", place.epoch, place.platform);
 	if (i->folders.nr && !strcmp(i->folders.items[i->folders.nr - 1], folder))
@@ -279,7 +286,10 @@ int profdb_import_file(struct profdb_import *i, const char *path, const uint8_t 
 
 	if (r < 0)
 		return base_fail(err, r, "'%.300s' is no part of a database", path);
-	if (place.part == PROFDB_PART_PROFILE)
+	/* Whoever could read them elsewhere is somebody else here. */
+	if (place.part == PROFDB_PART_VALUES)
+		mode = 0600;
+	if (is_of_epoch(&place))
 		return base_file_create(f, i->fd, path, mode, err);
 	r = make_folder(i->db, place.folder);
 	if (r < 0)

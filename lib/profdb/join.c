@@ -51,9 +51,10 @@ static int64_t span_of(enum profdb_span span, const char *epoch)
 /* ---- one platform's profiles -------------------------------------------------------------------
  */
 
-/* A profile of the new epoch; several of one key where they must not be added up. */
+/* A profile of the new epoch, or values; several of one key where they must not be added up. */
 struct sum {
-	struct profdb_profile *p;
+	struct profdb_profile *p; /* of values their header, which is theirs */
+	struct profdb_values *values;
 	struct sum *next;
 	char name[256];
 };
@@ -67,6 +68,7 @@ struct join {
 	struct profdb_names *epochs; /* that become one, ascending */
 	struct stat like;	     /* the newest folder of the platform: whose it is, and when */
 	int dir_fd;		     /* of the platform in the new epoch */
+	int from_fd;		     /* of the one that is read */
 };
 
 /* What differs from one epoch to the next of the same thing. */
@@ -105,59 +107,101 @@ static bool may_add(const struct profdb_profile *a, const struct profdb_profile 
 	return !x && !y;
 }
 
-static int new_sum(struct join *j, const char *key, struct sum *last, unsigned int nr,
-		   const char *file, struct profdb_profile *p)
+static void sum_free(struct sum *s)
 {
-	struct sum *s = calloc(1, sizeof(*s));
-	int len = (int)strcspn(file, "~"), r = s ? 0 : -ENOMEM;
+	if (s->values)
+		profdb_values_free(s->values);
+	else
+		profdb_profile_free(s->p);
+	free(s);
+}
 
-	if (r < 0) {
-		profdb_profile_free(p);
-		return r;
-	}
-	s->p = p;
+static int new_sum(struct join *j, const char *key, struct sum *last, unsigned int nr,
+		   const char *file, struct sum *s)
+{
+	int len = (int)strcspn(file, "~"), r = 0;
+
 	snprintf(s->name, sizeof(s->name), nr ? "%.*s~%u" : "%.*s", len, file, nr);
 	if (last)
 		last->next = s;
-	else if ((r = base_map_set(&j->sums, key, strlen(key), s)) < 0) {
-		profdb_profile_free(p);
-		free(s);
-	}
+	else if ((r = base_map_set(&j->sums, key, strlen(key), s)) < 0)
+		sum_free(s);
 	return r;
 }
 
-/* 1: added; 0: it cannot be; negative. The newer identity is what a pseudo-image has now. */
-static int add_to(struct sum *s, struct profdb_profile *p)
+static int merge(struct sum *s, const struct sum *one)
 {
-	int r = may_add(s->p, p) ? profdb_profile_merge(s->p, p) : -DCPI_EVERSION;
+	if (!s->values)
+		return profdb_profile_merge(s->p, one->p);
+	/* A profiler's name is told in full by the file alone. */
+	if (strcmp(s->values->profiler, one->values->profiler) != 0)
+		return -DCPI_EVERSION;
+	return profdb_values_merge(s->values, one->values);
+}
+
+/* 1: added; 0: it cannot be; negative. The newer identity is what a pseudo-image has now. */
+static int add_to(struct sum *s, const struct sum *one)
+{
+	int r = may_add(s->p, one->p) ? merge(s, one) : -DCPI_EVERSION;
 
 	if (r == -DCPI_EVERSION || r == -DCPI_ELIMIT || r == -DCPI_EOVERFLOW)
 		return 0;
-	if (r >= 0 && p->image.len)
-		s->p->image = p->image;
+	if (r >= 0 && one->p->image.len)
+		s->p->image = one->p->image;
 	return r < 0 ? r : 1;
 }
 
-static int take(void *ctx, const char *file, struct profdb_profile *p)
+/* @one is ours from here on. */
+static int take_sum(struct join *j, const char *file, struct sum *one)
 {
 	char key[PROFDB_KEY_MAX];
 	struct sum *s, *last = NULL;
 	unsigned int nr = 0;
-	struct join *j = ctx;
 	int r;
 
 	profdb_key_of_name(file, key, &nr);
 	nr = 0;
 	for (s = base_map_get(&j->sums, key, strlen(key)); s; s = s->next) {
-		r = add_to(s, p);
+		r = add_to(s, one);
 		if (r) {
-			profdb_profile_free(p);
+			sum_free(one);
 			return r < 0 ? r : 0;
 		}
 		last = s;
 		nr++;
 	}
-	return new_sum(j, key, last, nr, file, p);
+	return new_sum(j, key, last, nr, file, one);
+}
+
+static int take(void *ctx, const char *file, struct profdb_profile *p)
+{
+	struct sum *one = calloc(1, sizeof(*one));
+
+	if (!one) {
+		profdb_profile_free(p);
+		return -ENOMEM;
+	}
+	one->p = p;
+	return take_sum(ctx, file, one);
+}
+
+static int take_values(void *ctx, const char *file, struct profdb_values *v)
+{
+	struct sum *one = calloc(1, sizeof(*one));
+	struct join *j = ctx;
+	int fd;
+
+	if (!one) {
+		profdb_values_free(v);
+		return -ENOMEM;
+	}
+	one->p = v->header;
+	one->values = v;
+	fd = openat(j->from_fd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	v->uid = fd < 0 ? UINT32_MAX : base_reader_get(fd);
+	if (fd >= 0)
+		close(fd);
+	return take_sum(j, file, one);
 }
 
 static void unreadable(void *ctx, const char *file, const struct base_err *why)
@@ -178,8 +222,7 @@ static void forget_sums(struct join *j)
 	while (base_map_next(&j->sums, &pos, &value)) {
 		for (s = value; s; s = next) {
 			next = s->next;
-			profdb_profile_free(s->p);
-			free(s);
+			sum_free(s);
 		}
 	}
 	base_map_release(&j->sums);
@@ -195,24 +238,38 @@ static void give(int fd, const struct stat *like)
 		return;
 }
 
+static int format(const struct sum *s, struct base_buf *out, struct base_err *err)
+{
+	return s->values ? profdb_values_format(s->values, out, err)
+			 : profdb_profile_format(s->p, PROFDB_FORMAT_1, 0, out, err);
+}
+
+static int write_file(struct join *j, const struct sum *s, const struct base_buf *buf)
+{
+	int fd = openat(j->dir_fd, s->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			s->values ? 0600 : 0644);
+	int r = fd < 0 ? -errno : 0;
+
+	if (r >= 0)
+		give(fd, &j->like);
+	if (r >= 0 && s->values)
+		r = profdb_make_private(fd, s->values->uid);
+	if (r >= 0)
+		r = base_write_all(fd, buf->data, buf->len);
+	if (r >= 0 && fsync(fd) < 0)
+		r = -errno;
+	if (fd >= 0)
+		close(fd);
+	return r < 0 ? base_fail_errno(j->err, r, "cannot write '%s'", s->name) : 0;
+}
+
 static int write_sum(struct join *j, const struct sum *s)
 {
 	struct base_buf buf = { 0 };
-	int fd = -1, r;
+	int r = format(s, &buf, j->err);
 
-	r = profdb_profile_format(s->p, PROFDB_FORMAT_1, 0, &buf, j->err);
-	if (r >= 0) {
-		fd = openat(j->dir_fd, s->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-		r = fd < 0 ? -errno : base_write_all(fd, buf.data, buf.len);
-		if (r >= 0)
-			give(fd, &j->like);
-		if (r >= 0 && fsync(fd) < 0)
-			r = -errno;
-		if (fd >= 0)
-			close(fd);
-		if (r < 0)
-			base_fail_errno(j->err, r, "cannot write '%s'", s->name);
-	}
+	if (r >= 0)
+		r = write_file(j, s, &buf);
 	base_buf_release(&buf);
 	profdb_lock_beat(j->db);
 	return r;
@@ -254,14 +311,20 @@ static int read_platform(struct join *j, const char *epoch)
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
 	r = fstat(fd, &st) < 0 ? -errno : 0;
-	close(fd);
-	if (r < 0)
+	if (r < 0) {
+		close(fd);
 		return r;
+	}
 	st.st_mtim.tv_sec = (time_t)(ns / 1000000000);
 	st.st_mtim.tv_nsec = (long)(ns % 1000000000);
 	if (!j->like.st_nlink || st.st_mtim.tv_sec >= j->like.st_mtim.tv_sec)
 		j->like = st;
+	j->from_fd = fd;
 	r = profdb_walk(j->db, epoch, j->platform, take, unreadable, j, j->err);
+	if (r >= 0)
+		r = profdb_walk_values(j->db, epoch, j->platform, NULL, take_values, unreadable, j,
+				       j->err);
+	close(fd);
 	profdb_lock_beat(j->db);
 	return r < 0 ? r : j->error;
 }

@@ -9,12 +9,14 @@
  * STEM.KIND.ID, for people and for us: ID is the image's identity, or "p" and a hash of its path
  * where it has none. Of the word "process" its value stands behind it (ID-PID-START), then that of
  * "label" (ID_LABEL). A pseudo-image changes its identity as it grows: STEM.dynamic. A file of one
- * event alone: STEM.KIND.ID+EVENT, STEM+EVENT.dynamic. A second file of the same key, beside one
+ * event alone: STEM.KIND.ID+EVENT, STEM+EVENT.dynamic. Values are behind that, and PROFILER.values.
+ * A second file of the same key, beside one
  * that cannot be read, is NAME~1.
  */
 enum { STEM_MAX = 100, LABELLED_STEM_MAX = 80, PROCESS_MAX = 31, LABEL_MAX = 16, EVENT_MAX = 16 };
+enum { VALUES_STEM_MAX = 40, PROFILER_MAX = 20 };
 
-static const char dynamic[] = ".dynamic";
+static const char dynamic[] = ".dynamic", values[] = ".values";
 
 static void hash_text(const char *text, char out[17])
 {
@@ -161,6 +163,81 @@ void profdb_file_name(const struct profdb_profile *p, const char *stem, const ch
 	snprintf(name, 256, "%.100s%s%.142s%s", text, *text ? "." : "", key, tail);
 }
 
+/* "vp-addr", "values+replay"; one with other bytes, or a long one, is told from others by its hash.
+ */
+static void profiler_part(const char *profiler, char out[PROFILER_MAX + 1])
+{
+	char hash[17];
+	size_t len = 0;
+	bool ok = strlen(profiler) <= PROFILER_MAX;
+
+	for (; profiler[len] && len < PROFILER_MAX; len++) {
+		ok = ok && plain(profiler[len]) && profiler[len] != '+';
+		out[len] = profiler[len] == '.' ? '+' : plain(profiler[len]) ? profiler[len] : '_';
+	}
+	out[len] = '\0';
+	if (ok)
+		return;
+	hash_text(profiler, hash);
+	snprintf(out + (len < 11 ? len : 11), 10, "-%.8s", hash);
+}
+
+void profdb_values_key(const struct profdb_values *v, const char *stem, char key[PROFDB_KEY_MAX])
+{
+	char profiler[PROFILER_MAX + 1], base[PROFDB_KEY_MAX];
+
+	profiler_part(v->profiler, profiler);
+	profdb_key(v->header, stem, NULL, base);
+	snprintf(key, PROFDB_KEY_MAX, "%.200s.%s%s", base, profiler, values);
+}
+
+void profdb_values_file_name(const struct profdb_values *v, const char *stem, unsigned int version,
+			     char name[256])
+{
+	char key[PROFDB_KEY_MAX], text[STEM_MAX + 1] = "", tail[12] = "";
+
+	profdb_values_key(v, stem, key);
+	if (v->header->kind != PROFDB_DYNAMIC)
+		clean_stem(stem, text);
+	if (version)
+		snprintf(tail, sizeof(tail), "~%u", version);
+	snprintf(name, 256, "%.*s%s%.190s%s", VALUES_STEM_MAX, text, *text ? "." : "", key, tail);
+}
+
+/* Where "PROFILER.values" begins in a name, or NULL: it is no name of values. */
+static const char *values_part(const char *name)
+{
+	const char *tail = strchr(name, '~');
+	size_t len = tail ? (size_t)(tail - name) : strlen(name), end = strlen(values);
+
+	if (len <= end || strncmp(name + len - end, values, end) != 0)
+		return NULL;
+	for (const char *c = name + len - end; c > name; c--)
+		if (c[-1] == '.')
+			return c;
+	return NULL;
+}
+
+bool profdb_values_name(const char *name, const char *profiler)
+{
+	const char *part = values_part(name);
+	char text[PROFILER_MAX + 1];
+
+	if (!part || !profiler)
+		return part;
+	profiler_part(profiler, text);
+	return !strncmp(part, text, strlen(text)) && part[strlen(text)] == '.';
+}
+
+bool profdb_values_of_dynamic(const char *key, const char *stem)
+{
+	char own[PROFDB_KEY_MAX];
+	const char *part = values_part(key);
+
+	profdb_dynamic_key(stem, "", own);
+	return part && !strncmp(key, own, strlen(own)) && part == key + strlen(own) + 1;
+}
+
 void profdb_dynamic_key(const char *stem, const char *ending, char key[PROFDB_KEY_MAX])
 {
 	char text[STEM_MAX + 18];
@@ -187,7 +264,7 @@ bool profdb_key_ending(const char *key, size_t *from, char ending[PROFDB_KEY_MAX
 
 void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int *version)
 {
-	char *tail, *dot;
+	char *tail, *part;
 	size_t len;
 
 	snprintf(key, PROFDB_KEY_MAX, "%s", name);
@@ -195,14 +272,18 @@ void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int
 	*version = tail ? (unsigned int)strtoul(tail + 1, NULL, 10) : 0;
 	if (tail)
 		*tail = '\0';
-	len = strlen(key);
-	if (len >= strlen(dynamic) && !strcmp(key + len - strlen(dynamic), dynamic))
+	part = (char *)values_part(key);
+	len = part ? (size_t)(part - 1 - key) : strlen(key);
+	if (len >= strlen(dynamic) &&
+	    !strncmp(key + len - strlen(dynamic), dynamic, strlen(dynamic)))
 		return;
-	dot = strrchr(key, '.');
-	while (dot && dot > key && dot[-1] != '.')
-		dot--;
-	if (dot)
-		memmove(key, dot, strlen(dot) + 1);
+	while (len && key[len - 1] != '.')
+		len--;
+	if (!len)
+		return;
+	for (len--; len && key[len - 1] != '.';)
+		len--;
+	memmove(key, key + len, strlen(key + len) + 1);
 }
 
 bool profdb_file_name_ok(const char *name)

@@ -296,6 +296,13 @@ int profdb_walk_values(struct profdb *db, const char *epoch, const char *platfor
 		       void (*bad)(void *ctx, const char *file, const struct base_err *err),
 		       void *ctx, struct base_err *err);
 
+/* The same of value profiles, of any profiler. */
+int profdb_walk_value_files(struct profdb *db, const char *epoch, const char *platform,
+			    int (*fn)(void *ctx, const char *file, const struct base_buf *bytes,
+				      const struct profdb_profile *header),
+			    void (*bad)(void *ctx, const char *file, const struct base_err *err),
+			    void *ctx, struct base_err *err);
+
 /* ---- indexes of finished epochs (sums.c) ----------------------------------------------------- */
 
 /* Of one profile: its header, but for its epoch and events, as it stands in files of version 1
@@ -484,6 +491,20 @@ int profdb_flush_put_values(struct profdb *db, const char *stem, const struct pr
 int profdb_flush_read(struct profdb *db, const char *stem, struct profdb_profile **out,
 		      struct base_err *err);
 int profdb_flush_remove(struct profdb *db, const char *stem, struct base_err *err);
+/*
+ * The same of all value profiles of pseudo-image @stem, in one step: they become part of those of
+ * another one, at the offsets that it gives them. What cannot be read stays where it is. To be
+ * called after the other one's own values were put.
+ */
+struct profdb_moved {
+	const char *stem;
+	const struct base_id *image;
+	const char *path;
+	uint64_t (*off)(void *ctx, uint64_t off);
+	void *ctx;
+};
+int profdb_flush_move_values(struct profdb *db, const char *stem, const struct profdb_moved *to,
+			     struct base_err *err);
 int profdb_flush_commit(struct profdb *db, struct base_err *err);
 void profdb_flush_abort(struct profdb *db);
 
@@ -496,13 +517,14 @@ enum profdb_part {
 	PROFDB_PART_KERNEL,  /* kernel/NAME */
 	PROFDB_PART_COSTS,   /* costs/NAME */
 	PROFDB_PART_IMAGE,   /* images/.build-id/xx/NAME: copies of programs and libraries */
+	PROFDB_PART_VALUES,  /* as profiles; extracted they are their owner's alone */
 };
-#define PROFDB_NR_PARTS 5
-#define PROFDB_IMAGES	"images" /* the folder of the last */
+#define PROFDB_NR_PARTS 6
+#define PROFDB_IMAGES	"images" /* the folder of copies */
 
 struct profdb_place {
 	enum profdb_part part;
-	char epoch[PROFDB_EPOCH_LEN + 1]; /* of a profile */
+	char epoch[PROFDB_EPOCH_LEN + 1]; /* of a profile, or values */
 	char platform[PROFDB_PLATFORM_MAX + 1];
 	char folder[32]; /* of all others, with a slash at its end */
 	char name[256];

@@ -179,6 +179,49 @@ int profdb_kind_find(const char *name); /* or -ENOENT */
 /* @event of @p alone, with the whole header. NULL: no memory. */
 struct profdb_profile *profdb_profile_extract(const struct profdb_profile *p, size_t event);
 
+/* ---- value profiles (hotlist.c, values.c, values_file.c) ----------------------------------- */
+
+struct profdb_coins {
+	uint64_t state;
+};
+
+uint64_t profdb_coins_next(struct profdb_coins *c); /* any number, each as likely */
+void profdb_hotlist_add(struct profdb_hotlist *l, uint64_t value, struct profdb_coins *c);
+/* Of one place; the sum of both vtot must fit. */
+void profdb_hotlist_merge(struct profdb_hotlist *to, const struct profdb_hotlist *from,
+			  struct profdb_coins *c);
+void profdb_hotlist_sort(struct profdb_hotlist *l); /* most frequent first */
+/* <0, 0, >0 by offset and contexts. */
+int profdb_hotlist_compare(const struct profdb_hotlist *a, const struct profdb_hotlist *b);
+
+struct profdb_context_image {
+	struct base_id id;
+	char *path;
+};
+
+struct profdb_values {
+	struct profdb_profile *header; /* no events, and no words of those that are below */
+	char profiler[PROFDB_PROFILER];
+	uint32_t uid;
+	uint64_t total, lost; /* values: all, and those of them that are in no list */
+	struct profdb_coins coins;
+	struct profdb_context_image *images;
+	size_t nr_images, cap_images, images_text;
+	struct profdb_hotlist *v;
+	size_t nr, cap;
+	uint32_t *slots; /* index + 1, 0 where free; NULL: no hash now */
+	size_t nr_slots; /* a power of two */
+	bool unsorted;
+};
+
+bool profdb_profiler_ok(const char *name);
+void profdb_values_sort(struct profdb_values *v);
+/* One more list, or more of one. 0, -ENOMEM, -DCPI_EOVERFLOW. */
+int profdb_values_take_list(struct profdb_values *v, const struct profdb_hotlist *from);
+/* As profdb_values_move (@moved NULL: as profdb_values_merge), whoever may read them. */
+int profdb_values_take_all(struct profdb_values *to, const struct profdb_values *from,
+			   uint64_t (*moved)(void *ctx, uint64_t off), void *ctx);
+
 /* ---- headers (header.c, word.c) ------------------------------------------------------------ */
 
 /* What a value of @word must be: 0, or -EINVAL. Words that have functions of their own are refused.
@@ -220,6 +263,18 @@ int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct 
 			 struct base_err *err);
 int profdb_format1_print(const struct profdb_profile *p, struct base_buf *out,
 			 struct base_err *err);
+/* The footer of a file, checked but for its totals; @nr_events: as its header has it. */
+int profdb_format1_footer(const uint8_t *file, size_t len, size_t binary, size_t nr_events,
+			  struct profdb_payload *foot, struct base_err *err);
+/* A section that is not understood: kept for writing, or (upper case) refused. */
+int profdb_section_keep(struct profdb_profile *p, const struct profdb_payload *s,
+			struct base_err *err);
+/* Those, and the footer. @start: where the file begins in @out. */
+int profdb_format1_end(const struct profdb_profile *p, size_t nr_offsets, struct base_buf *out,
+		       size_t start);
+/* Of a folder, as profdb_profile_read_at. */
+int profdb_values_read_at(int dir_fd, const char *name, const char *shown,
+			  struct profdb_values **out, struct base_err *err);
 /* Any of the errors that say "the bytes are not a good profile". */
 bool profdb_error_is_content(int r);
 /* A file of a folder; @shown in messages. */
@@ -288,6 +343,14 @@ void profdb_dynamic_key(const char *stem, const char *ending, char key[PROFDB_KE
 bool profdb_key_ending(const char *key, size_t *from, char ending[PROFDB_KEY_MAX]);
 /* A name that we may have given: no way out of the folder, nothing that breaks a line. */
 bool profdb_file_name_ok(const char *name);
+/* The same of value profiles. */
+void profdb_values_key(const struct profdb_values *v, const char *stem, char key[PROFDB_KEY_MAX]);
+void profdb_values_file_name(const struct profdb_values *v, const char *stem, unsigned int version,
+			     char name[256]);
+/* A file or key of values, of @profiler (NULL: of any). */
+bool profdb_values_name(const char *name, const char *profiler);
+/* @key is of values in pseudo-image @stem. */
+bool profdb_values_of_dynamic(const char *key, const char *stem);
 /* Key and version back from a file's name. */
 void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int *version);
 
@@ -346,6 +409,19 @@ int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
 		       char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err);
 /* Complete a commit whose renames failed. */
 int profdb_flush_redo(struct profdb *db, struct base_err *err);
+
+/* ---- flushes (flush.c, flush_values.c) ------------------------------------------------------- */
+
+/* Bytes that no retry will make better; what cannot be read now may be readable next time. */
+bool profdb_flush_is_bad(int r);
+/* What @m says of itself: the words and image of @p, and those of this epoch and machine. */
+int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct profdb_profile *p);
+/* For its owner alone, and @uid, before anything is in it. 0 or -errno; a file system that has no
+ * lists of readers lets nobody else read it. */
+int profdb_make_private(int fd, uint32_t uid);
+/* A file of this flush. @reader: for its owner alone, and for that uid (UINT32_MAX: nobody). */
+int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
+		       const uint32_t *reader, struct base_err *err);
 
 /* ---- housekeeping (keep.c, join.c) ----------------------------------------------------------- */
 

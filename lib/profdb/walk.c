@@ -15,6 +15,8 @@
 enum { ATTEMPTS = 200 };
 
 struct snapshot {
+	bool values;		   /* else profiles */
+	const char *profiler;	   /* of values; NULL: of any */
 	struct profdb_names names; /* ascending */
 	struct taken {
 		struct base_buf bytes;
@@ -44,19 +46,27 @@ static bool is_gone(const struct profdb_commit *c, const char *name)
 	       bsearch(name, c->gone.items, c->gone.nr, sizeof(*c->gone.items), by_name);
 }
 
+static bool is_wanted(const struct snapshot *s, const char *name)
+{
+	return profdb_values_name(name, s->values ? s->profiler : NULL) == s->values;
+}
+
 /* A listing may miss a name that is just being renamed: the commit has those. */
-static int take_names(int fd, const struct profdb_commit *c, struct profdb_names *names)
+static int take_names(int fd, const struct profdb_commit *c, struct snapshot *s)
 {
 	struct profdb_names all = { 0 };
 	int r = profdb_names_list(&all, fd, ".");
 
 	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
-		if (all.items[i][0] != '.' && !is_gone(c, all.items[i]))
-			r = profdb_names_add(names, all.items[i]);
+		const char *name = all.items[i];
+
+		if (name[0] != '.' && !is_gone(c, name) && is_wanted(s, name))
+			r = profdb_names_add(&s->names, name);
 	}
 	for (size_t i = 0; r >= 0 && i < c->files.nr; i++)
-		r = profdb_names_add(names, c->files.items[i]);
-	profdb_names_sort(names);
+		if (is_wanted(s, c->files.items[i]))
+			r = profdb_names_add(&s->names, c->files.items[i]);
+	profdb_names_sort(&s->names);
 	profdb_names_release(&all);
 	return r;
 }
@@ -79,7 +89,7 @@ static void take_file(int fd, uint64_t seq, const char *name, struct taken *t)
 
 static int take_snapshot(int fd, const struct profdb_commit *c, struct snapshot *s)
 {
-	int r = take_names(fd, c, &s->names);
+	int r = take_names(fd, c, s);
 
 	if (r < 0)
 		return r;
@@ -123,6 +133,9 @@ static int settle(int fd, struct snapshot *s, struct base_err *record)
 }
 
 struct visitor {
+	bool values;
+	const char *profiler;
+	int (*values_fn)(void *ctx, const char *file, struct profdb_values *v);
 	int (*fn)(void *ctx, const char *file, struct profdb_profile *p);
 	int (*file_fn)(void *ctx, const char *file, const struct base_buf *bytes,
 		       const struct profdb_profile *p); /* instead */
@@ -130,8 +143,8 @@ struct visitor {
 	void *ctx;
 };
 
-static int visit_good(const struct visitor *v, const char *name, struct taken *t,
-		      struct profdb_profile *p)
+static int visit_profile(const struct visitor *v, const char *name, struct taken *t,
+			 struct profdb_profile *p)
 {
 	int r;
 
@@ -141,29 +154,65 @@ static int visit_good(const struct visitor *v, const char *name, struct taken *t
 	}
 	r = v->file_fn(v->ctx, name, &t->bytes, p);
 	profdb_profile_free(p);
-	base_buf_release(&t->bytes);
 	return r;
+}
+
+/* Of another profiler whose name is shown alike: none of ours. */
+static int visit_values(const struct visitor *v, const char *name, struct taken *t,
+			struct profdb_values *values)
+{
+	int r = 0;
+
+	if (v->profiler && strcmp(v->profiler, values->profiler) != 0)
+		r = 0;
+	else if (v->file_fn)
+		r = v->file_fn(v->ctx, name, &t->bytes, values->header);
+	else
+		return v->values_fn(v->ctx, name, values);
+	profdb_values_free(values);
+	return r;
+}
+
+static void tell_bad(const struct visitor *v, const char *name, const struct base_err *file_err,
+		     const struct base_err *why)
+{
+	const char *what = v->values ? "values" : "profile";
+	struct base_err err = { 0 };
+
+	if (!v->bad)
+		return;
+	base_fail(&err, why->code, "cannot read %s '%s': %s", what, name, why->text);
+	if (v->values && why->code == -EACCES)
+		base_hint(&err, "values are secrets: for the daemon's user, and for the one whose "
+				"code ran, if it ran alone");
+	else if (why->hint[0])
+		base_hint(&err, "%s", why->hint);
+	v->bad(v->ctx, name, file_err->code && !v->values ? file_err : &err);
 }
 
 static int visit_file(const struct visitor *v, const char *name, struct taken *t)
 {
-	struct base_err why = t->err, err = { 0 };
+	struct profdb_values *values = NULL;
 	struct profdb_profile *p = NULL;
+	struct base_err why = t->err;
 	int r = 0;
 
 	if (t->gone)
 		return 0; /* removed, with its epoch perhaps */
-	if (!why.code)
+	if (!why.code && v->values)
+		r = profdb_values_parse(t->bytes.data, t->bytes.len, &values, &why);
+	else if (!why.code)
 		r = profdb_profile_parse(t->bytes.data, t->bytes.len, &p, &why);
-	if (!why.code && r >= 0)
-		return visit_good(v, name, t, p);
+	if (why.code || r < 0) {
+		tell_bad(v, name, &t->err, &why);
+		r = 0;
+	} else if (v->values) {
+		r = visit_values(v, name, t, values);
+	} else {
+		r = visit_profile(v, name, t, p);
+	}
 	base_buf_release(&t->bytes);
-	base_fail(&err, why.code, "cannot read profile '%s': %s", name, why.text);
-	if (why.hint[0])
-		base_hint(&err, "%s", why.hint);
-	if (v->bad)
-		v->bad(v->ctx, name, t->err.code ? &t->err : &err);
-	return 0;
+	return r;
 }
 
 static int visit(const struct visitor *v, struct snapshot *s)
@@ -179,7 +228,7 @@ static int walk(struct profdb *db, const char *epoch, const char *platform, cons
 		struct base_err *err)
 {
 	struct base_err record;
-	struct snapshot s = { 0 };
+	struct snapshot s = { .values = v->values, .profiler = v->profiler };
 	int r, fd = profdb_platform_open(db, epoch, platform);
 
 	if (fd < 0)
@@ -220,6 +269,30 @@ int profdb_walk_files(struct profdb *db, const char *epoch, const char *platform
 		      void *ctx, struct base_err *err)
 {
 	const struct visitor v = { .file_fn = fn, .bad = bad, .ctx = ctx };
+
+	return walk(db, epoch, platform, &v, err);
+}
+
+int profdb_walk_values(struct profdb *db, const char *epoch, const char *platform,
+		       const char *profiler,
+		       int (*fn)(void *ctx, const char *file, struct profdb_values *v),
+		       void (*bad)(void *ctx, const char *file, const struct base_err *err),
+		       void *ctx, struct base_err *err)
+{
+	const struct visitor v = {
+		.values = true, .profiler = profiler, .values_fn = fn, .bad = bad, .ctx = ctx
+	};
+
+	return walk(db, epoch, platform, &v, err);
+}
+
+int profdb_walk_value_files(struct profdb *db, const char *epoch, const char *platform,
+			    int (*fn)(void *ctx, const char *file, const struct base_buf *bytes,
+				      const struct profdb_profile *header),
+			    void (*bad)(void *ctx, const char *file, const struct base_err *err),
+			    void *ctx, struct base_err *err)
+{
+	const struct visitor v = { .values = true, .file_fn = fn, .bad = bad, .ctx = ctx };
 
 	return walk(db, epoch, platform, &v, err);
 }

@@ -37,6 +37,17 @@ static void check_same(const struct profdb_profile *p, size_t event, const struc
 	}
 }
 
+static void check_moves(const struct profdb_profile *p, const struct profdb_profile *q)
+{
+	CHECK(profdb_profile_nr_moves(p) == profdb_profile_nr_moves(q));
+	for (size_t i = 0; i < profdb_profile_nr_moves(p); i++) {
+		const struct profdb_move *a = profdb_profile_move(p, i);
+
+		CHECK(!memcmp(a, profdb_profile_move(q, i), sizeof(*a)));
+		CHECK(a->count[0] || a->count[1]);
+	}
+}
+
 /* Printing is a normal form: the second time gives the same bytes. */
 static void check_version1(const struct profdb_profile *p)
 {
@@ -49,6 +60,7 @@ static void check_version1(const struct profdb_profile *p)
 	CHECK(profdb_profile_nr_entries(p) == profdb_profile_nr_entries(q));
 	for (size_t i = 0; i < profdb_profile_nr_events(p); i++)
 		check_same(p, i, q, i);
+	check_moves(p, q);
 	CHECK(profdb_profile_format(q, PROFDB_FORMAT_1, 0, &second, NULL) >= 0);
 	CHECK(first.len == second.len && !memcmp(first.data, second.data, first.len));
 	base_buf_release(&first);
@@ -88,6 +100,7 @@ static void try(const uint8_t *data, size_t len)
 	CHECK(sum && profdb_profile_merge(sum, p) >= 0);
 	for (size_t i = 0; i < profdb_profile_nr_events(p); i++)
 		check_same(p, i, sum, i);
+	check_moves(p, sum);
 	profdb_profile_free(sum);
 	profdb_profile_free(p);
 }

@@ -51,6 +51,19 @@ ask()
 	ask plain -epoch all >away
 	diff home away && echo same
 
+	# Values are packed on request, and stay their owner's.
+	secret=app.file.0123456789abcdef0123456789abcdef01234567.values.values
+	for dir in db/*/two; do
+		install -m 640 "$DCPI_SRC/tests/fuzz/corpus/value_file/small" "$dir/$secret"
+	done
+	run dcpitar -epoch all -platform two without.tar
+	run dcpitar -epoch all -platform two -values with.tar
+	run dcpitar -t with.tar
+	stat -c %a with.tar
+	run dcpitar -x with.tar secrets
+	stat -c %a secrets/*/two/*.values
+	rm db/*/two/*.values
+
 	echo '--- refused'
 	tar -cf foreign.tar there
 	cp old.tar changed.tar

@@ -72,7 +72,8 @@ int __wrap_fsync(int fd)
 /* ---- readers --------------------------------------------------------------------------------- */
 
 struct sums {
-	uint64_t of[4]; /* by last byte of the identity */
+	uint64_t of[4];	    /* by last byte of the identity */
+	uint64_t values[2]; /* of images 0 and 1 as many values as samples */
 	int bad;
 };
 
@@ -83,6 +84,19 @@ static int add_sum(void *ctx, const char *file, struct profdb_profile *p)
 	(void)file;
 	s->of[profdb_profile_image(p)->bytes[1] % 4] += profdb_profile_event(p, 0)->sum;
 	profdb_profile_free(p);
+	return 0;
+}
+
+static int add_values(void *ctx, const char *file, struct profdb_values *v)
+{
+	const struct profdb_profile *header = profdb_values_header(v);
+	struct sums *s = ctx;
+
+	(void)file;
+	for (size_t i = 0; i < profdb_values_nr(v); i++)
+		s->values[profdb_profile_image(header)->bytes[1] % 2] +=
+			profdb_values_at(v, i)->vtot;
+	profdb_values_free(v);
 	return 0;
 }
 
@@ -100,12 +114,14 @@ static struct sums look(const char *dir)
 	struct sums s = { 0 };
 
 	assert_int_equal(profdb_walk(db, SCRATCH_EPOCH, "box", add_sum, add_bad, &s, NULL), 0);
+	assert_int_equal(
+		profdb_walk_values(db, SCRATCH_EPOCH, "box", NULL, add_values, NULL, &s, NULL), 0);
 	profdb_close(db);
 	return s;
 }
 
 /* Flush 1 gave images 1 and 2 the sum 3; flush 2 gives 1, 2 and 3 further 30. What 0 has moves from
- * one profile to another. */
+ * one profile to another. So it is with values, of 0 and 1. */
 static bool is_after(const struct sums *s)
 {
 	bool after = s->of[1] == 33;
@@ -115,10 +131,26 @@ static bool is_after(const struct sums *s)
 	assert_int_equal(s->of[2], after ? 33 : 3);
 	assert_int_equal(s->of[3], after ? 30 : 0);
 	assert_int_equal(s->of[0], 7);
+	assert_memory_equal(s->values, s->of, sizeof(s->values));
 	return after;
 }
 
 /* ---- writers --------------------------------------------------------------------------------- */
+
+/* @n of them; what of a flush is put last has to come with what was put first. */
+static int put_values(struct profdb *db, enum profdb_kind kind, const char *stem, uint8_t id,
+		      uint64_t n)
+{
+	const struct base_id image = { .len = 2, .bytes = { 0xab, id } };
+	struct profdb_values *v = profdb_values_new(kind, &image, "/x", PROFDB_VALUES);
+	int r;
+
+	for (uint64_t i = 0; i < n; i++)
+		assert_int_equal(profdb_values_add(v, 16, NULL, i), 0);
+	r = profdb_flush_put_values(db, stem, v, 1000, NULL);
+	profdb_values_free(v);
+	return r;
+}
 
 static void first_flush(const char *dir)
 {
@@ -133,17 +165,47 @@ static void first_flush(const char *dir)
 	scratch_put(db, "b", 2, 1);
 	assert_int_equal(profdb_flush_put(db, "old.dyn", p, NULL), 0);
 	profdb_profile_free(p);
+	assert_int_equal(put_values(db, PROFDB_FILE, "a", 1, 3), 0);
+	assert_int_equal(put_values(db, PROFDB_DYNAMIC, "old.dyn", 0, 7), 0);
 	assert_int_equal(profdb_flush_commit(db, NULL), 0);
 	profdb_close(db);
 }
 
-static int put(struct profdb *db, uint8_t id)
+static int put_profile(struct profdb *db, uint8_t id)
 {
 	struct profdb_profile *p = scratch_profile("/x", id, 3, 5);
 	int r = profdb_flush_put(db, "x", p, NULL);
 
 	profdb_profile_free(p);
 	return r;
+}
+
+static int put_one_values(struct profdb *db, uint8_t id)
+{
+	return put_values(db, PROFDB_FILE, "x", id, 15);
+}
+
+static int put(struct profdb *db, uint8_t id)
+{
+	int r = put_profile(db, id);
+
+	return r < 0 || id != 1 ? r : put_one_values(db, id);
+}
+
+static uint64_t moved(void *ctx, uint64_t off)
+{
+	(void)ctx;
+	return off + 8;
+}
+
+static int move_values(struct profdb *db)
+{
+	const struct base_id image = { .len = 2 };
+	const struct profdb_moved to = {
+		.stem = "new.dyn", .image = &image, .path = "new.dyn", .off = moved
+	};
+
+	return profdb_flush_move_values(db, "old.dyn", &to, NULL);
 }
 
 static int move(struct profdb *db)
@@ -171,6 +233,8 @@ static int second_flush(struct profdb *db)
 		r = put(db, i / 2 + 1);
 	if (r >= 0)
 		r = move(db);
+	if (r >= 0)
+		r = move_values(db);
 	if (r >= 0)
 		r = profdb_flush_commit(db, NULL);
 	return r;
@@ -341,32 +405,41 @@ static void test_death_during_recovery(void **state)
 }
 
 /* A second put that fails takes the first one with it: who commits all the same is refused. */
-static void test_no_commit_without_what_was_put(void **state)
+static void check_no_commit(const char *all, bool values)
 {
+	int (*put_it)(struct profdb * db, uint8_t id) = values ? put_one_values : put_profile;
 	int refused = 0;
 	char dir[512];
 
 	for (int n = 0; n < 8; n++) {
 		struct profdb *db;
 		struct sums s;
+		uint64_t sum;
 		int again;
 
-		sub_dir(dir, sizeof(dir), *state, n);
+		sub_dir(dir, sizeof(dir), all, n + 8 * values);
 		first_flush(dir);
 		db = resume(dir);
 		assert_int_equal(profdb_flush_begin(db, NULL), 0);
-		assert_int_equal(put(db, 1), 0);
+		assert_int_equal(put_it(db, 1), 0);
 		mode = FAIL;
 		countdown = n;
-		again = put(db, 1);
+		again = put_it(db, 1);
 		mode = PASS;
 		refused += profdb_flush_commit(db, NULL) == -EIO;
 		profdb_flush_abort(db);
 		s = look(dir);
-		assert_true(s.of[1] == 3 || s.of[1] == 3 + 15 + (again < 0 ? 0 : 15));
+		sum = values ? s.values[1] : s.of[1];
+		assert_true(sum == 3 || sum == 3 + 15 + (again < 0 ? 0 : 15));
 		profdb_close(db);
 	}
 	assert_true(refused > 0);
+}
+
+static void test_no_commit_without_what_was_put(void **state)
+{
+	check_no_commit(*state, false);
+	check_no_commit(*state, true);
 }
 
 #define FOLDER SCRATCH_EPOCH "/box"

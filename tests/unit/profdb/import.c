@@ -58,6 +58,9 @@ static void test_places(void **state)
 	assert_string_equal(p.epoch, SCRATCH_EPOCH);
 	assert_string_equal(p.platform, "box");
 	assert_string_equal(p.name, "prog.file.ab01");
+	assert_int_equal(profdb_place_parse(PROFILE ".vp-addr.values", &p), 0);
+	assert_int_equal(p.part, PROFDB_PART_VALUES);
+	assert_string_equal(p.epoch, SCRATCH_EPOCH);
 }
 
 static void sum_of(const char *text, uint8_t sum[32])
@@ -116,6 +119,7 @@ static void test_profiles_come_last(void **state)
 	struct profdb_import *i = begin(db);
 
 	assert_int_equal(import(i, PROFILE, "profile"), 0);
+	assert_int_equal(import(i, PROFILE ".values.values", "secret"), 0);
 	assert_int_equal(import(i, "dyn/hello.dyn", "code"), 0);
 	assert_int_equal(import(i, "images/.build-id/ab/0123", "elf"), 0);
 	has(*state, "dyn/hello.dyn", "code");

@@ -51,6 +51,21 @@ int __wrap_fsync(int fd)
 
 /* ---- a database ------------------------------------------------------------------------------ */
 
+/* As many as samples; of user 1000 in the first epochs, of another one later. */
+static void make_values(struct profdb *db, uint64_t n)
+{
+	const struct base_id image = { .len = 2, .bytes = { 0xab, 1 } };
+	struct profdb_values *v =
+		profdb_values_new(PROFDB_FILE, &image, "/bin/prog", PROFDB_VALUES);
+	struct base_err err = { 0 };
+
+	for (uint64_t i = 0; i < 3 * n; i++)
+		assert_int_equal(profdb_values_add(v, 8 * i, NULL, i), 0);
+	if (profdb_flush_put_values(db, "prog", v, n < 4 ? 1000 : 1001, &err) != 0)
+		fail_msg("%s", err.text);
+	profdb_values_free(v);
+}
+
 /* At @at, of @platform: @n samples at three offsets of "prog", and 5 n of an epoch's own image. */
 static void make(const char *dir, int64_t at, const char *platform, uint64_t n)
 {
@@ -67,6 +82,7 @@ static void make(const char *dir, int64_t at, const char *platform, uint64_t n)
 	assert_int_equal(profdb_profile_set_word(p, "colour", "red"), 0);
 	assert_int_equal(profdb_flush_put(db, "prog", p, &err), 0);
 	profdb_profile_free(p);
+	make_values(db, n);
 	scratch_put(db, epoch, (uint8_t)(n + 16), 5 * n);
 	assert_int_equal(profdb_flush_commit(db, &err), 0);
 	assert_int_equal(profdb_epoch_finish(db, &err), 0);
@@ -82,7 +98,8 @@ static void make(const char *dir, int64_t at, const char *platform, uint64_t n)
 struct sums {
 	size_t epochs, profiles, red, blue;
 	uint64_t prog, others, at16;
-	double cycles; /* samples x period of prog */
+	uint64_t values; /* of prog */
+	double cycles;	 /* samples x period of prog */
 	char first[PROFDB_EPOCH_LEN + 1], began[PROFDB_TIME_LEN + 1];
 };
 
@@ -106,6 +123,17 @@ static int add(void *ctx, const char *file, struct profdb_profile *p)
 	return 0;
 }
 
+static int add_values(void *ctx, const char *file, struct profdb_values *v)
+{
+	struct sums *s = ctx;
+
+	(void)file;
+	for (size_t i = 0; i < profdb_values_nr(v); i++)
+		s->values += profdb_values_at(v, i)->vtot;
+	profdb_values_free(v);
+	return 0;
+}
+
 static struct sums look(const char *dir)
 {
 	struct profdb *db = scratch_open(dir, false);
@@ -117,14 +145,20 @@ static struct sums look(const char *dir)
 
 		if (!i)
 			strcpy(s.first, epochs[i]);
-		for (size_t k = 0; platforms[k]; k++)
+		for (size_t k = 0; platforms[k]; k++) {
 			assert_int_equal(
 				profdb_walk(db, epochs[i], platforms[k], add, NULL, &s, NULL), 0);
+			assert_int_equal(profdb_walk_values(db, epochs[i], platforms[k],
+							    PROFDB_VALUES, add_values, NULL, &s,
+							    NULL),
+					 0);
+		}
 		free(platforms);
 		s.epochs++;
 	}
 	free(epochs);
 	profdb_close(db);
+	assert_int_equal(s.values, s.prog);
 	return s;
 }
 
@@ -183,6 +217,24 @@ static int64_t at(int day, int hour)
 	return SCRATCH_NOW - (SCRATCH_NOW % DAY) + (int64_t)(day - 20) * DAY + hour * 3600;
 }
 
+/* Of the values of prog on "box"; anybody may read profiles. */
+static void assert_reader(const char *dir, const char *epoch, uint32_t uid)
+{
+	struct stat st;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/box/prog.file.ab01.values.values", epoch);
+	fd = open(scratch_path(dir, path), O_RDONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 07, 0);
+	/* Some file systems know no lists: nobody else reads there. */
+	if (scratch_has_readers(dir))
+		assert_int_equal(base_reader_get(fd), uid);
+	close(fd);
+}
+
 static void test_days_weeks_months(void **state)
 {
 	struct sums before, after;
@@ -203,11 +255,13 @@ static void test_days_weeks_months(void **state)
 	joins(*state, PROFDB_DAY, false, "");
 	assert_false(is_there(*state, "202611022300"));
 	assert_true(is_there(*state, "202611020000/other"));
+	assert_reader(*state, "202611020000", 1000);
 	after = look(*state);
 	assert_int_equal(after.epochs, 6);
 	assert_int_equal(after.profiles, before.profiles - 1);
 	assert_int_equal(after.prog, before.prog);
 	joins(*state, PROFDB_WEEK, false, "202611020000-202611080000:2 ");
+	assert_reader(*state, "202611020000", UINT32_MAX);
 	joins(*state, PROFDB_MONTH, false, "202611011200-202611090000:3 ");
 	after = look(*state);
 	assert_int_equal(after.epochs, 3);
@@ -234,6 +288,7 @@ static void add_blue(const char *dir, int64_t when)
 	assert_int_equal(profdb_flush_begin(db, NULL), 0);
 	assert_int_equal(profdb_profile_set_word(p, "colour", "blue"), 0);
 	assert_int_equal(profdb_flush_put(db, "prog", p, NULL), 0);
+	make_values(db, 100);
 	assert_int_equal(profdb_flush_commit(db, NULL), 0);
 	assert_int_equal(profdb_epoch_finish(db, NULL), 0);
 	profdb_profile_free(p);

@@ -77,6 +77,18 @@ __attribute__((unused)) static struct profdb *scratch_open(const char *dir, bool
 	return db;
 }
 
+/* A user can be let read a file there. */
+__attribute__((unused)) static bool scratch_has_readers(const char *dir)
+{
+	int fd = open(scratch_path(dir, ".reader"), O_RDWR | O_CREAT, 0600), r;
+
+	assert_true(fd >= 0);
+	r = base_reader_set(fd, 1000, false);
+	close(fd);
+	unlink(scratch_path(dir, ".reader"));
+	return r == 0;
+}
+
 /* Created, locked as "box", with a new epoch. */
 __attribute__((unused)) static struct profdb *scratch_writer(const char *dir)
 {

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base.h"
+
+#define ACL_NAME "system.posix_acl_access"
+
+/* The kernel's form of an access control list (acl(5)): a version, then entries. */
+struct acl_entry {
+	uint16_t tag, perm;
+	uint32_t id;
+};
+struct acl {
+	uint32_t version;
+	struct acl_entry entry[5];
+};
+
+enum { ACL_VERSION = 2 };
+enum { ACL_USER_OWNER = 1, ACL_USER = 2, ACL_GROUP_OWNER = 4, ACL_MASK = 0x10, ACL_REST = 0x20 };
+enum { READ = 4, WRITE = 2 };
+
+static struct acl make(uint32_t uid, bool group)
+{
+	const uint32_t nobody = UINT32_MAX;
+	const uint16_t of_group = group ? READ : 0;
+
+	return (struct acl){ .version = ACL_VERSION,
+			     .entry = { { ACL_USER_OWNER, READ | WRITE, nobody },
+					{ ACL_USER, READ, uid },
+					{ ACL_GROUP_OWNER, of_group, nobody },
+					{ ACL_MASK, READ, nobody },
+					{ ACL_REST, 0, nobody } } };
+}
+
+int base_reader_set(int fd, uint32_t uid, bool group)
+{
+	const struct acl acl = make(uid, group);
+
+	if (fsetxattr(fd, ACL_NAME, &acl, sizeof(acl), 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int base_reader_clear(int fd)
+{
+	if (fremovexattr(fd, ACL_NAME) < 0 && errno != ENODATA && errno != ENOTSUP)
+		return -errno;
+	return fchmod(fd, 0600) < 0 ? -errno : 0;
+}
+
+uint32_t base_reader_get(int fd)
+{
+	struct acl acl, same;
+	ssize_t n = fgetxattr(fd, ACL_NAME, &acl, sizeof(acl));
+
+	if (n != (ssize_t)sizeof(acl))
+		return UINT32_MAX;
+	same = make(acl.entry[1].id, acl.entry[2].perm == READ);
+	return memcmp(&acl, &same, sizeof(acl)) ? UINT32_MAX : acl.entry[1].id;
+}

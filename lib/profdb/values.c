@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profdb_internal.h"
+
+/* Bytes of a header that the images for contexts may take, at most four for each of their paths. */
+enum { IMAGES_TEXT_MAX = PROFDB_HEADER_MAX / 2 };
+
+bool profdb_profiler_ok(const char *name)
+{
+	size_t len = 0;
+
+	for (; name[len]; len++)
+		if ((unsigned char)name[len] <= ' ' || name[len] == 0x7f)
+			return false;
+	return len && len < PROFDB_PROFILER;
+}
+
+struct profdb_values *profdb_values_new(enum profdb_kind kind, const struct base_id *image,
+					const char *path, const char *profiler)
+{
+	struct profdb_values *v = profdb_profiler_ok(profiler) ? calloc(1, sizeof(*v)) : NULL;
+
+	if (!v)
+		return NULL;
+	v->header = profdb_profile_new(kind, image, path);
+	if (!v->header) {
+		free(v);
+		return NULL;
+	}
+	strcpy(v->profiler, profiler);
+	v->uid = UINT32_MAX;
+	v->coins.state = base_now_ns() ^ (uint64_t)(uintptr_t)v;
+	return v;
+}
+
+void profdb_values_free(struct profdb_values *v)
+{
+	if (!v)
+		return;
+	for (size_t i = 0; i < v->nr_images; i++)
+		free(v->images[i].path);
+	free(v->images);
+	free(v->slots);
+	free(v->v);
+	profdb_profile_free(v->header);
+	free(v);
+}
+
+void profdb_values_seed(struct profdb_values *v, uint64_t seed)
+{
+	v->coins.state = seed;
+}
+
+const struct profdb_profile *profdb_values_header(const struct profdb_values *v)
+{
+	return v->header;
+}
+
+void profdb_values_set_image(struct profdb_values *v, const struct base_id *image)
+{
+	profdb_profile_set_image(v->header, image);
+}
+
+const char *profdb_values_profiler(const struct profdb_values *v)
+{
+	return v->profiler;
+}
+
+uint32_t profdb_values_uid(const struct profdb_values *v)
+{
+	return v->uid;
+}
+
+uint64_t profdb_values_lost(const struct profdb_values *v)
+{
+	return v->lost;
+}
+
+/* ---- images for contexts --------------------------------------------------------------------- */
+
+static bool is_image(const struct profdb_context_image *i, const struct base_id *id,
+		     const char *path)
+{
+	return base_id_equal(&i->id, id) && (id->len || !strcmp(i->path, path));
+}
+
+int profdb_values_image_add(struct profdb_values *v, const struct base_id *id, const char *path)
+{
+	const struct base_id none = { 0 };
+	size_t len = 4 * strlen(path) + 2 * sizeof(id->bytes) + 16;
+	char *copy;
+
+	id = id ? id : &none;
+	for (size_t i = 0; i < v->nr_images; i++)
+		if (is_image(&v->images[i], id, path))
+			return (int)i + 1;
+	if (!*path || len > IMAGES_TEXT_MAX - v->images_text)
+		return 0;
+	if (base_grow(&v->images, &v->cap_images, v->nr_images + 1, sizeof(*v->images)) < 0)
+		return -ENOMEM;
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	v->images[v->nr_images++] = (struct profdb_context_image){ .id = *id, .path = copy };
+	v->images_text += len;
+	return (int)v->nr_images;
+}
+
+const char *profdb_values_image(const struct profdb_values *v, size_t index, struct base_id *id)
+{
+	if (!index || index > v->nr_images)
+		return NULL;
+	*id = v->images[index - 1].id;
+	return v->images[index - 1].path;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static int compare64(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+int profdb_hotlist_compare(const struct profdb_hotlist *a, const struct profdb_hotlist *b)
+{
+	int r = compare64(a->off, b->off);
+
+	for (int i = 0; !r && i < 2; i++) {
+		r = compare64(a->context[i].image, b->context[i].image);
+		r = r ? r : compare64(a->context[i].off, b->context[i].off);
+	}
+	return r;
+}
+
+static size_t slot_of(const struct profdb_values *v, const struct profdb_hotlist *key)
+{
+	uint64_t h = base_hash_u64(key->off);
+	size_t mask = v->nr_slots - 1, at;
+
+	for (int i = 0; i < 2; i++)
+		h = base_hash_u64(h ^ key->context[i].off) + key->context[i].image;
+	at = base_hash_u64(h) & mask;
+	while (v->slots[at] && profdb_hotlist_compare(&v->v[v->slots[at] - 1], key) != 0)
+		at = (at + 1) & mask;
+	return at;
+}
+
+/* At most half full, so that probes stay short. */
+static int make_hash(struct profdb_values *v, size_t nr)
+{
+	size_t want = 64;
+
+	while (want < 2 * nr)
+		want *= 2;
+	if (v->slots && want <= v->nr_slots)
+		return 0;
+	free(v->slots);
+	v->slots = calloc(want, sizeof(*v->slots));
+	v->nr_slots = v->slots ? want : 0;
+	if (!v->slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->nr; i++)
+		v->slots[slot_of(v, &v->v[i])] = (uint32_t)i + 1;
+	return 0;
+}
+
+/* Room for @more, so that these cannot fail. */
+static int reserve(struct profdb_values *v, size_t more)
+{
+	size_t nr = more < PROFDB_NR_HOTLISTS - v->nr ? v->nr + more : PROFDB_NR_HOTLISTS;
+	int r = base_grow(&v->v, &v->cap, nr, sizeof(*v->v));
+
+	return r < 0 ? r : make_hash(v, nr);
+}
+
+/* The list of the place that @key says, made where missing; NULL: no more of them, as there is room
+ * for @v->cap. */
+static struct profdb_hotlist *list_of(struct profdb_values *v, const struct profdb_hotlist *key)
+{
+	size_t at = slot_of(v, key);
+	struct profdb_hotlist *l;
+
+	if (v->slots[at])
+		return &v->v[v->slots[at] - 1];
+	if (v->nr == PROFDB_NR_HOTLISTS)
+		return NULL;
+	l = &v->v[v->nr];
+	memset(l, 0, sizeof(*l));
+	l->off = key->off;
+	memcpy(l->context, key->context, sizeof(l->context));
+	l->thld = 1;
+	v->slots[at] = (uint32_t)++v->nr;
+	v->unsorted = true;
+	return l;
+}
+
+static bool context_ok(const struct profdb_values *v, const struct profdb_context *c)
+{
+	return c->image ? c->image <= v->nr_images : !c->off;
+}
+
+int profdb_values_add(struct profdb_values *v, uint64_t off, const struct profdb_context context[2],
+		      uint64_t value)
+{
+	struct profdb_hotlist key = { .off = off }, *l;
+	int r;
+
+	for (int i = 0; context && i < 2; i++) {
+		if (!context_ok(v, &context[i]))
+			return -EINVAL;
+		key.context[i] = context[i];
+	}
+	if (v->total == UINT64_MAX)
+		return -DCPI_EOVERFLOW;
+	r = reserve(v, 1);
+	if (r < 0)
+		return r;
+	v->total++;
+	l = list_of(v, &key);
+	if (l)
+		profdb_hotlist_add(l, value, &v->coins);
+	else
+		v->lost++;
+	/* One that is no longer in its order. */
+	v->unsorted = true;
+	return 0;
+}
+
+int profdb_values_take_list(struct profdb_values *v, const struct profdb_hotlist *from)
+{
+	struct profdb_hotlist *l;
+	uint64_t total;
+	int r;
+
+	if (base_add_overflow(v->total, from->vtot, &total))
+		return -DCPI_EOVERFLOW;
+	r = reserve(v, 1);
+	if (r < 0)
+		return r;
+	v->total = total;
+	l = list_of(v, from);
+	if (l)
+		profdb_hotlist_merge(l, from, &v->coins);
+	else
+		v->lost += from->vtot;
+	v->unsorted = true;
+	return 0;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+	return profdb_hotlist_compare(a, b);
+}
+
+void profdb_values_sort(struct profdb_values *v)
+{
+	if (!v->unsorted)
+		return;
+	if (v->nr)
+		qsort(v->v, v->nr, sizeof(*v->v), by_place);
+	for (size_t i = 0; i < v->nr; i++)
+		profdb_hotlist_sort(&v->v[i]);
+	free(v->slots);
+	v->slots = NULL;
+	v->nr_slots = 0;
+	v->unsorted = false;
+}
+
+size_t profdb_values_nr(const struct profdb_values *v)
+{
+	return v->nr;
+}
+
+const struct profdb_hotlist *profdb_values_at(const struct profdb_values *v, size_t index)
+{
+	/* The order is no part of what it says: sorting does not change a const one. */
+	profdb_values_sort((struct profdb_values *)v);
+	return index < v->nr ? &v->v[index] : NULL;
+}
+
+/* ---- merging --------------------------------------------------------------------------------- */
+
+/* The numbers that images of @from have in @to, from 1; free(). */
+static int map_images(struct profdb_values *to, const struct profdb_values *from, uint32_t **out)
+{
+	uint32_t *map = calloc(from->nr_images + 1, sizeof(*map));
+
+	*out = map;
+	if (!map)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->nr_images; i++) {
+		int r = profdb_values_image_add(to, &from->images[i].id, from->images[i].path);
+
+		if (r < 0)
+			return r;
+		map[i + 1] = (uint32_t)r;
+	}
+	return 0;
+}
+
+static void map_contexts(struct profdb_hotlist *l, const uint32_t *map)
+{
+	for (int i = 0; i < 2; i++) {
+		l->context[i].image = map[l->context[i].image];
+		if (!l->context[i].image)
+			l->context[i].off = 0;
+	}
+}
+
+/* There is room for all lists, and their values. */
+static void take_lists(struct profdb_values *to, const struct profdb_values *from,
+		       const uint32_t *map, uint64_t (*moved)(void *ctx, uint64_t off), void *ctx)
+{
+	for (size_t i = 0; i < from->nr; i++) {
+		struct profdb_hotlist l = from->v[i];
+
+		map_contexts(&l, map);
+		if (moved)
+			l.off = moved(ctx, l.off);
+		profdb_values_take_list(to, &l);
+	}
+	to->lost += from->lost;
+	to->total += from->lost;
+}
+
+int profdb_values_take_all(struct profdb_values *to, const struct profdb_values *from,
+			   uint64_t (*moved)(void *ctx, uint64_t off), void *ctx)
+{
+	uint32_t *map = NULL;
+	uint64_t total;
+	int r = 0;
+
+	if (strcmp(to->profiler, from->profiler) != 0)
+		return -EINVAL;
+	if (base_add_overflow(to->total, from->total, &total))
+		return -DCPI_EOVERFLOW;
+	if (from->nr)
+		r = reserve(to, from->nr);
+	if (r >= 0)
+		r = map_images(to, from, &map);
+	if (r >= 0 && !moved) /* else it is of another image */
+		r = profdb_profile_merge(to->header, from->header);
+	if (r >= 0)
+		take_lists(to, from, map, moved, ctx);
+	free(map);
+	return r < 0 ? r : 0;
+}
+
+/* Who may read all of it may read each part. */
+static void share(struct profdb_values *to, const struct profdb_values *from)
+{
+	if (!to->total)
+		to->uid = from->uid;
+	else if (from->total && to->uid != from->uid)
+		to->uid = UINT32_MAX;
+}
+
+int profdb_values_move(struct profdb_values *to, const struct profdb_values *from,
+		       uint64_t (*moved)(void *ctx, uint64_t off), void *ctx)
+{
+	struct profdb_values before = { .total = to->total, .uid = to->uid };
+	int r;
+
+	share(&before, from);
+	r = profdb_values_take_all(to, from, moved, ctx);
+	if (r >= 0)
+		to->uid = before.uid;
+	return r;
+}
+
+int profdb_values_merge(struct profdb_values *to, const struct profdb_values *from)
+{
+	return profdb_values_move(to, from, NULL, NULL);
+}
