@@ -25,8 +25,8 @@ void feedback_unit(const struct feedback *f, char *buf, size_t buf_len)
 	if (f->runs.exact)
 		snprintf(buf, buf_len, "executions, counted");
 	else
-		estimate_text(f->runs.a->events[f->runs.event].name, f->runs.absolute, buf,
-			      buf_len);
+		estimate_text(f->runs.a->events[f->runs.event].name, f->runs.absolute,
+			      f->runs.windows, buf, buf_len);
 }
 
 /* ---- procedures ------------------------------------------------------------------------------ */

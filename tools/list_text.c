@@ -242,9 +242,13 @@ static void print_freq_head(const struct list *x)
 {
 	const struct listing_freq *f = &x->freq;
 
-	printf("freq       estimated from %s, ", x->a->events[f->event].name);
-	puts(f->absolute ? "executions"
-			 : "in proportion only: as if each instruction took one unit");
+	if (f->windows)
+		printf("freq       from %" PRIu64 " windows of the image, ", f->windows);
+	else
+		printf("freq       estimated from %s, ", x->a->events[f->event].name);
+	puts(f->windows	   ? "in proportion within the procedure only"
+	     : f->absolute ? "executions"
+			   : "in proportion only: as if each instruction took one unit");
 	if (f->nr_unresolved)
 		printf("           %u indirect jumps lead where is not known\n", f->nr_unresolved);
 }

@@ -69,20 +69,23 @@ const char *stall_report_unit(const struct stall_report *x, bool absolute)
 }
 
 /* What the counts of those procedures are that have executions, or proportions only. */
-static void counts_text(const struct stall_report *x, bool absolute, char *buf, size_t buf_len)
+static void counts_text(const struct stall_report *x, bool absolute, uint64_t windows, char *buf,
+			size_t buf_len)
 {
 	int event = estimate_event(x->a);
 
-	estimate_text(event < 0 ? "no event" : x->a->events[event].name, absolute, buf, buf_len);
+	estimate_text(event < 0 ? "no event" : x->a->events[event].name, absolute, windows, buf,
+		      buf_len);
 }
 
-static void print_counts(const struct stall_report *x, bool absolute, size_t nr, FILE *to)
+static void print_counts(const struct stall_report *x, bool absolute, uint64_t windows, size_t nr,
+			 FILE *to)
 {
 	char text[200];
 
 	if (!nr)
 		return;
-	counts_text(x, absolute, text, sizeof(text));
+	counts_text(x, absolute, windows, text, sizeof(text));
 	fprintf(to, "counts     %s (%zu procedure%s, unit %s)\n", text, nr, nr == 1 ? "" : "s",
 		stall_report_unit(x, absolute));
 }
@@ -110,12 +113,13 @@ void stall_report_head(const struct stall_report *x, FILE *to)
 		x->options.least == FREQ_LOW   ? " or better"
 		: x->options.least < FREQ_HIGH ? " or better (-conf_low: any)"
 					       : " (-conf_low: any)");
-	print_counts(x, true, x->stalls.nr_absolute, to);
-	print_counts(x, false, x->stalls.nr_relative, to);
+	print_counts(x, true, 0, x->stalls.nr_absolute, to);
+	print_counts(x, false, x->stalls.windows, x->stalls.nr_windowed, to);
+	print_counts(x, false, 0, x->stalls.nr_relative, to);
 	print_limits(x, to);
 }
 
-static void json_counts(const struct stall_report *x, bool absolute, size_t nr,
+static void json_counts(const struct stall_report *x, bool absolute, uint64_t windows, size_t nr,
 			struct json_object *list)
 {
 	struct json_object *o;
@@ -124,10 +128,12 @@ static void json_counts(const struct stall_report *x, bool absolute, size_t nr,
 	if (!nr)
 		return;
 	o = json_object_new_object();
-	counts_text(x, absolute, text, sizeof(text));
+	counts_text(x, absolute, windows, text, sizeof(text));
 	json_object_object_add(o, "unit", json_object_new_string(stall_report_unit(x, absolute)));
 	json_object_object_add(o, "text", json_object_new_string(text));
 	json_object_object_add(o, "procedures", json_object_new_uint64(nr));
+	if (windows)
+		json_object_object_add(o, "windows", json_object_new_uint64(windows));
 	json_object_array_add(list, o);
 }
 
@@ -142,8 +148,9 @@ struct json_object *stall_report_json(const struct stall_report *x, const char *
 			sums[k] += x->images[i]->count[k];
 	root = report_json(schema, x->a, sums);
 	free(sums);
-	json_counts(x, true, x->stalls.nr_absolute, counts);
-	json_counts(x, false, x->stalls.nr_relative, counts);
+	json_counts(x, true, 0, x->stalls.nr_absolute, counts);
+	json_counts(x, false, x->stalls.windows, x->stalls.nr_windowed, counts);
+	json_counts(x, false, 0, x->stalls.nr_relative, counts);
 	for (size_t i = 0; i < x->a->nr_events; i++)
 		if (x->stalls.limited[i])
 			json_object_array_add(limits, json_object_new_string(x->a->events[i].name));

@@ -14,6 +14,7 @@ struct gather {
 	const struct base_id *id;
 	struct estimate_samples samples;
 	const struct profdb_costs *costs;
+	const struct paths *paths;
 };
 
 static void release(struct procedure *pr)
@@ -125,7 +126,8 @@ static int estimate_by_flow(struct gather *g, struct procedure *pr, const struct
 				     .event = g->samples.event,
 				     .period = g->samples.period,
 				     .img = g->img,
-				     .costs = g->costs };
+				     .costs = g->costs,
+				     .paths = g->paths };
 	clock_t start = clock();
 	struct estimate e;
 	int r = estimate_frequencies(&in, &e, err);
@@ -190,6 +192,8 @@ static int add_image(struct gather *g, struct analysis *a, struct analysis_image
 		g->p->samples += (double)g->samples.v[i].count;
 		g->p->nowhere += (double)g->samples.v[i].count;
 	}
+	if (r >= 0)
+		r = analysis_image_paths(ai, g->img, &g->paths, err);
 	if (r >= 0)
 		r = estimate_procedures(g->img, &g->samples, add_procedure, g, NULL, err);
 	estimate_samples_release(&g->samples);

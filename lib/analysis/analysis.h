@@ -93,6 +93,8 @@ enum analysis_state {
 };
 
 /* An image and all its chosen samples. */
+struct paths;
+
 struct analysis_image {
 	enum profdb_kind kind;
 	struct profdb_profile *profile; /* all epochs and platforms together */
@@ -104,6 +106,8 @@ struct analysis_image {
 					    */
 	enum analysis_state state;
 	struct base_err why; /* where state is none of the first two */
+	struct paths *paths; /* what its windows tell, once it was asked for */
+	bool paths_made;
 };
 
 /* A profile file that could not be read; its samples are missing from every sum. */
@@ -155,6 +159,12 @@ size_t analysis_event_default(const struct analysis *a);
 /* Open it and set its state; negative with @err where it cannot be. Named buckets: -ENOENT. */
 int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct image **out,
 			struct base_err *err);
+/*
+ * What windows tell of it, made when first asked for; NULL where the profile has none, or none that
+ * its code explains. @img is the opened image. 0 or -ENOMEM.
+ */
+int analysis_image_paths(struct analysis_image *ai, struct image *img, const struct paths **out,
+			 struct base_err *err);
 /* Is it what the user means: path (also relative, or by links), base name, shown name, facility,
  * build-id prefix (4 digits)? */
 bool analysis_image_match(struct analysis *a, struct analysis_image *ai, const char *what);

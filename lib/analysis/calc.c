@@ -83,7 +83,7 @@ static int say_estimated(struct calc *c, const struct analysis_event *ev, const 
 {
 	char text[200];
 
-	estimate_text(ev->name, measured, text, sizeof(text));
+	estimate_text(ev->name, measured, e->windows, text, sizeof(text));
 	if (e->freq.unfinished &&
 	    graph_text_add(&c->p->notes, "the procedure is too large for the best estimate") < 0)
 		return -ENOMEM;
@@ -131,6 +131,8 @@ static int estimate_all(struct calc *c, struct base_err *err)
 	if (r >= 0)
 		in.costs = &costs;
 	if (r >= 0 || r == -ENOENT)
+		r = analysis_image_paths(l->ai, l->img, &in.paths, err);
+	if (r >= 0)
 		r = estimate_frequencies(&in, &e, err);
 	if (r >= 0)
 		r = take_estimate(c, &c->a->events[event], &e);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,47 @@ static void set_blocks(const struct estimate_input *in, struct freq_block *block
 		estimate_model(in->event) == FREQ_INSTRUCTIONS || (sum > 0 && measured >= sum / 2);
 }
 
+/* As often, by the samples of all blocks together, as these say. */
+static int scale_windows(const struct freq_block *blocks, uint32_t nr, struct freq_result *out,
+			 uint32_t nr_edges)
+{
+	double samples = 0, cost = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		samples += blocks[i].samples;
+		cost += out->block[i] * blocks[i].cost;
+	}
+	if (!(samples > 0) || !(cost > 0))
+		return -ENOENT;
+	for (uint32_t i = 0; i < nr; i++)
+		out->block[i] *= samples / cost;
+	for (uint32_t i = 0; i < nr_edges; i++)
+		out->edge[i] *= samples / cost;
+	return 0;
+}
+
+/* Time is a worse witness than windows; measured costs, and samples of instructions, a better one.
+ */
+static int take_windows(const struct estimate_input *in, const struct freq_block *blocks,
+			struct estimate *out)
+{
+	uint32_t nr_blocks = in->flow->nr_blocks, nr_edges = in->flow->nr_edges;
+	struct freq_result *f = &out->freq;
+	int r;
+
+	f->block = calloc((size_t)nr_blocks + 1, sizeof(*f->block));
+	f->edge = calloc((size_t)nr_edges + 1, sizeof(*f->edge));
+	f->confidence = calloc((size_t)nr_blocks + 1, sizeof(*f->confidence));
+	r = f->block && f->edge && f->confidence ? paths_flow(in->paths, in->flow, f) : -ENOMEM;
+	if (r >= 0)
+		r = scale_windows(blocks, nr_blocks, f, nr_edges);
+	if (r >= 0)
+		out->windows = paths_windows(in->paths);
+	else
+		freq_release(f);
+	return r;
+}
+
 static int solve(const struct estimate_input *in, struct freq_block *blocks,
 		 struct freq_edge *edges, struct estimate *out, struct base_err *err)
 {
@@ -129,6 +171,12 @@ static int solve(const struct estimate_input *in, struct freq_block *blocks,
 	for (uint32_t i = 0; i < f->nr_edges; i++)
 		edges[i] = (struct freq_edge){ f->edges[i].from, f->edges[i].to };
 	set_blocks(in, blocks, out);
+	if (in->paths && !out->absolute) {
+		int r = take_windows(in, blocks, out);
+
+		if (r != -ENOENT)
+			return r;
+	}
 	return freq_solve((enum freq_model)estimate_model(in->event), blocks, f->nr_blocks, edges,
 			  f->nr_edges, &out->freq, err);
 }
@@ -165,9 +213,14 @@ void estimate_release(struct estimate *e)
 	memset(e, 0, sizeof(*e));
 }
 
-void estimate_text(const char *event, bool absolute, char *buf, size_t buf_len)
+void estimate_text(const char *event, bool absolute, uint64_t windows, char *buf, size_t buf_len)
 {
-	if (estimate_model(event) == FREQ_INSTRUCTIONS)
+	if (windows)
+		snprintf(buf, buf_len,
+			 "in proportion to one another within a procedure, from %" PRIu64
+			 " windows of the image; how procedures compare, from samples of %s",
+			 windows, event);
+	else if (estimate_model(event) == FREQ_INSTRUCTIONS)
 		snprintf(buf, buf_len, "executions, estimated from samples of %s", event);
 	else if (absolute)
 		snprintf(buf, buf_len,

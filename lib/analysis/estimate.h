@@ -10,6 +10,7 @@
 #include "exact.h"
 #include "flow.h"
 #include "freq.h"
+#include "paths.h"
 
 /* A cost measured by fewer samples is not used. */
 #define ESTIMATE_MIN_SAMPLES 25
@@ -82,6 +83,7 @@ struct estimate_input {
 	double period;		 /* units of the event in a sample */
 	const struct image *img; /* with @costs: whose offsets these are */
 	const struct profdb_costs *costs; /* of that event, or NULL */
+	const struct paths *paths;	  /* what windows saw of the image, or NULL */
 };
 
 struct estimate {
@@ -92,6 +94,11 @@ struct estimate {
 	 * nanosecond); right in proportion to one another at best.
 	 */
 	bool absolute;
+	/*
+	 * Above 0: the frequencies are of so many windows, and the samples only say how they
+	 * compare with other procedures' (paths.h).
+	 */
+	uint64_t windows;
 	double *units;	/* by block, of the event: samples * period */
 	bool *measured; /* by block: its cost is a measured one */
 	uint32_t nr_blocks;
@@ -109,8 +116,8 @@ int estimate_frequencies(const struct estimate_input *in, struct estimate *out,
 			 struct base_err *err);
 void estimate_release(struct estimate *e);
 
-/* What estimates from samples of @event are; @absolute as above. */
-void estimate_text(const char *event, bool absolute, char *buf, size_t buf_len);
+/* What estimates from samples of @event are; @absolute and @windows as above. */
+void estimate_text(const char *event, bool absolute, uint64_t windows, char *buf, size_t buf_len);
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis.h"
+#include "paths.h"
 
 enum { ATTEMPTS = 20 };
 
@@ -13,6 +14,7 @@ static void image_free(struct analysis_image *ai)
 	if (!ai)
 		return;
 	profdb_profile_free(ai->profile);
+	paths_free(ai->paths);
 	free(ai->name);
 	free(ai->facility);
 	free(ai->count);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis_internal.h"
+#include "paths.h"
 
 static enum image_kind kind_of(enum profdb_kind kind)
 {
@@ -149,6 +150,20 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	if (r < 0 && err && !err->code)
 		*err = why;
 	return r;
+}
+
+int analysis_image_paths(struct analysis_image *ai, struct image *img, const struct paths **out,
+			 struct base_err *err)
+{
+	int r = 0;
+
+	if (!ai->paths_made)
+		r = paths_make(ai->profile, img, &ai->paths, NULL);
+	if (r == -ENOMEM)
+		return base_fail_errno(err, r, "cannot follow the windows of '%s'", ai->name);
+	ai->paths_made = true;
+	*out = ai->paths;
+	return 0;
 }
 
 bool analysis_entry_wanted(const struct analysis_image *ai, const struct profdb_entry *e)

@@ -52,7 +52,8 @@ static int estimate(struct work *w, const struct listing_freq *out, struct base_
 	if (r < 0 && r != -ENOENT)
 		return r;
 	in.costs = r >= 0 ? &w->costs : NULL;
-	return estimate_frequencies(&in, &w->estimate, err);
+	r = analysis_image_paths(w->l->ai, w->l->img, &in.paths, err);
+	return r < 0 ? r : estimate_frequencies(&in, &w->estimate, err);
 }
 
 static void tell(const struct work *w, struct listing_freq *out)
@@ -72,6 +73,7 @@ static void tell(const struct work *w, struct listing_freq *out)
 			to->units = (double)u->count[out->cost_event] * (double)cost->period;
 	}
 	out->absolute = w->estimate.absolute;
+	out->windows = w->estimate.windows;
 	out->nr_unresolved = w->flow->nr_unresolved;
 }
 

@@ -22,6 +22,8 @@ struct listing_freq {
 	 * proportion to one another at best, and there are no costs (see struct estimate).
 	 */
 	bool absolute;
+	uint64_t
+		windows; /* above 0: in proportion, as so many windows tell (see struct estimate) */
 	uint32_t nr_unresolved; /* indirect jumps whose targets are not known */
 };
 

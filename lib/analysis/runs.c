@@ -9,6 +9,7 @@ struct making {
 	struct estimate_samples samples;
 	struct profdb_costs costs;
 	bool has_costs;
+	const struct paths *paths;
 };
 
 static const struct flow_insn *last_insn(const struct flow *f, uint32_t block)
@@ -93,13 +94,15 @@ static int estimate(struct making *m, struct runs_procedure *p, const double *by
 				     .event = m->samples.event,
 				     .period = m->samples.period,
 				     .img = m->r->img,
-				     .costs = m->has_costs ? &m->costs : NULL };
+				     .costs = m->has_costs ? &m->costs : NULL,
+				     .paths = m->paths };
 	struct estimate e = { 0 };
 	int r = estimate_frequencies(&in, &e, err);
 
 	if (r >= 0) {
 		take(m, &e, p, block);
 		m->r->absolute &= e.absolute;
+		m->r->windows = e.windows ? e.windows : m->r->windows;
 		r = m->r->visit(m->r->context, p, err);
 	}
 	estimate_release(&e);
@@ -152,7 +155,9 @@ static int gather(struct making *m, struct base_err *err)
 		rc = profdb_costs_read(r->a->db, image_id(r->img), m->samples.event, &m->costs,
 				       err);
 	m->has_costs = rc >= 0;
-	return rc == -ENOENT ? 0 : rc;
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	return analysis_image_paths(r->ai, r->img, &m->paths, err);
 }
 
 int runs_make(struct runs *r, struct base_err *err)
@@ -162,6 +167,7 @@ int runs_make(struct runs *r, struct base_err *err)
 
 	r->total = 0;
 	r->absolute = true;
+	r->windows = 0;
 	rc = gather(&m, err);
 	for (size_t i = 0; r->exact && i < m.samples.nr; i++)
 		r->total += (double)m.samples.v[i].count;

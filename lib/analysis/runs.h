@@ -29,12 +29,13 @@ struct runs {
 	const struct exact *exact;
 	/* or samples of an event that tells frequencies. */
 	const struct analysis *a;
-	const struct analysis_image *ai;
+	struct analysis_image *ai;
 	size_t event;
 	enum freq_confidence least; /* what is less sure is not known */
 	/* Set: */
-	double total;  /* executions of instructions, or samples, of the whole image */
-	bool absolute; /* all that was visited are executions, not only in proportion */
+	double total;	  /* executions of instructions, or samples, of the whole image */
+	bool absolute;	  /* all that was visited are executions, not only in proportion */
+	uint64_t windows; /* above 0: of some, the proportions are of so many windows */
 };
 
 /*

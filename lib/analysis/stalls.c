@@ -19,6 +19,7 @@ struct walk {
 	struct estimate_samples *of; /* by event; of those that nobody asks for, none */
 	struct profdb_costs costs;
 	bool has_costs;
+	const struct paths *paths;
 	double unsure; /* samples in blocks whose frequency is not sure enough */
 };
 
@@ -160,7 +161,7 @@ static int add_blocks(struct walk *w, const struct image_symbol *symbol, const s
 }
 
 static int add_proc(struct walk *w, const struct image_symbol *symbol,
-		    const struct stall_tally *tally, bool absolute)
+		    const struct stall_tally *tally, const struct estimate *e)
 {
 	struct stalls *s = w->s;
 	int r = base_grow(&s->procs, &s->cap_procs, s->nr_procs + 1, sizeof(*s->procs));
@@ -172,8 +173,10 @@ static int add_proc(struct walk *w, const struct image_symbol *symbol,
 		.image = w->ai, .name = name, .vaddr = symbol->vaddr, .tally = *tally
 	};
 	stall_tally_add(&s->total, tally);
-	if (absolute)
+	if (e->absolute)
 		s->nr_absolute++;
+	else if (e->windows)
+		s->nr_windowed++;
 	else
 		s->nr_relative++;
 	return 0;
@@ -235,7 +238,7 @@ static int tally(struct walk *w, const struct image_symbol *symbol, const struct
 		return r;
 	r = add_blocks(w, symbol, f, &stall, e, &sum);
 	if (r >= 0 && sum.samples > 0)
-		r = add_proc(w, symbol, &sum, e->absolute);
+		r = add_proc(w, symbol, &sum, e);
 	if (w->o->progress)
 		w->o->progress(w->ai, symbol->name, stall.total.samples);
 	stall_release(&stall);
@@ -250,7 +253,8 @@ static int estimate(struct walk *w, const struct flow *f, const double *by_insn,
 				     .event = w->a->events[w->freq].name,
 				     .period = period_of(w, w->freq),
 				     .img = w->img,
-				     .costs = w->has_costs ? &w->costs : NULL };
+				     .costs = w->has_costs ? &w->costs : NULL,
+				     .paths = w->paths };
 	double *placed = NULL;
 	int r;
 
@@ -311,7 +315,11 @@ static int gather(struct walk *w, struct analysis *a, struct base_err *err)
 		r = profdb_costs_read(a->db, image_id(w->img), a->events[w->freq].name, &w->costs,
 				      err);
 	w->has_costs = r >= 0;
-	return r == -ENOENT ? 0 : r;
+	if (r >= 0 || r == -ENOENT)
+		r = analysis_image_paths(w->ai, w->img, &w->paths, err);
+	if (r >= 0 && w->paths)
+		w->s->windows += paths_windows(w->paths);
+	return r;
 }
 
 static int add_opened(struct walk *w, struct analysis *a, struct base_err *err)

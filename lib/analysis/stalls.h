@@ -64,8 +64,9 @@ struct stalls {
 	size_t nr_parts, cap_parts;
 	struct stall_tally total;
 	double samples; /* of the event: total.samples and all parts together */
-	/* Procedures with executions, and with proportions only. */
-	size_t nr_absolute, nr_relative;
+	/* Procedures with executions, with proportions only, and with those of windows. */
+	size_t nr_absolute, nr_relative, nr_windowed;
+	uint64_t windows;		  /* of all images */
 	bool limited[ANALYSIS_NR_EVENTS]; /* by event: its samples have limited causes (evidence.h)
 					   */
 };

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain.h"
+
+#define CLIP 50.0 /* no window counts as more of the one in the middle, or as less */
+/* So many transitions for each node that matters, and the walk may go its way. */
+#define ENOUGH	    20
+#define DAMPING_MAX 0.5
+#define MAX_SWEEPS  4000
+#define PRECISION   1e-7
+
+/* Behind the nodes stands one for each group: what left it, to come in again. */
+struct chain {
+	const struct chain_input *in;
+	uint32_t nr_all;
+	struct chain_edge *edges; /* ascending by from, to */
+	size_t nr_edges;
+	double *count;	 /* by edge */
+	size_t *edge_of; /* by move: where it leaves its node by; SIZE_MAX: nowhere */
+	size_t *come_of; /* by move: where it comes into a group by; SIZE_MAX: it does not */
+	size_t *first;	 /* by node: in @into; one more than there are */
+	size_t *into;	 /* edges by where they lead to */
+	bool *is_after;	 /* by node: a call comes back to it */
+	double *visits, *ends, *left, *answer; /* by node */
+	double *seen;			       /* by node: unweighed visits */
+	double *windows, *weight; /* by start: how many begin there; by what each counts */
+	double damping;
+};
+
+static double counted(const struct chain_move *m, const bool half[2])
+{
+	return (half[0] ? (double)m->count[0] : 0) + (half[1] ? (double)m->count[1] : 0);
+}
+
+/* ---- edges ----------------------------------------------------------------------------------- */
+
+static bool is_node(const struct chain_input *in, uint32_t node)
+{
+	return node < in->nr_nodes || node == CHAIN_OUTSIDE;
+}
+
+static bool node_is_sound(const struct chain_input *in, const struct chain_node *n)
+{
+	return n->insns && n->group < in->nr_groups && is_node(in, n->after);
+}
+
+static int check(const struct chain_input *in, struct base_err *err)
+{
+	bool ok = in->nr_nodes < CHAIN_LOST - in->nr_groups && in->nr_starts < CHAIN_LOST;
+
+	for (uint32_t i = 0; ok && i < in->nr_nodes; i++)
+		ok = node_is_sound(in, &in->nodes[i]);
+	for (uint32_t i = 0; ok && i < in->nr_starts; i++)
+		ok = in->starts[i] < in->nr_nodes;
+	for (size_t i = 0; ok && i < in->nr_moves; i++) {
+		const struct chain_move *m = &in->moves[i];
+
+		ok = (m->start < in->nr_starts || m->start >= CHAIN_LOST) && is_node(in, m->from) &&
+		     is_node(in, m->to);
+	}
+	return ok ? 0 : base_fail(err, -EINVAL, "windows lead to no node");
+}
+
+static int by_ends(const void *pa, const void *pb)
+{
+	const struct chain_edge *a = pa, *b = pb;
+
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	return (a->to > b->to) - (a->to < b->to);
+}
+
+static size_t find_edge(const struct chain *c, const struct chain_edge *key)
+{
+	const struct chain_edge *e =
+		bsearch(key, c->edges, c->nr_edges, sizeof(*c->edges), by_ends);
+
+	return e ? (size_t)(e - c->edges) : SIZE_MAX;
+}
+
+static struct chain_edge edge(uint32_t from, uint32_t to)
+{
+	return (struct chain_edge){ .from = from, .to = to };
+}
+
+static bool falls(const struct chain_input *in, uint32_t node)
+{
+	return in->nodes[node].falls && node + 1 < in->nr_nodes;
+}
+
+/* Where it goes on within the procedure, or where the procedure is left. */
+static bool leaves(const struct chain *c, const struct chain_move *m, struct chain_edge *out)
+{
+	const struct chain_node *nodes = c->in->nodes;
+
+	if (m->from == CHAIN_OUTSIDE || m->to == CHAIN_OUTSIDE)
+		return false;
+	*out = edge(m->from, m->to);
+	if (nodes[m->from].after != CHAIN_OUTSIDE)
+		out->to = nodes[m->from].after;
+	else if (nodes[m->from].returns || nodes[m->from].group != nodes[m->to].group)
+		out->to = c->in->nr_nodes + nodes[m->from].group;
+	return true;
+}
+
+/* What comes back from a call was never away. */
+static bool comes(const struct chain *c, const struct chain_move *m, struct chain_edge *out)
+{
+	struct chain_edge way;
+
+	if (m->to == CHAIN_OUTSIDE || c->is_after[m->to])
+		return false;
+	*out = edge(c->in->nr_nodes + c->in->nodes[m->to].group, m->to);
+	if (m->from == CHAIN_OUTSIDE)
+		return m->start == CHAIN_OUTSIDE;
+	return leaves(c, m, &way) && way.to != m->to;
+}
+
+/* On from a node, where the code leaves no choice; else CHAIN_OUTSIDE. */
+static uint32_t only_way(const struct chain_input *in, uint32_t i)
+{
+	const struct chain_node *n = &in->nodes[i];
+
+	if (n->after != CHAIN_OUTSIDE)
+		return n->after;
+	if (n->returns)
+		return in->nr_nodes + n->group;
+	return falls(in, i) ? i + 1 : CHAIN_OUTSIDE;
+}
+
+/* Of its group; there it comes in where nobody saw that. */
+static bool is_first(const struct chain_input *in, uint32_t i)
+{
+	return !i || in->nodes[i].group != in->nodes[i - 1].group;
+}
+
+static void list_edges(struct chain *c)
+{
+	const struct chain_input *in = c->in;
+	struct chain_edge e;
+	size_t nr = 0;
+
+	for (uint32_t i = 0; i < in->nr_nodes; i++) {
+		if (only_way(in, i) != CHAIN_OUTSIDE)
+			c->edges[nr++] = edge(i, only_way(in, i));
+		if (is_first(in, i))
+			c->edges[nr++] = edge(in->nr_nodes + in->nodes[i].group, i);
+	}
+	for (size_t i = 0; i < in->nr_moves; i++) {
+		if (leaves(c, &in->moves[i], &e))
+			c->edges[nr++] = e;
+		if (comes(c, &in->moves[i], &e))
+			c->edges[nr++] = e;
+	}
+	if (nr)
+		qsort(c->edges, nr, sizeof(*c->edges), by_ends);
+	for (size_t i = 0; i < nr; i++)
+		if (!c->nr_edges || by_ends(&c->edges[c->nr_edges - 1], &c->edges[i]))
+			c->edges[c->nr_edges++] = c->edges[i];
+	for (size_t i = 0; i < in->nr_moves; i++) {
+		c->edge_of[i] = leaves(c, &in->moves[i], &e) ? find_edge(c, &e) : SIZE_MAX;
+		c->come_of[i] = comes(c, &in->moves[i], &e) ? find_edge(c, &e) : SIZE_MAX;
+	}
+}
+
+static void list_into(struct chain *c)
+{
+	for (size_t i = 0; i < c->nr_edges; i++)
+		c->first[c->edges[i].to + 1]++;
+	for (uint32_t i = 0; i < c->nr_all; i++)
+		c->first[i + 1] += c->first[i];
+	for (size_t i = 0; i < c->nr_edges; i++)
+		c->into[c->first[c->edges[i].to]++] = i;
+	/* Each stands now where the next one begins. */
+	for (uint32_t i = c->nr_all; i > 0; i--)
+		c->first[i] = c->first[i - 1];
+	c->first[0] = 0;
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+static void add(struct chain *c, size_t edge, double n)
+{
+	if (edge == SIZE_MAX)
+		return;
+	c->count[edge] += n;
+	c->left[c->edges[edge].from] += n;
+}
+
+static void add_moves(struct chain *c, const bool half[2])
+{
+	for (size_t i = 0; i < c->in->nr_moves; i++) {
+		const struct chain_move *m = &c->in->moves[i];
+		double n = counted(m, half);
+
+		if (m->start < CHAIN_LOST)
+			n *= c->weight[m->start];
+		if (m->to != CHAIN_OUTSIDE)
+			c->visits[m->to] += n;
+		else if (m->from != CHAIN_OUTSIDE)
+			c->ends[m->from] += n;
+		/* Of a call's node all that was seen goes on, wherever it went meanwhile. */
+		add(c, c->edge_of[i], n);
+		add(c, c->come_of[i], n);
+	}
+}
+
+/* What neither ended nor moved on ran into the next node. */
+static void add_falls(struct chain *c)
+{
+	for (uint32_t i = 0; i < c->in->nr_nodes; i++) {
+		const struct chain_edge e = edge(i, i + 1);
+		double on = c->visits[i] - c->ends[i] - c->left[i];
+
+		if (!falls(c->in, i) || c->in->nodes[i].after != CHAIN_OUTSIDE)
+			continue;
+		on = fmax(0, on);
+		c->visits[i + 1] += on;
+		add(c, find_edge(c, &e), on);
+	}
+}
+
+/* Of a way that nobody was seen to leave by: is it the only one? */
+static bool is_only(const struct chain_input *in, const struct chain_edge *e)
+{
+	if (e->from >= in->nr_nodes)
+		return is_first(in, e->to);
+	return e->to == only_way(in, e->from);
+}
+
+static void divide(struct chain *c)
+{
+	for (size_t i = 0; i < c->nr_edges; i++) {
+		struct chain_edge *e = &c->edges[i];
+
+		e->part = c->left[e->from] > 0 ? c->count[i] / c->left[e->from] : is_only(c->in, e);
+	}
+}
+
+static void count(struct chain *c, const bool half[2])
+{
+	memset(c->visits, 0, c->nr_all * sizeof(double));
+	memset(c->ends, 0, c->nr_all * sizeof(double));
+	memset(c->left, 0, c->nr_all * sizeof(double));
+	memset(c->count, 0, c->nr_edges * sizeof(double));
+	add_moves(c, half);
+	add_falls(c);
+	divide(c);
+}
+
+/* ---- solving --------------------------------------------------------------------------------- */
+
+/* As many nodes as would have the same entropy if all were visited equally often: the fewer
+ * transitions each of them has, the more the answer is held to the visits. */
+static double damping_of(const struct chain *c, double least)
+{
+	double visits = 0, moves = 0, entropy = 0;
+
+	for (uint32_t i = 0; i < c->in->nr_nodes; i++) {
+		visits += c->visits[i];
+		moves += c->left[i];
+	}
+	for (uint32_t i = 0; i < c->in->nr_nodes; i++)
+		if (c->visits[i] > 0)
+			entropy -= c->visits[i] / visits * log(c->visits[i] / visits);
+	if (!(moves > 0))
+		return DAMPING_MAX;
+	return fmin(DAMPING_MAX, fmax(least, ENOUGH * exp(entropy) / moves));
+}
+
+/* N = d V + (1 - d) P' N, in its own row; all of what left a group comes in again. */
+static double answer_of(const struct chain *c, uint32_t i)
+{
+	double in = 0, self = 0, on = i < c->in->nr_nodes ? 1 - c->damping : 1;
+
+	for (size_t k = c->first[i]; k < c->first[i + 1]; k++) {
+		const struct chain_edge *e = &c->edges[c->into[k]];
+
+		if (e->from == i)
+			self = e->part;
+		else
+			in += e->part * c->answer[e->from];
+	}
+	return ((1 - on) * c->visits[i] + on * in) / (1 - on * self);
+}
+
+/* By Gauss and Seidel, forwards and backwards in turn. */
+static void walk(struct chain *c)
+{
+	double sum = 0, moved = INFINITY;
+
+	for (uint32_t i = 0; i < c->nr_all; i++)
+		sum += c->visits[i];
+	for (int sweep = 0; sweep < MAX_SWEEPS && moved > PRECISION * sum; sweep++) {
+		moved = 0;
+		for (uint32_t k = 0; k < c->nr_all; k++) {
+			uint32_t i = sweep & 1 ? c->nr_all - 1 - k : k;
+			double now = answer_of(c, i);
+
+			moved += fabs(now - c->answer[i]);
+			c->answer[i] = now;
+		}
+	}
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+struct weighed {
+	double weight, windows;
+};
+
+static int by_weight(const void *pa, const void *pb)
+{
+	const struct weighed *a = pa, *b = pb;
+
+	return (a->weight > b->weight) - (a->weight < b->weight);
+}
+
+/* That of the window in the middle. */
+static double median(struct weighed *v, size_t nr)
+{
+	double all = 0, upto = 0;
+
+	if (nr)
+		qsort(v, nr, sizeof(*v), by_weight);
+	for (size_t i = 0; i < nr; i++)
+		all += v[i].windows;
+	for (size_t i = 0; i < nr; i++) {
+		upto += v[i].windows;
+		if (upto >= all / 2)
+			return v[i].weight;
+	}
+	return 0;
+}
+
+static void count_windows(struct chain *c, const bool half[2])
+{
+	memset(c->windows, 0, c->in->nr_starts * sizeof(double));
+	for (size_t i = 0; i < c->in->nr_moves; i++) {
+		const struct chain_move *m = &c->in->moves[i];
+
+		if (m->start < CHAIN_LOST && m->from == CHAIN_OUTSIDE)
+			c->windows[m->start] += counted(m, half);
+	}
+}
+
+static void weigh_starts(struct chain *c, enum chain_weight how, double *by_node)
+{
+	const uint32_t *starts = c->in->starts;
+
+	for (uint32_t i = 0; i < c->in->nr_starts; i++)
+		by_node[starts[i]] += c->windows[i];
+	for (uint32_t i = 0; i < c->in->nr_starts; i++) {
+		double executed = c->answer[starts[i]], begun = by_node[starts[i]];
+
+		if (how == CHAIN_BY_START)
+			begun = c->windows[i];
+		else
+			executed *= c->in->nodes[starts[i]].insns;
+		c->weight[i] = begun > 0 ? executed / begun : 0;
+		if (how == CHAIN_ROOT)
+			c->weight[i] = sqrt(c->weight[i]);
+	}
+}
+
+static int weigh(struct chain *c, enum chain_weight how)
+{
+	double *by_node = calloc((size_t)c->in->nr_nodes + 1, sizeof(*by_node)), middle;
+	struct weighed *v = calloc((size_t)c->in->nr_starts + 1, sizeof(*v));
+	int r = by_node && v ? 0 : -ENOMEM;
+
+	if (r >= 0) {
+		weigh_starts(c, how, by_node);
+		for (uint32_t i = 0; i < c->in->nr_starts; i++)
+			v[i] = (struct weighed){ c->weight[i], c->windows[i] };
+		middle = median(v, c->in->nr_starts);
+		for (uint32_t i = 0; i < c->in->nr_starts; i++)
+			c->weight[i] =
+				middle > 0 ? fmin(CLIP, fmax(1 / CLIP, c->weight[i] / middle)) : 1;
+	}
+	free(by_node);
+	free(v);
+	return r;
+}
+
+/* ---- the interface --------------------------------------------------------------------------- */
+
+static void solve(struct chain *c, const struct chain_how *how)
+{
+	count(c, how->half);
+	c->damping = damping_of(c, how->damping);
+	walk(c);
+}
+
+int chain_solve(struct chain *c, const struct chain_how *how, double *node)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < c->in->nr_starts; i++)
+		c->weight[i] = 1;
+	memset(c->answer, 0, c->nr_all * sizeof(double));
+	count_windows(c, how->half);
+	solve(c, how);
+	if (how->weight == CHAIN_EVEN) {
+		memcpy(c->seen, c->visits, c->in->nr_nodes * sizeof(double));
+	} else {
+		r = weigh(c, how->weight);
+		if (r >= 0)
+			solve(c, how);
+	}
+	memcpy(node, c->answer, c->in->nr_nodes * sizeof(double));
+	return r;
+}
+
+double chain_part(const struct chain *c, uint32_t from, uint32_t to)
+{
+	const struct chain_edge e = edge(from, to);
+	size_t at = find_edge(c, &e);
+
+	return at == SIZE_MAX ? 0 : c->edges[at].part;
+}
+
+double chain_visits(const struct chain *c, uint32_t node)
+{
+	return c->seen[node];
+}
+
+static int allocate(struct chain *c)
+{
+	size_t nodes = (size_t)c->nr_all + 2, starts = (size_t)c->in->nr_starts + 1;
+	size_t moves = c->in->nr_moves + 1, edges = 2 * moves + 2 * nodes;
+
+	c->edges = calloc(edges, sizeof(*c->edges));
+	c->count = calloc(edges, sizeof(*c->count));
+	c->into = calloc(edges, sizeof(*c->into));
+	c->edge_of = calloc(moves, sizeof(*c->edge_of));
+	c->come_of = calloc(moves, sizeof(*c->come_of));
+	c->first = calloc(nodes, sizeof(*c->first));
+	c->is_after = calloc(nodes, sizeof(*c->is_after));
+	c->visits = calloc(nodes, sizeof(*c->visits));
+	c->ends = calloc(nodes, sizeof(*c->ends));
+	c->left = calloc(nodes, sizeof(*c->left));
+	c->answer = calloc(nodes, sizeof(*c->answer));
+	c->seen = calloc(nodes, sizeof(*c->seen));
+	c->windows = calloc(starts, sizeof(*c->windows));
+	c->weight = calloc(starts, sizeof(*c->weight));
+	return c->edges && c->count && c->into && c->edge_of && c->come_of && c->first &&
+			       c->is_after && c->visits && c->ends && c->left && c->answer &&
+			       c->seen && c->windows && c->weight
+		       ? 0
+		       : -ENOMEM;
+}
+
+int chain_new(const struct chain_input *in, struct chain **out, struct base_err *err)
+{
+	struct chain *c = NULL;
+	int r = check(in, err);
+
+	if (r < 0)
+		return r;
+	c = calloc(1, sizeof(*c));
+	r = c ? 0 : -ENOMEM;
+	if (r >= 0) {
+		c->in = in;
+		c->nr_all = in->nr_nodes + in->nr_groups;
+		r = allocate(c);
+	}
+	if (r < 0) {
+		chain_free(c);
+		return base_fail_errno(err, r, "cannot follow the windows");
+	}
+	for (uint32_t i = 0; i < in->nr_nodes; i++)
+		if (in->nodes[i].after != CHAIN_OUTSIDE)
+			c->is_after[in->nodes[i].after] = true;
+	list_edges(c);
+	list_into(c);
+	*out = c;
+	return 0;
+}
+
+void chain_free(struct chain *c)
+{
+	if (!c)
+		return;
+	free(c->edges);
+	free(c->count);
+	free(c->into);
+	free(c->edge_of);
+	free(c->come_of);
+	free(c->first);
+	free(c->is_after);
+	free(c->visits);
+	free(c->ends);
+	free(c->left);
+	free(c->answer);
+	free(c->seen);
+	free(c->windows);
+	free(c->weight);
+	free(c);
+}
