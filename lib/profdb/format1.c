@@ -4,6 +4,8 @@
 #include "profdb_internal.h"
 
 enum { FOOT_FIXED = 16 };
+/* Sections up to that, with their heads, are no shorter on a disk in the dense form. */
+enum { PLAIN_MAX = 4096 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -35,42 +37,52 @@ int profdb_format1_footer(const uint8_t *file, size_t len, size_t binary, size_t
 	return check_footer(file, len, foot, nr_events, err);
 }
 
-/* Gap to the offset before (to -1 at first), then a count per event, not all zero. */
-static int take_entry(const struct profdb_payload *s, size_t *pos, uint64_t *next,
-		      struct profdb_profile *p)
+int profdb_rows_take(struct profdb_rows *rows, uint64_t gap, const uint64_t *count)
 {
-	uint64_t off, count;
 	bool any = false;
-	int r = profdb_varint_get(s, pos, &off);
+	uint64_t off;
 
-	if (r < 0)
-		return r;
-	if (base_add_overflow(off, *next, &off))
+	if (rows->full || base_add_overflow(gap, rows->next, &off))
 		return -DCPI_EFORMAT;
-	for (size_t i = 0; i < p->nr_events; i++) {
-		r = profdb_varint_get(s, pos, &count);
-		if (r >= 0)
-			r = profdb_profile_add(p, off, i, count);
+	for (size_t i = 0; i < rows->p->nr_events; i++) {
+		int r = profdb_profile_add(rows->p, off, i, count[i]);
+
 		if (r < 0)
 			return r == -DCPI_EOVERFLOW ? -DCPI_EFORMAT : r;
-		any = any || count;
+		any = any || count[i];
 	}
-	if (!any)
-		return -DCPI_EFORMAT;
 	/* After the last offset there is, nothing may come; 0 here would let it wrap. */
-	*next = off + 1;
-	return off == UINT64_MAX && *pos < s->len ? -DCPI_EFORMAT : 0;
+	rows->full = off == UINT64_MAX;
+	rows->next = off + 1;
+	return any ? 0 : -DCPI_EFORMAT;
+}
+
+/* Gap to the offset before (to -1 at first), then a count per event, not all zero. */
+static int take_entry(const struct profdb_payload *s, size_t *pos, struct profdb_rows *rows)
+{
+	uint64_t gap, count[PROFDB_NR_EVENTS];
+	int r = profdb_varint_get(s, pos, &gap);
+
+	for (size_t i = 0; r >= 0 && i < rows->p->nr_events; i++)
+		r = profdb_varint_get(s, pos, &count[i]);
+	return r < 0 ? r : profdb_rows_take(rows, gap, count);
 }
 
 static int take_counts(const struct profdb_payload *s, struct profdb_profile *p,
 		       struct base_err *err)
 {
-	uint64_t next = 0;
+	struct profdb_rows rows = { .p = p };
 	size_t pos = 0;
 
+	if (profdb_section_is(s, "CNTD")) {
+		int r = profdb_dense_parse(s->data, s->len, p);
+
+		return r < 0 ? base_fail_errno(err, r, "counts, after %zu offsets", p->counts.nr)
+			     : 0;
+	}
 	while (pos < s->len) {
 		size_t at = pos;
-		int r = take_entry(s, &pos, &next, p);
+		int r = take_entry(s, &pos, &rows);
 
 		if (r < 0)
 			return base_fail_errno(err, r, "counts, byte %zu", at);
@@ -141,6 +153,11 @@ static int check_totals(const struct profdb_payload *foot, const struct profdb_p
 	return 0;
 }
 
+static bool is_counts(const struct profdb_payload *s)
+{
+	return profdb_section_is(s, "CNTS") || profdb_section_is(s, "CNTD");
+}
+
 int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct profdb_profile *p,
 			 struct base_err *err)
 {
@@ -152,13 +169,13 @@ int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct 
 	r = profdb_format1_footer(file, len, binary, p->nr_events, &foot, err);
 	while (r >= 0 && (r = profdb_section_next(file, len, &pos, &s, err)) >= 0 &&
 	       !profdb_section_is(&s, "FOOT")) {
-		if (!profdb_section_is(&s, "CNTS"))
+		if (!is_counts(&s))
 			r = take_other(&s, p, err);
 		else if (counts)
-			r = base_fail(err, -DCPI_EFORMAT, "section 'CNTS' stands twice");
+			r = base_fail(err, -DCPI_EFORMAT, "a section with counts stands twice");
 		else
 			r = take_counts(&s, p, err);
-		counts = counts || profdb_section_is(&s, "CNTS");
+		counts = counts || is_counts(&s);
 	}
 	return r < 0 ? r : check_totals(&foot, p, err);
 }
@@ -180,6 +197,34 @@ static int put_entries(const struct profdb_profile *p, struct base_buf *out)
 		r = base_buf_append(out, bytes, n);
 		next = e->off + 1;
 	}
+	return r;
+}
+
+static int put_plain(const struct profdb_profile *p, struct base_buf *out)
+{
+	size_t at;
+	int r = profdb_section_begin(out, "CNTS", &at);
+
+	if (r >= 0)
+		r = put_entries(p, out);
+	return r < 0 ? r : profdb_section_end(out, at);
+}
+
+/* In the dense form where there are many, but for what it makes longer. */
+static int put_counts(const struct profdb_profile *p, struct base_buf *out)
+{
+	struct base_buf dense = { 0 };
+	size_t at = out->len;
+	int r = put_plain(p, out);
+
+	if (r < 0 || out->len - at <= PLAIN_MAX)
+		return r;
+	r = profdb_dense_print(p, &dense);
+	if (r >= 0 && dense.len < out->len - at && profdb_dense_fits(p->counts.nr, dense.len)) {
+		out->len = at;
+		r = profdb_section_put(out, "CNTD", dense.data, dense.len);
+	}
+	base_buf_release(&dense);
 	return r;
 }
 
@@ -217,15 +262,11 @@ int profdb_format1_end(const struct profdb_profile *p, size_t nr_offsets, struct
 
 int profdb_format1_print(const struct profdb_profile *p, struct base_buf *out, struct base_err *err)
 {
-	size_t start = out->len, at;
+	size_t start = out->len;
 	int r = profdb_header_print(p, PROFDB_FORMAT_1, 0, out, err);
 
 	if (r >= 0)
-		r = profdb_section_begin(out, "CNTS", &at);
-	if (r >= 0)
-		r = put_entries(p, out);
-	if (r >= 0)
-		r = profdb_section_end(out, at);
+		r = put_counts(p, out);
 	if (r >= 0 && p->moves.nr)
 		r = put_moves(p, out);
 	if (r >= 0)

@@ -258,6 +258,19 @@ int profdb_format0_parse(const uint8_t *data, size_t len, struct profdb_profile 
 			 struct base_err *err);
 int profdb_format0_print(const struct profdb_profile *p, size_t event, struct base_buf *out,
 			 struct base_err *err);
+/* What is read of counts: ascending rows. */
+struct profdb_rows {
+	struct profdb_profile *p;
+	uint64_t next; /* a gap of 0 leads there */
+	bool full;     /* the last offset that there is has been */
+};
+/* The next row; counts of all events, not all 0. 0, -DCPI_EFORMAT, -ENOMEM. */
+int profdb_rows_take(struct profdb_rows *rows, uint64_t gap, const uint64_t *count);
+/* The payload of CNTD (dense.c). 0, -ENOMEM; of parse also -DCPI_EFORMAT. */
+int profdb_dense_print(const struct profdb_profile *p, struct base_buf *out);
+int profdb_dense_parse(const uint8_t *data, size_t len, struct profdb_profile *p);
+/* A payload may hold so many rows. */
+bool profdb_dense_fits(size_t nr_rows, size_t len);
 /* @file: the whole file, whose checksum it is; @binary: where its binary part begins. */
 int profdb_format1_parse(const uint8_t *file, size_t len, size_t binary, struct profdb_profile *p,
 			 struct base_err *err);

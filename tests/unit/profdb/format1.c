@@ -302,6 +302,110 @@ static void test_the_page_tells_the_truth(void **state)
 	profdb_profile_free(p);
 }
 
+/* ---- many counts ------------------------------------------------------------------------------
+ */
+
+/* Like those of code: gaps and counts of any size, small ones mostly; an own sequence of numbers.
+ */
+static uint64_t any_number(uint64_t *seed)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return *seed >> 33 & 15 ? *seed >> 60 : *seed >> (14 + (*seed >> 50) % 46);
+}
+
+static struct profdb_profile *many_counts(size_t nr, bool last)
+{
+	struct base_id image = { .len = 20, .bytes = { 7 } };
+	struct profdb_profile *p = profdb_profile_new(PROFDB_FILE, &image, "/many");
+	uint64_t seed = nr, off = 0;
+
+	profdb_profile_event_add(p, "cycles", 62000);
+	profdb_profile_event_add(p, "misses", 1000);
+	for (size_t i = 0; i < nr; i++) {
+		off += 1 + any_number(&seed) % (UINT64_C(1) << 40);
+		profdb_profile_add(p, off, i & 1, 1 + any_number(&seed) % (UINT64_C(1) << 45));
+		profdb_profile_add(p, off, 0, any_number(&seed) % 8);
+	}
+	if (last)
+		profdb_profile_add(p, UINT64_MAX, 1, UINT64_C(1) << 62);
+	return p;
+}
+
+static void assert_equal_counts(const struct profdb_profile *a, const struct profdb_profile *b)
+{
+	assert_int_equal(profdb_profile_nr_entries(a), profdb_profile_nr_entries(b));
+	for (size_t i = 0; i < profdb_profile_nr_entries(a); i++)
+		assert_memory_equal(profdb_profile_entry(a, i), profdb_profile_entry(b, i), 24);
+	for (size_t i = 0; i < 2; i++)
+		assert_true(profdb_profile_event(a, i)->sum == profdb_profile_event(b, i)->sum);
+}
+
+static void test_many_counts_are_dense(void **state)
+{
+	(void)state;
+	for (size_t nr = 1500; nr < 6000; nr += 357) {
+		struct profdb_profile *p = many_counts(nr, nr & 1), *q;
+		struct base_buf buf = { 0 };
+
+		print(p, &buf);
+		assert_non_null(memmem(buf.data, buf.len, "CNTD", 4));
+		assert_null(memmem(buf.data, buf.len, "CNTS", 4));
+		q = parse(buf.data, buf.len);
+		assert_equal_counts(p, q);
+		base_buf_release(&buf);
+		profdb_profile_free(p);
+		profdb_profile_free(q);
+	}
+}
+
+/* Every 16 bytes the same count: that would take less room than a reader grants. */
+static void test_what_is_too_dense_stays_plain(void **state)
+{
+	struct profdb_profile *p = scratch_profile("/x", 1, 0, 0), *q;
+	struct base_buf buf = { 0 };
+
+	(void)state;
+	for (uint64_t i = 0; i < 20000; i++)
+		profdb_profile_add(p, 16 * i, 0, 3);
+	print(p, &buf);
+	assert_non_null(memmem(buf.data, buf.len, "CNTS", 4));
+	q = parse(buf.data, buf.len);
+	assert_int_equal(profdb_profile_nr_entries(q), 20000);
+	base_buf_release(&buf);
+	profdb_profile_free(p);
+	profdb_profile_free(q);
+}
+
+static void test_no_dense_nonsense_passes(void **state)
+{
+	struct profdb_profile *p = many_counts(1500, false), *q;
+	struct base_buf buf = { 0 };
+	uint64_t sums[2];
+	size_t at;
+
+	(void)state;
+	print(p, &buf);
+	for (size_t i = 0; i < 2; i++)
+		sums[i] = profdb_profile_event(p, i)->sum;
+	for (size_t len = 0; len < buf.len; len += 53)
+		assert_true(profdb_profile_parse(buf.data, len, &q, NULL) < 0);
+	at = (size_t)((uint8_t *)memmem(buf.data, buf.len, "CNTD", 4) - buf.data) + 16;
+	for (; at < buf.len - 4; at += at % 16 ? 1 : 17) {
+		buf.data[at] ^= (uint8_t)(1 + at % 255);
+		assert_true(profdb_profile_parse(buf.data, buf.len, &q, NULL) < 0);
+		reseal(&buf);
+		/* Only what has the same sums is taken. */
+		if (profdb_profile_parse(buf.data, buf.len, &q, NULL) >= 0) {
+			for (size_t i = 0; i < 2; i++)
+				assert_true(profdb_profile_event(q, i)->sum == sums[i]);
+			profdb_profile_free(q);
+		}
+		buf.data[at] ^= (uint8_t)(1 + at % 255);
+	}
+	base_buf_release(&buf);
+	profdb_profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +418,9 @@ int main(void)
 		cmocka_unit_test(test_unknown_sections),
 		cmocka_unit_test(test_empty_profile),
 		cmocka_unit_test(test_the_page_tells_the_truth),
+		cmocka_unit_test(test_many_counts_are_dense),
+		cmocka_unit_test(test_what_is_too_dense_stays_plain),
+		cmocka_unit_test(test_no_dense_nonsense_passes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
