@@ -121,7 +121,7 @@ static int first_start(struct values *v, struct base_err *err)
 
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot start '%s'", v->program);
-	r = wait_for_message(v, base_now_ns() + 2 * v->patience_ns);
+	r = wait_for_message(v, base_now_ns() + VALUES_START_PATIENCE * v->patience_ns);
 	n = r < 0 ? 0 : values_next_message(v, message);
 	if (r < 0 || n <= 0)
 		return fail_silent(v, r == -ETIMEDOUT, err);
@@ -420,7 +420,8 @@ static void look_at_the_clock(struct values *v)
 	if (v->state == VALUES_DEAD || (v->state == VALUES_RUNNING && !v->nr_pending))
 		return;
 	v->waited_ns += since < v->patience_ns / 2 ? since : v->patience_ns / 2;
-	if (v->waited_ns > (v->state == VALUES_STARTING ? 2 : 1) * v->patience_ns)
+	if (v->waited_ns >
+	    (v->state == VALUES_STARTING ? VALUES_START_PATIENCE : 1) * v->patience_ns)
 		values_end_hung(v);
 }
 

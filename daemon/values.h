@@ -36,7 +36,7 @@ struct values_stats {
 /*
  * Start the process from @helper_dir and have it load @profilers: "values", "values.arg0" …,
  * "values.replay", or the absolute path of a shared object (vtrace_profiler_check). @context:
- * tuples have contexts. Waits for it, two seconds at most. Negative with @err, which names the one
+ * tuples have contexts. Waits for it, ten seconds at most. Negative with @err, which names the one
  * at fault: -DCPI_EFORMAT, -EACCES, -EEXIST (one name twice), -ETIMEDOUT (it loops), -DCPI_EHELPER
  * (it crashed).
  */

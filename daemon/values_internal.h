@@ -11,6 +11,7 @@ enum {
 	VALUES_PENDING_MAX = 64, /* windows that the process has at once */
 	VALUES_FAULTS_MAX = 3,	 /* of a profiler, then it is given up */
 	VALUES_ZOMBIES_MAX = 8,
+	VALUES_START_PATIENCE = 10, /* times that of an answer: files are read, on a busy machine */
 };
 
 struct values_profiler {
@@ -45,7 +46,7 @@ struct values {
 	struct values_stats stats;
 };
 
-/* As values_open; @patience_ns instead of a second, and for the beginning twice that. */
+/* As values_open; @patience_ns instead of a second, and for the beginning ten times that. */
 int values_open_patient(const char *helper_dir, const char *const *profilers, size_t nr,
 			bool context, uint64_t patience_ns, struct values **out,
 			struct base_err *err);

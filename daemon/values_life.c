@@ -158,8 +158,7 @@ static void note_fault(struct values *v, struct values_profiler *p, const char *
 	const char *name = p ? p->name[0] ? p->name : p->given : "";
 
 	if (!p) {
-		base_log(BASE_LOG_WARN, "dcpid-values %s; windows lost: %u", what,
-			 v->nr_pending);
+		base_log(BASE_LOG_WARN, "dcpid-values %s; windows lost: %u", what, v->nr_pending);
 		return;
 	}
 	base_log(BASE_LOG_WARN, "value profiler '%s' %s; windows lost: %u", name, what,

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
 #include "context.h"
 
 /* No procedure's frame is that large; what moves the stack pointer further has changed stacks. */
@@ -24,8 +22,11 @@ static uint16_t frame_new(struct vtrace_contexts *c, struct vtrace_frame f)
 
 void vtrace_contexts_init(struct vtrace_contexts *c, enum vtrace_arch arch)
 {
-	memset(c, 0, sizeof(*c));
+	/* The tables are large, and no longer than is said here. */
 	c->arch = arch;
+	c->nr = c->nr_frames = c->nr_stores = 0;
+	c->has_sp = false;
+	c->sp = 0;
 	frame_new(c, (struct vtrace_frame){ 0 });
 	c->current = frame_new(c, (struct vtrace_frame){ 0 });
 }

@@ -180,11 +180,15 @@ int vtrace_replay_init(struct vtrace_replay *r, const struct vtrace_window *w,
 {
 	if (!(w->has & VTRACE_WINDOW_VALUES) || w->nr_words > VTRACE_NR_WORDS)
 		return -DCPI_EFORMAT;
-	memset(r, 0, sizeof(*r));
 	r->w = w;
 	r->words = words;
 	r->get = get;
 	r->ctx = ctx;
+	r->code = NULL;
+	r->at = r->reads_end = r->nr_done = r->nr_insns = r->uop = r->ns = 0;
+	r->torn = false;
+	/* Of the state what vtrace_begin does not set, nor its stores and words: they are large. */
+	memset(r->s.r, 0, sizeof(r->s.r));
 	memset(r->s.unknown, 0xff, sizeof(r->s.unknown));
 	memset(r->s.unknown, 0, VTRACE_WINDOW_REGS);
 	memcpy(r->s.r, w->r, sizeof(w->r));

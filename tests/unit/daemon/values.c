@@ -381,7 +381,7 @@ static void loads_forever(void **state)
 
 	NEEDS_PROCESS(state);
 	assert_int_equal(
-		values_open_patient(fake_helper_dir(), profilers, 1, false, 50000000, &v, &err),
+		values_open_patient(fake_helper_dir(), profilers, 1, false, 10000000, &v, &err),
 		-ETIMEDOUT);
 	assert_null(v);
 }
