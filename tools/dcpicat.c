@@ -11,13 +11,15 @@
 #include "tools.h"
 
 static struct {
-	bool json;
+	bool json, moves;
 	const char *event, *format, *output;
 } opt;
 
 static const struct base_opt options[] = {
 	{ "event", BASE_OPT_STRING, &opt.event, "EVENT", "Only the counts of this event.", 0, 0 },
 	{ "json", BASE_OPT_FLAG, &opt.json, NULL, "Print JSON (schema dcpicat/1).", 0, 0 },
+	{ "moves", BASE_OPT_FLAG, &opt.moves, NULL,
+	  "Also where windows went (dcpid -vwindows), each way with how often.", 0, 0 },
 	{ "output", BASE_OPT_STRING, &opt.output, "FILE",
 	  "Print nothing; write a profile file. Several profiles of one image are added up.", 0,
 	  0 },
@@ -184,6 +186,49 @@ static void print_events(const struct profdb_profile *p, size_t first, size_t en
 	}
 }
 
+static void sum_moves(const struct profdb_profile *p, uint64_t sum[2])
+{
+	sum[0] = sum[1] = 0;
+	for (size_t i = 0; i < profdb_profile_nr_moves(p); i++)
+		for (int half = 0; half < 2; half++)
+			sum[half] += profdb_profile_move(p, i)->count[half];
+}
+
+static void print_moves_sum(const struct profdb_profile *p)
+{
+	size_t nr = profdb_profile_nr_moves(p);
+	uint64_t sum[2];
+
+	sum_moves(p, sum);
+	if (nr)
+		printf("%-10s %zu, %" PRIu64 " times in even and %" PRIu64 " in odd windows\n",
+		       "moves", nr, sum[0], sum[1]);
+}
+
+/* As wide as an offset is. */
+static void print_place(uint64_t off)
+{
+	if (off == PROFDB_OUTSIDE)
+		printf("%-14s ", "outside");
+	else if (off == PROFDB_ANY_START)
+		printf("%-14s ", "any");
+	else
+		printf("0x%012" PRIx64 " ", off);
+}
+
+static void print_moves(const struct profdb_profile *p)
+{
+	for (size_t i = 0; i < profdb_profile_nr_moves(p); i++) {
+		const struct profdb_move *m = profdb_profile_move(p, i);
+
+		fputs("move ", stdout);
+		print_place(m->start);
+		print_place(m->from);
+		print_place(m->to);
+		printf("%" PRIu64 " %" PRIu64 "\n", m->count[0], m->count[1]);
+	}
+}
+
 static bool has_counts(const struct profdb_entry *e, size_t first, size_t end)
 {
 	for (size_t i = first; i < end; i++) {
@@ -256,6 +301,51 @@ static struct json_object *json_rows(const struct profdb_profile *p, size_t firs
 	return list;
 }
 
+static struct json_object *json_counts(const uint64_t counts[2])
+{
+	struct json_object *o = json_object_new_array();
+
+	for (int half = 0; half < 2; half++)
+		json_object_array_add(o, json_object_new_uint64(counts[half]));
+	return o;
+}
+
+static struct json_object *json_place(uint64_t off)
+{
+	if (off >= PROFDB_ANY_START)
+		return json_object_new_string(off == PROFDB_OUTSIDE ? "outside" : "any");
+	return json_object_new_uint64(off);
+}
+
+static struct json_object *json_move(const struct profdb_move *m)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "start", json_place(m->start));
+	json_object_object_add(o, "from", json_place(m->from));
+	json_object_object_add(o, "to", json_place(m->to));
+	json_object_object_add(o, "counts", json_counts(m->count));
+	return o;
+}
+
+static struct json_object *json_moves(const struct profdb_profile *p)
+{
+	struct json_object *o = json_object_new_object(), *rows;
+	size_t nr = profdb_profile_nr_moves(p);
+	uint64_t sum[2];
+
+	sum_moves(p, sum);
+	json_object_object_add(o, "number", json_object_new_uint64(nr));
+	json_object_object_add(o, "counts", json_counts(sum));
+	if (!opt.moves)
+		return o;
+	rows = json_object_new_array();
+	for (size_t i = 0; i < nr; i++)
+		json_object_array_add(rows, json_move(profdb_profile_move(p, i)));
+	json_object_object_add(o, "rows", rows);
+	return o;
+}
+
 static struct json_object *json_lines(const struct profdb_profile *p)
 {
 	struct json_object *list = json_object_new_array();
@@ -289,6 +379,8 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 	json_object_object_add(o, "header", json_lines(p));
 	json_object_object_add(o, "events", json_events(p, first, end));
 	json_object_object_add(o, "rows", json_rows(p, first, end));
+	if (profdb_profile_nr_moves(p))
+		json_object_object_add(o, "moves", json_moves(p));
 	return o;
 }
 
@@ -333,7 +425,10 @@ static int show(const char *file, struct json_object *profiles, bool *printed)
 			putchar('\n');
 		print_header(file, p);
 		print_events(p, first, end);
+		print_moves_sum(p);
 		print_rows(p, first, end);
+		if (opt.moves)
+			print_moves(p);
 		*printed = true;
 	}
 	profdb_profile_free(p);
@@ -457,8 +552,9 @@ int dcpicat_main(int argc, char **argv)
 		r = base_fail(&err, -DCPI_EUSAGE, "-format needs -output");
 		base_hint(&err, "give the file to be written: -output FILE");
 	}
-	if (r >= 0 && opt.json && opt.output)
-		r = base_fail(&err, -DCPI_EUSAGE, "-json prints, -output does not");
+	if (r >= 0 && (opt.json || opt.moves) && opt.output)
+		r = base_fail(&err, -DCPI_EUSAGE, "%s prints, -output does not",
+			      opt.json ? "-json" : "-moves");
 	if (r < 0)
 		return fail(&err);
 	return opt.output ? convert(argc, argv) : show_all(argc, argv);

@@ -84,6 +84,20 @@ run() {
 	sed '/^version/a kind named' cycles | sed 's|^path /usr/.*|path idle|' >named1
 	sed 's|^path idle|path unknown|' named1 >named2
 	run dcpicat -output x named1 named2
+	echo "# where windows went, and the old format's lack of it"
+	cp "$DCPI_SRC/tests/fuzz/corpus/profile/moves" windows
+	run dcpicat windows
+	run dcpicat -moves windows
+	run dcpicat -json windows
+	run dcpicat -json -moves windows
+	run dcpicat -output twice windows windows
+	run dcpicat -moves twice
+	run dcpicat -format 0.07 -output x windows
+	run dcpicat -moves x
+	run dcpicat -moves -output x windows
+	cp "$DCPI_SRC/tests/fuzz/corpus/value_file/small" secret
+	run dcpicat secret
+	rm windows twice secret x
 	echo "# who is to blame"
 	run dcpicat -event nope -format 0.07 -output x both imiss
 	(dcpicat -json both both both both both both both both both both >/dev/full) 2>&1 || :
