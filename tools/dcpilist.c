@@ -4,7 +4,7 @@
 #include "tools.h"
 
 static struct select sel;
-static struct list_options opt;
+static struct list_options opt = { .values = { VALUED_DEFAULTS } };
 
 static const struct base_opt options[] = {
 	LIST_OPTIONS(sel, opt),
@@ -23,6 +23,8 @@ static const struct base_cmd cmd = {
 			  "made." },
 			{ "dcpilist -asm memcpy libc.so.6",
 			  "Instructions of a library's procedure." },
+			{ "dcpilist -asm -vprof fib hello",
+			  "The values that its instructions had as results." },
 			{ "dcpilist 0x401136 a.out", "The procedure around an address." },
 			{ NULL, NULL } },
 	.min_operands = 1,

@@ -39,6 +39,15 @@ size_t list_sum_line(const struct list *x, size_t from, uint64_t *sum)
 	return i;
 }
 
+struct valued_insn list_insn(const struct list *x, const struct analysis_unit *u)
+{
+	uint64_t off = u ? u->vaddr - x->l->symbol.vaddr : 0;
+
+	if (!u || u->kind != ANALYSIS_UNIT_INSN)
+		return (struct valued_insn){ .vaddr = u ? u->vaddr : 0 };
+	return (struct valued_insn){ u->vaddr, x->l->code + off, u->len };
+}
+
 const char *list_unit_name(const struct list *x)
 {
 	const char *event = x->a->events[x->freq.cost_event].name;
@@ -119,17 +128,29 @@ static int open_sources(struct list *x, struct base_err *err)
 	return 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- one procedure --------------------------------------------------------------------------- */
 
-static void release(struct list *x)
+/* What is of one procedure. */
+static void release_listing(struct list *x)
 {
 	for (size_t i = 0; x->l && x->sources && i < x->l->nr_files; i++)
 		image_source_close(x->sources[i].text);
 	free(x->sources);
 	free(x->by_line);
+	x->sources = NULL;
+	x->by_line = NULL;
+	x->nr_by_line = 0;
 	table_release(&x->t);
 	listing_freq_release(&x->freq);
+	hotlists_listing_release(&x->values);
 	analysis_listing_close(x->l);
+	x->l = NULL;
+}
+
+static void release(struct list *x)
+{
+	release_listing(x);
+	valued_release(&x->valued);
 	analysis_close(x->a);
 }
 
@@ -154,25 +175,129 @@ static int estimate(struct list *x, struct base_err *err)
 	return r;
 }
 
+static int find_values(struct list *x, struct base_err *err)
+{
+	int r;
+
+	if (!valued_wanted(&x->opt->values))
+		return 0;
+	r = hotlists_listing_make(&x->valued.lists, x->l, x->opt->values.concise, &x->values);
+	return r < 0 ? base_fail_errno(err, r, "cannot list values") : 0;
+}
+
+/* The listing that is open, with all that belongs to it. */
+static int print(struct list *x, bool json, struct json_object *all, struct base_err *err)
+{
+	int r = open_sources(x, err);
+
+	if (r >= 0)
+		r = estimate(x, err);
+	if (r >= 0)
+		r = find_values(x, err);
+	if (r >= 0 && all)
+		return json_object_array_add(all, list_json(x)) < 0 ? -ENOMEM : 0;
+	if (r >= 0)
+		r = json ? list_print_json(x, err) : list_print_text(x, err);
+	return r;
+}
+
+/* ---- all procedures -------------------------------------------------------------------------- */
+
+static int print_procedures(struct list *x, struct analysis_image *ai, struct json_object *all,
+			    bool *printed, struct base_err *err)
+{
+	struct hotlists_procedure *v = NULL;
+	struct image *img = NULL, *again = NULL;
+	ssize_t nr = analysis_image_open(x->a, ai, &img, NULL) < 0 ? 0 : 1;
+	int r = 0;
+
+	if (nr)
+		nr = hotlists_procedures(&x->valued.lists, ai, img, analysis_event_default(x->a),
+					 &v);
+	if (nr < 0)
+		r = base_fail_errno(err, (int)nr, "cannot list procedures");
+	for (ssize_t i = 0; r >= 0 && i < nr; i++) {
+		r = analysis_image_open(x->a, ai, &again, err);
+		if (r >= 0)
+			r = analysis_listing_open(x->a, ai, again, v[i].symbol, NULL, &x->l, err);
+		if (r >= 0 && !all && *printed)
+			putchar('\n');
+		if (r >= 0)
+			r = print(x, false, all, err);
+		*printed = true;
+		release_listing(x);
+	}
+	free(v);
+	image_close(img);
+	return r;
+}
+
+static int print_all(struct list *x, bool json, int nr, char **what, struct base_err *err)
+{
+	struct json_object *all = json ? json_object_new_array() : NULL, *root;
+	uint64_t sums[ANALYSIS_NR_EVENTS];
+	struct analysis_image **images = NULL;
+	bool printed = false;
+	size_t nr_images;
+	int r = choose_images(x->a, nr, what, &images, &nr_images, err);
+
+	for (size_t i = 0; r >= 0 && i < nr_images; i++)
+		r = print_procedures(x, images[i], all, &printed, err);
+	free(images);
+	if (r < 0 || !json) {
+		json_object_put(all);
+		return r;
+	}
+	root = report_json("dcpivlst/1", x->a, report_sums(x->a, sums));
+	json_object_object_add(root, "procedures", all);
+	r = report_json_print(root, x->a, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
 static int run(const struct base_cmd *cmd, const struct select *sel, const struct list_options *opt,
 	       int nr, char **what, struct base_err *err)
 {
 	struct list x = { .opt = opt };
 	int code = BASE_EXIT_OK, r = report_open(sel, &x.a, err);
 
-	if (r >= 0)
+	if (r >= 0 && valued_wanted(&opt->values))
+		r = valued_open(&x.valued, &opt->values, x.a, err);
+	if (r >= 0 && !opt->all)
 		r = choose_procedure(x.a, what[0], nr > 1 ? what[1] : NULL, &x.l, err);
 	if (r >= 0)
-		r = open_sources(&x, err);
-	if (r >= 0)
-		r = estimate(&x, err);
-	if (r >= 0)
-		r = sel->json ? list_print_json(&x, err) : list_print_text(&x, err);
+		r = opt->all ? print_all(&x, sel->json, nr, what, err)
+			     : print(&x, sel->json, NULL, err);
+	valued_warn(cmd->name, &x.valued.lists, stderr);
 	if (x.a)
-		code = r < 0 && r != -EEXIST ? report_problems(cmd->name, x.a, stderr)
-					     : report_bad(cmd->name, x.a, stderr);
+		code = opt->all || (r < 0 && r != -EEXIST) ? report_problems(cmd->name, x.a, stderr)
+							   : report_bad(cmd->name, x.a, stderr);
 	release(&x);
 	return r < 0 ? r : code;
+}
+
+static int check(const struct select *sel, struct list_options *opt, int nr, struct base_err *err)
+{
+	bool values;
+
+	opt->values.prof |= opt->valued && !valued_wanted(&opt->values);
+	values = valued_wanted(&opt->values);
+	if (nr > 2 && !opt->all)
+		return base_fail(err, -DCPI_EUSAGE, "too many operands");
+	if (opt->in_order && (opt->as_asm || opt->as_source))
+		return base_fail(err, -DCPI_EUSAGE, "-order goes with -both alone");
+	opt->as_both |= opt->in_order;
+	if (opt->as_asm + opt->as_source + opt->as_both > 1)
+		return base_fail(err, -DCPI_EUSAGE, "-asm, -source and -both exclude each other");
+	if (opt->freq && opt->no_freq)
+		return base_fail(err, -DCPI_EUSAGE, "-freq and -no_freq exclude each other");
+	if (values && opt->as_source)
+		return base_fail(err, -DCPI_EUSAGE,
+				 "values stand beside instructions: -source "
+				 "has none");
+	opt->as_asm |= values && !opt->as_both;
+	return valued_check(&opt->values, sel, err);
 }
 
 int list_main(const struct base_cmd *cmd, struct select *sel, struct list_options *opt, int argc,
@@ -183,13 +308,8 @@ int list_main(const struct base_cmd *cmd, struct select *sel, struct list_option
 
 	if (r == BASE_OPT_DONE)
 		return BASE_EXIT_OK;
-	if (r >= 0 && opt->in_order && (opt->as_asm || opt->as_source))
-		r = base_fail(&err, -DCPI_EUSAGE, "-order goes with -both alone");
-	opt->as_both |= opt->in_order;
-	if (r >= 0 && opt->as_asm + opt->as_source + opt->as_both > 1)
-		r = base_fail(&err, -DCPI_EUSAGE, "-asm, -source and -both exclude each other");
-	if (r >= 0 && opt->freq && opt->no_freq)
-		r = base_fail(&err, -DCPI_EUSAGE, "-freq and -no_freq exclude each other");
+	if (r >= 0)
+		r = check(sel, opt, argc, &err);
 	if (r >= 0)
 		r = select_check(sel, &err);
 	if (r >= 0)

@@ -7,6 +7,7 @@
 #include "listing_freq.h"
 #include "report.h"
 #include "select.h"
+#include "valued.h"
 
 struct list_source {
 	struct image_source *text; /* NULL: not found */
@@ -16,6 +17,9 @@ struct list_source {
 struct list_options {
 	bool as_asm, as_source, as_both; /* else what is there decides */
 	bool in_order, bytes, freq, no_freq, no_header;
+	bool all;    /* procedures of the images that are operands */
+	bool valued; /* values even where nobody says whose */
+	struct valued_options values;
 };
 
 /* Lines of an option table, for static structs select @s and list_options @o. */
@@ -38,7 +42,8 @@ struct list_options {
 	{ "no_freq", BASE_OPT_FLAG, &(o).no_freq, NULL,						   \
 	  "Leave out how often instructions ran and what one run of them cost.", 0, 0 },	   \
 	{ "no_header", BASE_OPT_FLAG, &(o).no_header, NULL,					   \
-	  "Leave out the lines above the table.", 0, 0 }
+	  "Leave out the lines above the table.", 0, 0 },					   \
+	VALUED_OPTIONS((o).values)
 /* clang-format on */
 
 struct list {
@@ -49,6 +54,8 @@ struct list {
 	struct analysis_unit **by_line; /* units with a line, by file and line, then address */
 	size_t nr_by_line;
 	struct listing_freq freq; /* v is NULL where it is not shown */
+	struct valued valued;
+	struct hotlists_listing values; /* v is NULL where they are not shown */
 	struct table t;
 };
 
@@ -60,6 +67,9 @@ bool list_source_text(const struct image_source *src, unsigned int line, size_t 
 		      size_t text_len);
 /* Sum of a line's units by event (ANALYSIS_NR_EVENTS); returns the index behind them. */
 size_t list_sum_line(const struct list *x, size_t from, uint64_t *sum);
+
+/* The unit's bytes; @u may be NULL. */
+struct valued_insn list_insn(const struct list *x, const struct analysis_unit *u);
 
 /* What an event's units are called behind a cost: "1.0cy". */
 const char *list_unit_name(const struct list *x);
@@ -74,8 +84,10 @@ void list_join_freq(const struct list *x, const struct analysis_unit *u,
  */
 int list_main(const struct base_cmd *cmd, struct select *sel, struct list_options *opt, int argc,
 	      char **argv);
+/* An object with all of it. */
+struct json_object *list_json(struct list *x);
 /* All of it. 0 or negative. */
 int list_print_text(struct list *x, struct base_err *err);
-int list_print_json(const struct list *x, struct base_err *err);
+int list_print_json(struct list *x, struct base_err *err);
 
 #endif

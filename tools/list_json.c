@@ -51,7 +51,16 @@ static void json_freq(const struct list *x, const struct listing_freq_unit *f,
 			       json_object_new_string(freq_confidence_text(f->confidence)));
 }
 
-static struct json_object *json_unit(const struct list *x, const struct analysis_unit *u)
+static void json_values(struct list *x, const struct analysis_unit *u, struct json_object *o)
+{
+	struct valued_insn insn = list_insn(x, u);
+
+	json_object_object_add(o, "values",
+			       valued_json(&x->valued, image_machine(x->l->img), &insn,
+					   &x->values.v[u - x->l->units]));
+}
+
+static struct json_object *json_unit(struct list *x, const struct analysis_unit *u)
 {
 	static const char *const kinds[] = {
 		[ANALYSIS_UNIT_INSN] = "instruction",
@@ -75,6 +84,8 @@ static struct json_object *json_unit(const struct list *x, const struct analysis
 	json_object_object_add(o, "samples", report_json_counts(x->a, u->count));
 	if (x->freq.v)
 		json_freq(x, &x->freq.v[u - x->l->units], o);
+	if (x->values.v)
+		json_values(x, u, o);
 	return o;
 }
 
@@ -111,14 +122,13 @@ static struct json_object *json_freq_head(const struct list *x)
 	return o;
 }
 
-int list_print_json(const struct list *x, struct base_err *err)
+struct json_object *list_json(struct list *x)
 {
 	struct json_object *root = report_json("dcpilist/1", x->a, x->l->total);
 	struct json_object *units = json_object_new_array(), *lines = json_object_new_array();
 	const struct base_id *id = image_id(x->l->img);
 	uint64_t sum[ANALYSIS_NR_EVENTS];
 	char text[BASE_ID_TEXT_LEN];
-	int r;
 
 	for (size_t i = 0; i < x->l->nr_units; i++)
 		json_object_array_add(units, json_unit(x, &x->l->units[i]));
@@ -140,9 +150,18 @@ int list_print_json(const struct list *x, struct base_err *err)
 	json_object_object_add(root, "build_id",
 			       id->len ? json_object_new_string(base_id_text(id, text)) : NULL);
 	json_object_object_add(root, "estimate", json_freq_head(x));
+	if (x->values.v)
+		json_object_object_add(root, "values",
+				       valued_head_json(&x->valued, x->values.total));
 	json_object_object_add(root, "instructions", units);
 	json_object_object_add(root, "lines", lines);
 	json_object_object_add(root, "total", report_json_counts(x->a, x->l->total));
-	r = report_json_print(root, x->a, stdout);
+	return root;
+}
+
+int list_print_json(struct list *x, struct base_err *err)
+{
+	int r = report_json_print(list_json(x), x->a, stdout);
+
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }

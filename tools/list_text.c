@@ -54,6 +54,18 @@ static void put_bytes(struct list *x, const struct analysis_unit *u)
 	table_cell(&x->t, "%s", text);
 }
 
+/* The last columns; @u: NULL where the row is no instruction. */
+static void put_values(struct list *x, const struct analysis_unit *u)
+{
+	struct valued_insn insn;
+
+	if (x->values.v) {
+		insn = list_insn(x, u);
+		valued_cells(&x->valued, image_machine(x->l->img), &insn,
+			     u ? &x->values.v[u - x->l->units] : NULL, &x->t);
+	}
+}
+
 /* A line that has no samples of its own: where, and what. */
 static void put_note(struct list *x, const char *where, const char *text)
 {
@@ -61,6 +73,7 @@ static void put_note(struct list *x, const char *where, const char *text)
 	table_cell(&x->t, "%s", where);
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", text);
+	put_values(x, NULL);
 }
 
 static void put_unit(struct list *x, const struct analysis_unit *u, const char *indent)
@@ -73,6 +86,7 @@ static void put_unit(struct list *x, const struct analysis_unit *u, const char *
 	put_bytes(x, u);
 	analysis_unit_text(x->l, u, text, sizeof(text));
 	table_cell(&x->t, "%s%s", *indent ? "        " : "", text);
+	put_values(x, u);
 }
 
 static void put_line(struct list *x, uint32_t file, unsigned int line, const uint64_t *count,
@@ -89,6 +103,7 @@ static void put_line(struct list *x, uint32_t file, unsigned int line, const uin
 	table_cell(&x->t, "%s:%u", base_path_name(x->l->files[file]), line);
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", text);
+	put_values(x, NULL);
 }
 
 /* "; b.c:12 (square inlined at a.c:5, cube inlined at a.c:30)" */
@@ -192,6 +207,7 @@ static void put_source(struct list *x, bool instructions)
 	table_cell(&x->t, "%s", "");
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", "(no source line)");
+	put_values(x, NULL);
 	for (size_t i = 0; instructions && i < x->l->nr_units; i++)
 		if (!x->l->units[i].line)
 			put_unit(x, &x->l->units[i], "  ");
@@ -232,6 +248,7 @@ static void put_order(struct list *x)
 			table_cell(&x->t, "%s", "");
 			put_bytes(x, NULL);
 			table_cell(&x->t, "%s", "(no source line)");
+			put_values(x, NULL);
 		}
 		for (size_t k = i; k < next; k++)
 			put_unit(x, &x->l->units[k], "  ");
@@ -277,7 +294,18 @@ static void print_head(struct list *x)
 	report_events(x->a, x->l->total, stdout);
 	if (x->freq.v)
 		print_freq_head(x);
+	if (x->values.v)
+		valued_head(&x->valued, x->values.total, stdout);
 	putchar('\n');
+}
+
+static void put_total_values(struct list *x)
+{
+	if (!x->values.v)
+		return;
+	table_cell(&x->t, "%" PRIu64, x->values.total);
+	for (int i = 0; i < 3; i++)
+		table_cell(&x->t, "%s", "");
 }
 
 int list_print_text(struct list *x, struct base_err *err)
@@ -303,6 +331,8 @@ int list_print_text(struct list *x, struct base_err *err)
 		     plain	       ? "instruction"
 		     : x->opt->as_both ? "source and instructions"
 				       : "source");
+	if (x->values.v)
+		valued_columns(&x->t);
 	if (plain)
 		put_asm(x);
 	else if (x->opt->in_order)
@@ -313,6 +343,7 @@ int list_print_text(struct list *x, struct base_err *err)
 	table_cell(&x->t, "%s", "total");
 	put_bytes(x, NULL);
 	table_cell(&x->t, "%s", "");
+	put_total_values(x);
 	r = table_print(&x->t, !x->opt->no_header, stdout);
 	return r < 0 ? base_fail_errno(err, r, "cannot print the table") : 0;
 }

@@ -104,6 +104,13 @@ void report_events(const struct analysis *a, const uint64_t *sums, FILE *to)
 		report_event(&a->events[i], sums ? sums[i] : 0, to);
 }
 
+const uint64_t *report_sums(const struct analysis *a, uint64_t *sums)
+{
+	for (size_t i = 0; i < a->nr_events; i++)
+		sums[i] = a->events[i].sum;
+	return sums;
+}
+
 struct json_object *report_json_text(const char *text)
 {
 	char *copy = text ? strdup(text) : NULL;

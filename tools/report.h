@@ -29,6 +29,9 @@ void report_head(const struct analysis *a, FILE *to);
 /* "cpu-clock  12345 samples, one per 1000000 ns" for each event, with these sums. */
 void report_events(const struct analysis *a, const uint64_t *sums, FILE *to);
 
+/* Of all images, by event: fills @sums (ANALYSIS_NR_EVENTS) and returns it. */
+const uint64_t *report_sums(const struct analysis *a, uint64_t *sums);
+
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to);
 
 /* The same for JSON: an object with schema (NULL: it is a part of another), database, epochs,

@@ -26,6 +26,10 @@
 	X(dcpi2pix, "write how often blocks ran as pixie or callgrind would")                      \
 	X(dcpicoverage, "list the source lines that no sample shows to have run")                  \
 	X(dcpicat, "print profile files")                                                          \
+	X(dcpivlst, "list procedures with the values that passed at their instructions")           \
+	X(dcpivarg, "tell procedures' arguments and callers, constant blocks, and slow loads")     \
+	X(dcpildlatency, "tell which loads were far, and how often")                               \
+	X(dcpivcat, "print value profiles")                                                        \
 	X(dcpiscan, "map identities of programs and libraries to where they are")                  \
 	X(dcpitar, "pack epochs with all that is needed to read them elsewhere")                   \
 	X(dcpikdiff, "keep the running kernel's code, and list where it was patched")              \

@@ -335,8 +335,10 @@ struct analysis_listing {
 	size_t nr_stacks, cap_stacks;
 	char **files;
 	size_t nr_files, cap_files;
-	uint64_t *total;  /* by event, always the sum of the units */
-	size_t nr_places; /* where the code stands whose samples these are */
+	uint64_t *total; /* by event, always the sum of the units */
+	/* Where the code stands whose samples these are, this place first; hashes are not told. */
+	struct analysis_place *places;
+	size_t nr_places, cap_places;
 };
 
 struct analysis_founds;

@@ -10,6 +10,10 @@ bool analysis_entry_wanted(const struct analysis_image *ai, const struct profdb_
 void analysis_entry_add(const struct analysis_image *ai, const struct profdb_entry *e,
 			uint64_t *count, uint64_t *total);
 
+/* A profile file that cannot be read: into @a->bad (gather.c). */
+void analysis_note_bad(struct analysis *a, const char *epoch, const char *platform,
+		       const char *file, const struct base_err *err);
+
 /* Its text with the target as "name+0x12" (listing.c). */
 void analysis_insn_text(struct image *img, const struct analysis_insn *insn, char *buf,
 			size_t buf_len);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis.h"
+#include "analysis_internal.h"
 #include "paths.h"
 
 enum { ATTEMPTS = 20 };
@@ -246,24 +246,29 @@ static void forget_headers(struct analysis *a)
 	base_map_release(&a->by_header);
 }
 
-static void on_bad(void *ctx, const char *file, const struct base_err *err)
+void analysis_note_bad(struct analysis *a, const char *epoch, const char *platform,
+		       const char *file, const struct base_err *err)
 {
-	const struct walk *w = ctx;
-	struct analysis *a = w->a;
 	struct analysis_bad *bad;
 	char *name;
 
 	if (base_grow(&a->bad, &a->cap_bad, a->nr_bad + 1, sizeof(*a->bad)) < 0)
 		return;
-	if (asprintf(&name, "%s/%s/%s", w->epoch, w->platform, file) < 0)
+	if (asprintf(&name, "%s/%s/%s", epoch, platform, file) < 0)
 		return;
 	bad = &a->bad[a->nr_bad++];
 	memset(bad, 0, sizeof(*bad));
 	bad->file = name;
-	base_fail(&bad->err, err->code, "%s (epoch %s, platform %s)", err->text, w->epoch,
-		  w->platform);
+	base_fail(&bad->err, err->code, "%s (epoch %s, platform %s)", err->text, epoch, platform);
 	if (*err->hint)
 		base_hint(&bad->err, "%s", err->hint);
+}
+
+static void on_bad(void *ctx, const char *file, const struct base_err *err)
+{
+	const struct walk *w = ctx;
+
+	analysis_note_bad(w->a, w->epoch, w->platform, file, err);
 }
 
 static int note_platform(struct analysis *a, const char *name)

@@ -53,10 +53,12 @@ static int collect(struct analysis_listing *l, const struct place *from, struct 
 {
 	const struct profdb_profile *p = from->image->profile;
 	uint64_t vaddr;
-	int r;
+	int r = base_grow(&l->places, &l->cap_places, l->nr_places + 1, sizeof(*l->places));
 
-	l->nr_places++;
-
+	if (r < 0)
+		return r;
+	l->places[l->nr_places++] =
+		(struct analysis_place){ .image = from->image, .vaddr = from->symbol.vaddr };
 	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
 		const struct profdb_entry *e = profdb_profile_entry(p, i);
 
@@ -316,6 +318,7 @@ void analysis_listing_close(struct analysis_listing *l)
 	for (size_t i = 0; i < l->nr_stacks; i++)
 		free(l->stacks[i].v);
 	free(l->stacks);
+	free(l->places);
 	free(l->units);
 	free(l->files);
 	free(l->code);

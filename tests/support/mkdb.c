@@ -14,6 +14,10 @@
  *	event NAME PERIOD             events get their numbers in this order, from 0
  *	at WHERE COUNT …              samples by event; WHERE: an offset, or PROCEDURE or
  *	                              PROCEDURE+OFFSET of the image
+ *	values PROFILER [UID]         a value profile of the same image; UID may read it
+ *	context PATH HEX              an image that its callers lie in; numbered from 1
+ *	value WHERE COUNT VALUE [NUMBER OFFSET]
+ *	                              VALUE so many times, with a return address
  *	symbol NAME OFFSET LENGTH     } a kernel's image in DATABASE/kernel: its symbols, then
  *	kernel FILE BUILD-ID LENGTH   } what it is
  *	flush                         put the profiles since the last one on disk
@@ -30,7 +34,7 @@
 #include "pseudoimg.h"
 #include "profdb.h"
 
-enum { WORDS_MAX = 40, PROFILES_MAX = 4096, SYMBOLS_MAX = 256 };
+enum { WORDS_MAX = 40, PROFILES_MAX = 4096, VALUES_MAX = 64, SYMBOLS_MAX = 256 };
 
 struct mkdb {
 	struct profdb *db;
@@ -38,6 +42,12 @@ struct mkdb {
 	struct profdb_profile *profiles[PROFILES_MAX];
 	char *stems[PROFILES_MAX];
 	size_t nr_profiles;
+	struct {
+		struct profdb_values *v;
+		char *stem;
+		uint32_t uid;
+	} values[VALUES_MAX];
+	size_t nr_values;
 	struct pseudoimg_symbol symbols[SYMBOLS_MAX];
 	size_t nr_symbols;
 	struct image *img; /* of the last profile, where it could be opened */
@@ -56,6 +66,21 @@ static struct profdb_profile *current(struct mkdb *m)
 	return m->nr_profiles ? m->profiles[m->nr_profiles - 1] : NULL;
 }
 
+static int put_values(struct mkdb *m)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < m->nr_values; i++) {
+		if (r >= 0)
+			r = profdb_flush_put_values(m->db, m->values[i].stem, m->values[i].v,
+						    m->values[i].uid, &m->err);
+		profdb_values_free(m->values[i].v);
+		free(m->values[i].stem);
+	}
+	m->nr_values = 0;
+	return r;
+}
+
 static int do_flush(struct mkdb *m)
 {
 	int r = m->nr_profiles ? profdb_flush_begin(m->db, &m->err) : 0;
@@ -66,6 +91,8 @@ static int do_flush(struct mkdb *m)
 		profdb_profile_free(m->profiles[i]);
 		free(m->stems[i]);
 	}
+	if (r >= 0)
+		r = put_values(m);
 	if (r >= 0 && m->nr_profiles)
 		r = profdb_flush_commit(m->db, &m->err);
 	m->nr_profiles = 0;
@@ -167,6 +194,43 @@ static int do_at(struct mkdb *m, char **w, size_t nr)
 	return r;
 }
 
+static int do_values(struct mkdb *m, char **w, size_t nr)
+{
+	struct profdb_profile *p = current(m);
+	struct profdb_values *v;
+
+	if (nr < 2 || !p || m->nr_values == VALUES_MAX)
+		return base_fail(&m->err, -EINVAL, "values: PROFILER [UID] wanted");
+	v = profdb_values_new(profdb_profile_kind(p), profdb_profile_image(p),
+			      profdb_profile_path(p, 0), w[1]);
+	if (!v)
+		return -ENOMEM;
+	profdb_values_seed(v, 1);
+	m->values[m->nr_values].v = v;
+	m->values[m->nr_values].uid = nr > 2 ? (uint32_t)strtoul(w[2], NULL, 0) : UINT32_MAX;
+	m->values[m->nr_values].stem = strdup(m->stems[m->nr_profiles - 1]);
+	return m->values[m->nr_values++].stem ? 0 : -ENOMEM;
+}
+
+static int do_value(struct mkdb *m, char **w, size_t nr)
+{
+	struct profdb_context context[2] = { { 0, 0 }, { 0, 0 } };
+	uint64_t off;
+	int r;
+
+	if (nr < 4 || !m->nr_values)
+		return base_fail(&m->err, -EINVAL, "value: WHERE COUNT VALUE wanted");
+	if (nr > 5) {
+		context[0].image = (uint32_t)strtoul(w[4], NULL, 0);
+		context[0].off = strtoull(w[5], NULL, 0);
+	}
+	r = find_offset(m, w[1], &off);
+	for (uint64_t i = strtoull(w[2], NULL, 0); i && r >= 0; i--)
+		r = profdb_values_add(m->values[m->nr_values - 1].v, off, context,
+				      strtoull(w[3], NULL, 0));
+	return r;
+}
+
 static int do_symbol(struct mkdb *m, char **w)
 {
 	char *name = strdup(w[1]);
@@ -212,6 +276,15 @@ static int do_line(struct mkdb *m, char **w, size_t nr)
 		return do_profile(m, w, nr);
 	if (strcmp(w[0], "at") == 0)
 		return do_at(m, w, nr);
+	if (strcmp(w[0], "values") == 0)
+		return do_values(m, w, nr);
+	if (strcmp(w[0], "value") == 0)
+		return do_value(m, w, nr);
+	if (strcmp(w[0], "context") == 0 && nr == 3 && m->nr_values) {
+		r = base_id_parse(&id, w[2], strlen(w[2]));
+		return r < 0 ? r
+			     : profdb_values_image_add(m->values[m->nr_values - 1].v, &id, w[1]);
+	}
 	if (strcmp(w[0], "path") == 0 && nr == 2 && p)
 		return profdb_profile_add_path(p, w[1]);
 	if (strcmp(w[0], "word") == 0 && nr == 3 && p)

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which values are shown beside instructions, and how they read. */
+#ifndef DCPI_VALUED_H
+#define DCPI_VALUED_H
+
+#include "hotlists.h"
+#include "insn.h"
+#include "profiler.h"
+#include "report.h"
+
+/* What -vprof collects at calls: argument number %u (from 0) where procedures begin. */
+#define VALUED_ARGUMENT "values.arg%u"
+
+struct valued_options {
+	bool prof, replay, concise;
+	const char *trace; /* a value profiler's file */
+	double cutoff;
+	int64_t show;
+};
+
+/* Before the options are parsed. */
+#define VALUED_DEFAULTS .cutoff = 1, .show = 8
+
+/* Lines of an option table, for a static struct valued_options @o. */
+/* clang-format off */
+#define VALUED_OPTIONS_SHOWN(o)                                                                    \
+	{ "vconcise", BASE_OPT_FLAG, &(o).concise, NULL,                                           \
+	  "Estimate percentages from the concise samples instead of the counting ones.", 0, 0 },   \
+	{ "vcutoff", BASE_OPT_DOUBLE, &(o).cutoff, "PERCENT",                                      \
+	  "Values that make up less than this are printed as dots (default: 1).", 0, 100 },        \
+	{ "vshow", BASE_OPT_INT, &(o).show, "N",                                                   \
+	  "Show the N most frequent values, dots included (default: 8).", 1, 1000 }
+#define VALUED_OPTIONS(o)                                                                          \
+	{ "vprof", BASE_OPT_FLAG, &(o).prof, NULL,                                                 \
+	  "Show the values that instructions had as results, as 'dcpid -vprof' collects them.", 0, \
+	  0 },                                                                                     \
+	{ "vtrace", BASE_OPT_STRING, &(o).trace, "FILE",                                           \
+	  "Show what this value profiler (dcpivprofiler(5)) collected; it says how values read.",  \
+	  0, 0 },                                                                                  \
+	{ "vreplay", BASE_OPT_FLAG, &(o).replay, NULL,                                             \
+	  "Show which loads met stores before them, as 'dcpid -vreplay' collects it: the values "  \
+	  "are distances in instructions.",                                                        \
+	  0, 0 },                                                                                  \
+	VALUED_OPTIONS_SHOWN(o)
+/* clang-format on */
+
+bool valued_wanted(const struct valued_options *o);
+/* -DCPI_EUSAGE where they exclude each other. */
+int valued_check(const struct valued_options *o, const struct select *sel, struct base_err *err);
+
+/* The machine's bytes of one instruction, as far as they are there. */
+struct valued_insn {
+	uint64_t vaddr;
+	const uint8_t *code;
+	size_t len; /* 0: there are none */
+};
+
+/* Zero-initialize. */
+struct valued {
+	const struct valued_options *opt;
+	char profiler[VTRACE_PROFILER_NAME];
+	struct hotlists lists;
+	struct vtrace_profiler loaded; /* of -vtrace */
+	uint32_t word;		       /* the instruction that its preface was asked for */
+	char text[256];		       /* of a preface or a value */
+};
+
+/* Read what @o asks for, of what @a has gathered. Errors: those of hotlists_open, and of loading a
+ * value profiler. Release it also on failure. */
+int valued_open(struct valued *v, const struct valued_options *o, struct analysis *a,
+		struct base_err *err);
+void valued_release(struct valued *v);
+
+/* False: nobody interprets code of it. */
+bool valued_arch(uint32_t machine, enum vtrace_arch *arch);
+/*
+ * What 'dcpid -vprof' has values of, as profilers/vp-classic.c picks them: a register (written to
+ * @name, VTRACE_REGISTER_NAME bytes), "mem", "taken", "target"; NULL: of nothing.
+ */
+const char *valued_of(enum vtrace_arch arch, const struct vtrace_operands *o, char *name);
+/* What stands before the values of an instruction: mostly a register. NULL: they are not to be
+ * shown. Up to the next call. */
+const char *valued_preface(struct valued *v, uint32_t machine, const struct valued_insn *insn);
+/* A value of the instruction that the preface was asked for last. Likewise. */
+const char *valued_text(struct valued *v, uint64_t value);
+
+/* "eax: (51.1% 0x58a3de2) ..." with the @preface, appended to @to. */
+int valued_put(struct valued *v, const char *preface, const struct hotlist_spot *s,
+	       struct base_buf *to);
+/* vtot, thld, nv and the values; all empty for NULL or a spot where nothing was seen. */
+void valued_columns(struct table *t);
+void valued_cells(struct valued *v, uint32_t machine, const struct valued_insn *insn,
+		  const struct hotlist_spot *s, struct table *t);
+/* The same of something seen, before which @preface (NULL: its values are not shown) stands. */
+void valued_cells_as(struct valued *v, const char *preface, const struct hotlist_spot *s,
+		     struct table *t);
+struct json_object *valued_json_as(struct valued *v, const char *preface,
+				   const struct hotlist_spot *s);
+/* The same as an object; NULL where nothing was seen. */
+struct json_object *valued_json(struct valued *v, uint32_t machine, const struct valued_insn *insn,
+				const struct hotlist_spot *s);
+
+/* "values     1234 seen here, 'values'" and what may not be read. */
+void valued_head(const struct valued *v, uint64_t here, FILE *to);
+struct json_object *valued_head_json(const struct valued *v, uint64_t here);
+/* Which files may not be read. */
+void valued_warn(const char *prog, const struct hotlists *lists, FILE *to);
+
+#endif
