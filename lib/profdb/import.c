@@ -162,6 +162,47 @@ static int refuse_double(struct profdb_import *i, struct base_err *err)
 	return 0;
 }
 
+static bool has(const struct profdb_names *n, const char *name)
+{
+	for (size_t i = 0; i < n->nr; i++)
+		if (!strcmp(n->items[i], name))
+			return true;
+	return false;
+}
+
+/* What was there once is part of @epoch now. */
+static int refuse_joined(struct profdb_import *i, const char *epoch, struct base_err *err)
+{
+	struct profdb_names joined = { 0 };
+	int r = profdb_joined_read(i->db, epoch, &joined);
+
+	if (r < 0)
+		base_fail_errno(err, r, "cannot tell what '%s/%s' was made of", i->db->path, epoch);
+	for (size_t f = 0; r >= 0 && f < i->folders.nr; f++) {
+		if (!has(&joined, i->folders.items[f]))
+			continue;
+		r = base_fail(err, -EEXIST, "database '%s' has '%s' already, as a part of '%s'",
+			      i->db->path, i->folders.items[f], epoch);
+		base_hint(err,
+			  "its samples would count twice: extract into another database, or "
+			  "remove '%s/%s' first",
+			  i->db->path, epoch);
+	}
+	profdb_names_release(&joined);
+	return r;
+}
+
+static int refuse_all_joined(struct profdb_import *i, struct base_err *err)
+{
+	char **epochs = i->folders.nr ? profdb_epochs(i->db, err) : NULL;
+	int r = i->folders.nr && !epochs ? -EIO : 0;
+
+	for (size_t e = 0; r >= 0 && epochs && epochs[e]; e++)
+		r = refuse_joined(i, epochs[e], err);
+	free(epochs);
+	return r;
+}
+
 /* Where the profiles wait. */
 static int make_waiting(struct profdb_import *i, struct base_err *err)
 {
@@ -202,6 +243,8 @@ int profdb_import_begin(struct profdb *db, const char *const *paths, size_t nr,
 		r = profdb_keep(db, err);
 	if (r >= 0)
 		r = refuse_double(i, err);
+	if (r >= 0)
+		r = refuse_all_joined(i, err);
 	if (r >= 0)
 		r = make_waiting(i, err);
 	if (r < 0) {

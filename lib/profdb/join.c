@@ -389,6 +389,8 @@ static int make_folder(struct join *j, const char *name)
 		r = join_platform(j, fd);
 		like = j->like;
 	}
+	if (r >= 0)
+		r = profdb_joined_write(j->db, fd, j->epochs, j->err);
 	if (r >= 0 && platforms.nr)
 		r = finish_folder(fd, &like);
 	if (r >= 0)

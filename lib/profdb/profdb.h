@@ -538,7 +538,8 @@ void profdb_image_path(const struct base_id *id, char path[128]);
 /*
  * Files from elsewhere into @db. Whole (epoch, platform)s come, with their last step at once,
  * behind all that they refer to. begin: -EEXIST where the database has one of the profiles' epochs
- * and platforms already, as its samples would count twice; named in @err, with a hint.
+ * and platforms already, be it as a part of a joined one, as its samples would count twice; named
+ * in @err, with a hint.
  */
 struct profdb_import;
 int profdb_import_begin(struct profdb *db, const char *const *paths, size_t nr,

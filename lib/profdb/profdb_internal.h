@@ -444,6 +444,12 @@ enum { PROFDB_DEPTH = 3 /* epoch, platform, profile */ };
 int profdb_remove_tree(int dir_fd, const char *name, int depth);
 /* Remove what nobody can see any more, of whoever was killed while he removed or joined epochs. */
 int profdb_epochs_sweep(struct profdb *db);
+/* What became part of @epoch when it was joined, "EPOCH/PLATFORM"; nothing where it was not. 0 or
+ * negative. */
+int profdb_joined_read(struct profdb *db, const char *epoch, struct profdb_names *out);
+/* That of all these becomes part of the epoch whose folder is @epoch_fd. 0 or negative. */
+int profdb_joined_write(struct profdb *db, int epoch_fd, const struct profdb_names *epochs,
+			struct base_err *err);
 /* Read the record of joined epochs into db->join (none where it cannot be read: -DCPI_E…, -errno).
  */
 int profdb_join_load(struct profdb *db);

@@ -277,6 +277,58 @@ static void test_days_weeks_months(void **state)
 	assert_false(is_there(*state, ".lock-.gc"));
 }
 
+/* What profdb_import_begin says to a profile of that epoch and platform. */
+static int import(const char *dir, const char *folder, struct base_err *err)
+{
+	struct profdb *db = scratch_open(dir, false);
+	struct profdb_import *i = NULL;
+	char path[128];
+	const char *paths[] = { path };
+	int r;
+
+	snprintf(path, sizeof(path), "%s/prog.file.ab01", folder);
+	*err = (struct base_err){ 0 };
+	r = profdb_import_begin(db, paths, 1, &i, err);
+	if (r >= 0)
+		profdb_import_end(i);
+	profdb_close(db);
+	return r;
+}
+
+/* An archive of an epoch that was joined away meanwhile would count twice. */
+static void test_what_was_joined_is_not_imported(void **state)
+{
+	static const char nonsense[] = "x\n202611022300/../x\n202611022300\n";
+	struct base_err err;
+
+	make(*state, at(2, 0), "box", 1);
+	make(*state, at(2, 23), "box", 2);
+	make(*state, at(2, 23), "other", 3);
+	make(*state, at(4, 1), "box", 4);
+	make(*state, at(4, 2), "box", 5);
+	joins(*state, PROFDB_DAY, false,
+	      "202611020000-202611022300:2 202611040100-202611040200:2 ");
+	assert_int_equal(import(*state, "202611022300/box", &err), -EEXIST);
+	assert_non_null(
+		strstr(err.text, "'202611022300/box' already, as a part of '202611020000'"));
+	assert_int_equal(import(*state, "202611022300/other", &err), -EEXIST);
+	assert_int_equal(import(*state, "202611022300/third", &err), 0);
+	assert_int_equal(import(*state, "202611022301/box", &err), 0);
+	/* Joined once more. */
+	joins(*state, PROFDB_WEEK, false, "202611020000-202611040100:2 ");
+	assert_int_equal(import(*state, "202611022300/other", &err), -EEXIST);
+	assert_int_equal(import(*state, "202611040200/box", &err), -EEXIST);
+	assert_non_null(
+		strstr(err.text, "'202611040200/box' already, as a part of '202611020000'"));
+	assert_int_equal(import(*state, "202611040200/other", &err), 0);
+	/* Lines of nonsense say nothing; a list that cannot be read is no permission. */
+	scratch_write(*state, "202611020000/.joined", nonsense, strlen(nonsense));
+	assert_int_equal(import(*state, "202611022300/other", &err), 0);
+	assert_int_equal(unlink(scratch_path(*state, "202611020000/.joined")), 0);
+	assert_int_equal(mkdir(scratch_path(*state, "202611020000/.joined"), 0755), 0);
+	assert_true(import(*state, "202611022300/other", &err) < 0);
+}
+
 static void add_blue(const char *dir, int64_t when)
 {
 	struct profdb *db = scratch_open(dir, true);
@@ -413,6 +465,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_days_weeks_months),
+		scratch_test(test_what_was_joined_is_not_imported),
 		scratch_test(test_lines_stay),
 		scratch_test(test_what_is_not_finished_or_damaged_stays),
 		scratch_test(test_readers_are_told),
