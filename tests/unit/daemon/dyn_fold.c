@@ -59,6 +59,7 @@ struct trial {
 	struct daemon d; /* what a flush needs of it */
 	struct base_opt_list apart;
 	uint64_t time_ns, sampled;
+	uint64_t off; /* of the last sample */
 };
 
 static const uint8_t code[4][16] = { { 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3 },
@@ -202,6 +203,7 @@ static struct image *sample(struct trial *t, struct process *p, unsigned int i, 
 			img->counts, &(struct profdb_move){ off, off, PROFDB_OUTSIDE, { 0, n } }),
 		0);
 	img->dirty = true;
+	t->off = off;
 	t->sampled += n;
 	return img;
 }
@@ -370,6 +372,74 @@ static void test_flushed_before(void **state)
 	assert_int_equal(s.processes, 6);
 	assert_int_equal(s.of[3], 520);
 	assert_int_equal(files(t), 1);
+}
+
+/* In a flush of its own: one where the last sample was. */
+static void put_value(struct trial *t, const struct image *img)
+{
+	struct profdb_values *v =
+		profdb_values_new(PROFDB_DYNAMIC, &img->id, img->path, PROFDB_VALUES);
+
+	assert_non_null(v);
+	assert_int_equal(profdb_values_add(v, t->off, NULL, 7), 0);
+	assert_int_equal(profdb_flush_begin(t->d.db, NULL), 0);
+	assert_int_equal(profdb_flush_put_values(t->d.db, img->stem, v, 1000, NULL), 0);
+	assert_int_equal(profdb_flush_commit(t->d.db, NULL), 0);
+	profdb_values_free(v);
+}
+
+static int add_values(void *ctx, const char *file, struct profdb_values *v)
+{
+	struct sums *s = ctx;
+
+	(void)file;
+	s->profiles++;
+	for (size_t i = 0; i < profdb_values_nr(v); i++) {
+		const struct profdb_hotlist *l = profdb_values_at(v, i);
+		int r, k = routine_at(s, profdb_values_header(v), l->off, &r);
+
+		assert_true(r >= 0 && k < 4);
+		s->of[k] += l->vtot;
+	}
+	profdb_values_free(v);
+	return 0;
+}
+
+static struct sums look_at_values(struct trial *t)
+{
+	struct sums s = { .t = t };
+
+	assert_int_equal(profdb_walk_values(t->d.db, t->epoch, "box", PROFDB_VALUES, add_values,
+					    NULL, &s, NULL),
+			 0);
+	return s;
+}
+
+/* Values that were stored before their image became part of another one go with its profile. */
+static void test_values(void **state)
+{
+	struct process p[4];
+	struct sums s;
+	TRIAL(state);
+
+	for (int32_t i = 0; i < 4; i++) {
+		begin(t, &p[i], i + 1);
+		for (unsigned int k = 0; k <= (unsigned int)i; k++)
+			sample(t, &p[i], k, 1);
+	}
+	flush(t);
+	for (int32_t i = 0; i < 4; i++)
+		put_value(t, sample(t, &p[i], (unsigned int)i, 1));
+	s = look_at_values(t);
+	assert_int_equal(s.profiles, 4);
+	for (int32_t i = 0; i < 4; i++)
+		dyn_end(t->d.dyn, &p[i]);
+	flush(t);
+	assert_int_equal(files(t), 1);
+	s = look_at_values(t);
+	assert_int_equal(s.profiles, 1);
+	for (int k = 0; k < 4; k++)
+		assert_int_equal(s.of[k], 1);
 }
 
 /* Some were gone before their path could be read: it is known from the load events. */
@@ -624,6 +694,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flushed_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_values, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_by_program, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_epochs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_apart, setup, teardown),
