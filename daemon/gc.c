@@ -51,23 +51,48 @@ static int refer(const struct gc *gc, struct base_map *to, const void *key, size
 }
 
 /* The name too: a note holds only so many of the build-ids that its image had. */
-static int mark(void *ctx, const char *file, struct profdb_profile *p)
+static int mark_image(struct gc *gc, const struct base_id *id, const char *path)
+{
+	int r = id->len ? refer(gc, &gc->ids, id->bytes, id->len) : 0;
+
+	path = path ? base_path_name(path) : "";
+	return r < 0 || !*path ? r : refer(gc, &gc->names, path, strlen(path));
+}
+
+static int mark_header(struct gc *gc, const struct profdb_profile *p)
 {
 	const struct base_id *id = profdb_profile_image(p);
-	struct gc *gc = ctx;
 	const char *path;
-	int r = 0;
+	int r;
+
+	if (profdb_profile_kind(p) != PROFDB_DYNAMIC)
+		return 0;
+	r = mark_image(gc, id, NULL);
+	for (size_t i = 0; r == 0 && (path = profdb_profile_path(p, i)); i++)
+		r = mark_image(gc, id, path);
+	return r;
+}
+
+static int mark(void *ctx, const char *file, struct profdb_profile *p)
+{
+	int r = mark_header(ctx, p);
 
 	(void)file;
-	if (profdb_profile_kind(p) == PROFDB_DYNAMIC) {
-		if (id->len)
-			r = refer(gc, &gc->ids, id->bytes, id->len);
-		for (size_t i = 0; r == 0 && (path = profdb_profile_path(p, i)); i++) {
-			path = base_path_name(path);
-			r = refer(gc, &gc->names, path, strlen(path));
-		}
-	}
 	profdb_profile_free(p);
+	return r;
+}
+
+/* Windows went where no sample was; who called is no pseudo-image for sure, but may be one. */
+static int mark_values(void *ctx, const char *file, struct profdb_values *v)
+{
+	int r = mark_header(ctx, profdb_values_header(v));
+	struct base_id id;
+	const char *path;
+
+	(void)file;
+	for (size_t i = 1; r == 0 && (path = profdb_values_image(v, i, &id)); i++)
+		r = mark_image(ctx, &id, path);
+	profdb_values_free(v);
 	return r;
 }
 
@@ -99,6 +124,9 @@ static int mark_platform(struct gc *gc, const char *epoch, const char *platform)
 	struct base_err own = { 0 };
 	int r = profdb_walk(gc->db, epoch, platform, mark, unreadable, gc, &own);
 
+	if (r >= 0)
+		r = profdb_walk_values(gc->db, epoch, platform, NULL, mark_values, unreadable, gc,
+				       &own);
 	/* Somebody removes epochs at this moment. */
 	if (r == -ENOENT)
 		return 0;

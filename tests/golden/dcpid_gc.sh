@@ -33,6 +33,7 @@ image folded.dyn "moved 2222222222222222222222222222222222222222 0x40 0x40 0x40"
 image second.dyn
 image alone.dyn
 image named.dyn
+image caller.dyn
 echo no ELF >db/dyn/damaged.dyn
 touch -d "2023-11-14 21:00" db/dyn/damaged.dyn
 : >db/dyn/.tmp-1-0-cut.dyn
@@ -44,6 +45,9 @@ echo of somebody else >db/dyn/README
 	profile dynamic used.dyn
 	event cpu-clock 1000000
 	at 0x40 1
+	values vp-test
+	context caller.dyn 4444444444444444444444444444444444444444
+	value 0x40 1 7 1 0x40
 	profile dynamic long-ago.dyn db/dyn/used.dyn
 	id $replaced
 	event cpu-clock 1000000
