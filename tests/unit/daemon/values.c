@@ -373,6 +373,28 @@ static void refused_files(void **state)
 	unlink(name);
 }
 
+/* A folder in which others may put another file. */
+static void refused_folder(void **state)
+{
+	char folder[] = "/tmp/dcpi-values-XXXXXX", name[64];
+	const char *const profilers[] = { name };
+	int fd;
+
+	NEEDS_PROCESS(state);
+	assert_non_null(mkdtemp(folder));
+	snprintf(name, sizeof(name), "%s/vp.so", folder);
+	fd = open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(chmod(folder, 0777), 0);
+	assert_refused(profilers, 1, -EACCES, folder);
+	/* Not what is another's. */
+	assert_int_equal(chmod(folder, 01777), 0);
+	assert_refused(profilers, 1, -DCPI_EFORMAT, "cannot load value profiler");
+	unlink(name);
+	rmdir(folder);
+}
+
 static void loads_forever(void **state)
 {
 	const char *const profilers[] = { bad("loads_forever") };
@@ -567,6 +589,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(blocks_change, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(refused_folder, setup, teardown),
 		cmocka_unit_test_setup_teardown(loads_forever, setup, teardown),
 		cmocka_unit_test_setup_teardown(crashes, setup, teardown),
 		cmocka_unit_test_setup_teardown(exits, setup, teardown),
