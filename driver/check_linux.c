@@ -148,11 +148,31 @@ static void check_bpf(struct check_report *c)
 	check_hint(c, "a kernel with CONFIG_DEBUG_INFO_BTF");
 }
 
+/* The program that interprets instructions is one that the kernel may find too much. */
+static void check_windows(struct check_report *c)
+{
+	const struct driver_config config = { .source = "bpf",
+					      .frequency = c->frequency,
+					      .window_every = 1 };
+	struct base_err err = { 0 };
+	struct driver *d = NULL;
+	int r = driver_windows_possible(NULL, &err);
+
+	if (r >= 0)
+		r = driver_open(&config, &d, &err);
+	driver_close(d);
+	check_item(c, "  windows", "%s%s", r < 0 ? "no: " : "yes: -vwindows and what needs them",
+		   r < 0 ? err.text : "");
+	if (r < 0)
+		check_hint(c, "%s", err.hint);
+}
+
 static void check_sources(struct check_report *c)
 {
 	check_head(c, "sources of samples");
 	check_source(c, "bpf");
 	check_bpf(c);
+	check_windows(c);
 	check_source(c, "perf");
 }
 

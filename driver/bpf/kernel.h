@@ -50,6 +50,9 @@ struct kernel_user_regs {
 #define KERNEL_MODE_WORD   cs
 #define KERNEL_IS_USER(cs) (((cs)&3) != 0)
 #define KERNEL_CS_USER_64  0x33
+/* Documentation/arch/x86/x86_64/mm.rst */
+#define KERNEL_IMAGE_START 0xffffffff80000000ull
+#define KERNEL_IMAGE_END   0xffffffffff000000ull
 #elif defined(DCPI_BPF_aarch64)
 struct kernel_user_regs {
 	uint64_t general[31];
@@ -58,9 +61,14 @@ struct kernel_user_regs {
 #define KERNEL_MODE_WORD       pstate
 #define KERNEL_IS_USER(pstate) (((pstate)&15) == 0)
 #define KERNEL_PSTATE_32       16
+/* Documentation/arch/arm64/memory.rst, addresses of 48 bits */
+#define KERNEL_DIRECT_START    0xffff000000000000ull
+#define KERNEL_DIRECT_END      0xffff800000000000ull
 #else
 #error "no register layout for this architecture"
 #endif
+
+enum { KERNEL_STACK_LEN = 16384 };
 
 struct bpf_perf_event_data {
 	struct kernel_user_regs regs;
@@ -97,6 +105,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	uint64_t start_time, start_boottime;
+	void *stack;
 	struct thread_struct thread;
 };
 
@@ -127,6 +136,12 @@ struct hrtimer {
 };
 
 #pragma clang attribute pop
+
+/* Where the kernel is, and (x86-64) between what addresses it has mapped all memory. */
+extern const char _stext __ksym __weak;
+extern const char _end __ksym __weak;
+extern const char page_offset_base __ksym __weak;
+extern const char vmalloc_base __ksym __weak;
 
 /* Linux 6.2; no call, but a word to the verifier. */
 extern void *bpf_rdonly_cast(const void *obj, uint32_t btf_id) __ksym __weak;

@@ -15,10 +15,12 @@ static int window_of_tick(const void *regs, const struct count_key *k);
 
 #include "sample.bpf.c"
 
-static __always_inline int window_read(bool kernel, void *to, uint32_t len, uint64_t addr);
+struct run;
+static __always_inline int window_read(const struct run *kernel, void *to, uint32_t len,
+				       uint64_t addr);
 
 #define VTRACE_INLINE			static __always_inline
-#define VTRACE_READ(ctx, to, len, addr) window_read((ctx) != NULL, to, len, addr)
+#define VTRACE_READ(ctx, to, len, addr) window_read(ctx, to, len, addr)
 #define VTRACE_NOW()			bpf_ktime_get_ns()
 
 #include "interp.h"
@@ -147,15 +149,6 @@ static __always_inline void fill(struct vtrace_state *s, const struct kernel_use
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static __always_inline int window_read(bool kernel, void *to, uint32_t len, uint64_t addr)
-{
-	if (window_kernel && kernel)
-		return (int)bpf_probe_read_kernel(to, len, (void *)addr);
-	return (int)bpf_probe_read_user(to, len, (void *)addr);
-}
-
-/* ---- blocks ---------------------------------------------------------------------------------- */
-
 struct run {
 	uint32_t cpu;
 	uint32_t tgid, generation; /* of the code where it stands */
@@ -163,7 +156,54 @@ struct run {
 	uint32_t number;	   /* of the block; 0: it begins */
 	uint8_t kernel, client;	   /* its process's code is of several generations */
 	int why;
+	uint64_t direct[2], stack; /* of the kernel: what its memory may be read from */
 };
+
+#if defined(DCPI_BPF_x86_64)
+static __always_inline void find_memory(struct run *run)
+{
+	bpf_probe_read_kernel(&run->direct[0], sizeof(uint64_t), &page_offset_base);
+	bpf_probe_read_kernel(&run->direct[1], sizeof(uint64_t), &vmalloc_base);
+}
+
+/* The kernel and its modules. */
+static __always_inline bool is_image(uint64_t addr)
+{
+	return addr >= KERNEL_IMAGE_START && addr < KERNEL_IMAGE_END;
+}
+#else
+static __always_inline void find_memory(struct run *run)
+{
+	run->direct[0] = KERNEL_DIRECT_START;
+	run->direct[1] = KERNEL_DIRECT_END;
+}
+
+static __always_inline bool is_image(uint64_t addr)
+{
+	return addr >= (uint64_t)&_stext && addr < (uint64_t)&_end;
+}
+#endif
+
+/* Of a device, to read is to do something. Devices are mapped among what the kernel allocates
+ * piece by piece, where its stacks are too. */
+static __always_inline bool is_harmless(const struct run *run, uint64_t addr)
+{
+	return is_image(addr) || addr - run->stack < KERNEL_STACK_LEN ||
+	       (addr >= run->direct[0] && addr < run->direct[1]);
+}
+
+/* @kernel: NULL in user mode. */
+static __always_inline int window_read(const struct run *kernel, void *to, uint32_t len,
+				       uint64_t addr)
+{
+	if (!window_kernel || !kernel)
+		return (int)bpf_probe_read_user(to, len, (void *)addr);
+	if (!is_harmless(kernel, addr) || !is_harmless(kernel, addr + len - 1))
+		return -1;
+	return (int)bpf_probe_read_kernel(to, len, (void *)addr);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* The generation at @pc; false: nobody can say. */
 static __always_inline bool find_generation(struct run *run, uint64_t pc)
@@ -312,7 +352,7 @@ static __always_inline void begin_record(struct vtrace_window *w, const struct v
 }
 
 /* The code at the end, for somebody to translate it. */
-static __always_inline void read_code(struct vtrace_window *w, bool kernel)
+static __always_inline void read_code(struct vtrace_window *w, const struct run *kernel)
 {
 	uint32_t left = WINDOW_PAGE - w->end_pc % WINDOW_PAGE;
 
@@ -332,7 +372,7 @@ static __always_inline void end_record(struct vtrace_window *w, const struct vtr
 	w->nr_words = s->nr_words < VTRACE_NR_WORDS ? s->nr_words : VTRACE_NR_WORDS;
 	w->code_len = 0;
 	if (w->end == VTRACE_UNTRANSLATED || w->end == VTRACE_CODE)
-		read_code(w, run->kernel);
+		read_code(w, run->kernel ? run : NULL);
 	if (!window_log)
 		return;
 #pragma clang loop unroll(full)
@@ -403,6 +443,9 @@ static __always_inline int window(struct window_cpu *c, uint32_t cpu, const stru
 		run.tgid = k->tgid;
 		run.generation = k->generation;
 		run.client = shared.nr_clients && client_find(k->tgid);
+	} else if (window_kernel) {
+		find_memory(&run);
+		run.stack = (uint64_t)bpf_get_current_task_btf()->stack;
 	}
 	fill(&c->s, &c->regs);
 	begin_record(&c->w, &c->s, k, &run);
