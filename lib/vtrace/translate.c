@@ -237,10 +237,10 @@ static bool is_width(uint8_t w)
 bool vtrace_uop_is_sound(const struct vtrace_uop *u)
 {
 	bool byte = u->op == VTRACE_INS || u->op == VTRACE_EXT;
+	bool widths = u->op == VTRACE_SEXT || u->op == VTRACE_FP_TO_INT;
 
-	return u->op < VTRACE_NR_OPS && is_width(u->w) &&
-	       (u->op != VTRACE_SEXT || is_width(u->x)) && (!byte || u->x + u->w <= 8) &&
-	       u->dst != VTRACE_IMM && u->a != VTRACE_IMM;
+	return u->op < VTRACE_NR_OPS && is_width(u->w) && (!widths || is_width(u->x)) &&
+	       (!byte || u->x + u->w <= 8) && u->dst != VTRACE_IMM && u->a != VTRACE_IMM;
 }
 
 const char *vtrace_class_name(enum vtrace_class class)
