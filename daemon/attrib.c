@@ -213,6 +213,8 @@ static void go_on(struct attrib *a, uint64_t time_ns)
 	a->now_ns = time_ns;
 	if (a->unsettled.nr && time_ns >= a->unsettled_ns)
 		settle_listed(a, time_ns);
+	if (a->windows)
+		windows_pass(a->windows, a, time_ns);
 }
 
 static void recorded(struct attrib *a, int r)

@@ -13,6 +13,7 @@
 #include "daily.h"
 #include "exclude.h"
 #include "image_move.h"
+#include "image_values.h"
 #include "windows.h"
 
 /* ---- accounting (account.c) ---------------------------------------------------------------- */
@@ -433,6 +434,9 @@ struct options {
 	bool list_events, check; /* dcpid.c alone */
 	int64_t windows_every;	 /* one user sample in so many; 0: none */
 	bool windows_kernel;
+	bool values, values_replay;	      /* the built-in profilers */
+	struct base_opt_list value_profilers; /* absolute paths */
+	bool value_contexts;
 	const char *source; /* as driver_config takes it */
 	int32_t pid;	    /* above 0: this process and its children alone */
 	/* One program of the user's own (dcpirun): no control socket, no doorbell, nothing of the
@@ -459,6 +463,8 @@ struct daemon {
 	struct control *control;
 	struct attrib attrib;
 	struct windows *windows; /* NULL: none are wanted */
+	struct values *values;	 /* NULL: likewise */
+	size_t nr_profilers;
 	FILE *record;
 	struct quota quota;
 	struct dailies daily;

@@ -86,10 +86,11 @@ struct image {
 			 waits (law 3) */
 	bool refused; /* DYNAMIC: what the program said makes no image; its counts go to a bucket */
 	bool apart;   /* each process has a profile of it (dcpid -bypid) */
-	bool excluded; /* its samples are counted as such, not stored */
-	bool put;      /* DYNAMIC: profiles on disk may hold its build-id */
-	char *process; /* of such a one: "PID-START"; else NULL */
-	char *label;   /* that all of its samples have, or NULL */
+	bool excluded;		     /* its samples are counted as such, not stored */
+	bool put;		     /* DYNAMIC: profiles on disk may hold its build-id */
+	char *process;		     /* of such a one: "PID-START"; else NULL */
+	char *label;		     /* that all of its samples have, or NULL */
+	struct image_values *values; /* not on disk yet; or NULL */
 	uint32_t refs;
 };
 

@@ -13,6 +13,8 @@
 #include "daemon_core.h"
 #include "gc.h"
 
+enum { WINDOWS_EVERY = 10 }; /* where values are wanted and nothing else was said */
+
 static struct options opt = { .flush_s = 60 };
 static const char *config;
 static struct json_object *config_root; /* what options of the file point into */
@@ -64,8 +66,21 @@ static const struct base_opt options[] = {
 	  "Follow the next 64 instructions of one user sample in N: the ways that programs take go into "
 	  "the profiles, for dcpicalc and others. Needs source bpf, on Linux 6.2 or later.", 1,
 	  1000000 },
+	{ "vprof", BASE_OPT_FLAG, &opt.values, NULL,
+	  "Keep the values that instructions make, the most frequent ones of each, for 'dcpilist "
+	  "-vprof' and others. Values are secrets: their files are root's to read, and the user's "
+	  "whose code ran alone. Implies -vwindows 10.", 0, 0 },
+	{ "vtrace", BASE_OPT_LIST, &opt.value_profilers, "FILE",
+	  "Have a value profiler of your own, a shared object by its absolute path, choose what is kept "
+	  "(dcpivprofiler(5)). Several by repeating the option. Implies -vwindows 10.", 0, 0 },
+	{ "vreplay", BASE_OPT_FLAG, &opt.values_replay, NULL,
+	  "Keep where loads met stores that the processor had not completed. Implies -vwindows 10.",
+	  0, 0 },
+	{ "vcontext", BASE_OPT_FLAG, &opt.value_contexts, NULL,
+	  "With -vprof, -vtrace, -vreplay: keep values apart by where their procedure was called from, "
+	  "and its caller.", 0, 0 },
 	{ "vkernel", BASE_OPT_FLAG, &opt.windows_kernel, NULL,
-	  "With -vwindows: of samples in the kernel too.", 0, 0 },
+	  "With -vwindows, -vprof, -vtrace, -vreplay: of samples in the kernel too.", 0, 0 },
 	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
 	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
 	{ "format", BASE_OPT_STRING, &opt.format, "VERSION",
@@ -339,6 +354,40 @@ static void find_exclusions(void)
 		opt.exclusions = path;
 }
 
+static int check_value_profilers(struct base_err *err)
+{
+	for (size_t i = 0; i < opt.value_profilers.nr; i++) {
+		if (opt.value_profilers.items[i][0] == '/')
+			continue;
+		base_fail(err, -DCPI_EUSAGE, "-vtrace takes an absolute path, not '%s'",
+			  opt.value_profilers.items[i]);
+		return -DCPI_EUSAGE;
+	}
+	return 0;
+}
+
+/* Values come of windows. */
+static int check_windows(struct base_err *err)
+{
+	bool values = opt.values || opt.values_replay || opt.value_profilers.nr;
+	const char *name = opt.values		    ? "vprof"
+			   : opt.values_replay	    ? "vreplay"
+			   : opt.value_profilers.nr ? "vtrace"
+						    : "vwindows";
+
+	if (opt.value_contexts && !values)
+		return base_fail(err, -DCPI_EUSAGE,
+				 "-vcontext goes with -vprof, -vtrace or -vreplay only");
+	if (opt.windows_kernel && !values && !opt.windows_every)
+		return base_fail(err, -DCPI_EUSAGE, "-vkernel goes with -vwindows only");
+	if (values && !opt.windows_every)
+		opt.windows_every = WINDOWS_EVERY;
+	if (opt.windows_every && (opt.replay || (opt.source && strcmp(opt.source, "bpf") != 0)))
+		return base_fail(err, -DCPI_EUSAGE, "-%s does not go with -%s", name,
+				 opt.replay ? "replay" : "source perf");
+	return check_value_profilers(err);
+}
+
 static int check_options(struct base_err *err)
 {
 	if (opt.replay && opt.background)
@@ -364,14 +413,9 @@ static int check_options(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-gc_size goes with -gc or -gc_daily only");
 	if (opt.gc_daily && gc)
 		return base_fail(err, -DCPI_EUSAGE, "-gc_daily does not go with -gc");
-	if (opt.windows_kernel && !opt.windows_every)
-		return base_fail(err, -DCPI_EUSAGE, "-vkernel goes with -vwindows only");
-	if (opt.windows_every && (opt.replay || (opt.source && strcmp(opt.source, "bpf") != 0)))
-		return base_fail(err, -DCPI_EUSAGE, "-vwindows does not go with -%s",
-				 opt.replay ? "replay" : "source perf");
 	if (gc_older && !gc_join)
 		return base_fail(err, -DCPI_EUSAGE, "-older goes with -join only");
-	return 0;
+	return check_windows(err);
 }
 
 /* ---- without a database --------------------------------------------------------------------- */

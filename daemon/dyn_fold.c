@@ -15,6 +15,7 @@
 
 #include "dyn_internal.h"
 #include "image_move.h"
+#include "image_values.h"
 #include "pseudoimg.h"
 
 /* Of one call of the helper: it reads all of them several times. */
@@ -280,6 +281,8 @@ static void replace(struct batch *b, struct dyn_facility *f, const struct wire_r
 	/* Its profile stays where it is, which leads here as well. */
 	if (f->image->put && c->moves && image_moves_add(c->moves, f->image, b->image, map) < 0)
 		base_log(BASE_LOG_WARN, "the profile of '%s' stays apart: no memory", f->stem);
+	if (image_values_move(f->image, map, b->image) < 0)
+		base_log(BASE_LOG_WARN, "values of '%s' are lost: no memory", f->stem);
 	profdb_profile_clear(f->image->counts);
 	f->image->dirty = false;
 	if (f->image->id.len && unlinkat(profdb_dyn_fd(c->db), f->stem, 0) < 0 && errno != ENOENT)

@@ -65,6 +65,7 @@ static int give_up(struct daemon *d, struct image *img, struct image *to)
 	if (r < 0)
 		return r;
 	profdb_profile_clear(img->counts);
+	image_values_clear(img);
 	img->dirty = false;
 	to->dirty = true;
 	return 0;
@@ -78,7 +79,7 @@ static int give_up_refused(struct daemon *d, bool all)
 	int nr = 0;
 
 	for (size_t pos = 0; images_next(d->images, &pos, &img);) {
-		if (!img->dirty || !(img->refused || (all && must_wait(img))))
+		if ((!img->dirty && !img->values) || !(img->refused || (all && must_wait(img))))
 			continue;
 		const struct process like = { .label = img->label };
 		struct image *own = to ? images_of_process(d->images, to, &like) : NULL;
@@ -107,14 +108,32 @@ static void describe_events(const struct daemon *d, struct profdb_profile *p)
 	}
 }
 
+/* Sums that do not fit are no reason to put the profile beside them again. */
+static int put_values(const struct daemon *d, const struct image *img, struct base_err *err)
+{
+	int r = image_values_put(d->db, img, d->attrib.now_ns, err);
+
+	if (r != -DCPI_EOVERFLOW)
+		return r;
+	base_log(BASE_LOG_ERROR, "values of '%s' are lost: %s", img->path, err->text);
+	*err = (struct base_err){ 0 };
+	return 0;
+}
+
 /* 1: it was put, 0: it stays in memory, negative: nothing more can be put. */
 static int put_one(struct daemon *d, struct image *img, struct base_err *err)
 {
 	struct base_err own = { 0 };
-	int r;
+	int r = 0;
 
 	describe_events(d, img->counts);
-	r = profdb_flush_put(d->db, img->stem, img->counts, &own);
+	if (img->dirty)
+		r = profdb_flush_put(d->db, img->stem, img->counts, &own);
+	if (r >= 0 && img->values) {
+		int s = put_values(d, img, &own);
+
+		r = s < 0 ? s : r;
+	}
 	if (r > 0)
 		base_log(BASE_LOG_WARN, "%s", own.text);
 	if (r >= 0)
@@ -141,7 +160,7 @@ static int put_all(struct daemon *d, struct batch *b, struct base_err *err)
 	for (size_t pos = 0; images_next(d->images, &pos, &img);) {
 		int r;
 
-		if (!img->dirty || must_wait(img))
+		if ((!img->dirty && !img->values) || must_wait(img))
 			continue;
 		r = base_grow(&b->items, &b->cap, b->nr + 1, sizeof(*b->items));
 		if (r < 0)
@@ -231,6 +250,7 @@ static void clear(const struct batch *b)
 {
 	for (size_t i = 0; i < b->nr; i++) {
 		profdb_profile_clear(b->items[i]->counts);
+		image_values_clear(b->items[i]);
 		b->items[i]->dirty = false;
 	}
 }
@@ -437,6 +457,13 @@ static void tell_account(const struct daemon *d)
 		tell_losses(&stats, &total);
 }
 
+/* Of the last windows, which the flush has seen. */
+static int finish_values(struct daemon *d, struct base_err *err)
+{
+	windows_values_finish(d->windows);
+	return write_profiles(d, err);
+}
+
 int daemon_finish(struct daemon *d, struct base_err *err)
 {
 	int r;
@@ -445,6 +472,8 @@ int daemon_finish(struct daemon *d, struct base_err *err)
 		return 0;
 	driver_stop(d->driver);
 	r = flush(d, true, err);
+	if (r >= 0 && d->values)
+		r = finish_values(d, err);
 	if (r >= 0)
 		r = finish_waiting(d, err);
 	if (r >= 0)

@@ -23,6 +23,7 @@ static void image_free(struct image *img)
 	if (!img)
 		return;
 	profdb_profile_free(img->counts);
+	image_values_clear(img);
 	free(img->path);
 	free(img->stem);
 	free(img->process);
@@ -268,7 +269,7 @@ static bool may_be_dropped(const struct image *img)
 {
 	return (img->kind == PROFDB_FILE || img->kind == PROFDB_DYNAMIC ||
 		img->kind == PROFDB_KERNEL || img->label) &&
-	       !img->refs && !img->dirty;
+	       !img->refs && !img->dirty && !img->values;
 }
 
 static bool drop(struct images *t, struct image *img)

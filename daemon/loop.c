@@ -97,9 +97,10 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 
 struct loop {
 	int epoll_fd, signal_fd, timer_fd;
-	int look_fd; /* the source is asked whether something is urgent, nothing else */
-	bool often;  /* the timer's interval is the short one */
-	bool serves; /* that of look_fd likewise */
+	int values_fd; /* watched, or -1 */
+	int look_fd;   /* the source is asked whether something is urgent, nothing else */
+	bool often;    /* the timer's interval is the short one */
+	bool serves;   /* that of look_fd likewise */
 };
 
 static int watch(struct loop *l, int fd)
@@ -308,6 +309,26 @@ static void serve_windows(struct daemon *d, struct loop *l)
 	set_timer(l->look_fd, more ? SERVE_NS : LOOK_NS);
 }
 
+/* Its process is replaced now and then. */
+static void watch_values(const struct daemon *d, struct loop *l)
+{
+	int fd = d->windows ? windows_poll_fd(d->windows) : -1;
+	int r = fd < 0 ? 0 : watch(l, fd);
+
+	if (r == 0 || r == -EEXIST)
+		l->values_fd = fd;
+}
+
+/* True: that was all that woke us. */
+static bool turn_values(struct daemon *d, const struct loop *l, const struct epoll_event *events,
+			int nr)
+{
+	if (!d->windows)
+		return false;
+	windows_values_turn(d->windows);
+	return nr == 1 && l->values_fd >= 0 && events[0].data.fd == l->values_fd;
+}
+
 static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 {
 	struct epoll_event events[DYN_FDS + 8];
@@ -318,6 +339,9 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 		return errno == EINTR ? 0 : base_fail_errno(err, -errno, "cannot wait for events");
 	r = empty_timer(l->look_fd, err);
 	serve_windows(d, l);
+	watch_values(d, l);
+	if (r == 0 && turn_values(d, l, events, nr))
+		return 0;
 	if (r < 0 || (nr == 1 && events[0].data.fd == l->look_fd && !driver_is_urgent(d->driver)))
 		return r;
 	/* Whatever else it was that woke us: a drain is cheap, and all are emptied by one. */
@@ -332,7 +356,9 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 
 static int run_live(struct daemon *d, struct base_err *err)
 {
-	struct loop l = { .epoll_fd = -1, .signal_fd = -1, .timer_fd = -1, .look_fd = -1 };
+	struct loop l = {
+		.epoll_fd = -1, .signal_fd = -1, .timer_fd = -1, .look_fd = -1, .values_fd = -1
+	};
 	int r = loop_open(&l, d);
 
 	if (r < 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "values.h"
 
 static const char default_run_dir[] = WIRE_RUN_DIR, default_queue[] = WIRE_QUEUE_NAME;
 
@@ -166,6 +167,29 @@ static int join_events(const struct base_opt_list *events, struct base_buf *out)
 	return r < 0 ? r : base_buf_append(out, "", 1);
 }
 
+/* Before the driver, whose windows hold what they need. */
+static int open_values(struct daemon *d, struct base_err *err)
+{
+	const struct options *o = &d->opt;
+	const char **names = calloc(o->value_profilers.nr + 2, sizeof(*names));
+	size_t nr = 0;
+	int r = 0;
+
+	if (!names)
+		return base_fail_errno(err, -ENOMEM, "cannot start");
+	if (o->values)
+		names[nr++] = PROFDB_VALUES;
+	if (o->values_replay)
+		names[nr++] = PROFDB_VALUES_REPLAY;
+	for (size_t i = 0; i < o->value_profilers.nr; i++)
+		names[nr++] = o->value_profilers.items[i];
+	if (nr)
+		r = values_open(d->helper_dir, names, nr, o->value_contexts, &d->values, err);
+	d->nr_profilers = nr;
+	free(names);
+	return r;
+}
+
 static int open_driver(struct daemon *d, struct base_err *err)
 {
 	struct driver_config config = { .source = d->opt.replay ? "replay" : d->opt.source,
@@ -181,6 +205,8 @@ static int open_driver(struct daemon *d, struct base_err *err)
 					.run_dir = d->opt.own ? d->opt.run_dir : NULL,
 					.window_every = (uint32_t)d->opt.windows_every,
 					.window_insns = WINDOWS_INSNS,
+					.window_log = d->values ? (uint8_t)values_log(d->values)
+								: VTRACE_LOG_PATH,
 					.window_kernel = d->opt.windows_kernel };
 	struct base_buf joined = { 0 };
 	const char *slot;
@@ -283,7 +309,9 @@ static int open_windows(struct daemon *d, struct base_err *err)
 {
 	const struct windows_config config = { .driver = d->driver,
 					       .reader = d->reader,
-					       .helper_dir = d->helper_dir };
+					       .helper_dir = d->helper_dir,
+					       .values = d->values,
+					       .nr_profilers = d->nr_profilers };
 	int r = d->opt.windows_every ? windows_open(&config, &d->windows, err) : 0;
 
 	d->attrib.windows = d->windows;
@@ -383,6 +411,8 @@ int daemon_open(struct daemon *d, struct base_err *err)
 		r = find_helpers(d, err);
 	/* Before the database: what cannot sample leaves no empty one behind. */
 	if (r >= 0)
+		r = open_values(d, err);
+	if (r >= 0)
 		r = open_driver(d, err);
 	d->attrib.live = r >= 0 && !driver_is_recorded(d->driver);
 	d->attrib.log_unknown = d->opt.unknown;
@@ -436,6 +466,8 @@ void daemon_close(struct daemon *d)
 	if (d->processes)
 		attrib_release(&d->attrib);
 	windows_close(d->windows);
+	if (d->values)
+		values_close(d->values);
 	quota_close(d);
 	daily_close(d);
 	if (d->dyn)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "values.h"
 
 static void add_text(struct json_object *o, const char *name, const char *text)
 {
@@ -149,6 +150,45 @@ static struct json_object *windows(const struct daemon *d)
 	return o;
 }
 
+static struct json_object *profiler(const struct values *v, size_t index)
+{
+	struct json_object *o = json_object_new_object();
+	struct values_profiler_stats s = { 0 };
+
+	values_profiler_stats_get(v, index, &s);
+	add_text(o, "name", values_name(v, index));
+	add_u64(o, "values", s.tuples);
+	add_u64(o, "values_wild", s.wild);
+	add_u64(o, "crashes", s.crashes);
+	add_u64(o, "hangs", s.hangs);
+	json_object_object_add(o, "given_up", json_object_new_boolean(s.given_up));
+	return o;
+}
+
+static struct json_object *values(const struct daemon *d)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	struct windows_values_stats own = { 0 };
+	struct values_stats s = { 0 };
+	size_t nr_waiting = 0;
+
+	windows_values_stats_get(d->windows, &own, &nr_waiting);
+	values_stats_get(d->values, &s);
+	for (size_t i = 0; i < d->nr_profilers; i++)
+		json_object_array_add(list, profiler(d->values, i));
+	add_u64(o, "windows_sent", s.sent);
+	add_u64(o, "windows_answered", s.answered);
+	add_u64(o, "windows_waiting", nr_waiting);
+	add_u64(o, "windows_unanswered", s.lost);
+	add_u64(o, "windows_not_sent", own.not_sent);
+	add_u64(o, "windows_bad", s.bad);
+	add_u64(o, "values_stored", own.stored);
+	add_u64(o, "values_unplaced", own.unplaced);
+	add_u64(o, "starts", s.starts);
+	json_object_object_add(o, "profilers", list);
+	return o;
+}
+
 static void add_flush(struct json_object *o, const struct daemon *d)
 {
 	char when[32] = "";
@@ -222,6 +262,8 @@ static struct json_object *build(struct daemon *d)
 	json_object_object_add(o, "dynamic", dynamic(d));
 	if (d->windows)
 		json_object_object_add(o, "windows", windows(d));
+	if (d->windows && d->values)
+		json_object_object_add(o, "values", values(d));
 	add_u64(o, "suspends", d->suspends.nr);
 	add_u64(o, "suspended_seconds", d->suspends.ns / 1000000000);
 	add_flush(o, d);

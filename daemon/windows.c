@@ -102,6 +102,12 @@ static void place_mapped(struct attrib *a, const struct process *p, struct windo
 		s->where = WINDOWS_OPEN;
 }
 
+/* It is older than the reading of /proc that its process's mappings come from. */
+static bool is_unsettled(const struct process *p, const struct vtrace_window *w)
+{
+	return p && !p->exited && w->time_ns < p->known_ns;
+}
+
 static void place_user(struct attrib *a, struct process *p, const struct vtrace_window *w,
 		       struct windows_step *s)
 {
@@ -110,7 +116,7 @@ static void place_user(struct attrib *a, struct process *p, const struct vtrace_
 	if (m && m->kind == MAP_DYNAMIC)
 		track_watch(a, p);
 	/* Events still to come may tell that what /proc listed is younger than the window. */
-	if (m && w->time_ns < p->known_ns && m->listed && !m->since_ns && !p->exited)
+	if (m && is_unsettled(p, w) && m->listed && !m->since_ns)
 		return;
 	if (m && m->since_ns > w->time_ns)
 		lose(s, WINDOWS_LOST_AMBIGUOUS);
@@ -234,22 +240,27 @@ static enum windows_loss why(const struct windows_step *steps, size_t nr, int r)
 }
 
 /* All of its blocks are placed or lost: it is stored, or lost by one name. */
-static void store(struct windows *t, struct attrib *a, const struct windows_pending *k)
+static void store(struct windows *t, struct attrib *a, const struct windows_pending *k,
+		  const uint64_t *words)
 {
 	const uint64_t count[2] = { !(k->number & 1), k->number & 1 };
 	struct storing s = { .a = a, .p = k->p };
 	int r = windows_moves(k->steps, k->nr, count, store_move, &s);
 
-	if (s.stored)
+	if (s.stored) {
 		t->stats.stored++;
-	else
+		windows_values_add(t, k, words);
+	} else {
 		t->stats.lost[why(k->steps, k->nr, r)]++;
+	}
 }
 
 static void release(struct windows_pending *k)
 {
 	for (size_t i = 0; i < k->nr; i++)
 		put_image(&k->steps[i], NULL);
+	free(k->words);
+	k->words = NULL;
 }
 
 static bool is_open(const struct windows_pending *k)
@@ -260,11 +271,24 @@ static bool is_open(const struct windows_pending *k)
 	return false;
 }
 
-static void wait_for(struct windows *t, struct windows_pending *k)
+static int keep_words(const struct windows *t, struct windows_pending *k, const uint64_t *words)
+{
+	size_t len = k->w.nr_words * sizeof(*words);
+
+	if (!t->values.client)
+		return 0;
+	k->words = malloc(len);
+	if (!k->words)
+		return -ENOMEM;
+	memcpy(k->words, words, len);
+	return 0;
+}
+
+static void wait_for(struct windows *t, struct windows_pending *k, const uint64_t *words)
 {
 	struct windows_pending *copy = NULL;
 
-	if (t->nr_waiting < WAITING_MAX &&
+	if (keep_words(t, k, words) == 0 && t->nr_waiting < WAITING_MAX &&
 	    base_grow(&t->waiting, &t->cap_waiting, t->nr_waiting + 1, sizeof(*t->waiting)) == 0)
 		copy = malloc(sizeof(*copy));
 	if (!copy) {
@@ -273,6 +297,11 @@ static void wait_for(struct windows *t, struct windows_pending *k)
 		return;
 	}
 	*copy = *k;
+	if (is_unsettled(k->p, &k->w)) {
+		copy->unsettled = true;
+		if (k->p->known_ns < t->unsettled_ns)
+			t->unsettled_ns = k->p->known_ns;
+	}
 	t->waiting[t->nr_waiting++] = copy;
 	t->stats.pending++;
 }
@@ -294,6 +323,7 @@ void windows_take(struct windows *t, struct attrib *a, const struct vtrace_windo
 	struct windows_pending k = { .w = *w, .number = t->number++ };
 	int nr = windows_walk(t->calls, t->config.driver, w, words, k.steps);
 
+	t->attrib = a;
 	windows_code_used(t, w->tgid, w->time_ns);
 	if (nr <= 0 || is_excluded(a, w)) {
 		t->stats.lost[nr <= 0 ? WINDOWS_LOST_BAD : WINDOWS_LOST_EXCLUDED]++;
@@ -308,10 +338,10 @@ void windows_take(struct windows *t, struct attrib *a, const struct vtrace_windo
 	place_all(a, k.p, w, k.steps, k.nr);
 	if (is_open(&k)) {
 		a->dynamic_ns = base_now_ns();
-		wait_for(t, &k);
+		wait_for(t, &k, words);
 		return;
 	}
-	store(t, a, &k);
+	store(t, a, &k, words);
 	release(&k);
 }
 
@@ -330,11 +360,34 @@ static bool may_wait(const struct attrib *a, struct windows_pending *k, bool las
 	return !a->live || now < k->until_ns;
 }
 
-/* The mapping that /proc listed is not its window's for certain yet. */
-static bool is_unsettled(const struct attrib *a, const struct windows_pending *k, bool last)
+/* What /proc listed, and no event up to then has contradicted. */
+static void place_listed(struct attrib *a, struct windows_pending *k)
 {
-	return !last && !k->p->exited && k->w.time_ns < k->p->known_ns &&
-	       a->now_ns < k->p->known_ns;
+	k->unsettled = false;
+	for (size_t i = 0; i < k->nr; i++) {
+		struct windows_step *s = &k->steps[i];
+		const struct map *m = s->where == WINDOWS_OPEN ? map_find(k->p, s->pc) : NULL;
+
+		if (m && m->since_ns > k->w.time_ns)
+			lose(s, WINDOWS_LOST_AMBIGUOUS);
+		else if (m && !s->image && m->kind == MAP_IMAGE)
+			place_mapped(a, k->p, s, m);
+	}
+}
+
+void windows_pass(struct windows *t, struct attrib *a, uint64_t time_ns)
+{
+	if (time_ns < t->unsettled_ns)
+		return;
+	t->unsettled_ns = UINT64_MAX;
+	for (size_t i = 0; i < t->nr_waiting; i++) {
+		struct windows_pending *k = t->waiting[i];
+
+		if (k->unsettled && k->p->known_ns <= time_ns)
+			place_listed(a, k);
+		else if (k->unsettled && k->p->known_ns < t->unsettled_ns)
+			t->unsettled_ns = k->p->known_ns;
+	}
 }
 
 /* Every event up to now was seen. False: it goes on waiting. */
@@ -342,22 +395,18 @@ static bool settle(struct windows *t, struct attrib *a, struct windows_pending *
 {
 	bool wait;
 
-	if (is_unsettled(a, k, last))
+	if (k->unsettled && (last || k->p->exited))
+		place_listed(a, k);
+	if (k->unsettled)
 		return false;
 	wait = may_wait(a, k, last);
 	for (size_t i = 0; i < k->nr; i++) {
 		struct windows_step *s = &k->steps[i];
-		const struct map *m = s->where == WINDOWS_OPEN ? map_find(k->p, s->pc) : NULL;
 
-		/* One that /proc listed, which nothing has contradicted. */
-		if (m && m->since_ns > k->w.time_ns)
-			lose(s, WINDOWS_LOST_AMBIGUOUS);
-		else if (m && !s->image && m->kind == MAP_IMAGE)
-			place_mapped(a, k->p, s, m);
 		if (s->where == WINDOWS_OPEN && !place_dynamic(a, k, s, !wait))
 			return false;
 	}
-	store(t, a, k);
+	store(t, a, k, k->words);
 	return true;
 }
 
@@ -391,7 +440,10 @@ int windows_open(const struct windows_config *config, struct windows **out, stru
 	if (!t)
 		return base_fail_errno(err, -ENOMEM, "cannot follow windows");
 	t->config = *config;
+	t->unsettled_ns = UINT64_MAX;
 	t->calls = config->calls ? config->calls : &real_calls;
+	t->values.client = config->values;
+	t->values.nr_profilers = config->nr_profilers;
 	if (config->helper_dir)
 		r = translator_open(config->helper_dir, &t->translator, err);
 	if (r < 0) {
@@ -411,6 +463,7 @@ void windows_close(struct windows *t)
 		free(t->waiting[i]);
 	}
 	free(t->waiting);
+	windows_values_release(&t->values);
 	windows_code_release(&t->code);
 	translator_close(t->translator);
 	free(t);

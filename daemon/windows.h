@@ -35,6 +35,13 @@ enum windows_loss {
 		WINDOWS_NR_LOSSES
 };
 
+/* What became of the values of windows, beside what values.h counts. */
+struct windows_values_stats {
+	uint64_t not_sent; /* windows: too many waited to be sent, or one could not be */
+	uint64_t stored;   /* values in profiles */
+	uint64_t unplaced; /* values of code that could not be attributed, or without memory */
+};
+
 const char *windows_loss_name(enum windows_loss loss);
 
 /* received == stored + pending + sum(lost) between two drains. */
@@ -106,6 +113,8 @@ struct windows_config {
 	const struct windows_driver *calls; /* NULL: driver.h's */
 	struct reader *reader;		    /* of the code of processes; NULL: what windows bring */
 	const char *helper_dir;		    /* where dcpid-translate is; NULL: nobody translates */
+	struct values *values;		    /* whom windows are sent; NULL: nobody */
+	size_t nr_profilers;
 };
 
 int windows_open(const struct windows_config *config, struct windows **out, struct base_err *err);
@@ -114,6 +123,9 @@ void windows_close(struct windows *t);
 /* A window, at its place in the order of time among counts and load events. */
 void windows_take(struct windows *t, struct attrib *a, const struct vtrace_window *w,
 		  const uint64_t *words);
+/* What comes now happened at @time_ns: of windows before a reading of /proc up to then the mappings
+ * are certain. */
+void windows_pass(struct windows *t, struct attrib *a, uint64_t time_ns);
 /* After dyn_refresh: those that wait for it; @last: nothing is to be waited for. */
 void windows_resolve(struct windows *t, struct attrib *a, bool last);
 /* @tgid ended, or runs another program, since @time_ns. */
@@ -123,6 +135,15 @@ void windows_ended(struct windows *t, int32_t tgid, uint64_t time_ns);
  * something, so that more may come soon.
  */
 bool windows_serve(struct windows *t);
+/* Send what waits to be sent, take what has come. Negative: a failure of values_receive. */
+int windows_values_turn(struct windows *t);
+/* At the end: wait for what is still to come, a second at most. */
+void windows_values_finish(struct windows *t);
+/* Readable when windows_values_turn has something to do; -1: nothing is to be waited for now. */
+int windows_poll_fd(const struct windows *t);
+/* False: no values are wanted. */
+bool windows_values_stats_get(const struct windows *t, struct windows_values_stats *out,
+			      size_t *nr_waiting);
 /* The driver's part included. */
 void windows_stats_get(const struct windows *t, struct windows_stats *out);
 uint64_t windows_lost(const struct windows_stats *s);

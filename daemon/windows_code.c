@@ -14,6 +14,8 @@
 #define BUDGET_SHARE 50
 /* Places of one process in a second. */
 enum { PLACES_MAX = 1000 };
+/* Of a program that makes code at ever new addresses all is forgotten now and then. */
+enum { KNOWN_MAX = 131072 };
 /* So often a place may get other code; from then on windows end there. */
 enum { CHANGES_MAX = 64 };
 /* A process without windows for so long gives its room to others. */
@@ -105,6 +107,7 @@ void windows_ended(struct windows *t, int32_t tgid, uint64_t time_ns)
 {
 	struct windows_program *p = program_find(t, (uint32_t)tgid);
 
+	windows_values_ended(t, tgid, time_ns);
 	/* Blocks are put before the event of an exec is seen: then they are the new program's. */
 	if (p && p->first_ns <= time_ns)
 		p->over = true;
@@ -310,9 +313,14 @@ static int on_missing(void *ctx, const struct vtrace_window *w)
 	struct windows_program *p;
 
 	t->stats.missing++;
+	windows_values_met(t, w);
 	p = program_get(t, w->tgid);
 	if (!p || is_served(p, w))
 		return 0;
+	if (p->known.nr >= KNOWN_MAX) {
+		forget(t, p);
+		return 0;
+	}
 	if (!c->budget_ns || (c->full_ns && began - c->full_ns < FULL_NS) || !has_share(p)) {
 		t->stats.postponed++;
 		return 0;

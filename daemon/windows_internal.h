@@ -4,6 +4,7 @@
 #define DCPI_DAEMON_WINDOWS_INTERNAL_H
 
 #include "daemon_core.h"
+#include "values.h"
 #include "windows.h"
 
 /* A window that waits, with all that is needed to go on. */
@@ -11,7 +12,9 @@ struct windows_pending {
 	struct process *p;
 	struct vtrace_window w;
 	uint64_t number;
+	uint64_t *words;   /* its own, where values are wanted; or NULL */
 	uint64_t until_ns; /* base_now_ns up to which it waits for its registry; 0: not asked yet */
+	bool unsettled;	   /* see struct attrib */
 	size_t nr;
 	struct windows_step steps[WINDOWS_STEPS];
 };
@@ -28,15 +31,42 @@ struct windows_code {
 	uint8_t code[TRANSLATOR_CODE];
 };
 
+/* A window whose values are wanted, where its blocks are. */
+struct windows_ticket {
+	struct windows_ticket *next; /* to be sent */
+	uint64_t *words;	     /* until it was sent */
+	struct vtrace_window w;
+	struct values_owner *owner; /* a reference, or NULL: nobody's */
+	bool over;		    /* its process has ended, or runs another program */
+	uint32_t nr_answers;	    /* of profilers */
+	size_t nr;
+	struct windows_step steps[]; /* with references */
+};
+
+struct windows_values {
+	struct values *client; /* NULL: nobody wants values */
+	size_t nr_profilers;
+	struct windows_ticket *first, *last; /* to be sent */
+	size_t nr_queued;
+	struct base_map sent; /* struct windows_ticket by number, not yet answered by all */
+	size_t nr_sent;
+	uint64_t next_ticket;
+	struct base_map owners; /* struct values_owner by tgid: of lives that go on */
+	struct windows_values_stats stats;
+};
+
 struct windows {
 	struct windows_config config;
 	const struct windows_driver *calls;
 	struct translator *translator;
 	struct windows_stats stats; /* the daemon's part */
 	uint64_t number;	    /* of the next window */
+	uint64_t unsettled_ns;	    /* the first of known_ns of those that are; UINT64_MAX */
 	struct windows_pending **waiting;
 	size_t nr_waiting, cap_waiting;
 	struct windows_code code;
+	struct windows_values values;
+	const struct attrib *attrib; /* of the last window */
 };
 
 /* windows_code.c */
@@ -46,5 +76,14 @@ void windows_code_release(struct windows_code *c);
 void windows_code_used(struct windows *t, uint32_t tgid, uint64_t time_ns);
 /* The blocks of processes that ended are forgotten; once their windows need them no more. */
 void windows_code_settle(struct windows *t);
+
+/* windows_values.c */
+
+void windows_values_release(struct windows_values *v);
+/* All blocks of @k are placed or lost: its values are wanted. */
+void windows_values_add(struct windows *t, const struct windows_pending *k, const uint64_t *words);
+/* Before its window comes in the order of time: a short life may be over then. */
+void windows_values_met(struct windows *t, const struct vtrace_window *w);
+void windows_values_ended(struct windows *t, int32_t tgid, uint64_t time_ns);
 
 #endif

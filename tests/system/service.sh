@@ -39,7 +39,18 @@ has_rights()
 	echo "$2: rights $has"
 }
 
-run_service() # SOURCE
+# helper_of NAME: its pid, when it has been started: ten seconds.
+helper_of()
+{
+	local i
+	for ((i = 0; i < 100; i++)); do
+		! pgrep -P "$daemon" -x "$1" || return 0
+		sleep 0.1
+	done
+	fail "no $1"
+}
+
+run_service() # SOURCE [OPTION…]
 {
 	rm -f "$work/log" "$work/notify"
 	"$tests/notify_listen" "$work/notify" >"$work/heard" &
@@ -48,7 +59,7 @@ run_service() # SOURCE
 	: >"$work/log"
 	chmod 666 "$work/log"
 	NOTIFY_SOCKET=$work/notify WATCHDOG_USEC=600000 JOURNAL_STREAM=$(stat -c %d:%i "$work/log") \
-		"${as_service[@]}" "$DCPI_BIN/dcpid" -source "$1" "$db" 2>>"$work/log" &
+		"${as_service[@]}" "$DCPI_BIN/dcpid" -source "$@" "$db" 2>>"$work/log" &
 	daemon=$!
 	wait_for READY=1 "$work/heard"
 	[ "$(status_field pid)" = "$daemon" ] || fail "ready, but dcpictl is not answered"
@@ -57,6 +68,13 @@ run_service() # SOURCE
 	sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'
 	has_rights "$daemon" dcpid 0x1c400080004
 	has_rights "$(pgrep -P "$daemon" dcpid-reader)" dcpid-reader 0x10000080004
+	case " $* " in
+	*" -vprof "*)
+		for helper in dcpid-translate dcpid-values; do
+			has_rights "$(helper_of $helper)" $helper 0
+		done
+		;;
+	esac
 	account_holds "$1"
 	wait_for "WATCHDOG=1.* samples stored" "$work/heard"
 
@@ -84,7 +102,7 @@ run_service() # SOURCE
 }
 
 for source in bpf perf; do
-	run_service $source
+	run_service $source $([ $source = perf ] || echo -vprof)
 	mv "$db" "$work/db-$source"
 done
 

@@ -286,6 +286,83 @@ ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to,
 	return -ESRCH;
 }
 
+/* ---- value profilers: one, "values" ---------------------------------------------------------- */
+
+int values_open(const char *helper_dir, const char *const *profilers, size_t nr, bool context,
+		struct values **out, struct base_err *err)
+{
+	(void)helper_dir;
+	(void)profilers;
+	(void)nr;
+	(void)context;
+	*out = NULL;
+	return base_fail_errno(err, -ENOENT, "there are no value profilers here");
+}
+
+void values_close(struct values *v)
+{
+	(void)v;
+}
+
+const char *values_name(const struct values *v, size_t index)
+{
+	(void)v;
+	(void)index;
+	return "values";
+}
+
+enum vtrace_log values_log(const struct values *v)
+{
+	(void)v;
+	return VTRACE_LOG_READS;
+}
+
+int values_send(struct values *v, uint64_t ticket, const struct vtrace_window *w,
+		const uint64_t *words, vtrace_block_fn *get, void *ctx)
+{
+	(void)v;
+	if (stand_ins.send_result < 0)
+		return stand_ins.send_result;
+	if (w->nr_words)
+		assert_non_null(get(ctx, VTRACE_WORD_ID(words[0])));
+	stand_ins.tickets[stand_ins.nr_sent++ % 64] = ticket;
+	return 0;
+}
+
+int values_receive(struct values *v,
+		   int (*fn)(void *ctx, uint64_t ticket, size_t profiler,
+			     const struct values_tuple *t, size_t nr),
+		   void *ctx)
+{
+	unsigned int nr = stand_ins.nr_sent;
+
+	(void)v;
+	stand_ins.nr_sent = 0;
+	for (unsigned int i = 0; i < nr; i++)
+		fn(ctx, stand_ins.tickets[i], 0, stand_ins.tuples, stand_ins.nr_tuples);
+	return (int)nr;
+}
+
+int values_poll_fd(const struct values *v)
+{
+	(void)v;
+	return -1;
+}
+
+void values_stats_get(const struct values *v, struct values_stats *out)
+{
+	(void)v;
+	*out = (struct values_stats){ 0 };
+}
+
+void values_profiler_stats_get(const struct values *v, size_t index,
+			       struct values_profiler_stats *out)
+{
+	(void)v;
+	(void)index;
+	*out = (struct values_profiler_stats){ 0 };
+}
+
 /* ---- a core to try ------------------------------------------------------------------------- */
 
 void trial_open(struct trial *t)

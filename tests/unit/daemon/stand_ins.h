@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "daemon_core.h"
+#include "values.h"
 
 struct stand_ins {
 	/* dyn_lookup */
@@ -43,6 +44,13 @@ struct stand_ins {
 	int reader_result;
 	struct base_id reader_id;
 	unsigned int nr_asked;
+	/* values_send: what it answers, and the last window it took; values_receive: hands these on
+	 * for each of them */
+	int send_result;
+	unsigned int nr_sent;
+	uint64_t tickets[64];
+	const struct values_tuple *tuples;
+	size_t nr_tuples;
 };
 
 extern struct stand_ins stand_ins;

@@ -508,6 +508,27 @@ static void malformed(void **state)
 	assert_int_equal(stored(), 1);
 }
 
+/* /proc told of its mappings after it; events up to then come first, and then its end. */
+static void of_a_listed_process(void **state)
+{
+	struct vtrace_window window = run(MAIN, 64);
+	struct process *p;
+
+	(void)state;
+	map_both();
+	p = processes_find(t.a.processes, PID);
+	for (size_t i = 0; i < p->nr_maps; i++)
+		p->maps[i].listed = true;
+	p->known_ns = t.time_ns + 10;
+	take(&window);
+	assert_int_equal(stored(), 0);
+	t.time_ns = p->known_ns;
+	trial_event(&t, DRIVER_LOAD_EXIT, PID, 0);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stored(), 1);
+	assert_int_equal(moved("/bin/a", A(MAIN), A(CALL), A(AFTER)), 3);
+}
+
 /* What the driver lost, or holds, is in the account. */
 static void the_drivers_part(void **state)
 {
@@ -635,8 +656,163 @@ static void a_flood(void **state)
 	assert_true(stats.postponed > 0);
 }
 
-#define PLAIN(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define CODE(test)  cmocka_unit_test_setup_teardown(test, setup_translator, teardown)
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static char a_client;
+
+static int setup_values(void **state)
+{
+	const struct windows_config config = { .driver = &d,
+					       .calls = &calls,
+					       .values = (struct values *)&a_client,
+					       .nr_profilers = 1 };
+	struct base_err err = { 0 };
+
+	(void)state;
+	open_it(NULL);
+	windows_close(w);
+	assert_int_equal(windows_open(&config, &w, &err), 0);
+	t.a.windows = w;
+	map_both();
+	return 0;
+}
+
+static void take_values(struct vtrace_window *window)
+{
+	window->has = VTRACE_WINDOW_VALUES;
+	take(window);
+}
+
+static struct windows_values_stats values_stats(size_t waiting)
+{
+	struct windows_values_stats stats;
+	size_t nr;
+
+	assert_true(windows_values_stats_get(w, &stats, &nr));
+	assert_int_equal(nr, waiting);
+	return stats;
+}
+
+static void answer(const struct values_tuple *tuples, size_t nr)
+{
+	stand_ins.tuples = tuples;
+	stand_ins.nr_tuples = nr;
+	windows_values_turn(w);
+	windows_values_turn(w);
+}
+
+/* What comes back is put where the window's blocks were, with where it was called from. */
+static void values_come_back(void **state)
+{
+	const struct values_tuple tuples[] = { { .pc = MAIN, .value = 42 },
+					       { .pc = LIB, .c0 = AFTER, .value = 7 },
+					       { .pc = LIB, .c0 = 0x999, .value = 8 },
+					       { .pc = 0x999, .value = 1 } };
+	struct vtrace_window window = run(MAIN, 64);
+	const struct profdb_values *v;
+	struct base_id id;
+
+	(void)state;
+	take_values(&window);
+	values_stats(1);
+	answer(tuples, 4);
+	assert_int_equal(values_stats(0).stored, 3);
+	assert_int_equal(values_stats(0).unplaced, 1);
+	v = image_of("/bin/a")->values->values;
+	assert_string_equal(profdb_values_profiler(v), "values");
+	assert_int_equal(profdb_values_nr(v), 1);
+	assert_int_equal(profdb_values_at(v, 0)->off, A(MAIN));
+	assert_int_equal(profdb_values_at(v, 0)->v[0].value, 42);
+	v = image_of("/lib/b")->values->values;
+	assert_int_equal(profdb_values_nr(v), 2);
+	assert_int_equal(profdb_values_at(v, 0)->context[0].image, 0);
+	assert_int_equal(profdb_values_at(v, 1)->context[0].image, 1);
+	assert_int_equal(profdb_values_at(v, 1)->context[0].off, A(AFTER));
+	assert_string_equal(profdb_values_image(v, 1, &id), "/bin/a");
+}
+
+/* Windows wait for who is busy, and are known as not sent where there is no room. */
+static void values_wait(void **state)
+{
+	struct vtrace_window window = run(MAIN, 64);
+
+	(void)state;
+	stand_ins.send_result = -EAGAIN;
+	for (int i = 0; i < 4100; i++)
+		take_values(&window);
+	answer(NULL, 0);
+	assert_int_equal(values_stats(4096).not_sent, 4);
+	stand_ins.send_result = -DCPI_EFORMAT;
+	answer(NULL, 0);
+	assert_int_equal(values_stats(0).not_sent, 4100);
+}
+
+/* Without registers and reads there is nothing to send. */
+static void values_of_none(void **state)
+{
+	struct vtrace_window window = run(MAIN, 64);
+
+	(void)state;
+	take(&window);
+	assert_int_equal(values_stats(0).not_sent, 0);
+}
+
+/* Where the context is: also a mapping that stood there then, but of a life that goes on. */
+static void values_of_a_caller(void **state)
+{
+	const struct values_tuple tuple = { .pc = LIB, .c0 = CALL, .value = 7 };
+	struct vtrace_window window = run(LIB, 1);
+	const struct profdb_values *v;
+
+	(void)state;
+	take_values(&window);
+	answer(&tuple, 1);
+	take_values(&window);
+	windows_ended(w, PID, t.time_ns);
+	answer(&tuple, 1);
+	v = image_of("/lib/b")->values->values;
+	assert_int_equal(profdb_values_nr(v), 2);
+	assert_int_equal(profdb_values_at(v, 0)->context[0].image, 0);
+	assert_int_equal(profdb_values_at(v, 1)->context[0].off, A(CALL));
+}
+
+/* Asked in a life, it is good for all of it; asked after it, the values are nobody's. */
+static void whose_values(void **state)
+{
+	const struct values_tuple tuple = { .pc = LIB, .value = 7 };
+	struct vtrace_window window = run(LIB, 1);
+	const struct image_values *i;
+
+	(void)state;
+	window.tgid = (uint32_t)getpid();
+	trial_mmap(&t, getpid(), LIB, 0x1000, 0, "/lib/mine", 5);
+	take_values(&window);
+	answer(&tuple, 1);
+	i = image_of("/lib/mine")->values;
+	assert_int_equal(i->nr_owners, 1);
+	assert_int_equal(i->owners[0]->uid, getuid());
+	assert_false(i->owners[0]->certain);
+	windows_ended(w, getpid(), base_now_ns());
+	assert_true(i->owners[0]->certain);
+	take_values(&window);
+	answer(&tuple, 1);
+	assert_int_equal(i->uid, getuid());
+	assert_int_equal(i->nr_owners, 1);
+	windows_ended(w, getpid(), 1);
+	assert_int_equal(i->owners[0]->uid, IMAGE_VALUES_NOBODY);
+	/* A process that is gone. */
+	window.tgid = 4000000;
+	trial_mmap(&t, 4000000, LIB, 0x1000, 0, "/lib/gone", 6);
+	take_values(&window);
+	answer(&tuple, 1);
+	i = image_of("/lib/gone")->values;
+	assert_true(i->owned);
+	assert_int_equal(i->uid, IMAGE_VALUES_NOBODY);
+}
+
+#define VALUES(test) cmocka_unit_test_setup_teardown(test, setup_values, teardown)
+#define PLAIN(test)  cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CODE(test)   cmocka_unit_test_setup_teardown(test, setup_translator, teardown)
 
 int main(void)
 {
@@ -656,6 +832,12 @@ int main(void)
 		PLAIN(kernel_code),
 		PLAIN(excluded),
 		PLAIN(malformed),
+		PLAIN(of_a_listed_process),
+		VALUES(values_come_back),
+		VALUES(values_wait),
+		VALUES(values_of_none),
+		VALUES(values_of_a_caller),
+		VALUES(whose_values),
 		PLAIN(the_drivers_part),
 		CODE(what_is_missing),
 		CODE(what_cannot_be_served),

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Windows go to the process that runs value profilers as fast as that takes them; what it makes of
+ * them comes back by ticket, and is put where the window's blocks were found to be.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "windows_internal.h"
+
+/* Windows that wait to be sent: a drain brings those of seconds at once. */
+enum { QUEUE_MAX = 4096 };
+/* At the end, for answers. */
+#define FINISH_NS 1000000000ull
+#define PAUSE_NS  1000000
+
+/* ---- whose values they are ------------------------------------------------------------------- */
+
+/* Its folder in /proc is its user's; its files there are root's while it may not be seen into. */
+static uint32_t owner_of(int32_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (stat(path, &st) < 0 || scan_check_owner(pid, st.st_uid) < 0)
+		return IMAGE_VALUES_NOBODY;
+	return st.st_uid;
+}
+
+/* One reference. NULL: no memory. */
+static struct values_owner *owner_ask(int32_t pid)
+{
+	struct values_owner *o = malloc(sizeof(*o));
+
+	if (!o)
+		return NULL;
+	*o = (struct values_owner){ .refs = 1, .uid = owner_of(pid) };
+	/* After: an exec meanwhile is one of before. */
+	o->asked_ns = base_now_ns();
+	o->certain = o->uid == IMAGE_VALUES_NOBODY;
+	return o;
+}
+
+/* That of the life that @tgid has now, or had when a window met code without a block. */
+static struct values_owner *owner_get(struct windows *t, uint32_t tgid)
+{
+	struct values_owner *o = base_map_get(&t->values.owners, &tgid, sizeof(tgid));
+
+	if (o)
+		return o;
+	o = owner_ask((int32_t)tgid);
+	if (!o || base_map_set(&t->values.owners, &tgid, sizeof(tgid), o) == 0)
+		return o;
+	values_owner_put(o);
+	return NULL;
+}
+
+void windows_values_met(struct windows *t, const struct vtrace_window *w)
+{
+	if (t->values.client && !(w->has & VTRACE_WINDOW_KERNEL))
+		owner_get(t, w->tgid);
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static void free_ticket(struct windows_ticket *k)
+{
+	for (size_t i = 0; i < k->nr; i++)
+		image_put(k->steps[i].image);
+	values_owner_put(k->owner);
+	free(k->words);
+	free(k);
+}
+
+static struct windows_ticket *make_ticket(const struct windows_pending *k, const uint64_t *words)
+{
+	struct windows_ticket *t = calloc(1, sizeof(*t) + k->nr * sizeof(*t->steps));
+
+	if (!t)
+		return NULL;
+	t->words = malloc(k->w.nr_words * sizeof(*words));
+	if (!t->words) {
+		free(t);
+		return NULL;
+	}
+	memcpy(t->words, words, k->w.nr_words * sizeof(*words));
+	memcpy(t->steps, k->steps, k->nr * sizeof(*t->steps));
+	t->w = k->w;
+	t->nr = k->nr;
+	for (size_t i = 0; i < t->nr; i++)
+		image_get(t->steps[i].image);
+	return t;
+}
+
+void windows_values_add(struct windows *t, const struct windows_pending *k, const uint64_t *words)
+{
+	struct windows_values *v = &t->values;
+	struct windows_ticket *ticket = NULL;
+
+	if (!v->client || !(k->w.has & VTRACE_WINDOW_VALUES))
+		return;
+	if (v->nr_queued < QUEUE_MAX)
+		ticket = make_ticket(k, words);
+	if (!ticket) {
+		v->stats.not_sent++;
+		return;
+	}
+	ticket->owner = k->p ? owner_get(t, k->w.tgid) : NULL;
+	if (ticket->owner)
+		ticket->owner->refs++;
+	if (v->last)
+		v->last->next = ticket;
+	else
+		v->first = ticket;
+	v->last = ticket;
+	v->nr_queued++;
+}
+
+static const struct vtrace_code *block_of(void *ctx, uint32_t id)
+{
+	const struct windows *t = ctx;
+
+	return t->calls->get(t->config.driver, id);
+}
+
+/* The words are needed no more; where its blocks lie is. */
+static int send_first(struct windows *t)
+{
+	struct windows_values *v = &t->values;
+	struct windows_ticket *k = v->first;
+	uint64_t number = v->next_ticket;
+	int r = values_send(v->client, number, &k->w, k->words, block_of, t);
+
+	if (r == -EAGAIN)
+		return r;
+	v->first = k->next;
+	v->last = v->first ? v->last : NULL;
+	v->nr_queued--;
+	k->next = NULL;
+	free(k->words);
+	k->words = NULL;
+	if (r >= 0)
+		r = base_map_set(&v->sent, &number, sizeof(number), k);
+	if (r < 0) {
+		v->stats.not_sent++;
+		free_ticket(k);
+		return 0;
+	}
+	v->next_ticket++;
+	v->nr_sent++;
+	return 0;
+}
+
+/* ---- what comes back ------------------------------------------------------------------------- */
+
+static const struct windows_step *step_of(const struct windows_ticket *k, uint64_t pc)
+{
+	for (size_t i = 0; i < k->nr; i++)
+		if (k->steps[i].ran && pc >= k->steps[i].pc && pc < k->steps[i].next)
+			return &k->steps[i];
+	return NULL;
+}
+
+/* By the window itself, or a mapping that stood there then and still does; else it is not known. */
+static struct image *place_context(const struct windows *t, const struct windows_ticket *k,
+				   uint64_t addr, uint64_t *off)
+{
+	const struct windows_step *s = step_of(k, addr);
+	struct process *p;
+	const struct map *m;
+
+	if (s && s->where == WINDOWS_PLACED) {
+		*off = s->off + (addr - s->pc);
+		return s->image;
+	}
+	p = addr && !k->over && !s && t->attrib
+		    ? processes_find(t->attrib->processes, (int32_t)k->w.tgid)
+		    : NULL;
+	m = p ? map_find(p, addr) : NULL;
+	if (!m || m->kind != MAP_IMAGE || m->since_ns > k->w.time_ns || dyn_claims(p, addr))
+		return NULL;
+	*off = m->file_off + (addr - m->start);
+	return m->image;
+}
+
+static struct profdb_context context_of(const struct windows *t, const struct windows_ticket *k,
+					struct profdb_values *to, uint64_t addr)
+{
+	struct profdb_context c = { 0 };
+	struct image *image = addr ? place_context(t, k, addr, &c.off) : NULL;
+	int index = image ? profdb_values_image_add(to, &image->id, image->path) : 0;
+
+	c.image = index > 0 ? (uint32_t)index : 0;
+	c.off = index > 0 ? c.off : 0;
+	return c;
+}
+
+static void add_tuple(struct windows *t, const struct windows_ticket *k, const char *profiler,
+		      const struct values_tuple *tuple)
+{
+	const struct windows_step *s = step_of(k, tuple->pc);
+	struct profdb_values *to = NULL;
+	struct profdb_context context[2];
+	int r = -ENOENT;
+
+	if (s && s->where == WINDOWS_PLACED && !s->image->excluded)
+		to = image_values_get(s->image, profiler, k->owner);
+	if (to) {
+		context[0] = context_of(t, k, to, tuple->c0);
+		context[1] = context_of(t, k, to, tuple->c1);
+		r = profdb_values_add(to, s->off + (tuple->pc - s->pc), context, tuple->value);
+	}
+	if (r < 0)
+		t->values.stats.unplaced++;
+	else
+		t->values.stats.stored++;
+}
+
+static int on_answer(void *ctx, uint64_t ticket, size_t profiler, const struct values_tuple *tuples,
+		     size_t nr)
+{
+	struct windows *t = ctx;
+	struct windows_values *v = &t->values;
+	struct windows_ticket *k = base_map_get(&v->sent, &ticket, sizeof(ticket));
+
+	if (!k)
+		return 0;
+	for (size_t i = 0; i < nr; i++)
+		add_tuple(t, k, values_name(v->client, profiler), &tuples[i]);
+	if (++k->nr_answers < v->nr_profilers)
+		return 0;
+	base_map_del(&v->sent, &ticket, sizeof(ticket));
+	v->nr_sent--;
+	free_ticket(k);
+	return 0;
+}
+
+int windows_values_turn(struct windows *t)
+{
+	struct windows_values *v = &t->values;
+	int r = 0;
+
+	if (!v->client)
+		return 0;
+	r = values_receive(v->client, on_answer, t);
+	while (v->first && send_first(t) == 0)
+		;
+	return r;
+}
+
+int windows_poll_fd(const struct windows *t)
+{
+	return t->values.client ? values_poll_fd(t->values.client) : -1;
+}
+
+void windows_values_finish(struct windows *t)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	uint64_t until = base_now_ns() + FINISH_NS;
+
+	if (!t->values.client)
+		return;
+	while ((t->values.nr_queued || t->values.nr_sent) && base_now_ns() < until) {
+		windows_values_turn(t);
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* What is at its addresses later is another's. */
+void windows_values_ended(struct windows *t, int32_t tgid, uint64_t time_ns)
+{
+	struct windows_values *v = &t->values;
+	struct values_owner *o = base_map_del(&v->owners, &tgid, sizeof(tgid));
+	void *k;
+
+	if (o)
+		values_owner_end(o, time_ns);
+	values_owner_put(o);
+
+	for (struct windows_ticket *i = v->first; i; i = i->next)
+		i->over |= i->w.tgid == (uint32_t)tgid;
+	for (size_t pos = 0; base_map_next(&v->sent, &pos, &k);)
+		((struct windows_ticket *)k)->over |=
+			((struct windows_ticket *)k)->w.tgid == (uint32_t)tgid;
+}
+
+bool windows_values_stats_get(const struct windows *t, struct windows_values_stats *out,
+			      size_t *nr_waiting)
+{
+	*out = t->values.stats;
+	*nr_waiting = t->values.nr_queued + t->values.nr_sent;
+	return t->values.client;
+}
+
+void windows_values_release(struct windows_values *v)
+{
+	void *k;
+
+	for (struct windows_ticket *i = v->first, *next; i; i = next) {
+		next = i->next;
+		free_ticket(i);
+	}
+	for (size_t pos = 0; base_map_next(&v->sent, &pos, &k);)
+		free_ticket(k);
+	base_map_release(&v->sent);
+	for (size_t pos = 0; base_map_next(&v->owners, &pos, &k);)
+		values_owner_put(k);
+	base_map_release(&v->owners);
+	*v = (struct windows_values){ 0 };
+}
