@@ -114,7 +114,7 @@ static const struct base_opt options[] = {
 	  "Append messages to FILE, with the time (default: standard error; in the background "
 	  "'dcpid.log' in the -run folder).", 0, 0 },
 	{ "unknown", BASE_OPT_FLAG, &opt.unknown, NULL,
-	  "Log each user sample that is in no image, with its process and address.", 0, 0 },
+	  "Log each user sample that is in no image, and each window, with its process and address.", 0, 0 },
 	{ "keep_all", BASE_OPT_FLAG, &opt.keep_all, NULL,
 	  "Keep all routines of which programs tell by dbgdyn_register in their pseudo-images; without "
 	  "it those that ended without a sample are dropped.", 0, 0 },

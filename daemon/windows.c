@@ -245,14 +245,19 @@ static void store(struct windows *t, struct attrib *a, const struct windows_pend
 {
 	const uint64_t count[2] = { !(k->number & 1), k->number & 1 };
 	struct storing s = { .a = a, .p = k->p };
+	enum windows_loss loss;
 	int r = windows_moves(k->steps, k->nr, count, store_move, &s);
 
 	if (s.stored) {
 		t->stats.stored++;
 		windows_values_add(t, k, words);
-	} else {
-		t->stats.lost[why(k->steps, k->nr, r)]++;
+		return;
 	}
+	loss = why(k->steps, k->nr, r);
+	t->stats.lost[loss]++;
+	if (a->log_unknown)
+		base_log(BASE_LOG_INFO, "window %s: pid %u (%s) at 0x%llx", windows_loss_name(loss),
+			 k->w.tgid, k->p ? k->p->comm : "", (unsigned long long)k->w.pc);
 }
 
 static void release(struct windows_pending *k)

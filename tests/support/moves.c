@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * moves DATABASE NAME: the moves (profdb.h) of the images of that base name in all of the database:
- * "START FROM TO EVEN ODD", hexadecimal offsets, or '-' outside. NAME .dyn: of all pseudo-images.
+ * "START FROM TO EVEN ODD", hexadecimal offsets, or '-' outside. Of pseudo-images NAME is how the
+ * facility begins.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,10 @@ static void print_off(uint64_t off)
 static int print(void *ctx, const char *file, struct profdb_profile *p)
 {
 	const char *name = ctx, *path = profdb_profile_path(p, 0);
-	bool wanted = strcmp(name, ".dyn") == 0 ? profdb_profile_kind(p) == PROFDB_DYNAMIC
-						: path && strcmp(base_path_name(path), name) == 0;
+	const char *base = path ? base_path_name(path) : "";
+	bool wanted = profdb_profile_kind(p) == PROFDB_DYNAMIC
+			      ? strncmp(base, name, strlen(name)) == 0
+			      : strcmp(base, name) == 0;
 
 	(void)file;
 	for (size_t i = 0; wanted && i < profdb_profile_nr_moves(p); i++) {

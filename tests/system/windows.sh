@@ -131,7 +131,7 @@ within "share of the slow one" "$(awk '$1 == "slow" { s = $2 } { sum += $2 } END
 
 # hello has ended. Its routines are one loop each: of what moves within their image, all but all is from
 # the branch at offset 3 of a routine back to its start.
-"$DCPI_BUILD/tests/moves" "$db" .dyn >"$work/dyn"
+"$DCPI_BUILD/tests/moves" "$db" hello >"$work/dyn"
 awk '$2 != "-" && $3 != "-" {
 		sum += $4 + $5
 		if (substr($2, length($2)) == "3" && substr($3, length($3)) == "0") back += $4 + $5
