@@ -25,7 +25,8 @@ static int check_place(const char *path, const char *part, struct base_err *err)
 	if (st.st_mode & S_IWOTH && !(S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX)) {
 		base_fail(err, -EACCES, "cannot use value profiler '%s': others may write '%s'",
 			  path, part);
-		return base_hint(err, "chmod o-w '%s'", part), -EACCES;
+		base_hint(err, "chmod o-w '%s'", part);
+		return -EACCES;
 	}
 	if (!strcmp(part, path) && !S_ISREG(st.st_mode))
 		return base_fail(err, -EINVAL,

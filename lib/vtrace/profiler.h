@@ -15,7 +15,7 @@ struct vtrace_profiler {
 };
 
 /* May @path be loaded? An absolute path of a regular file that is root's or our own user's, which
- * others cannot write or replace. A descriptor of it, or -EACCES, -EINVAL, -errno with @err. */
+ * others cannot write or replace. 0, or -EACCES, -EINVAL, -errno with @err. */
 int vtrace_profiler_check(const char *path, struct base_err *err);
 /*
  * Load it and call its init. It is run in this process: whatever it does, it may do.
