@@ -379,7 +379,8 @@ static int check_windows(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE,
 				 "-vcontext goes with -vprof, -vtrace or -vreplay only");
 	if (opt.windows_kernel && !values && !opt.windows_every)
-		return base_fail(err, -DCPI_EUSAGE, "-vkernel goes with -vwindows only");
+		return base_fail(err, -DCPI_EUSAGE,
+				 "-vkernel goes with -vwindows, -vprof, -vtrace or -vreplay only");
 	if (values && !opt.windows_every)
 		opt.windows_every = WINDOWS_EVERY;
 	if (opt.windows_every && (opt.replay || (opt.source && strcmp(opt.source, "bpf") != 0)))
