@@ -170,15 +170,16 @@ static int join_events(const struct base_opt_list *events, struct base_buf *out)
 /* Before the driver, whose windows hold what they need. */
 static int open_values(struct daemon *d, struct base_err *err)
 {
+	enum { BUILT_IN = 16 }; /* at most */
 	const struct options *o = &d->opt;
-	const char **names = calloc(o->value_profilers.nr + 2, sizeof(*names));
+	const char **names = calloc(o->value_profilers.nr + BUILT_IN, sizeof(*names));
 	size_t nr = 0;
 	int r = 0;
 
 	if (!names)
 		return base_fail_errno(err, -ENOMEM, "cannot start");
-	if (o->values)
-		names[nr++] = PROFDB_VALUES;
+	for (size_t i = 0; o->values && values_of_vprof(i); i++)
+		names[nr++] = values_of_vprof(i);
 	if (o->values_replay)
 		names[nr++] = PROFDB_VALUES_REPLAY;
 	for (size_t i = 0; i < o->value_profilers.nr; i++)

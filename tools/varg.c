@@ -284,6 +284,16 @@ static bool saves(const struct varg *x, const struct flow_insn *insn, uint32_t i
 	       o.a == x->machine->dwarf[i];
 }
 
+static int was_seen(const struct varg *x, uint64_t vaddr)
+{
+	struct hotlist_spot s = { 0 };
+	int r = varg_spot(x, &x->seen, vaddr, &s);
+
+	r = r < 0 ? r : s.vtot != 0;
+	hotlist_spot_release(&s);
+	return r;
+}
+
 /* From the start on as far as it is one line, and the registers are the callers'. */
 static int saving_rows(struct varg *x, const struct varg_procedure *p, struct table *t,
 		       struct json_object *rows)
@@ -294,10 +304,11 @@ static int saving_rows(struct varg *x, const struct varg_procedure *p, struct ta
 
 	while (r >= 0 && (insn = flow_insn_at(p->flow, at)) && insn->vaddr == at) {
 		for (uint32_t i = 0; i < x->machine->nr; i++) {
-			if (!(written >> x->machine->machine[i] & 1) && saves(x, insn, i)) {
-				r = varg_row(x, insn, 0, t, rows);
-				nr++;
-			}
+			if (written >> x->machine->machine[i] & 1 || !saves(x, insn, i))
+				continue;
+			r = was_seen(x, insn->vaddr);
+			if (r > 0)
+				r = varg_row(x, insn, 0, t, rows), nr++;
 		}
 		written |= insn->writes.gpr;
 		if (insn->flow != FLOW_PLAIN && insn->flow != FLOW_BRANCH)
