@@ -9,7 +9,8 @@ enum { RUN_STEP = VTRACE_BLOCK_UOPS / BPF_NR_SIZES };
 
 struct bpf_process {
 	uint32_t tgid;
-	uint32_t first; /* of its blocks */
+	uint32_t first;	  /* of its blocks */
+	uint64_t used_ns; /* when it had its last window, or block */
 };
 
 int bpf_blocks_init(struct bpf_blocks *b)
@@ -218,6 +219,30 @@ void bpf_blocks_forget(struct bpf_blocks *b, uint32_t tgid, uint64_t now_ns)
 	free(p);
 }
 
+void bpf_blocks_used(struct bpf_blocks *b, uint32_t tgid, uint64_t time_ns)
+{
+	struct bpf_process *p = base_map_get(&b->processes, &tgid, sizeof(tgid));
+
+	if (p && time_ns > p->used_ns)
+		p->used_ns = time_ns;
+}
+
+/* Nobody may sit on the table for having been busy once. */
+static void make_room(struct bpf_blocks *b, uint64_t now_ns)
+{
+	const struct bpf_process *least = NULL;
+	void *value;
+
+	for (size_t i = 0; base_map_next(&b->processes, &i, &value);) {
+		const struct bpf_process *p = value;
+
+		if (p->first && (!least || p->used_ns < least->used_ns))
+			least = p;
+	}
+	if (least && least->used_ns + BPF_IDLE_NS <= now_ns)
+		bpf_blocks_forget(b, least->tgid, now_ns);
+}
+
 void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns)
 {
 	size_t nr = 0;
@@ -295,6 +320,8 @@ int bpf_blocks_put(struct bpf_blocks *b, uint32_t tgid, uint32_t generation,
 	if (!run) {
 		give_back(b, number, 0, 0);
 		b->no_room++;
+		if (way)
+			make_room(b, now_ns);
 		return -DCPI_ELIMIT;
 	}
 	b->own[number].code = copy_of(code, number, run);
@@ -307,6 +334,7 @@ int bpf_blocks_put(struct bpf_blocks *b, uint32_t tgid, uint32_t generation,
 	write_block(b, number, tgid, generation, b->own[number].code);
 	publish(b, way, number, hash, now_ns);
 	join(b, p, number);
+	p->used_ns = now_ns;
 	return (int)number;
 }
 

@@ -13,6 +13,8 @@
 #include "bpf/blocks.h"
 #include "driver_internal.h"
 
+#define BPF_IDLE_NS 1000000000u
+
 enum { BPF_NR_SIZES = 16 /* of runs of micro-ops: 8, 16, … 128 */ };
 
 /* Numbers of blocks, or places of micro-ops, to be used again. */
@@ -55,11 +57,16 @@ struct bpf_blocks {
 int bpf_blocks_init(struct bpf_blocks *b);
 void bpf_blocks_release(struct bpf_blocks *b);
 
-/* As driver_block_put; @now_ns: CLOCK_MONOTONIC. */
+/*
+ * As driver_block_put; @now_ns: CLOCK_MONOTONIC. Where there is no room the process goes that was
+ * longest without a window, if that is BPF_IDLE_NS and more; its room is free when it is reused.
+ */
 int bpf_blocks_put(struct bpf_blocks *b, uint32_t tgid, uint32_t generation,
 		   const struct vtrace_code *code, uint64_t now_ns);
 /* NULL: none. */
 const struct vtrace_code *bpf_blocks_get(const struct bpf_blocks *b, uint32_t number);
+/* A window of @tgid began then. */
+void bpf_blocks_used(struct bpf_blocks *b, uint32_t tgid, uint64_t time_ns);
 void bpf_blocks_forget(struct bpf_blocks *b, uint32_t tgid, uint64_t now_ns);
 /* All windows were handed on that had begun by @until_ns, and no program runs that had. */
 void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns);

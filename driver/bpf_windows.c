@@ -81,18 +81,19 @@ static int enqueue(struct bpf_windows *q, const void *record, size_t len, size_t
 	return 0;
 }
 
-void bpf_windows_add(struct bpf_windows *q, const void *record, size_t len)
+bool bpf_windows_add(struct bpf_windows *q, const void *record, size_t len)
 {
 	const struct vtrace_window *w = record;
 	size_t head = head_of(w, len);
 
 	if (!head || enqueue(q, record, len, head) < 0) {
 		q->lost_read++;
-		return;
+		return false;
 	}
 	q->by_end[w->end]++;
 	if (w->code_len)
 		miss(q, w);
+	return true;
 }
 
 static int by_time(const void *a, const void *b)

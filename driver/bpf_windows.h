@@ -25,8 +25,8 @@ struct bpf_windows {
 	uint64_t by_end[VTRACE_NR_ENDS];
 };
 
-/* A copy of it waits; or it is lost_read. */
-void bpf_windows_add(struct bpf_windows *q, const void *record, size_t len);
+/* A copy of it waits; or, false, it is lost_read. */
+bool bpf_windows_add(struct bpf_windows *q, const void *record, size_t len);
 /* As driver_windows_missing, of those that were added. */
 int bpf_windows_missing(struct bpf_windows *q, int (*fn)(void *ctx, const struct vtrace_window *w),
 			void *ctx);

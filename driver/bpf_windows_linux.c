@@ -70,8 +70,10 @@ static int map_all(struct bpf_window_source *s)
 static int on_window(void *ctx, void *data, size_t len)
 {
 	struct bpf_window_source *s = ctx;
+	const struct vtrace_window *w = data;
 
-	bpf_windows_add(&s->queue, data, len);
+	if (bpf_windows_add(&s->queue, data, len))
+		bpf_blocks_used(&s->blocks, w->tgid, w->time_ns);
 	return 0;
 }
 

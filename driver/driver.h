@@ -235,8 +235,9 @@ int driver_windows_missing(struct driver *d, int (*fn)(void *ctx, const struct v
  * What the interpreter may run from now on in process @tgid, at code->block.pc, while code of
  * @generation stands there; it is copied (block.id and .first are the driver's). Replaces what
  * stood there. The id that words of windows name it by (>= 0; no other block gets it while a window
- * may name this one); -DCPI_ELIMIT: no room; -EINVAL: a micro-op that is not sound, or no block;
- * -ENOMEM, -DCPI_EUNSUPPORTED: no windows were asked for.
+ * may name this one); -DCPI_ELIMIT: no room (the process that was longest without a window, a
+ * second or more, loses its blocks then, so that there is soon); -EINVAL: a micro-op that is not
+ * sound, or no block; -ENOMEM, -DCPI_EUNSUPPORTED: no windows were asked for.
  */
 int driver_block_put(struct driver *d, uint32_t tgid, uint32_t generation,
 		     const struct vtrace_code *code);

@@ -160,6 +160,31 @@ static void room_is_used_again(void **state)
 	assert_true(b->no_room >= 4 * (70000 - 65535));
 }
 
+/* Of a full table the process goes that had no window for longest, and never a busy one. */
+static void idle_process_makes_room(void **state)
+{
+	struct bpf_blocks *b = *state;
+	const uint64_t later = 100 + BPF_IDLE_NS;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < WINDOW_NR_BLOCKS + 1000; i++)
+		nr += bpf_blocks_put(b, 10 + i % 3, 0, code_of(0x1000 + 16 * i, 1, i), 100) > 0;
+	assert_int_equal(nr, WINDOW_NR_BLOCKS - 1);
+	assert_int_equal(b->nr, nr);
+	bpf_blocks_used(b, 10, 300);
+	bpf_blocks_used(b, 11, 200);
+	bpf_blocks_used(b, 12, 300);
+	bpf_blocks_used(b, 99, 300);
+	assert_int_equal(bpf_blocks_put(b, 13, 0, code_of(0x10, 1, 0), later), -DCPI_ELIMIT);
+	assert_int_equal(b->nr, nr);
+	assert_int_equal(bpf_blocks_put(b, 13, 0, code_of(0x10, 1, 0), later + 100), -DCPI_ELIMIT);
+	assert_in_range(b->nr, nr * 2 / 3 - 1000, nr * 2 / 3 + 1000);
+	assert_int_equal(bpf_blocks_find(b, 11, 0, 0x1010), 0);
+	assert_true(bpf_blocks_find(b, 10, 0, 0x1000) != 0);
+	bpf_blocks_reuse(b, later + 101);
+	assert_true(bpf_blocks_put(b, 13, 0, code_of(0x10, 1, 0), later + 200) > 0);
+}
+
 /* ---- windows --------------------------------------------------------------------------------- */
 
 static const size_t short_head = offsetof(struct vtrace_window, failed);
@@ -342,6 +367,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(processes_go_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(room_is_used_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(idle_process_makes_room, setup, teardown),
 		cmocka_unit_test(windows_come_in_order_of_time),
 		cmocka_unit_test(nonsense_is_lost_by_name),
 		cmocka_unit_test(missing_code_is_told_once),
