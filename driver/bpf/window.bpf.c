@@ -365,7 +365,8 @@ static __always_inline void read_code(struct vtrace_window *w, const struct run 
 static __always_inline void end_record(struct vtrace_window *w, const struct vtrace_state *s,
 				       const struct run *run)
 {
-	w->end = (uint8_t)run->why;
+	/* Micro-ops without end. */
+	w->end = (uint8_t)(run->why ? run->why : VTRACE_TRACE);
 	w->end_pc = s->pc;
 	w->end_generation = run->generation;
 	w->nr_insns = s->nr_insns;
