@@ -8,6 +8,8 @@
  *   accuracy draw N SEED XCT               a stream for dcpid -replay: N samples of instructions
  *   accuracy list DB XCT                   every block: procedure, samples, truth, estimates
  *
+ * $ACCURACY_LABEL: of the database only what was labelled so; $ACCURACY_EPOCH: of that epoch.
+ *
  * All shares are by samples, those of edges by executions. At the scale "program" estimates are
  * multiplied by one factor, so that the instructions of all procedures are as many as in truth; at
  * the scale "procedure" by one for each.
@@ -123,9 +125,9 @@ static void print_scores(const char *name, const struct program *p)
 		printf("%s medium %s %.0f %.0f %.0f\n", name, scale, s.samples,
 		       s.by_confidence[FREQ_MEDIUM], s.within2x[FREQ_MEDIUM]);
 	}
-	printf("%s about %.0f %.2f %.2f %zu %llu %.3f\n", name, p->samples,
+	printf("%s about %.0f %.2f %.2f %zu %llu %.3f %llu\n", name, p->samples,
 	       percent(p->nowhere, p->samples), percent(p->untrue, p->samples), p->nr,
-	       (unsigned long long)p->blocks, p->seconds);
+	       (unsigned long long)p->blocks, p->seconds, (unsigned long long)p->windows);
 }
 
 static void print_blocks(const struct program *p)
@@ -148,7 +150,11 @@ static void print_blocks(const struct program *p)
 static int open_both(const char *db, const char *xct, struct analysis **a, struct exact *truth,
 		     struct base_err *err)
 {
-	struct analysis_selection sel = { .db = db, .epoch = "all" };
+	const char *label = getenv("ACCURACY_LABEL"), *epoch = getenv("ACCURACY_EPOCH");
+	struct analysis_selection sel = { .db = db,
+					  .epoch = epoch ? epoch : "all",
+					  .labels = &label,
+					  .nr_labels = label != NULL };
 	int r = exact_read(truth, xct, err);
 
 	if (r >= 0)
