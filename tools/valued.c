@@ -146,8 +146,10 @@ int valued_put(struct valued *v, const char *preface, const struct hotlist_spot 
 	for (size_t i = 0; i < nr && r >= 0; i++) {
 		double percent = 100 * hotlist_share(s, i);
 
-		/* All that follow are rarer. */
-		if (percent < v->opt->cutoff)
+		/* Taken up once in @thld times: of one that came less than twice as often nobody
+		 * can tell how often. All that follow are rarer. */
+		if (percent < v->opt->cutoff ||
+		    (s->thld > 1 && s->v[i].count < 2 * (double)s->thld))
 			dots++;
 		else
 			r = base_buf_printf(to, " (%.1f%% %s)", percent,

@@ -96,7 +96,7 @@ int varg_spot(const struct varg *x, const struct varg_places *of, uint64_t vaddr
 void varg_columns(struct varg *x, struct table *t);
 int varg_row(struct varg *x, const struct flow_insn *insn, double samples, struct table *t,
 	     struct json_object *rows);
-/* Print it with heads, indented no more than others. Releases it. 0 or negative. */
+/* Print it with its heads, and release it. 0 or -ENOMEM. */
 int varg_table(struct table *t);
 
 #endif
