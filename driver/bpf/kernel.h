@@ -138,10 +138,10 @@ struct hrtimer {
 #pragma clang attribute pop
 
 /* Where the kernel is, and (x86-64) between what addresses it has mapped all memory. */
-extern const char _stext __ksym __weak;
-extern const char _end __ksym __weak;
-extern const char page_offset_base __ksym __weak;
-extern const char vmalloc_base __ksym __weak;
+extern const void _stext __ksym __weak;
+extern const void _end __ksym __weak;
+extern const void page_offset_base __ksym __weak;
+extern const void vmalloc_base __ksym __weak;
 
 /* Linux 6.2; no call, but a word to the verifier. */
 extern void *bpf_rdonly_cast(const void *obj, uint32_t btf_id) __ksym __weak;
