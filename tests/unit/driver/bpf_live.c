@@ -14,10 +14,11 @@ static void child_is_seen_in_order(void **state)
 {
 	struct seen s = { 0 };
 	struct driver_stats st;
+	bool urgent;
 	int status;
 
 	(void)state;
-	start(&(struct driver_config){ .slots = clock_event, .nr_slots = 1 });
+	start(&(struct driver_config){ .slots = clock_event, .nr_slots = 1, .drain_ms = 60000 });
 	assert_string_equal(driver_event_get(d, 0)->name, "cpu-clock");
 	assert_memory_equal(driver_describe(d), "bpf: ", 5);
 	assert_false(driver_is_recorded(d));
@@ -25,9 +26,10 @@ static void child_is_seen_in_order(void **state)
 	assert_true(s.pid > 0);
 	assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
 	assert_int_equal(status, 0);
-	/* Not due: nothing but the rings is read. */
+	/* Not due, unless some other program made code just now: nothing but the rings is read. */
+	urgent = driver_is_urgent(d) > 0;
 	drain(&s, false);
-	assert_int_equal(s.step + s.counts, 0);
+	assert_true(urgent || s.step + s.counts == 0);
 	drain(&s, true);
 	assert_int_equal(s.step, 4);
 	stop(&s);
