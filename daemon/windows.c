@@ -325,9 +325,10 @@ static bool is_excluded(const struct attrib *a, const struct vtrace_window *w)
 void windows_take(struct windows *t, struct attrib *a, const struct vtrace_window *w,
 		  const uint64_t *words)
 {
-	struct windows_pending k = { .w = *w, .number = t->number++ };
+	struct windows_pending k = { .number = t->number++ };
 	int nr = windows_walk(t->calls, t->config.driver, w, words, k.steps);
 
+	memcpy(&k.w, w, VTRACE_WINDOW_LEN(w->has));
 	t->attrib = a;
 	windows_code_used(t, w->tgid, w->time_ns);
 	if (nr <= 0 || is_excluded(a, w)) {

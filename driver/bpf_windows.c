@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t short_head = offsetof(struct vtrace_window, failed);
+static const size_t short_head = VTRACE_WINDOW_LEN(0);
 
 /* ---- what is missing ------------------------------------------------------------------------- */
 
@@ -50,7 +50,7 @@ static size_t head_of(const struct vtrace_window *w, size_t len)
 
 	if (len < short_head)
 		return 0;
-	head = w->has & VTRACE_WINDOW_VALUES ? sizeof(*w) : short_head;
+	head = VTRACE_WINDOW_LEN(w->has);
 	if (len != head + w->nr_words * sizeof(uint64_t) || w->end >= VTRACE_NR_ENDS ||
 	    w->code_len > sizeof(w->code))
 		return 0;

@@ -37,10 +37,15 @@ struct vtrace_window {
 	uint8_t pad;
 	uint32_t end_generation; /* of the code at end_pc, as generation */
 	uint8_t code[VTRACE_WINDOW_CODE];
-	/* From here on only with VTRACE_WINDOW_VALUES. Registers that have no place here were
-	 * unknown at the start; all others were known. */
+	/* Only with VTRACE_WINDOW_VALUES; without, the record ends here. Registers that have no
+	 * place here were unknown at the start; all others were known. */
 	uint64_t failed[VTRACE_WINDOW_FAILED]; /* as in the trace */
 	uint64_t r[VTRACE_WINDOW_REGS];
 };
+
+/* How long a record is, by its @has. */
+#define VTRACE_WINDOW_LEN(has)                                                                     \
+	((has)&VTRACE_WINDOW_VALUES ? sizeof(struct vtrace_window)                                 \
+				    : __builtin_offsetof(struct vtrace_window, failed))
 
 #endif
