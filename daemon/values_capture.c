@@ -3,6 +3,13 @@
 
 #include "values_capture.h"
 
+/* What profilers call opcodes are the translator's classes, by number. */
+_Static_assert((int)TRACE_OP_LOAD == (int)VTRACE_CLASS_LOAD, "TRACE_OP_LOAD");
+_Static_assert((int)TRACE_OP_LEA == (int)VTRACE_CLASS_LEA, "TRACE_OP_LEA");
+_Static_assert((int)TRACE_OP_BRANCH == (int)VTRACE_CLASS_BRANCH, "TRACE_OP_BRANCH");
+_Static_assert((int)TRACE_OP_SYSTEM == (int)VTRACE_CLASS_SYSTEM, "TRACE_OP_SYSTEM");
+_Static_assert((int)TRACE_NR_OPS == (int)VTRACE_NR_CLASSES, "TRACE_NR_OPS");
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 static int check_list(const struct trace_vlist *l, unsigned int opc, struct base_err *err)
