@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The stack, jumps, and what depends on conditions. */
+#include <string.h>
+
 #include "x86_internal.h"
 
 /* ---- stack and flow -------------------------------------------------------------------------- */
@@ -40,6 +42,27 @@ static void pop(struct x86 *k)
 	x86_write(k, 0, t);
 }
 
+/* With operands of 16 bits: processors of two makers go to different places. */
+static bool is_narrow(const struct x86 *k)
+{
+	const cs_x86 *x86 = &k->insn->detail->x86;
+
+	return k->op[0].type == X86_OP_IMM && x86->prefix[2] == X86_PREFIX_OPSIZE &&
+	       !(x86->rex & 8);
+}
+
+/* Where a direct one goes. By the code itself: capstone cuts some to 16 bits. */
+static uint64_t target(const struct x86 *k)
+{
+	uint8_t opcode = k->insn->detail->x86.opcode[0];
+	const uint8_t *end = k->insn->bytes + k->insn->size;
+	int32_t by = (int8_t)end[-1];
+
+	if (opcode == 0xe8 || opcode == 0xe9 || opcode == 0x0f)
+		memcpy(&by, end - sizeof(by), sizeof(by));
+	return k->m->next_pc + (uint64_t)(int64_t)by;
+}
+
 static void jump(struct x86 *k)
 {
 	uint8_t t;
@@ -47,9 +70,8 @@ static void jump(struct x86 *k)
 	k->m->ends = true;
 	if (k->op[0].type == X86_OP_IMM) {
 		k->m->class = VTRACE_CLASS_JUMP;
-		vtrace_make_imm(k->m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO,
-				(uint64_t)k->op[0].imm);
-		vtrace_successor(k->m, (uint64_t)k->op[0].imm);
+		vtrace_make_imm(k->m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO, target(k));
+		vtrace_successor(k->m, target(k));
 		return;
 	}
 	k->m->class = VTRACE_CLASS_JUMP_INDIRECT;
@@ -71,9 +93,8 @@ static void call(struct x86 *k)
 	}
 	x86_push_value(k, 8, back);
 	if (direct) {
-		vtrace_make_imm(k->m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO,
-				(uint64_t)k->op[0].imm);
-		vtrace_successor(k->m, (uint64_t)k->op[0].imm);
+		vtrace_make_imm(k->m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO, target(k));
+		vtrace_successor(k->m, target(k));
 	} else {
 		vtrace_make_imm(k->m, VTRACE_JUMP_TO, 8, VTRACE_ZERO, t, 0);
 	}
@@ -99,9 +120,9 @@ static void branch(struct x86 *k, enum vtrace_op op, uint8_t w, uint8_t reg, uin
 	k->m->class = VTRACE_CLASS_BRANCH;
 	u = vtrace_make(k->m, op, w, VTRACE_ZERO, reg, VTRACE_ZERO);
 	u->set = cc;
-	u->imm = (uint64_t)k->op[0].imm;
+	u->imm = target(k);
 	vtrace_successor(k->m, k->m->next_pc);
-	vtrace_successor(k->m, (uint64_t)k->op[0].imm);
+	vtrace_successor(k->m, target(k));
 }
 
 static void loop(struct x86 *k)
@@ -149,6 +170,10 @@ bool x86_conditional(struct x86 *k)
 	unsigned int id = k->insn->id;
 	int cc = CONDITION(id, J);
 
+	if (cc >= 0 && is_narrow(k)) {
+		vtrace_stop(k->m, VTRACE_UNDECODED);
+		return true;
+	}
 	if (cc >= 0) {
 		branch(k, VTRACE_JUMP_IF, 8, VTRACE_ZERO, (uint8_t)cc);
 		return true;
@@ -168,10 +193,11 @@ bool x86_flow(struct x86 *k)
 {
 	switch (k->insn->id) {
 	case X86_INS_JMP:
-		jump(k);
-		return true;
 	case X86_INS_CALL:
-		call(k);
+		if (is_narrow(k))
+			vtrace_stop(k->m, VTRACE_UNDECODED);
+		else
+			k->insn->id == X86_INS_JMP ? jump(k) : call(k);
 		return true;
 	case X86_INS_RET:
 		return_to(k);

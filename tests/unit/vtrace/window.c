@@ -417,6 +417,34 @@ static void changed_code(void **state)
 	}
 }
 
+/* A prefix that means nothing beside REX.W, and one by which processors of two makers go to
+ * different places. */
+static void prefixed_jumps(void **state)
+{
+	static const uint8_t codes[][8] = { { 0x66, 0x48, 0xe9, 0x00, 0x10, 0x20, 0x00 },
+					    { 0x66, 0x66, 0x48, 0xe8, 0xf8, 0xff, 0xff, 0xff },
+					    { 0x66, 0x0f, 0x84, 0x00, 0x10, 0x00, 0x00 },
+					    { 0x66, 0xe8, 0x00, 0x10, 0x20, 0x00 } };
+	const uint64_t pc = 0x555555554000;
+	struct vtrace_translator *t;
+	struct vtrace_code c;
+
+	(void)state;
+	assert_int_equal(vtrace_translator_open(VTRACE_X86_64, &t), 0);
+	assert_int_equal(vtrace_translate(t, codes[0], 8, pc, &c), 0);
+	assert_int_equal(c.insns[0].class, VTRACE_CLASS_JUMP);
+	assert_int_equal(c.successors[0], pc + 7 + 0x201000);
+	assert_int_equal(vtrace_translate(t, codes[1], 8, pc, &c), 0);
+	assert_int_equal(c.insns[0].class, VTRACE_CLASS_CALL);
+	assert_int_equal(c.successors[0], pc);
+	for (size_t i = 2; i < 4; i++) {
+		assert_int_equal(vtrace_translate(t, codes[i], 8, pc, &c), 0);
+		assert_int_equal(c.nr_successors, 0);
+		assert_int_equal(c.uops[c.block.nr_uops - 1].op, VTRACE_STOP);
+	}
+	vtrace_translator_close(t);
+}
+
 static void end_of_memory(void **state)
 {
 	struct trial *t = *state;
@@ -468,6 +496,7 @@ int main(void)
 		TEST(floating_point),
 		TEST(changed_code),
 		TEST(end_of_memory),
+		cmocka_unit_test(prefixed_jumps),
 		cmocka_unit_test(names),
 	};
 
