@@ -42,7 +42,8 @@ static int add(struct work *w, uint64_t pc)
 	uint64_t off = pc - w->q.base;
 	int r;
 
-	if (w->nr == TRANSLATOR_BLOCKS || off >= w->q.len || is_there(w, pc))
+	if (w->nr == TRANSLATOR_BLOCKS || off >= w->q.len || is_there(w, pc) ||
+	    w->q.len - off < vtrace_place_len(pc))
 		return 0;
 	r = vtrace_translate(w->translators[w->q.arch], w->code + off, w->q.len - off, pc,
 			     &w->blocks[w->nr]);

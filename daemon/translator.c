@@ -180,7 +180,8 @@ int translator_call(struct translator *t, const struct translator_request *q, co
 {
 	int r = 0;
 
-	if (!q->len || q->len > TRANSLATOR_CODE || q->pc - q->base >= q->len)
+	if (!q->len || q->len > TRANSLATOR_CODE || q->pc - q->base >= q->len ||
+	    q->len - (q->pc - q->base) < vtrace_place_len(q->pc))
 		return -EINVAL;
 	t->request.head = *q;
 	memcpy(t->request.code, code, q->len);

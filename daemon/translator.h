@@ -25,7 +25,7 @@ struct translator_request {
 	uint32_t arch; /* enum vtrace_arch */
 	uint32_t len;
 	uint64_t base; /* vaddr of the first byte */
-	uint64_t pc;   /* what is wanted: in [base, base + len) */
+	uint64_t pc;   /* what is wanted: in [base, base + len), vtrace_place_len() bytes of it */
 };
 
 /* With @nr struct vtrace_code behind it, the one at pc first. */

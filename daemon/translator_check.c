@@ -4,15 +4,27 @@
 
 #include "translator.h"
 
+/* Behind the code nothing is compared with anything but nothing. */
+static bool is_zero(const uint8_t *p, size_t len)
+{
+	while (len && !*p)
+		p++, len--;
+	return !len;
+}
+
 /* It stands within what was asked, and was made from that. */
 static bool is_of_code(const struct translator_request *q, const uint8_t *code,
-		       const struct vtrace_block *b)
+		       const struct vtrace_code *c)
 {
+	const struct vtrace_block *b = &c->block;
 	uint64_t off = b->pc - q->base;
+	struct vtrace_place place;
 
 	return b->pc >= q->base && off < q->len && b->len && b->len <= VTRACE_BLOCK_BYTES &&
-	       b->len <= q->len - off && b->next == b->pc + b->len &&
-	       memcmp(code + off, b->code, b->len) == 0;
+	       b->len <= q->len - off && memcmp(code + off, b->code, b->len) == 0 &&
+	       is_zero(b->code + b->len, VTRACE_BLOCK_BYTES - b->len) &&
+	       vtrace_place_of(b->pc, code + off, q->len - off, &place) &&
+	       memcmp(&place, &c->place, sizeof(place)) == 0;
 }
 
 static bool uops_are_sound(const struct vtrace_code *c)
@@ -22,7 +34,7 @@ static bool uops_are_sound(const struct vtrace_code *c)
 	if (!b->nr_uops || b->nr_uops > VTRACE_BLOCK_UOPS)
 		return false;
 	for (size_t i = 0; i < b->nr_uops; i++)
-		if (!vtrace_uop_is_sound(&c->uops[i]) || c->uops[i].marks & ~VTRACE_LAST)
+		if (!vtrace_uop_is_sound(&c->uops[i]))
 			return false;
 	return c->uops[b->nr_uops - 1].marks & VTRACE_LAST;
 }
@@ -58,7 +70,7 @@ static bool insns_are_sound(const struct vtrace_code *c)
 bool translator_code_is_sound(const struct translator_request *q, const uint8_t *code,
 			      const struct vtrace_code *c)
 {
-	return is_of_code(q, code, &c->block) && uops_are_sound(c) && insns_are_sound(c) &&
+	return is_of_code(q, code, c) && uops_are_sound(c) && insns_are_sound(c) &&
 	       c->nr_successors <= 2;
 }
 

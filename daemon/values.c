@@ -226,12 +226,15 @@ static int send_block(struct values *v, const struct vtrace_code *c, uint32_t id
 static int send_blocks(struct values *v, const struct vtrace_window *w, const uint64_t *words,
 		       vtrace_block_fn *get, void *ctx)
 {
-	int r = 0;
+	struct vtrace_visit visit = { 0 };
+	int r;
 
-	for (uint32_t at = 0; r == 0 && at < w->nr_words; at += 1 + VTRACE_WORD_READS(words[at])) {
-		const struct vtrace_code *c = get(ctx, VTRACE_WORD_ID(words[at]));
+	while ((r = vtrace_visit_read(words, w->nr_words, visit.end, &visit)) > 0) {
+		const struct vtrace_code *c = get(ctx, visit.id);
 
-		r = c ? send_block(v, c, VTRACE_WORD_ID(words[at])) : -DCPI_EFORMAT;
+		r = c ? send_block(v, c, visit.id) : -DCPI_EFORMAT;
+		if (r < 0)
+			break;
 	}
 	return r;
 }

@@ -15,8 +15,6 @@ static const struct windows_driver real_calls = {
 	.missing = driver_windows_missing,
 	.put = driver_block_put,
 	.get = driver_block_get,
-	.generation = driver_block_generation,
-	.forget = driver_blocks_forget,
 	.stats = driver_window_stats_get,
 };
 
@@ -330,7 +328,6 @@ void windows_take(struct windows *t, struct attrib *a, const struct vtrace_windo
 
 	memcpy(&k.w, w, VTRACE_WINDOW_LEN(w->has));
 	t->attrib = a;
-	windows_code_used(t, w->tgid, w->time_ns);
 	if (nr <= 0 || is_excluded(a, w)) {
 		t->stats.lost[nr <= 0 ? WINDOWS_LOST_BAD : WINDOWS_LOST_EXCLUDED]++;
 		return;
@@ -432,7 +429,6 @@ void windows_resolve(struct windows *t, struct attrib *a, bool last)
 		free(k);
 	}
 	t->nr_waiting = kept;
-	windows_code_settle(t);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -79,11 +79,8 @@ struct windows_step {
 struct windows_driver {
 	int (*missing)(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w),
 		       void *ctx);
-	int (*put)(struct driver *d, uint32_t tgid, uint32_t generation,
-		   const struct vtrace_code *code);
+	int (*put)(struct driver *d, const struct vtrace_code *code);
 	const struct vtrace_code *(*get)(const struct driver *d, uint32_t id);
-	uint32_t (*generation)(const struct driver *d, uint32_t id);
-	void (*forget)(struct driver *d, uint32_t tgid);
 	void (*stats)(const struct driver *d, struct driver_window_stats *out);
 };
 

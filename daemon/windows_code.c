@@ -14,136 +14,27 @@
 #define BUDGET_SHARE 50
 /* Places of one process in a second. */
 enum { PLACES_MAX = 1000 };
-/* Of a program that makes code at ever new addresses all is forgotten now and then. */
+/* Beyond that all is forgotten. */
 enum { KNOWN_MAX = 131072 };
-/* So often a place may get other code; from then on windows end there. */
+/* So often in a row a place may get other code; then windows end there for a while. */
 enum { CHANGES_MAX = 64 };
-/* A process without windows for so long gives its room to others. */
-#define IDLE_NS 60000000000ull
+#define PATIENCE_NS 10000000000ull
 /* What the driver has no room for is not tried again so soon. */
 #define FULL_NS 5000000000ull
 
-/* A place of a program where blocks were put. */
+/* A place where a block was put, or tried. */
 struct known {
 	uint64_t put_ns;
-	unsigned int changes;
+	unsigned int changes; /* since there was none for PATIENCE_NS */
 };
-
-/* One life of a tgid, as far as its blocks go. */
-struct windows_program {
-	uint32_t tgid;
-	struct base_map known; /* by struct key */
-	uint64_t first_ns;     /* when its first block was put */
-	uint64_t used_ns;      /* its last window */
-	uint64_t second_ns;    /* when that began of which nr_places were served */
-	unsigned int nr_places;
-	bool over; /* to be forgotten */
-};
-
-struct key {
-	uint64_t pc;
-	uint32_t generation, pad;
-};
-
-/* ---- programs -------------------------------------------------------------------------------- */
-
-static void free_program(struct windows_program *p)
-{
-	void *k;
-
-	for (size_t pos = 0; base_map_next(&p->known, &pos, &k);)
-		free(k);
-	base_map_release(&p->known);
-	free(p);
-}
 
 void windows_code_release(struct windows_code *c)
 {
-	void *p;
+	void *k;
 
-	for (size_t pos = 0; base_map_next(&c->by_tgid, &pos, &p);)
-		free_program(p);
-	base_map_release(&c->by_tgid);
-}
-
-static struct windows_program *program_find(const struct windows *t, uint32_t tgid)
-{
-	return base_map_get(&t->code.by_tgid, &tgid, sizeof(tgid));
-}
-
-static struct windows_program *program_get(struct windows *t, uint32_t tgid)
-{
-	struct windows_program *p = program_find(t, tgid);
-
-	if (p)
-		return p;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->tgid = tgid;
-	p->first_ns = p->used_ns = base_now_ns();
-	if (base_map_set(&t->code.by_tgid, &tgid, sizeof(tgid), p) == 0)
-		return p;
-	free(p);
-	return NULL;
-}
-
-static void forget(struct windows *t, struct windows_program *p)
-{
-	t->calls->forget(t->config.driver, p->tgid);
-	base_map_del(&t->code.by_tgid, &p->tgid, sizeof(p->tgid));
-	free_program(p);
-}
-
-void windows_code_used(struct windows *t, uint32_t tgid, uint64_t time_ns)
-{
-	struct windows_program *p = program_find(t, tgid);
-
-	if (p && time_ns > p->used_ns)
-		p->used_ns = time_ns;
-}
-
-void windows_ended(struct windows *t, int32_t tgid, uint64_t time_ns)
-{
-	struct windows_program *p = program_find(t, (uint32_t)tgid);
-
-	windows_values_ended(t, tgid, time_ns);
-	/* Blocks are put before the event of an exec is seen: then they are the new program's. */
-	if (p && p->first_ns <= time_ns)
-		p->over = true;
-}
-
-void windows_code_settle(struct windows *t)
-{
-	void *value;
-
-	for (size_t pos = 0; base_map_next(&t->code.by_tgid, &pos, &value);) {
-		struct windows_program *p = value;
-
-		if (!p->over)
-			continue;
-		forget(t, p);
-		pos = 0;
-	}
-}
-
-/* The driver has no room: who needs it least goes. */
-static void make_room(struct windows *t)
-{
-	uint64_t now = base_now_ns();
-	struct windows_program *oldest = NULL;
-	void *value;
-
-	for (size_t pos = 0; base_map_next(&t->code.by_tgid, &pos, &value);) {
-		struct windows_program *p = value;
-
-		if (!oldest || p->used_ns < oldest->used_ns)
-			oldest = p;
-	}
-	if (oldest && now - oldest->used_ns > IDLE_NS)
-		forget(t, oldest);
-	else
-		t->code.full_ns = now;
+	for (size_t pos = 0; base_map_next(&c->known, &pos, &k);)
+		free(k);
+	base_map_release(&c->known);
 }
 
 /* ---- what may be served ---------------------------------------------------------------------- */
@@ -160,51 +51,53 @@ static void refill(struct windows_code *c)
 	c->refilled_ns = now;
 }
 
-static bool has_share(struct windows_program *p)
+/* Two that fall on one share take it from each other: all of them have the budget. */
+static bool has_share(struct windows_code *c, uint32_t tgid)
 {
+	struct windows_share *s = &c->shares[tgid % WINDOWS_NR_SHARES];
 	uint64_t now = base_now_ns();
 
-	if (now - p->second_ns > 1000000000) {
-		p->second_ns = now;
-		p->nr_places = 0;
-	}
-	return p->nr_places++ < PLACES_MAX;
+	if (s->tgid != tgid || now - s->second_ns > 1000000000)
+		*s = (struct windows_share){ .second_ns = now, .tgid = tgid };
+	return s->nr_places++ < PLACES_MAX;
 }
 
-static struct known *known_find(const struct windows_program *p, uint64_t pc, uint32_t generation)
+static struct known *known_find(const struct windows_code *c, const struct vtrace_place *place)
 {
-	const struct key key = { .pc = pc, .generation = generation };
-
-	return base_map_get(&p->known, &key, sizeof(key));
+	return base_map_get(&c->known, place, sizeof(*place));
 }
 
 /* It was put, or tried, now. */
-static int known_set(struct windows_program *p, uint64_t pc, uint32_t generation)
+static int known_set(struct windows_code *c, const struct vtrace_place *place)
 {
-	const struct key key = { .pc = pc, .generation = generation };
-	struct known *k = known_find(p, pc, generation);
+	struct known *k = known_find(c, place);
+	uint64_t now = base_now_ns();
 	int r;
 
 	if (k) {
-		k->put_ns = base_now_ns();
-		k->changes++;
+		k->changes = now - k->put_ns < PATIENCE_NS ? k->changes + 1 : 0;
+		k->put_ns = now;
 		return 0;
 	}
+	if (c->known.nr >= KNOWN_MAX)
+		windows_code_release(c);
 	k = calloc(1, sizeof(*k));
-	r = k ? base_map_set(&p->known, &key, sizeof(key), k) : -ENOMEM;
+	r = k ? base_map_set(&c->known, place, sizeof(*place), k) : -ENOMEM;
 	if (r < 0)
 		free(k);
 	else
-		k->put_ns = base_now_ns();
+		k->put_ns = now;
 	return r;
 }
 
 /* The window may be older than the block that it lacked. */
-static bool is_served(const struct windows_program *p, const struct vtrace_window *w)
+static bool is_served(const struct windows_code *c, const struct vtrace_window *w,
+		      const struct vtrace_place *place)
 {
-	const struct known *k = known_find(p, w->end_pc, w->end_generation);
+	const struct known *k = known_find(c, place);
 
-	return k && (w->time_ns <= k->put_ns || k->changes > CHANGES_MAX);
+	return k && (w->time_ns <= k->put_ns ||
+		     (k->changes > CHANGES_MAX && base_now_ns() - k->put_ns < PATIENCE_NS));
 }
 
 /* ---- the code -------------------------------------------------------------------------------- */
@@ -230,59 +123,57 @@ static void fetch(struct windows *t, const struct vtrace_window *w)
 }
 
 /* What the window brought stood there at that instant; the rest may have changed since. */
-static bool code_of(struct windows *t, const struct vtrace_window *w, struct translator_request *q,
+static void code_of(struct windows *t, const struct vtrace_window *w, struct translator_request *q,
 		    const uint8_t **code)
 {
 	struct windows_code *c = &t->code;
-	size_t len = w->code_len < VTRACE_WINDOW_CODE ? w->code_len : VTRACE_WINDOW_CODE;
+	size_t len = w->code_len;
 	uint64_t off = w->end_pc & 4095;
 
 	fetch(t, w);
 	q->pc = w->end_pc;
-	if (off < c->fetched_len) {
+	if (off + vtrace_place_len(w->end_pc) <= c->fetched_len) {
 		if (len > c->fetched_len - off)
 			len = c->fetched_len - off;
 		memcpy(c->code + off, w->code, len);
 		q->base = c->fetched_base;
 		q->len = (uint32_t)c->fetched_len;
 		*code = c->code;
-		return true;
+		return;
 	}
 	q->base = w->end_pc;
 	q->len = (uint32_t)len;
 	*code = w->code;
-	return len > 0;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* 0, or negative: no more of them. */
-static int put(struct windows *t, struct windows_program *p, uint32_t generation,
-	       const struct vtrace_code *c)
+static int put(struct windows *t, const struct vtrace_code *c)
 {
-	int r = t->calls->put(t->config.driver, p->tgid, generation, c);
+	int r = t->calls->put(t->config.driver, c);
 
 	if (r >= 0) {
 		t->stats.translated++;
-		return known_set(p, c->block.pc, generation);
+		return known_set(&t->code, &c->place);
 	}
 	t->stats.refused++;
 	return r;
 }
 
 /* What comes later is put where it is not yet; the place itself is another one than was known. */
-static int put_all(struct windows *t, struct windows_program *p, uint32_t generation,
-		   const struct vtrace_code *blocks, size_t nr)
+static int put_all(struct windows *t, const struct vtrace_code *blocks, size_t nr)
 {
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < nr; i++)
-		if (i == 0 || !known_find(p, blocks[i].block.pc, generation))
-			r = put(t, p, generation, &blocks[i]);
+		if (i == 0 || !known_find(&t->code, &blocks[i].place))
+			r = put(t, &blocks[i]);
 	return r;
 }
 
-static void translate(struct windows *t, struct windows_program *p, const struct vtrace_window *w)
+static void translate(struct windows *t, const struct vtrace_window *w,
+		      const struct vtrace_place *place)
 {
 	struct translator_request q = { 0 };
 	const struct vtrace_code *blocks;
@@ -290,19 +181,16 @@ static void translate(struct windows *t, struct windows_program *p, const struct
 	const uint8_t *code;
 	int nr = translator_arch(&arch);
 
-	if (nr < 0 || !code_of(t, w, &q, &code)) {
-		known_set(p, w->end_pc, w->end_generation);
-		return;
+	if (nr >= 0) {
+		code_of(t, w, &q, &code);
+		q.arch = arch;
+		nr = translator_call(t->translator, &q, code, &blocks);
+		t->stats.failed += nr < 0;
 	}
-	q.arch = arch;
-	nr = translator_call(t->translator, &q, code, &blocks);
-	if (nr < 0) {
-		t->stats.failed++;
-		known_set(p, w->end_pc, w->end_generation);
-		return;
-	}
-	if (put_all(t, p, w->end_generation, blocks, (size_t)nr) == -DCPI_ELIMIT)
-		make_room(t);
+	if (nr < 0)
+		known_set(&t->code, place);
+	else if (put_all(t, blocks, (size_t)nr) == -DCPI_ELIMIT)
+		t->code.full_ns = base_now_ns();
 }
 
 static int on_missing(void *ctx, const struct vtrace_window *w)
@@ -310,22 +198,21 @@ static int on_missing(void *ctx, const struct vtrace_window *w)
 	struct windows *t = ctx;
 	struct windows_code *c = &t->code;
 	uint64_t began = base_now_ns(), took;
-	struct windows_program *p;
+	struct vtrace_place place;
 
-	t->stats.missing++;
+	t->nr_told++;
 	windows_values_met(t, w);
-	p = program_get(t, w->tgid);
-	if (!p || is_served(p, w))
+	t->stats.missing += w->code_len > 0;
+	/* Less than a block is found by is none that can be put. */
+	if (w->code_len > sizeof(w->code) ||
+	    !vtrace_place_of(w->end_pc, w->code, w->code_len, &place) || is_served(c, w, &place))
 		return 0;
-	if (p->known.nr >= KNOWN_MAX) {
-		forget(t, p);
-		return 0;
-	}
-	if (!c->budget_ns || (c->full_ns && began - c->full_ns < FULL_NS) || !has_share(p)) {
+	if (!c->budget_ns || (c->full_ns && began - c->full_ns < FULL_NS) ||
+	    !has_share(c, w->tgid)) {
 		t->stats.postponed++;
 		return 0;
 	}
-	translate(t, p, w);
+	translate(t, w, &place);
 	took = base_now_ns() - began;
 	c->budget_ns -= took < c->budget_ns ? took : c->budget_ns;
 	return 0;
@@ -333,12 +220,12 @@ static int on_missing(void *ctx, const struct vtrace_window *w)
 
 bool windows_serve(struct windows *t)
 {
-	uint64_t before = t->stats.missing;
+	uint64_t before = t->nr_told;
 
 	if (!t->translator)
 		return false;
 	refill(&t->code);
 	t->code.fetched_len = 0;
 	t->calls->missing(t->config.driver, on_missing, t);
-	return t->stats.missing != before;
+	return t->nr_told != before;
 }

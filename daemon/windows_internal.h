@@ -19,10 +19,20 @@ struct windows_pending {
 	struct windows_step steps[WINDOWS_STEPS];
 };
 
-/* Processes whose blocks are put: what of them the driver has. */
+/* What a process was served of the places of a second. */
+struct windows_share {
+	uint64_t second_ns;
+	uint32_t tgid;
+	unsigned int nr_places;
+};
+
+enum { WINDOWS_NR_SHARES = 256 };
+
+/* Of what code blocks were put. */
 struct windows_code {
-	struct base_map by_tgid; /* struct windows_program */
-	uint64_t budget_ns;	 /* time that may be spent on translating now */
+	struct base_map known; /* by struct vtrace_place */
+	struct windows_share shares[WINDOWS_NR_SHARES];
+	uint64_t budget_ns; /* time that may be spent on translating now */
 	uint64_t refilled_ns;
 	uint64_t full_ns; /* the driver had no room then; 0 */
 	uint32_t fetched_tgid;
@@ -61,6 +71,7 @@ struct windows {
 	struct translator *translator;
 	struct windows_stats stats; /* the daemon's part */
 	uint64_t number;	    /* of the next window */
+	uint64_t nr_told;	    /* windows that driver_windows_missing told of */
 	uint64_t unsettled_ns;	    /* the first of known_ns of those that are; UINT64_MAX */
 	struct windows_pending **waiting;
 	size_t nr_waiting, cap_waiting;
@@ -72,10 +83,6 @@ struct windows {
 /* windows_code.c */
 
 void windows_code_release(struct windows_code *c);
-/* @tgid had a window at @time_ns: its blocks are in use. */
-void windows_code_used(struct windows *t, uint32_t tgid, uint64_t time_ns);
-/* The blocks of processes that ended are forgotten; once their windows need them no more. */
-void windows_code_settle(struct windows *t);
 
 /* windows_values.c */
 
@@ -84,6 +91,5 @@ void windows_values_release(struct windows_values *v);
 void windows_values_add(struct windows *t, const struct windows_pending *k, const uint64_t *words);
 /* Before its window comes in the order of time: a short life may be over then. */
 void windows_values_met(struct windows *t, const struct vtrace_window *w);
-void windows_values_ended(struct windows *t, int32_t tgid, uint64_t time_ns);
 
 #endif

@@ -19,17 +19,20 @@ static bool is_transfer(uint8_t class)
 	}
 }
 
-static bool fill(struct windows_step *s, const struct vtrace_code *c, uint32_t insns)
+static bool fill(struct windows_step *s, const struct vtrace_code *c, const struct vtrace_visit *v)
 {
 	const struct vtrace_block *b = &c->block;
 	const struct vtrace_insn *last;
 
-	if (insns > b->nr_insns)
+	if (v->nr_insns > b->nr_insns || vtrace_where(v->pc) != vtrace_where(b->pc))
 		return false;
-	last = &c->insns[insns ? insns - 1 : 0];
-	*s = (struct windows_step){ .pc = b->pc, .next = b->next, .ran = insns > 0 };
-	s->last = b->pc + (insns ? last->offset : 0);
-	s->transfers = insns && is_transfer(last->class);
+	last = &c->insns[v->nr_insns ? v->nr_insns - 1 : 0];
+	*s = (struct windows_step){ .pc = v->pc,
+				    .next = v->pc + b->len,
+				    .last = v->pc + (v->nr_insns ? last->offset : 0),
+				    .ran = v->nr_insns > 0,
+				    .transfers = v->nr_insns && is_transfer(last->class),
+				    .generation = v->generation };
 	return true;
 }
 
@@ -61,29 +64,27 @@ int windows_walk(const struct windows_driver *calls, const struct driver *d,
 		 const struct vtrace_window *w, const uint64_t *words, struct windows_step *steps)
 {
 	const struct vtrace_code *c = NULL;
-	uint32_t insns = 0, sum = 0;
+	struct vtrace_visit v = { 0 };
+	uint32_t sum = 0;
 	size_t nr = 0;
+	int r;
 
 	if (!w->nr_words)
 		return walk_nothing(w, steps);
 	if (w->nr_words > VTRACE_NR_WORDS)
 		return -DCPI_EFORMAT;
-	for (size_t i = 0; i < w->nr_words; i += 1 + VTRACE_WORD_READS(words[i])) {
-		uint32_t id = VTRACE_WORD_ID(words[i]);
-
+	while ((r = vtrace_visit_read(words, w->nr_words, v.end, &v)) > 0) {
 		/* Only the last block may be one that was entered and no more. */
-		if (nr == WINDOWS_STEPS - 1 || (nr && !insns))
+		if (nr == WINDOWS_STEPS - 1 || (nr && !steps[nr - 1].ran))
 			return -DCPI_EFORMAT;
-		c = calls->get(d, id);
-		insns = VTRACE_WORD_INSNS(words[i]);
-		if (!c || !fill(&steps[nr], c, insns))
+		c = calls->get(d, v.id);
+		if (!c || !fill(&steps[nr++], c, &v))
 			return -DCPI_EFORMAT;
-		steps[nr++].generation = calls->generation(d, id);
-		sum += insns;
+		sum += v.nr_insns;
 	}
-	if (sum != w->nr_insns || (nr && steps[0].pc != w->pc))
+	if (r < 0 || sum != w->nr_insns || (nr && steps[0].pc != w->pc))
 		return -DCPI_EFORMAT;
-	return (int)add_target(w, steps, nr, c, insns);
+	return (int)add_target(w, steps, nr, c, v.nr_insns);
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */

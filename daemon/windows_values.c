@@ -45,7 +45,7 @@ static struct values_owner *owner_ask(int32_t pid)
 	return o;
 }
 
-/* That of the life that @tgid has now, or had when a window met code without a block. */
+/* That of the life that @tgid has now, or had when its first window was read. */
 static struct values_owner *owner_get(struct windows *t, uint32_t tgid)
 {
 	struct values_owner *o = base_map_get(&t->values.owners, &tgid, sizeof(tgid));
@@ -271,7 +271,7 @@ void windows_values_finish(struct windows *t)
 }
 
 /* What is at its addresses later is another's. */
-void windows_values_ended(struct windows *t, int32_t tgid, uint64_t time_ns)
+void windows_ended(struct windows *t, int32_t tgid, uint64_t time_ns)
 {
 	struct windows_values *v = &t->values;
 	struct values_owner *o = base_map_del(&v->owners, &tgid, sizeof(tgid));

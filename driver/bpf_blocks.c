@@ -7,12 +7,6 @@
 
 enum { RUN_STEP = VTRACE_BLOCK_UOPS / BPF_NR_SIZES };
 
-struct bpf_process {
-	uint32_t tgid;
-	uint32_t first;	  /* of its blocks */
-	uint64_t used_ns; /* when it had its last window, or block */
-};
-
 int bpf_blocks_init(struct bpf_blocks *b)
 {
 	b->own = calloc(WINDOW_NR_BLOCKS, sizeof(*b->own));
@@ -22,15 +16,10 @@ int bpf_blocks_init(struct bpf_blocks *b)
 
 void bpf_blocks_release(struct bpf_blocks *b)
 {
-	void *process;
-
 	for (uint32_t i = 0; b->own && i < b->nr_numbers; i++)
 		free(b->own[i].code);
-	for (size_t i = 0; base_map_next(&b->processes, &i, &process);)
-		free(process);
 	for (size_t i = 0; i < BPF_NR_SIZES; i++)
 		free(b->runs[i].items);
-	base_map_release(&b->processes);
 	free(b->numbers.items);
 	free(b->graves);
 	free(b->own);
@@ -95,91 +84,37 @@ static void give_back(struct bpf_blocks *b, uint32_t number, uint32_t run, uint3
 		spare_add(&b->runs[size_of(nr_uops)], run);
 }
 
-/* ---- processes ------------------------------------------------------------------------------- */
-
-static struct bpf_process *process_of(struct bpf_blocks *b, uint32_t tgid)
-{
-	struct bpf_process *p = base_map_get(&b->processes, &tgid, sizeof(tgid));
-
-	if (p)
-		return p;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->tgid = tgid;
-	if (base_map_set(&b->processes, &tgid, sizeof(tgid), p) < 0) {
-		free(p);
-		return NULL;
-	}
-	return p;
-}
-
-static void join(struct bpf_blocks *b, struct bpf_process *p, uint32_t number)
-{
-	struct bpf_block *own = &b->own[number];
-
-	own->prev = 0;
-	own->next = p->first;
-	if (p->first)
-		b->own[p->first].prev = number;
-	p->first = number;
-}
-
-static void leave(struct bpf_blocks *b, uint32_t tgid, uint32_t number)
-{
-	struct bpf_process *p = base_map_get(&b->processes, &tgid, sizeof(tgid));
-	struct bpf_block *own = &b->own[number];
-
-	if (own->next)
-		b->own[own->next].prev = own->prev;
-	if (own->prev)
-		b->own[own->prev].next = own->next;
-	else if (p)
-		p->first = own->next;
-}
-
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static bool is_at(const struct window_block *w, uint32_t tgid, uint32_t generation, uint64_t pc)
+static uint64_t hash_of(const struct bpf_blocks *b, const struct vtrace_code *code)
 {
-	return w->alive && w->block.pc == pc && w->tgid == tgid && w->generation == generation;
+	return window_hash(&code->place, b->mix[0], b->mix[1]);
 }
 
-static uint64_t hash_of(const struct bpf_blocks *b, uint32_t tgid, uint32_t generation, uint64_t pc)
+static bool is_equal(const struct vtrace_code *x, const struct vtrace_code *y)
 {
-	return window_hash(pc, tgid, generation, b->mix[0], b->mix[1]);
+	return memcmp(&x->place, &y->place, sizeof(x->place)) == 0 &&
+	       x->block.len == y->block.len &&
+	       memcmp(x->block.code, y->block.code, x->block.len) == 0;
 }
 
-/* Where the number of a block of this place stands; NULL: it is not there. */
-static uint64_t *way_of(const struct bpf_blocks *b, uint32_t tgid, uint32_t generation, uint64_t pc)
+/* Where the number of a block of this code stands; NULL: it is not there. */
+static uint64_t *way_of(const struct bpf_blocks *b, const struct vtrace_code *code)
 {
-	uint64_t hash = hash_of(b, tgid, generation, pc);
-	struct window_bucket *bucket = &b->buckets[hash % WINDOW_NR_BUCKETS];
+	struct window_bucket *bucket = &b->buckets[hash_of(b, code) % WINDOW_NR_BUCKETS];
 
 	for (size_t i = 0; i < WINDOW_WAYS; i++) {
 		uint32_t number = WINDOW_ENTRY_NUMBER(bucket->way[i]);
 
-		if (number && is_at(&b->blocks[number], tgid, generation, pc))
+		if (number && is_equal(b->own[number].code, code))
 			return &bucket->way[i];
 	}
 	return NULL;
 }
 
-static uint64_t *free_way(const struct bpf_blocks *b, uint64_t hash)
+uint32_t bpf_blocks_find(const struct bpf_blocks *b, const struct vtrace_code *code)
 {
-	struct window_bucket *bucket = &b->buckets[hash % WINDOW_NR_BUCKETS];
-
-	for (size_t i = 0; i < WINDOW_WAYS; i++) {
-		if (!bucket->way[i])
-			return &bucket->way[i];
-	}
-	return NULL;
-}
-
-uint32_t bpf_blocks_find(const struct bpf_blocks *b, uint32_t tgid, uint32_t generation,
-			 uint64_t pc)
-{
-	const uint64_t *way = way_of(b, tgid, generation, pc);
+	const uint64_t *way = way_of(b, code);
 
 	return way ? WINDOW_ENTRY_NUMBER(*way) : 0;
 }
@@ -189,13 +124,11 @@ uint32_t bpf_blocks_find(const struct bpf_blocks *b, uint32_t tgid, uint32_t gen
 /* Found no more. Room for its grave was made before. */
 static void bury(struct bpf_blocks *b, uint32_t number, uint64_t now_ns)
 {
-	struct window_block *w = &b->blocks[number];
-	uint64_t *way = way_of(b, w->tgid, w->generation, w->block.pc);
+	uint64_t *way = way_of(b, b->own[number].code);
 
 	if (way)
 		__atomic_store_n(way, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&w->alive, 0, __ATOMIC_SEQ_CST);
-	leave(b, w->tgid, number);
+	__atomic_store_n(&b->blocks[number].alive, 0, __ATOMIC_SEQ_CST);
 	b->graves[b->nr_graves++] = (struct bpf_grave){ .dead_ns = now_ns, .number = number };
 	b->nr--;
 }
@@ -206,41 +139,32 @@ static int dig(struct bpf_blocks *b)
 	return base_grow(&b->graves, &b->cap_graves, b->nr_graves + b->nr + 1, sizeof(*b->graves));
 }
 
-void bpf_blocks_forget(struct bpf_blocks *b, uint32_t tgid, uint64_t now_ns)
+void bpf_blocks_used(struct bpf_blocks *b, uint32_t number, uint64_t time_ns)
 {
-	struct bpf_process *p = base_map_del(&b->processes, &tgid, sizeof(tgid));
-
-	if (!p)
-		return;
-	for (uint32_t number = p->first, next; number; number = next) {
-		next = b->own[number].next;
-		bury(b, number, now_ns);
-	}
-	free(p);
-}
-
-void bpf_blocks_used(struct bpf_blocks *b, uint32_t tgid, uint64_t time_ns)
-{
-	struct bpf_process *p = base_map_get(&b->processes, &tgid, sizeof(tgid));
-
-	if (p && time_ns > p->used_ns)
-		p->used_ns = time_ns;
+	if (number < b->nr_numbers && time_ns > b->own[number].used_ns)
+		b->own[number].used_ns = time_ns;
 }
 
 /* Nobody may sit on the table for having been busy once. */
 static void make_room(struct bpf_blocks *b, uint64_t now_ns)
 {
-	const struct bpf_process *least = NULL;
-	void *value;
+	uint64_t oldest = now_ns, before;
 
-	for (size_t i = 0; base_map_next(&b->processes, &i, &value);) {
-		const struct bpf_process *p = value;
-
-		if (p->first && (!least || p->used_ns < least->used_ns))
-			least = p;
-	}
-	if (least && least->used_ns + BPF_IDLE_NS <= now_ns)
-		bpf_blocks_forget(b, least->tgid, now_ns);
+	if (now_ns < b->busy_ns)
+		return;
+	for (uint32_t i = 1; i < b->nr_numbers; i++)
+		if (b->blocks[i].alive && b->own[i].used_ns < oldest)
+			oldest = b->own[i].used_ns;
+	b->busy_ns = oldest + BPF_IDLE_NS;
+	if (now_ns < b->busy_ns)
+		return;
+	before = oldest + (now_ns - oldest) / 2;
+	if (now_ns - before < BPF_IDLE_NS)
+		before = now_ns - BPF_IDLE_NS;
+	b->busy_ns = before + BPF_IDLE_NS;
+	for (uint32_t i = 1; i < b->nr_numbers; i++)
+		if (b->blocks[i].alive && b->own[i].used_ns <= before)
+			bury(b, i, now_ns);
 }
 
 void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns)
@@ -277,64 +201,79 @@ static struct vtrace_code *copy_of(const struct vtrace_code *code, uint32_t numb
 }
 
 /* Whole, before anybody can find it. */
-static void write_block(struct bpf_blocks *b, uint32_t number, uint32_t tgid, uint32_t generation,
-			const struct vtrace_code *code)
+static void write_block(struct bpf_blocks *b, uint32_t number, const struct vtrace_code *code)
 {
 	struct window_block *w = &b->blocks[number];
 
 	memcpy(&b->uops[code->block.first], code->uops,
 	       code->block.nr_uops * sizeof(code->uops[0]));
 	w->block = code->block;
-	w->tgid = tgid;
-	w->generation = generation;
 	w->link[0] = w->link[1] = 0;
 	__atomic_store_n(&w->alive, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Into *@way, which was free or the one's that stood there. */
-static void publish(struct bpf_blocks *b, uint64_t *way, uint32_t number, uint64_t hash,
-		    uint64_t now_ns)
+/* Where one more may stand: of a full bucket in place of the one that was longest without a window.
+ */
+static uint64_t *way_for(const struct bpf_blocks *b, uint64_t hash)
 {
-	uint32_t old = WINDOW_ENTRY_NUMBER(*way);
+	struct window_bucket *bucket = &b->buckets[hash % WINDOW_NR_BUCKETS];
+	uint64_t *least = &bucket->way[0];
 
-	if (old)
-		bury(b, old, now_ns);
+	for (size_t i = 0; i < WINDOW_WAYS; i++) {
+		uint64_t *way = &bucket->way[i];
+
+		if (!*way)
+			return way;
+		if (b->own[WINDOW_ENTRY_NUMBER(*way)].used_ns <
+		    b->own[WINDOW_ENTRY_NUMBER(*least)].used_ns)
+			least = way;
+	}
+	return least;
+}
+
+/* A number and a run of micro-ops for a new one; -DCPI_ELIMIT. */
+static int take_room(struct bpf_blocks *b, uint32_t nr_uops, uint32_t *number, uint32_t *run)
+{
+	*number = take_number(b);
+	*run = *number ? take_run(b, nr_uops) : 0;
+	if (*run)
+		return 0;
+	give_back(b, *number, 0, 0);
+	return -DCPI_ELIMIT;
+}
+
+static void publish(struct bpf_blocks *b, uint64_t hash, uint32_t number, uint64_t now_ns)
+{
+	uint64_t *way = way_for(b, hash);
+
+	if (*way)
+		bury(b, WINDOW_ENTRY_NUMBER(*way), now_ns);
 	__atomic_store_n(way, WINDOW_ENTRY(hash, number), __ATOMIC_RELEASE);
 	b->nr++;
 }
 
-int bpf_blocks_put(struct bpf_blocks *b, uint32_t tgid, uint32_t generation,
-		   const struct vtrace_code *code, uint64_t now_ns)
+int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_t now_ns)
 {
-	uint64_t pc = code->block.pc, hash = hash_of(b, tgid, generation, pc);
-	uint64_t *way = way_of(b, tgid, generation, pc);
-	uint32_t number = 0, run = 0, nr_uops = code->block.nr_uops;
-	struct bpf_process *p = process_of(b, tgid);
+	const uint64_t *way = way_of(b, code);
+	uint32_t number, run, nr_uops = code->block.nr_uops;
 
-	if (!way)
-		way = free_way(b, hash);
 	if (way)
-		number = take_number(b);
-	if (number)
-		run = take_run(b, nr_uops);
-	if (!run) {
-		give_back(b, number, 0, 0);
+		return (int)WINDOW_ENTRY_NUMBER(*way);
+	if (dig(b) < 0)
+		return -ENOMEM;
+	if (take_room(b, nr_uops, &number, &run) < 0) {
 		b->no_room++;
-		if (way)
-			make_room(b, now_ns);
+		make_room(b, now_ns);
 		return -DCPI_ELIMIT;
 	}
 	b->own[number].code = copy_of(code, number, run);
-	if (!p || !b->own[number].code || dig(b) < 0) {
-		free(b->own[number].code);
-		b->own[number].code = NULL;
+	if (!b->own[number].code) {
 		give_back(b, number, run, nr_uops);
 		return -ENOMEM;
 	}
-	write_block(b, number, tgid, generation, b->own[number].code);
-	publish(b, way, number, hash, now_ns);
-	join(b, p, number);
-	p->used_ns = now_ns;
+	b->own[number].used_ns = now_ns;
+	write_block(b, number, b->own[number].code);
+	publish(b, hash_of(b, code), number, now_ns);
 	return (int)number;
 }
 

@@ -3,9 +3,9 @@
  * The table of blocks that windows run through (bpf/blocks.h), from the side that fills it. No
  * kernel is needed: the arrays may stand anywhere.
  *
- * A block that is replaced or whose process has gone is found no more, but windows may still name
- * it, and a program may still be in it: it is buried, and its place given to another one only when
- * all windows were handed on that had begun before.
+ * A block that had to go is found no more, but windows may still name it, and a program may still
+ * be in it: it is buried, and its place given to another one only when all windows were handed on
+ * that had begun before.
  */
 #ifndef DCPI_BPF_BLOCKS_H_INTERNAL
 #define DCPI_BPF_BLOCKS_H_INTERNAL
@@ -13,7 +13,7 @@
 #include "bpf/blocks.h"
 #include "driver_internal.h"
 
-#define BPF_IDLE_NS 1000000000u
+#define BPF_IDLE_NS 10000000000ull
 
 enum { BPF_NR_SIZES = 16 /* of runs of micro-ops: 8, 16, … 128 */ };
 
@@ -26,8 +26,8 @@ struct bpf_spare {
 /* What is known of a block here: by its number. */
 struct bpf_block {
 	struct vtrace_code
-		*code;	     /* a copy, without the micro-ops that it does not have; NULL: free */
-	uint32_t prev, next; /* of its process; 0: none */
+		*code;	  /* a copy, without the micro-ops that it does not have; NULL: free */
+	uint64_t used_ns; /* when the last window that entered it began, or it was put */
 };
 
 struct bpf_grave {
@@ -47,9 +47,9 @@ struct bpf_blocks {
 	uint32_t nr_uops;      /* likewise */
 	uint32_t nr;	       /* that can be found */
 	uint64_t no_room;
+	uint64_t busy_ns; /* until then no block is idle */
 	struct bpf_spare numbers, runs[BPF_NR_SIZES];
-	struct base_map processes; /* tgid -> struct bpf_process */
-	struct bpf_grave *graves;  /* ascending by time */
+	struct bpf_grave *graves; /* ascending by time */
 	size_t nr_graves, cap_graves;
 };
 
@@ -58,20 +58,18 @@ int bpf_blocks_init(struct bpf_blocks *b);
 void bpf_blocks_release(struct bpf_blocks *b);
 
 /*
- * As driver_block_put; @now_ns: CLOCK_MONOTONIC. Where there is no room the process goes that was
- * longest without a window, if that is BPF_IDLE_NS and more; its room is free when it is reused.
+ * As driver_block_put; @now_ns: CLOCK_MONOTONIC. Where there is no room the blocks go that were
+ * BPF_IDLE_NS and more without a window, and half as long as the one that was longest; their room
+ * is free when it is reused.
  */
-int bpf_blocks_put(struct bpf_blocks *b, uint32_t tgid, uint32_t generation,
-		   const struct vtrace_code *code, uint64_t now_ns);
+int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_t now_ns);
 /* NULL: none. */
 const struct vtrace_code *bpf_blocks_get(const struct bpf_blocks *b, uint32_t number);
-/* A window of @tgid began then. */
-void bpf_blocks_used(struct bpf_blocks *b, uint32_t tgid, uint64_t time_ns);
-void bpf_blocks_forget(struct bpf_blocks *b, uint32_t tgid, uint64_t now_ns);
+/* A window that began then entered it; whatever number it names. */
+void bpf_blocks_used(struct bpf_blocks *b, uint32_t number, uint64_t time_ns);
 /* All windows were handed on that had begun by @until_ns, and no program runs that had. */
 void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns);
-/* The number of the block at @pc, 0: none. As the program looks for it. */
-uint32_t bpf_blocks_find(const struct bpf_blocks *b, uint32_t tgid, uint32_t generation,
-			 uint64_t pc);
+/* The number of the block that is of this code, 0: none. As the program looks for it. */
+uint32_t bpf_blocks_find(const struct bpf_blocks *b, const struct vtrace_code *code);
 
 #endif

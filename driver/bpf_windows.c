@@ -8,23 +8,39 @@ static const size_t short_head = VTRACE_WINDOW_LEN(0);
 
 /* ---- what is missing ------------------------------------------------------------------------- */
 
+/* What a block would be found by (place.h) is the same. */
+static bool is_same_place(const struct vtrace_window *a, const struct vtrace_window *b)
+{
+	return a->code_len && b->code_len && vtrace_where(a->end_pc) == vtrace_where(b->end_pc) &&
+	       memcmp(a->code, b->code, vtrace_place_len(a->end_pc)) == 0;
+}
+
 static bool is_missing(const struct bpf_windows *q, const struct vtrace_window *w)
 {
-	for (size_t i = q->nr_missing; i-- > 0;) {
-		const struct vtrace_window *m = &q->missing[i];
-
-		if (m->end_pc == w->end_pc && m->tgid == w->tgid &&
-		    m->end_generation == w->end_generation)
+	for (size_t i = q->nr_missing; i-- > 0;)
+		if (is_same_place(&q->missing[i], w))
 			return true;
-	}
 	return false;
+}
+
+/* Whose values they will be can be asked while it lives. */
+static bool is_new_life(struct bpf_windows *q, const struct vtrace_window *w)
+{
+	const uint64_t key[2] = { w->instance, w->tgid };
+	uint64_t life = base_hash64(key, sizeof(key)) | 1;
+	uint64_t *told = &q->lives[life / 2 % BPF_NR_LIVES];
+
+	if (!(w->has & VTRACE_WINDOW_VALUES) || w->has & VTRACE_WINDOW_KERNEL || *told == life)
+		return false;
+	*told = life;
+	return true;
 }
 
 static void miss(struct bpf_windows *q, const struct vtrace_window *w)
 {
 	if (!q->missing)
 		q->missing = calloc(BPF_NR_MISSING, sizeof(*q->missing));
-	if (!q->missing || q->nr_missing == BPF_NR_MISSING || is_missing(q, w))
+	if (!q->missing || q->nr_missing == BPF_NR_MISSING)
 		return;
 	memcpy(&q->missing[q->nr_missing], w, short_head);
 	q->missing[q->nr_missing++].has &= VTRACE_WINDOW_KERNEL;
@@ -91,7 +107,7 @@ bool bpf_windows_add(struct bpf_windows *q, const void *record, size_t len)
 		return false;
 	}
 	q->by_end[w->end]++;
-	if (w->code_len)
+	if (is_new_life(q, w) || (w->code_len && !is_missing(q, w)))
 		miss(q, w);
 	return true;
 }

@@ -7,6 +7,8 @@
 
 /* Places whose code is missing that are kept until somebody asks; more are met again. */
 enum { BPF_NR_MISSING = 256 };
+/* Of so many the first window is told once; a power of two. */
+enum { BPF_NR_LIVES = 1024 };
 
 /* A record as it lies in the ring: a head, without its end where it has no values, and words. */
 struct bpf_window {
@@ -21,6 +23,7 @@ struct bpf_windows {
 	bool sorted;
 	struct vtrace_window *missing;
 	size_t nr_missing;
+	uint64_t lives[BPF_NR_LIVES]; /* that were told: 0, or a hash */
 	uint64_t handed, lost_read;
 	uint64_t by_end[VTRACE_NR_ENDS];
 };

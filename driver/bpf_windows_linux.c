@@ -67,13 +67,22 @@ static int map_all(struct bpf_window_source *s)
 	return r;
 }
 
+static void use_blocks(struct bpf_window_source *s, const struct vtrace_window *w)
+{
+	const uint64_t *words = (const void *)((const char *)w + VTRACE_WINDOW_LEN(w->has));
+	struct vtrace_visit v = { 0 };
+
+	while (vtrace_visit_read(words, w->nr_words, v.end, &v) > 0)
+		bpf_blocks_used(&s->blocks, v.id, w->time_ns);
+}
+
 static int on_window(void *ctx, void *data, size_t len)
 {
 	struct bpf_window_source *s = ctx;
 	const struct vtrace_window *w = data;
 
 	if (bpf_windows_add(&s->queue, data, len))
-		bpf_blocks_used(&s->blocks, w->tgid, w->time_ns);
+		use_blocks(s, w);
 	return 0;
 }
 
@@ -158,26 +167,14 @@ static int missing(struct driver *d, int (*fn)(void *ctx, const struct vtrace_wi
 	return bpf_windows_missing(&s->queue, fn, ctx);
 }
 
-static int block_put(struct driver *d, uint32_t tgid, uint32_t generation,
-		     const struct vtrace_code *code)
+static int block_put(struct driver *d, const struct vtrace_code *code)
 {
-	return bpf_blocks_put(&source_of(d)->blocks, tgid, generation, code, base_now_ns());
+	return bpf_blocks_put(&source_of(d)->blocks, code, base_now_ns());
 }
 
-static const struct vtrace_code *block_get(const struct driver *d, uint32_t id,
-					   uint32_t *generation)
+static const struct vtrace_code *block_get(const struct driver *d, uint32_t id)
 {
-	const struct bpf_blocks *b = &source_of(d)->blocks;
-	const struct vtrace_code *code = bpf_blocks_get(b, id);
-
-	if (code)
-		*generation = b->blocks[id].generation;
-	return code;
-}
-
-static void blocks_forget(struct driver *d, uint32_t tgid)
-{
-	bpf_blocks_forget(&source_of(d)->blocks, tgid, base_now_ns());
+	return bpf_blocks_get(&source_of(d)->blocks, id);
 }
 
 /* Losses are read first: they may grow between, but are received before. */
@@ -214,7 +211,6 @@ const struct driver_window_ops bpf_window_ops = {
 	.missing = missing,
 	.block_put = block_put,
 	.block_get = block_get,
-	.blocks_forget = blocks_forget,
 	.stats = stats,
 };
 

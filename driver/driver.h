@@ -220,34 +220,30 @@ int driver_client_set(struct driver *d, int32_t pid, const struct driver_client 
 /* ---- windows: the instructions behind a sample ---------------------------------------------- */
 
 /*
- * They run through blocks that were put where the interpreter finds them. Those of a process are
- * known by its tgid; those of the kernel, whose windows have tgid 0 and instance 0, by 0.
+ * They run through blocks that were put where the interpreter finds them. A block is of code,
+ * wherever that stands and whoever runs it. Windows of the kernel have tgid 0 and instance 0.
  *
- * Code that windows met and that nobody has put, or that is another one now: the @w of each
- * (VTRACE_UNTRANSLATED, VTRACE_CODE) to @fn, as soon as it is read, not in order of time; of one
- * place once a call. What is to be put stands at w->end_pc, its generation is w->end_generation.
- * Windows of it come out by driver_drain too. Cheap where there is none: to be called at each turn.
- * 0, or what @fn returned below 0.
+ * Code that windows met and that nobody has put: the @w of each (VTRACE_UNTRANSLATED, VTRACE_CODE)
+ * to @fn, as soon as it is read, not in order of time; of one place (place.h) once a call. What is
+ * to be put stands at w->end_pc, code_len bytes of it in the window. Of windows with values also
+ * the first of each process, now and then one more, with code_len 0 where nothing is missing. They
+ * come out by driver_drain too. Cheap where there is none: to be called at each turn. 0, or what
+ * @fn returned below 0.
  */
 int driver_windows_missing(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w),
 			   void *ctx);
 /*
- * What the interpreter may run from now on in process @tgid, at code->block.pc, while code of
- * @generation stands there; it is copied (block.id and .first are the driver's). Replaces what
- * stood there. The id that words of windows name it by (>= 0; no other block gets it while a window
- * may name this one); -DCPI_ELIMIT: no room (the process that was longest without a window, a
- * second or more, loses its blocks then, so that there is soon); -EINVAL: a micro-op that is not
- * sound, or no block; -ENOMEM, -DCPI_EUNSUPPORTED: no windows were asked for.
+ * What the interpreter may run from now on where this code stands; it is copied (block.id and
+ * .first are the driver's). The id that words of windows name it by (>= 0; no other block gets it
+ * while a window may name this one), that of an equal one if there is one; -DCPI_ELIMIT: no room
+ * (blocks that no window entered for ten seconds and more go then, the older half of that time, so
+ * that there is soon); -EINVAL: a micro-op that is not sound, or no block; -ENOMEM;
+ * -DCPI_EUNSUPPORTED: no windows were asked for.
  */
-int driver_block_put(struct driver *d, uint32_t tgid, uint32_t generation,
-		     const struct vtrace_code *code);
+int driver_block_put(struct driver *d, const struct vtrace_code *code);
 /* NULL: none. Valid while a window may name it: until all those were handed on that came before
- * it was replaced, or its process's blocks forgotten. */
+ * it had to go. */
 const struct vtrace_code *driver_block_get(const struct driver *d, uint32_t id);
-/* That it was put with; of an @id that driver_block_get knows. */
-uint32_t driver_block_generation(const struct driver *d, uint32_t id);
-/* @tgid has ended, or has another program now. */
-void driver_blocks_forget(struct driver *d, uint32_t tgid);
 
 struct driver_window_stats {
 	/* Windows begun, or that were due: handed to window() + held + lost. */

@@ -12,11 +12,8 @@
 struct driver_window_ops {
 	int (*missing)(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w),
 		       void *ctx);
-	int (*block_put)(struct driver *d, uint32_t tgid, uint32_t generation,
-			 const struct vtrace_code *code);
-	const struct vtrace_code *(*block_get)(const struct driver *d, uint32_t id,
-					       uint32_t *generation);
-	void (*blocks_forget)(struct driver *d, uint32_t tgid);
+	int (*block_put)(struct driver *d, const struct vtrace_code *code);
+	const struct vtrace_code *(*block_get)(const struct driver *d, uint32_t id);
 	void (*stats)(const struct driver *d, struct driver_window_stats *out);
 };
 

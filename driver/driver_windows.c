@@ -11,8 +11,7 @@ int driver_windows_missing(struct driver *d, int (*fn)(void *ctx, const struct v
 	return d->windows ? d->windows->missing(d, fn, ctx) : 0;
 }
 
-int driver_block_put(struct driver *d, uint32_t tgid, uint32_t generation,
-		     const struct vtrace_code *code)
+int driver_block_put(struct driver *d, const struct vtrace_code *code)
 {
 	const struct vtrace_block *b = &code->block;
 	bool good = b->nr_uops > 0 && b->nr_uops <= VTRACE_BLOCK_UOPS && b->nr_insns > 0 &&
@@ -22,29 +21,12 @@ int driver_block_put(struct driver *d, uint32_t tgid, uint32_t generation,
 		return -DCPI_EUNSUPPORTED;
 	for (size_t i = 0; good && i < b->nr_uops; i++)
 		good = vtrace_uop_is_sound(&code->uops[i]);
-	return good ? d->windows->block_put(d, tgid, generation, code) : -EINVAL;
+	return good ? d->windows->block_put(d, code) : -EINVAL;
 }
 
 const struct vtrace_code *driver_block_get(const struct driver *d, uint32_t id)
 {
-	uint32_t generation;
-
-	return d->windows ? d->windows->block_get(d, id, &generation) : NULL;
-}
-
-uint32_t driver_block_generation(const struct driver *d, uint32_t id)
-{
-	uint32_t generation = 0;
-
-	if (d->windows)
-		d->windows->block_get(d, id, &generation);
-	return generation;
-}
-
-void driver_blocks_forget(struct driver *d, uint32_t tgid)
-{
-	if (d->windows)
-		d->windows->blocks_forget(d, tgid);
+	return d->windows ? d->windows->block_get(d, id) : NULL;
 }
 
 void driver_window_stats_get(const struct driver *d, struct driver_window_stats *out)

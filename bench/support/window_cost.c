@@ -7,7 +7,7 @@
  * the run time of the window program for 64 instructions, and of the one that counts alone (by the
  * kernel's account, whose own cost is part of both), windows of PROGRAM, and of these the ones that
  * reached their end; then, a line each, for which reasons they ended. Windows of other processes,
- * for whom nothing is translated, are taken off at what such a window costs.
+ * for whom little is translated, are taken off at what an empty window costs.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -93,8 +93,6 @@ static void keep_running(struct run *r)
 {
 	if (r->pid && waitpid(r->pid, NULL, WNOHANG) == 0)
 		return;
-	if (r->pid)
-		driver_blocks_forget(r->d, (uint32_t)r->pid);
 	r->pid = fork();
 	if (r->pid == 0) {
 		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -123,7 +121,7 @@ static void put(struct run *r, const uint8_t *bytes, size_t len, uint64_t pc, in
 	ssize_t got;
 
 	if (vtrace_translate(r->translator, bytes, len, pc, &code) < 0 ||
-	    driver_block_put(r->d, (uint32_t)r->pid, 0, &code) < 0)
+	    driver_block_put(r->d, &code) < 0)
 		return;
 	for (uint8_t i = 0; i < code.nr_successors && depth; i++) {
 		got = pread(memory, next, sizeof(next), (off_t)code.successors[i]);

@@ -4,12 +4,15 @@
  * lies in arrays that are mapped: the daemon puts blocks there without a system call, which would
  * keep its CPU from being sampled.
  *
+ * A block is of code, not of a process: whoever runs the same bytes runs it.
+ *
  * A block is written whole before it can be found, and its place gets another one only when no
  * program can be in it any more; so who found it may run it without a lock.
  */
 #ifndef DCPI_BPF_BLOCKS_H
 #define DCPI_BPF_BLOCKS_H
 
+#include "place.h"
 #include "window.h"
 
 enum {
@@ -18,17 +21,15 @@ enum {
 	WINDOW_NR_BUCKETS = 1 << 15, /* a power of two */
 	WINDOW_WAYS = 8,
 	WINDOW_RING_LEN = 4 << 20,
-	WINDOW_PAGE = 4096, /* the smallest that there is: code up to its end can be read */
 };
 
 struct window_block {
 	struct vtrace_block block;
-	uint32_t tgid, generation;
 	uint32_t alive; /* 0: nobody begins with it any more */
 	/* Where it went on last: behind itself, and elsewhere. Numbers of blocks, by the program;
 	 * only a hint. */
 	uint32_t link[2];
-	uint32_t pad[3];
+	uint32_t pad[7];
 };
 
 _Static_assert(sizeof(struct window_block) == 128, "window_block");
@@ -42,11 +43,12 @@ struct window_bucket {
 #define WINDOW_ENTRY_NUMBER(entry) ((uint32_t)(entry))
 
 /* @mix: COUNT_MIX's. Bits 32 and up tell blocks of a bucket apart, the lowest are its number. */
-static inline __attribute__((always_inline)) uint64_t
-window_hash(uint64_t pc, uint32_t tgid, uint32_t generation, uint64_t mix0, uint64_t mix1)
+static inline __attribute__((always_inline)) uint64_t window_hash(const struct vtrace_place *p,
+								  uint64_t mix0, uint64_t mix1)
 {
-	uint64_t h = pc * mix0 ^ ((uint64_t)tgid << 32 | generation) * mix1;
+	uint64_t h = p->where * mix0 ^ p->code[0];
 
+	h = (h ^ h >> 31) * mix1 ^ p->code[1];
 	h = (h ^ h >> 29) * mix0;
 	return h ^ h >> 32;
 }

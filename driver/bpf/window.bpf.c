@@ -221,29 +221,44 @@ static __always_inline bool find_generation(struct run *run, uint64_t pc)
 	       bpf_probe_read_user(&run->generation, sizeof(uint32_t), (void *)word) == 0;
 }
 
-static __always_inline bool is_block(const struct window_block *b, const struct run *run,
-				     uint64_t pc)
-{
-	return b->block.pc == pc && b->tgid == run->tgid && b->generation == run->generation &&
-	       *(volatile const uint32_t *)&b->alive;
-}
-
 static __always_inline struct window_block *block_at(uint32_t number)
 {
 	return bpf_map_lookup_elem(&window_blocks, &number);
 }
 
-/* By its place alone; 0: there is none. */
-static __noinline uint32_t block_find(const struct run *run, uint64_t pc)
+/* This and block_find are not static so that the verifier looks at them once, by themselves. */
+__noinline int is_block(struct run *run, const struct window_block *b, uint64_t pc)
 {
+	return run && b && *(volatile const uint32_t *)&b->alive &&
+	       vtrace_code_is(run->kernel ? run : NULL, &b->block, pc);
+}
+
+/* How the code at @pc begins. */
+static __always_inline bool place_read(const struct run *run, uint64_t pc, struct vtrace_place *p)
+{
+	uint32_t len = vtrace_place_len(pc);
+
+	p->where = vtrace_where(pc);
+	p->code[0] = p->code[1] = 0;
+	/* As the verifier wants to see it. */
+	return len && len <= sizeof(p->code) &&
+	       window_read(run->kernel ? run : NULL, p->code, len, pc) == 0;
+}
+
+enum { BLOCK_UNREAD = WINDOW_NR_BLOCKS };
+
+/* By its code alone; 0: there is none. */
+__noinline uint32_t block_find(struct run *run, uint64_t pc)
+{
+	struct vtrace_place place;
 	uint64_t hash, entry;
 	const struct window_bucket *bucket;
 	const struct window_block *b;
 	uint32_t at;
 
-	if (!run)
-		return 0;
-	hash = window_hash(pc, run->tgid, run->generation, mix[0], mix[1]);
+	if (!run || !place_read(run, pc, &place))
+		return BLOCK_UNREAD;
+	hash = window_hash(&place, mix[0], mix[1]);
 	at = hash % WINDOW_NR_BUCKETS;
 	bucket = bpf_map_lookup_elem(&window_buckets, &at);
 	if (!bucket)
@@ -254,49 +269,49 @@ static __noinline uint32_t block_find(const struct run *run, uint64_t pc)
 		if ((entry ^ hash) >> 32 || !entry)
 			continue;
 		b = block_at(WINDOW_ENTRY_NUMBER(entry));
-		if (b && is_block(b, run, pc))
+		if (b && is_block(run, b, pc))
 			return WINDOW_ENTRY_NUMBER(entry);
 	}
 	return 0;
 }
 
-/* The one that stands at @pc, by way of the one before; most often it went there last time too. */
-static __always_inline const struct window_block *block_next(struct run *run, uint64_t pc)
+/* The one whose code stands at the state, by way of the one before; most often it went there last
+ * time too. A number, or as block_find. */
+static __always_inline uint32_t block_next(struct run *run, const struct vtrace_state *s)
 {
 	struct window_block *last = block_at(run->number), *b;
 	uint32_t *link, number;
 
 	if (!last)
-		return NULL;
-	link = &last->link[pc != last->block.next];
+		return 0;
+	link = &last->link[s->pc != s->block_pc + last->block.len];
 	number = *(volatile uint32_t *)link;
 	b = block_at(number);
-	if (!b || !number || !is_block(b, run, pc)) {
-		number = block_find(run, pc);
-		b = block_at(number);
-		if (!number || !b)
-			return NULL;
-		if (run->number)
-			*(volatile uint32_t *)link = number;
-	}
-	run->number = number;
-	return b;
+	if (b && number && is_block(run, b, s->pc))
+		return number;
+	number = block_find(run, s->pc);
+	if (run->number && number && number < WINDOW_NR_BLOCKS)
+		*(volatile uint32_t *)link = number;
+	return number;
 }
 
 static __noinline int enter(struct run *run, struct vtrace_state *s)
 {
 	const struct window_block *b;
+	int end;
 
-	if (!s || !run)
+	if (!s || !run || !find_generation(run, s->pc))
 		return VTRACE_CODE;
-	if (!find_generation(run, s->pc))
-		return VTRACE_CODE;
-	b = block_next(run, s->pc);
-	if (!b)
-		return VTRACE_UNTRANSLATED;
+	run->number = block_next(run, s);
+	b = block_at(run->number);
+	if (!run->number || !b)
+		return run->number ? VTRACE_CODE : VTRACE_UNTRANSLATED;
 	run->at = b->block.first;
 	run->end = b->block.first + b->block.nr_uops;
-	return vtrace_enter(run->kernel ? run : NULL, s, &b->block);
+	end = vtrace_enter(s, &b->block);
+	if (!end && run->generation)
+		vtrace_tag(s, run->generation);
+	return end;
 }
 
 static long step(uint32_t i, struct run *run)
@@ -354,7 +369,7 @@ static __always_inline void begin_record(struct vtrace_window *w, const struct v
 /* The code at the end, for somebody to translate it. */
 static __always_inline void read_code(struct vtrace_window *w, const struct run *kernel)
 {
-	uint32_t left = WINDOW_PAGE - w->end_pc % WINDOW_PAGE;
+	uint32_t left = VTRACE_PAGE - w->end_pc % VTRACE_PAGE;
 
 	if (window_read(kernel, w->code, sizeof(w->code), w->end_pc) == 0)
 		w->code_len = sizeof(w->code);

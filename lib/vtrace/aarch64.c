@@ -59,13 +59,26 @@ void a64_authenticate(struct vtrace_maker *m, uint8_t dst, uint8_t reg)
 
 /* ---- immediates ------------------------------------------------------------------------------ */
 
+/* @reg is the address @to, which moves with the code. */
+static void link_to(struct vtrace_maker *m, uint8_t reg, uint64_t to)
+{
+	vtrace_relative(m, vtrace_make_imm(m, VTRACE_CONST, 8, reg, VTRACE_ZERO, 0), to);
+}
+
+static void jump_to(struct vtrace_maker *m, uint64_t to)
+{
+	vtrace_relative(m, vtrace_make_imm(m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO, 0), to);
+	vtrace_successor(m, to);
+	m->ends = true;
+}
+
 static bool address(struct vtrace_maker *m, uint32_t word)
 {
 	uint64_t offset = a64_signed(word, 5, 19) << 2 | a64_bits(word, 29, 2);
 	uint64_t to = word >> 31 ? (m->pc & ~0xfffull) + (offset << 12) : m->pc + offset;
 
 	m->class = VTRACE_CLASS_LEA;
-	vtrace_make_imm(m, VTRACE_CONST, 8, a64_zr(a64_rd(word)), VTRACE_ZERO, to);
+	link_to(m, a64_zr(a64_rd(word)), to);
 	return true;
 }
 
@@ -219,10 +232,8 @@ static bool jump(struct vtrace_maker *m, uint32_t word)
 
 	m->class = word >> 31 ? VTRACE_CLASS_CALL : VTRACE_CLASS_JUMP;
 	if (word >> 31)
-		vtrace_make_imm(m, VTRACE_CONST, 8, A64_LR, VTRACE_ZERO, m->next_pc);
-	vtrace_make_imm(m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO, to);
-	vtrace_successor(m, to);
-	m->ends = true;
+		link_to(m, A64_LR, m->next_pc);
+	jump_to(m, to);
 	return true;
 }
 
@@ -233,7 +244,7 @@ static struct vtrace_uop *branch(struct vtrace_maker *m, enum vtrace_op op, uint
 	m->ends = true;
 	vtrace_successor(m, m->next_pc);
 	vtrace_successor(m, to);
-	return vtrace_make_imm(m, op, w, VTRACE_ZERO, reg, to);
+	return vtrace_relative(m, vtrace_make_imm(m, op, w, VTRACE_ZERO, reg, 0), to);
 }
 
 static bool branch_if(struct vtrace_maker *m, uint32_t word)
@@ -245,9 +256,7 @@ static bool branch_if(struct vtrace_maker *m, uint32_t word)
 		return false;
 	if (cc == A64_ALWAYS) {
 		m->class = VTRACE_CLASS_JUMP;
-		m->ends = true;
-		vtrace_make_imm(m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO, to);
-		vtrace_successor(m, to);
+		jump_to(m, to);
 	} else {
 		branch(m, VTRACE_JUMP_IF, 8, VTRACE_ZERO, to)->set = (uint8_t)cc;
 	}
@@ -292,7 +301,7 @@ static bool jump_register(struct vtrace_maker *m, uint32_t word)
 		vtrace_make(m, VTRACE_MOV, 8, t, rn, VTRACE_ZERO);
 	vtrace_make_imm(m, VTRACE_NEED, 8, VTRACE_ZERO, t, 0);
 	if ((opc & 7) == 1)
-		vtrace_make_imm(m, VTRACE_CONST, 8, A64_LR, VTRACE_ZERO, m->next_pc);
+		link_to(m, A64_LR, m->next_pc);
 	vtrace_make(m, VTRACE_JUMP_TO, 8, VTRACE_ZERO, t, VTRACE_ZERO);
 	return true;
 }

@@ -5,7 +5,15 @@
 struct place {
 	uint8_t a, b, x;
 	uint64_t imm;
+	uint8_t marks; /* VTRACE_PC_RELATIVE, or none */
 };
+
+static void set_place(struct vtrace_uop *u, const struct place *p, uint64_t offset)
+{
+	u->x = p->x;
+	u->marks = p->marks;
+	u->imm = p->imm + offset;
+}
 
 /* What goes to or comes from memory. */
 struct transfer {
@@ -18,34 +26,24 @@ struct transfer {
 static void load_vector(struct vtrace_maker *m, uint8_t w, uint8_t rt, const struct place *p)
 {
 	uint8_t low = a64_vector_chunk(rt, 0), high = a64_vector_chunk(rt, 1);
-	struct vtrace_uop *u;
 
 	if (w == 16) {
-		u = vtrace_make(m, VTRACE_LOAD, 8, high, p->a, p->b);
-		u->x = p->x;
-		u->imm = p->imm + 8;
+		set_place(vtrace_make(m, VTRACE_LOAD, 8, high, p->a, p->b), p, 8);
 		w = 8;
 	} else {
 		vtrace_make_imm(m, VTRACE_CONST, 8, high, VTRACE_ZERO, 0);
 	}
-	u = vtrace_make(m, VTRACE_LOAD, w, low, p->a, p->b);
-	u->x = p->x;
-	u->imm = p->imm;
+	set_place(vtrace_make(m, VTRACE_LOAD, w, low, p->a, p->b), p, 0);
 }
 
 static void store_vector(struct vtrace_maker *m, uint8_t w, uint8_t rt, const struct place *p)
 {
-	struct vtrace_uop *u;
-
 	if (w == 16) {
-		u = vtrace_make(m, VTRACE_STORE, 8, a64_vector_chunk(rt, 1), p->a, p->b);
-		u->x = p->x;
-		u->imm = p->imm + 8;
+		set_place(vtrace_make(m, VTRACE_STORE, 8, a64_vector_chunk(rt, 1), p->a, p->b), p,
+			  8);
 		w = 8;
 	}
-	u = vtrace_make(m, VTRACE_STORE, w, a64_vector_chunk(rt, 0), p->a, p->b);
-	u->x = p->x;
-	u->imm = p->imm;
+	set_place(vtrace_make(m, VTRACE_STORE, w, a64_vector_chunk(rt, 0), p->a, p->b), p, 0);
 }
 
 /* The first byte is met last: that is the address an entry of the trace tells. */
@@ -66,8 +64,7 @@ static void transfer(struct vtrace_maker *m, const struct transfer *t, uint8_t r
 			: t->extends ? VTRACE_LOADS
 				     : VTRACE_LOAD,
 			t->w, reg, p->a, p->b);
-	u->x = p->x;
-	u->imm = p->imm;
+	set_place(u, p, 0);
 	if (t->extends == 4)
 		vtrace_make(m, VTRACE_MOV, 4, reg, reg, VTRACE_ZERO);
 }
@@ -105,7 +102,7 @@ static bool single(uint32_t word, struct transfer *t)
 
 static bool offset_unsigned(struct vtrace_maker *m, uint32_t word)
 {
-	struct place p = { a64_rn(word), VTRACE_ZERO, 0, a64_bits(word, 10, 12) };
+	struct place p = { a64_rn(word), VTRACE_ZERO, 0, a64_bits(word, 10, 12), 0 };
 	struct transfer t;
 
 	if (!single(word, &t))
@@ -122,7 +119,7 @@ static bool offset_signed(struct vtrace_maker *m, uint32_t word)
 	uint32_t mode = a64_bits(word, 10, 2);
 	uint8_t rn = a64_rn(word), rt = a64_rd(word);
 	uint64_t offset = a64_signed(word, 12, 9);
-	struct place p = { rn, VTRACE_ZERO, 0, mode == 1 ? 0 : offset };
+	struct place p = { rn, VTRACE_ZERO, 0, mode == 1 ? 0 : offset, 0 };
 	struct transfer t;
 	bool moves = mode & 1;
 
@@ -141,7 +138,7 @@ static bool offset_signed(struct vtrace_maker *m, uint32_t word)
 static bool offset_register(struct vtrace_maker *m, uint32_t word)
 {
 	uint32_t option = a64_bits(word, 13, 3), shift;
-	struct place p = { a64_rn(word), 0, 0, 0 };
+	struct place p = { a64_rn(word), 0, 0, 0, 0 };
 	struct transfer t;
 
 	if (!single(word, &t) || !(option & 2))
@@ -165,7 +162,10 @@ static bool offset_register(struct vtrace_maker *m, uint32_t word)
 static bool literal(struct vtrace_maker *m, uint32_t word)
 {
 	uint32_t opc = word >> 30;
-	struct place p = { VTRACE_ZERO, VTRACE_ZERO, 0, m->pc + (a64_signed(word, 5, 19) << 2) };
+	struct place p = { .a = VTRACE_ZERO,
+			   .b = VTRACE_ZERO,
+			   .marks = VTRACE_PC_RELATIVE,
+			   .imm = m->pc - m->code->block.pc + (a64_signed(word, 5, 19) << 2) };
 	struct transfer t = { .load = true, .vector = word >> 26 & 1 };
 
 	if (t.vector && opc == 3)
@@ -218,7 +218,7 @@ static bool pair(struct vtrace_maker *m, uint32_t word)
 	uint8_t rt = a64_rd(word), rt2 = (uint8_t)a64_bits(word, 10, 5), rn = a64_rn(word);
 	bool moves = mode & 1;
 	struct transfer t;
-	struct place p = { rn, VTRACE_ZERO, 0, 0 };
+	struct place p = { rn, VTRACE_ZERO, 0, 0, 0 };
 	uint64_t offset;
 
 	if (!pair_transfer(word, &t) || (t.load && rt == rt2))
@@ -271,7 +271,7 @@ static bool ordered(struct vtrace_maker *m, uint32_t word)
 	bool load = kind & 2, two = kind & 1;
 	uint8_t w = (uint8_t)(1 << size), rt = a64_rd(word), rn = a64_rn(word);
 	uint8_t rs = a64_rm(word), rt2 = (uint8_t)a64_bits(word, 10, 5);
-	struct place p = { rn, VTRACE_ZERO, 0, 0 };
+	struct place p = { rn, VTRACE_ZERO, 0, 0, 0 };
 	struct transfer t = { .w = w, .load = load };
 
 	if ((kind & 5) == 5) {
@@ -363,7 +363,7 @@ static bool structures(struct vtrace_maker *m, uint32_t word)
 	struct transfer t = { .w = word >> 30 & 1 ? 16 : 8,
 			      .vector = true,
 			      .load = word >> 22 & 1 };
-	struct place p = { rn, VTRACE_ZERO, 0, 0 };
+	struct place p = { rn, VTRACE_ZERO, 0, 0, 0 };
 
 	if (!nr || word >> 31 || word >> 24 & 1 || word >> 21 & 1 || (!moves && rm))
 		return false;

@@ -52,7 +52,7 @@ uint64_t vtrace_pc(const struct vtrace_blocks *b, const struct vtrace_state *s)
 	const struct vtrace_code *c = vtrace_blocks_get(b, VTRACE_WORD_ID(word));
 	unsigned int done = VTRACE_WORD_INSNS(word);
 
-	return c && s->nr_words && done < c->block.nr_insns ? c->block.pc + c->insns[done].offset
+	return c && s->nr_words && done < c->block.nr_insns ? s->block_pc + c->insns[done].offset
 							    : s->pc;
 }
 
@@ -115,14 +115,12 @@ static enum vtrace_end enter(struct vtrace_blocks *b, const struct vtrace_memory
 			     struct vtrace_state *s, struct vtrace_code **out)
 {
 	uint64_t pc = s->pc;
-	int end = VTRACE_CODE;
 
 	*out = base_map_get(&b->by_pc, &pc, sizeof(pc));
-	if (*out)
-		end = vtrace_enter((void *)m, s, &(*out)->block);
-	if (end == VTRACE_CODE && translate(b, m, pc, out) == 0)
-		end = vtrace_enter((void *)m, s, &(*out)->block);
-	return end;
+	if ((*out && vtrace_code_is((void *)m, &(*out)->block, pc)) ||
+	    (translate(b, m, pc, out) == 0 && vtrace_code_is((void *)m, &(*out)->block, pc)))
+		return (enum vtrace_end)vtrace_enter(s, &(*out)->block);
+	return VTRACE_CODE;
 }
 
 enum vtrace_end vtrace_run(struct vtrace_blocks *b, const struct vtrace_memory *m,

@@ -16,13 +16,26 @@
 #include "interp_math.h"
 #include "interp_memory.h"
 #include "interp_unknown.h"
+#include "place.h"
 
 /* ---- one micro-op ---------------------------------------------------------------------------- */
+
+/* imm, which may be relative to where the block stands. */
+VTRACE_INLINE uint64_t vtrace_imm(const struct vtrace_state *s, const struct vtrace_uop *u)
+{
+	return u->imm + (s->block_pc & (0 - (uint64_t)(u->marks >> 1 & 1)));
+}
+
+/* Of a load or store. */
+VTRACE_INLINE uint64_t vtrace_address(const struct vtrace_state *s, const struct vtrace_uop *u)
+{
+	return s->r[u->a] + (s->r[u->b] << (u->x & 3)) + vtrace_imm(s, u);
+}
 
 VTRACE_INLINE void vtrace_memory(void *ctx, struct vtrace_state *s, const struct vtrace_uop *u,
 				 bool no_addr)
 {
-	uint64_t addr = s->r[u->a] + (s->r[u->b] << (u->x & 3)) + u->imm, value = 0;
+	uint64_t addr = vtrace_address(s, u), value = 0;
 	uint8_t unknown = 0xff;
 
 	if (u->op == VTRACE_STORE) {
@@ -106,7 +119,7 @@ VTRACE_INLINE void vtrace_jump_zero(struct vtrace_state *s, const struct vtrace_
 	if (!(a & known) && known != vtrace_mask(u->w))
 		*end = VTRACE_UNKNOWN_IF;
 	else if (!(a & known) == (u->op == VTRACE_JUMP_Z))
-		s->pc = u->imm;
+		s->pc = vtrace_imm(s, u);
 }
 
 /*
@@ -124,7 +137,7 @@ VTRACE_INLINE int vtrace_effect(void *ctx, struct vtrace_state *s, const struct 
 		vtrace_memory(ctx, s, u, unknown);
 		return 1;
 	case VTRACE_JUMP:
-		s->pc = u->imm;
+		s->pc = vtrace_imm(s, u);
 		return 1;
 	case VTRACE_JUMP_TO:
 		if (vtrace_is_unknown(s, u->a))
@@ -136,7 +149,7 @@ VTRACE_INLINE int vtrace_effect(void *ctx, struct vtrace_state *s, const struct 
 		if (vtrace_cc_unknown(s, u->set))
 			*end = VTRACE_UNKNOWN_IF;
 		else if (vtrace_cc_holds(s->flags, u->set))
-			s->pc = u->imm;
+			s->pc = vtrace_imm(s, u);
 		return 1;
 	case VTRACE_JUMP_Z:
 	case VTRACE_JUMP_NZ:
@@ -201,7 +214,7 @@ VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace
 	case VTRACE_MOV:
 		return a;
 	case VTRACE_CONST:
-		return u->imm;
+		return vtrace_imm(s, u);
 	case VTRACE_SEXT:
 		return vtrace_sign(a, u->x);
 	case VTRACE_INS:
@@ -210,7 +223,7 @@ VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace
 	case VTRACE_EXT:
 		return a >> shift;
 	case VTRACE_LEA:
-		return a + (s->r[u->b] << (u->x & 3)) + u->imm;
+		return a + (s->r[u->b] << (u->x & 3)) + vtrace_imm(s, u);
 	case VTRACE_ADD:
 		return a + b;
 	case VTRACE_ADC:
@@ -302,7 +315,8 @@ VTRACE_INLINE uint64_t vtrace_result(struct vtrace_state *s, const struct vtrace
  * Most micro-ops are a sum of what they have, or a plain logical operation, of operands that are
  * known. By masks and not by branches, of which the CPU would guess every second one wrong.
  */
-VTRACE_INLINE bool vtrace_simple(const struct vtrace_uop *u, uint64_t a, uint64_t b, uint64_t *v)
+VTRACE_INLINE bool vtrace_simple(const struct vtrace_state *s, const struct vtrace_uop *u,
+				 uint64_t a, uint64_t b, uint64_t *v)
 {
 	const uint64_t mov = VTRACE_BIT_OF(VTRACE_MOV), constant = VTRACE_BIT_OF(VTRACE_CONST),
 		       lea = VTRACE_BIT_OF(VTRACE_LEA), sub = VTRACE_BIT_OF(VTRACE_SUB),
@@ -316,7 +330,7 @@ VTRACE_INLINE bool vtrace_simple(const struct vtrace_uop *u, uint64_t a, uint64_
 	negative = VTRACE_IN(sub, op);
 	b = (b << (u->x & 3 & VTRACE_IN(lea, op))) & VTRACE_IN(two, op);
 	*v = (a & VTRACE_IN(two | mov, op)) + ((b ^ negative) - negative) +
-	     (u->imm & VTRACE_IN(lea | constant, op)) + (both & VTRACE_IN(and, op)) -
+	     (vtrace_imm(s, u) & VTRACE_IN(lea | constant, op)) + (both & VTRACE_IN(and, op)) -
 	     (both & VTRACE_IN(or | xor, op)) - (both & VTRACE_IN(xor, op));
 	*v &= vtrace_mask(u->w) | VTRACE_IN(constant, op);
 	return true;
@@ -337,7 +351,7 @@ VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vt
 	uint8_t ua = s->unknown[u->a], ub = b_is_imm ? 0 : s->unknown[u->b], unknown = 0;
 	int end = VTRACE_GOES_ON;
 
-	if ((ua | ub) || !vtrace_simple(u, a, b, &v)) {
+	if ((ua | ub) || !vtrace_simple(s, u, a, b, &v)) {
 		if (vtrace_effect(ctx, s, u, a, b, vtrace_needs(u, ua | ub), &end))
 			return end;
 		unknown = vtrace_unknown(s, u, a, b, ua, ub);
@@ -362,13 +376,14 @@ VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vt
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* Does the code still stand there that @b was translated from? */
-VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b)
+/* Is it what @b was translated from that stands at @pc? */
+VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b, uint64_t pc)
 {
-	uint64_t code[VTRACE_BLOCK_BYTES / 8] = { 0 }, differ = 0;
+	uint64_t code[VTRACE_BLOCK_BYTES / 8] = { 0 },
+					   differ = vtrace_where(pc) ^ vtrace_where(b->pc);
 	uint32_t len = b->len;
 
-	if (!len || len > VTRACE_BLOCK_BYTES || VTRACE_READ(ctx, code, len, b->pc) != 0)
+	if (!len || len > VTRACE_BLOCK_BYTES || VTRACE_READ(ctx, code, len, pc) != 0)
 		return false;
 #ifdef __bpf__
 #pragma clang loop unroll(full)
@@ -382,17 +397,28 @@ VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b)
 	return !differ;
 }
 
-/* Begin with @b, which stands where the state is. VTRACE_GOES_ON, or why not. */
-VTRACE_INLINE int vtrace_enter(void *ctx, struct vtrace_state *s, const struct vtrace_block *b)
+/* Begin with @b, whose code stands where the state is (vtrace_code_is). VTRACE_GOES_ON, or why not.
+ */
+VTRACE_INLINE int vtrace_enter(struct vtrace_state *s, const struct vtrace_block *b)
 {
-	if (b->pc != s->pc || !vtrace_code_is(ctx, b))
-		return VTRACE_CODE;
-	if (s->nr_words >= VTRACE_NR_WORDS)
+	uint32_t at = s->nr_words;
+
+	if (at > VTRACE_NR_WORDS - VTRACE_HEAD_MAX)
 		return VTRACE_TRACE;
-	s->block_word = s->nr_words++ % VTRACE_NR_WORDS;
+	s->block_word = at % VTRACE_NR_WORDS;
 	s->words[s->block_word] = VTRACE_WORD(b->id);
-	s->pc = b->next;
+	s->words[(at + 1) % VTRACE_NR_WORDS] = s->pc;
+	s->nr_words = at + 2;
+	s->block_pc = s->pc;
+	s->pc += b->len;
 	return VTRACE_GOES_ON;
+}
+
+/* The code of the block that was entered is one of several that stood there. */
+VTRACE_INLINE void vtrace_tag(struct vtrace_state *s, uint32_t generation)
+{
+	s->words[s->block_word % VTRACE_NR_WORDS] |= VTRACE_WORD_TAGGED;
+	s->words[s->nr_words++ % VTRACE_NR_WORDS] = generation;
 }
 
 /* Behind the last micro-op of an instruction. */
@@ -416,6 +442,7 @@ VTRACE_INLINE void vtrace_begin(struct vtrace_state *s, uint16_t max_insns)
 	s->lost_start = s->lost_end = 0;
 	s->log = VTRACE_LOG_PATH;
 	s->nr_words = s->block_word = 0;
+	s->block_pc = 0;
 #ifdef __bpf__
 #pragma clang loop unroll(full)
 #endif

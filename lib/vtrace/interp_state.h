@@ -12,7 +12,7 @@ enum {
 };
 
 /*
- * What a trace holds: a word for each block that was entered, and behind it, where that is asked
+ * What a trace holds: a head for each block that was entered, and behind it, where that is asked
  * for, what its loads read from memory (not what they gave: the window's own stores lie over it).
  */
 enum vtrace_log {
@@ -21,8 +21,12 @@ enum vtrace_log {
 	VTRACE_LOG_TIMES, /* before each of these, how many ns it took */
 };
 
-/* A block's word: its id, how many words of reads follow, how many of its instructions ran. */
+/* A block's head: its id, how many words of reads follow, how many of its instructions ran; its pc;
+ * where VTRACE_WORD_TAGGED is set the generation of the code there. */
+enum { VTRACE_HEAD_MAX = 3 };
+#define VTRACE_WORD_TAGGED   (1ull << 63)
 #define VTRACE_WORD(id)	     ((uint64_t)(id) << 24)
+#define VTRACE_WORD_HEAD(w)  (2 + (uint32_t)((w) >> 63))
 #define VTRACE_WORD_ID(word) ((uint32_t)((word) >> 24))
 #define VTRACE_WORD_READS(w) ((uint32_t)((w) >> 8 & 0xffff))
 #define VTRACE_WORD_INSNS(w) ((uint32_t)((w)&0xff))
@@ -40,6 +44,7 @@ struct vtrace_state {
 	uint64_t r[VTRACE_NR_REGS];
 	uint8_t unknown[VTRACE_NR_REGS]; /* a bit for each of their bytes */
 	uint64_t pc;			 /* where the next block stands */
+	uint64_t block_pc;		 /* where this one does */
 	uint8_t flags, flags_unknown;
 	bool memory_unknown; /* somebody stored who knows where */
 	uint16_t nr_insns, max_insns;

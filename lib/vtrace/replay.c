@@ -27,6 +27,29 @@ static int next_word(void *ctx, void *to, size_t len, uint64_t addr)
 	return 0;
 }
 
+/* ---- traces ---------------------------------------------------------------------------------- */
+
+int vtrace_visit_read(const uint64_t *words, size_t nr, size_t at, struct vtrace_visit *out)
+{
+	uint64_t word, reads;
+
+	if (at >= nr)
+		return 0;
+	word = words[at];
+	reads = at + VTRACE_WORD_HEAD(word);
+	if (reads + VTRACE_WORD_READS(word) > nr)
+		return -DCPI_EFORMAT;
+	*out = (struct vtrace_visit){
+		.pc = words[at + 1],
+		.id = VTRACE_WORD_ID(word),
+		.generation = word & VTRACE_WORD_TAGGED ? (uint32_t)words[at + 2] : 0,
+		.nr_insns = VTRACE_WORD_INSNS(word),
+		.reads = (uint32_t)reads,
+		.end = (uint32_t)reads + VTRACE_WORD_READS(word),
+	};
+	return 1;
+}
+
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static bool is_sound(const struct vtrace_code *c)
@@ -49,19 +72,22 @@ static bool is_sound(const struct vtrace_code *c)
 /* 1: the block of the next word is entered; 0: there is none. */
 static int enter(struct vtrace_replay *r)
 {
-	uint64_t word;
+	struct vtrace_visit v;
+	int ret = vtrace_visit_read(r->words, r->w->nr_words, r->at, &v);
 
-	if (r->at == r->w->nr_words)
-		return 0;
-	word = r->words[r->at++];
-	r->code = r->get(r->ctx, VTRACE_WORD_ID(word));
-	r->nr_insns = VTRACE_WORD_INSNS(word);
-	r->reads_end = r->at + VTRACE_WORD_READS(word);
+	if (ret <= 0)
+		return ret;
+	r->code = r->get(r->ctx, v.id);
+	r->nr_insns = v.nr_insns;
+	r->at = v.reads;
+	r->reads_end = v.end;
 	r->nr_done = r->uop = 0;
-	if (!r->code || !is_sound(r->code) || r->code->block.pc != r->s.pc ||
-	    r->reads_end > r->w->nr_words || r->nr_insns > r->code->block.nr_insns)
+	if (!r->code || !is_sound(r->code) || v.pc != r->s.pc ||
+	    vtrace_where(v.pc) != vtrace_where(r->code->block.pc) ||
+	    r->nr_insns > r->code->block.nr_insns)
 		return -DCPI_EFORMAT;
-	r->s.pc = r->code->block.next;
+	r->s.block_pc = v.pc;
+	r->s.pc = v.pc + r->code->block.len;
 	return 1;
 }
 
@@ -104,7 +130,7 @@ static int run_uop(struct vtrace_replay *r, const struct vtrace_uop *u, struct v
 	struct vtrace_memory m = { next_word, r };
 	struct vtrace_state *s = &r->s;
 	struct vtrace_access a = {
-		.addr = s->r[u->a] + (s->r[u->b] << (u->x & 3)) + u->imm,
+		.addr = vtrace_address(s, u),
 		.width = u->w,
 		.has_addr = !s->unknown[u->a] && !s->unknown[u->b],
 	};
@@ -149,7 +175,7 @@ static int run_insn(struct vtrace_replay *r, struct vtrace_entry *e)
 	const struct vtrace_uop *u;
 
 	*e = (struct vtrace_entry){
-		.pc = b->pc + insn->offset,
+		.pc = r->s.block_pc + insn->offset,
 		.code = r->code,
 		.index = (uint8_t)r->nr_done,
 		.len = insn->len,

@@ -46,6 +46,14 @@ uint8_t vtrace_const(struct vtrace_maker *m, uint64_t value)
 	return t;
 }
 
+struct vtrace_uop *vtrace_relative(const struct vtrace_maker *m, struct vtrace_uop *u,
+				   uint64_t address)
+{
+	u->imm = address - m->code->block.pc;
+	u->marks |= VTRACE_PC_RELATIVE;
+	return u;
+}
+
 void vtrace_taint(struct vtrace_maker *m, uint8_t reg)
 {
 	vtrace_make_imm(m, VTRACE_TAINT, 8, reg, VTRACE_ZERO, 0);
@@ -202,6 +210,15 @@ static bool add_insn(struct vtrace_translator *t, struct vtrace_maker *m, const 
 	return !m->ends;
 }
 
+bool vtrace_place_of(uint64_t pc, const uint8_t *code, size_t len, struct vtrace_place *out)
+{
+	size_t want = vtrace_place_len(pc);
+
+	*out = (struct vtrace_place){ .where = vtrace_where(pc) };
+	memcpy(out->code, code, len < want ? len : want);
+	return len >= want;
+}
+
 int vtrace_translate(struct vtrace_translator *t, const uint8_t *code, size_t len, uint64_t pc,
 		     struct vtrace_code *out)
 {
@@ -212,15 +229,15 @@ int vtrace_translate(struct vtrace_translator *t, const uint8_t *code, size_t le
 		return -DCPI_EFORMAT;
 	memset(out, 0, sizeof(*out));
 	b->pc = pc;
+	vtrace_place_of(pc, code, len, &out->place);
 	len = len < VTRACE_BLOCK_BYTES ? len : VTRACE_BLOCK_BYTES;
 	/* An instruction cut off by the end of what is there begins the next block. */
 	while (b->nr_insns < VTRACE_BLOCK_INSNS && b->len < len &&
 	       (!b->nr_insns || b->len + 16u <= len) &&
 	       add_insn(t, &m, code + b->len, len - b->len))
 		;
-	b->next = pc + b->len;
 	if (!m.ends)
-		vtrace_successor(&m, b->next);
+		vtrace_successor(&m, pc + b->len);
 	memcpy(b->code, code, b->len);
 	drop_flags(out);
 	drop_nops(out);
@@ -234,13 +251,33 @@ static bool is_width(uint8_t w)
 	return w == 1 || w == 2 || w == 4 || w == 8;
 }
 
+static bool may_be_relative(const struct vtrace_uop *u)
+{
+	switch (u->op) {
+	case VTRACE_CONST:
+	case VTRACE_LEA:
+	case VTRACE_LOAD:
+	case VTRACE_LOADS:
+	case VTRACE_STORE:
+	case VTRACE_JUMP:
+	case VTRACE_JUMP_IF:
+	case VTRACE_JUMP_Z:
+	case VTRACE_JUMP_NZ:
+		return true;
+	default:
+		return false;
+	}
+}
+
 bool vtrace_uop_is_sound(const struct vtrace_uop *u)
 {
 	bool byte = u->op == VTRACE_INS || u->op == VTRACE_EXT;
 	bool widths = u->op == VTRACE_SEXT || u->op == VTRACE_FP_TO_INT;
 
 	return u->op < VTRACE_NR_OPS && is_width(u->w) && (!widths || is_width(u->x)) &&
-	       (!byte || u->x + u->w <= 8) && u->dst != VTRACE_IMM && u->a != VTRACE_IMM;
+	       (!byte || u->x + u->w <= 8) && u->dst != VTRACE_IMM && u->a != VTRACE_IMM &&
+	       !(u->marks & ~VTRACE_MARKS) &&
+	       (!(u->marks & VTRACE_PC_RELATIVE) || may_be_relative(u));
 }
 
 const char *vtrace_class_name(enum vtrace_class class)
@@ -286,7 +323,7 @@ const char *vtrace_end_name(enum vtrace_end end)
 		[VTRACE_GOES_ON] = "goes on",
 		[VTRACE_FULL] = "full",
 		[VTRACE_UNTRANSLATED] = "not translated",
-		[VTRACE_CODE] = "code changed or unreadable",
+		[VTRACE_CODE] = "code unreadable",
 		[VTRACE_UNKNOWN_IF] = "branch depends on an unknown",
 		[VTRACE_UNKNOWN_JUMP] = "jump to an unknown",
 		[VTRACE_SYSTEM] = "leaves the program",

@@ -33,6 +33,9 @@ struct vtrace_uop *vtrace_make_imm(struct vtrace_maker *m, enum vtrace_op op, ui
 /* A register of this instruction alone. */
 uint8_t vtrace_temp(struct vtrace_maker *m);
 uint8_t vtrace_const(struct vtrace_maker *m, uint64_t value);
+/* imm becomes @address, which moves with the block. Returns @u. */
+struct vtrace_uop *vtrace_relative(const struct vtrace_maker *m, struct vtrace_uop *u,
+				   uint64_t address);
 void vtrace_taint(struct vtrace_maker *m, uint8_t reg);
 /* The window ends before this instruction. */
 void vtrace_stop(struct vtrace_maker *m, enum vtrace_end why);

@@ -154,7 +154,11 @@ enum vtrace_set {
 	VTRACE_SET_BLSR,   /* S, Z of the result, C = a is 0, O = 0; blsi: x is 1, C = a is not 0 */
 };
 
-enum { VTRACE_LAST = 1 }; /* of an instruction */
+enum {
+	VTRACE_LAST = 1,	/* of an instruction */
+	VTRACE_PC_RELATIVE = 2, /* to imm the block's pc is to be added */
+	VTRACE_MARKS = 3,
+};
 
 struct vtrace_uop {
 	uint8_t op;
@@ -169,9 +173,10 @@ struct vtrace_uop {
 /* How far a block may reach: what it was translated from is compared before it runs. */
 enum { VTRACE_BLOCK_BYTES = 64, VTRACE_BLOCK_UOPS = 128, VTRACE_BLOCK_INSNS = 32 };
 
+/* Where it stood when it was translated is pc; it means the same wherever its bytes stand and
+ * vtrace_where() is the same. */
 struct vtrace_block {
 	uint64_t pc;
-	uint64_t next;	/* behind it */
 	uint32_t first; /* its first micro-op */
 	uint16_t nr_uops;
 	uint8_t nr_insns;
@@ -186,7 +191,7 @@ enum vtrace_end {
 	VTRACE_GOES_ON,
 	VTRACE_FULL,	     /* as many instructions as were asked for */
 	VTRACE_UNTRANSLATED, /* nobody has translated what comes now */
-	VTRACE_CODE,	     /* other code stands there than was translated, or it cannot be read */
+	VTRACE_CODE,	     /* what comes now cannot be read */
 	VTRACE_UNKNOWN_IF,   /* a branch depends on what is unknown */
 	VTRACE_UNKNOWN_JUMP, /* a jump, call or return likewise */
 	VTRACE_SYSTEM,	     /* a system call, breakpoint or what else leaves the program */

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "interp_user.h"
+#include "place.h"
 
 enum vtrace_arch { VTRACE_X86_64, VTRACE_AARCH64 };
 
@@ -59,10 +60,11 @@ struct vtrace_insn {
 	uint8_t first; /* its first micro-op */
 };
 
-/* A block, as it is put where the interpreter finds it. */
+/* A block, as it is put where the interpreter finds it: of its code, wherever that stands. */
 struct vtrace_code {
 	struct vtrace_block block; /* .id and .first are the caller's */
 	struct vtrace_insn insns[VTRACE_BLOCK_INSNS];
+	struct vtrace_place place;
 	uint64_t successors[2]; /* where it may go on, as far as the code tells */
 	uint8_t nr_successors;
 	struct vtrace_uop uops[VTRACE_BLOCK_UOPS]; /* last: a copy may hold those in use alone */
@@ -77,13 +79,30 @@ void vtrace_translator_close(struct vtrace_translator *t);
 /*
  * Translate the block at @pc, of which @len bytes are in @code: up to the first instruction that
  * may go elsewhere, or to what a block holds. What cannot be decoded becomes a block that ends the
- * window there. 0, or -DCPI_EFORMAT where not even one byte is there.
+ * window there. Of the same bytes it is the same at every @pc of one vtrace_where(), but for
+ * block.pc and the successors. 0, or -DCPI_EFORMAT where not even one byte is there.
  */
 int vtrace_translate(struct vtrace_translator *t, const uint8_t *code, size_t len, uint64_t pc,
 		     struct vtrace_code *out);
 
 /* Is @u one that the interpreter may be given? The daemon checks what a helper translated. */
 bool vtrace_uop_is_sound(const struct vtrace_uop *u);
+
+/* ---- traces ---------------------------------------------------------------------------------- */
+
+/* One block that a window entered. */
+struct vtrace_visit {
+	uint64_t pc; /* where it stands */
+	uint32_t id;
+	uint32_t generation; /* of the code there; 0 where it has none */
+	uint32_t nr_insns;   /* of its instructions, that ran */
+	uint32_t reads;	     /* words: where those of its reads begin */
+	uint32_t end;	     /* and end: where the next block's head stands */
+};
+
+/* The visit whose head stands at @words[@at], of @nr. 1; 0: there is none; -DCPI_EFORMAT: it is cut
+ * off. Then @out stays as it is. */
+int vtrace_visit_read(const uint64_t *words, size_t nr, size_t at, struct vtrace_visit *out);
 
 /* ---- windows in user space ------------------------------------------------------------------- */
 
@@ -97,7 +116,7 @@ struct vtrace_blocks; /* translated code, by its address */
 
 int vtrace_blocks_new(enum vtrace_arch arch, struct vtrace_blocks **out);
 void vtrace_blocks_free(struct vtrace_blocks *b);
-/* The block of a trace's word; NULL: there is none. */
+/* The block of a visit; NULL: there is none. */
 const struct vtrace_code *vtrace_blocks_get(const struct vtrace_blocks *b, uint32_t id);
 
 /* Where @s stands: of an instruction that did not run to its end, where that is. */

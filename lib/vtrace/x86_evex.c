@@ -169,7 +169,9 @@ static void memory_op(struct vtrace_maker *m, const struct vex *v, enum vtrace_o
 	struct vtrace_uop *u = vtrace_make(m, op, w, reg, rip ? VTRACE_ZERO : v->base, v->index);
 
 	u->x = v->scale;
-	u->imm = (uint64_t)v->disp + 8u * c + (rip ? m->next_pc : 0);
+	u->imm = (uint64_t)v->disp + 8u * c;
+	if (rip)
+		vtrace_relative(m, u, m->next_pc + u->imm);
 }
 
 static uint8_t chunk(struct vtrace_maker *m, const struct vex *v, uint8_t c)

@@ -63,6 +63,15 @@ static uint64_t target(const struct x86 *k)
 	return k->m->next_pc + (uint64_t)(int64_t)by;
 }
 
+static void jump_direct(struct x86 *k)
+{
+	uint64_t to = target(k);
+
+	vtrace_relative(k->m, vtrace_make_imm(k->m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO, 0),
+			to);
+	vtrace_successor(k->m, to);
+}
+
 static void jump(struct x86 *k)
 {
 	uint8_t t;
@@ -70,8 +79,7 @@ static void jump(struct x86 *k)
 	k->m->ends = true;
 	if (k->op[0].type == X86_OP_IMM) {
 		k->m->class = VTRACE_CLASS_JUMP;
-		vtrace_make_imm(k->m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO, target(k));
-		vtrace_successor(k->m, target(k));
+		jump_direct(k);
 		return;
 	}
 	k->m->class = VTRACE_CLASS_JUMP_INDIRECT;
@@ -82,8 +90,10 @@ static void jump(struct x86 *k)
 static void call(struct x86 *k)
 {
 	bool direct = k->op[0].type == X86_OP_IMM;
-	uint8_t t = vtrace_temp(k->m), back = vtrace_const(k->m, k->m->next_pc);
+	uint8_t t = vtrace_temp(k->m), back = vtrace_temp(k->m);
 
+	vtrace_relative(k->m, vtrace_make_imm(k->m, VTRACE_CONST, 8, back, VTRACE_ZERO, 0),
+			k->m->next_pc);
 	k->m->ends = true;
 	k->m->class = direct ? VTRACE_CLASS_CALL : VTRACE_CLASS_CALL_INDIRECT;
 	if (!direct) {
@@ -92,12 +102,10 @@ static void call(struct x86 *k)
 		vtrace_make_imm(k->m, VTRACE_NEED, 8, VTRACE_ZERO, t, 0);
 	}
 	x86_push_value(k, 8, back);
-	if (direct) {
-		vtrace_make_imm(k->m, VTRACE_JUMP, 8, VTRACE_ZERO, VTRACE_ZERO, target(k));
-		vtrace_successor(k->m, target(k));
-	} else {
+	if (direct)
+		jump_direct(k);
+	else
 		vtrace_make_imm(k->m, VTRACE_JUMP_TO, 8, VTRACE_ZERO, t, 0);
-	}
 }
 
 static void return_to(struct x86 *k)
@@ -120,7 +128,7 @@ static void branch(struct x86 *k, enum vtrace_op op, uint8_t w, uint8_t reg, uin
 	k->m->class = VTRACE_CLASS_BRANCH;
 	u = vtrace_make(k->m, op, w, VTRACE_ZERO, reg, VTRACE_ZERO);
 	u->set = cc;
-	u->imm = target(k);
+	vtrace_relative(k->m, u, target(k));
 	vtrace_successor(k->m, k->m->next_pc);
 	vtrace_successor(k->m, target(k));
 }

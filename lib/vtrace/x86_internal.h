@@ -35,6 +35,7 @@ struct x86 {
 struct x86_place {
 	uint8_t a, b, x;
 	uint64_t imm;
+	uint8_t marks; /* VTRACE_PC_RELATIVE, or none */
 };
 
 struct x86_register x86_register(unsigned int capstone);
@@ -43,6 +44,7 @@ struct x86_register x86_register(unsigned int capstone);
 
 /* Where memory operand @i is; false: it cannot be said (an index in a vector, …). */
 bool x86_place(struct x86 *k, int i, struct x86_place *p);
+void x86_set_place(struct vtrace_uop *u, const struct x86_place *p);
 void x86_load(struct x86 *k, uint8_t w, uint8_t dst, const struct x86_place *p);
 void x86_store(struct x86 *k, uint8_t w, uint8_t value, const struct x86_place *p);
 /* The operand, in a register of which the low @op.size bytes count. */

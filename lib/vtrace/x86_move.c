@@ -59,7 +59,6 @@ static void extend(struct x86 *k, bool is_signed)
 static void address(struct x86 *k)
 {
 	uint8_t dst = x86_target(k, 0);
-	struct vtrace_uop *u;
 	struct x86_place p;
 
 	k->m->class = VTRACE_CLASS_LEA;
@@ -68,9 +67,7 @@ static void address(struct x86 *k)
 		x86_unknown(k);
 		return;
 	}
-	u = vtrace_make(k->m, VTRACE_LEA, k->op[0].size, dst, p.a, p.b);
-	u->x = p.x;
-	u->imm = p.imm;
+	x86_set_place(vtrace_make(k->m, VTRACE_LEA, k->op[0].size, dst, p.a, p.b), &p);
 	x86_write(k, 0, dst);
 }
 

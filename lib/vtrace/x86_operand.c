@@ -70,26 +70,33 @@ static bool part(unsigned int r, uint8_t *out, bool *is_32)
 	return true;
 }
 
+void x86_set_place(struct vtrace_uop *u, const struct x86_place *p)
+{
+	u->x = p->x;
+	u->marks = p->marks;
+	u->imm = p->imm;
+}
+
 bool x86_place(struct x86 *k, int i, struct x86_place *p)
 {
 	const x86_op_mem *mem = &k->op[i].mem;
 	bool is_32 = false;
 
 	*p = (struct x86_place){ .a = VTRACE_ZERO, .b = VTRACE_ZERO, .imm = (uint64_t)mem->disp };
-	if (mem->base == X86_REG_RIP)
-		p->imm += k->m->next_pc;
-	else if (mem->base == X86_REG_EIP || !part(mem->base, &p->a, &is_32))
+	if (mem->base == X86_REG_RIP) {
+		p->imm += k->m->next_pc - k->m->code->block.pc;
+		p->marks = VTRACE_PC_RELATIVE;
+	} else if (mem->base == X86_REG_EIP || !part(mem->base, &p->a, &is_32)) {
 		return false;
+	}
 	if (!part(mem->index, &p->b, &is_32))
 		return false;
 	while (1 << p->x < mem->scale && p->x < 3)
 		p->x++;
 	if (is_32) {
 		uint8_t t = vtrace_temp(k->m);
-		struct vtrace_uop *u = vtrace_make(k->m, VTRACE_LEA, 4, t, p->a, p->b);
 
-		u->x = p->x;
-		u->imm = p->imm;
+		x86_set_place(vtrace_make(k->m, VTRACE_LEA, 4, t, p->a, p->b), p);
 		*p = (struct x86_place){ .a = t, .b = VTRACE_ZERO };
 	}
 	if (k->insn->id != X86_INS_LEA &&
@@ -105,18 +112,12 @@ bool x86_place(struct x86 *k, int i, struct x86_place *p)
 
 void x86_load(struct x86 *k, uint8_t w, uint8_t dst, const struct x86_place *p)
 {
-	struct vtrace_uop *u = vtrace_make(k->m, VTRACE_LOAD, w, dst, p->a, p->b);
-
-	u->x = p->x;
-	u->imm = p->imm;
+	x86_set_place(vtrace_make(k->m, VTRACE_LOAD, w, dst, p->a, p->b), p);
 }
 
 void x86_store(struct x86 *k, uint8_t w, uint8_t value, const struct x86_place *p)
 {
-	struct vtrace_uop *u = vtrace_make(k->m, VTRACE_STORE, w, value, p->a, p->b);
-
-	u->x = p->x;
-	u->imm = p->imm;
+	x86_set_place(vtrace_make(k->m, VTRACE_STORE, w, value, p->a, p->b), p);
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */

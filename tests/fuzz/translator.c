@@ -22,7 +22,10 @@ static void check(const struct vtrace_code *c)
 {
 	const struct vtrace_block *b = &c->block;
 
-	require(b->pc >= BASE && b->pc + b->len <= BASE + CODE && b->next == b->pc + b->len);
+	require(b->pc >= BASE && b->pc + b->len <= BASE + CODE);
+	require(c->place.where == vtrace_where(b->pc));
+	require(memcmp(c->place.code, b->code,
+		       b->len < VTRACE_PLACE_BYTES ? b->len : VTRACE_PLACE_BYTES) == 0);
 	require(b->nr_uops && b->nr_uops <= VTRACE_BLOCK_UOPS);
 	require(b->nr_insns && b->nr_insns <= VTRACE_BLOCK_INSNS);
 	for (unsigned int i = 0; i < b->nr_uops; i++)

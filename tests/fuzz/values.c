@@ -82,7 +82,8 @@ static void replay(const uint8_t *data, size_t len)
 	vtrace_contexts_init(&contexts, arch);
 	require(vtrace_replay_init(&r, &w, words, get_block, NULL) == 0);
 	while ((ret = vtrace_replay_next(&r, &e)) > 0) {
-		require(e.pc >= BASE && e.pc + e.len <= BASE + CODE);
+		require(vtrace_where(e.pc - e.code->insns[e.index].offset) ==
+			vtrace_where(e.code->block.pc));
 		require(e.index < e.code->block.nr_insns && e.class < VTRACE_NR_CLASSES);
 		require(!e.after->r[VTRACE_ZERO] && !e.after->unknown[VTRACE_ZERO]);
 		vtrace_contexts_add(&contexts, &e, &nothing);

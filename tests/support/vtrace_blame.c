@@ -34,7 +34,7 @@ static bool reads_flags(const struct vtrace_uop *u)
 /* Of what a load read that was stored before. */
 static bool from_store(struct vtrace_state *s, const struct vtrace_uop *u, struct origin *out)
 {
-	uint64_t addr = s->r[u->a] + (s->r[u->b] << (u->x & 3)) + u->imm;
+	uint64_t addr = vtrace_address(s, u);
 
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct vtrace_store *e =
@@ -84,7 +84,7 @@ static bool step(const struct vtrace_memory *m, struct vtrace_state *s, const st
 		 const struct vtrace_code *c, unsigned int insn, struct origin *out)
 {
 	struct origin here = { true, VTRACE_ZERO, (uint8_t)insn, c }, from = source(s, u, here);
-	uint64_t addr = s->r[u->a] + (s->r[u->b] << (u->x & 3)) + u->imm;
+	uint64_t addr = vtrace_address(s, u);
 	bool lost = s->memory_unknown;
 	uint8_t before = s->flags_unknown;
 
@@ -105,13 +105,15 @@ struct blame vtrace_blame(const struct vtrace_blocks *b, const struct vtrace_mem
 {
 	struct blame r = { .pc = vtrace_pc(b, done) };
 	struct origin from = { 0 };
+	struct vtrace_visit v = { 0 };
 	bool goes_on = true;
 
 	begin();
-	for (uint32_t i = 0; i < done->nr_words && goes_on; i++) {
-		const struct vtrace_code *c = vtrace_blocks_get(b, VTRACE_WORD_ID(done->words[i]));
+	while (goes_on && vtrace_visit_read(done->words, done->nr_words, v.end, &v) > 0) {
+		const struct vtrace_code *c = vtrace_blocks_get(b, v.id);
 		unsigned int insn = 0;
 
+		begun->block_pc = v.pc;
 		for (unsigned int u = 0; c && u < c->block.nr_uops && goes_on; u++) {
 			goes_on = step(m, begun, &c->uops[u], c, insn, &from);
 			insn += c->uops[u].marks & VTRACE_LAST;

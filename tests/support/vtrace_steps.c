@@ -137,6 +137,8 @@ static void print_registers(const char *when, const struct vtrace_state *s)
 /* All that is needed to find out why. */
 static void print_window(const struct vtrace_blocks *b, const struct vtrace_state *s)
 {
+	struct vtrace_visit v = { 0 };
+
 	print_registers("before", &begun);
 	print_registers("after", s);
 	for (int i = 0; i < VTRACE_NR_STORES; i++)
@@ -145,13 +147,12 @@ static void print_window(const struct vtrace_blocks *b, const struct vtrace_stat
 			       (unsigned long long)s->stores[i].addr,
 			       (unsigned long long)s->stores[i].value, s->stores[i].written,
 			       s->stores[i].unknown);
-	for (uint32_t i = 0; i < s->nr_words; i++) {
-		const struct vtrace_code *c = vtrace_blocks_get(b, VTRACE_WORD_ID(s->words[i]));
+	while (vtrace_visit_read(s->words, s->nr_words, v.end, &v) > 0) {
+		const struct vtrace_code *c = vtrace_blocks_get(b, v.id);
 
 		if (!c)
 			continue;
-		printf("  %#llx %u:", (unsigned long long)c->block.pc,
-		       VTRACE_WORD_INSNS(s->words[i]));
+		printf("  %#llx %u:", (unsigned long long)v.pc, v.nr_insns);
 		for (unsigned int at = 0; at < c->block.len; at++)
 			printf(" %02x", c->block.code[at]);
 		printf("\n");

@@ -20,7 +20,7 @@
 /* xor eax,eax; mov ecx,10; 1: add rax,rcx; dec ecx; jnz 1b; jmp 0; the last one leads out of what
  * is there */
 static const uint8_t loop[48] = { 0x31, 0xc0, 0xb9, 0x0a, 0x00, 0x00, 0x00, 0x48, 0x01, 0xc8,
-				0xff, 0xc9, 0x75, 0xf9, 0xe9, 0x00, 0x10, 0x00, 0x00 };
+				  0xff, 0xc9, 0x75, 0xf9, 0xe9, 0x00, 0x10, 0x00, 0x00 };
 
 static const struct translator_request request = {
 	.arch = VTRACE_X86_64, .len = sizeof(loop), .base = BASE, .pc = BASE
@@ -78,9 +78,12 @@ static void the_end_of_what_is_there(void **state)
 	q.pc = BASE - 1;
 	assert_int_equal(translator_call(t, &q, loop, &blocks), -EINVAL);
 	q.pc = BASE;
-	q.len = 1;
+	/* Less than it is found by. */
+	q.len = VTRACE_PLACE_BYTES - 1;
+	assert_int_equal(translator_call(t, &q, loop, &blocks), -EINVAL);
+	q.len = VTRACE_PLACE_BYTES;
 	assert_int_equal(translator_call(t, &q, loop, &blocks), 1);
-	assert_int_equal(blocks[0].block.len, 1);
+	assert_int_equal(blocks[0].block.len, 2);
 }
 
 static void one_that_was_killed_is_replaced(void **state)
@@ -130,7 +133,8 @@ static void it_is_jailed(void **state)
 static void a_bad_helper(void **state)
 {
 	static const char *const scripts[] = { "#!/bin/sh\nexec cat /dev/zero >&0 2>/dev/null\n",
-					       "#!/bin/sh\nexec cat >&0 2>/dev/null\n", "#!/bin/sh\nexit 0\n" };
+					       "#!/bin/sh\nexec cat >&0 2>/dev/null\n",
+					       "#!/bin/sh\nexit 0\n" };
 	char dir[] = "/tmp/dcpi-translator-XXXXXX", path[64];
 	const struct vtrace_code *blocks;
 	struct translator *t = NULL;
@@ -217,7 +221,9 @@ static void hostile_blocks(void **state)
 	HOSTILE(c->block.pc--);
 	HOSTILE(c->block.pc = BASE - 1);
 	HOSTILE(c->block.pc = UINT64_MAX);
-	HOSTILE(c->block.next++);
+	HOSTILE(c->block.code[c->block.len] = 1);
+	HOSTILE(c->place.where++);
+	HOSTILE(c->place.code[1]++);
 	HOSTILE(c->block.len = 0);
 	HOSTILE(c->block.len = 255);
 	HOSTILE(c->block.code[0] ^= 1);
@@ -233,6 +239,7 @@ static void hostile_blocks(void **state)
 	HOSTILE(c->uops[0].marks = 0x80);
 	HOSTILE(c->uops[c->block.nr_uops - 1].marks = 0);
 	HOSTILE(c->uops[0].marks ^= VTRACE_LAST);
+	HOSTILE(c->uops[0].marks |= VTRACE_PC_RELATIVE);
 	HOSTILE(c->insns[0].offset = 1);
 	HOSTILE(c->insns[1].len = 0);
 	HOSTILE(c->insns[1].len = 200);

@@ -256,8 +256,8 @@ static void latency(void **state)
 	NEEDS_PROCESS(state);
 	v = open_values(profilers, 1);
 	assert_int_equal(values_log(v), VTRACE_LOG_TIMES);
-	for (uint32_t at = 0; at < record.w.nr_words; at += 3)
-		record.words[at + 1] = 90;
+	for (uint32_t at = 0; at < record.w.nr_words; at += 4)
+		record.words[at + 2] = 90;
 	/* The last load of all, which needs memory that is far away. */
 	record.words[record.w.nr_words - 2] = 290;
 	for (uint64_t ticket = 0; ticket < 10; ticket++)
@@ -282,11 +282,9 @@ static void blocks_change(void **state)
 	assert_int_equal(send(v, 1), 0);
 	code = (struct vtrace_code *)vtrace_blocks_get(record.blocks, 0);
 	code->block.pc += 0x100;
-	code->block.next += 0x100;
-	for (unsigned int i = 0; i < code->block.nr_uops; i++)
-		if (code->uops[i].op == VTRACE_JUMP)
-			code->uops[i].imm += 0x100;
 	record.w.pc += 0x100;
+	for (size_t at = 0; at < record.w.nr_words; at += 2 + VTRACE_WORD_READS(record.words[at]))
+		record.words[at + 1] += 0x100;
 	assert_int_equal(send(v, 2), 0);
 	wait_for_all(v);
 	assert_tuple(0, LOAD + 0x100, FIRST + SKIPPED);
@@ -300,6 +298,27 @@ static void blocks_change(void **state)
 	assert_int_equal(send(v, 3), -DCPI_EFORMAT);
 	record.w.has = 0;
 	assert_int_equal(send(v, 3), -DCPI_EFORMAT);
+	values_close(v);
+}
+
+/* Its code stands somewhere else in another process: it is the same one. */
+static void a_block_elsewhere(void **state)
+{
+	const char *const profilers[] = { "values" };
+	struct values *v;
+
+	NEEDS_PROCESS(state);
+	v = open_values(profilers, 1);
+	assert_int_equal(send(v, 1), 0);
+	assert_int_equal(v->nr_known, 1);
+	record.w.pc += 0x10000;
+	for (size_t at = 0; at < record.w.nr_words; at += 2 + VTRACE_WORD_READS(record.words[at]))
+		record.words[at + 1] += 0x10000;
+	assert_int_equal(send(v, 2), 0);
+	wait_for_all(v);
+	assert_int_equal(v->nr_known, 1);
+	assert_tuple(0, LOAD + 0x10000, FIRST + SKIPPED);
+	assert_int_equal(v->stats.bad, 0);
 	values_close(v);
 }
 
@@ -587,6 +606,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(example, setup, teardown),
 		cmocka_unit_test_setup_teardown(latency, setup, teardown),
 		cmocka_unit_test_setup_teardown(blocks_change, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_block_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused_folder, setup, teardown),

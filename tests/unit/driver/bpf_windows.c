@@ -38,23 +38,25 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A block of @nr micro-ops, each with @mark as its number. */
-static const struct vtrace_code *code_of(uint64_t pc, uint16_t nr, uint64_t mark)
+/* A block of @nr micro-ops, each with @rest as its number, of code that begins with @begin. */
+static const struct vtrace_code *code_of(uint64_t pc, uint16_t nr, uint64_t begin, uint32_t rest)
 {
 	static struct vtrace_code c;
 
 	memset(&c, 0, sizeof(c));
 	c.block.pc = pc;
-	c.block.next = pc + 4;
 	c.block.nr_uops = nr;
 	c.block.nr_insns = 1;
-	c.block.len = 4;
+	c.block.len = 20;
+	memcpy(c.block.code, &begin, sizeof(begin));
+	memcpy(c.block.code + 16, &rest, sizeof(rest));
+	vtrace_place_of(pc, c.block.code, c.block.len, &c.place);
 	for (uint16_t i = 0; i < nr; i++)
-		c.uops[i] = (struct vtrace_uop){ .op = VTRACE_CONST, .w = 8, .imm = mark };
+		c.uops[i] = (struct vtrace_uop){ .op = VTRACE_CONST, .w = 8, .imm = rest };
 	return &c;
 }
 
-static void check_block(const struct bpf_blocks *b, uint32_t number, uint64_t pc, uint64_t mark)
+static void check_block(const struct bpf_blocks *b, uint32_t number, uint64_t pc, uint64_t rest)
 {
 	const struct vtrace_code *c = bpf_blocks_get(b, number);
 	const struct vtrace_block *w = &b->blocks[number].block;
@@ -64,77 +66,66 @@ static void check_block(const struct bpf_blocks *b, uint32_t number, uint64_t pc
 	assert_int_equal(c->block.id, number);
 	assert_memory_equal(&c->block, w, sizeof(*w));
 	for (uint32_t i = 0; i < w->nr_uops; i++) {
-		assert_int_equal(c->uops[i].imm, mark);
+		assert_int_equal(c->uops[i].imm, rest);
 		assert_memory_equal(&b->uops[w->first + i], &c->uops[i], sizeof(c->uops[i]));
 	}
 }
 
-static void blocks_are_found_by_place_process_and_generation(void **state)
+static void blocks_are_found_by_code(void **state)
 {
 	struct bpf_blocks *b = *state;
-	int one = bpf_blocks_put(b, 10, 0, code_of(0x1000, 3, 1), 100);
-	int other = bpf_blocks_put(b, 11, 0, code_of(0x1000, 128, 2), 100);
-	int third = bpf_blocks_put(b, 10, 7, code_of(0x1000, 5, 3), 100);
+	int one = bpf_blocks_put(b, code_of(0x1000, 3, 10, 1), 100);
+	int other = bpf_blocks_put(b, code_of(0x1000, 128, 10, 2), 100);
+	int third = bpf_blocks_put(b, code_of(0x1004, 5, 10, 3), 100);
 
 	assert_true(one > 0 && other > 0 && third > 0);
 	check_block(b, (uint32_t)one, 0x1000, 1);
 	check_block(b, (uint32_t)other, 0x1000, 2);
-	check_block(b, (uint32_t)third, 0x1000, 3);
-	assert_int_equal(bpf_blocks_find(b, 10, 0, 0x1000), one);
-	assert_int_equal(bpf_blocks_find(b, 11, 0, 0x1000), other);
-	assert_int_equal(bpf_blocks_find(b, 10, 7, 0x1000), third);
-	assert_int_equal(bpf_blocks_find(b, 10, 0, 0x1004), 0);
-	assert_int_equal(bpf_blocks_find(b, 12, 0, 0x1000), 0);
+	check_block(b, (uint32_t)third, 0x1004, 3);
+	/* Wherever its page is; there is but one. */
+	assert_int_equal(bpf_blocks_find(b, code_of(0x1000, 3, 10, 1)), one);
+	assert_int_equal(bpf_blocks_find(b, code_of(0x7000, 3, 10, 1)), one);
+	assert_int_equal(bpf_blocks_put(b, code_of(0x7000, 3, 10, 1), 100), one);
+	assert_int_equal(bpf_blocks_find(b, code_of(0x1000, 1, 10, 2)), other);
+	assert_int_equal(bpf_blocks_find(b, code_of(0x1004, 1, 10, 3)), third);
+	assert_int_equal(bpf_blocks_find(b, code_of(0x1004, 1, 10, 1)), 0);
+	assert_int_equal(bpf_blocks_find(b, code_of(0x1000, 1, 11, 1)), 0);
 	assert_int_equal(b->nr, 3);
 	assert_null(bpf_blocks_get(b, 0));
 	assert_null(bpf_blocks_get(b, 4));
 	assert_null(bpf_blocks_get(b, UINT32_MAX));
 }
 
-/* What stood there can be asked for until no window names it any more. */
+/* Of code that begins alike some have room; what had to go can be asked for until no window names
+ * it any more. */
 static void replaced_block_keeps_its_number_for_a_while(void **state)
 {
 	struct bpf_blocks *b = *state;
-	uint32_t one = (uint32_t)bpf_blocks_put(b, 10, 0, code_of(0x1000, 3, 1), 100);
-	uint32_t two = (uint32_t)bpf_blocks_put(b, 10, 0, code_of(0x1000, 3, 2), 200), three;
+	uint32_t numbers[WINDOW_WAYS + 1], last;
 
-	assert_int_not_equal(one, two);
-	assert_int_equal(b->nr, 1);
-	assert_int_equal(bpf_blocks_find(b, 10, 0, 0x1000), two);
-	assert_int_equal(b->blocks[one].alive, 0);
-	bpf_blocks_reuse(b, 200);
-	check_block(b, one, 0x1000, 1);
-	three = (uint32_t)bpf_blocks_put(b, 10, 0, code_of(0x2000, 3, 3), 300);
-	assert_true(three != one && three != two);
-	bpf_blocks_reuse(b, 201);
-	assert_null(bpf_blocks_get(b, one));
-	check_block(b, two, 0x1000, 2);
-	assert_int_equal(bpf_blocks_put(b, 10, 0, code_of(0x3000, 3, 4), 400), one);
-	check_block(b, one, 0x3000, 4);
-}
-
-static void processes_go_alone(void **state)
-{
-	struct bpf_blocks *b = *state;
-
-	for (uint32_t i = 0; i < 300; i++)
-		assert_true(bpf_blocks_put(b, 10 + i % 3, 0,
-					   code_of(0x1000 + 16 * i, (uint16_t)(1 + i % 128), i),
-					   100) > 0);
-	bpf_blocks_forget(b, 11, 200);
-	bpf_blocks_forget(b, 99, 200);
-	assert_int_equal(b->nr, 200);
-	bpf_blocks_reuse(b, 300);
-	for (uint32_t i = 0; i < 300; i++) {
-		uint32_t number = bpf_blocks_find(b, 10 + i % 3, 0, 0x1000 + 16 * i);
-
-		assert_int_equal(number != 0, i % 3 != 1);
-		if (number)
-			check_block(b, number, 0x1000 + 16 * i, i);
+	for (uint32_t i = 0; i <= WINDOW_WAYS; i++) {
+		if (i == WINDOW_WAYS)
+			bpf_blocks_used(b, numbers[0], 150);
+		numbers[i] = (uint32_t)bpf_blocks_put(b, code_of(0x1000, 3, 1, i), 100 + i);
 	}
+	assert_int_equal(b->nr, WINDOW_WAYS);
+	assert_int_equal(bpf_blocks_find(b, code_of(0x1000, 3, 1, 0)), numbers[0]);
+	assert_int_equal(bpf_blocks_find(b, code_of(0x1000, 3, 1, 1)), 0);
+	assert_int_equal(bpf_blocks_find(b, code_of(0x1000, 3, 1, WINDOW_WAYS)),
+			 numbers[WINDOW_WAYS]);
+	assert_int_equal(b->blocks[numbers[1]].alive, 0);
+	bpf_blocks_reuse(b, 100 + WINDOW_WAYS);
+	check_block(b, numbers[1], 0x1000, 1);
+	last = (uint32_t)bpf_blocks_put(b, code_of(0x2000, 3, 2, 0), 300);
+	assert_int_not_equal(last, numbers[1]);
+	bpf_blocks_reuse(b, 101 + WINDOW_WAYS);
+	assert_null(bpf_blocks_get(b, numbers[1]));
+	check_block(b, numbers[0], 0x1000, 0);
+	assert_int_equal(bpf_blocks_put(b, code_of(0x3000, 3, 3, 4), 400), numbers[1]);
+	check_block(b, numbers[1], 0x3000, 4);
 }
 
-/* However often processes come and go, no room is lost; what finds none is refused and counted. */
+/* However often blocks come and go, no room is lost; what finds none is refused and counted. */
 static void room_is_used_again(void **state)
 {
 	struct bpf_blocks *b = *state;
@@ -142,47 +133,49 @@ static void room_is_used_again(void **state)
 	uint64_t now = 1;
 
 	for (int round = 0; round < 4; round++) {
-		for (uint64_t i = 0; i < 70000; i++)
-			nr[round] += bpf_blocks_put(b, 10, 0,
+		for (uint32_t i = 0; i < 70000; i++)
+			nr[round] += bpf_blocks_put(b,
 						    code_of(0x1000 + 7 * i,
-							    (uint16_t)(1 + i * 31 % 20), i),
+							    (uint16_t)(1 + i * 31 % 20), i, i),
 						    now) > 0;
-		assert_int_equal(b->nr, nr[round]);
-		bpf_blocks_forget(b, 10, now);
+		now += 2 * BPF_IDLE_NS;
+		assert_int_equal(bpf_blocks_put(b, code_of(0x10, 128, 0, 0), now), -DCPI_ELIMIT);
 		assert_int_equal(b->nr, 0);
-		assert_int_equal(bpf_blocks_put(b, 10, 0, code_of(0x10, 128, 0), now),
-				 -DCPI_ELIMIT);
+		assert_int_equal(bpf_blocks_put(b, code_of(0x10, 128, 0, 0), now), -DCPI_ELIMIT);
 		bpf_blocks_reuse(b, ++now);
 	}
-	/* Of 65,536 numbers, but for buckets that are full. */
-	assert_in_range(nr[0], 63000, 65535);
+	assert_int_equal(nr[0], WINDOW_NR_BLOCKS - 1);
 	assert_true(nr[3] + 100 >= nr[0]);
 	assert_true(b->no_room >= 4 * (70000 - 65535));
 }
 
-/* Of a full table the process goes that had no window for longest, and never a busy one. */
-static void idle_process_makes_room(void **state)
+/* Of a full table those go that no window entered for longest, and never what is in use. */
+static void idle_blocks_make_room(void **state)
 {
 	struct bpf_blocks *b = *state;
-	const uint64_t later = 100 + BPF_IDLE_NS;
+	const uint64_t later = 100 + 3 * BPF_IDLE_NS;
 	uint32_t nr = 0;
 
-	for (uint32_t i = 0; i < WINDOW_NR_BLOCKS + 1000; i++)
-		nr += bpf_blocks_put(b, 10 + i % 3, 0, code_of(0x1000 + 16 * i, 1, i), 100) > 0;
+	for (uint32_t i = 0; i < WINDOW_NR_BLOCKS - 1; i++)
+		nr += bpf_blocks_put(b, code_of(0x1000 + 16 * i, 1, i, i), 100) > 0;
 	assert_int_equal(nr, WINDOW_NR_BLOCKS - 1);
+	nr = b->nr;
+	assert_int_equal(bpf_blocks_put(b, code_of(0x10, 1, 0, 0), 100 + BPF_IDLE_NS - 1),
+			 -DCPI_ELIMIT);
 	assert_int_equal(b->nr, nr);
-	bpf_blocks_used(b, 10, 300);
-	bpf_blocks_used(b, 11, 200);
-	bpf_blocks_used(b, 12, 300);
-	bpf_blocks_used(b, 99, 300);
-	assert_int_equal(bpf_blocks_put(b, 13, 0, code_of(0x10, 1, 0), later), -DCPI_ELIMIT);
+	for (uint32_t number = 1; number < WINDOW_NR_BLOCKS + 10; number++) {
+		if (number % 3)
+			bpf_blocks_used(b, number, number % 3 == 1 ? later : later - BPF_IDLE_NS);
+	}
+	assert_int_equal(bpf_blocks_put(b, code_of(0x10, 1, 0, 0), later), -DCPI_ELIMIT);
+	assert_in_range(b->nr, nr * 2 / 3 - 10, nr * 2 / 3 + 10);
+	assert_int_equal(bpf_blocks_put(b, code_of(0x10, 1, 0, 0), later), -DCPI_ELIMIT);
+	assert_in_range(b->nr, nr / 3 - 10, nr / 3 + 10);
+	nr = b->nr;
+	assert_int_equal(bpf_blocks_put(b, code_of(0x10, 1, 0, 0), later), -DCPI_ELIMIT);
 	assert_int_equal(b->nr, nr);
-	assert_int_equal(bpf_blocks_put(b, 13, 0, code_of(0x10, 1, 0), later + 100), -DCPI_ELIMIT);
-	assert_in_range(b->nr, nr * 2 / 3 - 1000, nr * 2 / 3 + 1000);
-	assert_int_equal(bpf_blocks_find(b, 11, 0, 0x1010), 0);
-	assert_true(bpf_blocks_find(b, 10, 0, 0x1000) != 0);
-	bpf_blocks_reuse(b, later + 101);
-	assert_true(bpf_blocks_put(b, 13, 0, code_of(0x10, 1, 0), later + 200) > 0);
+	bpf_blocks_reuse(b, later + 1);
+	assert_true(bpf_blocks_put(b, code_of(0x10, 1, 0, 0), later + 200) > 0);
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */
@@ -284,7 +277,7 @@ static int tell(void *ctx, const struct vtrace_window *w)
 }
 
 static void miss(struct bpf_windows *q, uint64_t time_ns, uint64_t end_pc, uint32_t tgid,
-		 uint32_t generation, uint8_t len)
+		 uint8_t code, uint8_t len)
 {
 	struct record r;
 	size_t record_len = record_of(&r, time_ns, 0, true);
@@ -292,36 +285,41 @@ static void miss(struct bpf_windows *q, uint64_t time_ns, uint64_t end_pc, uint3
 	r.w.end = VTRACE_UNTRANSLATED;
 	r.w.end_pc = end_pc;
 	r.w.tgid = tgid;
-	r.w.end_generation = generation;
 	r.w.code_len = len;
+	r.w.code[VTRACE_PLACE_BYTES - 1] = code;
 	bpf_windows_add(q, &r, record_len);
 }
 
 static void missing_code_is_told_once(void **state)
 {
-	static const uint64_t told[] = { 1, 3, 4, 5 };
+	static const uint64_t told[] = { 1, 4, 5, 8, 9 };
 	struct bpf_windows q = { 0 };
 	struct taken t = { 0 };
 
 	(void)state;
 	miss(&q, 1, 0x1000, 10, 0, 64);
 	miss(&q, 2, 0x1000, 10, 0, 64);
-	miss(&q, 3, 0x1000, 11, 0, 64);
+	miss(&q, 3, 0x7000, 10, 0, 64);
 	miss(&q, 4, 0x1000, 10, 1, 64);
-	miss(&q, 5, 0x1010, 10, 0, 1);
-	miss(&q, 6, 0x1020, 10, 0, 0); /* nobody could read it */
+	miss(&q, 5, 0x1ff8, 10, 0, 8);
+	miss(&q, 6, 0x1ff8, 10, 1, 64); /* the next page's */
+	miss(&q, 7, 0x1020, 10, 0, 0);	/* nobody could read it */
+	/* Of each process the first. */
+	miss(&q, 8, 0x1000, 11, 0, 64);
+	miss(&q, 9, 0x1000, 12, 0, 0);
+	miss(&q, 10, 0x1000, 11, 0, 0);
 	assert_int_equal(bpf_windows_missing(&q, tell, &t), 0);
-	assert_int_equal(t.nr, 4);
+	assert_int_equal(t.nr, 5);
 	assert_memory_equal(t.times, told, sizeof(told));
 	assert_int_equal(bpf_windows_missing(&q, tell, &t), 0);
-	assert_int_equal(t.nr, 4);
+	assert_int_equal(t.nr, 5);
 	miss(&q, 7, 0x1000, 10, 0, 64);
-	t.refuse_at = 5;
+	t.refuse_at = 6;
 	assert_int_equal(bpf_windows_missing(&q, tell, &t), -EPIPE);
 	for (uint64_t i = 0; i < 2 * BPF_NR_MISSING; i++)
-		miss(&q, 8, 16 * i, 10, 0, 64);
+		miss(&q, 8, 8 * i, 10, 0, 64);
 	assert_int_equal(q.nr_missing, BPF_NR_MISSING);
-	assert_int_equal(bpf_windows_nr(&q), 7 + 2 * BPF_NR_MISSING);
+	assert_int_equal(bpf_windows_nr(&q), 11 + 2 * BPF_NR_MISSING);
 	bpf_windows_release(&q);
 }
 
@@ -361,13 +359,11 @@ static void other_sources_refuse_windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(blocks_are_found_by_place_process_and_generation,
-						setup, teardown),
+		cmocka_unit_test_setup_teardown(blocks_are_found_by_code, setup, teardown),
 		cmocka_unit_test_setup_teardown(replaced_block_keeps_its_number_for_a_while, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(processes_go_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(room_is_used_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(idle_process_makes_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(idle_blocks_make_room, setup, teardown),
 		cmocka_unit_test(windows_come_in_order_of_time),
 		cmocka_unit_test(nonsense_is_lost_by_name),
 		cmocka_unit_test(missing_code_is_told_once),

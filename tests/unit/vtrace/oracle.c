@@ -20,6 +20,7 @@ struct machine {
 	const struct oracle_arch *arch;
 	uc_engine *uc;
 	struct vtrace_blocks *blocks;
+	struct vtrace_translator *translator;
 	uint8_t data[ORACLE_DATA_LEN];
 	uint8_t *code, *emulated; /* the emulator's, which changes the latter */
 	unsigned int nr_cases;
@@ -94,11 +95,13 @@ static void open_machine(struct machine *m)
 	for (size_t i = 0; i < ORACLE_DATA_LEN; i += 8)
 		memcpy(m->data + i, &(uint64_t){ oracle_value() }, 8);
 	assert_int_equal(vtrace_blocks_new(a->arch, &m->blocks), 0);
+	assert_int_equal(vtrace_translator_open(a->arch, &m->translator), 0);
 	m->nr_cases = 0;
 }
 
 static void close_machine(struct machine *m)
 {
+	vtrace_translator_close(m->translator);
 	vtrace_blocks_free(m->blocks);
 	uc_close(m->uc);
 }
@@ -153,6 +156,27 @@ static enum vtrace_end interpret(struct machine *m, struct one_case *c)
 	c->after = c->before;
 	vtrace_begin(&c->after, (uint16_t)c->nr);
 	return vtrace_run(m->blocks, &memory, &c->after);
+}
+
+/* The same bytes are the same block in any other page. */
+static bool same_elsewhere(const struct machine *m, const struct one_case *c)
+{
+	const uint64_t far = 0x1234567000;
+	struct vtrace_code here, there;
+	bool ok = true;
+
+	for (size_t at = 0; ok && at < c->len; at += here.block.len) {
+		vtrace_translate(m->translator, c->code + at, c->len - at, c->pc + at, &here);
+		vtrace_translate(m->translator, c->code + at, c->len - at, c->pc + at + far,
+				 &there);
+		for (int i = 0; i < there.nr_successors; i++)
+			there.successors[i] -= far;
+		there.block.pc -= far;
+		ok = memcmp(&here, &there, sizeof(here)) == 0;
+	}
+	if (!ok)
+		print_error("it is another block elsewhere\n");
+	return ok;
 }
 
 /* Registers to the emulator, or from it. */
@@ -321,6 +345,7 @@ static bool run_case(struct machine *m, struct tally *t)
 		return true;
 	t->insns += c.after.nr_insns;
 	ok = same_registers(m, &c, &want);
+	ok &= same_elsewhere(m, &c);
 	ok &= same_memory(m, &c);
 	if (!ok)
 		show_case(m, &c);

@@ -163,8 +163,8 @@ static void times(void **state)
 	record_run(&record, &original, VTRACE_LOG_TIMES, 100);
 	assert_int_equal(replay_all(VTRACE_LOG_TIMES), LOOP_INSNS);
 	/* The first block's first load, and the one of its third instruction. */
-	record.words[1] = 123;
-	record.words[3] = 45;
+	record.words[2] = 123;
+	record.words[4] = 45;
 	assert_int_equal(vtrace_replay_init(&r, &record.w, record.words, record_block, &record), 0);
 	next(&r, &e, 0, VTRACE_CLASS_LOAD);
 	assert_int_equal(e.ns, 123);
@@ -267,6 +267,17 @@ static void bad_records(void **state)
 	assert_int_equal(result_of(), -DCPI_EFORMAT);
 	record_run(&record, &original, VTRACE_LOG_READS, 100);
 	record.words[0] += VTRACE_WORD_ONE_READ;
+	assert_int_equal(result_of(), -DCPI_EFORMAT);
+	/* A head that is cut off; a block that stands elsewhere, or cannot stand there. */
+	record_run(&record, &original, VTRACE_LOG_READS, 100);
+	record.w.nr_words = 1;
+	assert_int_equal(result_of(), -DCPI_EFORMAT);
+	record_run(&record, &original, VTRACE_LOG_READS, 100);
+	record.words[1] += 4096;
+	assert_int_equal(result_of(), -DCPI_EFORMAT);
+	record_run(&record, &original, VTRACE_LOG_READS, 100);
+	record.words[1] += 16;
+	record.w.pc += 16;
 	assert_int_equal(result_of(), -DCPI_EFORMAT);
 	/* It begins elsewhere. */
 	record_run(&record, &original, VTRACE_LOG_READS, 100);

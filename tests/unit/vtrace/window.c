@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base.h"
 #include "vtrace.h"
 
 enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP };
@@ -114,17 +115,20 @@ static void the_trace(void **state)
 {
 	struct trial *t = *state;
 	const struct vtrace_code *c;
-	unsigned int insns = 0;
+	struct vtrace_visit v = { 0 };
+	unsigned int insns = 0, nr;
 
 	load(t, sum, sizeof(sum));
 	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
-	assert_int_equal(t->s.nr_words, 11);
-	for (uint32_t i = 0; i < t->s.nr_words; i++) {
-		c = vtrace_blocks_get(t->blocks, VTRACE_WORD_ID(t->s.words[i]));
+	for (nr = 0; vtrace_visit_read(t->s.words, t->s.nr_words, v.end, &v) > 0; nr++) {
+		c = vtrace_blocks_get(t->blocks, v.id);
 		assert_non_null(c);
-		assert_int_equal(c->block.pc, i == 0 ? CODE : i < 10 ? CODE + 7 : CODE + 14);
-		insns += VTRACE_WORD_INSNS(t->s.words[i]);
+		assert_int_equal(v.pc, nr == 0 ? CODE : nr < 10 ? CODE + 7 : CODE + 14);
+		assert_int_equal(c->block.pc, v.pc);
+		assert_int_equal(v.generation, 0);
+		insns += v.nr_insns;
 	}
+	assert_int_equal(nr, 11);
 	assert_int_equal(insns, t->s.nr_insns);
 	c = vtrace_blocks_get(t->blocks, 0);
 	assert_int_equal(c->insns[2].class, VTRACE_CLASS_ADD);
@@ -411,10 +415,102 @@ static void changed_code(void **state)
 		load(t, code, sizeof(code));
 		assert_non_null(before);
 		vtrace_begin(&t->s, 100);
-		assert_int_equal(vtrace_enter((void *)&m, &t->s, &before->block), VTRACE_CODE);
+		assert_false(vtrace_code_is((void *)&m, &before->block, CODE));
 		assert_int_equal(run(t, 100), VTRACE_SYSTEM);
 		assert_int_equal(t->s.r[RAX], constant);
 	}
+}
+
+/* A head with a generation, and heads and reads that are cut off. */
+static void heads(void **state)
+{
+	uint64_t words[] = { VTRACE_WORD(7) | 3,
+			     0x1000,
+			     VTRACE_WORD(70000) | VTRACE_WORD_TAGGED | 0x201,
+			     0x2000,
+			     0xfffffffe,
+			     11,
+			     12 };
+	struct vtrace_visit v = { 0 };
+
+	(void)state;
+	assert_int_equal(vtrace_visit_read(words, 7, 0, &v), 1);
+	assert_int_equal(v.id, 7);
+	assert_int_equal(v.pc, 0x1000);
+	assert_int_equal(v.nr_insns, 3);
+	assert_int_equal(v.generation, 0);
+	assert_int_equal(v.reads, 2);
+	assert_int_equal(v.end, 2);
+	assert_int_equal(vtrace_visit_read(words, 7, 2, &v), 1);
+	assert_int_equal(v.id, 70000);
+	assert_int_equal(v.pc, 0x2000);
+	assert_int_equal(v.nr_insns, 1);
+	assert_int_equal(v.generation, 0xfffffffe);
+	assert_int_equal(v.reads, 5);
+	assert_int_equal(v.end, 7);
+	assert_int_equal(vtrace_visit_read(words, 7, 7, &v), 0);
+	assert_int_equal(v.end, 7);
+	for (size_t cut = 3; cut < 7; cut++)
+		assert_int_equal(vtrace_visit_read(words, cut, 2, &v), -DCPI_EFORMAT);
+	assert_int_equal(vtrace_visit_read(words, 1, 0, &v), -DCPI_EFORMAT);
+}
+
+/* What a block depends on of its address, and what it is found by. */
+static void places(void **state)
+{
+	static const uint8_t code[20] = {
+		1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
+	};
+	struct vtrace_place a, b;
+
+	(void)state;
+	assert_int_equal(vtrace_where(0x7f0012345678), vtrace_where(0x550087654678));
+	assert_int_not_equal(vtrace_where(0x7f0012345678), vtrace_where(0x7f0012345679));
+	assert_int_not_equal(vtrace_where(0x7f0012345678), vtrace_where(0x12345678));
+	assert_int_not_equal(vtrace_where(0x7f0012345678), vtrace_where(0xffff7f0012345678));
+	assert_true(vtrace_place_of(0x7f0012345678, code, 20, &a));
+	assert_true(vtrace_place_of(0x550087654678, code, 16, &b));
+	assert_memory_equal(&a, &b, sizeof(a));
+	assert_false(vtrace_place_of(0x7f0012345678, code, 15, &b));
+	assert_memory_not_equal(&a, &b, sizeof(a));
+	/* None of the next page. */
+	assert_true(vtrace_place_of(0x7f0012345ffd, code, 3, &a));
+	assert_true(vtrace_place_of(0x7f0012345ffd, code, 20, &b));
+	assert_memory_equal(&a, &b, sizeof(a));
+}
+
+/* What a block knows of addresses is relative to where it runs. */
+static void a_block_elsewhere(void **state)
+{
+	/* lea rax,[rip+16]; mov rdx,[rip-32]; call +256 */
+	static const uint8_t code[32] = { 0x48, 0x8d, 0x05, 0x10, 0x00, 0x00, 0x00,
+					  0x48, 0x8b, 0x15, 0xe0, 0xff, 0xff, 0xff,
+					  0xe8, 0x00, 0x01, 0x00, 0x00 };
+	const uint64_t far = DATA - CODE, at = DATA + 64;
+	const struct vtrace_memory m = { read_trial, *state };
+	struct vtrace_translator *translator;
+	struct trial *t = *state;
+	struct vtrace_code c;
+
+	load(t, sum, sizeof(sum));
+	assert_int_equal(vtrace_translator_open(VTRACE_X86_64, &translator), 0);
+	assert_int_equal(vtrace_translate(translator, code, sizeof(code), at - far, &c), 0);
+	vtrace_translator_close(translator);
+	memcpy(t->data + 64, code, sizeof(code));
+	memcpy(t->data + 64 + 14 - 32, &(uint64_t){ 4711 }, 8);
+	vtrace_begin(&t->s, 100);
+	assert_true(vtrace_code_is((void *)&m, &c.block, at));
+	assert_false(vtrace_code_is((void *)&m, &c.block, at + 1));
+	t->s.pc = at;
+	assert_int_equal(vtrace_enter(&t->s, &c.block), VTRACE_GOES_ON);
+	assert_int_equal(t->s.words[1], at);
+	for (unsigned int i = 0; i < c.block.nr_uops; i++)
+		assert_int_equal(vtrace_step((void *)&m, &t->s, &c.uops[i]), VTRACE_GOES_ON);
+	assert_int_equal(t->s.r[RAX], at + 7 + 16);
+	assert_int_equal(t->s.r[RDX], 4711);
+	assert_int_equal(t->s.pc, at + 19 + 256);
+	assert_int_equal(t->s.r[RSP], STACK + 2048 - 8);
+	assert_int_equal(vtrace_store_find(&t->s, t->s.r[RSP], false)->value, at + 19);
 }
 
 /* A prefix that means nothing beside REX.W, and one by which processors of two makers go to
@@ -496,7 +592,10 @@ int main(void)
 		TEST(floating_point),
 		TEST(changed_code),
 		TEST(end_of_memory),
+		TEST(a_block_elsewhere),
 		cmocka_unit_test(prefixed_jumps),
+		cmocka_unit_test(heads),
+		cmocka_unit_test(places),
 		cmocka_unit_test(names),
 	};
 
