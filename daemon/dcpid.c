@@ -119,8 +119,9 @@ static const struct base_opt options[] = {
 	  "Keep all routines of which programs tell by dbgdyn_register in their pseudo-images; without "
 	  "it those that ended without a sample are dropped.", 0, 0 },
 	{ "gc", BASE_OPT_FLAG, &gc, NULL,
-	  "Sample nothing: remove from DATABASE the pseudo-images that no epoch in it refers to any "
-	  "more, print which, and how many bytes. Beside a running daemon too.", 0, 0 },
+	  "Sample nothing: remove from DATABASE the pseudo-images, files of kernels and costs of blocks "
+	  "that no epoch in it refers to any more, print which, and how many bytes. Beside a running "
+	  "daemon too.", 0, 0 },
 	{ "old_epochs", BASE_OPT_FLAG, &gc_config.old, NULL,
 	  "With -gc: first remove the epochs that are more than 7 days old and not among the 3 newest, "
 	  "so that their pseudo-images go too.", 0, 0 },
@@ -438,9 +439,11 @@ static int run_report(int (*report)(uint64_t frequency, struct base_buf *out, st
 
 static void say_removed(void *ctx, const struct gc_file *file)
 {
+	static const char *const folders[GC_NR_FOLDERS] = { "", "kernel/", "costs/" };
+
 	(void)ctx;
-	printf("%s %s, %llu bytes\n", gc_config.dry_run ? "would remove" : "removed", file->name,
-	       (unsigned long long)file->len);
+	printf("%s %s%s, %llu bytes\n", gc_config.dry_run ? "would remove" : "removed",
+	       folders[file->folder], file->name, (unsigned long long)file->len);
 }
 
 static void say_kept(void *ctx, const struct base_err *why)

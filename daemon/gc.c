@@ -13,23 +13,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "gc_epoch.h"
+#include "gc_mark.h"
 #include "image.h"
+#include "kernel.h"
 
 /* A daemon writes its images within this time, but for very many. */
 enum { LOCK_MS = 60000, ATTEMPTS = 20 };
+/* Costs of blocks stay so long whatever is sampled. */
+#define COSTS_NS (7 * UINT64_C(86400000000000))
 
 struct gc {
 	struct profdb *db;
 	const struct gc_config *config;
 	struct gc_epochs epochs;
 	const struct gc_epoch *epoch; /* being read; NULL: it came since, and stays */
-	struct base_map ids, names;   /* what profiles refer to: the ranks of the last that do */
+	struct gc_marks marks;
 	struct gc_file *files;
 	size_t nr, cap;
-	uint64_t young_ns;
+	uint64_t now_ns, young_ns; /* by the file system's clock */
+	bool has_costs;		   /* there are files of costs */
 	struct base_err *err;
 	int error;
 };
@@ -41,70 +47,29 @@ static uint64_t time_of(const struct stat *st)
 
 /* ---- what is referred to --------------------------------------------------------------------- */
 
-/* Ranks are no addresses, but fit: 0 is what is not in the map. */
-static int refer(const struct gc *gc, struct base_map *to, const void *key, size_t len)
+static size_t rank_now(const struct gc *gc)
 {
-	size_t rank = gc->epoch ? gc->epoch->rank : GC_STAYS;
-	uintptr_t had = (uintptr_t)base_map_get(to, key, len);
-
-	return had >= rank ? 0 : base_map_set(to, key, len, (void *)(uintptr_t)rank);
-}
-
-/* The name too: a note holds only so many of the build-ids that its image had. */
-static int mark_image(struct gc *gc, const struct base_id *id, const char *path)
-{
-	int r = id->len ? refer(gc, &gc->ids, id->bytes, id->len) : 0;
-
-	path = path ? base_path_name(path) : "";
-	return r < 0 || !*path ? r : refer(gc, &gc->names, path, strlen(path));
-}
-
-static int mark_header(struct gc *gc, const struct profdb_profile *p)
-{
-	const struct base_id *id = profdb_profile_image(p);
-	const char *path;
-	int r;
-
-	if (profdb_profile_kind(p) != PROFDB_DYNAMIC)
-		return 0;
-	r = mark_image(gc, id, NULL);
-	for (size_t i = 0; r == 0 && (path = profdb_profile_path(p, i)); i++)
-		r = mark_image(gc, id, path);
-	return r;
+	return gc->epoch ? gc->epoch->rank : GC_STAYS;
 }
 
 static int mark(void *ctx, const char *file, struct profdb_profile *p)
 {
-	int r = mark_header(ctx, p);
+	struct gc *gc = ctx;
+	int r = gc_marks_profile(&gc->marks, rank_now(gc), p);
 
 	(void)file;
 	profdb_profile_free(p);
 	return r;
 }
 
-/* Windows went where no sample was; who called is no pseudo-image for sure, but may be one. */
 static int mark_values(void *ctx, const char *file, struct profdb_values *v)
 {
-	int r = mark_header(ctx, profdb_values_header(v));
-	struct base_id id;
-	const char *path;
+	struct gc *gc = ctx;
+	int r = gc_marks_values(&gc->marks, rank_now(gc), v);
 
 	(void)file;
-	for (size_t i = 1; r == 0 && (path = profdb_values_image(v, i, &id)); i++)
-		r = mark_image(ctx, &id, path);
 	profdb_values_free(v);
 	return r;
-}
-
-/* By its name a profile that cannot be read is none of a pseudo-image. */
-static bool is_other(const char *file)
-{
-	static const char *const kinds[] = { ".file.", ".kernel.", ".vdso.", ".named." };
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (strstr(file, kinds[i]) && !strstr(file, ".dynamic"))
-			return true;
-	return false;
 }
 
 static void unreadable(void *ctx, const char *file, const struct base_err *why)
@@ -112,7 +77,8 @@ static void unreadable(void *ctx, const char *file, const struct base_err *why)
 	struct gc *gc = ctx;
 
 	/* What goes anyway keeps nothing. */
-	if (gc->error || is_other(file) || (gc->epoch && gc->epoch->rank <= gc->epochs.removed))
+	if (gc->error || rank_now(gc) <= gc->epochs.removed ||
+	    gc_marks_unreadable(&gc->marks, file, why))
 		return;
 	gc->error = base_fail(gc->err, -DCPI_EFORMAT,
 			      "cannot tell which pseudo-images an epoch refers to: %s", why->text);
@@ -190,22 +156,40 @@ static int mark_all(struct gc *gc)
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
-/* Complete ones, and what is left of writing when a daemon is killed. */
-static bool is_ours(const char *name)
+static int folder_fd(const struct gc *gc, enum gc_folder folder)
 {
-	size_t len = strlen(name);
-
-	return strncmp(name, ".tmp-", 5) == 0 ||
-	       (len > 4 && name[0] != '.' && strcmp(name + len - 4, ".dyn") == 0);
+	switch (folder) {
+	case GC_KERNEL:
+		return profdb_kernel_fd(gc->db);
+	case GC_COSTS:
+		return profdb_costs_fd(gc->db);
+	default:
+		return profdb_dyn_fd(gc->db);
+	}
 }
 
-static int add_file(struct gc *gc, const char *name)
+/* Complete ones, and what is left of writing when a daemon is killed. */
+static bool is_ours(enum gc_folder folder, const char *name)
 {
-	struct gc_file file = { 0 };
+	size_t len = strlen(name);
+	struct base_id id;
+
+	if (strncmp(name, ".tmp-", 5) == 0)
+		return true;
+	if (folder == GC_KERNEL)
+		return kernel_file_id(name, &id) >= 0;
+	if (folder == GC_COSTS)
+		return profdb_costs_file_id(name, &id) >= 0;
+	return len > 4 && name[0] != '.' && strcmp(name + len - 4, ".dyn") == 0;
+}
+
+static int add_file(struct gc *gc, enum gc_folder folder, const char *name)
+{
+	struct gc_file file = { .folder = folder };
 	struct stat st;
 	int r;
 
-	if (fstatat(profdb_dyn_fd(gc->db), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(folder_fd(gc, folder), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISREG(st.st_mode))
 		return 0;
@@ -222,9 +206,9 @@ static int add_file(struct gc *gc, const char *name)
 	return 0;
 }
 
-static int list_files(struct gc *gc)
+static int list_folder(struct gc *gc, enum gc_folder folder)
 {
-	int fd = openat(profdb_dyn_fd(gc->db), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	int fd = openat(folder_fd(gc, folder), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	struct dirent *entry;
 	DIR *dir;
 
@@ -237,18 +221,29 @@ static int list_files(struct gc *gc)
 		return r;
 	}
 	while (r == 0 && (errno = 0, entry = readdir(dir)))
-		if (is_ours(entry->d_name))
-			r = add_file(gc, entry->d_name);
+		if (is_ours(folder, entry->d_name))
+			r = add_file(gc, folder, entry->d_name);
 	if (r == 0 && !entry)
 		r = -errno;
 	closedir(dir);
 	return r;
 }
 
+/* A quota is one of pseudo-images. */
+static int list_files(struct gc *gc)
+{
+	int r = list_folder(gc, GC_DYN);
+
+	for (int i = GC_DYN + 1; i < GC_NR_FOLDERS && r == 0 && !gc->config->quota; i++)
+		if (folder_fd(gc, (enum gc_folder)i) >= 0)
+			r = list_folder(gc, (enum gc_folder)i);
+	return r;
+}
+
 int gc_measure(struct profdb *db, uint64_t *len, size_t *nr)
 {
 	struct gc gc = { .db = db };
-	int r = profdb_dyn_fd(db) < 0 ? 0 : list_files(&gc);
+	int r = profdb_dyn_fd(db) < 0 ? 0 : list_folder(&gc, GC_DYN);
 
 	*len = 0;
 	*nr = gc.nr;
@@ -260,21 +255,27 @@ int gc_measure(struct profdb *db, uint64_t *len, size_t *nr)
 	return r;
 }
 
-static size_t rank_in(const struct base_map *m, const void *key, size_t len)
+/* Its costs, under whatever build-id it had, stay as long as it does. */
+static int mark_known_as(struct gc *gc, const struct image *img, size_t rank)
 {
-	return (size_t)(uintptr_t)base_map_get(m, key, len);
+	struct base_id id;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && rank && image_known_as(img, i, &id); i++)
+		r = gc_marks_id(&gc->marks, rank, &id);
+	return r;
 }
 
 /* One that cannot be read may be anybody's, and stays. */
-static size_t last_use(struct gc *gc, const struct gc_file *file)
+static size_t last_use_dyn(struct gc *gc, const struct gc_file *file)
 {
-	size_t rank, last = rank_in(&gc->names, file->name, strlen(file->name));
+	size_t rank, last = gc_marks_name_rank(&gc->marks, file->name);
 	char path[64 + 256];
 	struct base_err why = { 0 };
 	struct image *img = NULL;
 	struct base_id id;
 
-	if (last == GC_STAYS || file->name[0] == '.')
+	if (file->name[0] == '.' || (last == GC_STAYS && !gc->has_costs))
 		return last;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", profdb_dyn_fd(gc->db), file->name);
 	if (image_open_path(path, IMAGE_DYNAMIC, &img, &why) == -ENOENT)
@@ -283,16 +284,64 @@ static size_t last_use(struct gc *gc, const struct gc_file *file)
 		struct base_err err = { 0 };
 
 		base_fail(&err, why.code, "'%s' stays: %s", file->name, base_strerror(why.code));
-		if (gc->config->kept)
+		if (gc->config->kept && last != GC_STAYS)
 			gc->config->kept(gc->config->ctx, &err);
 		return GC_STAYS;
 	}
 	for (size_t i = 0; last != GC_STAYS && image_known_as(img, i, &id); i++) {
-		rank = rank_in(&gc->ids, id.bytes, id.len);
+		rank = gc_marks_id_rank(&gc->marks, &id);
 		last = rank > last ? rank : last;
 	}
+	if (mark_known_as(gc, img, last) < 0)
+		gc->marks.all_costs = true;
 	image_close(img);
 	return last;
+}
+
+/* Symbols and code of one kernel stay together: dcpikdiff may just have added one to the other. */
+static void mark_young_kernels(struct gc *gc)
+{
+	struct base_id id;
+
+	for (size_t i = 0; i < gc->nr; i++)
+		if (gc->files[i].folder == GC_KERNEL && gc->files[i].time_ns >= gc->young_ns &&
+		    kernel_file_id(gc->files[i].name, &id) >= 0 &&
+		    gc_marks_id(&gc->marks, GC_STAYS, &id) < 0)
+			gc->marks.all_kernels = true;
+}
+
+static size_t last_use_kernel(const struct gc *gc, const struct gc_file *file)
+{
+	struct base_id id;
+	int len = kernel_file_id(file->name, &id);
+
+	if (len < 0)
+		return 0;
+	if (gc->marks.all_kernels)
+		return GC_STAYS;
+	return gc_marks_kernel_rank(&gc->marks, file->name, (size_t)len, &id);
+}
+
+/* Users measured them, often before the first sample. */
+static size_t last_use_costs(const struct gc *gc, const struct gc_file *file)
+{
+	struct base_id id;
+
+	if (gc->marks.all_costs || file->time_ns + COSTS_NS >= gc->now_ns)
+		return GC_STAYS;
+	return profdb_costs_file_id(file->name, &id) < 0 ? 0 : gc_marks_id_rank(&gc->marks, &id);
+}
+
+static size_t last_use(struct gc *gc, const struct gc_file *file)
+{
+	switch (file->folder) {
+	case GC_KERNEL:
+		return last_use_kernel(gc, file);
+	case GC_COSTS:
+		return last_use_costs(gc, file);
+	default:
+		return last_use_dyn(gc, file);
+	}
 }
 
 /* ---- choosing and removing ------------------------------------------------------------------- */
@@ -329,10 +378,11 @@ static bool is_same(const struct gc_file *file, const struct stat *st)
 
 static int sweep(struct gc *gc, struct gc_result *result)
 {
-	int dir = profdb_dyn_fd(gc->db), r = 0;
+	int r = 0;
 
 	for (size_t i = 0; i < gc->nr; i++) {
 		const struct gc_file *file = &gc->files[i];
+		int dir = folder_fd(gc, file->folder);
 		struct stat st = { 0 };
 		bool gone;
 
@@ -349,8 +399,9 @@ static int sweep(struct gc *gc, struct gc_result *result)
 		if (gone)
 			gc->config->removed(gc->config->ctx, file);
 	}
-	if (result->nr_removed && !gc->config->dry_run)
-		(void)base_sync_dir(dir);
+	for (int i = 0; i < GC_NR_FOLDERS && result->nr_removed && !gc->config->dry_run; i++)
+		if (folder_fd(gc, (enum gc_folder)i) >= 0)
+			(void)base_sync_dir(folder_fd(gc, (enum gc_folder)i));
 	return r;
 }
 
@@ -387,13 +438,37 @@ static int sweep_locked(struct gc *gc, struct gc_result *result)
 	return r;
 }
 
-/* After all has been read. */
+static void say_unreadable(const struct gc *gc)
+{
+	const struct gc_config *c = gc->config;
+	bool kernels = false, costs = false;
+	struct base_err err = { 0 };
+
+	for (size_t i = 0; i < gc->nr; i++) {
+		kernels |= gc->files[i].folder == GC_KERNEL && gc->marks.all_kernels;
+		costs |= gc->files[i].folder == GC_COSTS && gc->marks.all_costs;
+	}
+	if (!c->kept || !(kernels || costs))
+		return;
+	base_fail(&err, gc->marks.why.code, "all of %s stays: %s",
+		  !costs    ? "'kernel'"
+		  : kernels ? "'kernel' and 'costs'"
+			    : "'costs'",
+		  gc->marks.why.text);
+	c->kept(c->ctx, &err);
+}
+
+/* After all has been read; the pseudo-images first, which costs are of. */
 static void choose(struct gc *gc, struct gc_result *result)
 {
 	const struct gc_config *c = gc->config;
 
+	mark_young_kernels(gc);
+	for (size_t i = 0; i < gc->nr; i++)
+		gc->has_costs |= gc->files[i].folder == GC_COSTS;
 	for (size_t i = 0; i < gc->nr; i++)
 		gc->files[i].last = last_use(gc, &gc->files[i]);
+	say_unreadable(gc);
 	if (c->size)
 		result->size = gc_epochs_choose(&gc->epochs, gc->files, gc->nr, gc->young_ns,
 						gc_tree_len(profdb_dir_fd(gc->db), "."), c->size);
@@ -417,6 +492,7 @@ static int start_time(struct gc *gc)
 	else if (futimens(fd, NULL) < 0 || fstat(fd, &st) < 0)
 		r = -errno;
 	gc->young_ns = r == 0 ? time_of(&st) : UINT64_MAX;
+	gc->now_ns = r == 0 ? gc->young_ns : (uint64_t)time(NULL) * 1000000000;
 	if (gc->config->dry_run)
 		r = 0;
 	if (fd >= 0)
@@ -439,7 +515,8 @@ int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *
 		if (r == 0)
 			r = list_files(&gc);
 		if (r < 0)
-			base_fail_errno(err, r, "cannot look through '%s/dyn'", profdb_path(db));
+			base_fail_errno(err, r, "cannot look through the images of '%s'",
+					profdb_path(db));
 	}
 	if (r == 0)
 		r = each_platform(&gc, false);
@@ -457,7 +534,6 @@ int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *
 		free(gc.files[i].name);
 	free(gc.files);
 	gc_epochs_release(&gc.epochs);
-	base_map_release(&gc.ids);
-	base_map_release(&gc.names);
+	gc_marks_release(&gc.marks);
 	return r;
 }

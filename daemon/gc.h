@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pseudo-images that no epoch refers to any more, and before them epochs that are old, or too much
- * (dcpid -gc, what a daemon runs each day, or when its database is over its quota). Beside running
- * daemons: what one wrote since its last flush, or has samples for, is newer than that flush.
+ * Pseudo-images, files of kernels and costs of blocks that no epoch refers to any more, and before
+ * them epochs that are old, or too much (dcpid -gc, what a daemon runs each day, or when its
+ * database is over its quota). Beside running daemons: what one wrote since its last flush, or has
+ * samples for, is newer than that flush.
  */
 #ifndef DCPI_DAEMON_GC_H
 #define DCPI_DAEMON_GC_H
 
 #include "profdb.h"
 
-/* A file of <db>/dyn. */
+enum gc_folder { GC_DYN, GC_KERNEL, GC_COSTS, GC_NR_FOLDERS };
+
+/* A file of <db>/dyn, kernel or costs. */
 struct gc_file {
 	char *name;
+	enum gc_folder folder;
 	uint64_t len, time_ns; /* bytes; last written */
 	uint64_t ino;
 	size_t last; /* rank of the last epoch to go that refers to it, by a build-id that it has
@@ -21,8 +25,9 @@ struct gc_file {
 };
 
 struct gc_config {
-	bool dry_run;	/* remove nothing, say what would be */
-	uint64_t quota; /* stop when no more bytes than this are left; 0: all that may go */
+	bool dry_run; /* remove nothing, say what would be */
+	/* Of pseudo-images alone, until no more bytes than this are left; 0: all that may go. */
+	uint64_t quota;
 	bool old; /* epochs go first that are old, as profdb_epochs_expire has it at @now (UTC) */
 	int64_t now;
 	/* Then finished ones, the oldest first, until the whole database, each file in blocks of 4

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "dyn_internal.h"
 #include "kernel_internal.h"
 
 /* Code that was unregistered may still run until nobody uses it any more. */
@@ -234,11 +236,32 @@ void kernel_close(struct kernel *k)
 	free(k);
 }
 
+static int write_vdso(struct kernel *k, struct base_err *err)
+{
+	struct base_id id;
+	int r = -ENOENT;
+
+	if (k->vdso && (k->vdso->dirty || k->vdso->values))
+		r = kernel_file_write_vdso(k, &id, err);
+	return r == -ENOENT ? 0 : r;
+}
+
+/*
+ * The lock keeps others from removing what is found here until it is newer. Who removes looks at
+ * the time just before, so without it little is left to chance, and nothing but names.
+ */
 int kernel_write_images(struct kernel *k, struct base_err *err)
 {
+	int lock, r, s, t;
+
 	forget_areas(k);
 	if (!k->config.db)
 		return 0;
-	kernel_text_write(k);
-	return kernel_code_write(k, err);
+	lock = profdb_dyn_lock(k->config.db, false, DYN_LOCK_MS, NULL);
+	r = kernel_text_write(k, err);
+	s = kernel_code_write(k, err);
+	t = write_vdso(k, err);
+	if (lock >= 0)
+		close(lock);
+	return r < 0 ? r : s < 0 ? s : t;
 }

@@ -25,7 +25,7 @@ struct kernel_code {
 	struct image *image; /* counted reference */
 	uint64_t len;
 	struct base_buf job; /* DYNAMIC: of its pseudo-image, until that is on disk or given up */
-	bool on_disk;
+	bool on_disk;	     /* likewise */
 	uint32_t nr_refused;
 };
 
@@ -359,18 +359,14 @@ static int write_bytes(struct kernel *k, struct kernel_code *c, struct base_err 
 
 static int write_one(struct kernel *k, struct kernel_code *c, struct base_err *err)
 {
-	int r;
-
 	/* Its bytes are not kept here: nobody is to take it for one that is not needed. */
-	if (c->on_disk && c->image->kind == PROFDB_DYNAMIC)
+	if (c->on_disk)
 		utimensat(profdb_dyn_fd(k->config.db), c->image->stem, NULL, 0);
 	if (c->on_disk || !c->image->dirty)
 		return 0;
 	if (c->image->kind == PROFDB_DYNAMIC)
 		return write_bytes(k, c, err);
-	r = kernel_file_write_name(k, c->image->path, &c->image->id, c->len, err);
-	c->on_disk = r == 0;
-	return r;
+	return kernel_file_write_name(k, c->image->path, &c->image->id, c->len, err);
 }
 
 static bool is_over(const struct kernel_code *c)

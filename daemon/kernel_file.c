@@ -29,9 +29,10 @@ static int write_symbols(struct kernel *k, const char *file, const struct pseudo
 	return r;
 }
 
-static bool exists(const struct kernel *k, const char *file)
+bool kernel_file_renew(const struct kernel *k, const char *file)
 {
-	return faccessat(profdb_kernel_fd(k->config.db), file, F_OK, 0) == 0;
+	/* Of somebody else's its time may not be ours to set. */
+	return utimensat(profdb_kernel_fd(k->config.db), file, NULL, 0) == 0 || errno != ENOENT;
 }
 
 int kernel_file_write(struct kernel *k, const char *name, const struct base_id *id,
@@ -46,7 +47,7 @@ int kernel_file_write(struct kernel *k, const char *name, const struct base_id *
 		return 0;
 	kernel_file_name(file, sizeof(file), name, id, "elf");
 	/* Equal ids are equal kernels. */
-	if (exists(k, file))
+	if (kernel_file_renew(k, file))
 		return 0;
 	syms = calloc(k->symbols.nr + 1, sizeof(*syms));
 	if (!syms)
@@ -70,7 +71,7 @@ int kernel_file_write_name(struct kernel *k, const char *name, const struct base
 	char file[256];
 
 	kernel_file_name(file, sizeof(file), name, id, "elf");
-	return exists(k, file) ? 0 : write_symbols(k, file, &sym, 1, len, id, err);
+	return kernel_file_renew(k, file) ? 0 : write_symbols(k, file, &sym, 1, len, id, err);
 }
 
 /* ---- pseudo-images --------------------------------------------------------------------------- */
@@ -153,7 +154,7 @@ int kernel_file_write_vdso(struct kernel *k, struct base_id *id, struct base_err
 		return -ENOENT;
 	}
 	kernel_file_name(file, sizeof(file), "vdso", id, "so");
-	if (!k->config.db || exists(k, file))
+	if (!k->config.db || kernel_file_renew(k, file))
 		return 0;
 	return base_file_write(profdb_kernel_fd(k->config.db), file, 0644, (const void *)start, len,
 			       err);

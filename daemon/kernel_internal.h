@@ -84,14 +84,19 @@ int kernel_text_add(struct kernel *k, struct image *image, const char *file, con
 		    uint64_t start, uint64_t len);
 /* The kernel changed itself. */
 void kernel_text_poke(struct kernel *k, const struct driver_load *load);
-/* Read and write the routines that got samples. Failures are logged: samples do not wait for it. */
-void kernel_text_write(struct kernel *k);
+/* Symbols of what got samples, and routines that did, are in files that are as of now. Failures to
+ * read routines, or to write those, are logged: samples do not wait for it. */
+int kernel_text_write(struct kernel *k, struct base_err *err);
 void kernel_text_close(struct kernel *k);
 
 /* ---- files (kernel_file.c) ------------------------------------------------------------------- */
 
+/* <db>/kernel/@file is as of now, so that nobody takes it for one that is not needed (gc.c); false:
+ * it is not there. */
+bool kernel_file_renew(const struct kernel *k, const char *file);
 /*
- * Write the symbols within [start, start + len) as <db>/kernel/NAME-<id>.elf, unless it is there.
+ * Write the symbols within [start, start + len) as <db>/kernel/NAME-<id>.elf; one that is there is
+ * renewed.
  * @module NULL: the kernel's own.
  */
 int kernel_file_write(struct kernel *k, const char *name, const struct base_id *id,

@@ -278,23 +278,53 @@ static bool has_dirty_module(const struct kernel *k)
 	return false;
 }
 
-void kernel_text_write(struct kernel *k)
+/* Somebody may have removed them, for no profile referred to them. */
+static int renew_symbols(struct kernel *k, struct kernel_text *t, struct base_err *err)
 {
-	if (!k->helper[0] || !k->config.live)
+	char file[256];
+
+	if (is_there(k, t))
+		return kernel_file_write(k, t->image->path, &t->image->id, t->module, t->start,
+					 t->len, err);
+	kernel_file_name(file, sizeof(file), t->image->path, &t->image->id, "elf");
+	kernel_file_renew(k, file);
+	kernel_file_renew(k, t->file);
+	return 0;
+}
+
+static void renew_code(struct kernel *k, struct kernel_text *t)
+{
+	if (!is_there(k, t))
 		return;
+	if (!t->loaded)
+		load_file(k, t);
+	if (!kernel_file_renew(k, t->file) && t->nr)
+		t->changed = true;
+	read_sampled(k, t);
+	if (t->changed)
+		write_text(k, t);
+}
+
+int kernel_text_write(struct kernel *k, struct base_err *err)
+{
+	int r = 0;
+
+	if (!k->config.live)
+		return 0;
 	if (has_dirty_module(k)) {
 		k->checked_ns = 0;
 		kernel_live_check(k);
 	}
 	for (struct kernel_text *t = k->texts; t; t = t->next) {
-		if (!t->image->dirty || !is_there(k, t))
-			continue;
-		if (!t->loaded)
-			load_file(k, t);
-		read_sampled(k, t);
-		if (t->changed)
-			write_text(k, t);
+		int s = 0;
+
+		if (t->image->dirty || t->image->values)
+			s = renew_symbols(k, t, err);
+		if (t->image->dirty && k->helper[0])
+			renew_code(k, t);
+		r = r < 0 ? r : s;
 	}
+	return r;
 }
 
 /* ---- pokes ----------------------------------------------------------------------------------- */

@@ -10,10 +10,25 @@ void kernel_file_name(char *to, size_t len, const char *name, const struct base_
 {
 	char text[BASE_ID_TEXT_LEN];
 
-	snprintf(to, len, "%.120s-%.20s.%s", name, base_id_text(id, text), suffix);
+	snprintf(to, len, "%.120s-%.*s.%s", name, 2 * KERNEL_FILE_ID, base_id_text(id, text),
+		 suffix);
 	for (char *p = to; *p; p++)
 		if (*p == '/' || (unsigned char)*p <= ' ')
 			*p = '_';
+}
+
+int kernel_file_id(const char *file, struct base_id *id)
+{
+	static const char *const suffixes[] = { ".elf", ".code", ".text", ".so" };
+	const char *end = strrchr(file, '.'), *from = strrchr(file, '-');
+	bool known = false;
+
+	for (size_t i = 0; end && i < sizeof(suffixes) / sizeof(*suffixes); i++)
+		known |= !strcmp(end, suffixes[i]);
+	if (!known || !from || from == file || from > end || end - from - 1 > 2 * KERNEL_FILE_ID ||
+	    base_id_parse(id, from + 1, (size_t)(end - from - 1)) < 0)
+		return -EINVAL;
+	return (int)(from - file);
 }
 
 uint32_t kernel_machine(void)

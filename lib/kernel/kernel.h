@@ -98,9 +98,14 @@ int kernel_memory_read(struct kernel_memory *k, uint64_t addr, void *to, size_t 
 
 /* ---- files (job.c) --------------------------------------------------------------------------- */
 
-/* NAME-<first half of the id>.SUFFIX, fit for a file name. */
+/* Bytes of an id that a file's name tells. */
+enum { KERNEL_FILE_ID = 10 };
+
+/* NAME-<beginning of the id>.SUFFIX, fit for a file name. */
 void kernel_file_name(char *to, size_t len, const char *name, const struct base_id *id,
 		      const char *suffix);
+/* What such a name tells of the id, and the length of NAME. -EINVAL: it is no such name. */
+int kernel_file_id(const char *file, struct base_id *id);
 uint32_t kernel_machine(void); /* EM_* */
 /* Parts of a pseudo-image's job (docs/format/pseudoimg.md); @host may be NULL. 0, -DCPI_ELIMIT or
  * -ENOMEM. */

@@ -278,6 +278,13 @@ int profdb_costs_keep(struct profdb *db, const struct profdb_costs *more, struct
 }
 
 /* "<build-id>.<event>" */
+int profdb_costs_file_id(const char *name, struct base_id *id)
+{
+	size_t len = strcspn(name, ".");
+
+	return name[len] && name[len + 1] ? base_id_parse(id, name, len) : -EINVAL;
+}
+
 char **profdb_costs_files(struct profdb *db, const struct base_id *image)
 {
 	struct profdb_names all = { 0 }, good = { 0 };

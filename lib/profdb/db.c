@@ -140,7 +140,8 @@ int profdb_open(const char *path, bool create, struct profdb **out, struct base_
 		free(db);
 		return base_fail_errno(err, r, "cannot open database '%s'", path);
 	}
-	db->fd = db->dyn_fd = db->kernel_fd = db->index_fd = db->lock_fd = db->epoch_fd = -1;
+	db->fd = db->dyn_fd = db->kernel_fd = db->costs_fd = -1;
+	db->index_fd = db->lock_fd = db->epoch_fd = -1;
 	r = open_folder(db, create, err);
 	if (r >= 0)
 		r = check(db, create, err);
@@ -167,6 +168,7 @@ void profdb_close(struct profdb *db)
 	profdb_commit_release(&db->join);
 	profdb_unlock(db);
 	close_fd(db->index_fd);
+	close_fd(db->costs_fd);
 	close_fd(db->kernel_fd);
 	close_fd(db->dyn_fd);
 	close_fd(db->fd);
@@ -212,6 +214,11 @@ int profdb_dyn_fd(struct profdb *db)
 int profdb_kernel_fd(struct profdb *db)
 {
 	return folder_fd(db, "kernel", &db->kernel_fd);
+}
+
+int profdb_costs_fd(struct profdb *db)
+{
+	return folder_fd(db, "costs", &db->costs_fd);
 }
 
 int profdb_index_fd(struct profdb *db)

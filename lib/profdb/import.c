@@ -317,6 +317,9 @@ static int find_room(struct profdb *db, struct profdb_place *place, const uint8_
 		place_path(place, path, len);
 		r = has_sum(db, path, sum);
 	}
+	/* Nobody is to remove it before the profile that needs it is there. */
+	if (r != -ENOENT)
+		utimensat(db->fd, path, NULL, 0);
 	return r == -ENOENT ? 0 : 1;
 }
 

@@ -250,6 +250,7 @@ bool profdb_is_gone(const struct profdb *db);
  * create. */
 int profdb_dyn_fd(struct profdb *db);
 int profdb_kernel_fd(struct profdb *db);
+int profdb_costs_fd(struct profdb *db); /* of <db>/costs, where there is one */
 /* Of <db>/index, which holds what can be made anew (docs/format/index.md): made where it may be. */
 int profdb_index_fd(struct profdb *db);
 
@@ -586,6 +587,8 @@ const struct profdb_cost *profdb_costs_at(const struct profdb_costs *c, uint64_t
 /* -ENOENT (without @err): none are kept. -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_ECHECKSUM, -errno. */
 int profdb_costs_read(struct profdb *db, const struct base_id *image, const char *event,
 		      struct profdb_costs *out, struct base_err *err);
+/* Which image file @name of <db>/costs is about: -EINVAL where it is none of these files. */
+int profdb_costs_file_id(const char *name, struct base_id *id);
 /* Names of the files in <db>/costs that are about this image, as profdb_epochs; NULL: no memory. */
 char **profdb_costs_files(struct profdb *db, const struct base_id *image);
 /* Add to what is kept of the same image and event. Of two that do so at once one is lost. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * profdb from within: a profile in memory (profile.c, its counts in counts.c, moves in moves.c), its
- * files (header.c the ASCII part, format0.c and format1.c the binary parts, format.c the choice),
- * value profiles (values.c, their lists in hotlist.c, values_file.c), the database (db.c, epoch.c,
- * lock.c), its housekeeping (keep.c, expire.c, join.c), flushes (flush.c, flush_values.c, commit.c
- * the redo log, name.c the files' names), and readers (walk.c).
+ * profdb from within: a profile in memory (profile.c, its counts in counts.c, moves in moves.c),
+ * its files (header.c the ASCII part, format0.c and format1.c the binary parts, format.c the
+ * choice), value profiles (values.c, their lists in hotlist.c, values_file.c), the database (db.c,
+ * epoch.c, lock.c), its housekeeping (keep.c, expire.c, join.c), flushes (flush.c, flush_values.c,
+ * commit.c the redo log, name.c the files' names), and readers (walk.c).
  */
 #ifndef DCPI_PROFDB_INTERNAL_H
 #define DCPI_PROFDB_INTERNAL_H
@@ -382,7 +382,7 @@ struct profdb {
 	char *path;
 	char lock_text[PROFDB_LOCK_TEXT]; /* ours, while we hold lock_fd */
 	uint64_t lock_beat_ns;
-	int fd, dyn_fd, kernel_fd, index_fd, lock_fd;
+	int fd, dyn_fd, kernel_fd, costs_fd, index_fd, lock_fd;
 	char platform[PROFDB_PLATFORM_MAX + 1]; /* locked; else empty */
 	char epoch[PROFDB_EPOCH_LEN + 1];	/* current; else empty */
 	char began[PROFDB_TIME_LEN + 1];	/* when it did */

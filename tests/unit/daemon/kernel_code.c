@@ -744,6 +744,78 @@ static void test_no_memory(void **state)
 	trial_close(&f);
 }
 
+/* Somebody who found them referred to by nothing (gc.c). */
+static void remove_file(struct fake_kernel *f, const char *name)
+{
+	assert_int_equal(unlinkat(profdb_kernel_fd(f->db), name, 0), 0);
+}
+
+/* Long ago; whether it still is. */
+static void make_old(struct fake_kernel *f, const char *name)
+{
+	const struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+
+	assert_int_equal(utimensat(profdb_kernel_fd(f->db), name, times, 0), 0);
+}
+
+static bool is_old(struct fake_kernel *f, const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(profdb_kernel_fd(f->db), name, &st, 0), 0);
+	return st.st_mtim.tv_sec == 1;
+}
+
+static void test_renewed(void **state)
+{
+	struct fake_kernel f;
+	struct image *img;
+	uint64_t off;
+
+	(void)state;
+	need_helper();
+	trial_open(&f, kallsyms);
+	give_memory(&f, FAKE_TEXT);
+	img = sampled(&f, FAKE_TEXT + 0x123, S, &off);
+	write_images(&f);
+	/* What a coming profile refers to is newer than the one before. */
+	make_old(&f, code_file(img));
+	make_old(&f, kernel_file(img, "elf"));
+	img->dirty = false;
+	write_images(&f);
+	assert_true(is_old(&f, code_file(img)) && is_old(&f, kernel_file(img, "elf")));
+	img->dirty = true;
+	write_images(&f);
+	assert_false(is_old(&f, code_file(img)) || is_old(&f, kernel_file(img, "elf")));
+	/* What is gone comes back when it gets samples. */
+	remove_file(&f, code_file(img));
+	remove_file(&f, kernel_file(img, "elf"));
+	write_images(&f);
+	assert_int_equal(routine(&f, "kernel", code_file(img), "do_work").nr, 1);
+	assert_false(is_old(&f, kernel_file(img, "elf")));
+	trial_close(&f);
+}
+
+static void test_renewed_name(void **state)
+{
+	struct fake_kernel f;
+	struct image *img;
+	uint64_t off;
+
+	(void)state;
+	trial_open(&f, kallsyms);
+	fake_kernel_load(&f, DRIVER_LOAD_KSYMBOL, AT, 0x40, "trampoline", false, S);
+	img = sampled(&f, AT, 2 * S, &off);
+	write_images(&f);
+	make_old(&f, kernel_file(img, "elf"));
+	write_images(&f);
+	assert_false(is_old(&f, kernel_file(img, "elf")));
+	remove_file(&f, kernel_file(img, "elf"));
+	write_images(&f);
+	assert_false(is_old(&f, kernel_file(img, "elf")));
+	trial_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -754,6 +826,7 @@ int main(void)
 		cmocka_unit_test(test_given_up),    cmocka_unit_test(test_routines),
 		cmocka_unit_test(test_module_gone), cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_full),	    cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_renewed),	    cmocka_unit_test(test_renewed_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
