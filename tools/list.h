@@ -54,6 +54,7 @@ struct list {
 	struct analysis_unit **by_line; /* units with a line, by file and line, then address */
 	size_t nr_by_line;
 	struct listing_freq freq; /* v is NULL where it is not shown */
+	bool has_freq, has_cost;  /* columns of it that the text has */
 	struct valued valued;
 	struct hotlists_listing values; /* v is NULL where they are not shown */
 	struct table t;

@@ -16,20 +16,28 @@ static bool any_source(const struct list *x)
 	return false;
 }
 
+/* Columns that would be empty are left out, but where they were asked for. */
+static void find_columns(struct list *x)
+{
+	x->has_freq = x->has_cost = x->freq.v && x->opt->freq;
+	for (size_t i = 0; x->freq.v && i < x->l->nr_units; i++) {
+		x->has_freq |= list_is_known(&x->freq.v[i]);
+		x->has_cost |= list_is_costed(x, &x->freq.v[i]);
+	}
+}
+
 /* @f: NULL where there is nothing to say. */
 static void put_freq(struct list *x, const struct listing_freq_unit *f)
 {
 	static const char *const letters[] = { "", "L", "M", "H" };
 
-	if (!x->freq.v)
-		return;
-	if (list_is_costed(x, f))
+	if (x->has_cost && list_is_costed(x, f))
 		table_cell(&x->t, "%.1f%s", f->units / f->freq, list_unit_name(x));
-	else
+	else if (x->has_cost)
 		table_cell(&x->t, "%s", "");
 	if (list_is_known(f))
 		table_cell(&x->t, "%.0f", f->freq);
-	else
+	else if (x->has_freq)
 		table_cell(&x->t, "%s", "");
 	if (x->opt->freq)
 		table_cell(&x->t, "%s", f ? letters[f->confidence] : "");
@@ -263,7 +271,8 @@ static void print_freq_head(const struct list *x)
 		printf("freq       from %" PRIu64 " windows of the image, ", f->windows);
 	else
 		printf("freq       estimated from %s, ", x->a->events[f->event].name);
-	puts(f->windows	   ? "in proportion within the procedure only"
+	puts(!x->has_freq  ? "but known of no instruction"
+	     : f->windows  ? "in proportion within the procedure only"
 	     : f->absolute ? "executions"
 			   : "in proportion only: as if each instruction took one unit");
 	if (f->nr_unresolved)
@@ -315,13 +324,14 @@ int list_print_text(struct list *x, struct base_err *err)
 		     (!x->opt->as_source && !x->opt->as_both && !any_source(x));
 	int r;
 
+	find_columns(x);
 	if (!x->opt->no_header)
 		print_head(x);
 	report_columns(&x->t, x->a);
-	if (x->freq.v) {
+	if (x->has_cost)
 		table_column(&x->t, false, "cpi");
+	if (x->has_freq)
 		table_column(&x->t, false, "freq");
-	}
 	if (x->opt->freq)
 		table_column(&x->t, true, "C");
 	table_column(&x->t, true, plain ? "address" : "where");
