@@ -97,6 +97,8 @@ void labels_new_epoch(struct labels *t)
 
 void labels_release(struct labels *t)
 {
+	free(t->kept);
+	base_buf_release(&t->written);
 	for (size_t i = 0; i < t->nr; i++)
 		free(t->items[i].text);
 	free(t->items);

@@ -203,6 +203,16 @@ static bool got_signal(const struct loop *l)
 	return true;
 }
 
+/* What a daemon that is killed leaves to the next: soon, for programs are labelled when they begin.
+ */
+static void keep_labels(struct daemon *d, bool now)
+{
+	struct labels *t = &d->attrib.labels;
+
+	if (d->control && (now || (t->changed && base_now_ns() - t->written_ns > SECOND_NS)))
+		labels_keep_write(t, d->processes, d->run_dir);
+}
+
 static void periodic_flush(struct daemon *d)
 {
 	struct base_err err = { 0 };
@@ -214,6 +224,7 @@ static void periodic_flush(struct daemon *d)
 	dyn_set_hasty(d->dyn, true);
 	daemon_flush(d, &err);
 	dyn_set_hasty(d->dyn, false);
+	keep_labels(d, true);
 	d->next_flush_ns = base_now_ns() + (uint64_t)d->opt.flush_s * SECOND_NS;
 }
 
@@ -281,6 +292,7 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	}
 	if (!d->finished)
 		periodic_flush(d);
+	keep_labels(d, false);
 	quota_turn(d);
 	daily_turn(d);
 	tell_suspend(d);
@@ -384,6 +396,7 @@ int daemon_loop(struct daemon *d, struct base_err *err)
 		}
 	}
 	service_stopping(&d->service);
+	keep_labels(d, true);
 	/* What was received before a failure is still good. */
 	if (r < 0) {
 		struct base_err late = { 0 };

@@ -251,6 +251,7 @@ int scan_process(struct attrib *a, struct process *p)
 
 	if (r < 0)
 		return r;
+	labels_keep_restore(&a->labels, p);
 	p->known_ns = base_now_ns();
 	record_comm(a, p);
 	return scan_maps(a, p);

@@ -422,6 +422,8 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	/* Who finds another daemon there has touched nothing yet. */
 	if (r >= 0 && d->attrib.live && !d->opt.own)
 		r = control_open(d->run_dir, daemon_command, d, &d->control, err);
+	if (r >= 0 && d->control)
+		labels_keep_read(&d->attrib.labels, d->run_dir);
 	if (r >= 0)
 		r = open_database(d, err);
 	if (r >= 0 && d->attrib.live)

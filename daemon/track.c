@@ -399,6 +399,7 @@ static void on_label(struct attrib *a, const struct driver_load *l)
 	}
 	p->next_label = label;
 	p->labelled_ns = l->time_ns;
+	a->labels.changed = true;
 }
 
 static void on_comm(struct attrib *a, const struct driver_load *l)

@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file of exclusions. */
+/* The files of exclusions, and of labels that outlive a daemon. */
 #include <stdlib.h>
+#include <string.h>
 
-#include "exclude.h"
+#include "daemon_core.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void try_labels(const char *text, size_t len)
+{
+	struct labels t = { 0 };
+	int r = labels_keep_parse(&t, text, len, "boot");
+
+	if (r > 0 || (r < 0 && t.nr_kept))
+		abort();
+	for (size_t i = 0; i < t.nr_kept; i++)
+		if (t.kept[i].pid < 1 || !t.kept[i].start_ns ||
+		    label_check(t.kept[i].text, strlen(t.kept[i].text), NULL) < 0)
+			abort();
+	labels_release(&t);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
@@ -20,5 +35,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		    !exclude_has_pid(&x, x.pids[i].last))
 			abort();
 	exclude_release(&x);
+	try_labels((const char *)data, len);
 	return 0;
 }

@@ -92,6 +92,29 @@ ends 2 "$label" x
 ends 125 "$label" "two words" true
 grep -q 'no label' "$work/err" || fail "a bad label: $(cat "$work/err")"
 
+# Who has a label keeps it when the daemon is killed, and another one begins.
+"$label" kept "$spin" 3 20000000000 3>/dev/null &
+spinning=$!
+trap 'kill $spinning 2>/dev/null; cleanup' EXIT
+for ((i = 0; i < 200; i++)); do
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	grep -s "^$spinning .* kept\$" "$DCPI_RUN/labels" >/dev/null && break
+	sleep 0.05
+done
+[ $i -lt 200 ] || fail "no label is kept: $(cat "$DCPI_RUN/labels")"
+kill -KILL "$daemon"
+wait_for_end "$daemon" || fail "a killed daemon does not end"
+daemon=
+before=$(samples spin_slot_0 -epoch all -label kept)
+start_daemon
+for ((i = 0; i < 200; i++)); do
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	[ "$(samples spin_slot_0 -epoch all -label kept)" -le $((before + 20)) ] || break
+	sleep 0.05
+done
+[ $i -lt 200 ] || fail "no sample has the label that was kept: $(cat "$DCPI_RUN/labels")"
+kill $spinning
+
 # The log: root's, as many lines as are asked for, the last one last.
 "$DCPI_BIN/dcpiepoch" >"$work/epoch" || fail "dcpiepoch"
 [ "info: $(cat "$work/epoch")" = "$("$DCPI_BIN/dcpictl" log -n 1 | cut -d ' ' -f 2-)" ] ||

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stand_ins.h"
+
+#define BOOT  "0a-b"
+#define HEAD  "dcpi-labels 1 " BOOT "\n"
+#define TICK  UINT64_C(10000000)
+#define BEGAN (5 * TICK)
+
+static struct trial t;
+
+static int setup(void **state)
+{
+	(void)state;
+	trial_open(&t);
+	t.a.live = true;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	trial_close(&t);
+	return 0;
+}
+
+static struct process *process_of(int32_t pid, uint64_t start_ns, const char *label)
+{
+	struct process *p = processes_add(t.a.processes, pid);
+
+	assert_non_null(p);
+	p->start_time_ns = start_ns;
+	p->label = label ? labels_get(&t.a.labels, label) : NULL;
+	return p;
+}
+
+static int parse(struct labels *l, const char *text)
+{
+	return labels_keep_parse(l, text, strlen(text), BOOT);
+}
+
+/* What a daemon before us had, at a restart of which the processes went on. */
+static void gives_labels_back(void **state)
+{
+	struct labels after = { 0 };
+	struct base_buf text = { 0 };
+	struct process p = { .pid = 7, .start_time_ns = BEGAN };
+	struct process forked = { .pid = 8, .start_time_ns = 2 * BEGAN - TICK };
+	struct process other = { .pid = 9, .start_time_ns = BEGAN + 2 * TICK };
+	struct process named = { .pid = 10, .start_time_ns = BEGAN };
+	struct process none = { .pid = 11, .start_time_ns = BEGAN };
+
+	(void)state;
+	process_of(7, BEGAN, "first")->next_label = labels_get(&t.a.labels, "next/1");
+	/* Seen to begin, when a further step of the clock was over. */
+	process_of(8, 0, "seen")->began_ns = 2 * BEGAN;
+	process_of(9, BEGAN, "reused");
+	process_of(10, BEGAN, "old");
+	process_of(11, BEGAN, NULL);
+	assert_int_equal(labels_keep_format(&t.a.labels, t.a.processes, BOOT, &text), 4);
+	assert_int_equal(labels_keep_parse(&after, (const char *)text.data, text.len, BOOT), 0);
+	assert_int_equal(after.nr_kept, 4);
+
+	labels_keep_restore(&after, &p);
+	assert_string_equal(p.label, "next/1");
+	labels_keep_restore(&after, &forked);
+	assert_string_equal(forked.label, "seen");
+	/* Another process has the pid by now. */
+	labels_keep_restore(&after, &other);
+	assert_null(other.label);
+	/* It has got another one since. */
+	named.next_label = "new";
+	labels_keep_restore(&after, &named);
+	assert_null(named.label);
+	labels_keep_restore(&after, &none);
+	assert_null(none.label);
+	/* Each is given back once. */
+	assert_int_equal(after.nr_kept, 0);
+	p.label = NULL;
+	labels_keep_restore(&after, &p);
+	assert_null(p.label);
+	labels_release(&after);
+	base_buf_release(&text);
+}
+
+/* Whom it has not met yet it hands on to the next one. */
+static void hands_on(void **state)
+{
+	struct base_buf text = { 0 };
+
+	(void)state;
+	assert_int_equal(parse(&t.a.labels, HEAD "3 50000000 a\n4 60000000 b\n"), 0);
+	process_of(5, 70000000, "c");
+	assert_int_equal(labels_keep_format(&t.a.labels, t.a.processes, BOOT, &text), 3);
+	assert_int_equal(base_buf_append(&text, "", 1), 0);
+	assert_string_equal((const char *)text.data,
+			    HEAD "3 50000000 a\n4 60000000 b\n5 70000000 c\n");
+	base_buf_release(&text);
+}
+
+static void refuses(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"\n",
+		HEAD "1 2 a",
+		HEAD "\n",
+		HEAD "0 2 a\n",
+		HEAD "1 0 a\n",
+		HEAD "-1 2 a\n",
+		HEAD "2147483648 2 a\n",
+		HEAD "1 18446744073709551616 a\n",
+		HEAD "1 2\n",
+		HEAD "1 2 \n",
+		HEAD "1 2 a b\n",
+		HEAD "1 2 a\n1 2 \001\n",
+		HEAD "1  2 a\n",
+		HEAD " 1 2 a\n",
+	};
+	struct labels l = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_true(parse(&l, bad[i]) < 0);
+		assert_int_equal(l.nr_kept, 0);
+	}
+	assert_int_equal(parse(&l, "dcpi-labels 2 " BOOT "\n1 2 a\n"), -DCPI_EVERSION);
+	assert_int_equal(labels_keep_parse(&l, HEAD "1 2 a\0\n", strlen(HEAD) + 7, BOOT),
+			 -DCPI_EFORMAT);
+	/* Of another boot: nobody is there any more. */
+	assert_int_equal(parse(&l, "dcpi-labels 1 other\n1 2 a\n"), 0);
+	assert_int_equal(l.nr_kept, 0);
+	assert_int_equal(parse(&l, HEAD "1 2 a\n"), 0);
+	assert_int_equal(l.nr_kept, 1);
+	labels_release(&l);
+}
+
+/* Of a live process, by its own start time, through the file. */
+static void keeps_in_a_file(void **state)
+{
+	char dir[] = "/tmp/dcpi-label-XXXXXX", path[64];
+	struct labels after = { 0 };
+	struct process p = { .pid = getpid() };
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/labels", dir);
+	labels_keep_read(&t.a.labels, dir);
+	assert_int_equal(t.a.labels.nr_kept, 0);
+	assert_int_equal(scan_process(&t.a, process_of(getpid(), 0, "me")), 0);
+	labels_keep_write(&t.a.labels, t.a.processes, dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+
+	labels_keep_read(&after, dir);
+	assert_int_equal(scan_describe(&p), 0);
+	labels_keep_restore(&after, &p);
+	assert_string_equal(p.label, "me");
+	/* A link may lead to anybody's. */
+	assert_int_equal(symlinkat("labels", AT_FDCWD, "link"), 0);
+	assert_int_equal(rename("link", path), 0);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
+	labels_keep_read(&after, dir);
+	assert_int_equal(after.nr_kept, 0);
+	labels_release(&after);
+	/* Nobody has a label any more. */
+	processes_end(t.a.processes, processes_find(t.a.processes, getpid()));
+	labels_keep_write(&t.a.labels, t.a.processes, dir);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* Reading /proc gives it back; who had none gets none. */
+static void restores_when_met(void **state)
+{
+	struct process *p = process_of(getpid(), 0, NULL);
+	char text[128];
+
+	(void)state;
+	assert_int_equal(scan_process(&t.a, p), 0);
+	assert_null(p->label);
+	snprintf(text, sizeof(text), HEAD "%d %llu back\n", getpid(),
+		 (unsigned long long)p->start_time_ns);
+	assert_int_equal(parse(&t.a.labels, text), 0);
+	assert_int_equal(scan_process(&t.a, p), 0);
+	assert_string_equal(p->label, "back");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(gives_labels_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(hands_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(keeps_in_a_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(restores_when_met, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
