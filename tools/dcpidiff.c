@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "diff_procedure.h"
+#include "estimation.h"
 #include "report.h"
 #include "sets.h"
 #include "tools.h"
@@ -16,6 +17,7 @@ static struct base_opt_list files, maps;
 static bool set_option, changed, source_line, verbose, no_header;
 static const char *compare_list;
 static unsigned int measures;
+static struct estimation estimation;
 
 static const struct base_opt options[] = {
 	{ "set", BASE_OPT_FLAG, &set_option, NULL,
@@ -40,6 +42,7 @@ static const struct base_opt options[] = {
 	  0, 0 },
 	{ "verbose", BASE_OPT_FLAG, &verbose, NULL,
 	  "With -compare, show each row's samples and how sure its frequencies are.", 0, 0 },
+	ESTIMATION_OPTIONS(estimation),
 	{ "json", BASE_OPT_FLAG, &now.sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
 	  0 },
@@ -83,6 +86,11 @@ static int usage(struct base_err *err, const char *what)
 	return -DCPI_EUSAGE;
 }
 
+static bool is_told(const struct estimation *e)
+{
+	return e->low || e->medium || e->high || e->outside;
+}
+
 static int parse(struct diff *x, int argc, char **argv, struct base_err *err)
 {
 	int r = sets_parse(&cmd, &now, argc, argv, &x->sets, err);
@@ -103,6 +111,8 @@ static int parse(struct diff *x, int argc, char **argv, struct base_err *err)
 	if (!x->sets.nr_words && (compare_list || verbose))
 		return usage(err, compare_list ? "-compare needs a procedure"
 					       : "-verbose needs a procedure");
+	if (!x->sets.nr_words && is_told(&estimation))
+		return usage(err, "whole sets are compared by samples, without estimates");
 	for (size_t i = 0; i < 2; i++) {
 		x->sets.v[i].sel.files = files;
 		x->sets.v[i].sel.maps = maps;
@@ -354,7 +364,7 @@ static int run_procedure(struct diff *x, struct base_err *err)
 				    .verbose = verbose,
 				    .json = now.sel.json,
 				    .no_header = no_header };
-	int r = 0;
+	int r = estimation_check(&estimation, &p.least, &p.outside, err);
 
 	for (size_t i = 0; i < 2 && r >= 0; i++)
 		r = sets_open(&x->sets.v[i], err);

@@ -81,6 +81,8 @@ static void print_head(const struct pair *x)
 			printf("procedure  %s\n", table_clean(name));
 		free(name);
 		report_event(&l->a->events[x->event[i]], l->total[x->event[i]], stdout);
+		if (x->compare.text[i] && x->measures & DIFF_ALL)
+			printf("freq       %s\n", x->compare.text[i]);
 		putchar('\n');
 	}
 	printf("Compared by %s; range%% is |A - B| in percent of A + B, ratio is B / A.\n",
@@ -213,8 +215,10 @@ static void unit_text(const struct pair *x, enum compare_measure m, char *text, 
 	if (m == COMPARE_FREQUENCY)
 		snprintf(text, len, "%s",
 			 compare_absolute(&x->compare) ? "executions"
-						       : "in proportion within each set, as if "
-							 "each instruction took one unit");
+			 : x->compare.windows[0] || x->compare.windows[1]
+				 ? "in proportion within each set"
+				 : "in proportion within each set, as if each instruction took one "
+				   "unit");
 	else if (m == COMPARE_CPI)
 		snprintf(text, len, "%s of an instruction", unit);
 	else
@@ -366,6 +370,20 @@ static int json_measure(const struct pair *x, enum compare_measure m, struct jso
 	return nr < 0 ? nr : 0;
 }
 
+/* NULL: frequencies are not known. */
+static struct json_object *json_freq(const struct compare *c, int set)
+{
+	struct json_object *o = c->text[set] ? json_object_new_object() : NULL;
+
+	if (!o)
+		return NULL;
+	json_object_object_add(o, "text", json_object_new_string(c->text[set]));
+	json_object_object_add(o, "executions", json_object_new_boolean(c->absolute[set]));
+	if (c->windows[set])
+		json_object_object_add(o, "windows", json_object_new_uint64(c->windows[set]));
+	return o;
+}
+
 static struct json_object *json_set(const struct pair *x, int i)
 {
 	const struct analysis_listing *l = x->l[i];
@@ -374,6 +392,7 @@ static struct json_object *json_set(const struct pair *x, int i)
 	json_object_object_add(o, "procedure", report_json_text(l->symbol.name));
 	json_object_object_add(o, "address", report_json_hex(l->symbol.vaddr));
 	json_object_object_add(o, "image", report_json_text(l->ai->name));
+	json_object_object_add(o, "freq", json_freq(&x->compare, i));
 	report_json_problems(o, l->a);
 	return o;
 }
@@ -438,12 +457,15 @@ static int open_procedure(struct pair *x, int i, struct base_err *err)
 static int compare_estimates(struct pair *x, struct base_err *err)
 {
 	const struct graph_flow *const f[2] = { &x->f[0], &x->f[1] };
+	const struct compare_options o = { .by_line = x->by_line,
+					   .least = x->p->least,
+					   .outside = x->p->outside };
 	int r;
 
 	x->measures = x->p->measures;
 	x->no_cpi = "the machine of this code is not known here";
 	if (!x->bare[0] && !x->bare[1]) {
-		r = compare_procedures(f, x->event, x->by_line, &x->compare, err);
+		r = compare_procedures(f, x->event, &o, &x->compare, err);
 		if (r < 0)
 			return r;
 		x->no_cpi = compare_unknown(&x->compare, COMPARE_CPI);

@@ -16,6 +16,8 @@ struct diff_procedure {
 	unsigned int measures; /* 1 << enum compare_measure, DIFF_SAMPLES; 0: cpi, else samples */
 	bool verbose;
 	bool json, no_header;
+	enum freq_confidence least; /* of frequencies that are compared */
+	enum stall_outside outside;
 };
 
 /* "cpi,stalls" into @measures. 0 or -DCPI_EUSAGE. */

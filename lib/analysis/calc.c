@@ -21,6 +21,7 @@ struct calc {
 	struct graph_freq *block, *edge;
 	double *runs, *gone;  /* the same of any confidence */
 	bool known, absolute; /* there are frequencies; they are executions */
+	uint64_t windows;     /* that they are from */
 	double *by_insn;      /* samples of @event; NULL: it is not of time */
 	struct stall stall;
 	uint32_t said; /* causes whose letters were explained */
@@ -107,6 +108,7 @@ static int take_estimate(struct calc *c, const struct analysis_event *ev, const 
 	}
 	c->known = true;
 	c->absolute = e->absolute;
+	c->windows = e->windows;
 	return say_estimated(c, ev, e, e->absolute);
 }
 
@@ -541,6 +543,9 @@ static int take_insns(const struct calc *c, struct calc_insns *out)
 	out->known = c->known;
 	out->absolute = c->absolute;
 	out->timed = c->by_insn != NULL;
+	out->windows = c->windows;
+	if (c->known && set_text(&out->text, c->p->freq) < 0)
+		return -ENOMEM;
 	for (uint32_t b = 0; b < c->flow->nr_blocks; b++) {
 		const struct flow_block *block = &c->flow->blocks[b];
 
@@ -557,11 +562,11 @@ static int take_insns(const struct calc *c, struct calc_insns *out)
 	return 0;
 }
 
-int calc_insns(const struct graph_flow *f, size_t event, struct calc_insns *out,
-	       struct base_err *err)
+int calc_insns(const struct graph_flow *f, size_t event, enum stall_outside outside,
+	       struct calc_insns *out, struct base_err *err)
 {
 	const struct analysis *a = f->parts[0]->a;
-	const struct calc_options o = { .least = FREQ_LOW };
+	const struct calc_options o = { .least = FREQ_LOW, .outside = outside };
 	struct calc c = { .f = f, .flow = f->flow, .o = &o, .a = f->parts[0]->a, .event = event };
 	struct graph *g = graph_new();
 	int r = g ? graph_flow_add(f, event, g, err) : -ENOMEM;
@@ -582,5 +587,6 @@ int calc_insns(const struct graph_flow *f, size_t event, struct calc_insns *out,
 void calc_insns_release(struct calc_insns *c)
 {
 	free(c->v);
+	free(c->text);
 	memset(c, 0, sizeof(*c));
 }

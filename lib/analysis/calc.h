@@ -44,12 +44,14 @@ struct calc_insns {
 	bool absolute;	     /* they are executions */
 	bool timed;	     /* @event is of time, so that there are samples and stalls */
 	double period;	     /* units of @event in a sample; 1 where that is unknown */
+	uint64_t windows;    /* as struct estimate */
+	char *text;	     /* what the frequencies are, and from what (estimate_text); or NULL */
 };
 
 /* The same by instruction. Zero-initialize @out; release it also on failure. Errors: as calc_add.
  */
-int calc_insns(const struct graph_flow *f, size_t event, struct calc_insns *out,
-	       struct base_err *err);
+int calc_insns(const struct graph_flow *f, size_t event, enum stall_outside outside,
+	       struct calc_insns *out, struct base_err *err);
 void calc_insns_release(struct calc_insns *c);
 
 #endif

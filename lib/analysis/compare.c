@@ -22,32 +22,33 @@ const char *compare_name(enum compare_measure m)
 
 /* ---- places -------------------------------------------------------------------------------- */
 
-static bool is_known(enum freq_confidence c)
+static bool is_known(const struct compare *c, enum freq_confidence confidence)
 {
-	return c >= FREQ_MEDIUM;
+	return confidence >= c->least;
 }
 
-static void add_insn(struct compare_sum *s, const struct calc_insn *insn, double period)
+static void add_insn(const struct compare *c, struct compare_sum *s, const struct calc_insn *insn,
+		     double period)
 {
 	s->stalled += insn->stalled;
 	s->unexplained += insn->unexplained;
-	if (!is_known(insn->confidence))
+	if (!is_known(c, insn->confidence))
 		return;
 	s->runs += insn->freq;
 	s->units += insn->samples * period;
-	if (!is_known(s->confidence) || insn->freq > s->freq) {
+	if (!is_known(c, s->confidence) || insn->freq > s->freq) {
 		s->freq = insn->freq;
 		s->confidence = insn->confidence;
 	}
 }
 
-static void add_sum(struct compare_sum *to, const struct compare_sum *s)
+static void add_sum(const struct compare *c, struct compare_sum *to, const struct compare_sum *s)
 {
 	to->stalled += s->stalled;
 	to->unexplained += s->unexplained;
 	to->runs += s->runs;
 	to->units += s->units;
-	if (is_known(s->confidence) && (!is_known(to->confidence) || s->freq > to->freq)) {
+	if (is_known(c, s->confidence) && (!is_known(c, to->confidence) || s->freq > to->freq)) {
 		to->freq = s->freq;
 		to->confidence = s->confidence;
 	}
@@ -96,8 +97,8 @@ static int add_set(struct compare *c, const struct graph_flow *const f[2], int s
 		c->v[c->nr - 1].at.count[set] += u->count ? u->count[event] : 0;
 		/* Samples inside an instruction are that instruction's already. */
 		if (insn && insn->vaddr == u->vaddr)
-			add_insn(&c->v[c->nr - 1].sum[set], &insns->v[insn - f[set]->flow->insns],
-				 insns->period);
+			add_insn(c, &c->v[c->nr - 1].sum[set],
+				 &insns->v[insn - f[set]->flow->insns], insns->period);
 	}
 	return r;
 }
@@ -132,27 +133,37 @@ static void settle(struct compare *c)
 		}
 		for (int set = 0; set < 2; set++) {
 			c->v[kept - 1].at.count[set] += c->v[i].at.count[set];
-			add_sum(&c->v[kept - 1].sum[set], &c->v[i].sum[set]);
+			add_sum(c, &c->v[kept - 1].sum[set], &c->v[i].sum[set]);
 		}
 	}
 	c->nr = kept;
 }
 
-int compare_procedures(const struct graph_flow *const f[2], const size_t event[2], bool by_line,
-		       struct compare *out, struct base_err *err)
+/* The text becomes ours. */
+static void take_kind(struct compare *c, int set, struct calc_insns *insns)
+{
+	c->known[set] = insns->known;
+	c->timed[set] = insns->timed;
+	c->absolute[set] = insns->absolute;
+	c->period[set] = insns->period;
+	c->windows[set] = insns->windows;
+	c->text[set] = insns->text;
+	insns->text = NULL;
+}
+
+int compare_procedures(const struct graph_flow *const f[2], const size_t event[2],
+		       const struct compare_options *o, struct compare *out, struct base_err *err)
 {
 	int r = 0;
 
-	out->by_line = by_line;
+	out->by_line = o->by_line;
+	out->least = o->least;
 	out->apart = in_cycles(f[0], event[0]) != in_cycles(f[1], event[1]);
 	for (int set = 0; set < 2 && r >= 0; set++) {
 		struct calc_insns insns = { 0 };
 
-		r = calc_insns(f[set], event[set], &insns, err);
-		out->known[set] = insns.known;
-		out->timed[set] = insns.timed;
-		out->absolute[set] = insns.absolute;
-		out->period[set] = insns.period;
+		r = calc_insns(f[set], event[set], o->outside, &insns, err);
+		take_kind(out, set, &insns);
 		if (r >= 0 && add_set(out, f, set, event[set], &insns) < 0)
 			r = base_fail_errno(err, -ENOMEM, "cannot compare '%s'",
 					    f[set]->parts[0]->symbol.name);
@@ -166,6 +177,8 @@ int compare_procedures(const struct graph_flow *const f[2], const size_t event[2
 void compare_release(struct compare *c)
 {
 	free(c->v);
+	free(c->text[0]);
+	free(c->text[1]);
 	memset(c, 0, sizeof(*c));
 }
 
@@ -203,7 +216,7 @@ static bool measure(const struct compare *c, int set, const struct compare_place
 
 	if (m == COMPARE_FREQUENCY) {
 		*value = s->freq;
-		return is_known(s->confidence);
+		return is_known(c, s->confidence);
 	}
 	if (m == COMPARE_CPI) {
 		*value = s->runs > 0 ? s->units / s->runs : 0;
@@ -213,7 +226,7 @@ static bool measure(const struct compare *c, int set, const struct compare_place
 	if (!compare_absolute(c))
 		return true;
 	*value = s->freq > 0 ? *value * c->period[set] / s->freq : 0;
-	return is_known(s->confidence) && s->freq > 0;
+	return is_known(c, s->confidence) && s->freq > 0;
 }
 
 static int by_range(const void *pa, const void *pb, void *ctx)

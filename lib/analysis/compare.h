@@ -32,13 +32,22 @@ struct compare_place {
 	struct compare_sum sum[2];
 };
 
+struct compare_options {
+	bool by_line;
+	enum freq_confidence least; /* a frequency of less is not known */
+	enum stall_outside outside;
+};
+
 struct compare {
 	struct compare_place *v; /* each place once */
 	size_t nr, cap;
 	bool by_line;
+	enum freq_confidence least;
 	bool known[2], timed[2], absolute[2]; /* as struct calc_insns has them */
 	bool apart; /* one set's time is in cycles, the other's in nanoseconds */
 	double period[2];
+	uint64_t windows[2]; /* that frequencies are from; 0: they are not */
+	char *text[2];	     /* what they are, and from what; NULL: they are not known */
 };
 
 struct compare_row {
@@ -51,8 +60,8 @@ struct compare_row {
  * The procedures are parts[0] of @f; block names, files: as for parts_compare. Zero-initialize
  * @out; release it also on failure. Errors: those of calc_insns.
  */
-int compare_procedures(const struct graph_flow *const f[2], const size_t event[2], bool by_line,
-		       struct compare *out, struct base_err *err);
+int compare_procedures(const struct graph_flow *const f[2], const size_t event[2],
+		       const struct compare_options *o, struct compare *out, struct base_err *err);
 void compare_release(struct compare *c);
 
 /* Why the measure cannot be told of both sets; NULL: it can. */

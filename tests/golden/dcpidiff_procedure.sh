@@ -5,6 +5,7 @@
 # frequencies and stalls where samples of instructions tell executions.
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
+. "$DCPI_SRC/tests/support/stall-db.sh"
 
 lib=$DCPI_SRC/tests/data/stripped/libapp.so
 mkdir -p root/opt/app
@@ -101,6 +102,30 @@ counted()
 	counted 1700000000 970 20000 100 2100
 	counted 1700000060 770 40000 300 4100
 } | "$mkdb" counted
+# 800 windows: the loop goes back 7,200 times and ends 800 times, which is 10 rounds each time that hot runs; then
+# 31,200 times, which is 40.
+windowed()
+{
+	cat <<-END
+		epoch $1
+		profile file /opt/app/app $app/app
+		event cpu-clock 1000000
+		at hot 20
+		at hot+0x11 400
+		at hot+0x1a 20
+		move hot - hot 400 400
+		move hot hot+0x2 hot+0x4 400 400
+		move hot hot+0x18 hot+0x11 $2 $2
+		move hot hot+0x18 hot+0x1a 400 400
+		move hot hot+0x1c - 400 400
+		finish
+	END
+}
+{
+	echo platform box
+	windowed 1700000000 3600
+	windowed 1700000060 15600
+} | "$mkdb" windowed
 # The same program for a machine whose code nobody here can read, under a build-id of its own.
 mkdir -p root/.build-id/02
 other=root/.build-id/02/23456789abcdef0123456789abcdef01234567
@@ -138,6 +163,17 @@ one="-set -epoch 202311142213" two="-set -epoch 202311142214" three="-set -epoch
 	run dcpidiff -db counted -compare all -verbose hot $one app $two app
 	run dcpidiff -db counted -no_header -compare samples,static_stalls,dynamic_stalls warm $one app $two app
 	run dcpidiff -db counted -event instructions -compare all hot $one app $two app
+	run dcpidiff -db windowed -compare frequency -verbose hot $one app $two app
+	run dcpidiff -db windowed -compare frequency -no_header -conf_high hot $one app $two app
+	"$DCPI_BIN/dcpidiff" -db windowed -json hot $one app $two app | grep -A 4 '"freq'
+	# A hint is enough where one says so; what came from outside may be what warm waits for.
+	run dcpidiff -no_header -compare frequency -verbose -conf_low hot $one app $two app
+	for how in optimistic pessimistic; do
+		run dcpidiff -db waits -no_header -compare static_stalls,dynamic_stalls -cross_procedure $how warm -set app -set app
+	done
+	run dcpidiff -conf_low $one app $two app
+	run dcpidiff -conf_low -conf_high hot $one app $two app
+	run dcpidiff -cross_procedure sometimes hot $one app $two app
 	run dcpidiff -no_header -compare all hot $one app $two app
 	run dcpidiff -event imiss -no_header -compare frequency,cpi hot $one app $two app
 	run dcpidiff -db other -source_line hot $one other $two other

@@ -14,6 +14,7 @@
  *	event NAME PERIOD             events get their numbers in this order, from 0
  *	at WHERE COUNT …              samples by event; WHERE: an offset, or PROCEDURE or
  *	                              PROCEDURE+OFFSET of the image
+ *	move START FROM TO EVEN ODD   so many windows went that way (profdb.h); '-': elsewhere
  *	values PROFILER [UID]         a value profile of the same image; UID may read it
  *	context PATH HEX              an image that its callers lie in; numbered from 1
  *	value WHERE COUNT VALUE [NUMBER OFFSET]
@@ -194,6 +195,20 @@ static int do_at(struct mkdb *m, char **w, size_t nr)
 	return r;
 }
 
+static int do_move(struct mkdb *m, char **w)
+{
+	struct profdb_move move = { .count = { strtoull(w[4], NULL, 0), strtoull(w[5], NULL, 0) } };
+	uint64_t *const at[] = { &move.start, &move.from, &move.to };
+	int r = 0;
+
+	for (size_t i = 0; i < 3 && r >= 0; i++) {
+		*at[i] = PROFDB_OUTSIDE;
+		if (strcmp(w[1 + i], "-") != 0)
+			r = find_offset(m, w[1 + i], at[i]);
+	}
+	return r < 0 ? r : profdb_profile_move_add(current(m), &move);
+}
+
 static int do_values(struct mkdb *m, char **w, size_t nr)
 {
 	struct profdb_profile *p = current(m);
@@ -276,6 +291,8 @@ static int do_line(struct mkdb *m, char **w, size_t nr)
 		return do_profile(m, w, nr);
 	if (strcmp(w[0], "at") == 0)
 		return do_at(m, w, nr);
+	if (strcmp(w[0], "move") == 0 && nr == 6 && p)
+		return do_move(m, w);
 	if (strcmp(w[0], "values") == 0)
 		return do_values(m, w, nr);
 	if (strcmp(w[0], "value") == 0)
