@@ -91,6 +91,8 @@ struct image {
 	char *process;		     /* of such a one: "PID-START"; else NULL */
 	char *label;		     /* that all of its samples have, or NULL */
 	struct image_values *values; /* not on disk yet; or NULL */
+	/* DYNAMIC: windows of which counts hold a part, and no image does that cannot be refused */
+	uint64_t windows;
 	uint32_t refs;
 };
 

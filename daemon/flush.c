@@ -65,6 +65,8 @@ static int give_up(struct daemon *d, struct image *img, struct image *to)
 	if (r < 0)
 		return r;
 	profdb_profile_clear(img->counts);
+	if (d->windows)
+		windows_given_up(d->windows, img);
 	image_values_clear(img);
 	img->dirty = false;
 	to->dirty = true;
@@ -251,6 +253,7 @@ static void clear(const struct batch *b)
 	for (size_t i = 0; i < b->nr; i++) {
 		profdb_profile_clear(b->items[i]->counts);
 		image_values_clear(b->items[i]);
+		b->items[i]->windows = 0;
 		b->items[i]->dirty = false;
 	}
 }

@@ -153,6 +153,18 @@ int image_values_put(struct profdb *db, const struct image *img, uint64_t now_ns
 	return r;
 }
 
+uint64_t image_values_total(const struct image *img)
+{
+	uint64_t sum = 0;
+
+	for (const struct image_values *i = img->values; i; i = i->next) {
+		sum += profdb_values_lost(i->values);
+		for (size_t n = 0; n < profdb_values_nr(i->values); n++)
+			sum += profdb_values_at(i->values, n)->vtot;
+	}
+	return sum;
+}
+
 void image_values_clear(struct image *img)
 {
 	for (struct image_values *i = img->values, *next; i; i = next) {

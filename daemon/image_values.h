@@ -49,6 +49,8 @@ int image_values_move(struct image *from, const struct wire_replaces *map, struc
 /* Put all of them within a flush (profdb_flush_put_values); events up to @now_ns were seen. */
 int image_values_put(struct profdb *db, const struct image *img, uint64_t now_ns,
 		     struct base_err *err);
+/* How many were added. */
+uint64_t image_values_total(const struct image *img);
 void image_values_clear(struct image *img);
 
 #endif

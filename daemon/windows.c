@@ -216,6 +216,8 @@ struct storing {
 	struct attrib *a;
 	const struct process *p;
 	bool stored;
+	bool certain;	     /* in an image that cannot be refused */
+	struct image *first; /* else: the first in which it is */
 };
 
 static int store_move(void *ctx, struct image *image, const struct profdb_move *m)
@@ -223,7 +225,11 @@ static int store_move(void *ctx, struct image *image, const struct profdb_move *
 	struct storing *s = ctx;
 	int r = attrib_move(s->a, s->p, image, m);
 
-	s->stored |= r > 0;
+	if (r <= 0)
+		return r;
+	s->stored = true;
+	s->certain |= image->kind != PROFDB_DYNAMIC;
+	s->first = s->first ? s->first : image;
 	return r;
 }
 
@@ -248,6 +254,7 @@ static void store(struct windows *t, struct attrib *a, const struct windows_pend
 
 	if (s.stored) {
 		t->stats.stored++;
+		s.first->windows += !s.certain;
 		windows_values_add(t, k, words);
 		return;
 	}
@@ -256,6 +263,17 @@ static void store(struct windows *t, struct attrib *a, const struct windows_pend
 	if (a->log_unknown)
 		base_log(BASE_LOG_INFO, "window %s: pid %u (%s) at 0x%llx", windows_loss_name(loss),
 			 k->w.tgid, k->p ? k->p->comm : "", (unsigned long long)k->w.pc);
+}
+
+void windows_given_up(struct windows *t, struct image *image)
+{
+	uint64_t values = image_values_total(image);
+
+	t->stats.stored -= image->windows;
+	t->stats.lost[WINDOWS_LOST_REFUSED] += image->windows;
+	image->windows = 0;
+	t->values.stats.stored -= values;
+	t->values.stats.unplaced += values;
 }
 
 static void release(struct windows_pending *k)

@@ -24,6 +24,7 @@
 	X(REUSED, "reused", "its address had several routines at that time")                       \
 	X(GENERATION, "generation-unknown", "which routine stood there is lost")                   \
 	X(QUOTA, "over-quota", "the database has no room for more dynamic code")                   \
+	X(REFUSED, "image-refused", "what its program said of the code makes no image")            \
 	X(EXCLUDED, "excluded", "its image or process is not to be stored")                        \
 	X(MEMORY, "no-memory", "the daemon had no memory for it")                                  \
 	X(OVERFLOW, "count-overflow", "its counter was full")
@@ -39,7 +40,8 @@ enum windows_loss {
 struct windows_values_stats {
 	uint64_t not_sent; /* windows: too many waited to be sent, or one could not be */
 	uint64_t stored;   /* values in profiles */
-	uint64_t unplaced; /* values of code that could not be attributed, or without memory */
+	uint64_t unplaced; /* values of code that could not be attributed, or whose image was
+			      refused, or without memory */
 };
 
 const char *windows_loss_name(enum windows_loss loss);
@@ -123,6 +125,9 @@ void windows_take(struct windows *t, struct attrib *a, const struct vtrace_windo
 /* What comes now happened at @time_ns: of windows before a reading of /proc up to then the mappings
  * are certain. */
 void windows_pass(struct windows *t, struct attrib *a, uint64_t time_ns);
+/* @image will never be on disk, and what is in it since it was is dropped: its windows and values
+ * are no more stored. */
+void windows_given_up(struct windows *t, struct image *image);
 /* After dyn_refresh: those that wait for it; @last: nothing is to be waited for. */
 void windows_resolve(struct windows *t, struct attrib *a, bool last);
 /* @tgid ended, or runs another program, since @time_ns. */

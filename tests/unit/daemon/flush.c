@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "stand_ins.h"
+#include "windows.h"
 
 static char folder[64], db_path[80];
 static struct trial t;
@@ -211,6 +212,8 @@ static uint64_t in_bucket(void)
 /* No image will come: the samples are stored all the same, under a name that says so. */
 static void refused_image(void **state)
 {
+	const struct windows_config config = { .driver = d.driver };
+	struct windows_stats stats;
 	struct image *img = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
 	struct image *late = images_get(d.images, PROFDB_DYNAMIC, NULL, "y.dyn", "y.dyn");
 	struct base_err err = { 0 };
@@ -221,15 +224,21 @@ static void refused_image(void **state)
 	attrib_store(&d.attrib, late, 8, 0, 11);
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 3);
+	assert_int_equal(windows_open(&config, &d.windows, &err), 0);
+	img->windows = 2;
 	img->refused = true;
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 10);
 	assert_int_equal(in_bucket(), 7);
+	/* A bucket has no way for windows. */
+	windows_stats_get(d.windows, &stats);
+	assert_int_equal(stats.lost[WINDOWS_LOST_REFUSED], 2);
 	/* At the end nothing can wait any more. */
 	assert_int_equal(daemon_finish(&d, &err), 0);
 	assert_int_equal(on_disk().sum, 21);
 	assert_int_equal(in_bucket(), 18);
 	assert_int_equal(d.attrib.account.stored, 21);
+	windows_close(d.windows);
 }
 
 /* However many images there are, and so however the table of images grows meanwhile. */

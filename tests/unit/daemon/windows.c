@@ -398,6 +398,34 @@ static void dynamic_code(void **state)
 	assert_int_equal(moved("jit", 0x40, 0x40, OUTSIDE), 1);
 }
 
+/* What was stored in it alone is not any more; what another image has a part of is. */
+static void refused_image(void **state)
+{
+	struct vtrace_window window = run(MAIN, 1);
+	struct image *img = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+
+	(void)state;
+	trial_mmap(&t, PID, MAIN, 0x2000, 0, "//anon", 0);
+	trial_mmap(&t, PID, LIB, 0x1000, 0x5000, "/lib/b", 2);
+	processes_find(t.a.processes, PID)->dyn = (struct dyn_client *)&d;
+	stand_ins.where = DYN_FOUND;
+	stand_ins.dyn_image = img;
+	stand_ins.dyn_off = 0x40;
+	for (int i = 0; i < 3; i++)
+		take(&window);
+	window = run(MAIN, 64);
+	take(&window);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stored(), 4);
+	assert_int_equal(img->windows, 3);
+	windows_given_up(w, img);
+	assert_int_equal(stored(), 1);
+	assert_int_equal(lost(WINDOWS_LOST_REFUSED), 3);
+	/* Once. */
+	windows_given_up(w, img);
+	assert_int_equal(stored(), 1);
+}
+
 static void dynamic_losses(void **state)
 {
 	static const struct {
@@ -729,6 +757,24 @@ static void values_come_back(void **state)
 	assert_string_equal(profdb_values_image(v, 1, &id), "/bin/a");
 }
 
+/* Nor are its values. */
+static void values_of_a_refused_image(void **state)
+{
+	const struct values_tuple tuples[] = { { .pc = MAIN, .value = 42 },
+					       { .pc = MAIN, .value = 43 },
+					       { .pc = LIB, .value = 7 } };
+	struct vtrace_window window = run(MAIN, 64);
+
+	(void)state;
+	take_values(&window);
+	values_stats(1);
+	answer(tuples, 3);
+	assert_int_equal(values_stats(0).stored, 3);
+	windows_given_up(w, image_of("/bin/a"));
+	assert_int_equal(values_stats(0).stored, 1);
+	assert_int_equal(values_stats(0).unplaced, 2);
+}
+
 /* Windows wait for who is busy, and are known as not sent where there is no room. */
 static void values_wait(void **state)
 {
@@ -825,6 +871,7 @@ int main(void)
 		PLAIN(of_nobody),
 		PLAIN(in_the_order_of_time),
 		PLAIN(dynamic_code),
+		PLAIN(refused_image),
 		PLAIN(dynamic_losses),
 		PLAIN(claimed_code),
 		PLAIN(kernel_code),
@@ -832,6 +879,7 @@ int main(void)
 		PLAIN(malformed),
 		PLAIN(of_a_listed_process),
 		VALUES(values_come_back),
+		VALUES(values_of_a_refused_image),
 		VALUES(values_wait),
 		VALUES(values_of_none),
 		VALUES(values_of_a_caller),
