@@ -185,6 +185,8 @@ int bpf_windows_open(struct bpf *b, const struct driver_config *config);
 void bpf_windows_close(struct bpf *b);
 /* Read the ring; how many wait. */
 size_t bpf_windows_read(struct bpf *b);
+/* As bpf_windows_whole; @now_ns without windows. */
+uint64_t bpf_windows_horizon(struct bpf *b, uint64_t now_ns);
 /* Those that began before @until_ns to @sink. 0, or what it said. */
 int bpf_windows_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
 /* All were handed on that had begun by then. */

@@ -217,11 +217,12 @@ static int hand_on(struct bpf *b, uint64_t horizon, const struct driver_sink *si
 {
 	struct telling t = { b, sink };
 	const struct driver_sink telling = { tell_load, tell_count, NULL, &t };
+	size_t nr_windows = bpf_windows_read(b);
 	int r;
 
 	/* Who forked until then has told, unless it was stopped between event and program. */
 	ring_buffer__consume(b->told_forks);
-	if (!b->forks.nr && !bpf_windows_read(b))
+	if (!b->forks.nr && !nr_windows)
 		return perf_sampler_hand_on(&b->sampler, horizon, sink);
 	r = perf_sampler_hand_on(&b->sampler, horizon, &telling);
 	if (r >= 0)
@@ -241,6 +242,7 @@ static int drain_tables(struct bpf *b, const struct driver_sink *sink)
 	gather(b);
 	/* Nobody is putting an older record into a ring any more. */
 	r = perf_sampler_read_rings(&b->sampler, UINT64_MAX);
+	horizon = bpf_windows_horizon(b, horizon);
 	if (r >= 0)
 		r = hand_on(b, horizon, sink);
 	if (r >= 0)

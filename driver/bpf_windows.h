@@ -21,6 +21,7 @@ struct bpf_windows {
 	struct bpf_window *items; /* [first, nr) wait */
 	size_t first, nr, cap;
 	bool sorted;
+	uint64_t whole_ns; /* all that began before it are, or were, in the queue */
 	struct vtrace_window *missing;
 	size_t nr_missing;
 	uint64_t lives[BPF_NR_LIVES]; /* that were told: 0, or a hash */
@@ -30,6 +31,21 @@ struct bpf_windows {
 
 /* A copy of it waits; or, false, it is lost_read. */
 bool bpf_windows_add(struct bpf_windows *q, const void *record, size_t len);
+/* How far the ring was read and written, in bytes, and how it is read into the queue. */
+struct bpf_window_ring {
+	const unsigned long *consumed, *reserved;
+	void (*read)(void *ctx);
+	void *ctx;
+};
+
+/*
+ * Records lie in the order in which their room was reserved, and one that is still being written
+ * hides those behind it. To be called when all programs that began before @now_ns have ended: reads
+ * until what is reserved now was read, some milliseconds at most. Up to when windows may be handed
+ * on: @now_ns, or, as some began before it may be hidden, what it was the last time.
+ */
+uint64_t bpf_windows_whole(struct bpf_windows *q, const struct bpf_window_ring *ring,
+			   uint64_t now_ns);
 /* As driver_windows_missing, of those that were added. */
 int bpf_windows_missing(struct bpf_windows *q, int (*fn)(void *ctx, const struct vtrace_window *w),
 			void *ctx);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "bpf_program.h"
 #include "bpf_windows.h"
@@ -16,6 +17,7 @@ struct bpf_window_source {
 	struct bpf_windows queue;
 	void *ring, *cpus;
 	size_t nr_cpus;
+	void *consumed, *reserved; /* pages of the ring that begin with these positions */
 };
 
 int bpf_windows_check(const struct driver_config *config, struct base_err *err)
@@ -53,6 +55,25 @@ static void map_out(void *memory, const struct bpf_map *map)
 		munmap(memory, map_len(map));
 }
 
+/* The ring's map begins with a page for each of its positions. */
+static int map_position(void **at, const struct bpf_map *ring, long page)
+{
+	long len = sysconf(_SC_PAGESIZE);
+	void *memory =
+		mmap(NULL, (size_t)len, PROT_READ, MAP_SHARED, bpf_map__fd(ring), page * len);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	*at = memory;
+	return 0;
+}
+
+static void unmap_position(void *memory)
+{
+	if (memory)
+		munmap(memory, (size_t)sysconf(_SC_PAGESIZE));
+}
+
 static int map_all(struct bpf_window_source *s)
 {
 	const struct sample_window *own = s->programs->windows;
@@ -64,6 +85,10 @@ static int map_all(struct bpf_window_source *s)
 		r = map_in(&s->blocks.buckets, own->maps.window_buckets);
 	if (r >= 0)
 		r = map_in(&s->blocks.uops, own->maps.window_uops);
+	if (r >= 0)
+		r = map_position(&s->consumed, own->maps.windows, 0);
+	if (r >= 0)
+		r = map_position(&s->reserved, own->maps.windows, 1);
 	return r;
 }
 
@@ -132,6 +157,8 @@ void bpf_windows_close(struct bpf *b)
 	map_out(s->blocks.blocks, own->maps.window_blocks);
 	map_out(s->blocks.buckets, own->maps.window_buckets);
 	map_out(s->blocks.uops, own->maps.window_uops);
+	unmap_position(s->consumed);
+	unmap_position(s->reserved);
 	bpf_blocks_release(&s->blocks);
 	bpf_windows_release(&s->queue);
 	free(s);
@@ -144,6 +171,27 @@ size_t bpf_windows_read(struct bpf *b)
 		return 0;
 	ring_buffer__consume(b->windows->ring);
 	return bpf_windows_nr(&b->windows->queue);
+}
+
+static void read_ring(void *ring)
+{
+	ring_buffer__consume(ring);
+}
+
+uint64_t bpf_windows_horizon(struct bpf *b, uint64_t now_ns)
+{
+	struct bpf_window_source *s = b->windows;
+	struct bpf_window_ring ring = { .read = read_ring };
+	uint64_t whole_ns;
+
+	if (!s)
+		return now_ns;
+	ring.consumed = s->consumed;
+	ring.reserved = s->reserved;
+	ring.ctx = s->ring;
+	whole_ns = bpf_windows_whole(&s->queue, &ring, b->running ? now_ns : base_now_ns());
+	/* Nothing comes later. */
+	return b->running ? whole_ns : now_ns;
 }
 
 int bpf_windows_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of blocks, and windows on their way. */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -249,6 +250,61 @@ static void windows_come_in_order_of_time(void **state)
 	bpf_windows_release(&q);
 }
 
+/* A ring, whose records are read up to the one that is still being written. */
+struct fake_ring {
+	struct bpf_windows *q;
+	uint64_t times[4];
+	unsigned long nr, read;		   /* records */
+	unsigned long busy;		   /* the number of that one */
+	unsigned int nr_looks, written_at; /* how often it was looked for; when it is written */
+};
+
+static void read_fake(void *ctx)
+{
+	struct fake_ring *f = ctx;
+	struct record r;
+
+	if (++f->nr_looks == f->written_at)
+		f->busy = ULONG_MAX;
+	for (; f->read < f->nr && f->read != f->busy; f->read++)
+		bpf_windows_add(f->q, &r, record_of(&r, f->times[f->read], 0, false));
+}
+
+/* One that began later, and is being written, hides one that began before what is handed on. */
+static void hidden_windows_come_in_their_turn(void **state)
+{
+	static const uint64_t times[] = { 5, 25, 50 };
+	struct bpf_windows q = { 0 };
+	struct fake_ring f = { .q = &q, .times = { 5, 50, 25 }, .nr = 3, .busy = 1 };
+	const struct bpf_window_ring ring = { &f.read, &f.nr, read_fake, &f };
+	struct taken t = { 0 };
+	const struct driver_sink sink = { .window = take, .ctx = &t };
+
+	(void)state;
+	f.nr = 1;
+	assert_int_equal(bpf_windows_whole(&q, &ring, 10), 10);
+	f.nr = 3;
+	/* It does not come in time: what began since the last time has to wait. */
+	assert_int_equal(bpf_windows_whole(&q, &ring, 30), 10);
+	assert_int_equal(bpf_windows_hand(&q, 10, &sink), 0);
+	assert_int_equal(t.nr, 1);
+	/* It does soon. */
+	f.written_at = f.nr_looks + 3;
+	assert_int_equal(bpf_windows_whole(&q, &ring, 40), 40);
+	assert_int_equal(f.nr_looks, f.written_at);
+	assert_int_equal(bpf_windows_hand(&q, 40, &sink), 0);
+	assert_int_equal(bpf_windows_hand(&q, 60, &sink), 0);
+	assert_int_equal(t.nr, 3);
+	assert_memory_equal(t.times, times, sizeof(times));
+	/* Others may have come behind since: positions are compared as they wrap. */
+	f.nr = f.read = ULONG_MAX;
+	assert_int_equal(bpf_windows_whole(&q, &ring, 70), 70);
+	f.read = 5;
+	f.nr = 5;
+	assert_int_equal(bpf_windows_whole(&q, &ring, 80), 80);
+	bpf_windows_release(&q);
+}
+
 static void nonsense_is_lost_by_name(void **state)
 {
 	struct bpf_windows q = { 0 };
@@ -365,6 +421,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(room_is_used_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(idle_blocks_make_room, setup, teardown),
 		cmocka_unit_test(windows_come_in_order_of_time),
+		cmocka_unit_test(hidden_windows_come_in_their_turn),
 		cmocka_unit_test(nonsense_is_lost_by_name),
 		cmocka_unit_test(missing_code_is_told_once),
 		cmocka_unit_test(old_kernels_are_refused),
