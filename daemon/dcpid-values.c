@@ -4,90 +4,30 @@
  * up all rights: "dcpid-values context|- PROFILER …".
  */
 #include <errno.h>
-#include <linux/capability.h>
-#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "values_run.h"
 
-enum { NOBODY = 65534, NR_FDS = 5 };
+enum { NR_FDS = 5 };
 #define MEMORY_BYTES (UINT64_C(4) << 30)
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 
 /* ---- the jail -------------------------------------------------------------------------------- */
 
-static int limit(int what, rlim_t value)
-{
-	struct rlimit l;
-
-	if (getrlimit((__rlimit_resource_t)what, &l) < 0)
-		return -errno;
-	/* One that is tighter already cannot be raised, and need not be. */
-	if (l.rlim_max < value)
-		return 0;
-	l = (struct rlimit){ value, value };
-	return setrlimit((__rlimit_resource_t)what, &l) < 0 ? -errno : 0;
-}
-
-static int set_limits(struct base_err *err)
-{
-	const struct {
-		int what;
-		rlim_t value;
-	} limits[] = {
-		{ RLIMIT_CORE, 0 },
-		{ RLIMIT_FSIZE, 0 },
-		{ RLIMIT_NPROC, 0 },
-		{ RLIMIT_NOFILE, NR_FDS },
-		/* A sanitizer's shadow alone reserves terabytes. */
-		{ RLIMIT_AS, SANITIZED ? RLIM_INFINITY : MEMORY_BYTES },
-	};
-
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		int r = limit(limits[i].what, limits[i].value);
-
-		if (r < 0)
-			return base_fail_errno(err, r, "cannot limit resource %d", limits[i].what);
-	}
-	return 0;
-}
-
-static int drop_rights(struct base_err *err)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	const struct __user_cap_data_struct none[2] = { 0 };
-
-	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-			       setresuid(NOBODY, NOBODY, NOBODY) < 0))
-		return base_fail_errno(err, -errno, "cannot become nobody");
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (syscall(SYS_capset, &head, none) < 0)
-		return base_fail_errno(err, -errno, "cannot drop capabilities");
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return base_fail_errno(err, -errno, "cannot renounce new privileges");
-	/* The values that pass here are secrets. */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return base_fail_errno(err, -errno, "cannot forbid inspection");
-	return 0;
-}
-
+/* The values that pass here are secrets. */
 static int enter_jail(struct base_err *err)
 {
-	int r = set_limits(err);
+	static const struct base_limit limits[] = {
+		{ RLIMIT_CORE, 0 },	   { RLIMIT_FSIZE, 0 },		{ RLIMIT_NPROC, 0 },
+		{ RLIMIT_NOFILE, NR_FDS }, { RLIMIT_AS, MEMORY_BYTES },
+	};
+	int r = base_limits_set(limits, sizeof(limits) / sizeof(limits[0]), err);
 
-	return r < 0 ? r : drop_rights(err);
+	return r < 0 ? r : base_rights_drop(err);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */

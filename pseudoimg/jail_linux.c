@@ -4,9 +4,7 @@
  * reading, writing and memory need.
  */
 #include <errno.h>
-#include <grp.h>
 #include <linux/audit.h>
-#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -34,70 +32,18 @@
 #error "the jail does not know this machine"
 #endif
 
-enum {
-	NOBODY = 65534,
-	CPU_SECONDS = 120,
-};
+enum { CPU_SECONDS = 120 };
 #define MEMORY_BYTES (UINT64_C(4) << 30)
 #define FILE_BYTES   (UINT64_C(16) << 30)
 
-static int limit(int what, rlim_t value)
-{
-	const struct rlimit l = { value, value };
-	struct rlimit now;
-
-	if (setrlimit((__rlimit_resource_t)what, &l) == 0)
-		return 0;
-	/* One that is tighter already cannot be raised, and need not be. */
-	if (errno == EPERM && getrlimit((__rlimit_resource_t)what, &now) == 0 &&
-	    now.rlim_max <= value)
-		return 0;
-	return -errno;
-}
-
 static int set_limits(struct base_err *err)
 {
-	const struct {
-		int what;
-		rlim_t value;
-	} limits[] = {
-		{ RLIMIT_CORE, 0 },
-		{ RLIMIT_CPU, CPU_SECONDS },
-		{ RLIMIT_FSIZE, FILE_BYTES },
-		{ RLIMIT_NPROC, 0 },
-		{ RLIMIT_NOFILE, 3 },
-		/* A sanitizer's shadow alone reserves terabytes. */
-		{ RLIMIT_AS, SANITIZED ? RLIM_INFINITY : MEMORY_BYTES },
+	static const struct base_limit limits[] = {
+		{ RLIMIT_CORE, 0 },  { RLIMIT_CPU, CPU_SECONDS }, { RLIMIT_FSIZE, FILE_BYTES },
+		{ RLIMIT_NPROC, 0 }, { RLIMIT_NOFILE, 3 },	  { RLIMIT_AS, MEMORY_BYTES },
 	};
 
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		int r = limit(limits[i].what, limits[i].value);
-
-		if (r < 0)
-			return base_fail_errno(err, r, "cannot limit resource %d", limits[i].what);
-	}
-	return 0;
-}
-
-static int drop_ids(struct base_err *err)
-{
-	if (geteuid() != 0)
-		return 0;
-	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-	    setresuid(NOBODY, NOBODY, NOBODY) < 0)
-		return base_fail_errno(err, -errno, "cannot become nobody");
-	return 0;
-}
-
-static int drop_capabilities(struct base_err *err)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	const struct __user_cap_data_struct none[2] = { 0 };
-
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (syscall(SYS_capset, &head, none) < 0)
-		return base_fail_errno(err, -errno, "cannot drop capabilities");
-	return 0;
+	return base_limits_set(limits, sizeof(limits) / sizeof(limits[0]), err);
 }
 
 /* ---- system calls ---------------------------------------------------------------------------- */
@@ -178,15 +124,8 @@ int pseudoimg_jail_enter(unsigned int nr_fds, struct base_err *err)
 
 	if (close_range(nr_fds, ~0u, 0) < 0)
 		return base_fail_errno(err, -errno, "cannot close descriptors");
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return base_fail_errno(err, -errno, "cannot renounce new privileges");
 	r = set_limits(err);
 	if (r >= 0)
-		r = drop_ids(err);
-	if (r >= 0)
-		r = drop_capabilities(err);
-	/* After the ids, whose change sets it anew. */
-	if (r >= 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		r = base_fail_errno(err, -errno, "cannot forbid inspection");
+		r = base_rights_drop(err);
 	return r < 0 ? r : set_filter(err);
 }

@@ -327,6 +327,22 @@ int base_reader_clear(int fd);
 /* Who was set; UINT32_MAX: nobody, or somebody else set other rights. */
 uint32_t base_reader_get(int fd);
 
+/* ---- a process that gives up its rights (rights_linux.c) --------------------------------------
+ */
+
+struct base_limit {
+	int what; /* RLIMIT_*; one of memory is not set where a sanitizer needs more */
+	uint64_t value;
+};
+
+/* Of this process, from now on; limits that are tighter stay. 0 or -errno. */
+int base_limits_set(const struct base_limit *limits, size_t nr, struct base_err *err);
+/*
+ * For good: no capability, nobody's ids instead of root's, none to be had by executing a program,
+ * and no inspection by others of its user. 0 or -errno.
+ */
+int base_rights_drop(struct base_err *err);
+
 /* Monotonic clock in nanoseconds. */
 uint64_t base_now_ns(void);
 /* Nanoseconds by which the clock of processes' start times is ahead of it: while the machine is

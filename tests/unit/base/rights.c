@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A child that gives up its rights: what it is left with, and that it does not get any back. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base.h"
+
+static int in_child(int (*act)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(act());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static bool has_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	if (syscall(SYS_capget, &head, data) < 0)
+		return true;
+	return data[0].effective || data[0].permitted || data[1].effective || data[1].permitted;
+}
+
+static int act_drop(void)
+{
+	struct base_err err = { 0 };
+
+	if (base_rights_drop(&err) < 0)
+		return 1;
+	if (geteuid() == 0 || getuid() == 0 || getegid() == 0)
+		return 2;
+	if (has_capabilities())
+		return 3;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return 4;
+	if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return 5;
+	return setuid(0) == 0 ? 6 : 0;
+}
+
+static void test_rights(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(act_drop), 0);
+}
+
+static bool is_limited(int what, rlim_t value)
+{
+	struct rlimit l;
+
+	return getrlimit((__rlimit_resource_t)what, &l) == 0 && l.rlim_cur == value &&
+	       l.rlim_max == value;
+}
+
+static int act_limit(void)
+{
+	static const struct base_limit tight[] = { { RLIMIT_CORE, 0 }, { RLIMIT_FSIZE, 4096 } };
+	static const struct base_limit wide[] = { { RLIMIT_FSIZE, 1 << 20 }, { RLIMIT_NOFILE, 7 } };
+	struct base_err err = { 0 };
+
+	if (base_limits_set(tight, 2, &err) < 0)
+		return 1;
+	if (!is_limited(RLIMIT_CORE, 0) || !is_limited(RLIMIT_FSIZE, 4096))
+		return 2;
+	/* Without the right to, nobody raises one. */
+	if (base_rights_drop(&err) < 0 || base_limits_set(wide, 2, &err) < 0)
+		return 3;
+	return !is_limited(RLIMIT_FSIZE, 4096) || !is_limited(RLIMIT_NOFILE, 7) ? 4 : 0;
+}
+
+static void test_limits(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(act_limit), 0);
+}
+
+static int act_nonsense(void)
+{
+	static const struct base_limit none = { 9999, 0 };
+	struct base_err err = { 0 };
+
+	return base_limits_set(&none, 1, &err) == -EINVAL && err.text[0] ? 0 : 1;
+}
+
+static void test_nonsense(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(act_nonsense), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rights),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_nonsense),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
