@@ -19,20 +19,28 @@ static bool line_ok(const char *line)
 	       profdb_epoch_name_ok(epoch) && profdb_platform_name_ok(line + PROFDB_EPOCH_LEN + 1);
 }
 
+int profdb_joined_parse(struct base_buf *text, struct profdb_names *out)
+{
+	char *save = NULL, *line;
+	int r = base_buf_append(text, "", 1);
+
+	line = r < 0 ? NULL : strtok_r((char *)text->data, "\n", &save);
+	for (; r >= 0 && line; line = strtok_r(NULL, "\n", &save))
+		if (line_ok(line))
+			r = profdb_names_add(out, line);
+	return r;
+}
+
 int profdb_joined_read(struct profdb *db, const char *epoch, struct profdb_names *out)
 {
-	char path[PROFDB_EPOCH_LEN + sizeof(JOINED_NAME) + 1], *save = NULL;
+	char path[PROFDB_EPOCH_LEN + sizeof(JOINED_NAME) + 1];
 	struct base_buf buf = { 0 };
 	int r;
 
 	snprintf(path, sizeof(path), "%.*s/" JOINED_NAME, PROFDB_EPOCH_LEN, epoch);
 	r = base_file_read(db->fd, path, TEXT_MAX, &buf, NULL);
 	if (r >= 0)
-		r = base_buf_append(&buf, "", 1);
-	for (char *line = r < 0 ? NULL : strtok_r((char *)buf.data, "\n", &save); r >= 0 && line;
-	     line = strtok_r(NULL, "\n", &save))
-		if (line_ok(line))
-			r = profdb_names_add(out, line);
+		r = profdb_joined_parse(&buf, out);
 	base_buf_release(&buf);
 	return r == -ENOENT ? 0 : r;
 }

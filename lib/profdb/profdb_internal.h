@@ -447,6 +447,8 @@ int profdb_epochs_sweep(struct profdb *db);
 /* What became part of @epoch when it was joined, "EPOCH/PLATFORM"; nothing where it was not. 0 or
  * negative. */
 int profdb_joined_read(struct profdb *db, const char *epoch, struct profdb_names *out);
+/* Of the file's @text, which is changed, the lines that are right. 0 or -ENOMEM. */
+int profdb_joined_parse(struct base_buf *text, struct profdb_names *out);
 /* That of all these becomes part of the epoch whose folder is @epoch_fd. 0 or negative. */
 int profdb_joined_write(struct profdb *db, int epoch_fd, const struct profdb_names *epochs,
 			struct base_err *err);

@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A hosts file of any bytes, its first line the host: refused, or a platform's name, or none. */
+/* A hosts file of any bytes, its first line the host: refused, or a platform's name, or none. And a
+ * list of what was joined. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "profdb.h"
+#include "profdb_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+/* Names lead out of no folder here either. */
+static void try_joined(const uint8_t *data, size_t len)
+{
+	struct profdb_names names = { 0 };
+	struct base_buf text = { 0 };
+
+	if (base_buf_append(&text, data, len) < 0 || profdb_joined_parse(&text, &names) < 0)
+		abort();
+	for (size_t i = 0; i < names.nr; i++) {
+		const char *slash = strchr(names.items[i], '/');
+
+		if (!slash || slash - names.items[i] != PROFDB_EPOCH_LEN ||
+		    strchr(slash + 1, '/') || !slash[1] || slash[1] == '.' ||
+		    strlen(slash + 1) > PROFDB_PLATFORM_MAX ||
+		    strspn(names.items[i], "0123456789") != PROFDB_EPOCH_LEN)
+			abort();
+	}
+	profdb_names_release(&names);
+	base_buf_release(&text);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
@@ -22,5 +44,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (r > 1 || (r == 1) == !strcmp(platform, "?") || strchr(platform, '/') ||
 	    *platform == '.' || (r < 0) != (err.code < 0))
 		abort();
+	try_joined(data, len);
 	return 0;
 }
