@@ -254,11 +254,10 @@ static void samples_without_a_table_are_lost_by_name(void **state)
 	struct seen s = { .pid = getpid() };
 	struct driver_stats st;
 	struct bpf *b;
-	uint64_t began_ns, due;
+	uint64_t began_ns = base_now_ns(), due;
 
 	(void)state;
 	start(&fast);
-	began_ns = base_now_ns();
 	b = (struct bpf *)d;
 	__atomic_store_n(&b->tables.shared->set, 2 * (uint32_t)b->tables.nr_cpus, __ATOMIC_SEQ_CST);
 	spin(100);
@@ -269,8 +268,11 @@ static void samples_without_a_table_are_lost_by_name(void **state)
 	st = check_law(&s);
 	assert_int_equal(st.held, 0);
 	assert_true(st.lost_table >= 100);
-	/* A period may be 4 % shorter, a CPU may begin earlier. */
-	assert_true(st.received[0] + st.missed[0] <= due + due / 6);
+	/*
+	 * Whoever counts a sample twice has nearly twice what was due. The clock of no CPU ran for
+	 * longer than from before the start to after the stop; a period may be 4 % shorter.
+	 */
+	assert_in_range(st.received[0] + st.missed[0], st.lost_table, due + due / 3);
 }
 
 /* ---- the tick -------------------------------------------------------------------------------- */
