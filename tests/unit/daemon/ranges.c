@@ -196,7 +196,8 @@ static void very_many(void **state)
 	}
 	begin = clock();
 	ranges_tell(&t.a);
-	assert_true(clock() - begin < CLOCKS_PER_SEC);
+	/* Milliseconds; compared each with each it were a minute. */
+	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 	assert_int_equal(told_nr, DRIVER_NR_RANGES);
 	assert_int_equal(told_ranges[0].start, 0x12000);
 	for (size_t i = DRIVER_NR_RANGES - 1; i > 0; i--) {

@@ -392,8 +392,8 @@ static void test_hanging_helper(void **state)
 	r->timeout_ms = 100;
 	before = base_now_ns();
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), -ETIMEDOUT);
-	assert_in_range(base_now_ns() - before, 90000000, 900000000);
-	r->timeout_ms = 1000;
+	assert_true(base_now_ns() - before >= 90000000);
+	r->timeout_ms = 60000;
 	assert_int_equal(kill(hung, 0), -1);
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
 	assert_int_not_equal(r->pid, hung);

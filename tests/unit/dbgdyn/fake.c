@@ -102,7 +102,7 @@ bool fake_take(struct fake *f)
 	struct pollfd p = { .fd = f->listen, .events = POLLIN };
 	int conn, fd;
 
-	if (poll(&p, 1, 2000) != 1)
+	if (poll(&p, 1, 60000) != 1)
 		return false;
 	conn = accept4(f->listen, NULL, NULL, SOCK_CLOEXEC);
 	if (conn < 0)

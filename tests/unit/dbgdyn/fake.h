@@ -34,7 +34,7 @@ void fake_open(struct fake *f, int parts);
 /* Stop listening, as a killed daemon does: the socket's file and the queue stay. */
 void fake_die(struct fake *f);
 void fake_close(struct fake *f);
-/* Take one hand-over (at most 2 s): true with f->fd set where a descriptor came along. */
+/* Take one hand-over (at most a minute): true with f->fd set where a descriptor came along. */
 bool fake_take(struct fake *f);
 /* Messages that wait in the queue; each is checked to be a doorbell. */
 int fake_bells(struct fake *f);

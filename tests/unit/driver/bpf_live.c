@@ -14,8 +14,9 @@ static void child_is_seen_in_order(void **state)
 {
 	struct seen s = { 0 };
 	struct driver_stats st;
-	bool urgent;
-	int status;
+	struct pollfd p = { .events = POLLIN };
+	uint64_t ms;
+	bool due;
 
 	(void)state;
 	start(&(struct driver_config){ .slots = clock_event, .nr_slots = 1, .drain_ms = 60000 });
@@ -23,20 +24,22 @@ static void child_is_seen_in_order(void **state)
 	assert_memory_equal(driver_describe(d), "bpf: ", 5);
 	assert_false(driver_is_recorded(d));
 	s.pid = start_spinner();
-	assert_true(s.pid > 0);
-	assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
-	assert_int_equal(status, 0);
-	/* Not due, unless some other program made code just now: nothing but the rings is read. */
-	urgent = driver_is_urgent(d) > 0;
+	ms = wait_for(s.pid);
+	/*
+	 * Not due, unless some other program made code just now, or it took seconds, in which
+	 * others filled a log: nothing but the rings is read.
+	 */
+	p.fd = driver_poll_fd(d);
+	due = poll(&p, 1, 0) != 0 || driver_is_urgent(d) > 0;
 	drain(&s, false);
-	assert_true(urgent || s.step + s.counts == 0);
+	assert_true(due || s.step + s.counts == 0);
 	drain(&s, true);
 	assert_int_equal(s.step, 4);
 	stop(&s);
 	st = check_law(&s);
 	assert_int_equal(st.held, 0);
-	/* 0.3 s at 1000 Hz, with much room for a slow host; they share keys. */
-	assert_in_range(s.user, 100, 400);
+	/* 0.3 s at 1000 Hz, and while the machine stood still none; they share keys. */
+	assert_in_range(s.user, 100, ms + ms / 5 + 20);
 	assert_true(s.largest > 1);
 	assert_int_equal(lost(&st), 0);
 	assert_true(s.kernel > 0);
@@ -52,12 +55,14 @@ static double cpu_ms(pid_t pid)
 	return (double)ts.tv_sec * 1000 + (double)ts.tv_nsec / 1e6;
 }
 
-/* One that is counted at the same address all the time, while tables are exchanged too. */
+/*
+ * One that is counted at the same address all the time, while tables are exchanged too: what it had
+ * by a drain is not handed on by the last one only, but for what it got between the two.
+ */
 static void busy_address_is_not_held(void **state)
 {
 	struct seen s = { 0 };
-	double ms = 0;
-	bool held = false;
+	double ms = 0, before = 0;
 	int status;
 
 	(void)state;
@@ -67,17 +72,20 @@ static void busy_address_is_not_held(void **state)
 		for (;;)
 			__asm__ volatile("");
 	assert_true(s.pid > 0);
-	for (int i = 0; i < 10 && !held; i++) {
+	for (int i = 0; i < 2000 && (i < 10 || s.user < 300); i++) {
 		usleep(50000);
 		ms = cpu_ms(s.pid);
 		drain(&s, true);
-		held = (double)s.user < ms * 0.7 - 10;
+		before = (double)s.user;
 	}
+	kill(s.pid, SIGSTOP);
+	assert_int_equal(waitpid(s.pid, &status, WUNTRACED), s.pid);
+	ms = cpu_ms(s.pid) - ms;
 	kill(s.pid, SIGKILL);
 	waitpid(s.pid, &status, 0);
 	stop(&s);
-	assert_true(ms > 50);
-	assert_false(held);
+	assert_true(before >= 300);
+	assert_true((double)s.user - before < before * 0.3 + ms * 1.1 + 10);
 }
 
 /* Nobody may wait for the clock to hear of a registry. */
@@ -116,10 +124,11 @@ static void tiny_tables_are_accounted_for(void **state)
 	(void)state;
 	start(&config);
 	p.fd = driver_poll_fd(d);
-	for (int i = 0; i < 8; i++) {
+	/* On a busy machine it is others' samples that find room. */
+	for (int i = 0; i < 8 || (i < 500 && !s.user); i++) {
 		/* A log is full long before the interval is over: it asks for a drain. */
 		spin_calling(20);
-		assert_int_equal(poll(&p, 1, 1000), 1);
+		assert_int_equal(poll(&p, 1, 60000), 1);
 		drain(&s, i % 3 == 0);
 	}
 	spin_calling(20);
@@ -226,7 +235,6 @@ static void kernel_that_does_not_wait_is_told(void **state)
 	struct seen s = { .pid = getpid() };
 	int gate, none = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct bpf *b;
-	uint64_t before;
 
 	(void)state;
 	assert_true(none >= 0);
@@ -235,10 +243,7 @@ static void kernel_that_does_not_wait_is_told(void **state)
 	gate = b->tables.gate_fd;
 	for (int i = 0; i < 3; i++) {
 		b->tables.gate_fd = i == 1 ? none : gate;
-		before = s.user;
-		spin(20);
-		drain(&s, true);
-		assert_true(s.user > before);
+		spin_until(&s, &s.user, s.user + 1);
 		assert_int_equal(strstr(driver_describe(d), "does not wait") != NULL, i == 1);
 	}
 	b->tables.gate_fd = none;
@@ -294,23 +299,32 @@ static void need_tick(void)
 	skip();
 }
 
+static void spin_in_kernel(int ms)
+{
+	struct work w = { 0 };
+
+	while (work_ms(&w) < ms)
+		close(dup(0));
+}
+
 static void tick_gives_samples_of_both_modes(void **state)
 {
 	struct seen s = { .pid = getpid() };
 	struct driver_stats st;
-	uint64_t period;
+	uint64_t period, ms;
 
 	(void)state;
 	need_tick();
 	start(&(struct driver_config){ .slots = tick_event, .nr_slots = 1 });
 	period = driver_event_get(d, 0)->period;
 	assert_in_range(period, 1000000, 10000000);
+	ms = (uint64_t)cpu_ms(s.pid);
 	spin(300);
-	for (clock_t end = clock() + CLOCKS_PER_SEC / 5; clock() < end;)
-		close(dup(0));
+	spin_in_kernel(200);
+	ms = (uint64_t)cpu_ms(s.pid) - ms;
 	stop(&s);
 	st = check_law(&s);
-	assert_in_range(s.user, 300000000 / period / 3, 600000000 / period);
+	assert_in_range(s.user, 300000000 / period / 3, (ms + ms / 5) * 1000000 / period + 10);
 	assert_true(s.kernel > s.idle);
 	assert_int_equal(st.missed[0], 0);
 }
@@ -337,20 +351,33 @@ static void tick_and_clock_stand_together(void **state)
 	}
 }
 
-/* The log takes a few ticks here, with one more it would be half full: the others are hashed. */
-static void ticks_of_a_small_log_are_hashed(void **state)
+/* Of 300 ms, those that are handed on; *@most: as many as there can be. */
+static uint64_t ticks_of_a_small_log(uint64_t *period, uint64_t *most)
 {
 	struct seen s = { .pid = getpid() };
-	struct driver_stats st;
+
+	start(&(struct driver_config){ .slots = tick_event, .nr_slots = 1, .table_len = 64 });
+	*period = driver_event_get(d, 0)->period;
+	spin(300);
+	stop(&s);
+	*most = check_law(&s).received[0];
+	close_driver(NULL);
+	return s.user;
+}
+
+/*
+ * The log takes a few ticks here, with one more it would be half full: the others are hashed. One
+ * loop, so few addresses: all of them fit, unless other programs have filled the table.
+ */
+static void ticks_of_a_small_log_are_hashed(void **state)
+{
+	uint64_t nr = 0, period = 1, most = 0;
 
 	(void)state;
 	need_tick();
-	start(&(struct driver_config){ .slots = tick_event, .nr_slots = 1, .table_len = 64 });
-	spin(300);
-	stop(&s);
-	st = check_law(&s);
-	/* One loop, so few addresses: all of them fit. */
-	assert_in_range(s.user, 300000000 / driver_event_get(d, 0)->period / 3, st.received[0]);
+	for (int i = 0; i < 20 && nr < 300000000 / period / 3; i++)
+		nr = ticks_of_a_small_log(&period, &most);
+	assert_in_range(nr, 300000000 / period / 3, most);
 }
 
 /* The set that is counted in first. */
@@ -367,27 +394,47 @@ static uint64_t most_received(const struct bpf_tables *t)
 	return most;
 }
 
-/* They fill the log until half of it is nearly full; others are hashed, too few to push any out. */
-static void ticks_alone_ask_for_no_drain(void **state)
+/*
+ * They fill the log until half of it is nearly full; others are hashed, too few to push any out,
+ * unless the machine stands still while they come: then false.
+ */
+static bool ticks_alone(void)
 {
 	struct seen s = { .pid = getpid() };
 	const struct bpf_tables *t;
+	uint64_t most = 0;
 	uint32_t half;
+	bool told = false;
+
+	start(&(struct driver_config){
+		.slots = tick_event, .nr_slots = 1, .table_len = 256, .drain_ms = 600000 });
+	t = &((struct bpf *)d)->tables;
+	half = t->shape.nr_log / 2;
+	for (int i = 0; i < 1000 && most < half + 4; i++) {
+		spin(10);
+		most = most_received(t);
+	}
+	assert_true(most >= half + 4);
+	for (size_t i = 0; i < t->nr_cpus; i++) {
+		told |= bpf_tables_at(t, i, 0)->head.told_ns != 0;
+		assert_true(bpf_tables_at(t, i, 0)->head.nr_log < half);
+	}
+	most = most_received(t);
+	stop(&s);
+	close_driver(NULL);
+	assert_true(!told || most > half + 16);
+	return most <= half + 16;
+}
+
+static void ticks_alone_ask_for_no_drain(void **state)
+{
+	bool seen = false;
 
 	(void)state;
 	need_tick();
-	start(&(struct driver_config){
-		.slots = tick_event, .nr_slots = 1, .table_len = 256, .drain_ms = 60000 });
-	t = &((struct bpf *)d)->tables;
-	half = t->shape.nr_log / 2;
-	for (int i = 0; i < 1000 && most_received(t) < half + 4; i++)
-		spin(10);
-	assert_true(most_received(t) >= half + 4);
-	for (size_t i = 0; i < t->nr_cpus; i++) {
-		assert_int_equal(bpf_tables_at(t, i, 0)->head.told_ns, 0);
-		assert_true(bpf_tables_at(t, i, 0)->head.nr_log < half);
-	}
-	stop(&s);
+	for (int i = 0; i < 50 && !seen; i++)
+		seen = ticks_alone();
+	assert_true(seen);
 }
 
 /* ---------------------------------------------------------------------------------------------- */

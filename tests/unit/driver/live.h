@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include <cmocka.h>
 
 #include "bpf_internal.h"
+#include "work.h"
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
@@ -45,18 +47,18 @@ __attribute__((noinline, used, aligned(BLOCK), section(".text.spin"))) static vo
 /* CPU time, not wall time, for the machine may be busy. */
 static inline void spin(int ms)
 {
-	clock_t end = clock() + CLOCKS_PER_SEC / 1000 * ms;
+	struct work w = { 0 };
 
-	while (clock() < end)
+	while (work_ms(&w) < ms)
 		spin_some(100000);
 }
 
 /* The same, and as many different places in the kernel as can be had. */
 static inline void spin_calling(int ms)
 {
-	clock_t end = clock() + CLOCKS_PER_SEC / 1000 * ms;
+	struct work w = { 0 };
 
-	while (clock() < end) {
+	while (work_ms(&w) < ms) {
 		spin_some(10000);
 		close(dup(0));
 	}
@@ -85,6 +87,19 @@ static inline pid_t start_spinner(void)
 		_exit(1);
 	}
 	return pid;
+}
+
+/* Wait for a child that ends well: the milliseconds of CPU time that it had. */
+static inline uint64_t wait_for(pid_t pid)
+{
+	struct rusage used;
+	int status = -1;
+
+	assert_true(pid > 0);
+	assert_int_equal(wait4(pid, &status, 0, &used), pid);
+	assert_int_equal(status, 0);
+	return (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
+	       (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
 }
 
 /* ---- what is seen ---------------------------------------------------------------------------- */
@@ -249,12 +264,23 @@ static inline int close_driver(void **state)
 	return 0;
 }
 
+/* Work until there is enough of what *@nr counts: on a busy machine others fill the tables. */
+static inline void spin_until(struct seen *s, const uint64_t *nr, uint64_t enough)
+{
+	for (int i = 0; i < 500 && *nr < enough; i++) {
+		spin(20);
+		drain(s, true);
+	}
+	assert_true(*nr >= enough);
+}
+
 static const char *const clock_event[] = { "cpu-clock" };
 
 __attribute__((unused)) static const struct driver_config fast = {
 	.slots = clock_event,
 	.nr_slots = 1,
 	.frequency = 10000,
+	.table_len = 1 << 16,
 };
 
 /* What main returns at once, -1 where the tests are to run: it is the spinner, or there is no

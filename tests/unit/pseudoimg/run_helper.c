@@ -17,7 +17,7 @@
 
 #include "image.h"
 
-enum { LONG_MS = 20000 };
+enum { LONG_MS = 60000 };
 
 static const char *helper(void)
 {
@@ -147,13 +147,11 @@ static void test_timeout(void **state)
 	struct pseudoimg_result result;
 	struct base_err err = { 0 };
 	int ends[2], out = image_fd();
-	uint64_t start = base_now_ns();
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(pseudoimg_run_helper(helper(), ends[0], out, 100, &result, &err),
 			 -ETIMEDOUT);
-	assert_true(base_now_ns() - start < UINT64_C(10000000000));
 	assert_non_null(strstr(err.text, "took more than 100 ms"));
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left behind */
 	assert_int_equal(errno, ECHILD);
@@ -177,7 +175,7 @@ static void test_no_such_program(void **state)
 }
 
 /* A script in the helper's place. */
-static int run_script(const char *text, struct base_err *err)
+static int run_script(const char *text, uint32_t ms, struct base_err *err)
 {
 	char name[] = "/tmp/dcpi-helper-XXXXXX";
 	int fd = mkstemp(name), out = image_fd(), r;
@@ -187,7 +185,7 @@ static int run_script(const char *text, struct base_err *err)
 	assert_int_equal(base_write_all(fd, text, strlen(text)), 0);
 	assert_int_equal(fchmod(fd, 0700), 0);
 	close(fd);
-	r = pseudoimg_run_helper(name, out, out, 300, &result, err);
+	r = pseudoimg_run_helper(name, out, out, ms, &result, err);
 	unlink(name);
 	close(out);
 	return r;
@@ -197,23 +195,26 @@ static void test_helpers_that_misbehave(void **state)
 {
 	static const struct {
 		const char *script;
+		uint32_t ms;
 		int result;
 		const char *text;
 	} cases[] = {
-		{ "#!/bin/sh\nexit 3\n", -DCPI_EHELPER, "ended with status 3 and no answer" },
-		{ "#!/bin/sh\nkill -SYS $$\n", -DCPI_EHELPER, "ended by signal 31" },
-		{ "#!/bin/sh\nhead -c 5000 /dev/zero >&2\n", -DCPI_EHELPER, "no proper answer" },
-		{ "#!/bin/sh\necho short >&2\n", -DCPI_EHELPER, "" },
-		{ "#!/bin/sh\nexec sleep 60\n", -ETIMEDOUT, "took more than 300 ms" },
+		{ "#!/bin/sh\nexit 3\n", LONG_MS, -DCPI_EHELPER,
+		  "ended with status 3 and no answer" },
+		{ "#!/bin/sh\nkill -SYS $$\n", LONG_MS, -DCPI_EHELPER, "ended by signal 31" },
+		{ "#!/bin/sh\nhead -c 5000 /dev/zero >&2\n", LONG_MS, -DCPI_EHELPER,
+		  "no proper answer" },
+		{ "#!/bin/sh\necho short >&2\n", LONG_MS, -DCPI_EHELPER, "" },
+		{ "#!/bin/sh\nexec sleep 60\n", 300, -ETIMEDOUT, "took more than 300 ms" },
 		/* Closes its end and stays: it must not keep us waiting. */
-		{ "#!/bin/sh\nexec sleep 60 2>&-\n", -DCPI_EHELPER, "ended by signal 9" },
+		{ "#!/bin/sh\nexec sleep 60 2>&-\n", LONG_MS, -DCPI_EHELPER, "ended by signal 9" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct base_err err = { 0 };
 
-		assert_int_equal(run_script(cases[i].script, &err), cases[i].result);
+		assert_int_equal(run_script(cases[i].script, cases[i].ms, &err), cases[i].result);
 		assert_non_null(strstr(err.text, cases[i].text));
 	}
 }
@@ -236,7 +237,7 @@ static void test_answers_are_cleaned(void **state)
 	for (size_t i = 0; i < sizeof(hint); i++)
 		hint[i] = i % 2 ? '?' : 'y';
 	hint[sizeof(hint) - 1] = '\0';
-	assert_int_equal(run_script(script, &err), -5);
+	assert_int_equal(run_script(script, LONG_MS, &err), -5);
 	assert_string_equal(err.text, text);
 	assert_string_equal(err.hint, hint);
 }
@@ -249,7 +250,7 @@ static void test_an_answer_may_say_nothing(void **state)
 	struct base_err err = { 0 };
 
 	(void)state;
-	assert_int_equal(run_script(script, &err), -5);
+	assert_int_equal(run_script(script, LONG_MS, &err), -5);
 	assert_string_equal(err.text, "cannot write pseudo-image");
 	assert_string_equal(err.hint, "");
 }
@@ -265,11 +266,11 @@ static void test_inherits_nothing(void **state)
 	(void)state;
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &old);
-	assert_int_equal(run_script(script, &blocked), -DCPI_EHELPER);
+	assert_int_equal(run_script(script, LONG_MS, &blocked), -DCPI_EHELPER);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	assert_non_null(strstr(blocked.text, "ended by signal 15"));
 	handler = signal(SIGTERM, SIG_IGN);
-	assert_int_equal(run_script(script, &ignored), -DCPI_EHELPER);
+	assert_int_equal(run_script(script, LONG_MS, &ignored), -DCPI_EHELPER);
 	signal(SIGTERM, handler);
 	assert_non_null(strstr(ignored.text, "ended by signal 15"));
 }
