@@ -148,6 +148,14 @@ VTRACE_INLINE void vtrace_lose_all(struct vtrace_state *s)
 	vtrace_forget_stores(s);
 }
 
+/* All that was stored stands in memory now. */
+VTRACE_INLINE void vtrace_settle_memory(struct vtrace_state *s)
+{
+	vtrace_forget_stores(s);
+	s->memory_unknown = false;
+	s->lost_start = s->lost_end = 0;
+}
+
 /* What was stored before stays what it is only if it lies elsewhere. */
 VTRACE_INLINE void vtrace_lose(struct vtrace_state *s, uint64_t start, uint64_t len)
 {

@@ -167,6 +167,28 @@ static void set_operand(struct vtrace_entry *e)
 	e->memory_unknown = now->width ? now->unknown : 0xff;
 }
 
+/* What the processor held before the next instruction; memory is then what its loads read. */
+static int fix(struct vtrace_replay *r)
+{
+	const struct vtrace_fix *fixes = (const struct vtrace_fix *)(r->words + r->w->nr_words);
+
+	if (!(r->w->has & VTRACE_WINDOW_STEPPED))
+		return 0;
+	for (; r->nr_fixed < r->w->nr_fixes && fixes[r->nr_fixed].before <= r->nr_ran;
+	     r->nr_fixed++) {
+		const struct vtrace_fix *f = &fixes[r->nr_fixed];
+
+		if (f->reg == VTRACE_IMM || f->reg == VTRACE_ZERO)
+			return -DCPI_EFORMAT;
+		if (f->reg == VTRACE_FIX_FLAGS)
+			vtrace_flags(&r->s, f->value & VTRACE_FLAGS, VTRACE_FLAGS, 0);
+		else
+			vtrace_put(&r->s, f->reg, f->value, 0);
+	}
+	vtrace_settle_memory(&r->s);
+	return 0;
+}
+
 /* 1: it ran; 0: words end before it did. */
 static int run_insn(struct vtrace_replay *r, struct vtrace_entry *e)
 {
@@ -193,6 +215,9 @@ static int run_insn(struct vtrace_replay *r, struct vtrace_entry *e)
 			return r->reads_end == r->w->nr_words ? 0 : -DCPI_EFORMAT;
 	} while (!(u->marks & VTRACE_LAST));
 	r->nr_done++;
+	r->nr_ran++;
+	if (fix(r) < 0)
+		return -DCPI_EFORMAT;
 	/* In the middle of a block it can only be what comes next. */
 	e->target = r->nr_done < b->nr_insns ? e->pc + e->len : r->s.pc;
 	e->taken = e->target != e->pc + e->len;
@@ -204,7 +229,8 @@ static int run_insn(struct vtrace_replay *r, struct vtrace_entry *e)
 int vtrace_replay_init(struct vtrace_replay *r, const struct vtrace_window *w,
 		       const uint64_t *words, vtrace_block_fn *get, void *ctx)
 {
-	if (!(w->has & VTRACE_WINDOW_VALUES) || w->nr_words > VTRACE_NR_WORDS)
+	if (!(w->has & VTRACE_WINDOW_VALUES) || w->nr_words > VTRACE_NR_WORDS ||
+	    (w->has & VTRACE_WINDOW_STEPPED && w->nr_fixes > VTRACE_NR_FIXES))
 		return -DCPI_EFORMAT;
 	r->w = w;
 	r->words = words;
@@ -212,6 +238,7 @@ int vtrace_replay_init(struct vtrace_replay *r, const struct vtrace_window *w,
 	r->ctx = ctx;
 	r->code = NULL;
 	r->at = r->reads_end = r->nr_done = r->nr_insns = r->uop = r->ns = 0;
+	r->nr_ran = r->nr_fixed = 0;
 	r->torn = false;
 	/* Of the state what vtrace_begin does not set, nor its stores and words: they are large. */
 	memset(r->s.r, 0, sizeof(r->s.r));
@@ -222,7 +249,7 @@ int vtrace_replay_init(struct vtrace_replay *r, const struct vtrace_window *w,
 	r->s.flags_unknown = w->flags_unknown;
 	r->s.pc = w->pc;
 	vtrace_begin(&r->s, UINT16_MAX);
-	return 0;
+	return fix(r);
 }
 
 int vtrace_replay_next(struct vtrace_replay *r, struct vtrace_entry *out)

@@ -53,11 +53,12 @@ struct vtrace_replay {
 	uint32_t nr_done, nr_insns; /* of the block */
 	uint32_t uop;
 	uint32_t ns;
-	bool torn; /* a load found no word */
+	uint32_t nr_ran, nr_fixed; /* instructions; fixes */
+	bool torn;		   /* a load found no word */
 };
 
-/* Begin. @w, @words (w->nr_words of them) are kept. 0; -DCPI_EFORMAT: the record has no values, or
- * is none. */
+/* Begin. @w, @words (vtrace_window_words of them) are kept. 0; -DCPI_EFORMAT: the record has no
+ * values, or is none. */
 int vtrace_replay_init(struct vtrace_replay *r, const struct vtrace_window *w,
 		       const uint64_t *words, vtrace_block_fn *get, void *ctx);
 /* The next instruction: 1; 0 behind the last; -DCPI_EFORMAT where words and blocks do not fit

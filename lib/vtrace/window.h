@@ -16,9 +16,26 @@ enum {
 };
 
 enum {
-	VTRACE_WINDOW_VALUES = 1, /* it can be run again: regs, failed and reads are there */
-	VTRACE_WINDOW_TIMES = 2,  /* and how long each read took */
-	VTRACE_WINDOW_KERNEL = 4, /* kernel mode */
+	VTRACE_WINDOW_VALUES = 1,  /* it can be run again: regs, failed and reads are there */
+	VTRACE_WINDOW_TIMES = 2,   /* and how long each read took */
+	VTRACE_WINDOW_KERNEL = 4,  /* kernel mode */
+	VTRACE_WINDOW_STEPPED = 8, /* run by the processor, step by step: struct vtrace_fix */
+};
+
+/*
+ * What an interpreter cannot tell, or tells otherwise: what register @reg holds, all of it, before
+ * the instruction of that number (from 0 on; the first ones: at the start).
+ */
+struct vtrace_fix {
+	uint16_t before;
+	uint8_t reg; /* or: */
+	uint8_t pad[5];
+	uint64_t value;
+};
+
+enum {
+	VTRACE_FIX_FLAGS = 35, /* all flags, as @reg */
+	VTRACE_NR_FIXES = 768,
 };
 
 struct vtrace_window {
@@ -37,6 +54,8 @@ struct vtrace_window {
 	uint8_t pad;
 	uint32_t end_generation; /* of the code at end_pc, as generation */
 	uint8_t code[VTRACE_WINDOW_CODE];
+	uint16_t nr_fixes; /* VTRACE_WINDOW_STEPPED: they stand behind the words */
+	uint16_t pad2;
 	/* Only with VTRACE_WINDOW_VALUES; without, the record ends here. Registers that have no
 	 * place here were unknown at the start; all others were known. */
 	uint64_t failed[VTRACE_WINDOW_FAILED]; /* as in the trace */
@@ -47,5 +66,13 @@ struct vtrace_window {
 #define VTRACE_WINDOW_LEN(has)                                                                     \
 	((has)&VTRACE_WINDOW_VALUES ? sizeof(struct vtrace_window)                                 \
 				    : __builtin_offsetof(struct vtrace_window, failed))
+
+#ifndef __bpf__
+/* Of eight bytes each, all that stands behind the head. */
+static inline uint32_t vtrace_window_words(const struct vtrace_window *w)
+{
+	return w->nr_words + (w->has & VTRACE_WINDOW_STEPPED ? 2u * w->nr_fixes : 0);
+}
+#endif
 
 #endif

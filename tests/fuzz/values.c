@@ -2,8 +2,8 @@
 /*
  * Windows of values. Bit 1 of the first byte: messages as dcpid-values gets them, each behind two
  * bytes of length. Else a record over sound blocks: bit 0 chooses the machine, the next eight bytes
- * what registers hold, then 64 bytes of code, then words of a trace. Whatever it is, running it
- * again ends, and gives instructions of its blocks alone.
+ * what registers hold and whether it was stepped, then 64 bytes of code, then words of a trace,
+ * then fixes. Whatever it is, running it again ends, and gives instructions of its blocks alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,16 +56,26 @@ static void fill(struct vtrace_window *w, uint64_t seed)
 	w->r[VTRACE_ZERO] = 0;
 	w->flags = v & VTRACE_FLAGS;
 	w->flags_unknown = v >> 8 & v >> 16 & VTRACE_FLAGS;
-	w->has = VTRACE_WINDOW_VALUES | (v >> 20 & (VTRACE_WINDOW_TIMES | VTRACE_WINDOW_KERNEL));
+	w->has = VTRACE_WINDOW_VALUES |
+		 (v >> 20 & (VTRACE_WINDOW_TIMES | VTRACE_WINDOW_KERNEL | VTRACE_WINDOW_STEPPED));
 	w->failed[0] = v >> 3 & v >> 11;
 	w->pc = BASE;
+}
+
+static void set_lengths(struct vtrace_window *w, size_t len)
+{
+	size_t half = w->has & VTRACE_WINDOW_STEPPED ? len / 2 : len, rest;
+
+	w->nr_words = (uint16_t)(half < VTRACE_NR_WORDS ? half : VTRACE_NR_WORDS);
+	rest = (len - w->nr_words) / 2;
+	w->nr_fixes = (uint16_t)(rest < VTRACE_NR_FIXES ? rest : VTRACE_NR_FIXES);
 }
 
 static void replay(const uint8_t *data, size_t len)
 {
 	static struct vtrace_contexts contexts;
 	static struct vtrace_replay r;
-	static uint64_t words[VTRACE_NR_WORDS];
+	static uint64_t words[VTRACE_NR_WORDS + 2 * VTRACE_NR_FIXES];
 	struct vtrace_operands nothing = { .result = VTRACE_ZERO };
 	struct vtrace_window w = { 0 };
 	enum vtrace_arch arch = data[0] & 1 ? VTRACE_AARCH64 : VTRACE_X86_64;
@@ -77,10 +87,13 @@ static void replay(const uint8_t *data, size_t len)
 	fill(&w, seed);
 	translate(arch, data + HEAD);
 	len = (len - HEAD - CODE) / 8;
-	w.nr_words = (uint16_t)(len < VTRACE_NR_WORDS ? len : VTRACE_NR_WORDS);
-	memcpy(words, data + HEAD + CODE, w.nr_words * sizeof(words[0]));
+	set_lengths(&w, len);
+	memcpy(words, data + HEAD + CODE, vtrace_window_words(&w) * sizeof(words[0]));
 	vtrace_contexts_init(&contexts, arch);
-	require(vtrace_replay_init(&r, &w, words, get_block, NULL) == 0);
+	ret = vtrace_replay_init(&r, &w, words, get_block, NULL);
+	require(ret == 0 || (ret == -DCPI_EFORMAT && w.has & VTRACE_WINDOW_STEPPED));
+	if (ret < 0)
+		return;
 	while ((ret = vtrace_replay_next(&r, &e)) > 0) {
 		require(vtrace_where(e.pc - e.code->insns[e.index].offset) ==
 			vtrace_where(e.code->block.pc));

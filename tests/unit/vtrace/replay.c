@@ -286,12 +286,90 @@ static void bad_records(void **state)
 	end();
 }
 
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* 1: addsd xmm0,xmm1; movsd [rdi],xmm0; add rax,[rdi]; jc 1b; syscall */
+static const uint8_t sums[] = { 0xf2, 0x0f, 0x58, 0xc1, 0xf2, 0x0f, 0x11, 0x07,
+				0x48, 0x03, 0x07, 0x72, 0xf3, 0x0f, 0x05 };
+
+static struct {
+	uint64_t words[VTRACE_NR_WORDS];
+	struct vtrace_fix fixes[4];
+} stepped;
+
+/* The sum is unknown, so the load of it too, and at the branch on that the window ends: were it not
+ * for what the processor says. */
+static void make_steps(void)
+{
+	begin(VTRACE_X86_64);
+	memcpy(record.code, sums, sizeof(sums));
+	record.w.r[RDI] = RECORD_DATA;
+	assert_int_equal(record_run(&record, &original, VTRACE_LOG_READS, 100), VTRACE_UNKNOWN_IF);
+	assert_int_equal(record.w.nr_insns, 3);
+	assert_int_equal(record.w.nr_words, 3);
+	memset(&stepped, 0, sizeof(stepped));
+	stepped.words[0] = record.words[0] + 1;
+	stepped.words[1] = record.words[1];
+	stepped.words[2] = 42; /* what stood in memory when the load came */
+	stepped.fixes[0] = (struct vtrace_fix){ .reg = VTRACE_VECTOR + 4, .value = 7 };
+	stepped.fixes[1] = (struct vtrace_fix){ .before = 1, .reg = VTRACE_VECTOR, .value = 42 };
+	stepped.fixes[2] = (struct vtrace_fix){ .before = 3, .reg = VTRACE_FIX_FLAGS };
+	memmove(&stepped.words[3], stepped.fixes, sizeof(stepped.fixes));
+	record.w.nr_insns = 4;
+	record.w.nr_fixes = 3;
+	record.w.has |= VTRACE_WINDOW_STEPPED;
+}
+
+static void steps(void **state)
+{
+	static struct vtrace_replay r;
+	struct vtrace_entry e;
+
+	(void)state;
+	make_steps();
+	assert_int_equal(vtrace_replay_init(&r, &record.w, stepped.words, record_block, &record),
+			 0);
+	assert_int_equal(r.s.unknown[VTRACE_VECTOR + 4], 0);
+	assert_int_equal(r.s.r[VTRACE_VECTOR + 4], 7);
+	assert_int_equal(vtrace_replay_next(&r, &e), 1);
+	assert_int_equal(e.after->unknown[VTRACE_VECTOR], 0);
+	assert_int_equal(e.after->r[VTRACE_VECTOR], 42);
+	assert_int_equal(vtrace_replay_next(&r, &e), 1);
+	assert_int_equal(e.memory, 42);
+	assert_int_equal(e.memory_unknown, 0);
+	assert_int_equal(vtrace_replay_next(&r, &e), 1);
+	assert_int_equal(e.after->unknown[RAX], 0);
+	assert_int_equal(e.after->r[RAX], 42);
+	assert_int_equal(vtrace_replay_next(&r, &e), 1);
+	assert_false(e.taken);
+	assert_int_equal(vtrace_replay_next(&r, &e), 0);
+	end();
+}
+
+static void bad_steps(void **state)
+{
+	static struct vtrace_replay r;
+
+	(void)state;
+	make_steps();
+	record.w.nr_fixes = VTRACE_NR_FIXES + 1;
+	assert_int_equal(vtrace_replay_init(&r, &record.w, stepped.words, record_block, &record),
+			 -DCPI_EFORMAT);
+	/* Zero stays zero. */
+	record.w.nr_fixes = 1;
+	((struct vtrace_fix *)&stepped.words[3])->reg = VTRACE_ZERO;
+	assert_int_equal(vtrace_replay_init(&r, &record.w, stepped.words, record_block, &record),
+			 -DCPI_EFORMAT);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registers),	  cmocka_unit_test(memory),
 		cmocka_unit_test(times),	  cmocka_unit_test(random_x86_64),
 		cmocka_unit_test(random_aarch64), cmocka_unit_test(bad_records),
+		cmocka_unit_test(steps),	  cmocka_unit_test(bad_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
