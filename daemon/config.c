@@ -19,7 +19,7 @@ struct config {
 /* What is asked of one run, or of a shell that waits: never the service's habit. */
 static const char *const not_here[] = {
 	"background", "check",	  "config",	"gc",	 "join",   "list-events",
-	"n",	      "nodaemon", "old_epochs", "older", "replay",
+	"n",	      "nodaemon", "old_epochs", "older", "replay", "vstep",
 };
 
 static int line_of(const struct config *c, size_t pos)

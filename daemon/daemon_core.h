@@ -466,6 +466,7 @@ struct options {
 	bool windows_kernel;
 	bool values, values_replay;	      /* the built-in profilers */
 	struct base_opt_list value_profilers; /* absolute paths */
+	int64_t step_pid;		      /* whose steps give values too; 0: nobody's */
 	bool value_contexts;
 	const char *source; /* as driver_config takes it */
 	int32_t pid;	    /* above 0: this process and its children alone */
@@ -495,6 +496,7 @@ struct daemon {
 	struct windows *windows; /* NULL: none are wanted */
 	struct values *values;	 /* NULL: likewise */
 	size_t nr_profilers;
+	struct step *step; /* NULL: likewise */
 	FILE *record;
 	struct quota quota;
 	struct dailies daily;

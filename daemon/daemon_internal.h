@@ -91,8 +91,9 @@ struct image {
 	char *process;		     /* of such a one: "PID-START"; else NULL */
 	char *label;		     /* that all of its samples have, or NULL */
 	struct image_values *values; /* not on disk yet; or NULL */
-	/* DYNAMIC: windows of which counts hold a part, and no image does that cannot be refused */
-	uint64_t windows;
+	/* DYNAMIC: windows of which counts hold a part, and no image does that cannot be refused;
+	 * those of single steps are of the same kind, but have values alone */
+	uint64_t windows, stepped;
 	uint32_t refs;
 };
 

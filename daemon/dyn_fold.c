@@ -284,7 +284,7 @@ static void replace(struct batch *b, struct dyn_facility *f, const struct wire_r
 	if (image_values_move(f->image, map, b->image) < 0)
 		base_log(BASE_LOG_WARN, "values of '%s' are lost: no memory", f->stem);
 	b->image->windows += f->image->windows;
-	f->image->windows = 0;
+	f->image->windows = f->image->stepped = 0;
 	profdb_profile_clear(f->image->counts);
 	f->image->dirty = false;
 	if (f->image->id.len && unlinkat(profdb_dyn_fd(c->db), f->stem, 0) < 0 && errno != ENOENT)

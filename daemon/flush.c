@@ -253,7 +253,7 @@ static void clear(const struct batch *b)
 	for (size_t i = 0; i < b->nr; i++) {
 		profdb_profile_clear(b->items[i]->counts);
 		image_values_clear(b->items[i]);
-		b->items[i]->windows = 0;
+		b->items[i]->windows = b->items[i]->stepped = 0;
 		b->items[i]->dirty = false;
 	}
 }

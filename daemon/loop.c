@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "step.h"
 
 #define SECOND_NS 1000000000ull
 /* Owned ranges are copied whole: not at every drain of a busy second. */
@@ -98,6 +99,7 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 struct loop {
 	int epoll_fd, signal_fd, timer_fd;
 	int values_fd; /* watched, or -1 */
+	int step_fd;   /* likewise */
 	int look_fd;   /* the source is asked whether something is urgent, nothing else */
 	bool often;    /* the timer's interval is the short one */
 	bool serves;   /* that of look_fd likewise */
@@ -329,6 +331,15 @@ static void watch_values(const struct daemon *d, struct loop *l)
 
 	if (r == 0 || r == -EEXIST)
 		l->values_fd = fd;
+	fd = d->step ? step_poll_fd(d->step) : -1;
+	if (fd >= 0 && l->step_fd < 0 && watch(l, fd) < 0)
+		fd = -1;
+	l->step_fd = fd;
+}
+
+static bool is_of_values(const struct loop *l, int fd)
+{
+	return fd >= 0 && (fd == l->values_fd || fd == l->step_fd);
 }
 
 /* True: that was all that woke us. */
@@ -337,8 +348,12 @@ static bool turn_values(struct daemon *d, const struct loop *l, const struct epo
 {
 	if (!d->windows)
 		return false;
+	windows_step_turn(d->windows);
 	windows_values_turn(d->windows);
-	return nr == 1 && l->values_fd >= 0 && events[0].data.fd == l->values_fd;
+	for (int i = 0; i < nr; i++)
+		if (!is_of_values(l, events[i].data.fd))
+			return false;
+	return nr > 0;
 }
 
 static int turn(struct daemon *d, struct loop *l, struct base_err *err)
@@ -368,9 +383,12 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 
 static int run_live(struct daemon *d, struct base_err *err)
 {
-	struct loop l = {
-		.epoll_fd = -1, .signal_fd = -1, .timer_fd = -1, .look_fd = -1, .values_fd = -1
-	};
+	struct loop l = { .epoll_fd = -1,
+			  .signal_fd = -1,
+			  .timer_fd = -1,
+			  .look_fd = -1,
+			  .values_fd = -1,
+			  .step_fd = -1 };
 	int r = loop_open(&l, d);
 
 	if (r < 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "step.h"
 #include "values.h"
 
 static const char default_run_dir[] = WIRE_RUN_DIR, default_queue[] = WIRE_QUEUE_NAME;
@@ -191,6 +192,16 @@ static int open_values(struct daemon *d, struct base_err *err)
 	return r;
 }
 
+static int open_step(struct daemon *d, struct base_err *err)
+{
+	if (!d->opt.step_pid)
+		return 0;
+	if (d->opt.step_pid == getpid())
+		return base_fail(err, -EINVAL, "cannot step process %d: that is dcpid itself",
+				 (int)getpid());
+	return step_open(d->helper_dir, (pid_t)d->opt.step_pid, &d->step, err);
+}
+
 static int open_driver(struct daemon *d, struct base_err *err)
 {
 	struct driver_config config = { .source = d->opt.replay ? "replay" : d->opt.source,
@@ -312,7 +323,8 @@ static int open_windows(struct daemon *d, struct base_err *err)
 					       .reader = d->reader,
 					       .helper_dir = d->helper_dir,
 					       .values = d->values,
-					       .nr_profilers = d->nr_profilers };
+					       .nr_profilers = d->nr_profilers,
+					       .step = d->step };
 	int r = d->opt.windows_every ? windows_open(&config, &d->windows, err) : 0;
 
 	d->attrib.windows = d->windows;
@@ -414,6 +426,8 @@ int daemon_open(struct daemon *d, struct base_err *err)
 	if (r >= 0)
 		r = open_values(d, err);
 	if (r >= 0)
+		r = open_step(d, err);
+	if (r >= 0)
 		r = open_driver(d, err);
 	d->attrib.live = r >= 0 && !driver_is_recorded(d->driver);
 	d->attrib.log_unknown = d->opt.unknown;
@@ -469,6 +483,7 @@ void daemon_close(struct daemon *d)
 	if (d->processes)
 		attrib_release(&d->attrib);
 	windows_close(d->windows);
+	step_close(d->step);
 	if (d->values)
 		values_close(d->values);
 	quota_close(d);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "step.h"
 #include "values.h"
 
 static void add_text(struct json_object *o, const char *name, const char *text)
@@ -189,6 +190,32 @@ static struct json_object *values(const struct daemon *d)
 	return o;
 }
 
+static struct json_object *stepped(const struct daemon *d)
+{
+	struct json_object *o = json_object_new_object(), *lost = json_object_new_object(),
+			   *ends = json_object_new_object();
+	struct windows_stats s = { 0 };
+	struct step_stats own;
+
+	windows_stepped_stats_get(d->windows, &s);
+	step_stats_get(d->step, &own);
+	add_u64(o, "of_pid", (uint64_t)d->opt.step_pid);
+	json_object_object_add(o, "ended", json_object_new_boolean(own.ended));
+	add_u64(o, "steps", own.instructions);
+	add_fraction(o, "stopped_seconds", (double)own.stopped_ns / 1e9);
+	add_u64(o, "stepped_received", s.received);
+	add_u64(o, "stepped_stored", s.stored);
+	add_u64(o, "stepped_pending", s.pending);
+	add_u64(o, "stepped_lost", windows_lost(&s));
+	for (int i = 0; i < WINDOWS_NR_LOSSES; i++)
+		add_u64(lost, windows_loss_name((enum windows_loss)i), s.lost[i]);
+	for (int i = VTRACE_GOES_ON; i < VTRACE_NR_ENDS; i++)
+		add_u64(ends, end_names[i], own.by_end[i]);
+	json_object_object_add(o, "stepped_losses", lost);
+	json_object_object_add(o, "stepped_ends", ends);
+	return o;
+}
+
 static void add_flush(struct json_object *o, const struct daemon *d)
 {
 	char when[32] = "";
@@ -264,6 +291,8 @@ static struct json_object *build(struct daemon *d)
 		json_object_object_add(o, "windows", windows(d));
 	if (d->windows && d->values)
 		json_object_object_add(o, "values", values(d));
+	if (d->windows && d->step)
+		json_object_object_add(o, "stepped", stepped(d));
 	add_u64(o, "suspends", d->suspends.nr);
 	add_u64(o, "suspended_seconds", d->suspends.ns / 1000000000);
 	add_flush(o, d);

@@ -18,6 +18,7 @@ struct translator {
 	char program[512];
 	pid_t pid; /* 0: none runs */
 	int sock;
+	unsigned int timeout_ms;
 	size_t have; /* bytes of the answer */
 	struct {
 		struct translator_request head;
@@ -103,6 +104,7 @@ int translator_open(const char *helper_dir, struct translator **out, struct base
 	if (!t)
 		return base_fail_errno(err, -ENOMEM, "cannot start 'dcpid-translate'");
 	t->sock = -1;
+	t->timeout_ms = TIMEOUT_MS;
 	snprintf(t->program, sizeof(t->program), "%s/dcpid-translate", helper_dir);
 	if (access(t->program, X_OK) < 0) {
 		int r = base_fail_errno(err, -errno, "cannot run '%s'", t->program);
@@ -121,6 +123,11 @@ void translator_close(struct translator *t)
 		return;
 	dismiss(t);
 	free(t);
+}
+
+void translator_set_patience(struct translator *t, unsigned int ms)
+{
+	t->timeout_ms = ms;
 }
 
 pid_t translator_pid(const struct translator *t)
@@ -165,7 +172,7 @@ static int receive(struct translator *t, size_t want, uint64_t deadline_ns)
 static int receive_answer(struct translator *t)
 {
 	const struct translator_answer *a = &t->answer.head;
-	uint64_t deadline = base_now_ns() + TIMEOUT_MS * 1000000ull;
+	uint64_t deadline = base_now_ns() + t->timeout_ms * 1000000ull;
 	int r;
 
 	t->have = 0;

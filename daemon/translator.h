@@ -37,11 +37,10 @@ struct translator_answer {
 int translator_arch(enum vtrace_arch *out);
 
 /*
- * Is @c a block that the interpreter may be given, of the code of @q and nothing else? Each count
- * and offset within bounds, each micro-op sound (vtrace_uop_is_sound).
+ * Is @c a block that the interpreter may be given? Each count and offset within bounds, each
+ * micro-op sound (vtrace_uop_is_sound). Of which code it was made is not asked, nor its place.
  */
-bool translator_code_is_sound(const struct translator_request *q, const uint8_t *code,
-			      const struct vtrace_code *c);
+bool translator_block_is_sound(const struct vtrace_code *c);
 /*
  * The blocks of an answer of @len bytes (8-byte aligned) to @q. How many, or -DCPI_EHELPER: it is
  * not an answer, or one of them is not sound. Then none is to be used.
@@ -61,6 +60,8 @@ void translator_close(struct translator *t);
  */
 int translator_call(struct translator *t, const struct translator_request *q, const uint8_t *code,
 		    const struct vtrace_code **blocks);
+/* Wait so long for an answer, instead of a second. */
+void translator_set_patience(struct translator *t, unsigned int ms);
 /* The helper that runs, or 0. */
 pid_t translator_pid(const struct translator *t);
 

@@ -20,9 +20,8 @@ static bool is_of_code(const struct translator_request *q, const uint8_t *code,
 	uint64_t off = b->pc - q->base;
 	struct vtrace_place place;
 
-	return b->pc >= q->base && off < q->len && b->len && b->len <= VTRACE_BLOCK_BYTES &&
-	       b->len <= q->len - off && memcmp(code + off, b->code, b->len) == 0 &&
-	       is_zero(b->code + b->len, VTRACE_BLOCK_BYTES - b->len) &&
+	return b->pc >= q->base && off < q->len && b->len <= q->len - off &&
+	       memcmp(code + off, b->code, b->len) == 0 &&
 	       vtrace_place_of(b->pc, code + off, q->len - off, &place) &&
 	       memcmp(&place, &c->place, sizeof(place)) == 0;
 }
@@ -67,11 +66,13 @@ static bool insns_are_sound(const struct vtrace_code *c)
 	return off == b->len && first == b->nr_uops;
 }
 
-bool translator_code_is_sound(const struct translator_request *q, const uint8_t *code,
-			      const struct vtrace_code *c)
+bool translator_block_is_sound(const struct vtrace_code *c)
 {
-	return is_of_code(q, code, c) && uops_are_sound(c) && insns_are_sound(c) &&
-	       c->nr_successors <= 2;
+	const struct vtrace_block *b = &c->block;
+
+	return b->len && b->len <= VTRACE_BLOCK_BYTES &&
+	       is_zero(b->code + b->len, VTRACE_BLOCK_BYTES - b->len) && uops_are_sound(c) &&
+	       insns_are_sound(c) && c->nr_successors <= 2;
 }
 
 int translator_check(const struct translator_request *q, const uint8_t *code, const void *answer,
@@ -84,7 +85,7 @@ int translator_check(const struct translator_request *q, const uint8_t *code, co
 	    len != sizeof(*a) + a->nr * sizeof(*c) || c->block.pc != q->pc)
 		return -DCPI_EHELPER;
 	for (size_t i = 0; i < a->nr; i++)
-		if (!translator_code_is_sound(q, code, &c[i]))
+		if (!translator_block_is_sound(&c[i]) || !is_of_code(q, code, &c[i]))
 			return -DCPI_EHELPER;
 	*blocks = c;
 	return (int)a->nr;

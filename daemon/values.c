@@ -258,7 +258,7 @@ static int send_window(struct values *v, uint64_t ticket, const struct vtrace_wi
 	struct values_window head = { .type = VALUES_WINDOW, .ticket = ticket, .w = *w };
 	struct iovec parts[] = {
 		{ &head, sizeof(head) },
-		{ (void *)(uintptr_t)words, w->nr_words * sizeof(*words) },
+		{ (void *)(uintptr_t)words, vtrace_window_words(w) * sizeof(*words) },
 	};
 
 	return send_parts(v, parts, 2);

@@ -424,7 +424,7 @@ int values_run_window(struct values_run *r, const void *message, size_t len,
 	int bad, ret = 0;
 
 	if (len < sizeof(*m) || m->w.nr_words > VTRACE_NR_WORDS ||
-	    len != sizeof(*m) + m->w.nr_words * sizeof(uint64_t))
+	    len != sizeof(*m) + vtrace_window_words(&m->w) * sizeof(uint64_t))
 		return -DCPI_EFORMAT;
 	bad = run(r, &m->w, (const uint64_t *)(m + 1));
 	for (uint32_t i = 0; ret >= 0 && i < r->nr_profilers; i++) {

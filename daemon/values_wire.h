@@ -38,7 +38,7 @@ struct values_block {
 	struct vtrace_block block;
 };
 
-/* Behind it w.nr_words words. */
+/* Behind it vtrace_window_words(&w) words. */
 struct values_window {
 	uint32_t type;
 	uint32_t pad;

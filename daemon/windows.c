@@ -58,6 +58,16 @@ uint64_t windows_lost(const struct windows_stats *s)
 	return sum;
 }
 
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+const struct vtrace_code *windows_block(void *ctx, uint32_t id)
+{
+	const struct windows *t = ctx;
+
+	return step_has_id(id) ? step_block(t->config.step, id)
+			       : t->calls->get(t->config.driver, id);
+}
+
 /* ---- where a block is ------------------------------------------------------------------------ */
 
 static void lose(struct windows_step *s, enum windows_loss loss)
@@ -220,17 +230,29 @@ struct storing {
 	struct image *first; /* else: the first in which it is */
 };
 
+static void note(struct storing *s, struct image *image)
+{
+	s->stored = true;
+	s->certain |= image->kind != PROFDB_DYNAMIC;
+	s->first = s->first ? s->first : image;
+}
+
 static int store_move(void *ctx, struct image *image, const struct profdb_move *m)
 {
 	struct storing *s = ctx;
 	int r = attrib_move(s->a, s->p, image, m);
 
-	if (r <= 0)
-		return r;
-	s->stored = true;
-	s->certain |= image->kind != PROFDB_DYNAMIC;
-	s->first = s->first ? s->first : image;
+	if (r > 0)
+		note(s, image);
 	return r;
+}
+
+/* A window of single steps has no moves: where it was is no matter of chance. */
+static void note_images(struct storing *s, const struct windows_pending *k)
+{
+	for (size_t i = 0; i < k->nr; i++)
+		if (k->steps[i].where == WINDOWS_PLACED && !k->steps[i].image->excluded)
+			note(s, k->steps[i].image);
 }
 
 static enum windows_loss why(const struct windows_step *steps, size_t nr, int r)
@@ -250,16 +272,21 @@ static void store(struct windows *t, struct attrib *a, const struct windows_pend
 	const uint64_t count[2] = { !(k->number & 1), k->number & 1 };
 	struct storing s = { .a = a, .p = k->p };
 	enum windows_loss loss;
-	int r = windows_moves(k->steps, k->nr, count, store_move, &s);
+	int r = 0;
 
+	if (windows_is_stepped(&k->w))
+		note_images(&s, k);
+	else
+		r = windows_moves(k->steps, k->nr, count, store_move, &s);
 	if (s.stored) {
-		t->stats.stored++;
-		s.first->windows += !s.certain;
+		windows_account(t, &k->w)->stored++;
+		if (!s.certain)
+			*(windows_is_stepped(&k->w) ? &s.first->stepped : &s.first->windows) += 1;
 		windows_values_add(t, k, words);
 		return;
 	}
 	loss = why(k->steps, k->nr, r);
-	t->stats.lost[loss]++;
+	windows_account(t, &k->w)->lost[loss]++;
 	if (a->log_unknown)
 		base_log(BASE_LOG_INFO, "window %s: pid %u (%s) at 0x%llx", windows_loss_name(loss),
 			 k->w.tgid, k->p ? k->p->comm : "", (unsigned long long)k->w.pc);
@@ -271,7 +298,9 @@ void windows_given_up(struct windows *t, struct image *image)
 
 	t->stats.stored -= image->windows;
 	t->stats.lost[WINDOWS_LOST_REFUSED] += image->windows;
-	image->windows = 0;
+	t->stepped.stats.stored -= image->stepped;
+	t->stepped.stats.lost[WINDOWS_LOST_REFUSED] += image->stepped;
+	image->windows = image->stepped = 0;
 	t->values.stats.stored -= values;
 	t->values.stats.unplaced += values;
 }
@@ -294,7 +323,7 @@ static bool is_open(const struct windows_pending *k)
 
 static int keep_words(const struct windows *t, struct windows_pending *k, const uint64_t *words)
 {
-	size_t len = k->w.nr_words * sizeof(*words);
+	size_t len = vtrace_window_words(&k->w) * sizeof(*words);
 
 	if (!t->values.client)
 		return 0;
@@ -313,7 +342,7 @@ static void wait_for(struct windows *t, struct windows_pending *k, const uint64_
 	    base_grow(&t->waiting, &t->cap_waiting, t->nr_waiting + 1, sizeof(*t->waiting)) == 0)
 		copy = malloc(sizeof(*copy));
 	if (!copy) {
-		t->stats.lost[WINDOWS_LOST_MEMORY]++;
+		windows_account(t, &k->w)->lost[WINDOWS_LOST_MEMORY]++;
 		release(k);
 		return;
 	}
@@ -324,7 +353,7 @@ static void wait_for(struct windows *t, struct windows_pending *k, const uint64_
 			t->unsettled_ns = k->p->known_ns;
 	}
 	t->waiting[t->nr_waiting++] = copy;
-	t->stats.pending++;
+	windows_account(t, &k->w)->pending++;
 }
 
 static struct process *process_of(struct attrib *a, const struct vtrace_window *w)
@@ -341,19 +370,21 @@ static bool is_excluded(const struct attrib *a, const struct vtrace_window *w)
 void windows_take(struct windows *t, struct attrib *a, const struct vtrace_window *w,
 		  const uint64_t *words)
 {
-	struct windows_pending k = { .number = t->number++ };
-	int nr = windows_walk(t->calls, t->config.driver, w, words, k.steps);
+	struct windows_pending k = { .number = t->number };
+	struct windows_stats *account = windows_account(t, w);
+	int nr = windows_walk(windows_block, t, w, words, k.steps);
 
 	memcpy(&k.w, w, VTRACE_WINDOW_LEN(w->has));
 	t->attrib = a;
+	t->number += !windows_is_stepped(w);
 	if (nr <= 0 || is_excluded(a, w)) {
-		t->stats.lost[nr <= 0 ? WINDOWS_LOST_BAD : WINDOWS_LOST_EXCLUDED]++;
+		account->lost[nr <= 0 ? WINDOWS_LOST_BAD : WINDOWS_LOST_EXCLUDED]++;
 		return;
 	}
 	k.nr = (size_t)nr;
 	k.p = process_of(a, w);
 	if (!k.p && !(w->has & VTRACE_WINDOW_KERNEL)) {
-		t->stats.lost[WINDOWS_LOST_MEMORY]++;
+		account->lost[WINDOWS_LOST_MEMORY]++;
 		return;
 	}
 	place_all(a, k.p, w, k.steps, k.nr);
@@ -398,6 +429,7 @@ static void place_listed(struct attrib *a, struct windows_pending *k)
 
 void windows_pass(struct windows *t, struct attrib *a, uint64_t time_ns)
 {
+	windows_stepped_pass(t, a, time_ns);
 	if (time_ns < t->unsettled_ns)
 		return;
 	t->unsettled_ns = UINT64_MAX;
@@ -435,6 +467,8 @@ void windows_resolve(struct windows *t, struct attrib *a, bool last)
 {
 	size_t kept = 0;
 
+	if (last)
+		windows_stepped_pass(t, a, UINT64_MAX);
 	for (size_t i = 0; i < t->nr_waiting; i++) {
 		struct windows_pending *k = t->waiting[i];
 
@@ -442,7 +476,7 @@ void windows_resolve(struct windows *t, struct attrib *a, bool last)
 			t->waiting[kept++] = k;
 			continue;
 		}
-		t->stats.pending--;
+		windows_account(t, &k->w)->pending--;
 		release(k);
 		free(k);
 	}
@@ -484,6 +518,7 @@ void windows_close(struct windows *t)
 	}
 	free(t->waiting);
 	windows_values_release(&t->values);
+	windows_stepped_release(&t->stepped);
 	windows_code_release(&t->code);
 	translator_close(t->translator);
 	free(t);

@@ -10,6 +10,7 @@
 
 #include "driver.h"
 #include "profdb.h"
+#include "replay.h"
 #include "translator.h"
 
 /* Every way in which a received window fails to be stored: name in status, what it means. */
@@ -90,8 +91,8 @@ struct windows_driver {
  * The blocks of @w in the order in which they ran, and, where the last instruction was a transfer
  * that ran, the place that it led to. How many (at most WINDOWS_STEPS), or -DCPI_EFORMAT.
  */
-int windows_walk(const struct windows_driver *calls, const struct driver *d,
-		 const struct vtrace_window *w, const uint64_t *words, struct windows_step *steps);
+int windows_walk(vtrace_block_fn *get, void *ctx, const struct vtrace_window *w,
+		 const uint64_t *words, struct windows_step *steps);
 /*
  * The moves (profdb.h) of the images in which @steps are PLACED, for a window that began at @pc;
  * count is @count. Goes on when @fn fails, and returns its first failure.
@@ -114,6 +115,7 @@ struct windows_config {
 	const char *helper_dir;		    /* where dcpid-translate is; NULL: nobody translates */
 	struct values *values;		    /* whom windows are sent; NULL: nobody */
 	size_t nr_profilers;
+	struct step *step; /* whose windows come besides; or NULL */
 };
 
 int windows_open(const struct windows_config *config, struct windows **out, struct base_err *err);
@@ -122,6 +124,9 @@ void windows_close(struct windows *t);
 /* A window, at its place in the order of time among counts and load events. */
 void windows_take(struct windows *t, struct attrib *a, const struct vtrace_window *w,
 		  const uint64_t *words);
+/* Windows of single steps that have come (step.h): taken when all before them was. They give values
+ * and no moves, as they begin more often in what runs longer between two system calls. */
+void windows_step_turn(struct windows *t);
 /* What comes now happened at @time_ns: of windows before a reading of /proc up to then the mappings
  * are certain. */
 void windows_pass(struct windows *t, struct attrib *a, uint64_t time_ns);
@@ -141,6 +146,8 @@ bool windows_serve(struct windows *t);
 int windows_values_turn(struct windows *t);
 /* At the end: wait for what is still to come, a second at most. */
 void windows_values_finish(struct windows *t);
+/* Account of the windows of single steps, as that of the others. False: there are none. */
+bool windows_stepped_stats_get(const struct windows *t, struct windows_stats *out);
 /* Readable when windows_values_turn has something to do; -1: nothing is to be waited for now. */
 int windows_poll_fd(const struct windows *t);
 /* False: no values are wanted. */

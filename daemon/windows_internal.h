@@ -4,6 +4,7 @@
 #define DCPI_DAEMON_WINDOWS_INTERNAL_H
 
 #include "daemon_core.h"
+#include "step.h"
 #include "values.h"
 #include "windows.h"
 
@@ -65,6 +66,19 @@ struct windows_values {
 	struct windows_values_stats stats;
 };
 
+/* A window of single steps, for which its time has not come. */
+struct windows_early {
+	struct windows_early *next;
+	struct vtrace_window w;
+	uint64_t words[];
+};
+
+struct windows_stepped {
+	struct windows_stats stats;
+	struct windows_early *first, *last; /* in the order of time */
+	size_t nr;
+};
+
 struct windows {
 	struct windows_config config;
 	const struct windows_driver *calls;
@@ -77,8 +91,29 @@ struct windows {
 	size_t nr_waiting, cap_waiting;
 	struct windows_code code;
 	struct windows_values values;
+	struct windows_stepped stepped;
 	const struct attrib *attrib; /* of the last window */
 };
+
+/* The block of a word. */
+const struct vtrace_code *windows_block(void *ctx, uint32_t id);
+
+/* windows_stepped.c */
+
+static inline bool windows_is_stepped(const struct vtrace_window *w)
+{
+	return w->has & VTRACE_WINDOW_STEPPED;
+}
+
+/* Where @w is accounted for. */
+static inline struct windows_stats *windows_account(struct windows *t,
+						    const struct vtrace_window *w)
+{
+	return windows_is_stepped(w) ? &t->stepped.stats : &t->stats;
+}
+
+void windows_stepped_pass(struct windows *t, struct attrib *a, uint64_t time_ns);
+void windows_stepped_release(struct windows_stepped *s);
 
 /* windows_code.c */
 

@@ -60,8 +60,8 @@ static int walk_nothing(const struct vtrace_window *w, struct windows_step *step
 	return 1;
 }
 
-int windows_walk(const struct windows_driver *calls, const struct driver *d,
-		 const struct vtrace_window *w, const uint64_t *words, struct windows_step *steps)
+int windows_walk(vtrace_block_fn *get, void *ctx, const struct vtrace_window *w,
+		 const uint64_t *words, struct windows_step *steps)
 {
 	const struct vtrace_code *c = NULL;
 	struct vtrace_visit v = { 0 };
@@ -77,7 +77,7 @@ int windows_walk(const struct windows_driver *calls, const struct driver *d,
 		/* Only the last block may be one that was entered and no more. */
 		if (nr == WINDOWS_STEPS - 1 || (nr && !steps[nr - 1].ran))
 			return -DCPI_EFORMAT;
-		c = calls->get(d, v.id);
+		c = get(ctx, v.id);
 		if (!c || !fill(&steps[nr++], c, &v))
 			return -DCPI_EFORMAT;
 		sum += v.nr_insns;

@@ -79,15 +79,16 @@ static void free_ticket(struct windows_ticket *k)
 static struct windows_ticket *make_ticket(const struct windows_pending *k, const uint64_t *words)
 {
 	struct windows_ticket *t = calloc(1, sizeof(*t) + k->nr * sizeof(*t->steps));
+	size_t len = vtrace_window_words(&k->w) * sizeof(*words);
 
 	if (!t)
 		return NULL;
-	t->words = malloc(k->w.nr_words * sizeof(*words));
+	t->words = malloc(len);
 	if (!t->words) {
 		free(t);
 		return NULL;
 	}
-	memcpy(t->words, words, k->w.nr_words * sizeof(*words));
+	memcpy(t->words, words, len);
 	memcpy(t->steps, k->steps, k->nr * sizeof(*t->steps));
 	t->w = k->w;
 	t->nr = k->nr;
@@ -120,20 +121,13 @@ void windows_values_add(struct windows *t, const struct windows_pending *k, cons
 	v->nr_queued++;
 }
 
-static const struct vtrace_code *block_of(void *ctx, uint32_t id)
-{
-	const struct windows *t = ctx;
-
-	return t->calls->get(t->config.driver, id);
-}
-
 /* The words are needed no more; where its blocks lie is. */
 static int send_first(struct windows *t)
 {
 	struct windows_values *v = &t->values;
 	struct windows_ticket *k = v->first;
 	uint64_t number = v->next_ticket;
-	int r = values_send(v->client, number, &k->w, k->words, block_of, t);
+	int r = values_send(v->client, number, &k->w, k->words, windows_block, t);
 
 	if (r == -EAGAIN)
 		return r;

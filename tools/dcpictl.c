@@ -170,6 +170,21 @@ static void print_windows(struct json_object *o)
 	print_parts(w, "window_ends", "ended so");
 }
 
+static void print_steps(struct json_object *o)
+{
+	struct json_object *s = part_of(o, "stepped");
+
+	if (!json_object_is_type(s, json_type_object))
+		return;
+	printf("steps       of process %llu: bursts received %llu, stored %llu, pending %llu, lost "
+	       "%llu; it stood for %s s\n",
+	       number_of(s, "of_pid"), number_of(s, "stepped_received"),
+	       number_of(s, "stepped_stored"), number_of(s, "stepped_pending"),
+	       number_of(s, "stepped_lost"), control_text(s, "stopped_seconds"));
+	print_parts(s, "stepped_losses", "lost");
+	print_parts(s, "stepped_ends", "ended so");
+}
+
 static void print_status(struct json_object *o)
 {
 	const char *flushed = control_text(o, "last_flush");
@@ -185,6 +200,7 @@ static void print_status(struct json_object *o)
 	       number_of(o, "images"));
 	print_dynamic(o);
 	print_windows(o);
+	print_steps(o);
 	printf("last flush  %s\n", *flushed ? flushed : "none yet");
 	if (*control_text(o, "flush_error"))
 		printf("            failed: %s\n", control_text(o, "flush_error"));

@@ -22,6 +22,7 @@ grep -q '^ *42 .*/bin/a$' "$work/out"
 [ "$(readlink "$work/moved/bin/dcpiprof")" = dcpi ]
 [ -x "$work/moved/libexec/dcpi/dcpid-reader" ] && [ -x "$work/moved/libexec/dcpi/dcpid-pseudoimg" ] &&
 	[ -x "$work/moved/libexec/dcpi/dcpid-translate" ]
+[ ! -e "$DCPI_BIN/dcpid-step" ] || [ -x "$work/moved/libexec/dcpi/dcpid-step" ]
 rm "$work/moved/libexec/dcpi/dcpid-reader"
 if run sbin/dcpid -quiet -replay "$work/stream" -platform other "$work/db" 2>"$work/err"; then
 	echo "dcpid runs without its reader"

@@ -39,12 +39,12 @@ has_rights()
 	echo "$2: rights $has"
 }
 
-# helper_of NAME: its pid, when it has been started: ten seconds.
+# helper_of NAME [PARENT]: its pid, when it has been started, the daemon's or PARENT's: ten seconds.
 helper_of()
 {
 	local i
 	for ((i = 0; i < 100; i++)); do
-		! pgrep -P "$daemon" -x "$1" || return 0
+		! pgrep -o -P "${2:-$daemon}" -x "$1" || return 0
 		sleep 0.1
 	done
 	fail "no $1"
@@ -73,6 +73,9 @@ run_service() # SOURCE [OPTION…]
 		for helper in dcpid-translate dcpid-values; do
 			has_rights "$(helper_of $helper)" $helper 0
 		done
+		has_rights "$(helper_of dcpid-step)" dcpid-step 0x80000
+		# The one it steps with, which has the name of its parent.
+		has_rights "$(helper_of dcpid-step "$(helper_of dcpid-step)")" "dcpid-step's child" 0
 		;;
 	esac
 	account_holds "$1"
@@ -101,10 +104,14 @@ run_service() # SOURCE [OPTION…]
 	grep -q '^ *[0-9].* [a-z_0-9]* *vmlinux' "$work/prof" || fail "no kernel procedure has a name"
 }
 
-for source in bpf perf; do
-	run_service $source $([ $source = perf ] || echo -vprof)
-	mv "$db" "$work/db-$source"
-done
+# Somebody else's, who runs all the time, as long as we do.
+sh -c "while kill -0 $$; do i=0; while [ \$i -lt 10000 ]; do i=\$((i+1)); done; done" 2>/dev/null &
+stepped=$!
+run_service bpf -vprof -vstep $stepped
+kill $stepped
+mv "$db" "$work/db-bpf"
+run_service perf
+mv "$db" "$work/db-perf"
 
 # Why it could not start.
 "$tests/notify_listen" "$work/notify2" >"$work/heard" &

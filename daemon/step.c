@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "step.h"
+#include "step_wire.h"
+
+enum { START_MS = 10000, TURN_MAX = 256 };
+
+struct step {
+	char program[512];
+	char helper_dir[500];
+	pid_t target, pid; /* pid 0: it does not run */
+	int sock;
+	struct vtrace_code *blocks[STEP_ID_END - STEP_ID_FIRST];
+	struct step_stats stats;
+};
+
+/* ---- its life -------------------------------------------------------------------------------- */
+
+/* In the child: only exec and what POSIX allows before it. */
+static void become_helper(const struct step *s, char *pid, int sock)
+{
+	char *argv[] = { (char *)(uintptr_t) "dcpid-step", (char *)(uintptr_t)s->helper_dir, pid,
+			 NULL };
+	char *envp[] = { NULL };
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	sock = fcntl(sock, F_DUPFD_CLOEXEC, 10);
+	if (sock >= 0 && dup2(sock, STEP_SOCKET_FD) >= 0)
+		execve(s->program, argv, envp);
+	_exit(BASE_EXIT_FAILED);
+}
+
+static int spawn(struct step *s)
+{
+	int pair[2], e;
+	char pid[16];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	snprintf(pid, sizeof(pid), "%d", (int)s->target);
+	s->pid = fork();
+	e = errno;
+	if (s->pid == 0)
+		become_helper(s, pid, pair[1]);
+	close(pair[1]);
+	s->sock = pair[0];
+	if (s->pid >= 0)
+		return 0;
+	s->pid = 0;
+	return -e;
+}
+
+/* It may be killed at any time: what it stopped goes on. */
+static int dismiss(struct step *s)
+{
+	int status = 0;
+
+	if (s->sock >= 0)
+		close(s->sock);
+	s->sock = -1;
+	s->stats.ended = true;
+	if (s->pid > 0) {
+		kill(s->pid, SIGKILL);
+		while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	s->pid = 0;
+	return status;
+}
+
+void step_close(struct step *s)
+{
+	if (!s)
+		return;
+	dismiss(s);
+	for (size_t i = 0; i < sizeof(s->blocks) / sizeof(*s->blocks); i++)
+		free(s->blocks[i]);
+	free(s);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* Its length, 0: it has ended, -EAGAIN: there is none. */
+static ssize_t next_message(const struct step *s, void *to)
+{
+	ssize_t n;
+
+	do
+		n = recv(s->sock, to, STEP_MESSAGE_MAX, MSG_DONTWAIT | MSG_TRUNC);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* A word of it, its text such that it can be printed. */
+static int take_word(const void *message, size_t len, struct step_word *out)
+{
+	if (len != sizeof(*out))
+		return -DCPI_EFORMAT;
+	memcpy(out, message, sizeof(*out));
+	out->err.text[sizeof(out->err.text) - 1] = '\0';
+	out->err.hint[sizeof(out->err.hint) - 1] = '\0';
+	return out->type == STEP_READY || out->type == STEP_FAILED || out->type == STEP_ENDED
+		       ? 0
+		       : -DCPI_EFORMAT;
+}
+
+static int wait_for_word(const struct step *s, struct step_word *out)
+{
+	static _Alignas(8) uint8_t message[STEP_MESSAGE_MAX];
+	struct pollfd p = { .fd = s->sock, .events = POLLIN };
+	ssize_t n;
+	int r;
+
+	do
+		r = poll(&p, 1, START_MS);
+	while (r < 0 && errno == EINTR);
+	if (r <= 0)
+		return -ETIMEDOUT;
+	n = next_message(s, message);
+	return n <= 0 || take_word(message, (size_t)n, out) < 0 ? -DCPI_EHELPER : 0;
+}
+
+static int start(struct step *s, struct base_err *err)
+{
+	struct step_word word;
+	int r;
+
+	if (access(s->program, X_OK) < 0)
+		return base_fail_errno(err, -errno, "cannot run '%s'", s->program);
+	r = spawn(s);
+	if (r == 0)
+		r = wait_for_word(s, &word);
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot start '%s'", s->program);
+	if (word.type == STEP_READY)
+		return 0;
+	base_fail(err, word.err.code < 0 ? word.err.code : -DCPI_EHELPER, "%s", word.err.text);
+	if (word.err.hint[0])
+		base_hint(err, "%s", word.err.hint);
+	return err->code;
+}
+
+static bool is_possible(void)
+{
+#if defined(__x86_64__)
+	return true;
+#else
+	return false;
+#endif
+}
+
+int step_open(const char *helper_dir, pid_t pid, struct step **out, struct base_err *err)
+{
+	struct step *s = calloc(1, sizeof(*s));
+	int r;
+
+	*out = NULL;
+	if (!s)
+		return base_fail_errno(err, -ENOMEM, "cannot step");
+	s->sock = -1;
+	s->target = pid;
+	snprintf(s->helper_dir, sizeof(s->helper_dir), "%s", helper_dir);
+	snprintf(s->program, sizeof(s->program), "%s/dcpid-step", s->helper_dir);
+	r = is_possible()
+		    ? start(s, err)
+		    : base_fail(err, -DCPI_EUNSUPPORTED, "programs are stepped on x86-64 only");
+	if (r < 0)
+		step_close(s);
+	else
+		*out = s;
+	return r;
+}
+
+static int take_block(struct step *s, const void *message, size_t len)
+{
+	struct vtrace_code *c, **at;
+	int r = step_block_take(message, len, &c);
+
+	if (r < 0)
+		return r;
+	at = &s->blocks[c->block.id - STEP_ID_FIRST];
+	/* Windows that name it may be under way. */
+	if (*at) {
+		free(c);
+		return -DCPI_EFORMAT;
+	}
+	*at = c;
+	return 0;
+}
+
+struct taker {
+	void (*fn)(void *ctx, const struct vtrace_window *w, const uint64_t *words);
+	void *ctx;
+};
+
+static int take(struct step *s, const void *message, size_t len, const struct taker *to)
+{
+	const struct step_window *m = message;
+	uint32_t type;
+
+	if (len < sizeof(type) || len > STEP_MESSAGE_MAX)
+		return -DCPI_EFORMAT;
+	memcpy(&type, message, sizeof(type));
+	if (type == STEP_BLOCK)
+		return take_block(s, message, len);
+	if (step_window_check(message, len) < 0 || m->w.tgid != (uint32_t)s->target)
+		return -DCPI_EFORMAT;
+	s->stats.instructions += m->w.nr_insns;
+	s->stats.stopped_ns += m->stopped_ns;
+	s->stats.by_end[m->w.end]++;
+	to->fn(to->ctx, &m->w, (const uint64_t *)(m + 1));
+	return 0;
+}
+
+/* True: there was a message, and more may come. */
+static bool receive_one(struct step *s, const struct taker *to)
+{
+	static _Alignas(8) uint8_t message[STEP_MESSAGE_MAX];
+	struct step_word word;
+	ssize_t n = next_message(s, message);
+	int status;
+
+	if (n == -EAGAIN)
+		return false;
+	if (n > 0 && take(s, message, (size_t)n, to) == 0)
+		return true;
+	if (n > 0 && take_word(message, (size_t)n, &word) == 0 && word.type == STEP_ENDED) {
+		dismiss(s);
+		base_log(BASE_LOG_INFO, "stepping ends: %s", word.err.text);
+		return false;
+	}
+	status = dismiss(s);
+	base_log(BASE_LOG_WARN, "stepping ends: dcpid-step %s (%d)",
+		 n > 0 ? "gave no proper answer" : "was ended", status);
+	return false;
+}
+
+void step_receive(struct step *s,
+		  void (*fn)(void *ctx, const struct vtrace_window *w, const uint64_t *words),
+		  void *ctx)
+{
+	const struct taker to = { fn, ctx };
+
+	for (int i = 0; s->sock >= 0 && i < TURN_MAX && receive_one(s, &to); i++)
+		;
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+bool step_has_id(uint32_t id)
+{
+	return id >= STEP_ID_FIRST && id < STEP_ID_END;
+}
+
+const struct vtrace_code *step_block(const struct step *s, uint32_t id)
+{
+	return s && step_has_id(id) ? s->blocks[id - STEP_ID_FIRST] : NULL;
+}
+
+pid_t step_pid(const struct step *s)
+{
+	return s->pid;
+}
+
+int step_poll_fd(const struct step *s)
+{
+	return s->sock;
+}
+
+void step_stats_get(const struct step *s, struct step_stats *out)
+{
+	*out = s->stats;
+}
