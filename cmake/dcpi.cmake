@@ -56,17 +56,22 @@ function(dcpi_pkgconfig name)
 endfunction()
 
 # dcpi_unit_test(NAME SOURCES … LINK …): a cmocka program, registered with ctest as unit/NAME.
-# Internal headers of a folder are reached by INCLUDE.
+# Internal headers of a folder are reached by INCLUDE. LIVE: it compares samples or ticks with time, so
+# that it has no result while the machine stands still (tests/support/stood_still.c), as system tests.
 function(dcpi_unit_test name)
-	cmake_parse_arguments(A "" "" "SOURCES;LINK;INCLUDE" ${ARGN})
+	cmake_parse_arguments(A "LIVE" "" "SOURCES;LINK;INCLUDE" ${ARGN})
 	string(REPLACE "/" "_" target "unit_${name}")
 	add_executable(${target} ${A_SOURCES})
 	set_target_properties(${target} PROPERTIES
 		RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 	target_include_directories(${target} PRIVATE ${A_INCLUDE})
 	target_link_libraries(${target} PRIVATE dcpi_flags cmocka ${A_LINK})
-	add_test(NAME unit/${name} COMMAND ${target})
-	set_tests_properties(unit/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS unit TIMEOUT 60
+	if(A_LIVE AND NOT CMAKE_CROSSCOMPILING)
+		add_test(NAME unit/${name} COMMAND stood_still $<TARGET_FILE:${target}>)
+	else()
+		add_test(NAME unit/${name} COMMAND ${target})
+	endif()
+	set_tests_properties(unit/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS unit TIMEOUT 180
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_SRC=${CMAKE_SOURCE_DIR}")
 endfunction()
 
@@ -77,9 +82,13 @@ function(dcpi_script_test kind name script)
 	if(CMAKE_CROSSCOMPILING)
 		set(emulate ${CMAKE_SOURCE_DIR}/tests/support/emulate)
 	endif()
-	add_test(NAME ${kind}/${name} COMMAND bash ${emulate} ${script})
+	set(live)
+	if(kind STREQUAL system)
+		set(live stood_still)
+	endif()
+	add_test(NAME ${kind}/${name} COMMAND ${live} bash ${emulate} ${script})
 	set_tests_properties(${kind}/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS ${kind}
-		TIMEOUT 300
+		TIMEOUT 600
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_LIB=${CMAKE_BINARY_DIR}/lib;DCPI_BUILD=${CMAKE_BINARY_DIR};DCPI_SRC=${CMAKE_SOURCE_DIR};DCPI_EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}")
 	if(kind STREQUAL system)
 		set_tests_properties(${kind}/${name} PROPERTIES RUN_SERIAL ON)
