@@ -59,6 +59,10 @@ status_field()
 		sed -nE "s/^[[:space:]]*\"$1\"[[:space:]]*:[[:space:]]*\"?([^\"]*)\"?\$/\\1/p" | head -n 1
 }
 
+# missed: samples that were due and that the kernel did not deliver, on all CPUs: a host takes a virtual
+# machine's CPUs away now and then, while clocks and CPU time go on.
+missed() { status_field missed; }
+
 # account_holds WHEN: law 1, the identity computed from its parts. Sets $received and $lost.
 account_holds()
 {
@@ -115,11 +119,11 @@ within()
 	echo "$1: $2 (truth $3 ± $4)"
 }
 
-# wait_for_end PID: ten seconds for its last flush; its files must be there as long. 1: it goes on.
+# wait_for_end PID: a minute for its last flush; its files must be there as long. 1: it goes on.
 wait_for_end()
 {
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 600; i++)); do
 		kill -0 "$1" 2>/dev/null || return 0
 		sleep 0.1
 	done

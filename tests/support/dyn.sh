@@ -24,6 +24,20 @@ truth()
 	awk -v name="$2" '$1 == name { print $2 }' "$1"
 }
 
+# share_holds PROCEDURE IMAGE: its share of the samples is that of its CPU time, which the program has
+# printed to $work/truth.
+#
+# Of N samples a routine's number is binomial at worst (a sampler with a period is steadier): five standard
+# deviations, sqrt(p (1 - p) / N) each, are exceeded once in 1.7 million tries. One point more: the program's
+# clock goes on while the machine's host runs something else, samples do not.
+share_holds()
+{
+	within "share of $1" "$(share "$1" "$2")" "$(truth "$work/truth" "$1")" \
+		"$(awk -v p="$(truth "$work/truth" "$1")" -v n="$(samples "$2")" 'BEGIN {
+			p /= 100
+			printf "%.2f", (n > 0 ? 500 * sqrt(p * (1 - p) / n) + 1 : 0) }')"
+}
+
 # image FACILITY: the one pseudo-image of it.
 image()
 {

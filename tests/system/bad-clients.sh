@@ -9,16 +9,17 @@ need_root
 tests=$DCPI_BIN/../tests
 hung=${DCPI_COUNT:-300} # processes
 
-# prompt WHEN: it is there, answers within two seconds, and no sample is missing.
+# prompt WHEN: it is there, answers (at once, but for a machine that is busy), and no sample is missing.
 prompt()
 {
 	local before=$SECONDS
 	account_holds "$1"
-	[ $((SECONDS - before)) -le 2 ] || fail "$1: it took $((SECONDS - before)) seconds to answer"
+	[ $((SECONDS - before)) -le 8 ] || fail "$1: it took $((SECONDS - before)) seconds to answer"
 	[ "$(status_field pid)" = "$daemon" ] || fail "$1: the daemon is another one"
 }
 
-# honest WHEN FACILITY: a JIT that behaves is known by routine.
+# honest WHEN FACILITY: a JIT that behaves is known by routine. The truth is that of the last run, the share
+# is of all of them: ten points are five standard deviations of 600 samples.
 honest()
 {
 	local name before
@@ -26,7 +27,7 @@ honest()
 	"$DCPI_BIN/examples/hello" 1.5 >"$work/truth" || fail "$1: hello"
 	"$DCPI_BIN/dcpiflush" || fail "$1: dcpiflush"
 	for name in sixty thirty ten; do
-		within "$1: share of $name" "$(share $name hello)" "$(truth "$work/truth" $name)" 7
+		within "$1: share of $name" "$(share $name hello)" "$(truth "$work/truth" $name)" 10
 	done
 	[ "$(samples hello)" -gt $((${before:-0} + 300)) ] || fail "$1: $(samples hello) samples, $before before"
 	within "$1: share without a name" "$(share '(no' hello)" 0 0.01
@@ -47,7 +48,7 @@ honest "forged hand-overs"
 
 "$tests/bad_client" hang "$hung" <"$work/log" >/dev/null || fail "those that end"
 sleep 100 | "$tests/bad_client" hang "$hung" >"$work/hang" &
-for _ in {1..100}; do
+for _ in {1..600}; do
 	[ ! -s "$work/hang" ] || break
 	sleep 0.1
 done
@@ -61,6 +62,10 @@ kill $(jobs -p) 2>/dev/null
 "$tests/bad_client" silent 4 >"$work/silent" &
 silent=$!
 sleep 1.5
+for _ in {1..600}; do
+	[ ! -s "$work/silent" ] || break
+	sleep 0.1
+done
 [ -s "$work/silent" ] || fail "bad_client silent"
 prompt "memory that never answers"
 honest "memory that never answers"

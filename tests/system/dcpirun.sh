@@ -150,7 +150,7 @@ says '50 samples a second'
 # Its children, and those it leaves behind.
 inside 0 "$work_program" orphan 1
 grep -q child "$work/out" && fail "waited for a child without -wait"
-for ((i = 0; i < 200; i++)); do grep -q child "$work/out" && break || sleep 0.1; done
+for ((i = 0; i < 600; i++)); do grep -q child "$work/out" && break || sleep 0.1; done
 grep -q child "$work/out" || fail "the child left behind did not live on"
 inside 0 -wait "$work_program" orphan 1
 grep -q child "$work/out" || fail "-wait did not wait"
@@ -158,7 +158,7 @@ grep -q child "$work/out" || fail "-wait did not wait"
 
 # In another PID namespace nobody can ask who lives: they tell their end. Else this never comes back.
 if "${as_user[@]}" unshare -U -p -f true 2>/dev/null; then
-	before=(timeout 60)
+	before=(timeout 200)
 	inside 0 -wait unshare -U -p -f "$work_program" reset 0.5
 	[ "$(samples run_work)" -gt 20 ] || fail "a child in another PID namespace is not followed"
 	inside 0 -wait unshare -U -p -f sh -c "'$work_program' fork 0.5; exit 0"
@@ -182,7 +182,7 @@ rm "$work/out"
 "${as_user[@]}" "$DCPI_BIN/dcpirun" -quiet -source inprocess \
 	sh -c 'trap "exit 7" TERM; echo up; while :; do sleep 0.1; done' >"$work/out" 2>"$work/err" &
 pid=$!
-for ((i = 0; i < 100; i++)); do [ -s "$work/out" ] && break || sleep 0.1; done
+for ((i = 0; i < 600; i++)); do [ -s "$work/out" ] && break || sleep 0.1; done
 kill -TERM $pid
 wait $pid
 [ $? = 7 ] || fail "SIGTERM is not handed on"
@@ -190,10 +190,10 @@ rm "$work/out"
 "${as_user[@]}" TMPDIR="$work/user" "$DCPI_BIN/dcpirun" -quiet -source inprocess \
 	sh -c "echo up; '$work_program' reset 1 >'$work/user/result'; echo \$? >'$work/user/status'" >"$work/out" 2>"$work/err" &
 pid=$!
-for ((i = 0; i < 100; i++)); do [ -s "$work/out" ] && break || sleep 0.1; done
+for ((i = 0; i < 600; i++)); do [ -s "$work/out" ] && break || sleep 0.1; done
 kill -KILL $pid
 wait $pid 2>/dev/null
-for ((i = 0; i < 100; i++)); do [ -s "$work/user/status" ] && break || sleep 0.1; done
+for ((i = 0; i < 600; i++)); do [ -s "$work/user/status" ] && break || sleep 0.1; done
 [ "$(cat "$work/user/status")" = 0 ] || fail "the program does not survive dcpirun"
 
 # ---- what cannot be done is said ------------------------------------------------------------------

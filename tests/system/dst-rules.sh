@@ -19,7 +19,7 @@ play()
 {
 	local before
 	before=$(status_field records_bad)
-	timeout 60 "$tests/dst_rules" "$1" "$2" || fail "$1: status $?"
+	timeout 200 "$tests/dst_rules" "$1" "$2" || fail "$1: status $?"
 	"$DCPI_BIN/dcpiflush" || fail "$1: dcpiflush"
 	bad=$(($(status_field records_bad) - before))
 	echo "$1: $(samples "$1") samples, $bad refused"

@@ -21,10 +21,10 @@ done
 wait $jit || fail "dst"
 "$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 [ "$(image dst)" = "$file" ] || fail "it has another image now"
-[ "$(samples dst)" -gt $((before + 500)) ] ||
+[ "$(samples dst)" -gt $((before + 100)) ] ||
 	fail "after END: $(samples dst) samples, before $before"
 for name in dst_half dst_third dst_rest; do
-	within "share of $name" "$(share $name dst)" "$(truth "$work/truth" $name)" 3
+	share_holds $name dst
 done
 # Each instruction knows the line of the program that emitted it.
 addr=$(nm "$file" | awk '$3 == "dst_rest" { print $1 }')

@@ -13,10 +13,14 @@ try()
 	jit=$!
 	sleep 1
 	start_daemon -source "$1"
-	sleep 2
-	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
-	late=$(samples hello)
-	[ "$late" -gt 200 ] || fail "a JIT that was there before: $late samples"
+	late=0
+	for _ in {1..10}; do
+		sleep 0.5
+		"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+		late=$(samples hello)
+		[ "${late:-0}" -le 200 ] || break
+	done
+	[ "${late:-0}" -gt 200 ] || fail "a JIT that was there before: $late samples"
 	check_elf "$(image hello)" thirty 48ffcf75fbc3
 	kill -KILL "$daemon"
 	wait_for_end "$daemon" || fail "a killed daemon does not end"
@@ -27,7 +31,7 @@ try()
 	[ "$(samples hello)" -gt $((late + 200)) ] ||
 		fail "after the restart: $(samples hello) samples, before $late"
 	for name in sixty thirty ten; do
-		within "share of $name" "$(share $name hello)" "$(truth "$work/truth" $name)" 3
+		share_holds $name hello
 	done
 	within "share without a name" "$(share '(no' hello)" 0 0.01
 	stop_daemon

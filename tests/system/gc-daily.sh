@@ -28,7 +28,7 @@ for day in 01 02 03 04 05; do
 done
 # Of a first daemon nobody knows what was before it: it waits for the night.
 start
-for i in $(seq 100); do
+for i in $(seq 600); do
 	[ ! -e "$db/.gc-box" ] || break
 	sleep 0.1
 done
@@ -39,7 +39,7 @@ quit
 # It was done two days ago last.
 echo $(($(date +%s) - 172800)) >"$db/.gc-box"
 start
-for i in $(seq 300); do
+for i in $(seq 600); do
 	[ "$(said)" = 0 ] || break
 	sleep 0.1
 done

@@ -10,7 +10,7 @@ start_daemon
 "$DCPI_BIN/examples/hello" 5 >"$work/truth" || fail "hello"
 "$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 for name in sixty thirty ten; do
-	within "share of $name" "$(share $name hello)" "$(truth "$work/truth" $name)" 3
+	share_holds $name hello
 done
 # The code spins for five seconds at 1000 Hz, but others use the CPU too.
 [ "$(samples hello)" -gt 1000 ] || fail "only $(samples hello) samples of hello"

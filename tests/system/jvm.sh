@@ -184,7 +184,7 @@ try_attached()
 		work.Work wait 3 <"$work/fifo" >"$work/wait" &
 	pid=$!
 	exec 9>"$work/fifo"
-	for ((i = 0; i < 300; i++)); do
+	for ((i = 0; i < 900; i++)); do
 		[ "$(grep -c '^sixty\|^thirty\|^ten' "$work/wait")" != 3 ] || break
 		sleep 0.1
 	done

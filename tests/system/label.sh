@@ -55,7 +55,7 @@ for run in a b none; do
 	[ "$nr" = "$(wc -l <"$work/$run.pids")" ] || fail "$nr processes of $run"
 	# A sample for each millisecond of CPU time; what a virtual CPU was away for counts as that too.
 	within "samples of $run by its clock" "$of" "$spent" \
-		"$(awk -v n="$spent" 'BEGIN { printf "%d\n", 5 * sqrt(n) + n / 10 }')"
+		"$(awk -v n="$spent" -v m="$(missed)" 'BEGIN { printf "%d\n", 5 * sqrt(n) + n / 10 + m }')"
 	case $run in
 	a) labelled=$(samples spin_slot_0 -label a) ;;
 	b) labelled=$(samples spin_slot_0 -label b/2) ;;
@@ -70,7 +70,7 @@ done
 # the three of them and two others shared the CPUs.
 a=$(samples hello -label a) b=$(samples hello -label b/2) hello=$(samples hello)
 echo "hello: $a of a, $b of b/2, $hello in all"
-[ "$a" -gt 50 ] && [ "$b" -gt 50 ] && [ $((a + b)) -lt "$hello" ] || fail "dynamic code by label"
+[ "$a" -gt 10 ] && [ "$b" -gt 10 ] && [ $((a + b)) -lt "$hello" ] || fail "dynamic code by label"
 "$DCPI_BIN/dcpiprof" -no_header -label a hello 2>/dev/null | grep -q ' sixty' || fail "no routine under a label"
 "$DCPI_BIN/dcpicat" "$db"/2*/*/hello-*.dynamic | grep -c '^label' >"$work/labels"
 [ "$(cat "$work/labels")" = 2 ] || fail "$(cat "$work/labels") profiles of dynamic code with a label"
@@ -93,26 +93,26 @@ ends 125 "$label" "two words" true
 grep -q 'no label' "$work/err" || fail "a bad label: $(cat "$work/err")"
 
 # Who has a label keeps it when the daemon is killed, and another one begins.
-"$label" kept "$spin" 3 20000000000 3>/dev/null &
+"$label" kept "$spin" 3 60000000000 3>/dev/null &
 spinning=$!
 trap 'kill $spinning 2>/dev/null; cleanup' EXIT
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 600; i++)); do
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	grep -s "^$spinning .* kept\$" "$DCPI_RUN/labels" >/dev/null && break
 	sleep 0.05
 done
-[ $i -lt 200 ] || fail "no label is kept: $(cat "$DCPI_RUN/labels")"
+[ $i -lt 600 ] || fail "no label is kept: $(cat "$DCPI_RUN/labels")"
 kill -KILL "$daemon"
 wait_for_end "$daemon" || fail "a killed daemon does not end"
 daemon=
 before=$(samples spin_slot_0 -epoch all -label kept)
 start_daemon
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 600; i++)); do
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	[ "$(samples spin_slot_0 -epoch all -label kept)" -le $((before + 20)) ] || break
 	sleep 0.05
 done
-[ $i -lt 200 ] || fail "no sample has the label that was kept: $(cat "$DCPI_RUN/labels")"
+[ $i -lt 600 ] || fail "no sample has the label that was kept: $(cat "$DCPI_RUN/labels")"
 kill $spinning
 
 # The log: root's, as many lines as are asked for, the last one last.

@@ -90,7 +90,7 @@ exec 3>"$work/go"
 wait_for_stage()
 {
 	local i
-	for ((i = 0; i < 300; i++)); do
+	for ((i = 0; i < 900; i++)); do
 		[ "$(grep -c done "$work/said")" -lt "$1" ] || return 0
 		sleep 0.1
 	done

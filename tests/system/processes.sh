@@ -38,7 +38,7 @@ echo "$known processes known; start $(((began - begin) / 1000000)) ms, status $(
 [ "$many_fds" -le $((few_fds + 260)) ] || fail "$many_fds descriptors"
 account_holds "with $count processes"
 kill "$sleepers_PID"
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 300; i++)); do
 	known=$(status_field processes)
 	[ "$known" -ge "$count" ] || break
 	sleep 0.2

@@ -45,7 +45,7 @@ cat "$work/prof"
 count() { awk -v name="$1" '$4 == name { sum += $1 } END { print sum + 0 }' "$work/prof"; }
 # A sample for each millisecond of its CPU time, less what the clock's calls took and the kernel; the
 # routines have half each. Five standard deviations, and as much as a virtual CPU that is away takes.
-reach=$(awk -v n="$spent" 'BEGIN { printf "%d\n", 5 * sqrt(n) + n / 10 }')
+reach=$(awk -v n="$spent" -v m="$(missed)" 'BEGIN { printf "%d\n", 5 * sqrt(n) + n / 10 + m }')
 within "samples of copied code" $(($(count slot_0) + $(count shared))) "$spent" "$reach"
 within "half of them in slot_0" "$(count slot_0)" $((spent / 2)) "$reach"
 # It has the given name too.

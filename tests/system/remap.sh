@@ -35,7 +35,7 @@ try()
 	ambiguous=$(told "ambiguous mapping" remap)
 	expected=$(awk -v rate=$rate '{ sum += rate / 1000 * $2 } END { printf "%.0f\n", sum }' "$work/truth")
 	echo "$1: $all told apart, $ambiguous ambiguous, $expected by its clock"
-	within "samples of both" $((all + ambiguous)) "$expected" $((expected / 10))
+	within "samples of both" $((all + ambiguous)) "$expected" $((expected / 10 + $(missed)))
 	if [ "$1" = perf ]; then
 		[ "$ambiguous" = 0 ] || fail "each sample has its time: none can be ambiguous"
 		judge_slots "$work/truth"

@@ -29,7 +29,7 @@ killed()
 	kill -KILL $pid || { cat "$work/out" >&2; fail "$1 ended by itself"; }
 	wait $pid 2>/dev/null
 	rm -f "/tmp/perf-$pid.map" "$work"/jit-*.dump
-	timeout 10 "$DCPI_BIN/dcpictl" status -json >"$work/status" || fail "$1: the daemon does not answer"
+	timeout 60 "$DCPI_BIN/dcpictl" status -json >"$work/status" || fail "$1: the daemon does not answer"
 }
 
 mkdir "$work/classes"

@@ -19,11 +19,11 @@ db=$own/db
 as_service=(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs
 	--inh-caps="-all$sets" --ambient-caps="-all$sets" --bounding-set="-all$sets")
 
-# wait_for TEXT FILE: ten seconds, until a line of it has that.
+# wait_for TEXT FILE: a minute, until a line of it has that.
 wait_for()
 {
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 600; i++)); do
 		! grep -q -- "$1" "$2" || return 0
 		sleep 0.1
 	done
@@ -39,11 +39,11 @@ has_rights()
 	echo "$2: rights $has"
 }
 
-# helper_of NAME [PARENT]: its pid, when it has been started, the daemon's or PARENT's: ten seconds.
+# helper_of NAME [PARENT]: its pid, when it has been started, the daemon's or PARENT's: a minute.
 helper_of()
 {
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 600; i++)); do
 		! pgrep -o -P "${2:-$daemon}" -x "$1" || return 0
 		sleep 0.1
 	done
@@ -55,7 +55,7 @@ run_service() # SOURCE [OPTION…]
 	rm -f "$work/log" "$work/notify"
 	"$tests/notify_listen" "$work/notify" >"$work/heard" &
 	listener=$!
-	for ((i = 0; i < 50; i++)); do [ ! -S "$work/notify" ] || break; sleep 0.1; done
+	for ((i = 0; i < 600; i++)); do [ ! -S "$work/notify" ] || break; sleep 0.1; done
 	: >"$work/log"
 	chmod 666 "$work/log"
 	NOTIFY_SOCKET=$work/notify WATCHDOG_USEC=600000 JOURNAL_STREAM=$(stat -c %d:%i "$work/log") \
@@ -116,7 +116,7 @@ mv "$db" "$work/db-perf"
 # Why it could not start.
 "$tests/notify_listen" "$work/notify2" >"$work/heard" &
 listener=$!
-for ((i = 0; i < 50; i++)); do [ ! -S "$work/notify2" ] || break; sleep 0.1; done
+for ((i = 0; i < 600; i++)); do [ ! -S "$work/notify2" ] || break; sleep 0.1; done
 ! NOTIFY_SOCKET=$work/notify2 "${as_service[@]}" "$DCPI_BIN/dcpid" "$work/db" 2>"$work/err" || fail "it has no right to '$work'"
 wait_for 'ERRNO=13' "$work/heard"
 kill $listener

@@ -40,7 +40,7 @@ END
 
 "$silent" fuse "$work/dead" &
 fuse=$!
-for ((i = 0; i < 50; i++)); do
+for ((i = 0; i < 600; i++)); do
 	grep -q " $work/dead fuse" /proc/self/mounts && break
 	kill -0 $fuse 2>/dev/null || { wait $fuse || code=$?; fuse=; [ "${code:-0}" != 77 ] || { echo "skip: no /dev/fuse"; exit 77; }; fail "no mount"; }
 	sleep 0.1
@@ -48,8 +48,8 @@ done
 
 unset DCPI_DEBUG_PATH
 start=$SECONDS
-timeout -k 5 60 "$DCPI_BIN/dcpiprof" -db dead-db -no_header >out 2>err || fail "dcpiprof: $? $(cat err)"
-[ $((SECONDS - start)) -le 15 ] || fail "it took $((SECONDS - start)) s"
+timeout -k 5 120 "$DCPI_BIN/dcpiprof" -db dead-db -no_header >out 2>err || fail "dcpiprof: $? $(cat err)"
+[ $((SECONDS - start)) -le 45 ] || fail "it took $((SECONDS - start)) s"
 cat out err
 for name in a b; do
 	grep -q "cannot open image '$work/dead/lib/$name.so': its file system does not answer" err || fail "$name.so is not named"
@@ -61,14 +61,14 @@ grep -q '3 .* 0x2b0 ' out || fail "what answers is not there"
 # A copy elsewhere is found.
 mkdir -p root/.build-id/01
 cp "$app/app" root/.build-id/01/23456789abcdef0123456789abcdef01234567
-DCPI_DEBUG_PATH=root timeout -k 5 60 "$DCPI_BIN/dcpiprof" -db dead-db -no_header 2>err | grep -q '7 .* helper ' || fail "the copy is not found: $(cat err)"
+DCPI_DEBUG_PATH=root timeout -k 5 120 "$DCPI_BIN/dcpiprof" -db dead-db -no_header 2>err | grep -q '7 .* helper ' || fail "the copy is not found: $(cat err)"
 
 "$silent" tcp port &
 tcp=$!
-for ((i = 0; i < 50; i++)); do [ -s port ] && break; sleep 0.1; done
+for ((i = 0; i < 600; i++)); do [ -s port ] && break; sleep 0.1; done
 start=$SECONDS
-DEBUGINFOD_URLS=http://127.0.0.1:$(cat port) DEBUGINFOD_CACHE_PATH=$work/cache timeout -k 5 100 \
+DEBUGINFOD_URLS=http://127.0.0.1:$(cat port) DEBUGINFOD_CACHE_PATH=$work/cache timeout -k 5 200 \
 	"$DCPI_BIN/dcpiprof" -db dead-db -no_header strip.so >out 2>err || fail "dcpiprof: $? $(cat err)"
 echo "a silent server: $((SECONDS - start)) s"
-[ $((SECONDS - start)) -le 30 ] || fail "it took $((SECONDS - start)) s"
+[ $((SECONDS - start)) -le 60 ] || fail "it took $((SECONDS - start)) s"
 grep -q '3 .* 0x2b0 ' out || fail "no names beside a silent server"
