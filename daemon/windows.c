@@ -116,11 +116,10 @@ static bool is_unsettled(const struct process *p, const struct vtrace_window *w)
 	return p && !p->exited && w->time_ns < p->known_ns;
 }
 
+/* @m: of the address, or NULL. */
 static void place_user(struct attrib *a, struct process *p, const struct vtrace_window *w,
-		       struct windows_step *s)
+		       struct windows_step *s, const struct map *m)
 {
-	const struct map *m = map_find(p, s->pc);
-
 	if (m && m->kind == MAP_DYNAMIC)
 		track_watch(a, p);
 	/* Events still to come may tell that what /proc listed is younger than the window. */
@@ -156,13 +155,18 @@ static void place_kernel(struct attrib *a, const struct vtrace_window *w, struct
 static void place_all(struct attrib *a, struct process *p, const struct vtrace_window *w,
 		      struct windows_step *steps, size_t nr)
 {
+	const struct map *m = NULL; /* most blocks lie where the one before does */
+
 	for (size_t i = 0; i < nr; i++) {
 		if (steps[i].where != WINDOWS_OPEN)
 			continue;
-		if (w->has & VTRACE_WINDOW_KERNEL)
+		if (w->has & VTRACE_WINDOW_KERNEL) {
 			place_kernel(a, w, &steps[i]);
-		else
-			place_user(a, p, w, &steps[i]);
+			continue;
+		}
+		if (!m || m->kind == MAP_DYNAMIC || steps[i].pc < m->start || steps[i].pc >= m->end)
+			m = map_find(p, steps[i].pc);
+		place_user(a, p, w, &steps[i], m);
 	}
 }
 
@@ -370,11 +374,15 @@ static bool is_excluded(const struct attrib *a, const struct vtrace_window *w)
 void windows_take(struct windows *t, struct attrib *a, const struct vtrace_window *w,
 		  const uint64_t *words)
 {
-	struct windows_pending k = { .number = t->number };
+	struct windows_pending k; /* of which most is not used, nor cleared */
 	struct windows_stats *account = windows_account(t, w);
 	int nr = windows_walk(windows_block, t, w, words, k.steps);
 
 	memcpy(&k.w, w, VTRACE_WINDOW_LEN(w->has));
+	k.number = t->number;
+	k.words = NULL;
+	k.until_ns = 0;
+	k.unsettled = false;
 	t->attrib = a;
 	t->number += !windows_is_stepped(w);
 	if (nr <= 0 || is_excluded(a, w)) {

@@ -156,8 +156,14 @@ static void go(struct rows *t, const struct windows_step *steps, size_t i)
 int windows_moves(const struct windows_step *steps, size_t nr, const uint64_t count[2],
 		  int (*fn)(void *ctx, struct image *image, const struct profdb_move *m), void *ctx)
 {
-	struct rows t = { .count = { count[0], count[1] }, .fn = fn, .ctx = ctx };
+	struct rows t; /* of which most is not used, nor cleared */
 
+	t.nr = 0;
+	t.count[0] = count[0];
+	t.count[1] = count[1];
+	t.fn = fn;
+	t.ctx = ctx;
+	t.result = 0;
 	for (size_t i = 0; i < nr; i++)
 		if (is_told(steps, i))
 			go(&t, steps, i);

@@ -44,12 +44,17 @@ static uint64_t hash(const struct profdb_move *m)
 	return base_hash_u64(base_hash_u64(base_hash_u64(m->start) ^ m->from) ^ m->to);
 }
 
+static bool is_same(const struct profdb_move *a, const struct profdb_move *b)
+{
+	return a->start == b->start && a->from == b->from && a->to == b->to;
+}
+
 /* Where @move is, or would be put. */
 static size_t slot_of(const struct profdb_moves *m, const struct profdb_move *move)
 {
 	size_t mask = m->nr_slots - 1, at = hash(move) & mask;
 
-	while (m->slots[at] && profdb_move_compare(&m->v[m->slots[at] - 1], move) != 0)
+	while (m->slots[at] && !is_same(&m->v[m->slots[at] - 1], move))
 		at = (at + 1) & mask;
 	return at;
 }
