@@ -64,5 +64,7 @@ int translator_call(struct translator *t, const struct translator_request *q, co
 void translator_set_patience(struct translator *t, unsigned int ms);
 /* The helper that runs, or 0. */
 pid_t translator_pid(const struct translator *t);
+/* CPU time of this process and of the helper that runs, in ns: calls cost the difference. */
+uint64_t translator_cpu_ns(const struct translator *t);
 
 #endif

@@ -9,9 +9,11 @@
 
 #include "windows_internal.h"
 
-/* Time for translating: half a second at the start, later a fiftieth of one CPU. */
+/* CPU time for translating: half a second at the start, later a twentieth of one CPU. */
 #define BUDGET_NS    500000000ull
-#define BUDGET_SHARE 50
+#define BUDGET_SHARE 20
+/* However long helpers wait for a CPU: meanwhile nothing else is read. */
+#define SERVE_NS 100000000ull
 /* Places of one process in a second. */
 enum { PLACES_MAX = 1000 };
 /* Beyond that all is forgotten. */
@@ -102,24 +104,26 @@ static bool is_served(const struct windows_code *c, const struct vtrace_window *
 
 /* ---- the code -------------------------------------------------------------------------------- */
 
-/* Two pages; windows that end near to each other share them within one call. */
-static void fetch(struct windows *t, const struct vtrace_window *w)
+/* Two pages; what is near to each other shares them within one call. 1; 0: nothing is there;
+ * negative: they cannot be read. */
+static int fetch(struct windows *t, uint32_t tgid, uint64_t pc)
 {
 	struct windows_code *c = &t->code;
-	uint64_t base = w->end_pc & ~4095ull;
+	uint64_t base = pc & ~4095ull;
 	ssize_t n;
 
-	if (c->fetched_len && c->fetched_tgid == w->tgid && c->fetched_base == base)
-		return;
+	if (c->fetched_len && c->fetched_tgid == tgid && c->fetched_base == base)
+		return 1;
 	c->fetched_len = 0;
-	if (!t->config.reader || w->has & VTRACE_WINDOW_KERNEL)
-		return;
-	n = reader_code_read(t->config.reader, (int32_t)w->tgid, base, c->code, sizeof(c->code));
+	if (!t->config.reader)
+		return -ESRCH;
+	n = reader_code_read(t->config.reader, (int32_t)tgid, base, c->code, sizeof(c->code));
 	if (n <= 0)
-		return;
-	c->fetched_tgid = w->tgid;
+		return n == -EFAULT ? 0 : (int)n;
+	c->fetched_tgid = tgid;
 	c->fetched_base = base;
 	c->fetched_len = (size_t)n;
+	return 1;
 }
 
 /* What the window brought stood there at that instant; the rest may have changed since. */
@@ -130,9 +134,9 @@ static void code_of(struct windows *t, const struct vtrace_window *w, struct tra
 	size_t len = w->code_len;
 	uint64_t off = w->end_pc & 4095;
 
-	fetch(t, w);
 	q->pc = w->end_pc;
-	if (off + vtrace_place_len(w->end_pc) <= c->fetched_len) {
+	if (!(w->has & VTRACE_WINDOW_KERNEL) && fetch(t, w->tgid, w->end_pc) > 0 &&
+	    off + vtrace_place_len(w->end_pc) <= c->fetched_len) {
 		if (len > c->fetched_len - off)
 			len = c->fetched_len - off;
 		memcpy(c->code + off, w->code, len);
@@ -172,33 +176,133 @@ static int put_all(struct windows *t, const struct vtrace_code *blocks, size_t n
 	return r;
 }
 
-static void translate(struct windows *t, const struct vtrace_window *w,
-		      const struct vtrace_place *place)
+/* Once for each process, or nearly so: a slot that another one took is read again. */
+static bool is_looked_at(struct windows_code *c, uint32_t tgid, uint64_t pc, bool now)
 {
-	struct translator_request q = { 0 };
-	const struct vtrace_code *blocks;
+	const uint64_t key[2] = { tgid, pc };
+	uint64_t hash = base_hash64(key, sizeof(key));
+	uint64_t *looked = &c->looked[hash % WINDOWS_NR_LOOKED];
+	bool is = *looked == hash;
+
+	if (now)
+		*looked = hash;
+	return is;
+}
+
+/* What blocks lead to and did not lie in what was read: called routines, most of all. */
+static void look_ahead(struct windows_code *c, uint32_t tgid, const struct translator_request *q,
+		       const struct vtrace_code *blocks, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		for (size_t j = 0; j < blocks[i].nr_successors; j++) {
+			uint64_t pc = blocks[i].successors[j], off = pc - q->base;
+
+			if (c->nr_ahead < WINDOWS_NR_AHEAD &&
+			    (off >= q->len || q->len - off < vtrace_place_len(pc)) &&
+			    !is_looked_at(c, tgid, pc, false))
+				c->ahead[c->nr_ahead++] = pc;
+		}
+}
+
+/* How many blocks there are of it now, in *@blocks, or negative. */
+static int translate(struct windows *t, struct translator_request *q, const uint8_t *code,
+		     const struct vtrace_place *place, const struct vtrace_code **blocks)
+{
 	enum vtrace_arch arch;
-	const uint8_t *code;
 	int nr = translator_arch(&arch);
 
 	if (nr >= 0) {
-		code_of(t, w, &q, &code);
-		q.arch = arch;
-		nr = translator_call(t->translator, &q, code, &blocks);
+		q->arch = arch;
+		nr = translator_call(t->translator, q, code, blocks);
 		t->stats.failed += nr < 0;
 	}
 	if (nr < 0)
 		known_set(&t->code, place);
-	else if (put_all(t, blocks, (size_t)nr) == -DCPI_ELIMIT)
+	else if (put_all(t, *blocks, (size_t)nr) == -DCPI_ELIMIT)
 		t->code.full_ns = base_now_ns();
+	return nr;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static bool may_go_on(const struct windows_code *c)
+{
+	uint64_t now = base_now_ns();
+
+	return c->budget_ns && now < c->until_ns && !(c->full_ns && now - c->full_ns < FULL_NS);
+}
+
+/* What was used since @before. The helper may be another one now. */
+static void spend(struct windows *t, uint64_t before)
+{
+	uint64_t now = translator_cpu_ns(t->translator), took = now > before ? now - before : 0;
+
+	t->code.budget_ns -= took < t->code.budget_ns ? took : t->code.budget_ns;
+}
+
+/* ---- what is missing ------------------------------------------------------------------------- */
+
+static int by_pc(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/*
+ * Where blocks of @tgid that were met just now lead. One step, no further: most code never runs,
+ * and what does is met. Who cannot be read once may be one for whom the reader has to wait.
+ */
+static void serve_ahead(struct windows *t, uint32_t tgid)
+{
+	struct windows_code *c = &t->code;
+	const struct vtrace_code *blocks;
+	struct vtrace_place place;
+	int r = 0;
+
+	/* Those of one page share its reading. */
+	qsort(c->ahead, c->nr_ahead, sizeof(*c->ahead), by_pc);
+	for (size_t i = 0; i < c->nr_ahead && r >= 0 && may_go_on(c); i++) {
+		struct translator_request q = { .pc = c->ahead[i] };
+		uint64_t off = q.pc & 4095;
+
+		if (is_looked_at(c, tgid, q.pc, true))
+			continue;
+		r = fetch(t, tgid, q.pc);
+		if (r <= 0 || off >= c->fetched_len)
+			continue;
+		q.base = c->fetched_base;
+		q.len = (uint32_t)c->fetched_len;
+		if (vtrace_place_of(q.pc, c->code + off, q.len - off, &place) &&
+		    !known_find(c, &place))
+			translate(t, &q, c->code, &place, &blocks);
+	}
+	c->nr_ahead = 0;
+}
+
+static void serve_one(struct windows *t, const struct vtrace_window *w,
+		      const struct vtrace_place *place)
+{
+	struct translator_request q = { 0 };
+	const struct vtrace_code *blocks;
+	const uint8_t *code;
+	int nr;
+
+	code_of(t, w, &q, &code);
+	nr = translate(t, &q, code, place, &blocks);
+	/* Where time is short it is for what was met. */
+	if (nr <= 0 || code == w->code || t->code.budget_ns < BUDGET_NS / 2)
+		return;
+	look_ahead(&t->code, w->tgid, &q, blocks, (size_t)nr);
+	serve_ahead(t, w->tgid);
 }
 
 static int on_missing(void *ctx, const struct vtrace_window *w)
 {
 	struct windows *t = ctx;
 	struct windows_code *c = &t->code;
-	uint64_t began = base_now_ns(), took;
 	struct vtrace_place place;
+	uint64_t before;
 
 	t->nr_told++;
 	windows_values_met(t, w);
@@ -207,14 +311,13 @@ static int on_missing(void *ctx, const struct vtrace_window *w)
 	if (w->code_len > sizeof(w->code) ||
 	    !vtrace_place_of(w->end_pc, w->code, w->code_len, &place) || is_served(c, w, &place))
 		return 0;
-	if (!c->budget_ns || (c->full_ns && began - c->full_ns < FULL_NS) ||
-	    !has_share(c, w->tgid)) {
+	if (!may_go_on(c) || !has_share(c, w->tgid)) {
 		t->stats.postponed++;
 		return 0;
 	}
-	translate(t, w, &place);
-	took = base_now_ns() - began;
-	c->budget_ns -= took < c->budget_ns ? took : c->budget_ns;
+	before = translator_cpu_ns(t->translator);
+	serve_one(t, w, &place);
+	spend(t, before);
 	return 0;
 }
 
@@ -226,6 +329,7 @@ bool windows_serve(struct windows *t)
 		return false;
 	refill(&t->code);
 	t->code.fetched_len = 0;
+	t->code.until_ns = base_now_ns() + SERVE_NS;
 	t->calls->missing(t->config.driver, on_missing, t);
 	return t->nr_told != before;
 }

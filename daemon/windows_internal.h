@@ -27,15 +27,19 @@ struct windows_share {
 	unsigned int nr_places;
 };
 
-enum { WINDOWS_NR_SHARES = 256 };
+enum { WINDOWS_NR_SHARES = 256, WINDOWS_NR_AHEAD = 128, WINDOWS_NR_LOOKED = 8192 };
 
 /* Of what code blocks were put. */
 struct windows_code {
 	struct base_map known; /* by struct vtrace_place */
 	struct windows_share shares[WINDOWS_NR_SHARES];
-	uint64_t budget_ns; /* time that may be spent on translating now */
+	uint64_t budget_ns; /* CPU time that may be spent on translating now */
 	uint64_t refilled_ns;
-	uint64_t full_ns; /* the driver had no room then; 0 */
+	uint64_t until_ns;		  /* base_now_ns at which this turn of it is over */
+	uint64_t full_ns;		  /* the driver had no room then; 0 */
+	uint64_t ahead[WINDOWS_NR_AHEAD]; /* places that what was met just now leads to */
+	size_t nr_ahead;
+	uint64_t looked[WINDOWS_NR_LOOKED]; /* hashes of processes' such places */
 	uint32_t fetched_tgid;
 	uint64_t fetched_base;
 	size_t fetched_len; /* 0: nothing is in code[] */

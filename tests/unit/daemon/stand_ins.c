@@ -280,10 +280,7 @@ ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to,
 {
 	(void)r;
 	(void)pid;
-	(void)addr;
-	(void)to;
-	(void)len;
-	return -ESRCH;
+	return stand_ins.read_code ? stand_ins.read_code(addr, to, len) : -ESRCH;
 }
 
 /* ---- value profilers: one, "values" ---------------------------------------------------------- */

@@ -43,6 +43,8 @@ struct stand_ins {
 	/* reader_image_id */
 	int reader_result;
 	struct base_id reader_id;
+	/* reader_code_read; NULL: there is none */
+	ssize_t (*read_code)(uint64_t addr, void *to, size_t len);
 	unsigned int nr_asked;
 	/* values_send: what it answers, and the last window it took; values_receive: hands these on
 	 * for each of them */

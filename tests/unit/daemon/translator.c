@@ -17,8 +17,8 @@
 
 #define BASE 0x10000ull
 
-/* xor eax,eax; mov ecx,10; 1: add rax,rcx; dec ecx; jnz 1b; jmp 0; the last one leads out of what
- * is there */
+/* xor eax,eax; mov ecx,10; 1: add rax,rcx; dec ecx; jnz 1b; jmp 0, which leads out of what is
+ * there; something else behind it */
 static const uint8_t loop[48] = { 0x31, 0xc0, 0xb9, 0x0a, 0x00, 0x00, 0x00, 0x48, 0x01, 0xc8,
 				  0xff, 0xc9, 0x75, 0xf9, 0xe9, 0x00, 0x10, 0x00, 0x00 };
 
@@ -55,16 +55,49 @@ static int teardown(void **state)
 /* Those that follow are translated ahead, each once. */
 static void the_block_and_its_successors(void **state)
 {
-	static const uint64_t at[] = { BASE, BASE + 14, BASE + 7 };
+	static const uint64_t at[] = { BASE, BASE + 14, BASE + 7, BASE + 19 };
 	const struct vtrace_code *blocks;
 
 	TRANSLATOR(state);
-	assert_int_equal(translator_call(t, &request, loop, &blocks), 3);
-	for (size_t i = 0; i < 3; i++)
+	assert_int_equal(translator_call(t, &request, loop, &blocks), 4);
+	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(blocks[i].block.pc, at[i]);
 	assert_int_equal(blocks[0].block.nr_insns, 5);
 	assert_int_equal(blocks[0].insns[4].class, VTRACE_CLASS_BRANCH);
 	assert_int_equal(blocks[1].successors[0], BASE + 19 + 0x1000);
+}
+
+static const struct vtrace_code *ask(struct translator *t, struct translator_request q, uint64_t pc,
+				     const uint8_t *code, int nr)
+{
+	const struct vtrace_code *blocks = NULL;
+
+	q.pc = pc;
+	assert_int_equal(translator_call(t, &q, code, &blocks), nr);
+	assert_int_equal(blocks[0].block.pc, pc);
+	return blocks;
+}
+
+/* Who asks for a block gets it; those behind it come again only if more of what follows does. */
+static void what_was_told(void **state)
+{
+	static uint8_t chain[64];
+	struct translator_request q = request;
+	const struct vtrace_code *blocks;
+
+	TRANSLATOR(state);
+	ask(t, q, BASE, loop, 4);
+	ask(t, q, BASE, loop, 1);
+	ask(t, q, BASE + 7, loop, 1);
+	/* Blocks of a jump each to the next. */
+	for (size_t i = 0; i < 40; i += 2)
+		chain[i] = 0xeb;
+	q.len = sizeof(chain);
+	ask(t, q, BASE, chain, 1 + TRANSLATOR_DEPTH);
+	blocks = ask(t, q, BASE + 8, chain, 1 + TRANSLATOR_DEPTH);
+	assert_int_equal(blocks[TRANSLATOR_DEPTH].block.pc, BASE + 8 + 2 * TRANSLATOR_DEPTH);
+	ask(t, q, BASE + 8, chain, 1);
+	ask(t, q, BASE, chain, 1);
 }
 
 static void the_end_of_what_is_there(void **state)
@@ -92,13 +125,13 @@ static void one_that_was_killed_is_replaced(void **state)
 	pid_t first;
 
 	TRANSLATOR(state);
-	assert_int_equal(translator_call(t, &request, loop, &blocks), 3);
+	assert_int_equal(translator_call(t, &request, loop, &blocks), 4);
 	first = translator_pid(t);
 	assert_true(first > 0);
 	assert_int_equal(kill(first, SIGKILL), 0);
 	assert_int_equal(translator_call(t, &request, loop, &blocks), -DCPI_EHELPER);
 	assert_int_equal(translator_pid(t), 0);
-	assert_int_equal(translator_call(t, &request, loop, &blocks), 3);
+	assert_int_equal(translator_call(t, &request, loop, &blocks), 4);
 }
 
 /* It has no capability, is nobody, and cannot get more. */
@@ -110,7 +143,7 @@ static void it_is_jailed(void **state)
 	FILE *f;
 
 	TRANSLATOR(state);
-	assert_int_equal(translator_call(t, &request, loop, &blocks), 3);
+	assert_int_equal(translator_call(t, &request, loop, &blocks), 4);
 	snprintf(path, sizeof(path), "/proc/%d/status", translator_pid(t));
 	f = fopen(path, "re");
 	assert_non_null(f);
@@ -249,17 +282,21 @@ static void hostile_blocks(void **state)
 	HOSTILE(a.blocks[0] = *c); /* the first one is what was asked for */
 }
 
+/* A helper of its own: it remembers. */
+#define HELPER(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_block_and_its_successors),
-		cmocka_unit_test(the_end_of_what_is_there),
-		cmocka_unit_test(one_that_was_killed_is_replaced),
-		cmocka_unit_test(it_is_jailed),
+		HELPER(the_block_and_its_successors),
+		HELPER(what_was_told),
+		HELPER(the_end_of_what_is_there),
+		HELPER(one_that_was_killed_is_replaced),
+		HELPER(it_is_jailed),
 		cmocka_unit_test(a_bad_helper),
 		cmocka_unit_test(answers_of_a_wrong_length),
 		cmocka_unit_test(hostile_blocks),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

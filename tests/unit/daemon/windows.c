@@ -22,7 +22,7 @@ static const uint8_t code_lib[] = { 0xff, 0xc0, 0xc3 };
 #define END   (MAIN + 16)
 #define RET   (LIB + 2)
 
-enum { PID = 10, MOVES_MAX = 64 };
+enum { PID = 10, MOVES_MAX = 64, PUT_MAX = 1024 };
 
 struct driver {
 	struct driver_window_stats stats;
@@ -31,7 +31,7 @@ struct driver {
 	uint64_t stack[64];
 	struct vtrace_window missing;
 	unsigned int nr_missing, nr_put;
-	uint64_t put[64];
+	uint64_t put[PUT_MAX];
 	int put_result;
 };
 
@@ -66,7 +66,7 @@ static int answer_put(struct driver *of, const struct vtrace_code *code)
 {
 	if (of->put_result < 0)
 		return of->put_result;
-	of->put[of->nr_put % 64] = code->block.pc;
+	of->put[of->nr_put % PUT_MAX] = code->block.pc;
 	return (int)of->nr_put++;
 }
 
@@ -682,6 +682,100 @@ static void a_flood(void **state)
 	assert_true(stats.postponed > 0);
 }
 
+/* At MAIN is a call of what stands pages away, and at LIB two more: a page is read once. */
+#define FAR (MAIN + 0x5000)
+static unsigned int nr_far_read;
+
+static ssize_t read_code(uint64_t addr, void *to, size_t len)
+{
+	if (addr == FAR) {
+		nr_far_read++;
+		memset(to, 0x90, len);
+		for (size_t i = 0; i < len; i += 64)
+			((uint8_t *)to)[i] = 0xc3;
+		return (ssize_t)len;
+	}
+	assert_in_range(addr, MAIN, MAIN + sizeof(d.code) - len);
+	memcpy(to, (uint8_t *)d.code + (addr - MAIN), len);
+	return (ssize_t)len;
+}
+
+static void put_call(uint64_t at, uint64_t to)
+{
+	uint32_t rel = (uint32_t)(to - at - 5);
+	uint8_t *code = (uint8_t *)d.code + (at - MAIN);
+
+	code[0] = 0xe8;
+	memcpy(code + 1, &rel, sizeof(rel));
+}
+
+static bool was_put(uint64_t pc)
+{
+	for (unsigned int i = 0; i < d.nr_put && i < PUT_MAX; i++)
+		if (d.put[i] == pc)
+			return true;
+	return false;
+}
+
+/* A turn that takes long, as the helper starts, leaves what lies ahead to the next. */
+static void miss_until(uint64_t pc, uint64_t wanted)
+{
+	for (int i = 0; i < 50 && !was_put(wanted); i++) {
+		miss(base_now_ns());
+		d.missing.end_pc = pc;
+		memcpy(d.missing.code, (uint8_t *)d.code + (pc - MAIN), VTRACE_WINDOW_CODE);
+		windows_serve(w);
+	}
+	assert_true(was_put(pc));
+	assert_true(was_put(wanted));
+}
+
+static int setup_reader(void **state)
+{
+	static char reader;
+	struct windows_config config = { .driver = &d,
+					 .calls = &calls,
+					 .reader = (struct reader *)&reader };
+	struct base_err err = { 0 };
+
+	enum vtrace_arch arch;
+
+	open_it(NULL);
+	*state = NULL;
+	if (!fake_can_exec("dcpid-translate") || translator_arch(&arch) < 0 ||
+	    arch != VTRACE_X86_64)
+		return 0;
+	*state = &d;
+	config.helper_dir = fake_helper_dir();
+	windows_close(w);
+	assert_int_equal(windows_open(&config, &w, &err), 0);
+	t.a.windows = w;
+	stand_ins.read_code = read_code;
+	nr_far_read = 0;
+	return 0;
+}
+
+/* What is called lies elsewhere, and is there before a window comes to it. */
+static void what_lies_ahead(void **state)
+{
+	if (!*state)
+		skip();
+	memset(d.code, 0, sizeof(d.code));
+	put_call(MAIN, FAR);
+	put_call(LIB, FAR + 64);
+	put_call(LIB + 5, FAR + 128);
+	miss_until(MAIN, FAR);
+	assert_int_equal(nr_far_read, 1);
+	/* One reading for both. */
+	miss_until(LIB, FAR + 128);
+	assert_true(was_put(FAR + 64));
+	assert_int_equal(nr_far_read, 2);
+	/* What was looked at once is not read for another who calls it. */
+	put_call(MAIN + 256, FAR);
+	miss_until(MAIN + 256, MAIN + 256);
+	assert_int_equal(nr_far_read, 2);
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static char a_client;
@@ -889,6 +983,7 @@ int main(void)
 		CODE(what_cannot_be_served),
 		CODE(another_process),
 		CODE(a_flood),
+		cmocka_unit_test_setup_teardown(what_lies_ahead, setup_reader, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
