@@ -13,14 +13,17 @@
 #define VARIANCE_INSTRUCTIONS (0.02 * 0.02)
 
 /* Weights depend on the answer, and the chords of a curve lie best where the answer is: so again.
- */
-#define ROUNDS_TIME 3
+ * Of time, answers go to and fro: each is the mean of the one before and the new one, until no more
+ * of it moves than this. */
+#define ROUNDS_TIME 5
+#define KEPT_TIME   0.5
+#define STILL_TIME  0.03
 static const double chord_steps[] = { 1.6, 1.15, 1.04, 1.01 };
 #define ROUNDS_INSTRUCTIONS (sizeof(chord_steps) / sizeof(*chord_steps))
 #define CHORDS		    12
 
 /* Some seconds, where a procedure has a million blocks. */
-#define MAX_WORK UINT64_C(3000000000)
+#define MAX_WORK UINT64_C(2000000000)
 
 /* All frequencies together, and the sums of slopes along any path, as the network's integers. */
 #define FLOW_UNITS  0x1p50
@@ -78,14 +81,38 @@ static void add_slope(struct network *n, uint32_t block, double room, double slo
  * What it costs that F is off samples / cost: of the curve x - ln(x) in x, their ratio, the chords,
  * but no steeper than that. In deviations of samples / cost, which are as large as F was last, and
  * the smaller the more instructions the block has, among which the time of each evens out.
+ *
+ * The chords join powers of two: whole ones and halves, and eighths around where F was last. Where
+ * they are long, answers stand in their corners.
  */
-static const struct {
-	double to, slope; /* by ratio */
-} off_by[] = {
-	{ 0.5, -1 },	   { M_SQRT1_2, -0.68 }, { 1, -0.19 },
-	{ M_SQRT2, 0.16 }, { 2, 0.41 },		 { INFINITY, 0.5 },
-};
-#define SLOPES_TIME (sizeof(off_by) / sizeof(*off_by))
+#define CHORD_PARTS   8
+#define CHORD_HALF    (CHORD_PARTS / 2)
+#define CHORDS_NEAR   3
+#define SLOPES_TIME   (2 * CHORD_PARTS + 2)
+#define STEEPEST_DOWN (-1)
+#define STEEPEST_UP   0.5
+
+static double chord_slope(double from, double to)
+{
+	return fmax(STEEPEST_DOWN, fmin(STEEPEST_UP, 1 - log(to / from) / (to - from)));
+}
+
+static void add_chords(struct network *n, uint32_t block, double last, double steepness)
+{
+	double want = wanted(&n->blocks[block]), from = 0.5;
+	double near = CHORD_PARTS * log2(fmax(last, n->unit) / want);
+
+	near = fmax(-CHORD_PARTS, fmin(CHORD_PARTS, near));
+	add_slope(n, block, from * want, steepness * STEEPEST_DOWN);
+	for (int i = 1 - CHORD_PARTS; i <= CHORD_PARTS; i++) {
+		double to = exp2((double)i / CHORD_PARTS);
+
+		if (i % CHORD_HALF && fabs(i - near) > CHORDS_NEAR)
+			continue;
+		add_slope(n, block, (to - from) * want, steepness * chord_slope(from, to));
+		from = to;
+	}
+}
 
 static void add_deviation(struct network *n, uint32_t block, double last)
 {
@@ -93,14 +120,10 @@ static void add_deviation(struct network *n, uint32_t block, double last)
 	double variance = b->measured ? VARIANCE_MEASURED : VARIANCE_TIME;
 	double chance = (last + 1 / b->cost) / b->cost;
 	double steepness = b->insns / sqrt(variance * last * last + chance);
-	double from = 0;
 
-	for (size_t i = 0; i < SLOPES_TIME; i++) {
-		double to = isinf(off_by[i].to) ? INFINITY : off_by[i].to * wanted(b);
-
-		add_slope(n, block, to - from, steepness * off_by[i].slope);
-		from = to;
-	}
+	if (b->samples > 0)
+		add_chords(n, block, last, steepness);
+	add_slope(n, block, INFINITY, steepness * STEEPEST_UP);
 }
 
 /* -log of the likelihood of the block's samples where @rate would be right. */
@@ -172,25 +195,40 @@ static void round_off_slopes(struct network *n)
 		n->arcs[i].cost = llround(fmax(-1, fmin(1, n->slope[i] / most)) * units);
 }
 
-static void take_flow(const struct network *n, struct freq_result *out)
+/* Mix it into the answer, of which @kept stays. Returns how much moved, in samples. */
+static double take_flow(const struct network *n, double kept, struct freq_result *out)
 {
+	double moved = 0;
+
 	for (uint32_t i = 0; i < n->nr_edges; i++)
-		out->edge[i] = (double)n->arcs[i].flow * n->unit;
-	for (uint32_t i = 0; i < n->nr_blocks; i++)
-		out->block[i] = 0;
-	for (size_t i = n->nr_edges; i < n->nr_arcs; i++)
-		out->block[n->block[i]] += (double)n->arcs[i].flow * n->unit;
+		out->edge[i] = kept * out->edge[i] + (1 - kept) * (double)n->arcs[i].flow * n->unit;
+	for (size_t i = n->nr_edges; i < n->nr_arcs;) {
+		uint32_t block = n->block[i];
+		double was = out->block[block];
+		int64_t flow = 0;
+
+		for (; i < n->nr_arcs && n->block[i] == block; i++)
+			flow += n->arcs[i].flow;
+		out->block[block] = kept * was + (1 - kept) * (double)flow * n->unit;
+		moved += fabs(out->block[block] - was) * n->blocks[block].cost;
+	}
+	return moved;
 }
 
 static int solve_rounds(struct network *n, struct freq_result *out, struct base_err *err)
 {
-	unsigned int rounds = n->model == FREQ_TIME ? ROUNDS_TIME : ROUNDS_INSTRUCTIONS;
+	bool time = n->model == FREQ_TIME;
+	unsigned int rounds = time ? ROUNDS_TIME : ROUNDS_INSTRUCTIONS;
+	double samples = 0;
 
-	for (uint32_t i = 0; i < n->nr_blocks; i++)
+	for (uint32_t i = 0; i < n->nr_blocks; i++) {
 		out->block[i] = wanted(&n->blocks[i]);
+		samples += n->blocks[i].samples;
+	}
 	for (uint32_t i = 0; i < n->nr_edges; i++)
 		add_arc(n, behind(n->edges[i].from), before(n->edges[i].to), INFINITY, 0);
 	for (unsigned int round = 0; round < rounds; round++) {
+		double moved;
 		int r;
 
 		add_slopes(n, out->block, round);
@@ -199,7 +237,10 @@ static int solve_rounds(struct network *n, struct freq_result *out, struct base_
 		if (r < 0)
 			return r;
 		out->unfinished |= r > 0;
-		take_flow(n, out);
+		/* The first answers rest on samples alone, and are not in the mean. */
+		moved = take_flow(n, time && round > 1 ? KEPT_TIME : 0, out);
+		if (time && moved <= STILL_TIME * samples)
+			break;
 	}
 	return 0;
 }

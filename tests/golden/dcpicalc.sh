@@ -22,8 +22,8 @@ set -eu
 	run dcpicalc hot vmlinux-6.1.0
 	run dcpicalc -xct "$app/app.xct" warm app
 	run dcpicalc -xct "$app/app.xct" triple
-	run dcpicalc -db events -cutoff 5 warm app
-	run dcpicalc -db events -event cycles warm app | sed -n '/^summary/,$p'
+	run dcpicalc -db events -conf_low -cutoff 5 warm app
+	run dcpicalc -db events -conf_low -event cycles warm app | sed -n '/^summary/,$p'
 	run dcpicalc -xct app.c hot app
 	run dcpicalc hot
 	run dcpicalc hot app more

@@ -15,7 +15,7 @@ set -eu
 	run dcpitopstalls -db waits -n 3 -cross_procedure selective
 	run dcpitopstalls -db waits -no_header -cross_procedure pessimistic
 	run dcpitopstalls -db insns -conf_high
-	run dcpitopstalls -db events
+	run dcpitopstalls -db events -conf_low
 	run dcpitopstalls -db waits -json -n 2
 	run dcpitopstalls -event imiss
 	run dcpitopstalls no_such_image

@@ -12,7 +12,7 @@ set -eu
 	run dcpiwhatcg -conf_low app 'hi[4711]'
 	run dcpiwhatcg -no_header vmlinux-6.1.0
 	run dcpiwhatcg -db strip
-	run dcpiwhatcg -db events app
+	run dcpiwhatcg -db events -conf_low app
 	run dcpiwhatcg -db odd -conf_low
 	run dcpiwhatcg -db waits -stall memory -pr app
 	run dcpiwhatcg -db waits -no_header -stall 'unexplained stall' app
