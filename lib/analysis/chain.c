@@ -7,11 +7,13 @@
 #include "chain.h"
 
 #define CLIP 50.0 /* no window counts as more of the one in the middle, or as less */
-/* So many transitions for each node that matters, and the walk may go its way. */
-#define ENOUGH	    20
-#define DAMPING_MAX 0.5
-#define MAX_SWEEPS  4000
-#define PRECISION   1e-7
+/* The damping times the transitions for each node that matters. */
+#define ENOUGH	    2
+#define DAMPING_MAX 0.05
+/* Of a visit to a start: where none begins, walks are few, and they are there. */
+#define FAINT	   0.01
+#define MAX_SWEEPS 4000
+#define PRECISION  1e-7
 
 /* Behind the nodes stands one for each group: what left it, to come in again. */
 struct chain {
@@ -27,6 +29,9 @@ struct chain {
 	bool *is_after;	 /* by node: a call comes back to it */
 	double *visits, *ends, *left, *answer; /* by node */
 	double *seen;			       /* by node: unweighed visits */
+	double *begun;			       /* by node: walks that begin there */
+	double *kept;		  /* by node: of walks in it, those that go on behind it */
+	double *total[2];	  /* by group: of visits, of the answer */
 	double *windows, *weight; /* by start: how many begin there; by what each counts */
 	double damping;
 };
@@ -224,12 +229,16 @@ static void add_falls(struct chain *c)
 	}
 }
 
-/* Of a way that nobody was seen to leave by: is it the only one? */
-static bool is_only(const struct chain_input *in, const struct chain_edge *e)
+/* Of a way that nobody was seen to leave by: is it the only one, or that anybody ever was? */
+static bool is_only(const struct chain *c, size_t i)
 {
-	if (e->from >= in->nr_nodes)
-		return is_first(in, e->to);
-	return e->to == only_way(in, e->from);
+	const struct chain_edge *e = &c->edges[i];
+
+	if (e->from >= c->in->nr_nodes)
+		return is_first(c->in, e->to);
+	if (e->to == only_way(c->in, e->from))
+		return true;
+	return (i == 0 || e[-1].from != e->from) && (i + 1 == c->nr_edges || e[1].from != e->from);
 }
 
 static void divide(struct chain *c)
@@ -237,7 +246,7 @@ static void divide(struct chain *c)
 	for (size_t i = 0; i < c->nr_edges; i++) {
 		struct chain_edge *e = &c->edges[i];
 
-		e->part = c->left[e->from] > 0 ? c->count[i] / c->left[e->from] : is_only(c->in, e);
+		e->part = c->left[e->from] > 0 ? c->count[i] / c->left[e->from] : is_only(c, i);
 	}
 }
 
@@ -255,7 +264,7 @@ static void count(struct chain *c, const bool half[2])
 /* ---- solving --------------------------------------------------------------------------------- */
 
 /* As many nodes as would have the same entropy if all were visited equally often: the fewer
- * transitions each of them has, the more the answer is held to the visits. */
+ * transitions each of them has, the more the answer is held to where windows begin. */
 static double damping_of(const struct chain *c, double least)
 {
 	double visits = 0, moves = 0, entropy = 0;
@@ -272,20 +281,38 @@ static double damping_of(const struct chain *c, double least)
 	return fmin(DAMPING_MAX, fmax(least, ENOUGH * exp(entropy) / moves));
 }
 
-/* N = d V + (1 - d) P' N, in its own row; all of what left a group comes in again. */
+static void begin(struct chain *c, const bool half[2])
+{
+	for (uint32_t i = 0; i < c->in->nr_nodes; i++) {
+		c->begun[i] = FAINT * c->visits[i];
+		c->kept[i] = pow(1 - c->damping, c->in->nodes[i].insns);
+	}
+	/* All of what left a group comes in again. */
+	for (uint32_t i = c->in->nr_nodes; i < c->nr_all; i++)
+		c->kept[i] = 1;
+	for (size_t i = 0; i < c->in->nr_moves; i++) {
+		const struct chain_move *m = &c->in->moves[i];
+
+		if (m->from == CHAIN_OUTSIDE && m->to != CHAIN_OUTSIDE && m->start < CHAIN_LOST)
+			c->begun[m->to] += counted(m, half) * c->weight[m->start];
+	}
+}
+
+/* N = d B + P' K N, in its own row. */
 static double answer_of(const struct chain *c, uint32_t i)
 {
-	double in = 0, self = 0, on = i < c->in->nr_nodes ? 1 - c->damping : 1;
+	double in = 0, self = 0;
 
 	for (size_t k = c->first[i]; k < c->first[i + 1]; k++) {
 		const struct chain_edge *e = &c->edges[c->into[k]];
+		double part = e->part * c->kept[e->from];
 
 		if (e->from == i)
-			self = e->part;
+			self = part;
 		else
-			in += e->part * c->answer[e->from];
+			in += part * c->answer[e->from];
 	}
-	return ((1 - on) * c->visits[i] + on * in) / (1 - on * self);
+	return (c->damping * c->begun[i] + in) / (1 - self);
 }
 
 /* By Gauss and Seidel, forwards and backwards in turn. */
@@ -293,8 +320,9 @@ static void walk(struct chain *c)
 {
 	double sum = 0, moved = INFINITY;
 
-	for (uint32_t i = 0; i < c->nr_all; i++)
-		sum += c->visits[i];
+	/* About what the answers come to together. */
+	for (uint32_t i = 0; i < c->in->nr_nodes; i++)
+		sum += c->begun[i] / c->in->nodes[i].insns;
 	for (int sweep = 0; sweep < MAX_SWEEPS && moved > PRECISION * sum; sweep++) {
 		moved = 0;
 		for (uint32_t k = 0; k < c->nr_all; k++) {
@@ -305,6 +333,22 @@ static void walk(struct chain *c)
 			c->answer[i] = now;
 		}
 	}
+}
+
+/* Between procedures it is the visits that tell most. */
+static void scale(struct chain *c)
+{
+	const struct chain_node *nodes = c->in->nodes;
+
+	for (int k = 0; k < 2; k++)
+		memset(c->total[k], 0, c->in->nr_groups * sizeof(double));
+	for (uint32_t i = 0; i < c->in->nr_nodes; i++) {
+		c->total[0][nodes[i].group] += c->visits[i];
+		c->total[1][nodes[i].group] += c->answer[i];
+	}
+	for (uint32_t i = 0; i < c->in->nr_nodes; i++)
+		if (c->total[1][nodes[i].group] > 0)
+			c->answer[i] *= c->total[0][nodes[i].group] / c->total[1][nodes[i].group];
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -387,13 +431,73 @@ static int weigh(struct chain *c, enum chain_weight how)
 	return r;
 }
 
+struct ranked {
+	double fast; /* executions of the instruction by windows that begin at it */
+	uint32_t group, start;
+};
+
+static int by_rank(const void *pa, const void *pb)
+{
+	const struct ranked *a = pa, *b = pb;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->fast != b->fast)
+		return a->fast < b->fast ? -1 : 1;
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+/* Those of one procedure, ascending: the windows of one half of them count nothing. */
+static void leave_out(struct chain *c, enum chain_starts which, const struct ranked *v, size_t nr)
+{
+	double all = 0, upto = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		all += c->windows[v[i].start];
+	for (size_t i = 0; i < nr; i++) {
+		double windows = c->windows[v[i].start];
+		bool slow = upto + windows / 2 < all / 2;
+
+		upto += windows;
+		if (slow != (which == CHAIN_SLOW))
+			c->weight[v[i].start] = 0;
+	}
+}
+
+static int choose(struct chain *c, enum chain_starts which)
+{
+	uint32_t nr = 0, from = 0;
+	struct ranked *v = calloc((size_t)c->in->nr_starts + 1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->in->nr_starts; i++) {
+		uint32_t node = c->in->starts[i];
+
+		if (c->windows[i] > 0)
+			v[nr++] = (struct ranked){ c->answer[node] / c->windows[i],
+						   c->in->nodes[node].group, i };
+	}
+	if (nr)
+		qsort(v, nr, sizeof(*v), by_rank);
+	for (uint32_t i = 0; i < nr; i++)
+		if (i + 1 == nr || v[i].group != v[i + 1].group) {
+			leave_out(c, which, v + from, i + 1 - from);
+			from = i + 1;
+		}
+	free(v);
+	return 0;
+}
+
 /* ---- the interface --------------------------------------------------------------------------- */
 
 static void solve(struct chain *c, const struct chain_how *how)
 {
 	count(c, how->half);
 	c->damping = damping_of(c, how->damping);
+	begin(c, how->half);
 	walk(c);
+	scale(c);
 }
 
 int chain_solve(struct chain *c, const struct chain_how *how, double *node)
@@ -409,6 +513,8 @@ int chain_solve(struct chain *c, const struct chain_how *how, double *node)
 		memcpy(c->seen, c->visits, c->in->nr_nodes * sizeof(double));
 	} else {
 		r = weigh(c, how->weight);
+		if (r >= 0 && how->starts != CHAIN_ALL)
+			r = choose(c, how->starts);
 		if (r >= 0)
 			solve(c, how);
 	}
@@ -446,11 +552,16 @@ static int allocate(struct chain *c)
 	c->left = calloc(nodes, sizeof(*c->left));
 	c->answer = calloc(nodes, sizeof(*c->answer));
 	c->seen = calloc(nodes, sizeof(*c->seen));
+	c->begun = calloc(nodes, sizeof(*c->begun));
+	c->kept = calloc(nodes, sizeof(*c->kept));
+	for (int k = 0; k < 2; k++)
+		c->total[k] = calloc((size_t)c->in->nr_groups + 1, sizeof(double));
 	c->windows = calloc(starts, sizeof(*c->windows));
 	c->weight = calloc(starts, sizeof(*c->weight));
 	return c->edges && c->count && c->into && c->edge_of && c->come_of && c->first &&
 			       c->is_after && c->visits && c->ends && c->left && c->answer &&
-			       c->seen && c->windows && c->weight
+			       c->seen && c->begun && c->kept && c->total[0] && c->total[1] &&
+			       c->windows && c->weight
 		       ? 0
 		       : -ENOMEM;
 }
@@ -498,6 +609,10 @@ void chain_free(struct chain *c)
 	free(c->left);
 	free(c->answer);
 	free(c->seen);
+	free(c->begun);
+	free(c->kept);
+	free(c->total[0]);
+	free(c->total[1]);
 	free(c->windows);
 	free(c->weight);
 	free(c);

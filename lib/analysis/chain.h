@@ -6,6 +6,10 @@
  * flow equations alone, whatever made it go there. Each procedure is walked for itself, over and
  * over: a call comes back, and what leaves comes in again.
  *
+ * A walk begins where windows do, and is given up as often at each instruction. So parts of a
+ * procedure between which no window went have instructions as they had time, however early their
+ * windows end.
+ *
  * Windows begin where time is spent, and tell too much of what is slow. So each counts by how often
  * its start is executed (as found without this) to how many windows begin there: by the root of it,
  * for in full it brings in more chance than it takes away of time.
@@ -55,10 +59,19 @@ enum chain_weight {
 	CHAIN_BY_START, /* executions of its start by windows that begin there */
 };
 
+/* By where in its procedure a window begins: */
+enum chain_starts {
+	CHAIN_ALL,
+	CHAIN_SLOW, /* the half of them that begin at instructions with most windows by executions
+		     */
+	CHAIN_FAST, /* the other half */
+};
+
 struct chain_how {
 	enum chain_weight weight;
-	double damping; /* at least; more where windows are few */
-	bool half[2];	/* the windows to take */
+	double damping;		  /* by instruction, at least; more where windows are few */
+	bool half[2];		  /* the windows to take */
+	enum chain_starts starts; /* not with CHAIN_EVEN; those from elsewhere count always */
 };
 
 struct chain_edge {

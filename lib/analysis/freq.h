@@ -28,7 +28,7 @@ enum freq_confidence {
 	FREQ_NONE, /* no sample had a say in it */
 	FREQ_LOW,
 	FREQ_MEDIUM, /* within a factor of two, three times in four */
-	FREQ_HIGH,   /* within 10 %, nine times in ten (of windows eight, bench/RESULTS.md) */
+	FREQ_HIGH,   /* within 10 %, nine times in ten (docs/decisions/frequencies.md) */
 };
 
 struct freq_block {

@@ -10,13 +10,15 @@
 #define MAX_INSNS  4096 /* in a node */
 #define MAX_ROUNDS 4	/* of finding out where nodes end */
 
-#define HALVES	      0.03
-#define ALIKE	      0.04
+#define HALVES	      0.05
+#define ALIKE	      0.08
+#define SLOW_AND_FAST 0.10
 #define HIGH_VISITS   300
 #define ROUGHLY	      0.33
 #define MEDIUM_VISITS 25
 
-/* The answer, the same of each half of the windows, and what other ways of weighing give. */
+/* The answer, the same of each half of the windows, what other ways of weighing give, and what only
+ * those windows give that begin where the code is slow, or fast. */
 enum {
 	ANSWER,
 	EVEN_HALF,
@@ -25,17 +27,21 @@ enum {
 	BY_NODE,
 	BY_START,
 	DAMPED,
+	SLOW,
+	FAST,
 	NR_ANSWERS,
 };
 
 static const struct chain_how how[NR_ANSWERS] = {
-	[ANSWER] = { CHAIN_ROOT, 0.001, { true, true } },
-	[EVEN_HALF] = { CHAIN_ROOT, 0.001, { true, false } },
-	[ODD_HALF] = { CHAIN_ROOT, 0.001, { false, true } },
-	[UNWEIGHED] = { CHAIN_EVEN, 0.001, { true, true } },
-	[BY_NODE] = { CHAIN_BY_NODE, 0.001, { true, true } },
-	[BY_START] = { CHAIN_BY_START, 0.001, { true, true } },
-	[DAMPED] = { CHAIN_ROOT, 0.01, { true, true } },
+	[ANSWER] = { CHAIN_ROOT, 0.0001, { true, true } },
+	[EVEN_HALF] = { CHAIN_ROOT, 0.0001, { true, false } },
+	[ODD_HALF] = { CHAIN_ROOT, 0.0001, { false, true } },
+	[UNWEIGHED] = { CHAIN_EVEN, 0.0001, { true, true } },
+	[BY_NODE] = { CHAIN_BY_NODE, 0.0001, { true, true } },
+	[BY_START] = { CHAIN_BY_START, 0.0001, { true, true } },
+	[DAMPED] = { CHAIN_ROOT, 0.001, { true, true } },
+	[SLOW] = { CHAIN_ROOT, 0.0001, { true, true }, CHAIN_SLOW },
+	[FAST] = { CHAIN_ROOT, 0.0001, { true, true }, CHAIN_FAST },
 };
 
 struct node {
@@ -465,7 +471,7 @@ static void find_edges(const struct paths *p, const struct flow *f, struct freq_
 
 static enum freq_confidence judge(const struct told *t, const double total[NR_ANSWERS])
 {
-	double halves = 0, others = 0;
+	double halves = 0, others = 0, speeds = 0;
 
 	for (int a = 1; a < NR_ANSWERS; a++) {
 		double is = t->answer[a] / total[a], want = t->answer[ANSWER] / total[ANSWER];
@@ -473,10 +479,13 @@ static enum freq_confidence judge(const struct told *t, const double total[NR_AN
 
 		if (a == EVEN_HALF || a == ODD_HALF)
 			halves = fmax(halves, off);
+		else if (a == SLOW || a == FAST)
+			speeds = fmax(speeds, off);
 		else
 			others = fmax(others, off);
 	}
-	if (t->visits >= HIGH_VISITS && halves <= HALVES && others <= ALIKE)
+	if (t->visits >= HIGH_VISITS && halves <= HALVES && others <= ALIKE &&
+	    speeds <= SLOW_AND_FAST)
 		return FREQ_HIGH;
 	return t->visits >= MEDIUM_VISITS && fmax(halves, others) <= ROUGHLY ? FREQ_MEDIUM
 									     : FREQ_LOW;

@@ -30,9 +30,10 @@ uint64_t paths_windows(const struct paths *p);
  * Fill in @out, whose arrays are there. What goes into a block comes out of it but for some
  * percent.
  *
- * The confidence of a block is *high* where the two halves of the windows agree within 3 %, other
- * ways to weigh them within 4 %, and there were 300 visits; *medium* where all that agrees
- * within a third and there were 25.
+ * The confidence of a block is *high* where the two halves of the windows agree within 5 %, other
+ * ways to weigh them within 8 %, each half of them that begins where the procedure's code is slow,
+ * or fast, within 10 %, and there were 300 visits; *medium* where halves and weights agree within a
+ * third and there were 25.
  *
  * 0; -ENOENT: too few windows were in the graph's code.
  */

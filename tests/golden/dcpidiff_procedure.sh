@@ -102,6 +102,16 @@ counted()
 	counted 1700000000 970 20000 100 2100
 	counted 1700000060 770 40000 300 4100
 } | "$mkdb" counted
+# went START N TIMES: 2 * N windows, in each of which the loop goes back so often.
+went()
+{
+	cat <<-END
+		move $1 - $1 $2 $2
+		move $1 hot+0x18 hot+0x11 $(($2 * $3)) $(($2 * $3))
+		move $1 hot+0x18 hot+0x1a $2 $2
+		move $1 hot+0x1c - $2 $2
+	END
+}
 # 800 windows: the loop goes back 7,200 times and ends 800 times, which is 10 rounds each time that hot runs; then
 # 31,200 times, which is 40.
 windowed()
@@ -113,18 +123,17 @@ windowed()
 		at hot 20
 		at hot+0x11 400
 		at hot+0x1a 20
-		move hot - hot 400 400
-		move hot hot+0x2 hot+0x4 400 400
-		move hot hot+0x18 hot+0x11 $2 $2
-		move hot hot+0x18 hot+0x1a 400 400
-		move hot hot+0x1c - 400 400
+		$(went hot 200 "$2")
+		move hot hot+0x2 hot+0x4 200 200
+		$(went hot+0x11 100 "$2")
+		$(went hot+0x18 100 "$2")
 		finish
 	END
 }
 {
 	echo platform box
-	windowed 1700000000 3600
-	windowed 1700000060 15600
+	windowed 1700000000 9
+	windowed 1700000060 39
 } | "$mkdb" windowed
 # The same program for a machine whose code nobody here can read, under a build-id of its own.
 mkdir -p root/.build-id/02

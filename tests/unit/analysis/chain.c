@@ -136,7 +136,7 @@ static void solve(const struct program *p, enum chain_weight weight, double *nod
 {
 	const struct chain_input in = { p->nodes,   p->nr,    p->nr_groups, p->starts,
 					p->nr * 32, p->moves, p->nr_moves };
-	const struct chain_how how = { weight, 0.001, { true, true } };
+	const struct chain_how how = { weight, 0.0001, { true, true }, CHAIN_ALL };
 	struct chain *c = NULL;
 
 	assert_int_equal(chain_new(&in, &c, NULL), 0);
@@ -249,7 +249,7 @@ static void test_weights(void **state)
 		{ 1, 2, 0, { 50, 50 } },     { 1, 0, OUT, { 50, 50 } }
 	};
 	const struct chain_input in = { nodes, 3, 1, starts, 2, moves, 8 };
-	struct chain_how how = { CHAIN_EVEN, 0.001, { true, true } };
+	struct chain_how how = { CHAIN_EVEN, 0.0001, { true, true }, CHAIN_ALL };
 	struct chain *c = NULL;
 	double node[3];
 
@@ -268,6 +268,39 @@ static void test_weights(void **state)
 	how.weight = CHAIN_BY_START;
 	assert_int_equal(chain_solve(c, &how, node), 0);
 	assert_true(fabs(node[1] / node[2] - 1) < 0.01);
+	/* The half that begins where it is slow knows of nothing else. */
+	how.weight = CHAIN_ROOT;
+	how.starts = CHAIN_SLOW;
+	assert_int_equal(chain_solve(c, &how, node), 0);
+	assert_true(fabs(chain_part(c, 0, 1) - 1) < 1e-6);
+	how.starts = CHAIN_FAST;
+	assert_int_equal(chain_solve(c, &how, node), 0);
+	assert_true(fabs(chain_part(c, 0, 2) - 1) < 1e-6);
+	chain_free(c);
+}
+
+/* Two loops of one procedure between which no window goes. In the second, which has three times the
+ * time of the first, windows end at once; in the first they go round a dozen times. */
+static void test_apart(void **state)
+{
+	const struct chain_node nodes[] = { { 5, 0, OUT, false, false },
+					    { 5, 0, OUT, false, false } };
+	const uint32_t starts[] = { 0, 1 };
+	const struct chain_move moves[] = {
+		{ 0, OUT, 0, { 5000, 5000 } }, { 0, 0, 0, { 60000, 60000 } },
+		{ 0, 0, OUT, { 5000, 5000 } }, { 1, OUT, 1, { 15000, 15000 } },
+		{ 1, 1, 1, { 500, 500 } },     { 1, 1, OUT, { 15000, 15000 } },
+	};
+	const struct chain_input in = { nodes, 2, 1, starts, 2, moves, 6 };
+	const struct chain_how how = { CHAIN_EVEN, 0.0001, { true, true }, CHAIN_ALL };
+	struct chain *c = NULL;
+	double node[2];
+
+	(void)state;
+	assert_int_equal(chain_new(&in, &c, NULL), 0);
+	assert_int_equal(chain_solve(c, &how, node), 0);
+	/* Walks that begin wherever windows were are an eighth of those of the first. */
+	assert_true(fabs(node[1] / node[0] / 3 - 1) < 0.15);
 	chain_free(c);
 }
 
@@ -289,10 +322,14 @@ static void test_halves(void **state)
 	(void)state;
 	assert_int_equal(chain_new(&in, &c, NULL), 0);
 	assert_int_equal(
-		chain_solve(c, &(struct chain_how){ CHAIN_EVEN, 0, { true, false } }, node), 0);
+		chain_solve(c, &(struct chain_how){ CHAIN_EVEN, 0, { true, false }, CHAIN_ALL },
+			    node),
+		0);
 	assert_true(fabs(node[1] / node[2] - 4) < 0.01);
 	assert_int_equal(
-		chain_solve(c, &(struct chain_how){ CHAIN_EVEN, 0, { false, true } }, node), 0);
+		chain_solve(c, &(struct chain_how){ CHAIN_EVEN, 0, { false, true }, CHAIN_ALL },
+			    node),
+		0);
 	assert_true(fabs(node[2] / node[1] - 4) < 0.01);
 	chain_free(c);
 }
@@ -331,6 +368,7 @@ int main(void)
 		cmocka_unit_test(test_slow_arm),  cmocka_unit_test(test_loops),
 		cmocka_unit_test(test_deaf_call), cmocka_unit_test(test_weights),
 		cmocka_unit_test(test_halves),	  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
