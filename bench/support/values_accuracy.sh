@@ -6,11 +6,11 @@
 # judged by dcpix's counts of the same input. Shares are of samples, those of edges of executions.
 # DCPI_ACCURACY_DIR keeps the exact counts there, and takes what is there already.
 
-VALUES_PROGRAMS="${ACCURACY_PROGRAMS/cc1 /} $UNSEEN_PROGRAMS" VALUES_WINDOWS=30000 VALUES_SECONDS=13 VALUES_WARM=5
+VALUES_PROGRAMS="${ACCURACY_PROGRAMS/cc1 /} $UNSEEN_PROGRAMS" VALUES_WINDOWS=30000 VALUES_SECONDS=11 VALUES_WARM=5
 values_data=${DCPI_ACCURACY_DIR:-$bench_work/data}
 
-# long_command PROGRAM DIR: the same work over and over in one process, in the array "command". What is started
-# anew has nothing translated, which is another question; sort's work has no part that repeats, so it is.
+# long_command PROGRAM DIR: the same work over and over in one process, in the array "command": starts are not what
+# is counted. Sort's work has no part that repeats, and num's is short: these are started anew.
 long_command()
 {
 	local dir=$2 file i work=$PWD/bench/support/accuracy_work
