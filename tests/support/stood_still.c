@@ -66,7 +66,7 @@ static int watch_cpus(void)
 
 	if (sched_getaffinity(0, sizeof(all), &all) < 0)
 		return -errno;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, &all))
 			continue;
 		CPU_SET(cpu, &one[cpu]);
