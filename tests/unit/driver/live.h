@@ -157,7 +157,9 @@ static inline int on_load(void *ctx, const struct driver_load *l)
 {
 	struct seen *s = ctx;
 
-	see_time(s, l->time_ns);
+	/* Of code of others, which comes and goes beside us, a kernel was seen to tell no time. */
+	if (l->kind != DRIVER_LOAD_KSYMBOL || l->time_ns)
+		see_time(s, l->time_ns);
 	see_fork(s, l);
 	if (l->pid != s->pid)
 		return 0;
