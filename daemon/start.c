@@ -379,6 +379,15 @@ static int find_platform(struct daemon *d, struct base_err *err)
 	return profdb_platform_of(d->db, host, d->platform, err);
 }
 
+/* A manager that hears nothing for minutes would end us within a flush, and so each one after us.
+ */
+static void tell_alive(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	service_alive(&d->service, d->epoch, d->attrib.account.stored);
+}
+
 static int open_database(struct daemon *d, struct base_err *err)
 {
 	enum profdb_format format;
@@ -389,6 +398,7 @@ static int open_database(struct daemon *d, struct base_err *err)
 	if (r < 0)
 		return r;
 	profdb_set_format(d->db, format);
+	profdb_set_alive(d->db, tell_alive, d);
 	/* What is replayed ran elsewhere. */
 	if (d->attrib.live)
 		profdb_set_machine(d->db, machine_cpu_mhz(""),

@@ -307,6 +307,10 @@ int base_sync_dir(int dir_fd);
  * for all of them before the first fsync spares the others theirs (20,000 took half the time, and
  * less). */
 void base_sync_begin(int fd);
+/* All that was written to the file system of @fd lasts, by one call, where the system can do that
+ * and tells of failures: 1. 0: not here, sync each file. -errno: since @fd was opened something was
+ * not written, of whichever file. */
+int base_sync_file_system(int fd);
 /* Write everything, going on after EINTR and short writes. 0 or -errno. */
 int base_write_all(int fd, const void *data, size_t len);
 /* Read exactly @len bytes: 0, -DCPI_ETRUNCATED at end of file, or -errno. */

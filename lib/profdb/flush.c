@@ -7,6 +7,8 @@
 
 #include "profdb_internal.h"
 
+enum { MANY = 4096 }; /* profiles in one flush */
+
 int profdb_flush_redo(struct profdb *db, struct base_err *err)
 {
 	int r;
@@ -148,6 +150,20 @@ int profdb_make_private(int fd, uint32_t uid)
 	return r;
 }
 
+void profdb_set_alive(struct profdb *db, void (*alive)(void *ctx), void *ctx)
+{
+	db->alive = alive;
+	db->alive_ctx = ctx;
+}
+
+/* Of many profiles a flush takes minutes, after which other machines would have taken our lock. */
+static void show_life(struct profdb *db)
+{
+	profdb_lock_beat(db);
+	if (db->alive)
+		db->alive(db->alive_ctx);
+}
+
 int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
 		       const uint32_t *reader, struct base_err *err)
 {
@@ -155,6 +171,7 @@ int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct
 	char name[256];
 	int r, fd;
 
+	show_life(db);
 	profdb_new_name(db->seq, file->name, name);
 	/* Not blocking: a FIFO in its place has no reader. */
 	fd = openat(db->epoch_fd, name,
@@ -357,6 +374,7 @@ static int sync_file(struct profdb *db, const char *name, struct base_err *err)
 	char new_name[256];
 	int fd, r = 0;
 
+	show_life(db);
 	profdb_new_name(db->seq, name, new_name);
 	fd = openat(db->epoch_fd, new_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fsync(fd) < 0)
@@ -366,12 +384,24 @@ static int sync_file(struct profdb *db, const char *name, struct base_err *err)
 	return r;
 }
 
+/* Each sync takes a millisecond, and 100,000 of them minutes. That of a whole file system waits for
+ * what others have written too: not for few. */
+static int sync_files(struct profdb *db, struct base_err *err)
+{
+	int r = db->commit.files.nr < MANY ? 0 : base_sync_file_system(db->epoch_fd);
+
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot sync the file system of epoch '%s'",
+				       db->epoch);
+	for (size_t i = 0; r == 0 && i < db->commit.files.nr; i++)
+		r = sync_file(db, db->commit.files.items[i], err);
+	return r;
+}
+
 static int sync_all(struct profdb *db, struct base_err *err)
 {
-	int r = 0;
+	int r = sync_files(db, err);
 
-	for (size_t i = 0; r >= 0 && i < db->commit.files.nr; i++)
-		r = sync_file(db, db->commit.files.items[i], err);
 	if (r >= 0) {
 		r = base_sync_dir(db->epoch_fd);
 		if (r < 0)

@@ -423,6 +423,9 @@ bool profdb_epochs_changed(struct profdb *db);
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);
 /* To be called every few seconds: other machines see that we live. Mostly costs nothing. */
 void profdb_lock_beat(struct profdb *db);
+/* Have @alive called within flushes too, for each profile at least, so that who waits for a sign of
+ * us need not wait for the end of one of very many. It must not use @db. */
+void profdb_set_alive(struct profdb *db, void (*alive)(void *ctx), void *ctx);
 /* Somebody owns it now, or nobody can tell. */
 bool profdb_lock_held(struct profdb *db, const char *platform);
 /*

@@ -392,6 +392,8 @@ struct profdb {
 	uint64_t seq;		     /* of the flush under way, or the last */
 	enum profdb_format format;   /* of what is put */
 	uint64_t cpu_mhz, nr_cpus;   /* told there; 0: not */
+	void (*alive)(void *ctx);    /* within flushes, or NULL */
+	void *alive_ctx;
 	bool flushing, broken;	     /* broken: a put failed so that nothing may follow */
 	bool redo;		     /* committed, but not yet all renamed */
 	bool keeps;		     /* the lock is that of housekeeping, not of a platform */

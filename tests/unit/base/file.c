@@ -218,6 +218,21 @@ static void two_at_once(void **state)
 	check_content("f", "aa");
 }
 
+static void file_systems(void **state)
+{
+	int proc = open("/proc/self", O_RDONLY | O_DIRECTORY), r;
+
+	(void)state;
+	assert_int_equal(base_file_write(dir_fd, "f", 0644, "x", 1, NULL), 0);
+	r = base_sync_file_system(dir_fd);
+	assert_true(r == 0 || r == 1);
+	/* Not a disk of this machine, and no descriptor at all. */
+	assert_int_equal(base_sync_file_system(proc), 0);
+	assert_int_equal(base_sync_file_system(-1), 0);
+	if (proc >= 0)
+		close(proc);
+}
+
 static void descriptors_do_not_leak(void **state)
 {
 	int first = dup(dir_fd), last;
@@ -254,6 +269,7 @@ int main(void)
 		IN_FOLDER(folder_not_writable),
 		IN_FOLDER(write_fails_midway),
 		IN_FOLDER(two_at_once),
+		IN_FOLDER(file_systems),
 		IN_FOLDER(descriptors_do_not_leak),
 	};
 

@@ -384,6 +384,27 @@ static void test_modes(void **state)
 	profdb_close(db);
 }
 
+static void count_one(void *ctx)
+{
+	++*(int *)ctx;
+}
+
+static void test_a_flush_shows_life(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	int nr = 0;
+
+	profdb_set_alive(db, count_one, &nr);
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	scratch_put(db, "prog", 2, 1);
+	scratch_put(db, "libc.so.6", 1, 1);
+	assert_true(nr >= 2);
+	nr = 0;
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	assert_true(nr >= 2);
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,6 +419,7 @@ int main(void)
 		scratch_test(test_overflow_stores_nothing),
 		scratch_test(test_planted_files),
 		scratch_test(test_modes),
+		scratch_test(test_a_flush_shows_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
