@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -155,6 +156,68 @@ static void head_and_entries_that_disagree_keep_the_law(void **state)
 	assert_int_equal(stats.lost_read, 5);
 }
 
+static struct count_entry entries[3000];
+static size_t nr_entries;
+
+static int by_time_and_address(const void *a, const void *b)
+{
+	const struct count_entry *x = a, *y = b;
+
+	if (x->last_ns != y->last_ns)
+		return x->last_ns < y->last_ns ? -1 : 1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static int is_next(void *ctx, const struct driver_count *c)
+{
+	(void)ctx;
+	assert_int_equal(c->time_ns, entries[nr_entries].last_ns);
+	assert_int_equal(c->addr, entries[nr_entries].addr);
+	nr_entries++;
+	return 0;
+}
+
+/* As counts lie in a table, in no order; @mask of their times makes many equal. */
+static void come_in_order(uint64_t from_ns, uint64_t mask)
+{
+	enum { NR = sizeof(entries) / sizeof(*entries) };
+	uint64_t x = 1;
+
+	for (uint64_t i = 0; i < NR; i++) {
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		entries[i] = (struct count_entry){ .addr = (i * 7919) % NR,
+						   .count = 1,
+						   .last_ns = from_ns + (x >> 20 & mask) };
+	}
+	counts.entries = realloc(counts.entries, sizeof(entries));
+	assert_non_null(counts.entries);
+	memcpy(counts.entries, entries, sizeof(entries));
+	counts.cap = counts.nr = NR;
+	qsort(entries, NR, sizeof(*entries), by_time_and_address);
+	nr_entries = 0;
+	bpf_counts_hand(&counts, is_next, NULL, &stats);
+	assert_int_equal(nr_entries, NR);
+	assert_int_equal(counts.nr, 0);
+	assert_int_equal(stats.lost_read, 0);
+}
+
+static void many_come_in_order(void **state)
+{
+	(void)state;
+	come_in_order(5000000000, 0);
+	come_in_order(5000000000, 7);
+	come_in_order(5000000000, 0x7ff);
+	come_in_order(5000000000, 0x1ffffffff);
+	come_in_order(0, 0xfffffffffff);
+	/* Few again, where there was room for many. */
+	add(1, 0, 2);
+	add(2, 0, 1);
+	bpf_counts_take(&counts, table, &shape, &stats);
+	hand();
+	assert_int_equal(nr_seen, 2);
+	assert_int_equal(seen[0].addr, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +226,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_refused_is_lost_by_name, make, clean),
 		cmocka_unit_test_setup_teardown(head_and_entries_that_disagree_keep_the_law, make,
 						clean),
+		cmocka_unit_test_setup_teardown(many_come_in_order, make, clean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
