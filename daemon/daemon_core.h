@@ -70,7 +70,7 @@ struct processes;
 struct processes *processes_new(void);
 /* Frees what is left; @end sees each process before (may be NULL). */
 void processes_free(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx);
-struct process *processes_find(const struct processes *t, int32_t pid);
+struct process *processes_find(struct processes *t, int32_t pid);
 /* The last life of @pid that is over and not yet reaped, or NULL. */
 struct process *processes_find_over(const struct processes *t, int32_t pid);
 /* A new life; an older one of that pid is over. NULL: no memory. */

@@ -70,7 +70,7 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 {
 	struct dyn_tenants *t = &reg->tenants;
 	uint32_t index = rec->handle ? dyn_tenant_handle(t, rec->from, rec->handle)
-				     : dyn_routine_find(&t->routines, t->routines.live, rec->from);
+				     : dyn_routine_living(&t->routines, rec->from);
 	uint64_t handle = rec->handle;
 	struct wire_routine *new = NULL;
 	struct wire_routine_view v;

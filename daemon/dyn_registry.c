@@ -491,7 +491,7 @@ static const struct dyn_range *range_at(const struct dyn_registry *reg, uint64_t
 static bool is_occupied(const struct dyn_registry *reg, uint32_t facility, uint64_t addr)
 {
 	const struct dyn_tenants *t = &reg->tenants;
-	uint32_t i = dyn_routine_find(&t->routines, t->routines.live, addr);
+	uint32_t i = dyn_routine_living(&t->routines, addr);
 
 	if (i && dyn_routine_get(&t->routines, i)->facility == facility &&
 	    dyn_routine_get(&t->routines, i)->place == DYN_PLACE_OWN)

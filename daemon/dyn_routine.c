@@ -6,7 +6,7 @@
 #include "base.h"
 #include "dyn_routine.h"
 
-enum { CHUNK = 64, FIRST_BUCKETS = 64 };
+enum { CHUNK = 64, FIRST_BUCKETS = 64, HINTS_MAX = 1 << 16 };
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
@@ -18,6 +18,19 @@ struct dyn_routine *dyn_routine_get(const struct dyn_routines *t, uint32_t index
 static uint32_t *bucket_of(const struct dyn_routines *t, uint32_t hash)
 {
 	return &t->buckets[hash & (t->nr_buckets - 1)];
+}
+
+/* As many as buckets. The old ones are as good where there is no memory. */
+static void grow_hints(struct dyn_routines *t)
+{
+	uint32_t nr = t->nr_buckets < HINTS_MAX ? t->nr_buckets : HINTS_MAX;
+	uint32_t *hints = nr > t->nr_hints ? calloc(nr, sizeof(*hints)) : NULL;
+
+	if (!hints)
+		return;
+	free(t->hints);
+	t->hints = hints;
+	t->nr_hints = nr;
 }
 
 static int grow_buckets(struct dyn_routines *t)
@@ -44,6 +57,7 @@ static int grow_buckets(struct dyn_routines *t)
 		}
 	}
 	free(old.buckets);
+	grow_hints(t);
 	return 0;
 }
 
@@ -125,6 +139,7 @@ void dyn_routine_release(struct dyn_routines *t)
 		free(t->chunks[i]);
 	free(t->chunks);
 	free(t->buckets);
+	free(t->hints);
 	*t = (struct dyn_routines){ 0 };
 }
 
@@ -154,6 +169,30 @@ uint32_t dyn_routine_find(const struct dyn_routines *t, uint32_t root, uint64_t 
 		root = r->kid[addr >= end_of(r)];
 	}
 	return 0;
+}
+
+/* Samples come back to the same lines of code. */
+static uint32_t *hint_of(const struct dyn_routines *t, uint64_t addr)
+{
+	return &t->hints[base_hash_u64(addr >> 6) & (t->nr_hints - 1)];
+}
+
+static bool lives_at(const struct dyn_routine *r, uint64_t addr)
+{
+	return r->flags & DYN_LIVE && addr >= r->addr && addr < end_of(r);
+}
+
+/* A hint may be of any age: only the routine itself tells whether it lives there. */
+uint32_t dyn_routine_living(const struct dyn_routines *t, uint64_t addr)
+{
+	uint32_t *hint = t->nr_hints ? hint_of(t, addr) : NULL, index;
+
+	if (hint && *hint && lives_at(dyn_routine_get(t, *hint), addr))
+		return *hint;
+	index = dyn_routine_find(t, t->live, addr);
+	if (hint && index)
+		*hint = index;
+	return index;
 }
 
 uint32_t dyn_routine_overlap(const struct dyn_routines *t, uint32_t root, uint64_t start,

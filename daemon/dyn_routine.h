@@ -52,6 +52,8 @@ struct dyn_routines {
 	uint64_t seed;
 	uint32_t live; /* tree of who lives */
 	uint32_t nr_live;
+	uint32_t *hints; /* by address: who lived there when it was last looked up */
+	uint32_t nr_hints;
 };
 
 struct dyn_routine *dyn_routine_get(const struct dyn_routines *t, uint32_t index);
@@ -69,6 +71,8 @@ void dyn_routine_release(struct dyn_routines *t);
 /* Trees of routines whose addresses are disjoint; @root is 0 where empty. */
 /* The one at @addr, or 0. */
 uint32_t dyn_routine_find(const struct dyn_routines *t, uint32_t root, uint64_t addr);
+/* In the tree of who lives, which are those that have DYN_LIVE; fast where it was found before. */
+uint32_t dyn_routine_living(const struct dyn_routines *t, uint64_t addr);
 /* The lowest one that overlaps [start, end), or 0. */
 uint32_t dyn_routine_overlap(const struct dyn_routines *t, uint32_t root, uint64_t start,
 			     uint64_t end);

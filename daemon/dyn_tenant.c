@@ -310,7 +310,7 @@ int dyn_tenant_enter(struct dyn_tenants *t, uint32_t index, unsigned int flags,
 
 uint32_t dyn_tenant_handle(const struct dyn_tenants *t, uint64_t addr, uint64_t handle)
 {
-	uint32_t i = dyn_routine_find(&t->routines, t->routines.live, addr);
+	uint32_t i = dyn_routine_living(&t->routines, addr);
 
 	return i && get(t, i)->addr == addr && get(t, i)->seq == handle ? i : 0;
 }
@@ -477,7 +477,7 @@ enum dyn_where dyn_tenant_find_seq(const struct dyn_tenants *t, uint64_t addr, u
 			return seq < p->until_first ? DYN_FOUND : DYN_GENERATION;
 		return before(t, addr, seq, p->seq, p->reuses);
 	}
-	*index = dyn_routine_find(&t->routines, t->routines.live, addr);
+	*index = dyn_routine_living(&t->routines, addr);
 	if (!*index)
 		return may_be_missed(t, addr, seq, t->last_seq) ? DYN_GENERATION : DYN_NONE;
 	r = get(t, *index);
@@ -527,7 +527,7 @@ static size_t first_by_time(const struct dyn_tenants *t, uint64_t time_ns)
 enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t first_ns,
 			       uint64_t time_ns, uint32_t *index, bool *sure)
 {
-	uint32_t now = dyn_routine_find(&t->routines, t->routines.live, addr);
+	uint32_t now = dyn_routine_living(&t->routines, addr);
 	const struct dyn_routine *r = now ? get(t, now) : NULL;
 	struct dyn_past_walk w = { .addr = addr, .from = first_by_time(t, first_ns) };
 	struct dyn_reading since = { 0 };

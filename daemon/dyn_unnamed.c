@@ -68,7 +68,7 @@ enum dyn_where dyn_unnamed_find(struct dyn *d, struct process *p, const struct d
 	reg = dyn_source_find(p->dyn, DYN_UNNAMED);
 	if (!reg && dyn_source_new(d, p, DYN_UNNAMED, -1, &reg) < 0)
 		return DYN_NONE;
-	if (!dyn_routine_find(&reg->tenants.routines, reg->tenants.routines.live, q->addr) &&
+	if (!dyn_routine_living(&reg->tenants.routines, q->addr) &&
 	    add_page(reg, page, q->map_start <= page ? q->map_start : page) < 0)
 		return DYN_NONE;
 	reg->tenants.wants_list = false;

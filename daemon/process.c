@@ -7,6 +7,7 @@
 
 struct processes {
 	struct base_map by_pid;
+	struct process *last;  /* that was found; most samples in a row are of one process */
 	struct process **over; /* in the order in which they ended; room for all that live */
 	size_t nr_over, cap_over;
 };
@@ -51,9 +52,11 @@ void processes_free(struct processes *t, void (*end)(void *ctx, struct process *
 	free(t);
 }
 
-struct process *processes_find(const struct processes *t, int32_t pid)
+struct process *processes_find(struct processes *t, int32_t pid)
 {
-	return base_map_get(&t->by_pid, &pid, sizeof(pid));
+	if (!t->last || t->last->pid != pid)
+		t->last = base_map_get(&t->by_pid, &pid, sizeof(pid));
+	return t->last;
 }
 
 struct process *processes_find_over(const struct processes *t, int32_t pid)
@@ -90,6 +93,7 @@ void processes_end(struct processes *t, struct process *p)
 		return;
 	p->exited = true;
 	dyn_leaving(p);
+	t->last = t->last == p ? NULL : t->last;
 	base_map_del(&t->by_pid, &p->pid, sizeof(p->pid));
 	/* Storms of short programs leave thousands of lives to a drain. */
 	if (!p->unsettled)

@@ -89,6 +89,42 @@ static void test_tree(void **state)
 	dyn_routine_release(&t);
 }
 
+/* The place of one that has gone may be taken by another, which is never told of its address. */
+static void test_living(void **state)
+{
+	enum { NR = 2000 };
+	static uint32_t at[NR];
+	struct dyn_routines t = { 0 };
+	uint64_t x = 1;
+
+	(void)state;
+	assert_int_equal(dyn_routine_living(&t, 0x1000), 0);
+	for (int round = 0; round < 50000; round++) {
+		uint64_t addr;
+		size_t i;
+
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		i = (x >> 33) % NR;
+		addr = 0x1000 + i * 32;
+		assert_int_equal(dyn_routine_living(&t, addr), at[i]);
+		assert_int_equal(dyn_routine_living(&t, addr + 7), at[i]);
+		assert_int_equal(dyn_routine_living(&t, addr + 8), 0);
+		if (at[i]) {
+			dyn_routine_remove(&t, &t.live, at[i]);
+			dyn_routine_get(&t, at[i])->flags = 0;
+			if (x >> 63)
+				dyn_routine_drop(&t, at[i]);
+			at[i] = 0;
+		} else {
+			at[i] = add(&t, addr, 8);
+			dyn_routine_get(&t, at[i])->flags = DYN_LIVE;
+			dyn_routine_insert(&t, &t.live, at[i]);
+		}
+		assert_int_equal(dyn_routine_living(&t, addr), at[i]);
+	}
+	dyn_routine_release(&t);
+}
+
 static void test_gaps(void **state)
 {
 	struct dyn_gaps g = { 0 };
@@ -126,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_living),
 		cmocka_unit_test(test_gaps),
 	};
 

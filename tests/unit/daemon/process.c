@@ -37,6 +37,9 @@ static void lives_of_a_pid(void **state)
 	assert_ptr_equal(seen[0], first);
 	assert_ptr_equal(seen[1], second);
 	assert_null(processes_find_over(t, 7));
+	assert_null(processes_find(t, 7));
+	first = processes_add(t, 7);
+	assert_ptr_equal(processes_find(t, 7), first);
 	processes_free(t, NULL, NULL);
 }
 
