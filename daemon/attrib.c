@@ -109,7 +109,7 @@ static void count_kernel(struct attrib *a, const struct driver_count *c)
 	bool idle = false;
 	struct image *img = a->kernel ? kernel_lookup(a->kernel, c, &off, &idle) : NULL;
 
-	if (idle && c->pid == 0)
+	if (idle)
 		attrib_store_bucket(a, ACCOUNT_BUCKET_IDLE, c->event, c->count);
 	else if (img)
 		attrib_store(a, img, off, c->event, c->count);

@@ -434,8 +434,8 @@ int kernel_fill_vdso(struct kernel *k, struct base_err *err);
 /* KSYMBOL, KERNEL, POKE */
 void kernel_load(struct kernel *k, const struct driver_load *load);
 /*
- * Image and offset of a kernel address; *@idle: it is a routine in which an idle CPU waits. NULL:
- * unknown, or it had several images while @c was counted.
+ * Image and offset of a kernel address; *@idle: it is in a routine in which an idle CPU waits, and
+ * of the idle task. NULL: unknown, or it had several images while @c was counted.
  */
 struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint64_t *off,
 			    bool *idle);

@@ -127,7 +127,8 @@ struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint
 		return NULL;
 	if (a->contested_ns && c->first_ns <= a->contested_ns)
 		return NULL;
-	s = kernel_symbols_find(&k->symbols, c->addr);
+	/* A search of all its symbols, for each count: of the idle task alone. */
+	s = c->pid ? NULL : kernel_symbols_find(&k->symbols, c->addr);
 	*idle = s && s->idle && s->addr >= a->node.start;
 	*off = a->off + (c->addr - a->node.start);
 	return a->image;

@@ -74,6 +74,20 @@ static void check(struct fake_kernel *f, uint64_t addr, const char *path, uint64
 	check_at(f, 1, 1, addr, path, off, idle);
 }
 
+/* Whoever else is in such a routine does not wait there. */
+static void check_busy(struct fake_kernel *f, uint64_t addr, uint64_t off)
+{
+	const struct driver_count c = {
+		.pid = 7, .first_ns = 1, .time_ns = 1, .addr = addr, .count = 1
+	};
+	uint64_t got = UINT64_MAX;
+	bool waits = true;
+
+	assert_non_null(kernel_lookup(f->k, &c, &got, &waits));
+	assert_int_equal(got, off);
+	assert_false(waits);
+}
+
 static void test_symbols(void **state)
 {
 	const struct kernel_symbol *s;
@@ -138,6 +152,7 @@ static void test_lookup(void **state)
 	check(&f, 0xffffffff81000000, vmlinux(), 0, false);
 	check(&f, 0xffffffff81000123, vmlinux(), 0x123, false);
 	check(&f, 0xffffffff81000210, vmlinux(), 0x210, true);
+	check_busy(&f, 0xffffffff81000210, 0x210);
 	check(&f, 0xffffffff81000280, vmlinux(), 0x280, false);
 	check(&f, 0xffffffff81000fff, vmlinux(), 0xfff, false);
 	check(&f, 0xffffffff81001000, NULL, 0, false);

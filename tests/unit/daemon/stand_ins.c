@@ -214,7 +214,7 @@ struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint
 	if (c->addr < stand_ins.kernel_start || c->addr >= stand_ins.kernel_end)
 		return NULL;
 	*off = c->addr - stand_ins.kernel_start;
-	*idle = c->addr == stand_ins.idle_addr;
+	*idle = c->pid == 0 && c->addr == stand_ins.idle_addr;
 	return stand_ins.kernel_image;
 }
 
