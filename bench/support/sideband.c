@@ -21,11 +21,14 @@ enum { STARTS = 200, RING_PAGES = 512 };
 
 extern char **environ;
 
-/* One process on the CPUs that it may use; the children inherit the event and its ring. */
+/*
+ * One process on the CPUs that it may use; the children inherit the event and its ring. What other
+ * processes of the machine do meanwhile is not counted.
+ */
 static int open_ring(struct perf_event_attr *attr, int cpu, struct perf_event_mmap_page **page)
 {
 	size_t len = (1 + RING_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-	int fd = perf_event_try(attr, -1, (unsigned int)cpu);
+	int fd = perf_event_try(attr, 0, cpu);
 
 	if (fd < 0)
 		return fd;
@@ -69,6 +72,7 @@ static int measure(const char *name, struct perf_event_attr *attr)
 	int fds[256];
 	uint64_t nr = 0;
 
+	attr->inherit = 1;
 	for (int i = 0; i < nr_cpus && i < 256; i++) {
 		fds[i] = open_ring(attr, i, &pages[i]);
 		if (fds[i] < 0) {
