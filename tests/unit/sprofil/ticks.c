@@ -483,13 +483,19 @@ static void chaining(int sig, siginfo_t *info, void *context)
 static void test_chaining_handler(void **state)
 {
 	struct sigaction mine, now;
+	sigset_t tick;
 
 	(void)state;
 	memset(&mine, 0, sizeof(mine));
 	mine.sa_sigaction = chaining;
 	mine.sa_flags = SA_SIGINFO;
+	sigemptyset(&tick);
+	sigaddset(&tick, SIGPROF);
 	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	/* The handler is there before @chained is written. */
+	assert_int_equal(pthread_sigmask(SIG_BLOCK, &tick, NULL), 0);
 	assert_int_equal(sigaction(SIGPROF, &mine, &chained), 0);
+	assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &tick, NULL), 0);
 	burn_ticks(3);
 	assert_true(slot(self())->nr >= 3);
 	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
