@@ -7,10 +7,12 @@ set -eu
 "$DCPI_BIN/dcpiflow" hot app >hot.graph
 "$DCPI_BIN/dcpiflow" triple >triple.graph
 sed 1d triple.graph | cat hot.graph - >two.graph
+"$DCPI_BIN/dcpiflow" hot "$DCPI_SRC/tests/data/stripped/libapp.so" | sed "s|$DCPI_SRC/||" >bare.graph
 mkdir away
 
 {
 	run dcpisource two.graph
+	run dcpisource bare.graph
 	mv app.c away
 	run dcpisource hot.graph
 	run dcpisource -src away/app.c hot.graph
