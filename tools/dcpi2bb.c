@@ -67,7 +67,7 @@ static int add(void *context, const struct runs_procedure *p, struct base_err *e
 /* A comment to its reader. */
 static int head(const struct making *m, const struct feedback *f, struct base_buf *out)
 {
-	char *image = strdup(f->image), unit[200];
+	char *image = strdup(f->image), unit[300];
 	int r = -ENOMEM;
 
 	feedback_unit(f, unit, sizeof(unit));

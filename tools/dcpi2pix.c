@@ -172,7 +172,7 @@ static int put_name(struct base_buf *out, const char *what, const char *name)
 static int put_head(const struct making *m, const struct feedback *f, struct base_buf *out)
 {
 	uint64_t sum = 0;
-	char unit[200];
+	char unit[300];
 	int r;
 
 	for (size_t i = 0; i < m->nr; i++)

@@ -22,11 +22,20 @@ int feedback_check(struct feedback *f, enum freq_confidence usual, struct base_e
 
 void feedback_unit(const struct feedback *f, char *buf, size_t buf_len)
 {
-	if (f->runs.exact)
+	const struct runs *r = &f->runs;
+	size_t len;
+
+	if (r->exact) {
 		snprintf(buf, buf_len, "executions, counted");
-	else
-		estimate_text(f->runs.a->events[f->runs.event].name, f->runs.absolute,
-			      f->runs.windows, buf, buf_len);
+		return;
+	}
+	estimate_text(r->a->events[r->event].name, r->nr_absolute && r->nr_absolute == r->nr_known,
+		      r->windows, buf, buf_len);
+	len = strlen(buf);
+	if (r->nr_absolute && r->nr_absolute < r->nr_known)
+		snprintf(buf + len, buf_len - len,
+			 "; executions for %zu of %zu procedures, whose blocks have measured costs",
+			 r->nr_absolute, r->nr_known);
 }
 
 /* ---- procedures ------------------------------------------------------------------------------ */

@@ -86,6 +86,19 @@ static void take(const struct making *m, const struct estimate *e, struct runs_p
 			p->entered += e->freq.edge[i];
 }
 
+/* What is written as 0 needs no unit. */
+static void note_unit(struct runs *r, const struct estimate *e, const double *block)
+{
+	for (uint32_t i = 0; i < e->nr_blocks; i++) {
+		if (block[i] <= 0)
+			continue;
+		r->nr_known++;
+		r->nr_absolute += e->absolute;
+		r->windows = e->windows ? e->windows : r->windows;
+		return;
+	}
+}
+
 static int estimate(struct making *m, struct runs_procedure *p, const double *by_insn,
 		    double *block, struct base_err *err)
 {
@@ -101,8 +114,7 @@ static int estimate(struct making *m, struct runs_procedure *p, const double *by
 
 	if (r >= 0) {
 		take(m, &e, p, block);
-		m->r->absolute &= e.absolute;
-		m->r->windows = e.windows ? e.windows : m->r->windows;
+		note_unit(m->r, &e, block);
 		r = m->r->visit(m->r->context, p, err);
 	}
 	estimate_release(&e);
@@ -166,7 +178,7 @@ int runs_make(struct runs *r, struct base_err *err)
 	int rc;
 
 	r->total = 0;
-	r->absolute = true;
+	r->nr_known = r->nr_absolute = 0;
 	r->windows = 0;
 	rc = gather(&m, err);
 	for (size_t i = 0; r->exact && i < m.samples.nr; i++)

@@ -33,9 +33,10 @@ struct runs {
 	size_t event;
 	enum freq_confidence least; /* what is less sure is not known */
 	/* Set: */
-	double total;	  /* executions of instructions, or samples, of the whole image */
-	bool absolute;	  /* all that was visited are executions, not only in proportion */
-	uint64_t windows; /* above 0: of some, the proportions are of so many windows */
+	double total;	    /* executions of instructions, or samples, of the whole image */
+	size_t nr_known;    /* procedures of which a block is known to have run */
+	size_t nr_absolute; /* of these: executions, not only in proportion */
+	uint64_t windows;   /* above 0: of some, the proportions are of so many windows */
 };
 
 /*

@@ -59,6 +59,10 @@ pixie() # pixie NAME: the files' words
 	run dcpi2pix -callgrind -conf_high app
 	run dcpi2pix -callgrind -conf_low 'hi[4711]'
 	run dcpi2pix -callgrind -conf_low -db strip strip.so
+	# With costs of "hot" alone: what is written are executions, as the others are not known well enough.
+	run dcpicosts "$app/app.xct"
+	run dcpi2pix -callgrind app
+	run dcpi2pix -callgrind -conf_low app
 	run dcpi2pix -callgrind -xct jit.xct -tab jit.tab db/dyn/hi.box.1.dyn
 	run dcpi2pix -callgrind -xct jit.xct db/dyn/hi.box.1.dyn
 	run dcpi2pix -o nowhere/x app
