@@ -271,7 +271,7 @@ static void print_freq_head(const struct list *x)
 		printf("freq       from %" PRIu64 " windows of the image, ", f->windows);
 	else
 		printf("freq       estimated from %s, ", x->a->events[f->event].name);
-	puts(!x->has_freq  ? "but known of no instruction"
+	puts(!x->has_freq  ? "but known of no instruction well enough: see 'dcpicalc -conf_low'"
 	     : f->windows  ? "in proportion within the procedure only"
 	     : f->absolute ? "executions"
 			   : "in proportion only: as if each instruction took one unit");

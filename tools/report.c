@@ -289,8 +289,9 @@ static int image_problems(const char *prog, const struct analysis *a, struct ana
 	if (shown < nr)
 		fprintf(to, "%s: warning: %zu more images could not be read\n", prog, nr - shown);
 	if (files)
-		fputs("hint: DCPI_DEBUG_PATH=DIR looks for DIR/<path> and DIR/.build-id/xx/yyy; "
-		      "'dcpiscan -o MAP DIR' and -m MAP find files anywhere\n",
+		fputs("hint: -p FILE names where it is; DCPI_DEBUG_PATH=DIR looks for DIR/<path> "
+		      "and DIR/.build-id/xx/yyy; 'dcpiscan -o MAP DIR' and -m MAP find files "
+		      "anywhere\n",
 		      to);
 	return code;
 }

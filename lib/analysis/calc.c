@@ -91,8 +91,22 @@ static int say_estimated(struct calc *c, const struct analysis_event *ev, const 
 	return set_text(&c->p->freq, text);
 }
 
+static int say_left_out(struct calc *c, const struct estimate *e)
+{
+	for (uint32_t i = 0; i < c->flow->nr_blocks; i++)
+		if (e->freq.confidence[i] > FREQ_NONE && e->freq.confidence[i] < c->o->least)
+			return graph_text_add(&c->p->notes,
+					      "frequencies of lower confidence are left out: "
+					      "-conf_low shows them");
+	return 0;
+}
+
 static int take_estimate(struct calc *c, const struct analysis_event *ev, const struct estimate *e)
 {
+	int r = say_left_out(c, e);
+
+	if (r < 0)
+		return r;
 	for (uint32_t i = 0; i < c->flow->nr_blocks; i++) {
 		c->runs[i] = e->freq.block[i];
 		if (e->freq.confidence[i] >= c->o->least)

@@ -171,6 +171,8 @@ static int not_found(struct search *s, const char *image, struct base_err *err)
 					s->near[i].name);
 	if (len)
 		base_hint(err, "near names: %s", names);
+	else if (s->by_address)
+		base_hint(err, "'dcpidis FILE FROM..TO' prints code that lies in no procedure");
 	else
 		base_hint(err, "'dcpiprof' lists the procedures with samples");
 	return -DCPI_ENOSYMBOL;
