@@ -259,8 +259,9 @@ char **profdb_epochs(struct profdb *db, struct base_err *err);
 char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *err);
 /*
  * "NAME", "latest", "all", "FROM..TO" (each end a name, the first digits of one, or nothing), or
- * NULL (the newest): the list of epochs meant, as above. -ENOENT with the existing ones named in
- * the hint, -EINVAL for no range.
+ * NULL (the newest): the list of epochs meant, as above. The newest has a platform, if any has: an
+ * empty folder is nobody's epoch yet. -ENOENT with the existing ones named in the hint, -EINVAL
+ * for no range.
  */
 int profdb_epoch_select(struct profdb *db, const char *spec, char ***out, struct base_err *err);
 /* A daemon still writes it (or died without closing it). */

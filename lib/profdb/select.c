@@ -51,8 +51,22 @@ static int take_range(const char *spec, const char *dots, char from[PROFDB_EPOCH
 	return r;
 }
 
-static int choose(char **epochs, size_t nr, const char *spec, size_t *first, size_t *end,
-		  struct base_err *err)
+/* The place of the newest that somebody wrote; of the newest folder, where nobody wrote any. */
+static size_t newest(struct profdb *db, char **epochs, size_t nr)
+{
+	for (size_t i = nr; i-- > 0;) {
+		char **platforms = profdb_platforms(db, epochs[i], NULL);
+		bool any = platforms && *platforms;
+
+		free(platforms);
+		if (any)
+			return i;
+	}
+	return nr ? nr - 1 : 0;
+}
+
+static int choose(struct profdb *db, char **epochs, size_t nr, const char *spec, size_t *first,
+		  size_t *end, struct base_err *err)
 {
 	char from[PROFDB_EPOCH_LEN + 1], to[PROFDB_EPOCH_LEN + 1];
 	const char *dots = spec ? strstr(spec, "..") : NULL;
@@ -61,7 +75,8 @@ static int choose(char **epochs, size_t nr, const char *spec, size_t *first, siz
 	*first = 0;
 	*end = nr;
 	if (!spec || !strcmp(spec, "latest")) {
-		*first = nr ? nr - 1 : 0;
+		*first = newest(db, epochs, nr);
+		*end = nr ? *first + 1 : 0;
 	} else if (dots) {
 		r = take_range(spec, dots, from, to, err);
 		if (r < 0)
@@ -92,7 +107,7 @@ int profdb_epoch_select(struct profdb *db, const char *spec, char ***out, struct
 		return err && err->code ? err->code : -EIO;
 	while (epochs[all.nr])
 		all.nr++;
-	r = choose(epochs, all.nr, spec, &first, &end, err);
+	r = choose(db, epochs, all.nr, spec, &first, &end, err);
 	if (r >= 0) {
 		*out = profdb_names_pack(&all, first, end);
 		if (!*out)

@@ -45,6 +45,21 @@ static void test_good_ones(void **state)
 	profdb_close(db);
 }
 
+/* A folder that somebody made by hand hides nobody's samples. */
+static void test_the_newest_has_a_platform(void **state)
+{
+	struct profdb *db = open_with_epochs(*state);
+
+	assert_int_equal(mkdir(scratch_path(*state, "202601312359/box"), 0700), 0);
+	check(db, NULL, 1, 1);
+	check(db, "latest", 1, 1);
+	check(db, "202611200754", 3, 1);
+	check(db, "all", 0, 4);
+	assert_int_equal(mkdir(scratch_path(*state, "202602010000/box"), 0700), 0);
+	check(db, NULL, 2, 1);
+	profdb_close(db);
+}
+
 static void test_bad_ones(void **state)
 {
 	static const struct {
@@ -87,6 +102,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_good_ones),
+		scratch_test(test_the_newest_has_a_platform),
 		scratch_test(test_bad_ones),
 		scratch_test(test_no_epoch_at_all),
 	};
