@@ -103,6 +103,8 @@ int archive_open(const char *path, struct archive_reader **out, struct base_err 
 	}
 	r->fd = open_regular(path);
 	e = r->fd < 0 ? r->fd : archive_stream_read_open(r->fd, &r->stream);
+	if (r->fd == -EINVAL)
+		base_fail(err, e, "cannot read archive '%s': not a regular file", path);
 	if (e < 0)
 		fail(r, e, err);
 	else

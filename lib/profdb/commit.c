@@ -72,14 +72,16 @@ static int parse(char *text, size_t len, struct profdb_commit *c)
 int profdb_commit_read(int dir_fd, struct profdb_commit *c, struct base_err *err)
 {
 	struct base_buf buf = { 0 };
-	struct base_err none = { 0 };
-	int r = base_file_read(dir_fd, PROFDB_COMMIT_NAME, COMMIT_MAX, &buf, &none);
+	struct base_err why = { 0 };
+	int r = base_file_read(dir_fd, PROFDB_COMMIT_NAME, COMMIT_MAX, &buf, &why);
 
 	*c = (struct profdb_commit){ 0 };
 	if (r == -ENOENT) {
 		r = 0;
 		goto out;
 	}
+	if (r < 0)
+		base_fail(err, r, "cannot use the flush record: %s", why.text);
 	if (r >= 0)
 		r = base_buf_append(&buf, "", 1);
 	if (r >= 0)
@@ -185,6 +187,7 @@ int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err)
 {
 	struct profdb_commit c = { 0 };
 	struct profdb_names all = { 0 };
+	struct base_err why = { 0 };
 	int r = profdb_names_list(&all, dir_fd, ".");
 
 	*seq = 0;
@@ -192,14 +195,14 @@ int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err)
 		base_fail_errno(err, r, "cannot list an epoch's folder");
 		goto out;
 	}
-	r = profdb_commit_read(dir_fd, &c, NULL);
+	r = profdb_commit_read(dir_fd, &c, &why);
 	if (profdb_error_is_content(r)) {
 		r = set_aside(dir_fd, &all, seq, err);
 		goto out;
 	}
 	*seq = c.seq;
 	if (r < 0)
-		base_fail_errno(err, r, "cannot read the flush record '%s'", PROFDB_COMMIT_NAME);
+		base_fail(err, r, "%s", why.text);
 	if (r >= 0 && c.seq)
 		r = profdb_commit_complete(dir_fd, &c, err);
 	if (r >= 0)

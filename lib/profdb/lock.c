@@ -286,6 +286,8 @@ int profdb_lock_name(struct profdb *db, const char *platform, struct base_err *e
 	}
 	if (r == -EBUSY)
 		r = in_use(db, fd, platform, err);
+	else if (r == -EINVAL)
+		base_fail(err, r, "cannot lock '%s/%s': not a regular file", db->path, name);
 	else if (r < 0)
 		base_fail_errno(err, r, "cannot lock '%s/%s'", db->path, name);
 	if (r < 0) {

@@ -486,6 +486,25 @@ static void test_hostile_record(void **state)
 	assert_int_equal(s.of[1], 3);
 }
 
+/* Something else in its place: neither readers nor the next daemon wait for it. */
+static void test_no_record(void **state)
+{
+	char epoch[PROFDB_EPOCH_LEN + 1];
+	struct base_err err = { 0 };
+	struct profdb *db;
+
+	first_flush(*state);
+	assert_int_equal(unlink(scratch_path(*state, FOLDER "/.commit")), 0);
+	assert_int_equal(mkfifo(scratch_path(*state, FOLDER "/.commit"), 0600), 0);
+	assert_int_equal(look(*state).bad, 1);
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	assert_int_equal(profdb_epoch_resume(db, epoch, &err), -EINVAL);
+	assert_string_equal(
+		err.text, "cannot use the flush record: cannot read '.commit': not a regular file");
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -495,6 +514,7 @@ int main(void)
 		scratch_test(test_damaged_record),
 		scratch_test(test_no_commit_without_what_was_put),
 		scratch_test(test_hostile_record),
+		scratch_test(test_no_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

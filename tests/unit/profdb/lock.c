@@ -165,12 +165,14 @@ static void test_platform_names(void **state)
 static void test_a_link_in_the_way(void **state)
 {
 	struct profdb *db = scratch_open(*state, true);
+	struct base_err err = { 0 };
 
 	scratch_write(*state, "victim", "precious", 8);
 	assert_int_equal(symlink("victim", scratch_path(*state, ".lock-box")), 0);
 	assert_int_equal(profdb_lock(db, "box", NULL), -ELOOP);
 	assert_int_equal(mkfifo(scratch_path(*state, ".lock-pipe"), 0600), 0);
-	profdb_lock(db, "pipe", NULL); /* whatever it says, it does not block */
+	assert_int_equal(profdb_lock(db, "pipe", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "/.lock-pipe': not a regular file"));
 	profdb_close(db);
 }
 
