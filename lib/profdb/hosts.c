@@ -21,15 +21,24 @@ static bool matches(const char *pattern, const char *host)
 	       fnmatch(pattern, bare, FNM_CASEFOLD) == 0;
 }
 
+/* One that no host can match, as with a bracket that is not closed, is a slip. */
 static bool pattern_ok(const char *word)
 {
+	const char *class = NULL; /* where one begins that is not closed yet */
+
 	for (; *word; word++) {
 		bool letter = (*word | 32) >= 'a' && (*word | 32) <= 'z';
 
 		if (!letter && !(*word >= '0' && *word <= '9') && !strchr("._-*?[]", *word))
 			return false;
+		if (*word == '[' && class)
+			return false;
+		if (*word == ']' && (!class || word == class + 1))
+			return false;
+		if (*word == '[' || *word == ']')
+			class = *word == '[' ? word : NULL;
 	}
-	return true;
+	return !class;
 }
 
 static int bad_line(struct base_err *err, size_t line, const char *what, const char *word)

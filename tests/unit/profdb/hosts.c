@@ -36,7 +36,9 @@ static void test_nonsense(void **state)
 {
 	static const char *const bad[] = { "alone\n",	     "a/b host\n",
 					   ".hidden host\n", "ok host\nweb w\001b\n",
-					   "web: web1/2\n",  "{}\n" };
+					   "web: web1/2\n",  "{}\n",
+					   "web web[1\n",    "web web1]\n",
+					   "web web[[1]]\n", "web web[]\n" };
 	char platform[PROFDB_PLATFORM_MAX + 1];
 	struct base_err err = { 0 };
 
