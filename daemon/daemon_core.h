@@ -432,7 +432,7 @@ void service_alive(struct service *s, const char *epoch, uint64_t stored);
 void service_stopping(struct service *s);
 void service_failed(struct service *s, const struct base_err *err);
 
-/* ---- the machine suspended (suspend.c) ------------------------------------------------------- */
+/* ---- the machine suspended, the clock set (suspend.c) ---------------------------------------- */
 
 struct suspends {
 	uint64_t ahead_ns; /* as looked at last */
@@ -444,6 +444,20 @@ struct suspends {
  * last look, and counts it. 0: it was not, or this is the first look.
  */
 uint64_t suspends_look(struct suspends *s, uint64_t ahead_ns);
+
+struct clock_sets {
+	int64_t offset_ns; /* of UTC from the time since boot, as looked at last */
+	uint64_t nr;	   /* since the daemon started */
+	bool looked;
+};
+/*
+ * @utc_ns was read between @before_ns and @after_ns, times since boot, suspended ones too: returns
+ * by how many seconds the clock was set ahead (negative: back) since the last look, and counts it.
+ * 0: by less than two, or this is the first look, or what came between the three says nothing. A
+ * clock that is slowed or hurried step by step is not set.
+ */
+int64_t clock_sets_look(struct clock_sets *s, uint64_t before_ns, int64_t utc_ns,
+			uint64_t after_ns);
 
 /* ---- the daemon (loop.c, flush.c, command.c, status.c, start.c, dcpid.c) --------------------- */
 
@@ -501,6 +515,7 @@ struct daemon {
 	struct quota quota;
 	struct dailies daily;
 	struct suspends suspends;
+	struct clock_sets clock_sets;
 	struct exclude exclude;
 	struct service service;
 

@@ -295,6 +295,7 @@ static struct json_object *build(struct daemon *d)
 		json_object_object_add(o, "stepped", stepped(d));
 	add_u64(o, "suspends", d->suspends.nr);
 	add_u64(o, "suspended_seconds", d->suspends.ns / 1000000000);
+	add_u64(o, "clock_sets", d->clock_sets.nr);
 	add_flush(o, d);
 	add_cost(o);
 	return o;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A machine that slept received nothing: a gap in its samples that is nobody's fault. */
+/* A machine that slept received nothing: a gap in its samples that is nobody's fault. Whose clock
+ * was set has epochs and messages whose times do not follow one another. */
 #include "daemon_core.h"
 
 /* The two clocks are read one after the other, and much may come between. */
@@ -19,4 +20,23 @@ uint64_t suspends_look(struct suspends *s, uint64_t ahead_ns)
 	s->nr++;
 	s->ns += slept;
 	return slept;
+}
+
+/* How far apart the readings of a clock may be, and by how much it must be off. */
+#define APART_NS     100000000ull
+#define CLOCK_SET_NS 2000000000ll
+
+int64_t clock_sets_look(struct clock_sets *s, uint64_t before_ns, int64_t utc_ns, uint64_t after_ns)
+{
+	int64_t offset_ns = utc_ns - (int64_t)before_ns, by_ns = offset_ns - s->offset_ns;
+	bool first = !s->looked;
+
+	if (after_ns - before_ns > APART_NS)
+		return 0;
+	s->looked = true;
+	s->offset_ns = offset_ns;
+	if (first || (by_ns < CLOCK_SET_NS && by_ns > -CLOCK_SET_NS))
+		return 0;
+	s->nr++;
+	return by_ns / 1000000000;
 }
