@@ -74,7 +74,7 @@ for _ in $(seq "$(nproc)") 1; do
 	churners+=($!)
 	disown $! # whose end is no news
 done
-end=$((SECONDS + seconds)) turn=0
+began=$SECONDS end=$((SECONDS + seconds)) turn=0
 while [ $SECONDS -lt $end ] || [ $turn -lt 4 ]; do
 	sleep 1
 	echo "$(memory) $(descriptors)" >>"$work/seen"
@@ -82,7 +82,7 @@ while [ $SECONDS -lt $end ] || [ $turn -lt 4 ]; do
 	[ $((turn % 30)) != 0 ] || account_holds "after $turn s"
 	[ $((turn % 120)) != 60 ] || "$DCPI_BIN/dcpiepoch" || fail "dcpiepoch"
 done
-cpu=$(($(ticks) - ticks_before))
+cpu=$(($(ticks) - ticks_before)) took=$((SECONDS - began))
 end_churn
 account_holds "at the end"
 flush_holds "at the end"
@@ -94,5 +94,7 @@ for ((i = 0; i < 100; i++)); do
 done
 echo "descriptors: $before before, $after after"
 [ "$after" -le $((before + 8)) ] || fail "descriptors stay open: $(ls -l "/proc/$daemon/fd")"
-echo "soak: $turn $(quarter 2 1) $(quarter 4 1) $(quarter 2 2) $(quarter 4 2) $cpu $received $lost"
+echo "KiB by quarters: $(quarter 1 1) $(quarter 2 1) $(quarter 3 1) $(quarter 4 1)"
+echo "sums: samples $received lost $lost"
+echo "soak: $took $(quarter 2 1) $(quarter 4 1) $(quarter 2 2) $(quarter 4 2) $cpu $received $lost"
 stop_daemon
