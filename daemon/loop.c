@@ -281,21 +281,14 @@ static void tell_suspend(struct daemon *d)
 			 (unsigned long long)(ns / SECOND_NS));
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t = { 0 };
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
-}
-
 static void tell_clock(struct daemon *d)
 {
-	uint64_t before_ns = clock_ns(CLOCK_BOOTTIME);
-	int64_t utc_ns = (int64_t)clock_ns(CLOCK_REALTIME), by = 0;
+	uint64_t before_ns = base_clock_ns(CLOCK_BOOTTIME);
+	int64_t utc_ns = (int64_t)base_clock_ns(CLOCK_REALTIME), by = 0;
 
 	if (d->attrib.live)
-		by = clock_sets_look(&d->clock_sets, before_ns, utc_ns, clock_ns(CLOCK_BOOTTIME));
+		by = clock_sets_look(&d->clock_sets, before_ns, utc_ns,
+				     base_clock_ns(CLOCK_BOOTTIME));
 	if (by)
 		base_log(BASE_LOG_INFO, "the clock was set %s by %lld s", by < 0 ? "back" : "ahead",
 			 (long long)(by < 0 ? -by : by));

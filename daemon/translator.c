@@ -136,20 +136,13 @@ pid_t translator_pid(const struct translator *t)
 	return t->pid;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t = { 0 };
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 uint64_t translator_cpu_ns(const struct translator *t)
 {
-	uint64_t own = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t own = base_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	clockid_t clock;
 
-	return t->pid && clock_getcpuclockid(t->pid, &clock) == 0 ? own + clock_ns(clock) : own;
+	return t->pid && clock_getcpuclockid(t->pid, &clock) == 0 ? own + base_clock_ns(clock)
+								  : own;
 }
 
 /* ---- one request ----------------------------------------------------------------------------- */

@@ -347,7 +347,9 @@ int base_limits_set(const struct base_limit *limits, size_t nr, struct base_err 
  */
 int base_rights_drop(struct base_err *err);
 
-/* Monotonic clock in nanoseconds. */
+/* A clock in nanoseconds; 0 where it cannot be read. */
+uint64_t base_clock_ns(clockid_t clock);
+/* The monotonic one. */
 uint64_t base_now_ns(void);
 /* Nanoseconds by which the clock of processes' start times is ahead of it: while the machine is
  * suspended the monotonic one stands still. 0 where there is no such clock. */

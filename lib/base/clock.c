@@ -3,10 +3,15 @@
 
 #include "base.h"
 
-uint64_t base_now_ns(void)
+uint64_t base_clock_ns(clockid_t clock)
 {
 	struct timespec now = { 0 };
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t base_now_ns(void)
+{
+	return base_clock_ns(CLOCK_MONOTONIC);
 }
