@@ -64,6 +64,11 @@ static int add(void *context, const struct runs_procedure *p, struct base_err *e
 	return 0;
 }
 
+static double percent(const struct making *m, const struct feedback *f)
+{
+	return f->runs.total > 0 ? 100 * m->part / f->runs.total : 0;
+}
+
 /* A comment to its reader. */
 static int head(const struct making *m, const struct feedback *f, struct base_buf *out)
 {
@@ -76,8 +81,7 @@ static int head(const struct making *m, const struct feedback *f, struct base_bu
 				    "# dcpi2bb %s: image '%s'\n# %s\n"
 				    "# %u procedures, with %.2f%% of its %s; %u more have no known "
 				    "line with a count\n",
-				    base_release(), table_clean(image), unit, m->nr,
-				    f->runs.total > 0 ? 100 * m->part / f->runs.total : 0,
+				    base_release(), table_clean(image), unit, m->nr, percent(m, f),
 				    f->runs.exact ? "executed instructions" : "samples",
 				    m->nr_left);
 	free(image);
@@ -88,9 +92,22 @@ static int put(const struct base_buf *text, struct base_err *err)
 {
 	if (output)
 		return base_file_write(AT_FDCWD, output, 0644, text->data, text->len, err);
+	if (feedback.sel.json)
+		return 0;
 	if (fwrite(text->data, 1, text->len, stdout) != text->len || fflush(stdout) != 0)
 		return base_fail_errno(err, -errno, "cannot write the profile");
 	return 0;
+}
+
+static int tell(const struct making *m, const struct feedback *f, struct base_err *err)
+{
+	struct json_object *root = feedback_json(f, "dcpi2bb/1");
+
+	done_file(root, output);
+	json_object_object_add(root, "procedures", json_object_new_int64(m->nr));
+	json_object_object_add(root, "without_lines", json_object_new_int64(m->nr_left));
+	json_object_object_add(root, "percent", report_json_number(percent(m, f)));
+	return done_print(root, err);
 }
 
 static int finish(void *context, struct feedback *f, struct base_err *err)
@@ -109,7 +126,7 @@ static int finish(void *context, struct feedback *f, struct base_err *err)
 		r = sampleprof_format(m->profile, &text);
 	r = r < 0 ? base_fail_errno(err, r, "cannot write the profile") : put(&text, err);
 	base_buf_release(&text);
-	return r;
+	return r >= 0 && f->sel.json ? tell(m, f, err) : r;
 }
 
 static int run(int nr, char **what, struct base_err *err)

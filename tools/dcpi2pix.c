@@ -115,6 +115,15 @@ static void sort(struct making *m)
 	m->nr = nr;
 }
 
+static int sum_of(const struct making *m, uint64_t *sum)
+{
+	*sum = 0;
+	for (size_t i = 0; i < m->nr; i++)
+		if (base_add_overflow(*sum, m->v[i].count, sum))
+			return -DCPI_EOVERFLOW;
+	return 0;
+}
+
 /* ---- pixie ----------------------------------------------------------------------------------- */
 
 static int put_words(const struct making *m, bool counts, struct base_buf *out)
@@ -132,18 +141,28 @@ static int put_words(const struct making *m, bool counts, struct base_buf *out)
 	return r;
 }
 
-static int put_file(const struct making *m, const char *name, bool counts, struct base_err *err)
+/* NULL where memory lacks. */
+static char *pixie_path(const struct feedback *f, bool counts)
+{
+	char *path = NULL;
+
+	if (asprintf(&path, "%s.%s", output ? output : base_path_name(f->image),
+		     counts ? "Counts" : "Addrs") < 0)
+		return NULL;
+	return path;
+}
+
+static int put_file(const struct making *m, const struct feedback *f, bool counts,
+		    struct base_err *err)
 {
 	struct base_buf text = { 0 };
-	char *path = NULL;
-	int r = put_words(m, counts, &text);
+	char *path = pixie_path(f, counts);
+	int r = path ? put_words(m, counts, &text) : -ENOMEM;
 
-	if (r >= 0 && asprintf(&path, "%s.%s", name, counts ? "Counts" : "Addrs") < 0)
-		r = -ENOMEM;
 	if (r >= 0)
 		r = base_file_write(AT_FDCWD, path, 0644, text.data, text.len, err);
 	else
-		base_fail_errno(err, r, "cannot write '%s'", name);
+		base_fail_errno(err, r, "cannot write counts of '%s'", f->image);
 	free(path);
 	base_buf_release(&text);
 	return r;
@@ -151,10 +170,9 @@ static int put_file(const struct making *m, const char *name, bool counts, struc
 
 static int put_pixie(const struct making *m, const struct feedback *f, struct base_err *err)
 {
-	const char *name = output ? output : base_path_name(f->image);
-	int r = put_file(m, name, false, err);
+	int r = put_file(m, f, false, err);
 
-	return r < 0 ? r : put_file(m, name, true, err);
+	return r < 0 ? r : put_file(m, f, true, err);
 }
 
 /* ---- callgrind ------------------------------------------------------------------------------- */
@@ -171,13 +189,12 @@ static int put_name(struct base_buf *out, const char *what, const char *name)
 
 static int put_head(const struct making *m, const struct feedback *f, struct base_buf *out)
 {
-	uint64_t sum = 0;
+	uint64_t sum;
 	char unit[300];
-	int r;
+	int r = sum_of(m, &sum);
 
-	for (size_t i = 0; i < m->nr; i++)
-		if (base_add_overflow(sum, m->v[i].count, &sum))
-			return -DCPI_EOVERFLOW;
+	if (r < 0)
+		return r;
 	feedback_unit(f, unit, sizeof(unit));
 	r = base_buf_printf(out, "# callgrind format\nversion: 1\ncreator: dcpi2pix-%s\n",
 			    base_release());
@@ -230,10 +247,48 @@ static int put_callgrind(const struct making *m, const struct feedback *f, struc
 		base_fail_errno(err, r, "cannot write counts of '%s'", f->image);
 	else if (output)
 		r = base_file_write(AT_FDCWD, output, 0644, text.data, text.len, err);
-	else if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0)
+	else if (!f->sel.json &&
+		 (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0))
 		r = base_fail_errno(err, -errno, "cannot write counts");
 	base_buf_release(&text);
 	return r;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void add_files(struct json_object *root, const struct feedback *f)
+{
+	if (callgrind) {
+		done_file(root, output);
+		return;
+	}
+	for (int counts = 0; counts < 2; counts++) {
+		char *path = pixie_path(f, counts);
+
+		done_file(root, path);
+		free(path);
+	}
+}
+
+static int tell(const struct making *m, const struct feedback *f, struct base_err *err)
+{
+	struct json_object *root;
+	uint64_t sum, known = 0;
+	int r = sum_of(m, &sum);
+
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot add the counts of '%s'", f->image);
+	for (size_t i = 0; i < m->nr; i++)
+		known += m->v[i].count > 0;
+	root = feedback_json(f, "dcpi2pix/1");
+	add_files(root, f);
+	json_object_object_add(root, "form",
+			       json_object_new_string(callgrind ? "callgrind" : "pixie"));
+	json_object_object_add(root, callgrind ? "instructions" : "blocks",
+			       json_object_new_uint64(m->nr));
+	json_object_object_add(root, "above_zero", json_object_new_uint64(known));
+	json_object_object_add(root, "sum", json_object_new_uint64(sum));
+	return done_print(root, err);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -241,9 +296,11 @@ static int put_callgrind(const struct making *m, const struct feedback *f, struc
 static int finish(void *context, struct feedback *f, struct base_err *err)
 {
 	struct making *m = context;
+	int r;
 
 	sort(m);
-	return callgrind ? put_callgrind(m, f, err) : put_pixie(m, f, err);
+	r = callgrind ? put_callgrind(m, f, err) : put_pixie(m, f, err);
+	return r >= 0 && f->sel.json ? tell(m, f, err) : r;
 }
 
 int dcpi2pix_main(int argc, char **argv)

@@ -8,15 +8,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "done.h"
 #include "draw.h"
 #include "graph_file.h"
+#include "report.h"
 #include "tools.h"
 
 extern char **environ;
 
 static const char *format = "ps", *output;
 static double cutoff = -1;
-static bool same_size;
+static bool same_size, json;
 
 static const struct base_opt options[] = {
 	{ "format", BASE_OPT_STRING, &format, "FORMAT",
@@ -30,6 +32,7 @@ static const struct base_opt options[] = {
 	  0, 100 },
 	{ "samesize", BASE_OPT_FLAG, &same_size, NULL, "Draw all blocks with letters of one size.",
 	  0, 0 },
+	DONE_OPTION(json),
 	{ 0 },
 };
 
@@ -132,7 +135,7 @@ static int put_file(const struct base_buf *drawing, const char *path, struct bas
 	int r;
 
 	if (!path)
-		return put(drawing, STDOUT_FILENO, err);
+		return json ? 0 : put(drawing, STDOUT_FILENO, err);
 	r = base_file_create(&file, AT_FDCWD, path, 0666, err);
 	if (r < 0)
 		return r;
@@ -140,6 +143,34 @@ static int put_file(const struct base_buf *drawing, const char *path, struct bas
 	if (r >= 0)
 		return base_file_commit(&file, err);
 	base_file_abort(&file);
+	return r;
+}
+
+/* ---- procedures ---------------------------------------------------------------------------- */
+
+static void tell(struct json_object *told, const struct graph_proc *p,
+		 const struct draw_counts *counts, const char *path)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "procedure", report_json_text(p->name));
+	json_object_object_add(o, "image", report_json_text(p->image));
+	json_object_object_add(o, "file", report_json_text(path));
+	json_object_object_add(o, "blocks", json_object_new_int64(counts->blocks));
+	json_object_object_add(o, "small_blocks", json_object_new_int64(counts->small));
+	json_object_object_add(o, "small_boxes", json_object_new_int64(counts->boxes));
+	json_object_object_add(o, "lines", json_object_new_uint64(counts->lines));
+	json_object_array_add(json_object_object_get(told, "procedures"), o);
+}
+
+static int add_drawing(const struct graph_proc *p, const struct draw_options *how,
+		       struct base_buf *to, const char *path, struct json_object *told)
+{
+	struct draw_counts counts;
+	int r = draw_proc(p, how, to, &counts);
+
+	if (r >= 0 && told)
+		tell(told, p, &counts, path);
 	return r;
 }
 
@@ -157,7 +188,8 @@ static char *nth_path(size_t n)
 	return path;
 }
 
-static int draw_apart(const struct graph *g, const struct draw_options *how, struct base_err *err)
+static int draw_apart(const struct graph *g, const struct draw_options *how,
+		      struct json_object *told, struct base_err *err)
 {
 	int r = 0;
 
@@ -165,8 +197,11 @@ static int draw_apart(const struct graph *g, const struct draw_options *how, str
 		struct base_buf drawing = { 0 };
 		char *path = output ? nth_path(i) : NULL;
 
-		r = output && !path ? -ENOMEM : draw_proc(&g->procs[i], how, &drawing);
+		r = output && !path ? -ENOMEM
+				    : add_drawing(&g->procs[i], how, &drawing, path, told);
 		r = r < 0 ? base_fail_errno(err, r, "cannot draw") : put_file(&drawing, path, err);
+		if (r >= 0 && told)
+			done_file(told, path);
 		free(path);
 		base_buf_release(&drawing);
 	}
@@ -174,19 +209,21 @@ static int draw_apart(const struct graph *g, const struct draw_options *how, str
 }
 
 static int draw_together(const struct graph *g, const struct draw_options *how,
-			 struct base_err *err)
+			 struct json_object *told, struct base_err *err)
 {
 	struct base_buf drawing = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; i < g->nr && r >= 0; i++)
-		r = draw_proc(&g->procs[i], how, &drawing);
+		r = add_drawing(&g->procs[i], how, &drawing, output, told);
 	r = r < 0 ? base_fail_errno(err, r, "cannot draw") : put_file(&drawing, output, err);
+	if (r >= 0 && told)
+		done_file(told, output);
 	base_buf_release(&drawing);
 	return r;
 }
 
-static int draw(const struct graph *g, struct base_err *err)
+static int draw(const struct graph *g, struct json_object *told, struct base_err *err)
 {
 	struct draw_options how = { .cutoff = cutoff, .same_size = same_size };
 	bool pages = strcmp(format, "ps") == 0 || strcmp(format, "dot") == 0;
@@ -194,13 +231,27 @@ static int draw(const struct graph *g, struct base_err *err)
 	if (!g->nr)
 		return base_fail(err, -ENOENT, "the graph has no procedure");
 	if (pages || g->nr == 1)
-		return draw_together(g, &how, err);
-	if (output)
-		return draw_apart(g, &how, err);
+		return draw_together(g, &how, told, err);
+	if (output || told)
+		return draw_apart(g, &how, told, err);
 	base_fail(err, -DCPI_EUSAGE, "%s has no pages, and the graph has %zu procedures", format,
 		  g->nr);
 	base_hint(err, "name a file by -o; the others are numbered");
 	return -DCPI_EUSAGE;
+}
+
+static int draw_and_tell(const struct graph *g, struct base_err *err)
+{
+	struct json_object *told = done_json("dcpi2ps/1");
+	int r;
+
+	json_object_object_add(told, "format", json_object_new_string(format));
+	json_object_object_add(told, "procedures", json_object_new_array());
+	r = draw(g, told, err);
+	if (r >= 0)
+		return done_print(told, err);
+	json_object_put(told);
+	return r;
 }
 
 /* ---- the command --------------------------------------------------------------------------- */
@@ -229,7 +280,7 @@ int dcpi2ps_main(int argc, char **argv)
 	if (r >= 0)
 		r = graph_file_read(argc ? argv[0] : NULL, &g, &err);
 	if (r >= 0)
-		r = draw(g, &err);
+		r = json ? draw_and_tell(g, &err) : draw(g, NULL, &err);
 	graph_free(g);
 	if (r < 0)
 		base_err_print(&err, cmd.name, stderr);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "cmap.h"
+#include "done.h"
+#include "report.h"
 #include "tools.h"
 
 extern char **environ;
@@ -17,6 +19,7 @@ extern char **environ;
 enum { SOURCE_MAX = 1 << 28 };
 
 static const char *map_dir = ".", *tok_dir = ".", *compiler = "cc";
+static bool json;
 
 static const struct base_opt options[] = {
 	{ "map_dir", BASE_OPT_STRING, &map_dir, "DIR",
@@ -25,6 +28,7 @@ static const struct base_opt options[] = {
 	  "Write the tokenized sources, NAME.i, there (default: the current folder).", 0, 0 },
 	{ "compiler", BASE_OPT_STRING, &compiler, "PROGRAM",
 	  "The compiler, which must know gcc's options (default: cc).", 0, 0 },
+	DONE_OPTION(json),
 	{ 0 },
 };
 
@@ -58,9 +62,10 @@ struct job {
 	bool debug;   /* -g was given */
 	bool depends; /* writes make's dependencies */
 	bool named_depends, named_target;
-	bool stops;	    /* -c or -S: no linking */
-	const char *output; /* -o */
-	char **tokenized;   /* by argument, of sources: the file that takes its place */
+	bool stops;		  /* -c or -S: no linking */
+	const char *output;	  /* -o */
+	char **tokenized;	  /* by argument, of sources: the file that takes its place */
+	struct json_object *told; /* with -json, what was done; else NULL */
 };
 
 /* ---- arguments ----------------------------------------------------------------------------- */
@@ -339,8 +344,23 @@ static int correct_columns(struct cmap *map)
 	return r;
 }
 
-static int write_map(const struct cmap *map, const char *source, struct base_err *err)
+static void tell(struct job *j, int source, const struct cmap *map, const char *map_path)
 {
+	struct json_object *o = json_object_new_object();
+
+	done_file(j->told, j->tokenized[source]);
+	done_file(j->told, map_path);
+	json_object_object_add(o, "source", report_json_text(j->from[source]));
+	json_object_object_add(o, "tokenized", report_json_text(j->tokenized[source]));
+	json_object_object_add(o, "map", report_json_text(map_path));
+	json_object_object_add(o, "tokens", json_object_new_uint64(map->nr_tokens));
+	json_object_object_add(o, "of_files", json_object_new_uint64(map->nr_files));
+	json_object_array_add(json_object_object_get(j->told, "sources"), o);
+}
+
+static int write_map(struct job *j, int at, const struct cmap *map, struct base_err *err)
+{
+	const char *source = j->from[at];
 	char *name = renamed(source, ".cmap"), *path = NULL;
 	struct base_buf text = { 0 };
 	int r = -ENOMEM;
@@ -351,6 +371,8 @@ static int write_map(const struct cmap *map, const char *source, struct base_err
 		base_fail_errno(err, r, "cannot write the map of '%s'", source);
 	else
 		r = base_file_write(AT_FDCWD, path, 0666, text.data, text.len, err);
+	if (r >= 0 && j->told)
+		tell(j, at, map, path);
 	base_buf_release(&text);
 	free(path);
 	free(name);
@@ -408,7 +430,7 @@ static int tokenize(struct job *j, int source, struct base_err *err)
 	if (r == 0)
 		r = base_file_write(AT_FDCWD, j->tokenized[source], 0666, out.data, out.len, err);
 	if (r == 0)
-		r = write_map(map, j->from[source], err);
+		r = write_map(j, source, map, err);
 	cmap_free(map);
 	base_buf_release(&text);
 	base_buf_release(&out);
@@ -445,9 +467,21 @@ static int compile(const struct job *j, struct base_err *err)
 	if (r < 0)
 		base_fail_errno(err, r, "cannot run '%s'", compiler);
 	else
-		r = run_compiler(a.v, -1, err);
+		r = run_compiler(a.v, json ? STDERR_FILENO : -1, err);
 	free(a.v);
 	return r;
+}
+
+/* @status: of the compiler, or of its preprocessor, which came first. */
+static int print_told(struct job *j, int status, struct base_err *err)
+{
+	int r;
+
+	json_object_object_add(j->told, "compiler", report_json_text(compiler));
+	json_object_object_add(j->told, "status", json_object_new_int(status));
+	r = done_print(j->told, err);
+	j->told = NULL;
+	return r < 0 ? r : status;
 }
 
 static int run(int nr, char **from, struct base_err *err)
@@ -455,6 +489,10 @@ static int run(int nr, char **from, struct base_err *err)
 	struct job j = { 0 };
 	int r = read_args(&j, nr, from);
 
+	if (json) {
+		j.told = done_json("dcpicc/1");
+		json_object_object_add(j.told, "sources", json_object_new_array());
+	}
 	if (r < 0)
 		base_fail_errno(err, r, "cannot run '%s'", compiler);
 	for (int i = 0; i < nr && r == 0 && !j.plain; i++)
@@ -462,6 +500,9 @@ static int run(int nr, char **from, struct base_err *err)
 			r = tokenize(&j, i, err);
 	if (r == 0)
 		r = compile(&j, err);
+	if (r >= 0 && json)
+		r = print_told(&j, r, err);
+	json_object_put(j.told);
 	for (int i = 0; j.tokenized && i < nr; i++)
 		free(j.tokenized[i]);
 	free(j.tokenized);
@@ -490,7 +531,7 @@ static int own_args(int argc, char **argv)
 			o++;
 		if (!o->name)
 			break;
-		i += equals ? 1 : 2;
+		i += equals || o->kind == BASE_OPT_FLAG ? 1 : 2;
 	}
 	return i < argc ? i : argc;
 }

@@ -8,9 +8,11 @@
 #include "cmap.h"
 #include "graph_file.h"
 #include "image.h"
+#include "report.h"
 #include "tools.h"
 
 static struct base_opt_list files, map_files;
+static bool json;
 
 static const struct base_opt options[] = {
 	{ "src", BASE_OPT_LIST, &files, "FILE",
@@ -19,6 +21,7 @@ static const struct base_opt options[] = {
 	  0, 0 },
 	{ "map", BASE_OPT_LIST, &map_files, "FILE",
 	  "A map that dcpicc wrote: say the token of each instruction. Repeatable.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &json, NULL, "Print JSON with the same rows.", 0, 0 },
 	{ 0 },
 };
 
@@ -314,6 +317,16 @@ static int add_sources(struct graph_proc *p, const struct maps *maps, struct bas
 
 /* ---- the command --------------------------------------------------------------------------- */
 
+static int print(const struct graph *g, struct base_err *err)
+{
+	int r;
+
+	if (!json)
+		return graph_file_print(g, stdout, err);
+	r = report_json_put(graph_file_json(g, "dcpisource/1", NULL), stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
+}
+
 static int run(const char *path, struct base_err *err)
 {
 	struct maps maps = { 0 };
@@ -327,7 +340,7 @@ static int run(const char *path, struct base_err *err)
 	for (size_t i = 0; r >= 0 && i < g->nr; i++)
 		r = add_sources(&g->procs[i], &maps, err);
 	if (r >= 0)
-		r = graph_file_print(g, stdout, err);
+		r = print(g, err);
 	graph_free(g);
 	close_maps(&maps);
 	return r;

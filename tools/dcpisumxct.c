@@ -5,14 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exact.h"
+#include "done.h"
 #include "tools.h"
 
 static const char *output;
+static bool json;
 
 static const struct base_opt options[] = {
 	{ "o", BASE_OPT_STRING, &output, "FILE", "Write the sum here (default: standard output).",
 	  0, 0 },
+	DONE_OPTION(json),
 	{ 0 },
 };
 
@@ -32,9 +34,20 @@ static int put(const struct base_buf *sum, struct base_err *err)
 {
 	if (output)
 		return base_file_write(AT_FDCWD, output, 0644, sum->data, sum->len, err);
+	if (json)
+		return 0;
 	if (fwrite(sum->data, 1, sum->len, stdout) != sum->len || fflush(stdout) != 0)
 		return base_fail_errno(err, -errno, "cannot write the sum");
 	return 0;
+}
+
+static int tell(const struct exact *e, struct base_err *err)
+{
+	struct json_object *root = done_json("dcpisumxct/1");
+
+	done_file(root, output);
+	done_exact(root, e);
+	return done_print(root, err);
 }
 
 static int run(int nr, char **files, struct base_err *err)
@@ -49,6 +62,8 @@ static int run(int nr, char **files, struct base_err *err)
 		base_fail_errno(err, r, "cannot add");
 	if (r >= 0)
 		r = put(&sum, err);
+	if (r >= 0 && json)
+		r = tell(&e, err);
 	base_buf_release(&sum);
 	exact_release(&e);
 	return r;

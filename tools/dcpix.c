@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "dcpix.h"
+#include "done.h"
+#include "report.h"
 #include "tools.h"
 
 /* As env(1) has them; other than that the status is the program's. */
@@ -22,7 +24,7 @@ enum { DCPIX_FAILED = 125, DCPIX_NOT_EXECUTABLE = 126, DCPIX_NOT_FOUND = 127 };
 
 static const char *prefix, *database;
 static struct base_opt_list from;
-static bool quiet;
+static bool quiet, json;
 
 static const struct base_opt options[] = {
 	{ "o", BASE_OPT_STRING, &prefix, "PREFIX",
@@ -37,6 +39,7 @@ static const struct base_opt options[] = {
 	  "--collect-jumps=yes --skip-plt=no. Repeatable.",
 	  0, 0 },
 	{ "quiet", BASE_OPT_FLAG, &quiet, NULL, "Say nothing where all went well.", 0, 0 },
+	DONE_OPTION(json),
 	{ 0 },
 };
 
@@ -143,6 +146,8 @@ static void execute(const struct dcpix_run *run, char **argv)
 	args[at++] = log;
 	args[at++] = dump;
 	memcpy(args + at, argv, nr_args * sizeof(*args));
+	if (json)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
 	execvp("valgrind", (char **)args);
 	_exit(DCPIX_FAILED);
 }
@@ -235,6 +240,23 @@ static int write_file(const char *stem, const char *suffix, bool tab, struct exa
 	return r;
 }
 
+static int tell(const struct dcpix_run *run, const char *stem, const struct exact *e, int status,
+		struct base_err *err)
+{
+	struct json_object *root = done_json("dcpix/1");
+	char path[4200];
+
+	for (int tab = 0; tab < 2; tab++) {
+		snprintf(path, sizeof(path), "%s.%s", stem, tab ? "tab" : "xct");
+		done_file(root, path);
+	}
+	done_exact(root, e);
+	json_object_object_add(root, "status", json_object_new_int(status));
+	json_object_object_add(root, "incomplete", json_object_new_uint64(dcpix_nr_open(run)));
+	json_object_object_add(root, "engine_says", report_json_text(run->alarm));
+	return done_print(root, err);
+}
+
 static uint64_t nr_instructions(const struct exact *e)
 {
 	uint64_t sum = 0;
@@ -290,7 +312,9 @@ static int finish(struct dcpix_run *run, const char *stem, char **argv, int stat
 		r = write_file(stem, "xct", false, &e, err);
 	if (r >= 0)
 		r = write_file(stem, "tab", true, &e, err);
-	if (r >= 0 && !quiet)
+	if (r >= 0 && json)
+		r = tell(run, stem, &e, status, err);
+	else if (r >= 0 && !quiet)
 		fprintf(stderr,
 			"dcpix: %" PRIu64 " instructions of %zu process%s are in '%s.xct', their "
 			"procedures in '%s.tab'\n",

@@ -613,7 +613,18 @@ static int find_shape(struct draw *d)
 	return r < 0 ? r : find_lines(d);
 }
 
-int draw_proc(const struct graph_proc *p, const struct draw_options *options, struct base_buf *to)
+static void count(const struct draw *d, struct draw_counts *to)
+{
+	*to = (struct draw_counts){ .lines = d->nr_lines };
+	for (uint32_t b = 0; b < d->p->nr_blocks; b++) {
+		to->blocks += !d->small[b];
+		to->small += d->small[b];
+		to->boxes += d->small[b] && d->group[b] == b;
+	}
+}
+
+int draw_proc(const struct graph_proc *p, const struct draw_options *options, struct base_buf *to,
+	      struct draw_counts *counts)
 {
 	struct draw d = { .p = p, .options = options, .to = to };
 	uint32_t *next = NULL;
@@ -627,8 +638,10 @@ int draw_proc(const struct graph_proc *p, const struct draw_options *options, st
 		next = next_in_group(&d);
 		r = next ? 0 : -ENOMEM;
 	}
-	if (r >= 0)
+	if (r >= 0) {
 		put_graph(&d, next);
+		count(&d, counts);
+	}
 	free(next);
 	free(d.outside);
 	free(d.back);

@@ -16,7 +16,16 @@ struct draw_options {
 	bool same_size;
 };
 
+/* What a drawing has. */
+struct draw_counts {
+	uint32_t blocks; /* drawn with their instructions */
+	uint32_t small;	 /* that stand in small boxes */
+	uint32_t boxes;	 /* small ones */
+	size_t lines;	 /* between blocks and boxes */
+};
+
 /* Append the procedure's drawing. 0 or -ENOMEM. */
-int draw_proc(const struct graph_proc *p, const struct draw_options *options, struct base_buf *to);
+int draw_proc(const struct graph_proc *p, const struct draw_options *options, struct base_buf *to,
+	      struct draw_counts *counts);
 
 #endif

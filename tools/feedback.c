@@ -38,6 +38,33 @@ void feedback_unit(const struct feedback *f, char *buf, size_t buf_len)
 			 r->nr_absolute, r->nr_known);
 }
 
+static void add_all(struct json_object *to, struct json_object *from)
+{
+	json_object_object_foreach(from, key, value)
+		json_object_object_add(to, key, json_object_get(value));
+	json_object_put(from);
+}
+
+struct json_object *feedback_json(const struct feedback *f, const char *schema)
+{
+	struct json_object *root = done_json(schema);
+	uint64_t sums[ANALYSIS_NR_EVENTS];
+	char id[BASE_ID_TEXT_LEN], unit[300];
+
+	feedback_unit(f, unit, sizeof(unit));
+	if (!f->runs.exact) {
+		add_all(root, report_json(NULL, f->runs.a, report_sums(f->runs.a, sums)));
+		report_json_problems(root, f->runs.a);
+	}
+	json_object_object_add(root, "image", report_json_text(f->image));
+	json_object_object_add(
+		root, "build_id",
+		f->runs.id->len ? json_object_new_string(base_id_text(f->runs.id, id)) : NULL);
+	json_object_object_add(root, "counted", json_object_new_boolean(f->runs.exact != NULL));
+	json_object_object_add(root, "unit", json_object_new_string(unit));
+	return root;
+}
+
 /* ---- procedures ------------------------------------------------------------------------------ */
 
 static bool wanted(void *context, const struct image_symbol *symbol)

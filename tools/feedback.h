@@ -3,12 +3,13 @@
 #ifndef DCPI_FEEDBACK_H
 #define DCPI_FEEDBACK_H
 
+#include "done.h"
 #include "estimation.h"
 #include "runs.h"
 #include "select.h"
 
 struct feedback {
-	struct select sel;
+	struct select sel; /* json as in done.h */
 	struct base_opt_list xct, tab;
 	struct estimation how; /* -conf_low, -conf_med, -conf_high */
 	/* Of the operands, and what was made of them: */
@@ -33,7 +34,8 @@ struct feedback {
 	  "Take the counts of dcpix; IMAGE is a file then, and no database is read. Repeatable: "  \
 	  "they are added up.", 0, 0 },                                                            \
 	{ "tab", BASE_OPT_LIST, &(f).tab, "FILE",                                                  \
-	  "The table that dcpix made beside them; needed for routines made at run time.", 0, 0 }
+	  "The table that dcpix made beside them; needed for routines made at run time.", 0, 0 },  \
+	DONE_OPTION((f).sel.json)
 /* clang-format on */
 
 /* 0 or -DCPI_EUSAGE with @err. Call after parsing. @usual: the confidence without an option. */
@@ -47,5 +49,7 @@ int feedback_run(struct feedback *f, const char *prog, int nr, char **what, runs
 		 void *context, struct base_err *err);
 /* "executions, counted": what the numbers are. */
 void feedback_unit(const struct feedback *f, char *buf, size_t buf_len);
+/* What was done: an object of done_json, of samples with what report_json says of them. */
+struct json_object *feedback_json(const struct feedback *f, const char *schema);
 
 #endif

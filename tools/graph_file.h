@@ -12,7 +12,8 @@ struct json_object;
 int graph_file_read(const char *path, struct graph **out, struct base_err *err);
 /* 0, -ENOMEM or -EIO. */
 int graph_file_print(const struct graph *g, FILE *to, struct base_err *err);
-/* The same rows: an object of report_json with "procedures" (graph_json.c). */
+/* The same rows: an object of report_json (@a NULL: with "schema" alone) with "procedures"
+ * (graph_json.c). */
 struct json_object *graph_file_json(const struct graph *g, const char *schema,
 				    const struct analysis *a);
 

@@ -38,6 +38,13 @@ static struct json_object *json_texts(const struct graph_texts *t)
 	return list;
 }
 
+/* Only where dcpisource put some. */
+static void add_source(struct json_object *o, const struct graph_above *a)
+{
+	if (a->source.nr)
+		add(o, "source", json_texts(&a->source));
+}
+
 static struct json_object *json_stalls(const struct graph_above *a)
 {
 	struct json_object *list = json_object_new_array();
@@ -64,6 +71,7 @@ static struct json_object *json_insn(const struct graph_proc *p, const struct gr
 	add(o, "culprit", report_json_text(insn->culprit));
 	add(o, "file", insn->line ? report_json_text(p->files.v[insn->file]) : NULL);
 	add(o, "line", insn->line ? json_object_new_int64(insn->line) : NULL);
+	add_source(o, &insn->above);
 	add(o, "stalls", json_stalls(&insn->above));
 	return o;
 }
@@ -79,6 +87,7 @@ static struct json_object *json_block(const struct graph_proc *p, const struct g
 	add_known(o, "best_cycles", b->best.cycles >= 0, b->best.cycles);
 	add_known(o, "cycles", b->actual.cycles >= 0, b->actual.cycles);
 	add(o, "omitted", json_object_new_boolean(b->omitted));
+	add_source(o, &b->above);
 	add(o, "stalls", json_stalls(&b->above));
 	for (size_t i = 0; i < b->nr_insns; i++)
 		json_object_array_add(insns, json_insn(p, &b->insns[i]));
@@ -127,15 +136,23 @@ static struct json_object *json_proc(const struct graph_proc *p)
 	return o;
 }
 
+static struct json_object *json_root(const char *schema, const struct analysis *a)
+{
+	uint64_t sums[ANALYSIS_NR_EVENTS] = { 0 };
+	struct json_object *root;
+
+	if (a)
+		return report_json(schema, a, report_sums(a, sums));
+	root = json_object_new_object();
+	add(root, "schema", json_object_new_string(schema));
+	return root;
+}
+
 struct json_object *graph_file_json(const struct graph *g, const char *schema,
 				    const struct analysis *a)
 {
-	uint64_t sums[ANALYSIS_NR_EVENTS] = { 0 };
-	struct json_object *root, *procs = json_object_new_array();
+	struct json_object *root = json_root(schema, a), *procs = json_object_new_array();
 
-	for (size_t e = 0; e < a->nr_events; e++)
-		sums[e] = a->events[e].sum;
-	root = report_json(schema, a, sums);
 	for (size_t i = 0; i < g->nr; i++)
 		json_object_array_add(procs, json_proc(&g->procs[i]));
 	add(root, "procedures", procs);

@@ -25,6 +25,10 @@ END
 	run dcpisumxct -o twice.xct "$app/app.xct" "$app/app.xct"
 	run dcpi2bb -xct "$app/app.xct" -xct twice.xct -o app.prof app hot
 	cat app.prof
+	run dcpi2bb -json -xct "$app/app.xct" -o json.prof app hot
+	run dcpi2bb -xct "$app/app.xct" -o plain.prof app hot
+	cmp json.prof plain.prof
+	run dcpi2bb -json app
 	run dcpicosts "$app/app.xct"
 	run dcpi2bb app hot
 	run dcpi2bb 'hi[4711]'

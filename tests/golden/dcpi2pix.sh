@@ -55,6 +55,11 @@ pixie() # pixie NAME: the files' words
 	# Executions of instructions in app.xct, and in what was made of it.
 	awk '$1 == "n" { sum += (NF - 2) * $3 } END { print sum }' "$app/app.xct"
 	awk '/^0x/ { sum += $3 } /^summary/ { print $2 } END { print sum }' app.callgrind
+	run dcpi2pix -json -callgrind -xct "$app/app.xct" app
+	run dcpi2pix -json -xct "$app/app.xct" -o told app
+	cmp told.Addrs counted.Addrs
+	cmp told.Counts counted.Counts
+	run dcpi2pix -json -conf_low -o low app hot
 	run dcpi2pix -callgrind -conf_low app
 	run dcpi2pix -callgrind -conf_high app
 	run dcpi2pix -callgrind -conf_low 'hi[4711]'

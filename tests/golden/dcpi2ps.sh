@@ -43,6 +43,9 @@ table()
 	"$DCPI_BIN/dcpiflow" hot "$DCPI_SRC/tests/data/stripped/libapp.so" | sed "s|$DCPI_SRC/||" | run dcpi2ps -format dot
 	run dcpi2ps -format dot -cutoff 10 full.graph
 	run dcpi2ps -format dot -samesize full.graph
+	run dcpi2ps -json -format svg two.graph
+	run dcpi2ps -json -format dot -o two.dot two.graph
+	run dcpi2ps -json -format dot -o many.dot many.graph
 	run dcpi2ps -format gif full.graph
 	run dcpi2ps -format svg two.graph
 	run dcpi2ps app.c
@@ -63,8 +66,9 @@ names()
 	done
 }
 
-# 10 blocks are drawn, the others stand in boxes together.
-"$DCPI_BIN/dcpi2ps" -format dot many.graph >many.dot
+# 10 blocks are drawn, the others stand in boxes together; as is told.
+"$DCPI_BIN/dcpi2ps" -format dot many.graph >plain.dot
+cmp plain.dot many.dot
 [ "$(grep -c '^b[0-9]* \[fontsize' many.dot)" = 10 ]
 names 500 many.dot
 
@@ -90,7 +94,8 @@ head -c 5 many.pdf | grep -q '%PDF-' && tail -n 1 many.pdf | grep -q '%%EOF'
 # Three procedures: three pages, or three files.
 "$DCPI_BIN/dcpi2ps" -o two.ps two.graph
 [ "$(grep -c '^%%Page:' two.ps)" = 3 ]
-"$DCPI_BIN/dcpi2ps" -T svg -o two.svg two.graph
+"$DCPI_BIN/dcpi2ps" -json -T svg -o two.svg two.graph >told
+grep -q '"two-3.svg"$' told
 grep -q smooth_ two.svg && grep -q empty two-2.svg && grep -q '2: 400127' two-3.svg
 
 # Without dot; the emulator, where there is one, is found by the path too.

@@ -69,6 +69,7 @@ cc -std=gnu17 -O1 -w -o plain hard.c
 	./plain && echo "exit $?" || echo "exit $?"
 	./hard >hard.out && echo "exit $?" || echo "exit $?"
 	run dcpicc
+	run dcpicc -json -c twice.c | sed "s|$PWD|DIR|"
 	run dcpicc -compiler /nowhere/cc -c twice.c
 	run dcpicc -map_dir gone -c twice.c
 	run dcpicc -tok_dir gone -c twice.c
@@ -132,6 +133,8 @@ readelf --debug-dump=info objects/more.o | grep -q "DW_AT_name.*$PWD/tok/more.i"
 
 # What is not to be tokenized.
 "$DCPI_BIN/dcpicc" -map_dir none -E twice.c | grep -q twice
+"$DCPI_BIN/dcpicc" -map_dir none -json -tok_dir=none -E twice.c >told 2>err
+grep -q '"status":0' told && grep -q twice err
 printf 'int x;\n' | "$DCPI_BIN/dcpicc" -map_dir none -x c -c - -o stdin.o
 "$DCPI_BIN/dcpicc" -map_dir none objects/twice.o more.c -fsyntax-only
 printf 'int x = ;\n' >bad.c

@@ -12,6 +12,7 @@ mkdir away
 
 {
 	run dcpisource two.graph
+	run dcpisource -json hot.graph
 	run dcpisource bare.graph
 	mv app.c away
 	run dcpisource hot.graph

@@ -49,6 +49,11 @@ sed '1s/1$/2/' a.xct >later.xct
 	run dcpisumxct a.xct b.xct
 	run dcpisumxct b.xct a.xct a.xct -o sum.xct
 	cat sum.xct
+	cp sum.xct same.xct
+	run dcpisumxct -json b.xct a.xct a.xct -o sum.xct
+	cmp sum.xct same.xct
+	run dcpisumxct -json a.xct b.xct
+	run dcpisumxct -json a.xct most.xct
 	run dcpisumxct sum.xct sum.xct -o sum.xct
 	grep '^[ne]' sum.xct
 	run dcpisumxct a.xct most.xct -o none.xct

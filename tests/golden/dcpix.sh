@@ -34,6 +34,7 @@ show() # what does not depend on when it was
 	run dcpix -o app -from app.out
 	show app.xct
 	show app.tab
+	run dcpix -json -o app -from app.out
 	run dcpix -o bare -quiet -from bare.out
 	show bare.xct
 	show bare.tab
