@@ -112,6 +112,8 @@ static void put_row(const struct counts *x, struct table *t, const struct top_ro
 	table_cell(t, "%s", row->procedure);
 	if (row->placed)
 		table_cell(t, "0x%" PRIx64, row->vaddr);
+	else if (row->image->kind != PROFDB_NAMED)
+		table_cell(t, "+0x%" PRIx64, row->off);
 	else
 		table_cell(t, "%s", "");
 	table_cell(t, "%s", row->text ? row->text : "");

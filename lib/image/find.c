@@ -333,14 +333,17 @@ static int try_fetched(const struct file_search *s)
 static int file_failed(const struct image_query *q, int code, const char *path,
 		       const struct base_err *first, struct base_err *err)
 {
-	char id[BASE_ID_TEXT_LEN];
+	char id[BASE_ID_TEXT_LEN], with_id[BASE_ID_TEXT_LEN + 16] = "";
 
 	base_id_text(&q->id, id);
+	if (q->id.len > 1 && !q->by_path)
+		snprintf(with_id, sizeof(with_id), " with build-id %s", id);
 	if (code == -ESTALE) {
-		base_fail(err, code, "image '%s' has changed since it was profiled", path);
+		base_fail(err, code, "image '%s' has changed since it was profiled%s", path,
+			  with_id);
 	} else if (code == -ENOENT) {
 		code = -DCPI_ENOIMAGE;
-		base_fail(err, code, "image '%s' is not here any more", path);
+		base_fail(err, code, "image '%s'%s is not here any more", path, with_id);
 	} else {
 		if (err && !err->code)
 			*err = *first;
