@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "image_text.h"
 #include "profdb.h"
 #include "tools.h"
 
@@ -110,6 +111,24 @@ static void print_size(const struct profdb_profile *p, const char *word, const c
 		       strtoull(value, NULL, strncmp(value, "0x", 2) ? 10 : 16));
 }
 
+/* Our daemon writes neither: the image itself, where it is, says it without room in the profile. */
+static bool find_text(const struct profdb_profile *p, struct image_text *out)
+{
+	return !profdb_profile_word(p, "tstart") && !profdb_profile_word(p, "tsize") &&
+	       image_text_find(p, out);
+}
+
+static void print_text(const struct profdb_profile *p)
+{
+	struct image_text text;
+
+	print_size(p, "tstart", "text_start");
+	print_size(p, "tsize", "text_size");
+	if (find_text(p, &text))
+		printf("%-10s 0x%" PRIx64 "\n%-10s 0x%" PRIx64 "\n", "text_start", text.start,
+		       "text_size", text.size);
+}
+
 /* Printed at a place of their own. */
 static bool is_placed(const char *word)
 {
@@ -143,8 +162,7 @@ static void print_header(const char *file, const struct profdb_profile *p)
 		print_word("path", profdb_profile_path(p, i));
 	print_placed(p, "epoch");
 	print_placed(p, "platform");
-	print_size(p, "tstart", "text_start");
-	print_size(p, "tsize", "text_size");
+	print_text(p);
 	if (profdb_profile_kind(p) != PROFDB_FILE)
 		print_word("kind", profdb_kind_name(profdb_profile_kind(p)));
 	for (size_t i = 0; (value = profdb_profile_line(p, i, &word)); i++) {
@@ -366,6 +384,7 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 {
 	struct json_object *o = json_object_new_object(), *paths = json_object_new_array();
 	const struct base_id *image = profdb_profile_image(p);
+	struct image_text text;
 	char id[BASE_ID_TEXT_LEN];
 
 	for (size_t i = 0; profdb_profile_path(p, i); i++)
@@ -376,6 +395,10 @@ static struct json_object *json_profile(const char *file, const struct profdb_pr
 	json_object_object_add(o, "image",
 			       image->len ? json_object_new_string(base_id_text(image, id)) : NULL);
 	json_object_object_add(o, "paths", paths);
+	if (find_text(p, &text)) {
+		json_object_object_add(o, "text_start", json_object_new_uint64(text.start));
+		json_object_object_add(o, "text_size", json_object_new_uint64(text.size));
+	}
 	json_object_object_add(o, "header", json_lines(p));
 	json_object_object_add(o, "events", json_events(p, first, end));
 	json_object_object_add(o, "rows", json_rows(p, first, end));

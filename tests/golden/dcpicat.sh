@@ -98,6 +98,21 @@ run() {
 	cp "$DCPI_SRC/tests/fuzz/corpus/value_file/small" secret
 	run dcpicat secret
 	rm windows twice secret x
+	echo "# of a program that is where it was the text's place and size, of one that has changed none"
+	mkdir apps
+	cp "$DCPI_SRC/tests/data/app/app" "$DCPI_SRC/tests/data/strip/strip.so" apps
+	for name in app strip.so; do
+		printf 'platform box\nepoch 1700000000\nprofile file %s/apps/%s %s/apps/%s\nevent cpu-clock 1000000\nat 0x120 3\n' \
+			"$out" $name "$out" $name | "$DCPI_BIN/../tests/mkdb" mydb
+		mv mydb/*/box/*.file.* apps/$name.profile
+		rm -r mydb
+	done
+	run dcpicat apps/app.profile | sed "s|$out|DIR|"
+	run dcpicat -json apps/app.profile | sed "s|$out|DIR|"
+	run dcpicat apps/strip.so.profile | sed "s|$out|DIR|"
+	cp apps/strip.so apps/app
+	run dcpicat apps/app.profile | sed "s|$out|DIR|"
+	rm -r apps
 	echo "# who is to blame"
 	run dcpicat -event nope -format 0.07 -output x both imiss
 	(dcpicat -json both both both both both both both both both both >/dev/full) 2>&1 || :

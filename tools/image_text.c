@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "image.h"
+#include "image_text.h"
+
+enum { NR_PATHS = 64 };
+
+static struct image *open_image(struct image_store *store, const struct profdb_profile *p)
+{
+	const char *paths[NR_PATHS + 1] = { NULL };
+	struct image_query q = { .kind = IMAGE_FILE,
+				 .id = *profdb_profile_image(p),
+				 .paths = paths };
+	const char *identity = profdb_profile_word(p, "identity");
+	struct image *img = NULL;
+
+	if (profdb_profile_kind(p) != PROFDB_FILE || !q.id.len ||
+	    (identity && strcmp(identity, "path") == 0))
+		return NULL;
+	for (size_t i = 0; i < NR_PATHS && profdb_profile_path(p, i); i++)
+		paths[i] = profdb_profile_path(p, i);
+	return image_open(store, &q, &img, NULL) < 0 ? NULL : img;
+}
+
+static bool of_image(const struct image *img, struct image_text *out)
+{
+	struct image_code code;
+	uint64_t off;
+
+	*out = (struct image_text){ 0 };
+	if (!image_code_at(img, 0, &code) || image_off(img, code.vaddr, &off) < 0)
+		return false;
+	out->start = code.vaddr - off;
+	for (size_t i = 0; image_code_at(img, i, &code); i++)
+		out->size += code.len;
+	return true;
+}
+
+bool image_text_find(const struct profdb_profile *p, struct image_text *out)
+{
+	struct image_store *store;
+	struct image *img;
+	bool found;
+
+	if (image_store_open(-1, -1, &store) < 0)
+		return false;
+	img = open_image(store, p);
+	found = img && of_image(img, out);
+	image_close(img);
+	image_store_close(store);
+	return found;
+}
