@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "starts.h"
 #include "tools.h"
 
 static const struct tool tools[] = {
@@ -139,6 +140,7 @@ int main(int argc, char **argv)
 	const struct tool *t = NULL;
 
 	signal(SIGBUS, on_bus_error);
+	image_guess_by(analysis_starts);
 	if (strncmp(name, "dcpi", 4) == 0 && name[4])
 		t = find(name);
 	if (t)

@@ -289,6 +289,7 @@ static void json_head(const struct dis *x, const char *id)
 	json_object_object_add(root, "build_id", *id ? json_object_new_string(id) : NULL);
 	json_object_object_add(root, "machine",
 			       json_object_new_string(machine_name(image_machine(x->img))));
+	json_object_object_add(root, "guessed", json_object_new_boolean(image_guessed(x->img)));
 	text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
 							    JSON_C_TO_STRING_NOSLASHESCAPE);
 	printf("%.*s,\n  \"procedures\":[\n", (int)(strrchr(text, '\n') - text), text);
@@ -312,6 +313,8 @@ static void print_head(struct dis *x)
 	if (*text)
 		printf(" (build-id %s)", text);
 	printf("\nmachine    %s\n", machine_name(image_machine(x->img)));
+	if (image_guessed(x->img))
+		puts("procedures are guessed from the code where they are named by an address");
 }
 
 static int print(struct dis *x, int nr, char **what, struct base_err *err)

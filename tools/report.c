@@ -225,15 +225,30 @@ static void json_problem(struct json_object *list, const struct base_err *err)
 	json_object_array_add(list, o);
 }
 
+static void guessed(const struct analysis_image *ai, struct base_err *out)
+{
+	base_fail(out, -DCPI_ENOSYMBOL,
+		  "image '%s' does not tell where all of its procedures are: those named by an "
+		  "address are guessed from its code",
+		  ai->name);
+}
+
 void report_json_problems(struct json_object *root, const struct analysis *a)
 {
 	struct json_object *problems = json_object_new_array();
+	struct base_err why = { 0 };
 
 	for (size_t i = 0; i < a->nr_bad; i++)
 		json_problem(problems, &a->bad[i].err);
 	for (size_t i = 0; i < a->nr_images; i++)
 		if (is_problem(a->images[i]))
 			json_problem(problems, &a->images[i]->why);
+	for (size_t i = 0; i < a->nr_images; i++, why = (struct base_err){ 0 }) {
+		if (!a->images[i]->guessed)
+			continue;
+		guessed(a->images[i], &why);
+		json_problem(problems, &why);
+	}
 	json_object_object_add(root, "problems", problems);
 }
 
@@ -301,6 +316,14 @@ int report_bad(const char *prog, const struct analysis *a, FILE *to)
 	fflush(stdout);
 	for (size_t i = 0; i < a->nr_bad; i++)
 		base_err_print(&a->bad[i].err, prog, to);
+	for (size_t i = 0; i < a->nr_images; i++) {
+		struct base_err why = { 0 };
+
+		if (!a->images[i]->guessed)
+			continue;
+		guessed(a->images[i], &why);
+		fprintf(to, "%s: warning: %s\n", prog, why.text);
+	}
 	return a->nr_bad ? BASE_EXIT_FAILED : BASE_EXIT_OK;
 }
 

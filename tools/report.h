@@ -56,7 +56,7 @@ int report_json_print(struct json_object *root, const struct analysis *a, FILE *
  * what was printed.
  */
 int report_problems(const char *prog, const struct analysis *a, FILE *to);
-/* Of the profile files alone. */
+/* Of the profile files alone, and which images have procedures that are guessed. */
 int report_bad(const char *prog, const struct analysis *a, FILE *to);
 /* Two cells of a table: samples and percent of @total, empty where there are none. */
 void report_cells(struct table *t, uint64_t count, uint64_t total);

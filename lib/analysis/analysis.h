@@ -106,6 +106,7 @@ struct analysis_image {
 					    */
 	enum analysis_state state;
 	struct base_err why; /* where state is none of the first two */
+	bool guessed;	     /* it was opened, and image_guessed */
 	struct paths *paths; /* what its windows tell, once it was asked for */
 	bool paths_made;
 };

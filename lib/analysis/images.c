@@ -145,6 +145,7 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	}
 	ai->state = r >= 0 ? ANALYSIS_OPEN : state_of(r);
 	ai->why = why;
+	ai->guessed |= r >= 0 && image_guessed(*out);
 	if (r >= 0 && ai->kind == PROFDB_DYNAMIC)
 		name_dynamic(ai, *out);
 	if (r < 0 && err && !err->code)

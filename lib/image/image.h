@@ -184,6 +184,23 @@ const struct image_symbol *image_symbol(struct image *img, size_t index); /* asc
 const struct image_symbol *image_symbol_find(struct image *img, const char *name, size_t *pos);
 
 /*
+ * A stripped image without .eh_frame tells of few procedures, or of none, where they stand. Where a
+ * program has said how, others are guessed then: they begin at the entry, where code begins, and
+ * where code leads to, end where the next one begins, and are named by their address. What nothing
+ * in sight leads to is taken for a part of the one before it.
+ */
+typedef int image_start_fn(void *ctx, uint64_t vaddr);
+/* Calls @fn with each address that @code (@len bytes, which stand at @vaddr) calls or takes, in any
+ * order, some more than once; outside of code they are of no use. 0, -DCPI_EUNSUPPORTED (the
+ * machine), -ENOMEM, or what @fn returned below 0. */
+typedef int image_guess_fn(uint32_t machine, const uint8_t *code, size_t len, uint64_t vaddr,
+			   image_start_fn *fn, void *ctx);
+/* To be called before images are opened: analysis_starts (lib/analysis) is one. */
+void image_guess_by(image_guess_fn *fn);
+/* Some of its procedures are so. */
+bool image_guessed(struct image *img);
+
+/*
  * Of a pseudo-image: what a routine is, wherever it stands. @exact: name, bytes, lines and inlined
  * parts. @masked: the same, but for operands that change where code or what it calls is moved; so
  * @exact differs and @masked does not: the bytes differ only in operands.

@@ -86,6 +86,10 @@ struct image_ranges {
  * Damaged entries are left out. 0 or -ENOMEM. */
 int image_ranges_read(struct image_ranges *out, const struct image_elf *f);
 
+/* Where procedures are guessed to begin, and how far they can reach, in any order, some more than
+ * once, added to @out (guess.c). 0 or -ENOMEM. */
+int image_starts_read(struct image_ranges *out, const struct image_elf *f);
+
 /* ---- the linker's stubs (plt.c) ---------------------------------------------------------------
  */
 
@@ -115,12 +119,14 @@ struct image_symbols {
 	char **owned; /* names that are not libelf's */
 	size_t nr_owned, cap_owned;
 	struct image_index *index; /* then v is filled by questions, and names are only counted */
+	bool guessed;		   /* some of them are */
 };
 
 /*
  * From .symtab of @f, of @debug (may be NULL), or .dynsym of @f and .symtab of @mini (may be NULL);
  * @versioned: cut "@VERSION". Where none of these stands, from the linker's stubs and from
- * .eh_frame of @f; what only the latter has is named by its address, "0x4308".
+ * .eh_frame of @f; what only the latter has is named by its address, "0x4308". So is what is
+ * guessed, where there is neither a .symtab nor an .eh_frame.
  */
 int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
 		       const struct image_elf *debug, const struct image_elf *mini, bool versioned,
@@ -148,6 +154,7 @@ void image_index_close(struct image_index *x);
 bool image_index_damaged(const struct image_index *x);
 size_t image_index_nr_symbols(const struct image_index *x);
 size_t image_index_nr_names(const struct image_index *x);
+bool image_index_guessed(const struct image_index *x);
 /* Strings are the index's. @i is below the number. */
 bool image_index_vaddr(struct image_index *x, size_t i, uint64_t *vaddr);
 bool image_index_symbol(struct image_index *x, size_t i, struct image_symbol_entry *out);

@@ -23,7 +23,7 @@ struct head {
 	uint32_t version;
 	uint32_t kind;
 	uint64_t fingerprint;
-	uint8_t id_len, id[32], zero[7];
+	uint8_t id_len, id[32], guessed, zero[6];
 	uint64_t nr_symbols, symbols_off;
 	uint64_t nr_names, names_off;
 	uint64_t strings_len, strings_off;
@@ -260,6 +260,11 @@ size_t image_index_nr_names(const struct image_index *x)
 	return x->head.nr_names;
 }
 
+bool image_index_guessed(const struct image_index *x)
+{
+	return x->head.guessed;
+}
+
 static const struct symbol *symbol_at(struct image_index *x, size_t i)
 {
 	return part(x, x->head.symbols_off + i * sizeof(struct symbol), sizeof(struct symbol));
@@ -413,6 +418,7 @@ static int contents(struct image_contents *c, const struct image_symbols *s,
 	c->head.kind = kind;
 	c->head.fingerprint = fingerprint(main, debug);
 	c->head.id_len = main->id.len;
+	c->head.guessed = s->guessed;
 	memcpy(c->head.id, main->id.bytes, main->id.len);
 	if (r >= 0)
 		r = put_strings(c, s, at);

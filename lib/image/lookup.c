@@ -21,6 +21,7 @@ static bool load_index(struct image *img, const struct image_elf *debug)
 		return false;
 	s->nr = image_index_nr_symbols(s->index);
 	s->nr_names = image_index_nr_names(s->index);
+	s->guessed = image_index_guessed(s->index);
 	s->v = calloc(s->nr + 1, sizeof(*s->v));
 	if (s->v)
 		return true;
@@ -48,7 +49,7 @@ int image_symbols_load(struct image *img, struct base_err *err)
 	r = image_symbols_read(&img->symbols, &img->main, debug, img->mini.elf ? &img->mini : NULL,
 			       versioned, err);
 	img->symbols_state = r < 0 ? r : 1;
-	if (r >= 0 && img->symbols.nr >= INDEX_MIN)
+	if (r >= 0 && (img->symbols.nr >= INDEX_MIN || img->symbols.guessed))
 		image_index_write(img->index_fds, &img->symbols, &img->main, debug, img->kind);
 	return r;
 }
@@ -116,6 +117,12 @@ const struct image_symbol *image_symbol_at(struct image *img, uint64_t vaddr)
 		found = symbol_at(&img->symbols, vaddr);
 	while (gave_up_index(img));
 	return found;
+}
+
+bool image_guessed(struct image *img)
+{
+	image_symbols_load(img, NULL);
+	return img->symbols.guessed;
 }
 
 size_t image_nr_symbols(struct image *img)

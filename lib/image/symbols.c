@@ -25,6 +25,7 @@ struct section {
 struct build {
 	struct image_symbols *out;
 	bool versioned; /* names may carry a version */
+	bool guessing;	/* what is a frame elsewhere is a guess here */
 	struct candidate *v;
 	size_t nr, cap;
 	struct section *sections;
@@ -174,6 +175,7 @@ static bool in_code(const struct build *b, uint64_t vaddr)
 	return false;
 }
 
+/* 1, 0 where there are none, or negative. */
 static int add_frames(struct build *b, const struct image_elf *f)
 {
 	struct image_ranges ranges = { 0 };
@@ -192,6 +194,23 @@ static int add_frames(struct build *b, const struct image_elf *f)
 			r = add(b, &c);
 	}
 	free(ranges.v);
+	return r < 0 ? r : ranges.nr > 0;
+}
+
+/* They reach to whatever comes next, as symbols without a size do. */
+static int add_guessed(struct build *b, const struct image_elf *f)
+{
+	struct image_ranges starts = { 0 };
+	int r = image_starts_read(&starts, f);
+
+	for (size_t i = 0; i < starts.nr && r >= 0; i++)
+		r = add(b, &(struct candidate){ .name = "",
+						.vaddr = starts.v[i].vaddr,
+						.section_end = starts.v[i].vaddr + starts.v[i].len,
+						.sort = SORT_FRAME,
+						.local = true });
+	b->guessing = true;
+	free(starts.v);
 	return r;
 }
 
@@ -284,6 +303,7 @@ static int choose_frame(struct build *b, struct candidate *c, struct image_symbo
 	r = name_frame(b, c);
 	if (r < 0)
 		return r;
+	s->guessed |= b->guessing;
 	c->symbol = (uint32_t)s->nr;
 	s->v[s->nr++].sym = (struct image_symbol){ c->name, c->vaddr, c->len };
 	return 0;
@@ -406,13 +426,14 @@ int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
 		       struct base_err *err)
 {
 	struct build b = { .out = s, .versioned = versioned };
-	bool found = false, part = false;
+	bool found = false, part = false, full;
 	int r = add_tables(&b, f, SHT_SYMTAB, &found);
 
 	if (r >= 0 && !found && debug)
 		r = add_tables(&b, debug, SHT_SYMTAB, &found);
 	if (r >= 0 && !found && mini)
 		r = add_tables(&b, mini, SHT_SYMTAB, &part);
+	full = found || part;
 	if (r >= 0 && !found)
 		r = add_tables(&b, f, SHT_DYNSYM, &found);
 	if (r >= 0)
@@ -421,6 +442,8 @@ int image_symbols_read(struct image_symbols *s, const struct image_elf *f,
 		r = add_stubs(&b, f);
 	if (r >= 0)
 		r = add_frames(&b, f);
+	if (r == 0 && !full)
+		r = add_guessed(&b, f);
 	if (r >= 0)
 		r = finish(&b);
 	free(b.v);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "image.h"
+#include "starts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -67,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	if (fd < 0 || base_write_all(fd, data, len) < 0)
 		abort();
+	image_guess_by(analysis_starts);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct base_err err = { 0 };
