@@ -200,6 +200,36 @@ static bool is_loop(const struct flow *f, uint32_t b, const uint32_t *component)
 	return false;
 }
 
+/* How often control came into @b from outside of its loop, or back from a call. */
+static double fetches(const struct stall_work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double sum = block->nr_calls * stall_runs(w, b);
+
+	for (uint32_t i = 0; w->in->edge && i < block->nr_in; i++) {
+		uint32_t edge = w->f->into[block->in + i], from = w->f->edges[edge].from;
+
+		if (from == FLOW_OUTSIDE || w->component[from] != w->component[b])
+			sum += w->in->edge[edge];
+	}
+	return sum;
+}
+
+static int count_fetches(struct stall_work *w)
+{
+	uint32_t nr = w->f->nr_blocks;
+	double *of_loop = calloc((size_t)nr + 1, sizeof(*of_loop));
+
+	if (!of_loop)
+		return -ENOMEM;
+	for (uint32_t b = 0; b < nr; b++)
+		of_loop[w->component[b]] += fetches(w, b);
+	for (uint32_t b = 0; b < nr; b++)
+		w->fetched[b] = w->in->edge ? of_loop[w->component[b]] : stall_runs(w, b);
+	free(of_loop);
+	return 0;
+}
+
 /* Which loops stay in the cache: by the code in them that was met running. */
 static void judge_loops(struct stall_work *w, uint64_t *size, bool *calls)
 {
@@ -232,6 +262,7 @@ static int find_loops(struct stall_work *w)
 			if (w->component[w->order[i]] == UINT32_MAX)
 				collect(w, w->order[i], number++);
 		judge_loops(w, size, calls);
+		r = count_fetches(w);
 	}
 	free(next);
 	free(size);
@@ -242,24 +273,54 @@ static int find_loops(struct stall_work *w)
 /* ---- tallies ------------------------------------------------------------------------------- */
 
 /*
+ * What is left is divided by how often each cause may have come up, but none has more than its
+ * part. Who has it all leaves more to the others, so it is found again.
+ */
+static void divide(uint16_t causes, const double *part, const double *chance, double *share)
+{
+	double left = 1;
+
+	for (uint16_t open = causes, full = 1; open && full;) {
+		double sum = 0, given = 0;
+
+		full = 0;
+		for (int c = 0; c < STALL_NR_CAUSES; c++)
+			sum += open >> c & 1 ? chance[c] : 0;
+		for (int c = 0; c < STALL_NR_CAUSES; c++) {
+			if (!(open >> c & 1))
+				continue;
+			share[c] = fmin(part[c], left * chance[c] / sum);
+			if (share[c] < part[c])
+				continue;
+			full |= (uint16_t)(1 << c);
+			given += part[c];
+		}
+		open &= (uint16_t)~full;
+		left -= given;
+	}
+}
+
+/*
  * Divide an instruction's stalled samples among its causes, each of which may have its part of
  * them at most. What the others together cannot have is this one's, if it may have it.
  */
-static double add_stall(struct stall_tally *t, uint16_t causes, double samples, const double *part)
+static double add_stall(struct stall_tally *t, uint16_t causes, double samples, const double *part,
+			const double *chance)
 {
-	double sum = 0, unexplained;
+	double sum = 0, unexplained, share[STALL_NR_CAUSES] = { 0 };
 
 	for (int c = 0; c < STALL_NR_CAUSES; c++)
 		sum += causes >> c & 1 ? part[c] : 0;
 	unexplained = sum < 1 ? (1 - sum) * samples : 0;
 	t->unexplained += unexplained;
+	divide(causes, part, chance, share);
 	for (int c = 0; c < STALL_NR_CAUSES; c++) {
 		double others = sum - part[c];
 
 		if (!(causes >> c & 1) || part[c] <= 0)
 			continue;
 		t->cause[c].high += part[c] * samples;
-		t->cause[c].likely += part[c] * samples / fmax(sum, 1);
+		t->cause[c].likely += share[c] * samples;
 		t->cause[c].low += fmax(0, fmin(part[c], 1 - others)) * samples;
 	}
 	return unexplained;
@@ -280,7 +341,7 @@ static void tally_stalls(const struct stall_work *w, uint32_t b, struct stall_ta
 			 double stalled)
 {
 	const struct flow_block *block = &w->f->blocks[b];
-	double high[STALL_NR_CAUSES] = { 0 }, part[STALL_NR_CAUSES];
+	double high[STALL_NR_CAUSES] = { 0 }, part[STALL_NR_CAUSES], chance[STALL_NR_CAUSES];
 	struct stall *out = w->out;
 
 	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
@@ -291,9 +352,12 @@ static void tally_stalls(const struct stall_work *w, uint32_t b, struct stall_ta
 			high[c] += out->candidates[i] >> c & 1 ? out->stalled[i] : 0;
 	}
 	stall_parts(w, b, stalled, high, part);
+	for (int c = 0; c < STALL_NR_CAUSES; c++)
+		chance[c] = stall_chance(w, b, c);
 	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
 		strike_out(out, i, part);
-		out->unexplained[i] = add_stall(t, out->candidates[i], out->stalled[i], part);
+		out->unexplained[i] =
+			add_stall(t, out->candidates[i], out->stalled[i], part, chance);
 	}
 }
 
@@ -337,6 +401,9 @@ static int open_work(struct stall_work *w)
 	size_t nr = (size_t)w->f->nr_blocks + 1;
 
 	w->in_cache = calloc(nr, sizeof(*w->in_cache));
+	w->fetched = calloc(nr, sizeof(*w->fetched));
+	w->wrong = calloc(nr, sizeof(*w->wrong));
+	w->mispredicted = calloc(nr, sizeof(*w->mispredicted));
 	w->stack = calloc(nr, sizeof(*w->stack));
 	w->order = calloc(nr, sizeof(*w->order));
 	w->component = calloc(nr, sizeof(*w->component));
@@ -345,8 +412,9 @@ static int open_work(struct stall_work *w)
 	w->out->stalled = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->stalled));
 	w->out->unexplained = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->unexplained));
 	w->out->culprit = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->culprit));
-	if (!w->in_cache || !w->stack || !w->order || !w->component || !w->out->block ||
-	    !w->out->candidates || !w->out->stalled || !w->out->unexplained || !w->out->culprit)
+	if (!w->in_cache || !w->fetched || !w->wrong || !w->mispredicted || !w->stack ||
+	    !w->order || !w->component || !w->out->block || !w->out->candidates ||
+	    !w->out->stalled || !w->out->unexplained || !w->out->culprit)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < w->f->nr_insns; i++)
 		w->out->culprit[i] = FLOW_OUTSIDE;
@@ -364,11 +432,16 @@ int stall_find(const struct stall_input *in, struct stall *out)
 		r = find_pace(&w);
 	if (r >= 0)
 		r = find_loops(&w);
+	if (r >= 0)
+		stall_find_mispredicted(&w);
 	for (uint32_t b = 0; r >= 0 && b < w.f->nr_blocks; b++) {
 		tally_block(&w, b);
 		stall_tally_add(&out->total, &out->block[b]);
 	}
 	free(w.in_cache);
+	free(w.fetched);
+	free(w.wrong);
+	free(w.mispredicted);
 	free(w.stack);
 	free(w.order);
 	free(w.component);

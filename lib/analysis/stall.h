@@ -11,7 +11,12 @@
  * - memory: it loads. Stores: it stores. Synchronization: a barrier, an atomic or serializing
  *   instruction. Division, arithmetic (multiplication, floating point): it is one.
  * - branch: it is the first one behind a conditional branch or an indirect jump, of which more than
- * one way is taken often enough.
+ * one way is taken often enough. A wrong prediction takes 25 cycles at most (instructions of the
+ * best pace stand for cycles), and no way is supposed to be foretold more often than it is gone: so
+ * the usual way of a branch has no more wrong predictions than the others have, and no more samples
+ * of them than stand behind these (twice that, as frequencies are unsure).
+ * - memory, where such a branch goes by a comparison with memory and shows no samples of its own:
+ * the two may be one to the processor, and what stands behind them may have waited for the load.
  * - front end (instruction cache, its TLB, decoding): it is the first of its cache line on some
  * way, and does not lie in a loop without calls that fits the cache.
  *
@@ -19,6 +24,10 @@
  * of plain instructions, say). It says what may have been, not what was, and single instructions
  * are not told apart from their neighbours: trust blocks and loops. A load behind a mispredicted
  * branch shows its whole latency, which is then laid to memory.
+ *
+ * What several may have had is divided by how often each can have come up at all: a branch as often
+ * as its less usual ways were gone, the front end once each time that the loop was entered or
+ * something called from it, everything else in each execution.
  */
 #ifndef DCPI_STALL_H
 #define DCPI_STALL_H
@@ -77,7 +86,7 @@ struct stall_input {
 
 /*
  * All in samples. @low: those for which no other cause is left; @high: all for which this one is;
- * @likely: those with several divided among them, so that it adds up.
+ * @likely: those with several divided among them, as above, so that it adds up.
  */
 struct stall_range {
 	double low, likely, high;

@@ -5,11 +5,17 @@
 
 enum {
 	LINE = 64,
-	/* What a mispredicted branch may cost, in instructions at the best pace. */
-	PENALTY = 100,
+	/* What has less than one of so many is not counted; fewer samples may be chance. */
+	HARDLY = 50,
+	FEW = 3,
 };
 
 /* ---- candidates ---------------------------------------------------------------------------- */
+
+static bool is_call(const struct flow_insn *insn)
+{
+	return insn->flow == FLOW_CALL || insn->flow == FLOW_INDIRECT_CALL;
+}
 
 /* What the instruction itself may wait for. */
 static uint16_t by_kind(const struct flow_insn *insn)
@@ -30,61 +36,6 @@ static uint16_t by_kind(const struct flow_insn *insn)
 	return c;
 }
 
-/* How often an edge was gone at most: as estimated, or as the samples behind it have it, where no
- * other edge leads there. Of two arms an estimate may starve one. */
-static double gone(const struct stall_work *w, uint32_t edge)
-{
-	double n = w->in->edge[edge], by_samples;
-	uint32_t to = w->f->edges[edge].to;
-
-	if (to == FLOW_OUTSIDE || w->f->blocks[to].nr_in > 1 || w->per_run <= 0)
-		return n;
-	by_samples = stall_samples_in(w, to) / (w->f->blocks[to].nr_insns * w->per_run);
-	return by_samples > n ? by_samples : n;
-}
-
-/* How often the branch at the end of @b may at most have been predicted wrongly: not more often
- * than the less usual ways were gone, and as often come back from. */
-static double wrong_ways(const struct stall_work *w, uint32_t b)
-{
-	const struct flow_block *block = &w->f->blocks[b];
-	double all = 0, most = 0;
-
-	for (uint32_t i = 0; i < block->nr_out; i++) {
-		double n = gone(w, w->f->out_of[block->out + i]);
-
-		all += n;
-		most = n > most ? n : most;
-	}
-	return 2 * (all - most);
-}
-
-/* May the samples of @b's first instructions come from a wrong prediction? */
-static bool behind_branch(const struct stall_work *w, uint32_t b, double samples)
-{
-	const struct flow_block *block = &w->f->blocks[b];
-	double wrong = 0, pace;
-
-	for (uint32_t i = 0; i < block->nr_in; i++) {
-		uint32_t from = w->f->edges[w->f->into[block->in + i]].from;
-		const struct flow_block *source;
-		enum flow_class flow;
-
-		if (from == FLOW_OUTSIDE)
-			continue; /* calls are predicted well */
-		source = &w->f->blocks[from];
-		flow = (enum flow_class)w->f->insns[source->insn + source->nr_insns - 1].flow;
-		if (flow != FLOW_BRANCH && flow != FLOW_INDIRECT_JUMP)
-			continue;
-		if (!w->in->edge)
-			return true;
-		wrong += wrong_ways(w, from);
-	}
-	/* The best pace may show no samples; the average one is hardly a hundred times slower. */
-	pace = w->pace > w->per_run / PENALTY ? w->pace : w->per_run / PENALTY;
-	return wrong > 0 && wrong * PENALTY * pace >= samples / 10;
-}
-
 /* Is the instruction the first that is fetched from its cache line, on some way there? */
 static bool begins_line(const struct stall_work *w, uint32_t b, uint32_t insn)
 {
@@ -101,7 +52,9 @@ static uint16_t causes_of(const struct stall_work *w, uint32_t b, uint32_t insn,
 {
 	uint16_t c = by_kind(&w->f->insns[insn]);
 
-	if (insn == w->f->blocks[b].insn && behind_branch(w, b, samples))
+	/* Where it is a call, what was called shows that. */
+	if (insn == w->f->blocks[b].insn && w->mispredicted[b] * HARDLY >= samples &&
+	    !is_call(&w->f->insns[insn]))
 		c |= 1 << STALL_BRANCH;
 	if (!w->in_cache[b] && begins_line(w, b, insn))
 		c |= 1 << STALL_FRONT_END;
@@ -125,6 +78,45 @@ static void suspect(const struct stall_work *w, uint32_t b, uint32_t insn, doubl
 	s->causes |= c;
 }
 
+/* Samples where the ways out of @b lead to. */
+static double samples_behind(const struct stall_work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double sum = 0;
+
+	for (uint32_t i = 0; i < block->nr_out; i++) {
+		uint32_t to = w->f->edges[w->f->out_of[block->out + i]].to;
+
+		if (to != FLOW_OUTSIDE)
+			sum += w->in->samples[w->f->blocks[to].insn];
+	}
+	return sum;
+}
+
+/*
+ * Does @b end in a comparison with memory that the processor may have joined with its branch into
+ * one? What waits for such a load stands behind both. A branch that is not joined is done after the
+ * comparison at the earliest, so that the comparison's wait stands on the branch.
+ */
+static bool ends_joined(const struct stall_work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	uint32_t last = block->insn + block->nr_insns - 1;
+	const struct flow_insn *branch = &w->f->insns[last];
+	double between = w->in->samples[last];
+
+	return block->nr_insns > 1 && branch->flow == FLOW_BRANCH &&
+	       branch->reads.gpr & branch[-1].writes.gpr & FLOW_FLAGS &&
+	       branch[-1].kinds == FLOW_LOAD &&
+	       (between < FEW || between * HARDLY < samples_behind(w, b));
+}
+
+/* What was hardly gone brought hardly any. */
+static bool hardly_gone(const struct stall_work *w, uint32_t edge, uint32_t to)
+{
+	return w->in->edge && w->in->edge[edge] * HARDLY < stall_runs(w, to);
+}
+
 /* The last instructions of the blocks that lead to @b. */
 static void suspect_before(const struct stall_work *w, uint32_t b, double samples,
 			   struct suspects *s)
@@ -135,13 +127,29 @@ static void suspect_before(const struct stall_work *w, uint32_t b, double sample
 		uint32_t edge = w->f->into[block->in + i], from = w->f->edges[edge].from;
 		const struct flow_block *source;
 
-		/* What was hardly gone brought hardly any. */
-		if (from == FLOW_OUTSIDE ||
-		    (w->in->edge && w->in->edge[edge] * 50 < stall_runs(w, b)))
+		if (from == FLOW_OUTSIDE || hardly_gone(w, edge, b))
 			continue;
 		source = &w->f->blocks[from];
 		suspect(w, from, source->insn + source->nr_insns - 1, samples, s);
 	}
+}
+
+/* What the ways to @b themselves may have cost: a branch predicted wrongly, the load it goes by. */
+static void suspect_ways(const struct stall_work *w, uint32_t b, double samples, struct suspects *s)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+
+	for (uint32_t i = 0; i < block->nr_in; i++) {
+		uint32_t edge = w->f->into[block->in + i], from = w->f->edges[edge].from;
+		const struct flow_block *source;
+
+		if (from == FLOW_OUTSIDE || hardly_gone(w, edge, b) || !ends_joined(w, from))
+			continue;
+		source = &w->f->blocks[from];
+		suspect(w, from, source->insn + source->nr_insns - 2, samples, s);
+	}
+	if (w->mispredicted[b] * HARDLY >= samples)
+		s->causes |= 1 << STALL_BRANCH;
 }
 
 /* ---- what comes from outside --------------------------------------------------------------- */
@@ -175,11 +183,6 @@ static const struct convention *convention_of(uint32_t machine)
 		if (known[i].machine == machine)
 			return &known[i];
 	return NULL;
-}
-
-static bool is_call(const struct flow_insn *insn)
-{
-	return insn->flow == FLOW_CALL || insn->flow == FLOW_INDIRECT_CALL;
 }
 
 /* May control come to the first instruction of @b from outside, or back from a call? */
@@ -254,6 +257,8 @@ uint16_t stall_candidates(const struct stall_work *w, uint32_t b, uint32_t insn,
 		suspect_before(w, b, samples, &s);
 	if (!s.causes)
 		suspect(w, b, insn, samples, &s);
+	if (insn == w->f->blocks[b].insn)
+		suspect_ways(w, b, samples, &s);
 	c = s.causes | from_outside(w, b, insn);
 	*culprit = FLOW_OUTSIDE;
 	if (__builtin_popcount(c) == 1 && s.insn != FLOW_OUTSIDE &&

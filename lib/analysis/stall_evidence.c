@@ -4,9 +4,7 @@
 
 #include "stall_internal.h"
 
-/* What so many samples say at most of how many there should be: 95 of 100 such numbers are below.
- */
-static double at_most(double samples)
+double stall_at_most(double samples)
 {
 	return samples + 1.645 * sqrt(samples) + 3;
 }
@@ -47,7 +45,7 @@ static double allowed(const struct stall_work *w, uint32_t b, const struct stall
 
 	if (near <= 0 && beside <= 0 && 3 * e->each <= stalled)
 		return 0;
-	return at_most(near) * e->each + beside;
+	return stall_at_most(near) * e->each + beside;
 }
 
 /* Events of what came late from outside were sampled there. */
@@ -73,6 +71,8 @@ void stall_parts(const struct stall_work *w, uint32_t b, double stalled, const d
 			else
 				most = fmin(most, allowed(w, b, e, stalled));
 		}
+		if (c == STALL_BRANCH)
+			most = fmin(most, stall_at_most_mispredicted(w, b));
 		part[c] = most + more < high[c] ? (most + more) / high[c] : 1;
 	}
 }
