@@ -278,8 +278,10 @@ static void replace(struct batch *b, struct dyn_facility *f, const struct wire_r
 	dyn_facility_written(f, true);
 	if (f->image == b->image)
 		return;
-	/* Its profile stays where it is, which leads here as well. */
-	if (f->image->put && c->moves && image_moves_add(c->moves, f->image, b->image, map) < 0)
+	/* Its profile stays where it is, which leads here as well. Who else holds it has values of
+	 * it that are on their way. */
+	if ((f->image->put || f->image->refs > 1) && c->moves &&
+	    image_moves_add(c->moves, f->image, b->image, map) < 0)
 		base_log(BASE_LOG_WARN, "the profile of '%s' stays apart: no memory", f->stem);
 	if (image_values_move(f->image, map, b->image) < 0)
 		base_log(BASE_LOG_WARN, "values of '%s' are lost: no memory", f->stem);

@@ -248,6 +248,20 @@ static int put_all_moved(struct daemon *d, struct base_err *err)
 	return r;
 }
 
+/* What came of them since they became part of others, and what will. */
+static void follow_moved(struct daemon *d)
+{
+	for (size_t i = 0; i < d->moves.nr; i++) {
+		const struct image_move *m = &d->moves.items[i];
+
+		if (d->windows)
+			windows_moved(d->windows, m->from, m->map, m->to);
+		if (m->from->values && image_values_move(m->from, m->map, m->to) < 0)
+			base_log(BASE_LOG_WARN, "values of '%s' are lost: no memory",
+				 m->from->path);
+	}
+}
+
 static void clear(const struct batch *b)
 {
 	for (size_t i = 0; i < b->nr; i++) {
@@ -265,6 +279,7 @@ static int write_profiles(struct daemon *d, struct base_err *err)
 
 	if (r < 0)
 		return r;
+	follow_moved(d);
 	r = put_all(d, &b, err);
 	if (r >= 0)
 		r = put_all_moved(d, err);

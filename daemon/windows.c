@@ -120,8 +120,10 @@ static bool is_unsettled(const struct process *p, const struct vtrace_window *w)
 static void place_user(struct attrib *a, struct process *p, const struct vtrace_window *w,
 		       struct windows_step *s, const struct map *m)
 {
-	if (m && m->kind == MAP_DYNAMIC)
+	if (m && m->kind == MAP_DYNAMIC) {
+		s->memory = m->start;
 		track_watch(a, p);
+	}
 	/* Events still to come may tell that what /proc listed is younger than the window. */
 	if (m && is_unsettled(p, w) && m->listed && !m->since_ns)
 		return;
@@ -172,19 +174,19 @@ static void place_all(struct attrib *a, struct process *p, const struct vtrace_w
 
 /* ---- code that programs made ----------------------------------------------------------------- */
 
-static enum dyn_where look_up(struct attrib *a, const struct windows_pending *k, uint64_t addr,
-			      uint32_t generation, bool last, struct image **image, uint64_t *off)
+static enum dyn_where look_up(struct attrib *a, const struct windows_pending *k,
+			      const struct windows_step *s, uint64_t addr, bool last,
+			      struct image **image, uint64_t *off)
 {
-	const struct map *m = map_find(k->p, addr);
 	const struct dyn_query q = { .addr = addr,
 				     .first_ns = k->w.time_ns,
 				     .time_ns = k->w.time_ns,
 				     .count = 1,
-				     .generation = generation,
-				     .generation_read = generation != 0,
+				     .generation = s->generation,
+				     .generation_read = s->generation != 0,
 				     .last = last,
-				     .dynamic = m && m->kind == MAP_DYNAMIC && a->live,
-				     .map_start = m ? m->start : 0 };
+				     .dynamic = s->memory && a->live,
+				     .map_start = s->memory };
 
 	return a->dyn ? dyn_lookup(a->dyn, k->p, &q, image, off) : DYN_NONE;
 }
@@ -204,10 +206,10 @@ static bool place_dynamic(struct attrib *a, const struct windows_pending *k, str
 {
 	struct image *image = NULL, *end = NULL;
 	uint64_t off = 0, end_off = 0;
-	enum dyn_where where = look_up(a, k, s->pc, s->generation, last, &image, &off);
+	enum dyn_where where = look_up(a, k, s, s->pc, last, &image, &off);
 
 	if (where == DYN_FOUND && s->last != s->pc) {
-		where = look_up(a, k, s->last, s->generation, last, &end, &end_off);
+		where = look_up(a, k, s, s->last, last, &end, &end_off);
 		if (where == DYN_FOUND && (end != image || end_off - off != s->last - s->pc))
 			where = DYN_REUSED;
 	}
@@ -313,6 +315,7 @@ static void release(struct windows_pending *k)
 {
 	for (size_t i = 0; i < k->nr; i++)
 		put_image(&k->steps[i], NULL);
+	windows_past_put(k->past);
 	free(k->words);
 	k->words = NULL;
 }
@@ -351,6 +354,7 @@ static void wait_for(struct windows *t, struct windows_pending *k, const uint64_
 		return;
 	}
 	*copy = *k;
+	windows_values_met(t, &k->w);
 	if (is_unsettled(k->p, &k->w)) {
 		copy->unsettled = true;
 		if (k->p->known_ns < t->unsettled_ns)
@@ -383,6 +387,7 @@ void windows_take(struct windows *t, struct attrib *a, const struct vtrace_windo
 	k.words = NULL;
 	k.until_ns = 0;
 	k.unsettled = false;
+	k.past = NULL;
 	t->attrib = a;
 	t->number += !windows_is_stepped(w);
 	if (nr <= 0 || is_excluded(a, w)) {
@@ -432,6 +437,8 @@ static void place_listed(struct attrib *a, struct windows_pending *k)
 			lose(s, WINDOWS_LOST_AMBIGUOUS);
 		else if (m && !s->image && m->kind == MAP_IMAGE)
 			place_mapped(a, k->p, s, m);
+		else if (m && m->kind == MAP_DYNAMIC)
+			s->memory = m->start;
 	}
 }
 

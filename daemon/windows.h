@@ -71,6 +71,7 @@ struct windows_step {
 	bool ran;	   /* there is one. Else it is but where the window would have gone on */
 	bool transfers;	   /* that one is a branch, jump, call or return */
 	uint32_t generation;
+	uint64_t memory; /* start of the memory for code that it lay in then; 0: in none */
 	/* Where it is: */
 	enum windows_where { WINDOWS_OPEN, WINDOWS_PLACED, WINDOWS_LOST } where;
 	enum windows_loss loss; /* WINDOWS_LOST */
@@ -107,6 +108,7 @@ struct attrib;
 struct process;
 struct reader;
 struct windows;
+struct wire_replaces;
 
 struct windows_config {
 	struct driver *driver;
@@ -133,9 +135,13 @@ void windows_pass(struct windows *t, struct attrib *a, uint64_t time_ns);
 /* @image will never be on disk, and what is in it since it was is dropped: its windows and values
  * are no more stored. */
 void windows_given_up(struct windows *t, struct image *image);
+/* @from became part of @to, at the offsets that @map gives: what is still to come of it is there.
+ */
+void windows_moved(struct windows *t, const struct image *from, const struct wire_replaces *map,
+		   struct image *to);
 /* After dyn_refresh: those that wait for it; @last: nothing is to be waited for. */
 void windows_resolve(struct windows *t, struct attrib *a, bool last);
-/* @tgid ended, or runs another program, since @time_ns. */
+/* @tgid ended, or runs another program, since @time_ns; what it had mapped is still known. */
 void windows_ended(struct windows *t, int32_t tgid, uint64_t time_ns);
 /*
  * Translate what is missing, in a share of the time that is small but at the start. True: there was

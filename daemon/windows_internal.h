@@ -16,6 +16,7 @@ struct windows_pending {
 	uint64_t *words;   /* its own, where values are wanted; or NULL */
 	uint64_t until_ns; /* base_now_ns up to which it waits for its registry; 0: not asked yet */
 	bool unsettled;	   /* see struct attrib */
+	struct windows_past *past; /* a reference, once the process's life is over; or NULL */
 	size_t nr;
 	struct windows_step steps[WINDOWS_STEPS];
 };
@@ -52,7 +53,8 @@ struct windows_ticket {
 	uint64_t *words;	     /* until it was sent */
 	struct vtrace_window w;
 	struct values_owner *owner; /* a reference, or NULL: nobody's */
-	bool over;		    /* its process has ended, or runs another program */
+	bool over;		    /* its process has ended, or runs another program … */
+	struct windows_past *past;  /* … which had this; a reference, or NULL */
 	uint32_t nr_answers;	    /* of profilers */
 	size_t nr;
 	struct windows_step steps[]; /* with references */
@@ -122,6 +124,23 @@ void windows_stepped_release(struct windows_stepped *s);
 /* windows_code.c */
 
 void windows_code_release(struct windows_code *c);
+
+/* windows_past.c */
+
+/* A life of a process that is over, while windows of it wait or values of it are to come. */
+struct windows_past {
+	uint32_t refs;
+	struct values_owner *owner; /* a reference, or NULL: nobody */
+	struct process p; /* its mappings alone; none where other code than the files' may have
+			     stood in them */
+};
+
+/* One reference. NULL: no memory. */
+struct windows_past *windows_past_new(const struct process *p, struct values_owner *owner);
+struct windows_past *windows_past_get(struct windows_past *past);
+void windows_past_put(struct windows_past *past);
+/* What the process of @k has mapped, or had when it ended; NULL: that is not known. */
+const struct process *windows_mapped_by(const struct windows *t, const struct windows_ticket *k);
 
 /* windows_values.c */
 

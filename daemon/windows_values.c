@@ -72,6 +72,7 @@ static void free_ticket(struct windows_ticket *k)
 	for (size_t i = 0; i < k->nr; i++)
 		image_put(k->steps[i].image);
 	values_owner_put(k->owner);
+	windows_past_put(k->past);
 	free(k->words);
 	free(k);
 }
@@ -91,10 +92,22 @@ static struct windows_ticket *make_ticket(const struct windows_pending *k, const
 	memcpy(t->words, words, len);
 	memcpy(t->steps, k->steps, k->nr * sizeof(*t->steps));
 	t->w = k->w;
+	t->over = k->p && k->p->exited;
+	t->past = windows_past_get(k->past);
 	t->nr = k->nr;
 	for (size_t i = 0; i < t->nr; i++)
 		image_get(t->steps[i].image);
 	return t;
+}
+
+/* Of a life that is over nobody can be asked, and its process may be another's now. */
+static struct values_owner *owner_of_window(struct windows *t, const struct windows_pending *k)
+{
+	if (!k->p)
+		return NULL;
+	if (k->p->exited)
+		return k->past ? k->past->owner : NULL;
+	return owner_get(t, k->w.tgid);
 }
 
 void windows_values_add(struct windows *t, const struct windows_pending *k, const uint64_t *words)
@@ -110,7 +123,7 @@ void windows_values_add(struct windows *t, const struct windows_pending *k, cons
 		v->stats.not_sent++;
 		return;
 	}
-	ticket->owner = k->p ? owner_get(t, k->w.tgid) : NULL;
+	ticket->owner = owner_of_window(t, k);
 	if (ticket->owner)
 		ticket->owner->refs++;
 	if (v->last)
@@ -159,21 +172,20 @@ static const struct windows_step *step_of(const struct windows_ticket *k, uint64
 	return NULL;
 }
 
-/* By the window itself, or a mapping that stood there then and still does; else it is not known. */
+/* By the window itself, or a mapping that stood there then and did so to the last; else it is not
+ * known. */
 static struct image *place_context(const struct windows *t, const struct windows_ticket *k,
 				   uint64_t addr, uint64_t *off)
 {
 	const struct windows_step *s = step_of(k, addr);
-	struct process *p;
+	const struct process *p;
 	const struct map *m;
 
 	if (s && s->where == WINDOWS_PLACED) {
 		*off = s->off + (addr - s->pc);
 		return s->image;
 	}
-	p = addr && !k->over && !s && t->attrib
-		    ? processes_find(t->attrib->processes, (int32_t)k->w.tgid)
-		    : NULL;
+	p = addr && !s ? windows_mapped_by(t, k) : NULL;
 	m = p ? map_find(p, addr) : NULL;
 	if (!m || m->kind != MAP_IMAGE || m->since_ns > k->w.time_ns || dyn_claims(p, addr))
 		return NULL;
@@ -264,22 +276,32 @@ void windows_values_finish(struct windows *t)
 	}
 }
 
-/* What is at its addresses later is another's. */
-void windows_ended(struct windows *t, int32_t tgid, uint64_t time_ns)
+static void move_ticket(struct windows_ticket *k, const struct image *from,
+			const struct wire_replaces *map, struct image *to)
+{
+	for (size_t i = 0; i < k->nr; i++) {
+		struct windows_step *s = &k->steps[i];
+
+		if (s->where != WINDOWS_PLACED || s->image != from)
+			continue;
+		s->off = wire_moved_off(map, s->off);
+		s->last_off = wire_moved_off(map, s->last_off);
+		image_put(s->image);
+		s->image = image_get(to);
+	}
+}
+
+/* Who waits to be placed is of a process that goes on, whose image is its own. */
+void windows_moved(struct windows *t, const struct image *from, const struct wire_replaces *map,
+		   struct image *to)
 {
 	struct windows_values *v = &t->values;
-	struct values_owner *o = base_map_del(&v->owners, &tgid, sizeof(tgid));
 	void *k;
 
-	if (o)
-		values_owner_end(o, time_ns);
-	values_owner_put(o);
-
 	for (struct windows_ticket *i = v->first; i; i = i->next)
-		i->over |= i->w.tgid == (uint32_t)tgid;
+		move_ticket(i, from, map, to);
 	for (size_t pos = 0; base_map_next(&v->sent, &pos, &k);)
-		((struct windows_ticket *)k)->over |=
-			((struct windows_ticket *)k)->w.tgid == (uint32_t)tgid;
+		move_ticket(k, from, map, to);
 }
 
 bool windows_values_stats_get(const struct windows *t, struct windows_values_stats *out,

@@ -442,6 +442,38 @@ static void test_values(void **state)
 		assert_int_equal(s.of[k], 1);
 }
 
+/* Values that come when their image is part of another one already, and was never on disk. */
+static void test_late_values(void **state)
+{
+	struct process p[4];
+	struct image *img[4];
+	uint64_t off[4];
+	struct sums s;
+	TRIAL(state);
+
+	for (int32_t i = 0; i < 4; i++) {
+		begin(t, &p[i], i + 1);
+		for (unsigned int k = 0; k <= (unsigned int)i; k++)
+			img[i] = sample(t, &p[i], k, 1);
+		image_get(img[i]);
+		off[i] = t->off;
+		dyn_end(t->d.dyn, &p[i]);
+	}
+	assert_int_equal(dyn_fold(t->d.dyn, NULL), 0);
+	for (int32_t i = 0; i < 4; i++) {
+		struct profdb_values *v = image_values_get(img[i], PROFDB_VALUES, NULL);
+
+		assert_non_null(v);
+		assert_int_equal(profdb_values_add(v, off[i], NULL, 7), 0);
+	}
+	flush(t);
+	s = look_at_values(t);
+	assert_int_equal(s.profiles, 1);
+	for (int k = 0; k < 4; k++)
+		assert_int_equal(s.of[k], 1);
+	assert_int_equal(files(t), 1);
+}
+
 /* Some were gone before their path could be read: it is known from the load events. */
 static void test_by_program(void **state)
 {
@@ -695,6 +727,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flushed_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_values, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late_values, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_by_program, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_epochs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_apart, setup, teardown),

@@ -398,6 +398,26 @@ static void dynamic_code(void **state)
 	assert_int_equal(moved("jit", 0x40, 0x40, OUTSIDE), 1);
 }
 
+/* Its mappings are gone when the registries are read; what they were is not. */
+static void dynamic_code_of_the_dead(void **state)
+{
+	struct vtrace_window window = run(MAIN, 1);
+
+	(void)state;
+	trial_mmap(&t, PID, MAIN, 0x2000, 0, "//anon", 0);
+	t.a.live = true;
+	stand_ins.where = DYN_FOUND;
+	stand_ins.dyn_image = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	take(&window);
+	assert_int_equal(stored(), 0);
+	trial_event(&t, DRIVER_LOAD_EXIT, PID, 0);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stored(), 1);
+	assert_true(stand_ins.query.last);
+	assert_true(stand_ins.query.dynamic);
+	assert_int_equal(stand_ins.query.map_start, MAIN);
+}
+
 /* What was stored in it alone is not any more; what another image has a part of is. */
 static void refused_image(void **state)
 {
@@ -895,8 +915,43 @@ static void values_of_none(void **state)
 	assert_int_equal(values_stats(0).not_sent, 0);
 }
 
-/* Where the context is: also a mapping that stood there then, but of a life that goes on. */
+/* What @path has is @vtot values at @off, all of them called from CALL in "/bin/a". */
+static void assert_called(const char *path, uint64_t off, uint64_t vtot)
+{
+	const struct profdb_values *v = image_of(path)->values->values;
+	struct base_id id;
+
+	assert_int_equal(profdb_values_nr(v), 1);
+	assert_int_equal(profdb_values_at(v, 0)->off, off);
+	assert_int_equal(profdb_values_at(v, 0)->vtot, vtot);
+	assert_int_equal(profdb_values_at(v, 0)->context[0].off, A(CALL));
+	assert_string_equal(profdb_values_image(v, profdb_values_at(v, 0)->context[0].image, &id),
+			    "/bin/a");
+}
+
+static void run_another(void)
+{
+	trial_event(&t, DRIVER_LOAD_EXEC, PID, 0);
+	trial_mmap(&t, PID, MAIN, 0x1000, 0x9000, "/bin/next", 7);
+}
+
+/* Where the context is: also a mapping that stood there then, and to the end of that life. */
 static void values_of_a_caller(void **state)
+{
+	const struct values_tuple tuple = { .pc = LIB, .c0 = CALL, .value = 7 };
+	struct vtrace_window window = run(LIB, 1);
+
+	(void)state;
+	take_values(&window);
+	answer(&tuple, 1);
+	take_values(&window);
+	run_another();
+	answer(&tuple, 1);
+	assert_called("/lib/b", B(LIB), 2);
+}
+
+/* A mapping that came later is not the caller's. */
+static void values_of_nobody_knows_whom(void **state)
 {
 	const struct values_tuple tuple = { .pc = LIB, .c0 = CALL, .value = 7 };
 	struct vtrace_window window = run(LIB, 1);
@@ -904,14 +959,56 @@ static void values_of_a_caller(void **state)
 
 	(void)state;
 	take_values(&window);
-	answer(&tuple, 1);
-	take_values(&window);
-	windows_ended(w, PID, t.time_ns);
+	trial_mmap(&t, PID, MAIN, 0x1000, 0x9000, "/bin/next", 7);
+	trial_event(&t, DRIVER_LOAD_EXIT, PID, 0);
 	answer(&tuple, 1);
 	v = image_of("/lib/b")->values->values;
-	assert_int_equal(profdb_values_nr(v), 2);
 	assert_int_equal(profdb_values_at(v, 0)->context[0].image, 0);
-	assert_int_equal(profdb_values_at(v, 1)->context[0].off, A(CALL));
+}
+
+static struct image *made_code(const char *name, const char *stem)
+{
+	trial_mmap(&t, PID, LIB, 0x1000, 0, "//anon", 0);
+	stand_ins.where = DYN_FOUND;
+	stand_ins.dyn_off = 0x40;
+	stand_ins.dyn_image = images_get(t.a.images, PROFDB_DYNAMIC, NULL, name, stem);
+	return stand_ins.dyn_image;
+}
+
+/* They waited for its registry to be read when its life was over. */
+static void values_of_the_dead(void **state)
+{
+	const struct values_tuple tuple = { .pc = LIB, .c0 = CALL, .value = 7 };
+	struct vtrace_window window = run(LIB, 1);
+
+	(void)state;
+	made_code("jit", "jit.dyn");
+	take_values(&window);
+	run_another();
+	attrib_resolve(&t.a, 0);
+	answer(&tuple, 1);
+	assert_called("jit", 0x40, 1);
+}
+
+/* Their image became part of another one before they came. */
+static void values_of_a_folded_image(void **state)
+{
+	const struct values_tuple tuple = { .pc = LIB, .c0 = CALL, .value = 7 };
+	const struct {
+		struct wire_replaces head;
+		struct wire_moved moved;
+	} map = { .head.nr_moved = 1, .moved = { 0, 0x2000, 0x1000 } };
+	struct vtrace_window window = run(LIB, 1);
+	struct image *from = made_code("jit", "jit.dyn");
+	struct image *to = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "all", "all.dyn");
+
+	(void)state;
+	take_values(&window);
+	attrib_resolve(&t.a, 0);
+	windows_moved(w, from, &map.head, to);
+	answer(&tuple, 1);
+	assert_null(from->values);
+	assert_called("all", 0x2040, 1);
 }
 
 /* Asked in a life, it is good for all of it; asked after it, the values are nobody's. */
@@ -938,6 +1035,20 @@ static void whose_values(void **state)
 	assert_int_equal(i->nr_owners, 1);
 	windows_ended(w, getpid(), 1);
 	assert_int_equal(i->owners[0]->uid, IMAGE_VALUES_NOBODY);
+	/* One that runs another program by the time its registry is read. */
+	trial_mmap(&t, getpid(), LIB, 0x1000, 0, "//anon", 0);
+	stand_ins.where = DYN_FOUND;
+	stand_ins.dyn_image = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	take_values(&window);
+	t.time_ns = base_now_ns();
+	trial_event(&t, DRIVER_LOAD_EXEC, getpid(), 0);
+	attrib_resolve(&t.a, 0);
+	answer(&tuple, 1);
+	i = image_of("jit")->values;
+	assert_true(i->owned);
+	assert_int_equal(i->uid, getuid());
+	stand_ins.where = DYN_NONE;
+	t.time_ns = 2000;
 	/* A process that is gone. */
 	window.tgid = 4000000;
 	trial_mmap(&t, 4000000, LIB, 0x1000, 0, "/lib/gone", 6);
@@ -965,6 +1076,7 @@ int main(void)
 		PLAIN(of_nobody),
 		PLAIN(in_the_order_of_time),
 		PLAIN(dynamic_code),
+		PLAIN(dynamic_code_of_the_dead),
 		PLAIN(refused_image),
 		PLAIN(dynamic_losses),
 		PLAIN(claimed_code),
@@ -977,6 +1089,9 @@ int main(void)
 		VALUES(values_wait),
 		VALUES(values_of_none),
 		VALUES(values_of_a_caller),
+		VALUES(values_of_nobody_knows_whom),
+		VALUES(values_of_the_dead),
+		VALUES(values_of_a_folded_image),
 		VALUES(whose_values),
 		PLAIN(the_drivers_part),
 		CODE(what_is_missing),

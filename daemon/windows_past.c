@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Processes whose life was over before all of their windows were placed, or had given values. */
+#include <stdlib.h>
+
+#include "windows_internal.h"
+
+struct windows_past *windows_past_new(const struct process *p, struct values_owner *owner)
+{
+	struct windows_past *past = calloc(1, sizeof(*past));
+
+	if (!past)
+		return NULL;
+	past->refs = 1;
+	past->owner = owner;
+	if (owner)
+		owner->refs++;
+	/* Who told of code in a file's mapping can only be asked while it lives. */
+	if (!p->dyn && map_copy(&past->p, p) < 0) {
+		windows_past_put(past);
+		return NULL;
+	}
+	return past;
+}
+
+struct windows_past *windows_past_get(struct windows_past *past)
+{
+	if (past)
+		past->refs++;
+	return past;
+}
+
+void windows_past_put(struct windows_past *past)
+{
+	if (!past || --past->refs)
+		return;
+	values_owner_put(past->owner);
+	map_clear(&past->p);
+	free(past->p.maps);
+	free(past);
+}
+
+const struct process *windows_mapped_by(const struct windows *t, const struct windows_ticket *k)
+{
+	if (k->over)
+		return k->past ? &k->past->p : NULL;
+	return t->attrib ? processes_find(t->attrib->processes, (int32_t)k->w.tgid) : NULL;
+}
+
+static void end_ticket(struct windows_ticket *k, int32_t tgid, struct windows_past *past)
+{
+	if (k->over || k->w.tgid != (uint32_t)tgid)
+		return;
+	k->over = true;
+	k->past = windows_past_get(past);
+}
+
+/* What is at its addresses later is another's. @past may be NULL. */
+static void end_tickets(struct windows_values *v, int32_t tgid, struct windows_past *past)
+{
+	void *k;
+
+	for (struct windows_ticket *i = v->first; i; i = i->next)
+		end_ticket(i, tgid, past);
+	for (size_t pos = 0; base_map_next(&v->sent, &pos, &k);)
+		end_ticket(k, tgid, past);
+}
+
+void windows_ended(struct windows *t, int32_t tgid, uint64_t time_ns)
+{
+	struct windows_values *v = &t->values;
+	struct values_owner *o = base_map_del(&v->owners, &tgid, sizeof(tgid));
+	struct process *p = t->attrib ? processes_find(t->attrib->processes, tgid) : NULL;
+	struct windows_past *past = NULL;
+
+	if (o)
+		values_owner_end(o, time_ns);
+	/* What was listed after it is of another life. */
+	if (p && p->known_ns <= time_ns && (v->nr_queued || v->nr_sent || t->nr_waiting))
+		past = windows_past_new(p, o);
+	end_tickets(v, tgid, past);
+	for (size_t i = 0; past && i < t->nr_waiting; i++)
+		if (t->waiting[i]->p == p && !t->waiting[i]->past)
+			t->waiting[i]->past = windows_past_get(past);
+	windows_past_put(past);
+	values_owner_put(o);
+}
