@@ -74,6 +74,7 @@ struct flow_insn {
 	uint8_t len;	     /* above 0 */
 	uint8_t flow;	     /* enum flow_class */
 	uint8_t base, index; /* registers of the memory operand, or FLOW_NO_REGISTER */
+	int16_t step; /* what it adds to the one register that it writes; 0: something else (x86) */
 };
 
 struct flow_decoder;

@@ -375,8 +375,36 @@ static bool disassemble(struct flow_x86 *x, const uint8_t *code, size_t len, uin
 	return cs_disasm_iter(x->handle, &code, &len, &vaddr, x->insn) && x->insn->detail;
 }
 
+/* What is added to the register that is the first operand; 0: none, or not a number. */
+static int64_t added(const cs_insn *insn)
+{
+	const cs_x86_op *ops = insn->detail->x86.operands;
+	bool two = insn->detail->x86.op_count == 2;
+
+	if (!insn->detail->x86.op_count || ops[0].type != X86_OP_REG)
+		return 0;
+	switch (insn->id) {
+	case X86_INS_INC:
+		return 1;
+	case X86_INS_DEC:
+		return -1;
+	case X86_INS_ADD:
+		return two && ops[1].type == X86_OP_IMM ? ops[1].imm : 0;
+	case X86_INS_SUB:
+		return two && ops[1].type == X86_OP_IMM ? -ops[1].imm : 0;
+	case X86_INS_LEA:
+		return two && ops[1].mem.base == ops[0].reg && ops[1].mem.index == X86_REG_INVALID
+			       ? ops[1].mem.disp
+			       : 0;
+	default:
+		return 0;
+	}
+}
+
 bool flow_x86_insn(struct flow_x86 *x, const uint8_t *code, size_t len, struct flow_insn *out)
 {
+	int64_t step;
+
 	if (!disassemble(x, code, len, out->vaddr))
 		return x->is_64 && flow_x86_new_insn(code, len, out);
 	out->len = (uint8_t)x->insn->size;
@@ -384,6 +412,8 @@ bool flow_x86_insn(struct flow_x86 *x, const uint8_t *code, size_t len, struct f
 	out->flow = (uint8_t)class_of(x->insn, &out->target);
 	add_operands(x->insn, out);
 	add_prefixes(x->insn, out);
+	step = added(x->insn);
+	out->step = step >= INT16_MIN && step <= INT16_MAX ? (int16_t)step : 0;
 	return true;
 }
 

@@ -356,6 +356,7 @@ static void tally_stalls(const struct stall_work *w, uint32_t b, struct stall_ta
 		chance[c] = stall_chance(w, b, c);
 	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
 		strike_out(out, i, part);
+		chance[STALL_MEMORY] = w->new_lines[i];
 		out->unexplained[i] =
 			add_stall(t, out->candidates[i], out->stalled[i], part, chance);
 	}
@@ -404,6 +405,7 @@ static int open_work(struct stall_work *w)
 	w->fetched = calloc(nr, sizeof(*w->fetched));
 	w->wrong = calloc(nr, sizeof(*w->wrong));
 	w->mispredicted = calloc(nr, sizeof(*w->mispredicted));
+	w->new_lines = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->new_lines));
 	w->stack = calloc(nr, sizeof(*w->stack));
 	w->order = calloc(nr, sizeof(*w->order));
 	w->component = calloc(nr, sizeof(*w->component));
@@ -412,8 +414,8 @@ static int open_work(struct stall_work *w)
 	w->out->stalled = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->stalled));
 	w->out->unexplained = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->unexplained));
 	w->out->culprit = calloc((size_t)w->f->nr_insns + 1, sizeof(*w->out->culprit));
-	if (!w->in_cache || !w->fetched || !w->wrong || !w->mispredicted || !w->stack ||
-	    !w->order || !w->component || !w->out->block || !w->out->candidates ||
+	if (!w->in_cache || !w->fetched || !w->wrong || !w->mispredicted || !w->new_lines ||
+	    !w->stack || !w->order || !w->component || !w->out->block || !w->out->candidates ||
 	    !w->out->stalled || !w->out->unexplained || !w->out->culprit)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < w->f->nr_insns; i++)
@@ -433,6 +435,8 @@ int stall_find(const struct stall_input *in, struct stall *out)
 	if (r >= 0)
 		r = find_loops(&w);
 	if (r >= 0)
+		r = stall_find_moves(&w);
+	if (r >= 0)
 		stall_find_mispredicted(&w);
 	for (uint32_t b = 0; r >= 0 && b < w.f->nr_blocks; b++) {
 		tally_block(&w, b);
@@ -442,6 +446,8 @@ int stall_find(const struct stall_input *in, struct stall *out)
 	free(w.fetched);
 	free(w.wrong);
 	free(w.mispredicted);
+	free(w.new_lines);
+	free(w.moved);
 	free(w.stack);
 	free(w.order);
 	free(w.component);

@@ -27,7 +27,8 @@
  *
  * What several may have had is divided by how often each can have come up at all: a branch as often
  * as its less usual ways were gone, the front end once each time that the loop was entered or
- * something called from it, everything else in each execution.
+ * something called from it, memory as often as the load's address can have come to another line (in
+ * each execution, but where the instructions that change it only add a number), the rest in each.
  */
 #ifndef DCPI_STALL_H
 #define DCPI_STALL_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <elf.h>
+#include <math.h>
 
 #include "stall_internal.h"
 
@@ -64,7 +65,8 @@ static uint16_t causes_of(const struct stall_work *w, uint32_t b, uint32_t insn,
 /* What instructions did that others may have waited for, and which one, if it is one. */
 struct suspects {
 	uint16_t causes;
-	uint32_t insn; /* FLOW_OUTSIDE: none, or several */
+	uint32_t insn;	  /* FLOW_OUTSIDE: none, or several */
+	double new_lines; /* the greatest of its loads' */
 };
 
 static void suspect(const struct stall_work *w, uint32_t b, uint32_t insn, double samples,
@@ -74,6 +76,8 @@ static void suspect(const struct stall_work *w, uint32_t b, uint32_t insn, doubl
 
 	if (!c)
 		return;
+	if (c & 1 << STALL_MEMORY)
+		s->new_lines = fmax(s->new_lines, stall_new_lines(w, b, insn));
 	s->insn = s->causes ? FLOW_OUTSIDE : insn;
 	s->causes |= c;
 }
@@ -249,17 +253,21 @@ uint16_t stall_candidates(const struct stall_work *w, uint32_t b, uint32_t insn,
 {
 	double samples = w->in->samples[insn];
 	struct suspects s = { .insn = FLOW_OUTSIDE };
-	uint16_t c;
+	uint32_t first = w->f->blocks[b].insn;
+	uint16_t c, outside;
 
-	if (insn > w->f->blocks[b].insn)
+	if (insn > first)
 		suspect(w, b, insn - 1, samples, &s);
 	else
 		suspect_before(w, b, samples, &s);
 	if (!s.causes)
 		suspect(w, b, insn, samples, &s);
-	if (insn == w->f->blocks[b].insn)
+	/* The first two may retire together: then one of them shows for both. */
+	if (insn == first || (insn == first + 1 && !is_call(&w->f->insns[first])))
 		suspect_ways(w, b, samples, &s);
-	c = s.causes | from_outside(w, b, insn);
+	outside = from_outside(w, b, insn);
+	c = s.causes | outside;
+	w->new_lines[insn] = outside & 1 << STALL_MEMORY ? 1 : s.new_lines;
 	*culprit = FLOW_OUTSIDE;
 	if (__builtin_popcount(c) == 1 && s.insn != FLOW_OUTSIDE &&
 	    c == by_kind(&w->f->insns[s.insn]) && c != 1 << STALL_STORE)

@@ -136,5 +136,5 @@ double stall_chance(const struct stall_work *w, uint32_t b, int cause)
 		chance = near(w, b, w->wrong) / stall_runs(w, b);
 	if (cause == STALL_FRONT_END)
 		chance = w->fetched[b] / stall_runs(w, b);
-	return fmax(fmin(chance, 1), 1e-6);
+	return fmax(fmin(chance, 1), STALL_CHANCE_LEAST);
 }

@@ -5,6 +5,8 @@
 
 #include "stall.h"
 
+#define STALL_CHANCE_LEAST 1e-6
+
 struct stall_work {
 	const struct stall_input *in;
 	const struct flow *f;
@@ -18,6 +20,9 @@ struct stall_work {
 	/* By block, of the ways to it, at most: how often they were gone after another was
 	 * foretold, and the samples that this took. INFINITY: not known. */
 	double *wrong, *mispredicted;
+	/* By loop and register (stall_lines.c); NULL: not known. */
+	double *moved;
+	double *new_lines; /* by instruction: the chance of its samples' loads */
 	uint32_t *stack, *order, *component;
 };
 
@@ -28,6 +33,12 @@ double stall_samples_in(const struct stall_work *w, uint32_t b);
 /* Causes of the samples on the instruction at index @insn of block @b. @culprit: as
  * struct stall has it. */
 uint16_t stall_candidates(const struct stall_work *w, uint32_t b, uint32_t insn, uint32_t *culprit);
+
+/* How far registers that may be addresses go in each loop. 0 or -ENOMEM. */
+int stall_find_moves(struct stall_work *w);
+/* In how many of its executions the load at @insn of @b can have come to another line of memory: as
+ * stall_chance. Where an address goes on by 8 bytes it is one in eight. */
+double stall_new_lines(const struct stall_work *w, uint32_t b, uint32_t insn);
 
 /* Fill in @wrong and @mispredicted, once the pace is known. */
 void stall_find_mispredicted(struct stall_work *w);

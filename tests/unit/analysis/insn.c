@@ -42,6 +42,36 @@ static void check(uint32_t machine, const struct expected *e, size_t nr)
 	flow_decoder_close(d);
 }
 
+static int step_of(uint32_t machine, const char *bytes, size_t len)
+{
+	struct flow_decoder *d = NULL;
+	struct flow_insn insn;
+
+	assert_int_equal(flow_decoder_open(machine, &d, NULL), 0);
+	flow_decode(d, (const uint8_t *)bytes, len, 0x1000, &insn);
+	assert_int_equal(insn.len, len);
+	flow_decoder_close(d);
+	return insn.step;
+}
+
+static void test_step(void **state)
+{
+	(void)state;
+	/* add $8,%rdi; sub $1,%rdi; inc %rdi; dec %rdi; lea -0x40(%rdi),%rdi */
+	assert_int_equal(step_of(EM_X86_64, "\x48\x83\xc7\x08", 4), 8);
+	assert_int_equal(step_of(EM_X86_64, "\x48\x83\xef\x01", 4), -1);
+	assert_int_equal(step_of(EM_X86_64, "\x48\xff\xc7", 3), 1);
+	assert_int_equal(step_of(EM_X86_64, "\x48\xff\xcf", 3), -1);
+	assert_int_equal(step_of(EM_X86_64, "\x48\x8d\x7f\xc0", 4), -64);
+	/* lea 8(%rsi),%rdi; lea (%rdi,%rax),%rdi; add %rax,%rdi; addq $8,(%rdi); add $0x10000,%edi
+	 */
+	assert_int_equal(step_of(EM_X86_64, "\x48\x8d\x7e\x08", 4), 0);
+	assert_int_equal(step_of(EM_X86_64, "\x48\x8d\x3c\x07", 4), 0);
+	assert_int_equal(step_of(EM_X86_64, "\x48\x01\xc7", 3), 0);
+	assert_int_equal(step_of(EM_X86_64, "\x48\x83\x07\x08", 4), 0);
+	assert_int_equal(step_of(EM_X86_64, "\x81\xc7\x00\x00\x01\x00", 6), 0);
+}
+
 #define B(n)		      (1ull << (n))
 #define CHECK(machine, table) check(machine, table, sizeof(table) / sizeof((table)[0]))
 
@@ -323,6 +353,7 @@ static void test_riscv(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_step),
 		cmocka_unit_test(test_x86),
 		cmocka_unit_test(test_aarch64),
 		cmocka_unit_test(test_riscv),

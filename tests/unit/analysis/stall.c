@@ -169,18 +169,21 @@ static void test_branch(void **state)
 
 /*
  * 0: cmp (%rdi),%al; jne 1f; add $1,%eax; add $1,%ebx; jmp 2f; 1: add $1,%eax; add $1,%ebx;
- * 2: dec %ecx; jne 0b; ret, where the branch is not gone in @usual of 1,000 cases. With a register
- * in place of the load where @load is not set.
+ * 2: mov (%rdi),%rdi; dec %ecx; jne 0b; ret, where the branch is not gone in @usual of 1,000 cases.
+ * With a register in place of the load where @load is not set, and inc %rdi where @step is.
  */
-static void either_way(bool load, double usual, const double *samples, struct stall *s)
+static void either_way(bool load, bool step, double usual, const double *samples, struct stall *s)
 {
-	uint8_t code[] = { 0x3a, 0x07, 0x75, 0x08, 0x83, 0xc0, 0x01, 0x83, 0xc3, 0x01, 0xeb, 0x06,
-			   0x83, 0xc0, 0x01, 0x83, 0xc3, 0x01, 0xff, 0xc9, 0x75, 0xea, 0xc3 };
+	uint8_t code[] = { 0x3a, 0x07, 0x75, 0x08, 0x83, 0xc0, 0x01, 0x83, 0xc3,
+			   0x01, 0xeb, 0x06, 0x83, 0xc0, 0x01, 0x83, 0xc3, 0x01,
+			   0x48, 0x8b, 0x3f, 0xff, 0xc9, 0x75, 0xe7, 0xc3 };
 	const double block[5] = { 1e6, usual * 1000, 1e6 - usual * 1000, 1e6, 1 };
 	struct flow *f;
 	double edge[16];
 
 	code[1] = load ? 0x07 : 0xc7;
+	if (step)
+		memcpy(&code[18], "\x48\xff\xc7", 3);
 	f = build(code, sizeof(code));
 	assert_int_equal(f->nr_blocks, 5);
 	for (uint32_t i = 0; i < f->nr_edges; i++) {
@@ -195,12 +198,12 @@ static void either_way(bool load, double usual, const double *samples, struct st
 /* A load may have been waited for behind the branch that it is joined with: neither is sure. */
 static void test_joined(void **state)
 {
-	double samples[10] = { 2, 0, 400, 2, 0, 400, 2, 2, 0, 0 };
+	double samples[11] = { 2, 0, 400, 2, 0, 400, 2, 2, 0, 0, 0 };
 	const uint16_t memory = 1 << STALL_MEMORY, branch = 1 << STALL_BRANCH;
 	struct stall s;
 
 	(void)state;
-	either_way(true, 500, samples, &s);
+	either_way(true, false, 500, samples, &s);
 	assert_int_equal(s.candidates[2], memory | branch);
 	assert_int_equal(s.candidates[5], memory | branch);
 	assert_true(s.total.cause[STALL_BRANCH].low < 20);
@@ -208,12 +211,17 @@ static void test_joined(void **state)
 	assert_true(s.total.cause[STALL_BRANCH].high > 780);
 	assert_true(s.total.cause[STALL_MEMORY].high > 780);
 	stall_release(&s);
-	either_way(false, 500, samples, &s);
+	either_way(false, false, 500, samples, &s);
 	assert_true(s.total.cause[STALL_BRANCH].low > 780);
+	stall_release(&s);
+	/* It comes to another line in one of 64 cases. */
+	either_way(true, true, 500, samples, &s);
+	assert_true(s.total.cause[STALL_MEMORY].high > 780);
+	assert_true(s.total.cause[STALL_BRANCH].likely > 60 * s.total.cause[STALL_MEMORY].likely);
 	stall_release(&s);
 	/* It is not where the branch shows the load's wait. */
 	samples[1] = 400;
-	either_way(true, 500, samples, &s);
+	either_way(true, false, 500, samples, &s);
 	assert_int_equal(s.candidates[1], memory);
 	assert_int_equal(s.candidates[2], branch);
 	assert_true(s.total.cause[STALL_BRANCH].low > 780);
@@ -224,19 +232,19 @@ static void test_joined(void **state)
 /* The usual way is gone wrongly no oftener than the other, which shows what that takes. */
 static void test_usual_way(void **state)
 {
-	const double samples[10] = { 2, 0, 400, 0, 0, 20, 0, 2, 0, 0 };
+	const double samples[11] = { 2, 0, 400, 0, 0, 20, 0, 2, 0, 0, 0 };
 	/* 95 of 100 numbers of samples where 20 are expected, twice */
 	const double most = 2 * (20 + 1.645 * sqrt(20) + 3);
 	const struct stall_tally *usual;
 	struct stall s;
 
 	(void)state;
-	either_way(false, 900, samples, &s);
+	either_way(false, false, 900, samples, &s);
 	usual = &s.block[1];
 	assert_true(fabs(usual->cause[STALL_BRANCH].high - most) < 0.01);
 	assert_true(usual->unexplained > 320);
 	stall_release(&s);
-	either_way(true, 900, samples, &s);
+	either_way(true, false, 900, samples, &s);
 	usual = &s.block[1];
 	assert_true(fabs(usual->cause[STALL_BRANCH].high - most) < 0.01);
 	assert_true(usual->cause[STALL_BRANCH].low < 1e-9);
