@@ -263,7 +263,7 @@ uint16_t stall_candidates(const struct stall_work *w, uint32_t b, uint32_t insn,
 	if (!s.causes)
 		suspect(w, b, insn, samples, &s);
 	/* The first two may retire together: then one of them shows for both. */
-	if (insn == first || (insn == first + 1 && !is_call(&w->f->insns[first])))
+	if (insn == first || (insn == first + 1 && s.causes & 1 << STALL_BRANCH))
 		suspect_ways(w, b, samples, &s);
 	outside = from_outside(w, b, insn);
 	c = s.causes | outside;
