@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Values of windows: whose they are, and where they belong when they come. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake_windows.h"
+
+static char a_client;
+
+static int setup_values(void **state)
+{
+	const struct windows_config config = { .driver = &driver,
+					       .calls = &fake_windows_calls,
+					       .values = (struct values *)&a_client,
+					       .nr_profilers = 1 };
+	struct base_err err = { 0 };
+
+	(void)state;
+	fake_windows_open(NULL);
+	windows_close(windows);
+	assert_int_equal(windows_open(&config, &windows, &err), 0);
+	core.a.windows = windows;
+	fake_windows_map();
+	return 0;
+}
+
+static void take_values(struct vtrace_window *window)
+{
+	window->has = VTRACE_WINDOW_VALUES;
+	fake_take(window);
+}
+
+static struct windows_values_stats values_stats(size_t waiting)
+{
+	struct windows_values_stats stats;
+	size_t nr;
+
+	assert_true(windows_values_stats_get(windows, &stats, &nr));
+	assert_int_equal(nr, waiting);
+	return stats;
+}
+
+static void answer(const struct values_tuple *tuples, size_t nr)
+{
+	stand_ins.tuples = tuples;
+	stand_ins.nr_tuples = nr;
+	windows_values_turn(windows);
+	windows_values_turn(windows);
+}
+
+/* What comes back is put where the window's blocks were, with where it was called from. */
+static void values_come_back(void **state)
+{
+	const struct values_tuple tuples[] = { { .pc = MAIN, .value = 42 },
+					       { .pc = LIB, .c0 = AFTER, .value = 7 },
+					       { .pc = LIB, .c0 = 0x999, .value = 8 },
+					       { .pc = 0x999, .value = 1 } };
+	struct vtrace_window window = fake_run(MAIN, 64);
+	const struct profdb_values *v;
+	struct base_id id;
+
+	(void)state;
+	take_values(&window);
+	values_stats(1);
+	answer(tuples, 4);
+	assert_int_equal(values_stats(0).stored, 3);
+	assert_int_equal(values_stats(0).unplaced, 1);
+	v = fake_image("/bin/a")->values->values;
+	assert_string_equal(profdb_values_profiler(v), "values");
+	assert_int_equal(profdb_values_nr(v), 1);
+	assert_int_equal(profdb_values_at(v, 0)->off, A(MAIN));
+	assert_int_equal(profdb_values_at(v, 0)->v[0].value, 42);
+	v = fake_image("/lib/b")->values->values;
+	assert_int_equal(profdb_values_nr(v), 2);
+	assert_int_equal(profdb_values_at(v, 0)->context[0].image, 0);
+	assert_int_equal(profdb_values_at(v, 1)->context[0].image, 1);
+	assert_int_equal(profdb_values_at(v, 1)->context[0].off, A(AFTER));
+	assert_string_equal(profdb_values_image(v, 1, &id), "/bin/a");
+}
+
+/* Nor are its values. */
+static void values_of_a_refused_image(void **state)
+{
+	const struct values_tuple tuples[] = { { .pc = MAIN, .value = 42 },
+					       { .pc = MAIN, .value = 43 },
+					       { .pc = LIB, .value = 7 } };
+	struct vtrace_window window = fake_run(MAIN, 64);
+
+	(void)state;
+	take_values(&window);
+	values_stats(1);
+	answer(tuples, 3);
+	assert_int_equal(values_stats(0).stored, 3);
+	windows_given_up(windows, fake_image("/bin/a"));
+	assert_int_equal(values_stats(0).stored, 1);
+	assert_int_equal(values_stats(0).unplaced, 2);
+}
+
+/* Windows wait for who is busy, and are known as not sent where there is no room. */
+static void values_wait(void **state)
+{
+	struct vtrace_window window = fake_run(MAIN, 64);
+
+	(void)state;
+	stand_ins.send_result = -EAGAIN;
+	for (int i = 0; i < 4100; i++)
+		take_values(&window);
+	answer(NULL, 0);
+	assert_int_equal(values_stats(4096).not_sent, 4);
+	stand_ins.send_result = -DCPI_EFORMAT;
+	answer(NULL, 0);
+	assert_int_equal(values_stats(0).not_sent, 4100);
+}
+
+/* Without registers and reads there is nothing to send. */
+static void values_of_none(void **state)
+{
+	struct vtrace_window window = fake_run(MAIN, 64);
+
+	(void)state;
+	fake_take(&window);
+	assert_int_equal(values_stats(0).not_sent, 0);
+}
+
+/* What @path has is @vtot values at @off, all of them called from CALL in "/bin/a". */
+static void assert_called(const char *path, uint64_t off, uint64_t vtot)
+{
+	const struct profdb_values *v = fake_image(path)->values->values;
+	struct base_id id;
+
+	assert_int_equal(profdb_values_nr(v), 1);
+	assert_int_equal(profdb_values_at(v, 0)->off, off);
+	assert_int_equal(profdb_values_at(v, 0)->vtot, vtot);
+	assert_int_equal(profdb_values_at(v, 0)->context[0].off, A(CALL));
+	assert_string_equal(profdb_values_image(v, profdb_values_at(v, 0)->context[0].image, &id),
+			    "/bin/a");
+}
+
+static void run_another(void)
+{
+	trial_event(&core, DRIVER_LOAD_EXEC, PID, 0);
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x9000, "/bin/next", 7);
+}
+
+/* Where the context is: also a mapping that stood there then, and to the end of that life. */
+static void values_of_a_caller(void **state)
+{
+	const struct values_tuple tuple = { .pc = LIB, .c0 = CALL, .value = 7 };
+	struct vtrace_window window = fake_run(LIB, 1);
+
+	(void)state;
+	take_values(&window);
+	answer(&tuple, 1);
+	take_values(&window);
+	run_another();
+	answer(&tuple, 1);
+	assert_called("/lib/b", B(LIB), 2);
+}
+
+/* A mapping that came later is not the caller's. */
+static void values_of_nobody_knows_whom(void **state)
+{
+	const struct values_tuple tuple = { .pc = LIB, .c0 = CALL, .value = 7 };
+	struct vtrace_window window = fake_run(LIB, 1);
+	const struct profdb_values *v;
+
+	(void)state;
+	take_values(&window);
+	trial_mmap(&core, PID, MAIN, 0x1000, 0x9000, "/bin/next", 7);
+	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
+	answer(&tuple, 1);
+	v = fake_image("/lib/b")->values->values;
+	assert_int_equal(profdb_values_at(v, 0)->context[0].image, 0);
+}
+
+static struct image *made_code(const char *name, const char *stem)
+{
+	trial_mmap(&core, PID, LIB, 0x1000, 0, "//anon", 0);
+	stand_ins.where = DYN_FOUND;
+	stand_ins.dyn_off = 0x40;
+	stand_ins.dyn_image = images_get(core.a.images, PROFDB_DYNAMIC, NULL, name, stem);
+	return stand_ins.dyn_image;
+}
+
+/* They waited for its registry to be read when its life was over. */
+static void values_of_the_dead(void **state)
+{
+	const struct values_tuple tuple = { .pc = LIB, .c0 = CALL, .value = 7 };
+	struct vtrace_window window = fake_run(LIB, 1);
+
+	(void)state;
+	made_code("jit", "jit.dyn");
+	take_values(&window);
+	run_another();
+	attrib_resolve(&core.a, 0);
+	answer(&tuple, 1);
+	assert_called("jit", 0x40, 1);
+}
+
+/* Their image became part of another one before they came. */
+static void values_of_a_folded_image(void **state)
+{
+	const struct values_tuple tuple = { .pc = LIB, .c0 = CALL, .value = 7 };
+	const struct {
+		struct wire_replaces head;
+		struct wire_moved moved;
+	} map = { .head.nr_moved = 1, .moved = { 0, 0x2000, 0x1000 } };
+	struct vtrace_window window = fake_run(LIB, 1);
+	struct image *from = made_code("jit", "jit.dyn");
+	struct image *to = images_get(core.a.images, PROFDB_DYNAMIC, NULL, "all", "all.dyn");
+
+	(void)state;
+	take_values(&window);
+	attrib_resolve(&core.a, 0);
+	windows_moved(windows, from, &map.head, to);
+	answer(&tuple, 1);
+	assert_null(from->values);
+	assert_called("all", 0x2040, 1);
+}
+
+/* Asked in a life, it is good for all of it; asked after it, the values are nobody's. */
+static void whose_values(void **state)
+{
+	const struct values_tuple tuple = { .pc = LIB, .value = 7 };
+	struct vtrace_window window = fake_run(LIB, 1);
+	const struct image_values *i;
+
+	(void)state;
+	window.tgid = (uint32_t)getpid();
+	trial_mmap(&core, getpid(), LIB, 0x1000, 0, "/lib/mine", 5);
+	take_values(&window);
+	answer(&tuple, 1);
+	i = fake_image("/lib/mine")->values;
+	assert_int_equal(i->nr_owners, 1);
+	assert_int_equal(i->owners[0]->uid, getuid());
+	assert_false(i->owners[0]->certain);
+	windows_ended(windows, getpid(), base_now_ns());
+	assert_true(i->owners[0]->certain);
+	take_values(&window);
+	answer(&tuple, 1);
+	assert_int_equal(i->uid, getuid());
+	assert_int_equal(i->nr_owners, 1);
+	windows_ended(windows, getpid(), 1);
+	assert_int_equal(i->owners[0]->uid, IMAGE_VALUES_NOBODY);
+	/* One that runs another program by the time its registry is read. */
+	trial_mmap(&core, getpid(), LIB, 0x1000, 0, "//anon", 0);
+	stand_ins.where = DYN_FOUND;
+	stand_ins.dyn_image = images_get(core.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	take_values(&window);
+	core.time_ns = base_now_ns();
+	trial_event(&core, DRIVER_LOAD_EXEC, getpid(), 0);
+	attrib_resolve(&core.a, 0);
+	answer(&tuple, 1);
+	i = fake_image("jit")->values;
+	assert_true(i->owned);
+	assert_int_equal(i->uid, getuid());
+	stand_ins.where = DYN_NONE;
+	core.time_ns = 2000;
+	/* A process that is gone. */
+	window.tgid = 4000000;
+	trial_mmap(&core, 4000000, LIB, 0x1000, 0, "/lib/gone", 6);
+	take_values(&window);
+	answer(&tuple, 1);
+	i = fake_image("/lib/gone")->values;
+	assert_true(i->owned);
+	assert_int_equal(i->uid, IMAGE_VALUES_NOBODY);
+}
+
+#define VALUES(test) cmocka_unit_test_setup_teardown(test, setup_values, fake_windows_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		VALUES(values_come_back),   VALUES(values_of_a_refused_image),
+		VALUES(values_wait),	    VALUES(values_of_none),
+		VALUES(values_of_a_caller), VALUES(values_of_nobody_knows_whom),
+		VALUES(values_of_the_dead), VALUES(values_of_a_folded_image),
+		VALUES(whose_values),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
