@@ -10,7 +10,20 @@ bool analysis_entry_wanted(const struct analysis_image *ai, const struct profdb_
 void analysis_entry_add(const struct analysis_image *ai, const struct profdb_entry *e,
 			uint64_t *count, uint64_t *total);
 
-/* A profile file that cannot be read: into @a->bad (gather.c). */
+/* A profile becomes part of its image, whose it is (gather.c); @out (may be NULL) is not set where
+ * its label is not wanted. 0 or negative. */
+int analysis_take_profile(struct analysis *a, struct profdb_profile *p,
+			  struct analysis_image **out);
+int analysis_note_period(struct analysis *a, const struct profdb_event *ev);
+/* All that was walked. */
+void analysis_forget(struct analysis *a);
+
+/* Every profile that is chosen (gather_walk.c). Where epochs were joined meanwhile, some may be
+ * there twice, and others not at all: it begins anew. */
+int analysis_walk(struct analysis *a, const struct analysis_selection *sel, struct base_err *err);
+void analysis_forget_headers(struct analysis *a);
+
+/* A profile file that cannot be read: into @a->bad (gather_walk.c). */
 void analysis_note_bad(struct analysis *a, const char *epoch, const char *platform,
 		       const char *file, const struct base_err *err);
 
