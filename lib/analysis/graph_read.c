@@ -5,272 +5,138 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph.h"
-
-enum { MAX_FILES = 1 << 20 };
-
-/* Which columns the last heading named. */
-struct columns {
-	bool seen, cpi, culprit, line;
-};
-
-struct reader {
-	const char *at, *end;
-	size_t line;
-	char *text; /* the current line, NUL-terminated, without its newline; owned */
-	size_t cap;
-	struct graph *g;
-	struct graph_proc *p;
-	struct graph_block *b;
-	bool summary;
-	struct columns columns;
-	struct graph_above above; /* of the instruction to come */
-	uint64_t head_samples;	  /* of the block's first line */
-	struct base_err *err;
-};
-
-/* ---- lines --------------------------------------------------------------------------------- */
-
-static int bad(struct reader *r, const char *why)
-{
-	return base_fail(r->err, -DCPI_EFORMAT, "line %zu of the graph is wrong: %s", r->line, why);
-}
-
-static int no_memory(struct reader *r)
-{
-	return base_fail_errno(r->err, -ENOMEM, "cannot read the graph");
-}
-
-/* 1, 0 at the end, or negative. */
-static int next_line(struct reader *r)
-{
-	const char *newline;
-	size_t len;
-
-	if (r->at == r->end)
-		return 0;
-	r->line++;
-	newline = memchr(r->at, '\n', (size_t)(r->end - r->at));
-	if (!newline)
-		return bad(r, "it has no end");
-	len = (size_t)(newline - r->at);
-	if (base_grow(&r->text, &r->cap, len + 1, 1) < 0)
-		return no_memory(r);
-	memcpy(r->text, r->at, len);
-	r->text[len] = '\0';
-	r->at = newline + 1;
-	if (strlen(r->text) != len)
-		return bad(r, "it holds a NUL byte");
-	base_text_clean(r->text);
-	while (len && r->text[len - 1] == ' ')
-		r->text[--len] = '\0';
-	return 1;
-}
-
-/* ---- words --------------------------------------------------------------------------------- */
-
-/* Skip blanks, then @word and what ends it. */
-static bool take(char **at, const char *word)
-{
-	char *p = *at + strspn(*at, " ");
-	size_t len = strlen(word);
-
-	if (strncmp(p, word, len) != 0 || (p[len] && p[len] != ' '))
-		return false;
-	*at = p + len;
-	return true;
-}
-
-static bool at_end(const char *at)
-{
-	return at[strspn(at, " ")] == '\0';
-}
-
-static bool take_char(char **at, const char *text)
-{
-	size_t len = strlen(text);
-
-	if (strncmp(*at, text, len) != 0)
-		return false;
-	*at += len;
-	return true;
-}
-
-/* Digits without sign; @base 10, or 16 behind "0x". */
-static bool take_uint(char **at, int base, uint64_t max, uint64_t *out)
-{
-	char *p = *at + strspn(*at, " "), *end;
-
-	if (base == 16 && !take_char(&p, "0x"))
-		return false;
-	if (!strchr(base == 16 ? "0123456789abcdef" : "0123456789", *p) || !*p)
-		return false;
-	errno = 0;
-	*out = strtoull(p, &end, base);
-	if (errno || *out > max)
-		return false;
-	*at = end;
-	return true;
-}
-
-/* Not negative, finite. */
-static bool take_double(char **at, double *out)
-{
-	char *p = *at + strspn(*at, " "), *end;
-
-	if (*p < '0' || *p > '9' || (p[0] == '0' && p[1] == 'x'))
-		return false;
-	*out = strtod(p, &end);
-	*at = end;
-	return isfinite(*out);
-}
-
-/* "freq 12.5 low", or nothing. */
-static bool take_freq(char **at, struct graph_freq *f)
-{
-	if (!take(at, "freq"))
-		return true;
-	if (!take_double(at, &f->value))
-		return false;
-	for (int c = GRAPH_LOW; c <= GRAPH_EXACT; c++) {
-		if (take(at, graph_confidence_name(c))) {
-			f->confidence = c;
-			return true;
-		}
-	}
-	return false;
-}
+#include "graph_reader.h"
 
 /* ---- head ---------------------------------------------------------------------------------- */
 
-static int set_text(struct reader *r, char **to, const char *text)
+static int set_text(struct graph_reader *r, char **to, const char *text)
 {
 	if (*to)
-		return bad(r, "this was said before");
+		return graph_bad(r, "this was said before");
 	if (*text != ' ' || !text[1])
-		return bad(r, "a text is missing");
+		return graph_bad(r, "a text is missing");
 	*to = strdup(text + 1);
-	return *to ? 0 : no_memory(r);
+	return *to ? 0 : graph_no_memory(r);
 }
 
-static int read_event(struct reader *r, char *at)
+static int read_event(struct graph_reader *r, char *at)
 {
 	size_t len;
 
 	if (r->p->event[0])
-		return bad(r, "this was said before");
+		return graph_bad(r, "this was said before");
 	at += strspn(at, " ");
 	len = strcspn(at, " ");
 	free(r->p->event);
 	r->p->event = strndup(at, len);
 	if (!r->p->event)
-		return no_memory(r);
+		return graph_no_memory(r);
 	at += len;
-	if (!len || !take_uint(&at, 10, UINT64_MAX, &r->p->period) || !at_end(at))
-		return bad(r, "EVENT needs a name and a period");
+	if (!len || !graph_take_uint(&at, 10, UINT64_MAX, &r->p->period) || !graph_at_end(at))
+		return graph_bad(r, "EVENT needs a name and a period");
 	return 0;
 }
 
-static int read_count(struct reader *r, char *at, uint64_t *to)
+static int read_count(struct graph_reader *r, char *at, uint64_t *to)
 {
-	if (!take_uint(&at, 10, UINT64_MAX, to) || !at_end(at))
-		return bad(r, "a count is missing");
+	if (!graph_take_uint(&at, 10, UINT64_MAX, to) || !graph_at_end(at))
+		return graph_bad(r, "a count is missing");
 	return 0;
 }
 
-static int read_file(struct reader *r, char *at)
+static int read_file(struct graph_reader *r, char *at)
 {
 	uint64_t index;
 
-	if (!take_uint(&at, 10, MAX_FILES, &index) || *at != ' ' || !at[1])
-		return bad(r, "FILE needs a number and a name");
+	if (!graph_take_uint(&at, 10, GRAPH_MAX_FILES, &index) || *at != ' ' || !at[1])
+		return graph_bad(r, "FILE needs a number and a name");
 	if (index != r->p->files.nr)
-		return bad(r, "files are numbered from 0 on");
-	return graph_text_add(&r->p->files, "%s", at + 1) < 0 ? no_memory(r) : 0;
+		return graph_bad(r, "files are numbered from 0 on");
+	return graph_text_add(&r->p->files, "%s", at + 1) < 0 ? graph_no_memory(r) : 0;
 }
 
-static int read_note(struct reader *r, const char *at)
+static int read_note(struct graph_reader *r, const char *at)
 {
 	if (*at != ' ' || !at[1])
-		return bad(r, "a text is missing");
-	return graph_text_add(&r->p->notes, "%s", at + 1) < 0 ? no_memory(r) : 0;
+		return graph_bad(r, "a text is missing");
+	return graph_text_add(&r->p->notes, "%s", at + 1) < 0 ? graph_no_memory(r) : 0;
 }
 
-static int read_id(struct reader *r, const char *at)
+static int read_id(struct graph_reader *r, const char *at)
 {
 	struct base_id id;
 
 	if (*at != ' ' || base_id_parse(&id, at + 1, strlen(at + 1)) < 0)
-		return bad(r, "ID needs pairs of hex digits");
+		return graph_bad(r, "ID needs pairs of hex digits");
 	return set_text(r, &r->p->id, at);
 }
 
-static int finish_proc(struct reader *r);
+static int finish_proc(struct graph_reader *r);
 
-static int read_proc(struct reader *r, char *at)
+static int read_proc(struct graph_reader *r, char *at)
 {
 	int n = finish_proc(r);
 
 	if (n < 0)
 		return n;
 	if (*at != ' ' || !at[1])
-		return bad(r, "PROC needs a name");
+		return graph_bad(r, "PROC needs a name");
 	r->p = graph_proc_add(r->g, at + 1, "", "", 0);
 	if (!r->p)
-		return no_memory(r);
+		return graph_no_memory(r);
 	free(r->p->image);
 	r->p->image = NULL;
 	return 0;
 }
 
-static int read_unit(struct reader *r, char *at)
+static int read_unit(struct graph_reader *r, char *at)
 {
 	if (r->p->unit != GRAPH_CYCLES)
-		return bad(r, "this was said before");
+		return graph_bad(r, "this was said before");
 	for (int u = GRAPH_NS; u <= GRAPH_TIMES; u++)
-		if (take(&at, graph_unit_name(u)))
+		if (graph_take(&at, graph_unit_name(u)))
 			r->p->unit = u;
-	return r->p->unit != GRAPH_CYCLES && at_end(at) ? 0 : bad(r, "UNIT is ns or x");
+	return r->p->unit != GRAPH_CYCLES && graph_at_end(at) ? 0 : graph_bad(r, "UNIT is ns or x");
 }
 
-static int read_head(struct reader *r, char *at)
+static int read_head(struct graph_reader *r, char *at)
 {
-	if (take(&at, "PROC"))
+	if (graph_take(&at, "PROC"))
 		return read_proc(r, at);
 	if (!r->p || r->b || r->summary)
-		return bad(r, "it belongs between PROC and the first block");
-	if (take(&at, "IMAGE"))
+		return graph_bad(r, "it belongs between PROC and the first block");
+	if (graph_take(&at, "IMAGE"))
 		return set_text(r, &r->p->image, at);
-	if (take(&at, "ID"))
+	if (graph_take(&at, "ID"))
 		return read_id(r, at);
-	if (take(&at, "EVENT"))
+	if (graph_take(&at, "EVENT"))
 		return read_event(r, at);
-	if (take(&at, "SAMPLES"))
+	if (graph_take(&at, "SAMPLES"))
 		return read_count(r, at, &r->p->samples);
-	if (take(&at, "OUTSIDE"))
+	if (graph_take(&at, "OUTSIDE"))
 		return read_count(r, at, &r->p->outside);
-	if (take(&at, "FILE"))
+	if (graph_take(&at, "FILE"))
 		return read_file(r, at);
-	if (take(&at, "UNIT"))
+	if (graph_take(&at, "UNIT"))
 		return read_unit(r, at);
-	if (take(&at, "FREQ"))
+	if (graph_take(&at, "FREQ"))
 		return set_text(r, &r->p->freq, at);
-	if (take(&at, "NOTE"))
+	if (graph_take(&at, "NOTE"))
 		return read_note(r, at);
-	if (!take(&at, "SAMESIZE") || !at_end(at))
-		return bad(r, "no such word behind ';'");
+	if (!graph_take(&at, "SAMESIZE") || !graph_at_end(at))
+		return graph_bad(r, "no such word behind ';'");
 	r->p->same_size = true;
 	return 0;
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
 
-static int finish_block(struct reader *r)
+static int finish_block(struct graph_reader *r)
 {
 	if (r->above.source.nr || r->above.nr_stalls)
-		return bad(r, "no instruction follows what stands above one");
+		return graph_bad(r, "no instruction follows what stands above one");
 	if (r->b && r->b->omitted && r->b->nr_insns)
-		return bad(r, "the block has instructions, and was omitted");
+		return graph_bad(r, "the block has instructions, and was omitted");
 	if (r->b && !r->b->omitted && r->b->samples != r->head_samples)
 		return base_fail(r->err, -DCPI_EFORMAT,
 				 "line %zu of the graph is wrong: the samples of block %u before "
@@ -279,11 +145,11 @@ static int finish_block(struct reader *r)
 	if (r->b)
 		r->b->samples = r->head_samples;
 	r->b = NULL;
-	r->columns = (struct columns){ 0 };
+	r->columns = (struct graph_columns){ 0 };
 	return 0;
 }
 
-static int read_block(struct reader *r, char *at)
+static int read_block(struct graph_reader *r, char *at)
 {
 	uint64_t index, vaddr, end;
 	int n = finish_block(r);
@@ -291,41 +157,41 @@ static int read_block(struct reader *r, char *at)
 	if (n < 0)
 		return n;
 	if (!r->p || r->summary)
-		return bad(r, "a block belongs into a procedure, before its summary");
-	if (!take_uint(&at, 10, UINT32_MAX, &index) || index != r->p->nr_blocks)
-		return bad(r, "blocks are numbered from 0 on");
-	if (!take_uint(&at, 16, UINT64_MAX, &vaddr) || !take_char(&at, "..") ||
-	    !take_uint(&at, 16, UINT64_MAX, &end) || vaddr > end)
-		return bad(r, "a block needs its addresses");
+		return graph_bad(r, "a block belongs into a procedure, before its summary");
+	if (!graph_take_uint(&at, 10, UINT32_MAX, &index) || index != r->p->nr_blocks)
+		return graph_bad(r, "blocks are numbered from 0 on");
+	if (!graph_take_uint(&at, 16, UINT64_MAX, &vaddr) || !graph_take_char(&at, "..") ||
+	    !graph_take_uint(&at, 16, UINT64_MAX, &end) || vaddr > end)
+		return graph_bad(r, "a block needs its addresses");
 	r->b = graph_block_add(r->p, vaddr, end);
 	if (!r->b)
-		return no_memory(r);
-	if (!take(&at, "samples") || !take_uint(&at, 10, UINT64_MAX, &r->head_samples))
-		return bad(r, "a block needs its samples");
-	if (!take_freq(&at, &r->b->freq))
-		return bad(r, "a frequency is a number and its confidence");
-	r->b->omitted = take(&at, "omitted");
-	return at_end(at) ? 0 : bad(r, "something stands behind the block");
+		return graph_no_memory(r);
+	if (!graph_take(&at, "samples") || !graph_take_uint(&at, 10, UINT64_MAX, &r->head_samples))
+		return graph_bad(r, "a block needs its samples");
+	if (!graph_take_freq(&at, &r->b->freq))
+		return graph_bad(r, "a frequency is a number and its confidence");
+	r->b->omitted = graph_take(&at, "omitted");
+	return graph_at_end(at) ? 0 : graph_bad(r, "something stands behind the block");
 }
 
-static int read_edge(struct reader *r, char *at, bool from)
+static int read_edge(struct graph_reader *r, char *at, bool from)
 {
 	struct graph_edge e = { .from = r->p->nr_blocks - 1, .to = GRAPH_OUTSIDE };
 	uint64_t to;
 	int kind;
 
 	if (r->columns.seen || r->above.source.nr || r->above.nr_stalls)
-		return bad(r, "edges stand first in a block");
-	if (take(&at, "outside")) {
+		return graph_bad(r, "edges stand first in a block");
+	if (graph_take(&at, "outside")) {
 		e.kind = from ? GRAPH_ENTRY : GRAPH_EXIT;
 	} else {
-		if (from || !take_uint(&at, 10, GRAPH_OUTSIDE - 1, &to))
-			return bad(r, "an edge needs the block that it leads to");
+		if (from || !graph_take_uint(&at, 10, GRAPH_OUTSIDE - 1, &to))
+			return graph_bad(r, "an edge needs the block that it leads to");
 		for (kind = GRAPH_FALL; kind <= GRAPH_TABLE; kind++)
-			if (take(&at, graph_edge_kind_name(kind)))
+			if (graph_take(&at, graph_edge_kind_name(kind)))
 				break;
 		if (kind > GRAPH_TABLE)
-			return bad(r, "an edge is fall, taken or table");
+			return graph_bad(r, "an edge is fall, taken or table");
 		e.to = (uint32_t)to;
 		e.kind = kind;
 	}
@@ -333,206 +199,90 @@ static int read_edge(struct reader *r, char *at, bool from)
 		e.to = e.from;
 		e.from = GRAPH_OUTSIDE;
 	}
-	if (!take_freq(&at, &e.freq) || !at_end(at))
-		return bad(r, "a frequency is a number and its confidence");
-	return graph_edge_add(r->p, &e) < 0 ? no_memory(r) : 0;
+	if (!graph_take_freq(&at, &e.freq) || !graph_at_end(at))
+		return graph_bad(r, "a frequency is a number and its confidence");
+	return graph_edge_add(r->p, &e) < 0 ? graph_no_memory(r) : 0;
 }
 
 /* "Actual 140/13 = 10.77CPI" */
-static int read_cycles(struct reader *r, char *at)
+static int read_cycles(struct graph_reader *r, char *at)
 {
 	struct graph_cycles *c = NULL, read = { -1, 0 };
 	char again[64];
 	uint64_t n;
 
-	if (take(&at, "Best-case"))
+	if (graph_take(&at, "Best-case"))
 		c = &r->b->best;
-	else if (take(&at, "Actual"))
+	else if (graph_take(&at, "Actual"))
 		c = &r->b->actual;
 	if (!c || c->cycles >= 0)
-		return bad(r, "*** is followed by Best-case or Actual, each once");
-	if (!take_double(&at, &read.cycles) || !take_char(&at, "/") ||
-	    !take_uint(&at, 10, UINT32_MAX, &n) || !n)
-		return bad(r, "cycles/instructions are missing");
+		return graph_bad(r, "*** is followed by Best-case or Actual, each once");
+	if (!graph_take_double(&at, &read.cycles) || !graph_take_char(&at, "/") ||
+	    !graph_take_uint(&at, 10, UINT32_MAX, &n) || !n)
+		return graph_bad(r, "cycles/instructions are missing");
 	read.nr_insns = (uint32_t)n;
 	snprintf(again, sizeof(again), " = %.2f%s", read.cycles / read.nr_insns,
 		 r->p->unit == GRAPH_CYCLES ? "CPI" : graph_unit_name(r->p->unit));
 	if (strlen(again) == sizeof(again) - 1 || strcmp(at, again) != 0)
-		return bad(r, "the CPI is not that of the cycles and instructions");
+		return graph_bad(r, "the CPI is not that of the cycles and instructions");
 	*c = read;
 	return 0;
 }
 
 /* Until the heading, what stands above belongs to the block. */
-static struct graph_above *above(struct reader *r)
+static struct graph_above *above(struct graph_reader *r)
 {
 	return r->columns.seen ? &r->above : &r->b->above;
 }
 
-static int read_source(struct reader *r, const char *at)
+static int read_source(struct graph_reader *r, const char *at)
 {
 	if (*at && *at != ' ')
-		return bad(r, "a blank is missing");
-	return graph_text_add(&above(r)->source, "%s", *at ? at + 1 : "") < 0 ? no_memory(r) : 0;
+		return graph_bad(r, "a blank is missing");
+	return graph_text_add(&above(r)->source, "%s", *at ? at + 1 : "") < 0 ? graph_no_memory(r)
+									      : 0;
 }
 
 /* "dDw 4.0..18.0cy (d = D-cache miss)" */
-static int read_stall(struct reader *r, char *at)
+static int read_stall(struct graph_reader *r, char *at)
 {
 	char *letters = at + strspn(at, " "), *legend = NULL;
 	size_t len = strcspn(letters, " ");
 	double low, high;
 
 	at = letters + len;
-	if (!len || !take_double(&at, &low) || !take_char(&at, "..") || !take_double(&at, &high) ||
-	    low > high || !take_char(&at, graph_unit_name(r->p->unit)))
-		return bad(r, "a stall needs its causes and LOW..HIGH with the unit");
+	if (!len || !graph_take_double(&at, &low) || !graph_take_char(&at, "..") ||
+	    !graph_take_double(&at, &high) || low > high ||
+	    !graph_take_char(&at, graph_unit_name(r->p->unit)))
+		return graph_bad(r, "a stall needs its causes and LOW..HIGH with the unit");
 	at += strspn(at, " ");
 	letters[len] = '\0';
 	len = strlen(at);
 	if (len) {
 		if (len < 3 || at[0] != '(' || at[len - 1] != ')')
-			return bad(r, "a legend stands in brackets");
+			return graph_bad(r, "a legend stands in brackets");
 		at[len - 1] = '\0';
 		legend = at + 1;
 	}
-	return graph_stall_add(above(r), letters, low, high, legend) < 0 ? no_memory(r) : 0;
-}
-
-/* ---- instructions -------------------------------------------------------------------------- */
-
-static int read_heading(struct reader *r, char *at)
-{
-	if (r->columns.seen)
-		return bad(r, "a block has one heading");
-	r->columns.seen = take(&at, "Instruction") && take(&at, "Samples");
-	r->columns.cpi = take(&at, r->p->unit == GRAPH_CYCLES ? "CPI" : "Cost");
-	r->columns.culprit = take(&at, "Culprit");
-	r->columns.line = take(&at, "Line");
-	return r->columns.seen && at_end(at) ? 0 : bad(r, "these are not the columns");
-}
-
-/* Cut the last word off; NULL where there is none. */
-static char *last_word(char *text)
-{
-	size_t len = strlen(text);
-
-	while (len && text[len - 1] == ' ')
-		len--;
-	text[len] = '\0';
-	while (len && text[len - 1] != ' ')
-		len--;
-	if (!text[len])
-		return NULL;
-	if (!len)
-		return text;
-	text[len - 1] = '\0';
-	return text + len;
-}
-
-static bool parse_cpi(struct reader *r, char *word, double *out)
-{
-	if (!word)
-		return false;
-	if (strcmp(word, "-") == 0)
-		return true;
-	return take_double(&word, out) && strcmp(word, graph_unit_name(r->p->unit)) == 0;
-}
-
-static bool parse_line(struct reader *r, char *word, struct graph_insn *insn)
-{
-	uint64_t file, line;
-
-	if (!word)
-		return false;
-	if (strcmp(word, "-") == 0)
-		return true;
-	if (!take_uint(&word, 10, MAX_FILES, &file) || !take_char(&word, ":") ||
-	    !take_uint(&word, 10, UINT32_MAX, &line) || *word || !line || file >= r->p->files.nr)
-		return false;
-	insn->file = (uint32_t)file;
-	insn->line = (unsigned int)line;
-	return true;
-}
-
-static char *trim(char *text)
-{
-	size_t len;
-
-	text += strspn(text, " ");
-	for (len = strlen(text); len && text[len - 1] == ' '; len--)
-		text[len - 1] = '\0';
-	return text;
-}
-
-static int add_insn(struct reader *r, const struct graph_insn *from, const char *culprit)
-{
-	struct graph_block *b = r->b;
-	struct graph_insn *insn;
-
-	if (from->vaddr < b->vaddr || from->vaddr >= b->end ||
-	    (b->nr_insns && from->vaddr <= b->insns[b->nr_insns - 1].vaddr))
-		return bad(r, "the address does not follow, or is not the block's");
-	if (from->samples > UINT64_MAX - b->samples)
-		return bad(r, "too many samples");
-	insn = graph_insn_add(b, from->vaddr, from->text, from->samples);
-	if (!insn)
-		return no_memory(r);
-	insn->cpi = from->cpi;
-	insn->file = from->file;
-	insn->line = from->line;
-	insn->above = r->above;
-	memset(&r->above, 0, sizeof(r->above));
-	if (culprit && strcmp(culprit, "-") != 0) {
-		insn->culprit = strdup(culprit);
-		if (!insn->culprit)
-			return no_memory(r);
-	}
-	return 0;
-}
-
-/* The columns behind the text are words each: they are found from the end. */
-static int read_insn(struct reader *r, char *at)
-{
-	struct graph_insn insn = { .cpi = -1 };
-	char *culprit = NULL, *word;
-
-	if (!r->columns.seen)
-		return bad(r, "an instruction stands below the names of the columns");
-	if (!take_uint(&at, 16, UINT64_MAX, &insn.vaddr) || *at != ' ')
-		return bad(r, "no address");
-	if (r->columns.line && !parse_line(r, last_word(at), &insn))
-		return bad(r, "the last column is FILE:LINE or '-'");
-	if (r->columns.culprit) {
-		culprit = last_word(at);
-		if (!culprit)
-			return bad(r, "the culprit is missing");
-	}
-	if (r->columns.cpi && !parse_cpi(r, last_word(at), &insn.cpi))
-		return bad(r, "the CPI is like '1.0cy', or '-'");
-	word = last_word(at);
-	if (!word || !take_uint(&word, 10, UINT64_MAX, &insn.samples) || *word)
-		return bad(r, "the samples are missing");
-	insn.text = trim(at);
-	return *insn.text ? add_insn(r, &insn, culprit) : bad(r, "the instruction is missing");
+	return graph_stall_add(above(r), letters, low, high, legend) < 0 ? graph_no_memory(r) : 0;
 }
 
 /* ---- procedures ---------------------------------------------------------------------------- */
 
-static int check_edges(struct reader *r)
+static int check_edges(struct graph_reader *r)
 {
 	for (size_t i = 0; i < r->p->nr_edges; i++) {
 		const struct graph_edge *e = &r->p->edges[i];
 
 		if ((e->from != GRAPH_OUTSIDE && e->from >= r->p->nr_blocks) ||
 		    (e->to != GRAPH_OUTSIDE && e->to >= r->p->nr_blocks))
-			return bad(r,
-				   "an edge of the procedure leads to a block that is not there");
+			return graph_bad(
+				r, "an edge of the procedure leads to a block that is not there");
 	}
 	return 0;
 }
 
-static int finish_proc(struct reader *r)
+static int finish_proc(struct graph_reader *r)
 {
 	uint64_t sum;
 	int n = finish_block(r);
@@ -541,56 +291,56 @@ static int finish_proc(struct reader *r)
 	if (n < 0 || !r->p)
 		return n;
 	if (!r->p->image || !r->p->event[0])
-		return bad(r, "the procedure has no IMAGE or no EVENT");
+		return graph_bad(r, "the procedure has no IMAGE or no EVENT");
 	sum = r->p->outside;
 	for (uint32_t i = 0; i < r->p->nr_blocks; i++)
 		if (base_add_overflow(sum, r->p->blocks[i].samples, &sum))
-			return bad(r, "the procedure has too many samples");
+			return graph_bad(r, "the procedure has too many samples");
 	if (sum != r->p->samples)
-		return bad(r, "the procedure's samples are not those of its blocks");
+		return graph_bad(r, "the procedure's samples are not those of its blocks");
 	return check_edges(r);
 }
 
-static int read_summary(struct reader *r, const char *text)
+static int read_summary(struct graph_reader *r, const char *text)
 {
 	if (strncmp(text, "  ", 2) != 0)
-		return bad(r, "a line of the summary begins with two blanks");
-	return graph_text_add(&r->p->summary, "%s", text + 2) < 0 ? no_memory(r) : 0;
+		return graph_bad(r, "a line of the summary begins with two blanks");
+	return graph_text_add(&r->p->summary, "%s", text + 2) < 0 ? graph_no_memory(r) : 0;
 }
 
-static int begin_summary(struct reader *r)
+static int begin_summary(struct graph_reader *r)
 {
 	int n = finish_block(r);
 
 	if (n < 0)
 		return n;
 	if (!r->p || r->summary || r->p->summary.nr)
-		return bad(r, "a procedure has one summary");
+		return graph_bad(r, "a procedure has one summary");
 	r->summary = true;
 	return 0;
 }
 
-static int read_in_block(struct reader *r, char *at)
+static int read_in_block(struct graph_reader *r, char *at)
 {
 	if (!r->b)
-		return bad(r, "it belongs into a block");
-	if (take(&at, "from"))
+		return graph_bad(r, "it belongs into a block");
+	if (graph_take(&at, "from"))
 		return read_edge(r, at, true);
-	if (take(&at, "to"))
+	if (graph_take(&at, "to"))
 		return read_edge(r, at, false);
-	if (take(&at, "***"))
+	if (graph_take(&at, "***"))
 		return read_cycles(r, at);
-	if (take(&at, "|"))
+	if (graph_take(&at, "|"))
 		return read_source(r, at);
-	if (take(&at, "..."))
+	if (graph_take(&at, "..."))
 		return read_stall(r, at);
-	if (take(&at, "Addr"))
-		return read_heading(r, at);
+	if (graph_take(&at, "Addr"))
+		return graph_read_heading(r, at);
 	at += strspn(at, " ");
-	return *at == '0' ? read_insn(r, at) : bad(r, "what is this?");
+	return *at == '0' ? graph_read_insn(r, at) : graph_bad(r, "what is this?");
 }
 
-static int read_line(struct reader *r)
+static int read_line(struct graph_reader *r)
 {
 	char *at = r->text;
 
@@ -598,26 +348,26 @@ static int read_line(struct reader *r)
 		return 0;
 	if (*at == ';')
 		return read_head(r, at + 1);
-	if (*at != ' ' && take(&at, "block"))
+	if (*at != ' ' && graph_take(&at, "block"))
 		return read_block(r, at);
 	if (strcmp(at, "summary") == 0)
 		return begin_summary(r);
 	if (r->summary)
 		return read_summary(r, at);
-	return *at == ' ' ? read_in_block(r, at) : bad(r, "what is this?");
+	return *at == ' ' ? read_in_block(r, at) : graph_bad(r, "what is this?");
 }
 
-static int read_first(struct reader *r)
+static int read_first(struct graph_reader *r)
 {
 	uint64_t version;
 	char *at;
-	int n = next_line(r);
+	int n = graph_next_line(r);
 
 	if (n < 0)
 		return n;
 	at = r->text;
-	if (n == 0 || !take(&at, "dcpi-graph") || !take_uint(&at, 10, UINT32_MAX, &version) ||
-	    !at_end(at)) {
+	if (n == 0 || !graph_take(&at, "dcpi-graph") ||
+	    !graph_take_uint(&at, 10, UINT32_MAX, &version) || !graph_at_end(at)) {
 		n = base_fail(r->err, -DCPI_EFORMAT, "this is no flow graph");
 		base_hint(r->err, "it begins with 'dcpi-graph 1', as dcpiflow prints it");
 		return n;
@@ -630,10 +380,10 @@ static int read_first(struct reader *r)
 
 int graph_read(const char *text, size_t len, struct graph **out, struct base_err *err)
 {
-	struct reader r = { .at = text, .end = text + len, .g = graph_new(), .err = err };
-	int n = r.g ? read_first(&r) : no_memory(&r);
+	struct graph_reader r = { .at = text, .end = text + len, .g = graph_new(), .err = err };
+	int n = r.g ? read_first(&r) : graph_no_memory(&r);
 
-	while (n >= 0 && (n = next_line(&r)) > 0)
+	while (n >= 0 && (n = graph_next_line(&r)) > 0)
 		n = read_line(&r);
 	if (n >= 0)
 		n = finish_proc(&r);
