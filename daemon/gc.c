@@ -31,6 +31,7 @@ struct gc {
 	const struct gc_config *config;
 	struct gc_epochs epochs;
 	const struct gc_epoch *epoch; /* being read; NULL: it came since, and stays */
+	const char *name, *platform;  /* of what is being read */
 	struct gc_marks marks;
 	struct gc_file *files;
 	size_t nr, cap;
@@ -75,21 +76,30 @@ static int mark_values(void *ctx, const char *file, struct profdb_values *v)
 static void unreadable(void *ctx, const char *file, const struct base_err *why)
 {
 	struct gc *gc = ctx;
+	struct base_err placed = { 0 };
 
+	base_fail(&placed, why->code, "%s (epoch %s, platform %s)", why->text, gc->name,
+		  gc->platform);
 	/* What goes anyway keeps nothing. */
 	if (gc->error || rank_now(gc) <= gc->epochs.removed ||
-	    gc_marks_unreadable(&gc->marks, file, why))
+	    gc_marks_unreadable(&gc->marks, file, &placed))
 		return;
 	gc->error = base_fail(gc->err, -DCPI_EFORMAT,
-			      "cannot tell which pseudo-images an epoch refers to: %s", why->text);
-	base_hint(gc->err, "nothing was removed; repair or remove that file first");
+			      "cannot tell which pseudo-images '%s/%s/%s' refers to: %s",
+			      profdb_path(gc->db), gc->name, gc->platform, why->text);
+	base_hint(gc->err, "nothing was removed; %s first",
+		  *file == '.' ? "move it, and '.new-' files beside it, out of the database"
+			       : "repair or remove that file");
 }
 
 static int mark_platform(struct gc *gc, const char *epoch, const char *platform)
 {
 	struct base_err own = { 0 };
-	int r = profdb_walk(gc->db, epoch, platform, mark, unreadable, gc, &own);
+	int r;
 
+	gc->name = epoch;
+	gc->platform = platform;
+	r = profdb_walk(gc->db, epoch, platform, mark, unreadable, gc, &own);
 	if (r >= 0)
 		r = profdb_walk_values(gc->db, epoch, platform, NULL, mark_values, unreadable, gc,
 				       &own);

@@ -114,6 +114,18 @@ static bool is_left_open(struct daemon *d, const char *epoch)
 	return profdb_epoch_open(d->db, epoch, d->platform);
 }
 
+/* Nobody reads what is set aside, so nobody else would ever miss it. */
+static void tell_damage(struct daemon *d, const char *epoch)
+{
+	struct base_err why = { 0 };
+
+	if (profdb_epoch_damaged(d->db, epoch, d->platform, &why))
+		base_log(BASE_LOG_WARN,
+			 "%s: it is set aside in '%s/%s/%s' as '.commit-bad', '.new-' files beside "
+			 "it as '.bad-'",
+			 why.text, profdb_path(d->db), epoch, d->platform);
+}
+
 /* What it received after its last flush is in no profile: each one is named, with the length. */
 static void tell_gaps(struct daemon *d)
 {
@@ -122,12 +134,13 @@ static void tell_gaps(struct daemon *d)
 	for (size_t i = 0; epochs && epochs[i]; i++) {
 		int64_t since = last_written(d, epochs[i]), gap = (int64_t)time(NULL) - since;
 
-		if (is_left_open(d, epochs[i]))
-			base_log(BASE_LOG_WARN,
-				 "epoch %s was left open by a daemon that was killed: it has a gap "
-				 "of "
-				 "%" PRId64 " s",
-				 epochs[i], since < 0 || gap < 0 ? 0 : gap);
+		if (!is_left_open(d, epochs[i]))
+			continue;
+		base_log(BASE_LOG_WARN,
+			 "epoch %s was left open by a daemon that was killed: it has a gap of "
+			 "%" PRId64 " s",
+			 epochs[i], since < 0 || gap < 0 ? 0 : gap);
+		tell_damage(d, epochs[i]);
 	}
 	free(epochs);
 }

@@ -201,8 +201,11 @@ int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err)
 		goto out;
 	}
 	*seq = c.seq;
-	if (r < 0)
+	if (r < 0) {
 		base_fail(err, r, "%s", why.text);
+		base_hint(err, "move '" PROFDB_COMMIT_NAME "', and '." NEW_PREFIX
+			       "' files beside it, out of the database first");
+	}
 	if (r >= 0 && c.seq)
 		r = profdb_commit_complete(dir_fd, &c, err);
 	if (r >= 0)

@@ -371,6 +371,20 @@ bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platfor
 	return open;
 }
 
+bool profdb_epoch_damaged(struct profdb *db, const char *epoch, const char *platform,
+			  struct base_err *why)
+{
+	struct profdb_commit c = { 0 };
+	int r, fd = profdb_platform_open(db, epoch, platform);
+
+	if (fd < 0)
+		return false;
+	r = profdb_commit_read(fd, &c, why);
+	profdb_commit_release(&c);
+	close(fd);
+	return profdb_error_is_content(r);
+}
+
 uint64_t profdb_epoch_written(struct profdb *db, const char *epoch, const char *platform)
 {
 	static const char *const names[] = { PROFDB_COMMIT_NAME, PROFDB_OPEN_NAME, "." };

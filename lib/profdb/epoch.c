@@ -108,14 +108,19 @@ static void read_began(struct profdb *db)
 
 int profdb_epoch_enter(struct profdb *db, const char *epoch, int fd, struct base_err *err)
 {
+	struct base_err why = { 0 };
 	int r;
 
 	profdb_epoch_leave(db);
 	db->epoch_fd = fd;
 	strcpy(db->epoch, epoch);
 	read_began(db);
-	r = profdb_commit_recover(fd, &db->seq, err);
-	if (r >= 0) {
+	r = profdb_commit_recover(fd, &db->seq, &why);
+	if (r < 0) {
+		base_fail(err, r, "cannot go on in '%s/%s/%s': %s", db->path, epoch, db->platform,
+			  why.text);
+		base_hint(err, "%s", why.hint);
+	} else {
 		r = know_files(db);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot list '%s/%s'", db->path, epoch);
@@ -226,7 +231,7 @@ static int make_folders(struct profdb *db, const char *epoch)
 static int make_epoch(struct profdb *db, int64_t now, const char *name,
 		      char epoch[PROFDB_EPOCH_LEN + 1])
 {
-	char time[PROFDB_TIME_LEN + 1];
+	char time[PROFDB_TIME_LEN + 1] = "";
 	int r;
 
 	if (name) {
@@ -254,7 +259,7 @@ static int make_open(struct profdb *db, int64_t now, const char *name,
 	if (r >= 0)
 		r = profdb_epoch_time(now, time);
 	if (r < 0)
-		return base_fail_errno(err, r, "cannot make an epoch in '%s'", db->path);
+		return base_fail_errno(err, r, "cannot make epoch '%s' in '%s'", epoch, db->path);
 	fd = profdb_platform_open(db, epoch, db->platform);
 	if (fd < 0)
 		return base_fail_errno(err, fd, "cannot open epoch '%s'", epoch);

@@ -66,6 +66,7 @@ struct join {
 	struct base_err *err;
 	int error;
 	struct profdb_names *epochs; /* that become one, ascending */
+	const char *epoch;	     /* that is read */
 	struct stat like;	     /* the newest folder of the platform: whose it is, and when */
 	int dir_fd;		     /* of the platform in the new epoch */
 	int from_fd;		     /* of the one that is read */
@@ -210,7 +211,8 @@ static void unreadable(void *ctx, const char *file, const struct base_err *why)
 
 	(void)file;
 	if (!j->error)
-		j->error = base_fail(j->err, -DCPI_EFORMAT, "%s", why->text);
+		j->error = base_fail(j->err, -DCPI_EFORMAT, "%s (epoch %s, platform %s)", why->text,
+				     j->epoch, j->platform);
 }
 
 static void forget_sums(struct join *j)
@@ -320,6 +322,7 @@ static int read_platform(struct join *j, const char *epoch)
 	if (!j->like.st_nlink || st.st_mtim.tv_sec >= j->like.st_mtim.tv_sec)
 		j->like = st;
 	j->from_fd = fd;
+	j->epoch = epoch;
 	r = profdb_walk(j->db, epoch, j->platform, take, unreadable, j, j->err);
 	if (r >= 0)
 		r = profdb_walk_values(j->db, epoch, j->platform, NULL, take_values, unreadable, j,
@@ -467,8 +470,11 @@ int profdb_join_recover(struct profdb *db, struct base_err *err)
 {
 	int r = profdb_join_load(db);
 
-	if (r < 0)
+	if (r < 0) {
 		base_fail_errno(err, r, "cannot read '%s/" PROFDB_COMMIT_NAME "'", db->path);
+		base_hint(err, "move it, and '.new-' and '.gone-' folders beside it, out of the "
+			       "database first");
+	}
 	if (r >= 0)
 		r = complete(db);
 	if (r >= 0)

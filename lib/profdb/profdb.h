@@ -266,6 +266,9 @@ char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *e
 int profdb_epoch_select(struct profdb *db, const char *spec, char ***out, struct base_err *err);
 /* A daemon still writes it (or died without closing it). */
 bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platform);
+/* The record of its last flush is damaged, as @why says: whoever goes on there sets it aside. */
+bool profdb_epoch_damaged(struct profdb *db, const char *epoch, const char *platform,
+			  struct base_err *why);
 /* When the last flush into it was committed, or (none yet) it began: as stat has it, ns. 0: it is
  * not there. */
 uint64_t profdb_epoch_written(struct profdb *db, const char *epoch, const char *platform);

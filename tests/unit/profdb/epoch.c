@@ -242,11 +242,13 @@ static void test_links_are_no_epochs(void **state)
 static void test_a_link_in_the_way(void **state)
 {
 	struct profdb *db = scratch_writer(*state);
+	struct base_err err = { 0 };
 	struct stat st;
 
 	assert_int_equal(mkdir(scratch_path(*state, "elsewhere"), 0755), 0);
 	assert_int_equal(symlink("elsewhere", scratch_path(*state, "202611200755")), 0);
-	assert_true(profdb_epoch_start(db, SCRATCH_NOW + 60, epoch, NULL) < 0);
+	assert_true(profdb_epoch_start(db, SCRATCH_NOW + 60, epoch, &err) < 0);
+	assert_non_null(strstr(err.text, "cannot make epoch '202611200755' in '"));
 	assert_int_equal(stat(scratch_path(*state, "elsewhere/box"), &st), -1);
 	start(db, SCRATCH_NOW + 120, "202611200756");
 	profdb_close(db);
