@@ -14,6 +14,21 @@ static struct control *c;
 static unsigned int nr_asked;
 static size_t answer_len;
 
+/* ---- a clock that can be hurried (linked with --wrap) -----------------------------------------
+ */
+
+static uint64_t ahead_ns;
+
+uint64_t __real_base_now_ns(void);
+uint64_t __wrap_base_now_ns(void);
+
+uint64_t __wrap_base_now_ns(void)
+{
+	return __real_base_now_ns() + ahead_ns;
+}
+
+/* ---- both ends ------------------------------------------------------------------------------- */
+
 static int answer(void *ctx, const struct control_request *request, const struct control_peer *peer,
 		  struct base_buf *reply)
 {
@@ -51,13 +66,20 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int client(void)
+static int connected(void)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/control", dir);
 	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+static int client(void)
+{
+	int fd = connected();
+
 	control_serve(c);
 	return fd;
 }
@@ -179,6 +201,59 @@ static void many_clients(void **state)
 	close(extra);
 }
 
+/* Of another user; the kernel notes who connects. */
+static int stranger(void)
+{
+	int fd;
+
+	assert_int_equal(seteuid(65534), 0);
+	fd = connected();
+	assert_int_equal(seteuid(0), 0);
+	control_serve(c);
+	return fd;
+}
+
+/* However many of them ask, root is answered. */
+static void strangers_leave_room(void **state)
+{
+	int fds[CONTROL_CLIENTS], nr = 0, fd;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(dir, 0755), 0);
+	do {
+		fds[nr] = stranger();
+	} while (!*hear(fds[nr]) && ++nr < CONTROL_CLIENTS);
+	assert_in_range(nr, 1, CONTROL_CLIENTS - 1);
+	close(fds[nr]);
+	fd = client();
+	say(fd, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(fd), "did 0\n");
+	close(fd);
+	while (nr-- > 0)
+		close(fds[nr]);
+}
+
+/* Who begins a request and never ends it keeps its place for half a minute. */
+static void silent_ones_go(void **state)
+{
+	int fd = client(), other;
+
+	(void)state;
+	say(fd, "{\"cmd\":");
+	assert_string_equal(hear(fd), "");
+	ahead_ns += 20 * 1000000000ull;
+	assert_string_equal(hear(fd), "");
+	other = client();
+	ahead_ns += 20 * 1000000000ull;
+	assert_string_equal(hear(fd), "closed");
+	assert_string_equal(hear(other), "");
+	assert_int_equal(nr_asked, 0);
+	close(fd);
+	close(other);
+}
+
 /* Each says half a request and goes: whoever comes behind them is answered. */
 static void a_thousand_at_once(void **state)
 {
@@ -276,10 +351,10 @@ static void answer_at_close(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(request_and_answer), TEST(last_words),   TEST(too_long_a_line),
-		TEST(reads_nothing),	  TEST(many_clients), TEST(a_thousand_at_once),
-		TEST(second_daemon),	  TEST(stale_socket), TEST(no_folder),
-		TEST(answer_at_close),
+		TEST(request_and_answer),   TEST(last_words),	  TEST(too_long_a_line),
+		TEST(reads_nothing),	    TEST(many_clients),	  TEST(a_thousand_at_once),
+		TEST(strangers_leave_room), TEST(silent_ones_go), TEST(second_daemon),
+		TEST(stale_socket),	    TEST(no_folder),	  TEST(answer_at_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
