@@ -289,22 +289,28 @@ static void label_dynamic(struct image *img, const struct process *p)
 		base_log(BASE_LOG_ERROR, "no memory for the label of '%s'", img->stem);
 }
 
-int attrib_move(struct attrib *a, const struct process *p, struct image *img,
-		const struct profdb_move *m)
+int attrib_moves(struct attrib *a, const struct process *p, struct image *img,
+		 const struct profdb_move *m, size_t nr, size_t *nr_stored)
 {
 	int r;
 
+	*nr_stored = 0;
 	if (img->excluded)
 		return 0;
 	if (img->kind == PROFDB_DYNAMIC)
 		label_dynamic(img, p);
 	r = add_events(a, img->counts);
-	if (r >= 0)
-		r = profdb_profile_move_add(img->counts, m);
 	if (r < 0)
 		return r;
-	img->dirty = true;
-	return 1;
+	profdb_profile_moves_fetch(img->counts, m, nr);
+	for (size_t i = 0; i < nr; i++) {
+		int s = profdb_profile_move_add(img->counts, &m[i]);
+
+		r = r < 0 ? r : s;
+		*nr_stored += s >= 0;
+	}
+	img->dirty |= *nr_stored > 0;
+	return r < 0 ? r : 0;
 }
 
 static void store_dynamic(struct attrib *a, struct image *img, uint64_t off,

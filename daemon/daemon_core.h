@@ -236,10 +236,10 @@ struct attrib {
 int attrib_count(void *ctx, const struct driver_count *c);
 int attrib_load(void *ctx, const struct driver_load *l);
 int attrib_window(void *ctx, const struct vtrace_window *w, const uint64_t *words);
-/* A part of a window of @p (NULL: of the kernel) in @img. 1: it is in its profile, 0: it is not to
- * be stored; -ENOMEM, -DCPI_EOVERFLOW. */
-int attrib_move(struct attrib *a, const struct process *p, struct image *img,
-		const struct profdb_move *m);
+/* Parts of a window of @p (NULL: of the kernel) in @img. *@nr_stored: how many are in its profile,
+ * none where it is not to be stored. 0, or the first failure: -ENOMEM, -DCPI_EOVERFLOW. */
+int attrib_moves(struct attrib *a, const struct process *p, struct image *img,
+		 const struct profdb_move *m, size_t nr, size_t *nr_stored);
 /*
  * After dyn_refresh: resolve what is pending and let go of processes that are over. @until_ns: what
  * there is up to then has been seen; 0: up to the last count or event.

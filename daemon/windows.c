@@ -243,12 +243,13 @@ static void note(struct storing *s, struct image *image)
 	s->first = s->first ? s->first : image;
 }
 
-static int store_move(void *ctx, struct image *image, const struct profdb_move *m)
+static int store_moves(void *ctx, struct image *image, const struct profdb_move *m, size_t nr)
 {
 	struct storing *s = ctx;
-	int r = attrib_move(s->a, s->p, image, m);
+	size_t nr_stored = 0;
+	int r = attrib_moves(s->a, s->p, image, m, nr, &nr_stored);
 
-	if (r > 0)
+	if (nr_stored)
 		note(s, image);
 	return r;
 }
@@ -283,7 +284,7 @@ static void store(struct windows *t, struct attrib *a, const struct windows_pend
 	if (windows_is_stepped(&k->w))
 		note_images(&s, k);
 	else
-		r = windows_moves(k->steps, k->nr, count, store_move, &s);
+		r = windows_moves(k->steps, k->nr, count, store_moves, &s);
 	if (s.stored) {
 		windows_account(t, &k->w)->stored++;
 		if (!s.certain)

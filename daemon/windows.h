@@ -96,10 +96,11 @@ int windows_walk(vtrace_block_fn *get, void *ctx, const struct vtrace_window *w,
 		 const uint64_t *words, struct windows_step *steps);
 /*
  * The moves (profdb.h) of the images in which @steps are PLACED, for a window that began at @pc;
- * count is @count. Goes on when @fn fails, and returns its first failure.
+ * count is @count. Those of one image that follow each other come in one call. Goes on when @fn
+ * fails, and returns its first failure.
  */
 int windows_moves(const struct windows_step *steps, size_t nr, const uint64_t count[2],
-		  int (*fn)(void *ctx, struct image *image, const struct profdb_move *m),
+		  int (*fn)(void *ctx, struct image *image, const struct profdb_move *m, size_t nr),
 		  void *ctx);
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -145,7 +146,7 @@ void windows_resolve(struct windows *t, struct attrib *a, bool last);
 void windows_ended(struct windows *t, int32_t tgid, uint64_t time_ns);
 /*
  * Translate what is missing, in a share of the time that is small but at the start. True: there was
- * something, so that more may come soon.
+ * so much that more may come soon.
  */
 bool windows_serve(struct windows *t);
 /* Send what waits to be sent, take what has come. Negative: a failure of values_receive. */

@@ -101,20 +101,31 @@ struct rows {
 	struct row items[WINDOWS_STEPS];
 	size_t nr;
 	uint64_t count[2];
-	int (*fn)(void *ctx, struct image *image, const struct profdb_move *m);
+	struct image *image; /* of those that wait to be told */
+	struct profdb_move moves[2 * WINDOWS_STEPS];
+	size_t nr_moves;
+	int (*fn)(void *ctx, struct image *image, const struct profdb_move *m, size_t nr);
 	void *ctx;
 	int result;
 };
 
-static void tell(struct rows *t, const struct row *r, uint64_t from, uint64_t to)
+static void tell_all(struct rows *t)
 {
-	const struct profdb_move m = {
-		.start = r->start, .from = from, .to = to, .count = { t->count[0], t->count[1] }
-	};
-	int result = t->fn(t->ctx, r->image, &m);
+	int result = t->nr_moves ? t->fn(t->ctx, t->image, t->moves, t->nr_moves) : 0;
 
 	if (result < 0 && t->result == 0)
 		t->result = result;
+	t->nr_moves = 0;
+}
+
+static void tell(struct rows *t, const struct row *r, uint64_t from, uint64_t to)
+{
+	if (t->nr_moves && t->image != r->image)
+		tell_all(t);
+	t->image = r->image;
+	t->moves[t->nr_moves++] = (struct profdb_move){
+		.start = r->start, .from = from, .to = to, .count = { t->count[0], t->count[1] }
+	};
 }
 
 static struct row *find(struct rows *t, const struct image *image)
@@ -154,11 +165,12 @@ static void go(struct rows *t, const struct windows_step *steps, size_t i)
 }
 
 int windows_moves(const struct windows_step *steps, size_t nr, const uint64_t count[2],
-		  int (*fn)(void *ctx, struct image *image, const struct profdb_move *m), void *ctx)
+		  int (*fn)(void *ctx, struct image *image, const struct profdb_move *m, size_t nr),
+		  void *ctx)
 {
 	struct rows t; /* of which most is not used, nor cleared */
 
-	t.nr = 0;
+	t.nr = t.nr_moves = 0;
 	t.count[0] = count[0];
 	t.count[1] = count[1];
 	t.fn = fn;
@@ -170,5 +182,6 @@ int windows_moves(const struct windows_step *steps, size_t nr, const uint64_t co
 	for (size_t i = 0; i < t.nr; i++)
 		if (t.items[i].ran)
 			tell(&t, &t.items[i], t.items[i].last, PROFDB_OUTSIDE);
+	tell_all(&t);
 	return t.result;
 }

@@ -156,13 +156,6 @@ static void merge_counts(struct profdb_profile *to, const struct profdb_profile 
 		merge_event(&to->events[at[j]], &from->events[j]);
 }
 
-/* There is room for all of them. */
-static void merge_moves(struct profdb_profile *to, const struct profdb_profile *from)
-{
-	for (size_t i = 0; i < from->moves.nr; i++)
-		profdb_moves_add(&to->moves, &from->moves.v[i]);
-}
-
 int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from)
 {
 	size_t at[PROFDB_NR_EVENTS];
@@ -176,7 +169,7 @@ int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile 
 	if (r >= 0)
 		r = profdb_counts_reserve(&to->counts, from->counts.nr);
 	if (r >= 0)
-		r = profdb_moves_reserve(&to->moves, from->moves.nr);
+		r = profdb_moves_reserve(&to->moves, &from->moves);
 	for (size_t i = 0; r >= 0 && i < from->nr_paths; i++)
 		r = profdb_profile_add_path(to, from->paths[i]);
 	if (r >= 0)
@@ -186,7 +179,8 @@ int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile 
 	if (r < 0)
 		return r;
 	merge_counts(to, from, at);
-	merge_moves(to, from);
+	/* The order is no part of what a profile says: sorting does not change a const one. */
+	profdb_moves_merge(&to->moves, (struct profdb_moves *)&from->moves);
 	return 0;
 }
 

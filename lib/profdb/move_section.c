@@ -91,32 +91,37 @@ static size_t nr_of_start(const struct profdb_moves *m, size_t i)
 	return i - first;
 }
 
-static int put_move(struct base_buf *out, const struct profdb_move *move, uint64_t before)
+static size_t put_move(uint8_t *to, const struct profdb_move *move, uint64_t before)
 {
-	uint8_t bytes[4 * PROFDB_VARINT_MAX];
-	size_t n = profdb_varint_put(bytes, step(before, move->from));
+	size_t n = profdb_varint_put(to, step(before, move->from));
 
-	n += profdb_varint_put(bytes + n, step(move->from, move->to));
-	n += profdb_varint_put(bytes + n, move->count[0]);
-	n += profdb_varint_put(bytes + n, move->count[1]);
-	return base_buf_append(out, bytes, n);
+	n += profdb_varint_put(to + n, step(move->from, move->to));
+	n += profdb_varint_put(to + n, move->count[0]);
+	return n + profdb_varint_put(to + n, move->count[1]);
 }
 
+/* There may be hundreds of thousands: room is made once for all of them, and what is left of it
+ * taken back. */
 static int put_start(struct base_buf *out, const struct profdb_move *move, size_t nr,
 		     uint64_t before)
 {
-	uint8_t bytes[2 * PROFDB_VARINT_MAX];
-	size_t n = profdb_varint_put(bytes, step(before, move->start));
-	int r;
+	size_t n, at = out->len;
+	uint8_t *to;
+	void *room;
+	int r = base_buf_extend(out, (2 + 4 * nr) * PROFDB_VARINT_MAX, &room);
 
-	n += profdb_varint_put(bytes + n, nr);
-	r = base_buf_append(out, bytes, n);
+	if (r < 0)
+		return r;
+	to = room;
+	n = profdb_varint_put(to, step(before, move->start));
+	n += profdb_varint_put(to + n, nr);
 	before = move->start;
-	for (size_t i = 0; r >= 0 && i < nr; i++) {
-		r = put_move(out, &move[i], before);
+	for (size_t i = 0; i < nr; i++) {
+		n += put_move(to + n, &move[i], before);
 		before = move[i].from;
 	}
-	return r;
+	out->len = at + n;
+	return 0;
 }
 
 int profdb_moves_print(struct profdb_moves *m, struct base_buf *out)

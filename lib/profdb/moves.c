@@ -78,15 +78,6 @@ static int make_hash(struct profdb_moves *m, size_t nr)
 	return 0;
 }
 
-int profdb_moves_reserve(struct profdb_moves *m, size_t more)
-{
-	/* The bounds hold, however many come; one is for all that are beyond them. */
-	size_t max = 2 * PROFDB_NR_MOVES + 1, nr = more < max - m->nr ? m->nr + more : max;
-	int r = base_grow(&m->v, &m->cap, nr, sizeof(*m->v));
-
-	return r < 0 ? r : more ? make_hash(m, nr) : 0;
-}
-
 static bool is_started(const struct profdb_move *move)
 {
 	return move->start != PROFDB_ANY_START;
@@ -168,18 +159,179 @@ int profdb_moves_add(struct profdb_moves *m, const struct profdb_move *move)
 	return 0;
 }
 
+/* ---- order ----------------------------------------------------------------------------------- */
+
+/*
+ * To compare whole moves is to read each a dozen times, and qsort of glibc sorts what is as large
+ * as they are by pointers. What is sorted instead are their offsets, digit by digit from the
+ * lowest.
+ */
+enum { DIGIT_BITS = 11, NR_DIGITS = 1 << DIGIT_BITS, FEW = 512 };
+
+struct key {
+	uint32_t word[3]; /* to, from, start */
+	uint32_t at;
+};
+
 static int by_place(const void *a, const void *b)
 {
 	return profdb_move_compare(a, b);
+}
+
+static uint64_t offset_above(uint64_t off, uint64_t last)
+{
+	return off < PROFDB_ANY_START && off > last ? off : last;
+}
+
+/* The highest offset that is no mark. */
+static uint64_t last_offset(const struct profdb_moves *m)
+{
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < m->nr; i++) {
+		last = offset_above(m->v[i].start, last);
+		last = offset_above(m->v[i].from, last);
+		last = offset_above(m->v[i].to, last);
+	}
+	return last;
+}
+
+/* The two marks come right behind all offsets, so that there are few digits. */
+static uint32_t word_of(uint64_t off, uint32_t last)
+{
+	return off < PROFDB_ANY_START ? (uint32_t)off : last + 1 + (off == PROFDB_OUTSIDE);
+}
+
+/* Those of one digit stay in their order. False: all have the same. */
+static bool sort_digit(const struct key *from, struct key *to, size_t nr, int word,
+		       unsigned int shift)
+{
+	uint32_t ends[NR_DIGITS] = { 0 }, end = (uint32_t)nr;
+
+	for (size_t i = 0; i < nr; i++)
+		ends[from[i].word[word] >> shift & (NR_DIGITS - 1)]++;
+	if (ends[from[0].word[word] >> shift & (NR_DIGITS - 1)] == nr)
+		return false;
+	for (size_t d = NR_DIGITS; d-- > 0;) {
+		uint32_t here = ends[d];
+
+		ends[d] = end;
+		end -= here;
+	}
+	for (size_t i = nr; i-- > 0;)
+		to[--ends[from[i].word[word] >> shift & (NR_DIGITS - 1)]] = from[i];
+	return true;
+}
+
+/* The sorted ones are in one of the two. */
+static const struct key *sort_keys(struct key *keys, struct key *other, size_t nr, uint32_t last)
+{
+	for (int word = 0; word < 3; word++)
+		for (unsigned int shift = 0; shift < 32 && (last + 2) >> shift;
+		     shift += DIGIT_BITS) {
+			struct key *swap = other;
+
+			if (!sort_digit(keys, other, nr, word, shift))
+				continue;
+			other = keys;
+			keys = swap;
+		}
+	return keys;
+}
+
+/* False: there is no memory for it, or an offset is too high. */
+static bool sort_by_digits(struct profdb_moves *m)
+{
+	uint64_t last = last_offset(m);
+	struct key *keys = last + 2 <= UINT32_MAX ? malloc(2 * m->nr * sizeof(*keys)) : NULL;
+	struct profdb_move *v = keys ? malloc(m->cap * sizeof(*v)) : NULL; /* room stays */
+	const struct key *sorted;
+
+	if (!v) {
+		free(keys);
+		return false;
+	}
+	for (size_t i = 0; i < m->nr; i++)
+		keys[i] = (struct key){ { word_of(m->v[i].to, (uint32_t)last),
+					  word_of(m->v[i].from, (uint32_t)last),
+					  word_of(m->v[i].start, (uint32_t)last) },
+					(uint32_t)i };
+	sorted = sort_keys(keys, keys + m->nr, m->nr, (uint32_t)last);
+	for (size_t i = 0; i < m->nr; i++)
+		v[i] = m->v[sorted[i].at];
+	free(keys);
+	free(m->v);
+	m->v = v;
+	return true;
 }
 
 void profdb_moves_sort(struct profdb_moves *m)
 {
 	if (!m->unsorted)
 		return;
-	qsort(m->v, m->nr, sizeof(*m->v), by_place);
+	if (m->nr < FEW || !sort_by_digits(m))
+		qsort(m->v, m->nr, sizeof(*m->v), by_place);
 	m->unsorted = false;
 	drop_hash(m);
+}
+
+/* ---- merging --------------------------------------------------------------------------------- */
+
+/* Together they are within the bounds: none has to be blurred. */
+static bool fit(const struct profdb_moves *a, const struct profdb_moves *b)
+{
+	return a->nr_started + b->nr_started <= PROFDB_NR_MOVES &&
+	       a->nr - a->nr_started + b->nr - b->nr_started <= PROFDB_NR_MOVES;
+}
+
+int profdb_moves_reserve(struct profdb_moves *m, const struct profdb_moves *from)
+{
+	/* The bounds hold, however many come; one is for all that are beyond them. */
+	size_t max = 2 * PROFDB_NR_MOVES + 1, nr = m->nr + from->nr < max ? m->nr + from->nr : max;
+	int r = base_grow(&m->v, &m->cap, nr, sizeof(*m->v));
+
+	return r < 0 || fit(m, from) ? r : make_hash(m, nr);
+}
+
+/* From the last on, so that there is room; those of both leave a gap. */
+static void merge_sorted(struct profdb_moves *to, const struct profdb_moves *from)
+{
+	size_t i = to->nr, j = from->nr, end = to->nr + from->nr, at = end;
+
+	while (j) {
+		const struct profdb_move *more = &from->v[j - 1];
+		int r = i ? profdb_move_compare(&to->v[i - 1], more) : -1;
+
+		if (r > 0) {
+			to->v[--at] = to->v[--i];
+			continue;
+		}
+		to->v[--at] = *more;
+		for (int half = 0; !r && half < 2; half++)
+			to->v[at].count[half] += to->v[i - 1].count[half];
+		to->nr_started += r && is_started(more);
+		i -= !r;
+		j--;
+	}
+	memmove(to->v + i, to->v + at, (end - at) * sizeof(*to->v));
+	to->nr = i + end - at;
+	for (int half = 0; half < 2; half++)
+		to->sum[half] += from->sum[half];
+}
+
+void profdb_moves_merge(struct profdb_moves *to, struct profdb_moves *from)
+{
+	if (!from->nr)
+		return;
+	if (!fit(to, from)) {
+		for (size_t i = 0; i < from->nr; i++)
+			profdb_moves_add(to, &from->v[i]);
+		return;
+	}
+	profdb_moves_sort(to);
+	profdb_moves_sort(from);
+	drop_hash(to);
+	merge_sorted(to, from);
 }
 
 /* ---- of a profile ---------------------------------------------------------------------------- */
@@ -187,6 +339,22 @@ void profdb_moves_sort(struct profdb_moves *m)
 int profdb_profile_move_add(struct profdb_profile *p, const struct profdb_move *m)
 {
 	return profdb_moves_add(&p->moves, m);
+}
+
+void profdb_profile_moves_fetch(const struct profdb_profile *p, const struct profdb_move *m,
+				size_t nr)
+{
+	const struct profdb_moves *of = &p->moves;
+	size_t mask = of->nr_slots - 1;
+
+	for (size_t i = 0; of->slots && i < nr; i++)
+		__builtin_prefetch(&of->slots[hash(&m[i]) & mask]);
+	for (size_t i = 0; of->slots && i < nr; i++) {
+		uint32_t at = of->slots[hash(&m[i]) & mask];
+
+		if (at)
+			__builtin_prefetch(&of->v[at - 1], 1);
+	}
 }
 
 size_t profdb_profile_nr_moves(const struct profdb_profile *p)

@@ -123,6 +123,9 @@ struct profdb_move {
 /* Added to the one that is equal in start, from and to. 0, -ENOMEM, or -DCPI_EOVERFLOW (the sum of
  * all moves, of one half, above 64 bits; nothing changed). */
 int profdb_profile_move_add(struct profdb_profile *p, const struct profdb_move *m);
+/* These will be added now: what that looks at is brought into the caches, for all at once. */
+void profdb_profile_moves_fetch(const struct profdb_profile *p, const struct profdb_move *m,
+				size_t nr);
 size_t profdb_profile_nr_moves(const struct profdb_profile *p);
 /* Ascending by start, from, to; valid until the next change. NULL past the end. */
 const struct profdb_move *profdb_profile_move(const struct profdb_profile *p, size_t index);

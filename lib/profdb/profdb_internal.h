@@ -130,8 +130,10 @@ struct profdb_moves {
 
 void profdb_moves_release(struct profdb_moves *m);
 void profdb_moves_clear(struct profdb_moves *m);
-/* Room for @more further ones, so that adding as many cannot fail for memory. 0 or -ENOMEM. */
-int profdb_moves_reserve(struct profdb_moves *m, size_t more);
+/* Room for those of @from, so that merging them cannot fail. 0 or -ENOMEM. */
+int profdb_moves_reserve(struct profdb_moves *m, const struct profdb_moves *from);
+/* With room for them, and sums that do not overflow. @from: sorted, else as it was. */
+void profdb_moves_merge(struct profdb_moves *to, struct profdb_moves *from);
 int profdb_moves_add(struct profdb_moves *m, const struct profdb_move *move);
 void profdb_moves_sort(struct profdb_moves *m);
 /* <0, 0, >0 by start, from, to. */

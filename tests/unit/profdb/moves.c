@@ -108,6 +108,76 @@ static void test_what_is_written_is_read(void **state)
 	profdb_profile_free(q);
 }
 
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return *seed >> 33;
+}
+
+/* Of so many bits, now and then none. */
+static uint64_t random_offset(uint64_t *seed, int bits)
+{
+	uint64_t off = next_random(seed) << 31 ^ next_random(seed);
+
+	return next_random(seed) % 8 ? off & ((UINT64_C(1) << bits) - 1) : PROFDB_OUTSIDE;
+}
+
+static void add_random(struct profdb_profile *p, size_t nr, int bits, uint64_t seed)
+{
+	for (size_t i = 0; i < nr; i++) {
+		bool any = next_random(&seed) % 16 == 0;
+		uint64_t start = random_offset(&seed, bits), from = random_offset(&seed, bits);
+
+		add(p, any ? PROFDB_ANY_START : start, from, random_offset(&seed, bits), i % 3,
+		    i % 2);
+	}
+}
+
+static void assert_ascending(const struct profdb_profile *p)
+{
+	for (size_t i = 1; i < profdb_profile_nr_moves(p); i++) {
+		const struct profdb_move *a = profdb_profile_move(p, i - 1),
+					 *b = profdb_profile_move(p, i);
+
+		assert_true(a->start < b->start || (a->start == b->start && a->from < b->from) ||
+			    (a->start == b->start && a->from == b->from && a->to < b->to));
+	}
+}
+
+/* Few and many, low and high: the same as if each had been added by itself. */
+static void test_many_are_sorted_and_merged(void **state)
+{
+	static const struct {
+		size_t nr;
+		int bits;
+	} cases[] = { { 0, 8 },	    { 1, 8 },	  { 400, 4 },	{ 600, 1 },
+		      { 20000, 5 }, { 5000, 21 }, { 5000, 32 }, { 5000, 60 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct profdb_profile *a = scratch_profile("/a", 1, 0, 0), *both = reread(a),
+				      *b = reread(a), *again;
+
+		add_random(a, cases[i].nr, cases[i].bits, i);
+		add_random(both, cases[i].nr, cases[i].bits, i);
+		add_random(b, cases[i].nr / 2 + 1, cases[i].bits, i + 50);
+		add_random(both, cases[i].nr / 2 + 1, cases[i].bits, i + 50);
+		assert_ascending(both);
+		assert_int_equal(profdb_profile_merge(a, b), 0);
+		assert_equal_moves(a, both);
+		/* What comes then still finds its own. */
+		add_random(a, cases[i].nr, cases[i].bits, i);
+		add_random(both, cases[i].nr, cases[i].bits, i);
+		assert_equal_moves(a, both);
+		again = reread(both);
+		assert_equal_moves(a, again);
+		profdb_profile_free(again);
+		profdb_profile_free(a);
+		profdb_profile_free(b);
+		profdb_profile_free(both);
+	}
+}
+
 static void test_merge_adds_all_or_nothing(void **state)
 {
 	struct profdb_profile *a = scratch_profile("/a", 1, 3, 7), *b = reread(a);
@@ -250,6 +320,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_moves_add_up_in_order),
 		cmocka_unit_test(test_what_is_written_is_read),
+		cmocka_unit_test(test_many_are_sorted_and_merged),
 		cmocka_unit_test(test_merge_adds_all_or_nothing),
 		cmocka_unit_test(test_too_many_lose_no_count),
 		cmocka_unit_test(test_sealed_nonsense_is_refused),
