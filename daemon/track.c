@@ -51,10 +51,16 @@ static bool is_dynamic(const struct driver_load *l, enum track_how how)
 	       (how == TRACK_EVENT && is_deleted(path));
 }
 
+/* A page of the kernel's that every process lists: no program makes code there. */
+static bool is_vsyscall(const char *path)
+{
+	return strcmp(path, "[vsyscall]") == 0;
+}
+
 bool track_is_dynamic(const struct driver_load *l)
 {
 	return l->path && !is_marker(l->path) && strcmp(l->path, "[vdso]") != 0 &&
-	       is_dynamic(l, TRACK_LISTED);
+	       !is_vsyscall(l->path) && is_dynamic(l, TRACK_LISTED);
 }
 
 /* The image of an ordinary file; l->id is filled in where something better than the path tells.
@@ -148,7 +154,7 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 			 .since_ns = listed ? p->known_ns : l.time_ns,
 			 .listed = listed };
 
-	if (!l.path || !l.len || base_add_overflow(l.addr, l.len, &m.end))
+	if (!l.path || !l.len || base_add_overflow(l.addr, l.len, &m.end) || is_vsyscall(l.path))
 		return;
 	if (is_marker(l.path)) {
 		attrib_record_load(a, &l);

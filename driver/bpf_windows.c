@@ -5,6 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Room for records that stays when there are none. */
+enum { KEPT_WORDS = 1 << 18 };
+
 static const size_t short_head = VTRACE_WINDOW_LEN(0);
 
 /* ---- what is missing ------------------------------------------------------------------------- */
@@ -74,36 +77,30 @@ static size_t head_of(const struct vtrace_window *w, size_t len)
 	return head;
 }
 
-static int enqueue(struct bpf_windows *q, const void *record, size_t len, size_t head)
-{
-	struct vtrace_window *w = malloc(len);
-	int r;
+_Static_assert(VTRACE_WINDOW_LEN(0) % 8 == 0 && sizeof(struct vtrace_window) % 8 == 0, "words");
 
-	if (!w)
-		return -1;
-	if (q->first == q->nr)
-		q->first = q->nr = 0;
-	r = base_grow(&q->items, &q->cap, q->nr + 1, sizeof(*q->items));
-	if (r < 0) {
-		free(w);
+static int enqueue(struct bpf_windows *q, const struct vtrace_window *w, size_t len)
+{
+	size_t nr_words = len / sizeof(*q->records);
+	int r = base_grow(&q->items, &q->cap, q->nr + 1, sizeof(*q->items));
+
+	if (r >= 0)
+		r = base_grow(&q->records, &q->cap_words, q->nr_words + nr_words,
+			      sizeof(*q->records));
+	if (r < 0)
 		return r;
-	}
-	memcpy(w, record, len);
+	memcpy(q->records + q->nr_words, w, len);
 	q->sorted = q->first == q->nr || (q->sorted && q->items[q->nr - 1].time_ns <= w->time_ns);
-	q->items[q->nr++] = (struct bpf_window){
-		.time_ns = w->time_ns,
-		.w = w,
-		.words = (const uint64_t *)((const char *)w + head),
-	};
+	q->items[q->nr++] = (struct bpf_window){ .time_ns = w->time_ns, .at = q->nr_words };
+	q->nr_words += nr_words;
 	return 0;
 }
 
 bool bpf_windows_add(struct bpf_windows *q, const void *record, size_t len)
 {
 	const struct vtrace_window *w = record;
-	size_t head = head_of(w, len);
 
-	if (!head || enqueue(q, record, len, head) < 0) {
+	if (!head_of(w, len) || enqueue(q, w, len) < 0) {
 		q->lost_read++;
 		return false;
 	}
@@ -145,6 +142,18 @@ static int by_time(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
+static int hand(struct bpf_windows *q, const struct bpf_window *item,
+		const struct driver_sink *sink)
+{
+	const uint64_t *record = q->records + item->at;
+	const struct vtrace_window *w = (const void *)record;
+
+	q->handed++;
+	return sink->window ? sink->window(sink->ctx, w,
+					   record + VTRACE_WINDOW_LEN(w->has) / sizeof(*record))
+			    : 0;
+}
+
 int bpf_windows_hand(struct bpf_windows *q, uint64_t until_ns, const struct driver_sink *sink)
 {
 	int r = 0;
@@ -152,21 +161,37 @@ int bpf_windows_hand(struct bpf_windows *q, uint64_t until_ns, const struct driv
 	if (!q->sorted && bpf_windows_nr(q))
 		qsort(q->items + q->first, bpf_windows_nr(q), sizeof(*q->items), by_time);
 	q->sorted = true;
-	while (r >= 0 && q->first < q->nr && q->items[q->first].time_ns < until_ns) {
-		const struct bpf_window *item = &q->items[q->first++];
-
-		q->handed++;
-		if (sink->window)
-			r = sink->window(sink->ctx, item->w, item->words);
-		free(item->w);
-	}
+	while (r >= 0 && q->first < q->nr && q->items[q->first].time_ns < until_ns)
+		r = hand(q, &q->items[q->first++], sink);
 	return r < 0 ? r : 0;
+}
+
+void bpf_windows_tidy(struct bpf_windows *q)
+{
+	size_t nr = bpf_windows_nr(q), from = q->nr_words;
+
+	/* Of the youngest, so that these are few. */
+	for (size_t i = q->first; i < q->nr; i++)
+		from = q->items[i].at < from ? q->items[i].at : from;
+	for (size_t i = 0; i < nr; i++) {
+		q->items[i] = q->items[q->first + i];
+		q->items[i].at -= from;
+	}
+	q->first = 0;
+	q->nr = nr;
+	q->nr_words -= from;
+	if (q->nr_words)
+		memmove(q->records, q->records + from, q->nr_words * sizeof(*q->records));
+	if (q->nr_words || q->cap_words <= KEPT_WORDS)
+		return;
+	free(q->records);
+	q->records = NULL;
+	q->cap_words = 0;
 }
 
 void bpf_windows_release(struct bpf_windows *q)
 {
-	for (size_t i = q->first; i < q->nr; i++)
-		free(q->items[i].w);
+	free(q->records);
 	free(q->items);
 	free(q->missing);
 	*q = (struct bpf_windows){ 0 };

@@ -10,17 +10,19 @@ enum { BPF_NR_MISSING = 256 };
 /* Of so many the first window is told once; a power of two. */
 enum { BPF_NR_LIVES = 1024 };
 
-/* A record as it lies in the ring: a head, without its end where it has no values, and words. */
 struct bpf_window {
 	uint64_t time_ns;
-	struct vtrace_window *w;
-	const uint64_t *words;
+	size_t at; /* its record */
 };
 
 struct bpf_windows {
 	struct bpf_window *items; /* [first, nr) wait */
 	size_t first, nr, cap;
 	bool sorted;
+	/* Records as they lie in the ring: a head, without its end where it has no values, and
+	 * words. One behind the other. */
+	uint64_t *records;
+	size_t nr_words, cap_words;
 	uint64_t whole_ns; /* all that began before it are, or were, in the queue */
 	struct vtrace_window *missing;
 	size_t nr_missing;
@@ -51,6 +53,8 @@ int bpf_windows_missing(struct bpf_windows *q, int (*fn)(void *ctx, const struct
 			void *ctx);
 /* All that began before @until_ns, in order of time. 0, or what the sink said. */
 int bpf_windows_hand(struct bpf_windows *q, uint64_t until_ns, const struct driver_sink *sink);
+/* After a drain: what was handed on gives its room back. */
+void bpf_windows_tidy(struct bpf_windows *q);
 static inline size_t bpf_windows_nr(const struct bpf_windows *q)
 {
 	return q->nr - q->first;

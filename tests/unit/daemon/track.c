@@ -83,6 +83,10 @@ static void vdso(void **state)
 	trial_mmap(&t, 10, 0x7000, 0x1000, 0x7000, "[vdso]", 0);
 	trial_sample(&t, 10, 0x7123);
 	assert_int_equal(trial_count(&t, "[vdso]", 0x123), 1);
+	/* The kernel's page that /proc lists beside it is no memory that a JIT could use. */
+	trial_mmap(&t, 10, 0xffffffffff600000, 0x1000, 0, "[vsyscall]", 0);
+	assert_null(at(10, 0xffffffffff600000));
+	assert_false(processes_find(t.a.processes, 10)->watched);
 }
 
 static void nonsense_is_ignored(void **state)

@@ -238,6 +238,8 @@ static void windows_come_in_order_of_time(void **state)
 	assert_int_equal(t.nr, 4);
 	assert_memory_equal(t.times, until_8, sizeof(until_8));
 	assert_int_equal(bpf_windows_nr(&q), 1);
+	bpf_windows_tidy(&q);
+	assert_int_equal(bpf_windows_nr(&q), 1);
 	bpf_windows_add(&q, &r, record_of(&r, 8, 1, false));
 	bpf_windows_add(&q, &r, record_of(&r, 10, 1, false));
 	t.refuse_at = 6;
@@ -247,6 +249,44 @@ static void windows_come_in_order_of_time(void **state)
 	assert_int_equal(t.times[5], 9);
 	assert_int_equal(q.handed, 6);
 	assert_int_equal(q.by_end[VTRACE_FULL], 7);
+	bpf_windows_release(&q);
+}
+
+/* However long some are always left, room is used again; what stays is what it was. */
+static void handed_windows_leave_no_room_behind(void **state)
+{
+	struct bpf_windows q = { 0 };
+	struct taken t = { 0 };
+	const struct driver_sink sink = { .window = take, .ctx = &t };
+	struct record r;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 1000; i++) {
+		t.nr = 0;
+		/* Of two, the older one is behind the younger. */
+		bpf_windows_add(&q, &r, record_of(&r, 2 * i + 1, i % 4, i % 3 == 0));
+		bpf_windows_add(&q, &r, record_of(&r, 2 * i, 3, i % 2));
+		assert_int_equal(bpf_windows_hand(&q, 2 * i + 1, &sink), 0);
+		assert_int_equal(t.times[t.nr - 1], 2 * i);
+		bpf_windows_tidy(&q);
+		assert_int_equal(bpf_windows_nr(&q), 1);
+	}
+	assert_in_range(q.cap, 1, 16);
+	assert_in_range(q.cap_words, 1, 1024);
+	assert_int_equal(bpf_windows_hand(&q, UINT64_MAX, &sink), 0);
+	bpf_windows_tidy(&q);
+	assert_int_equal(q.nr_words, 0);
+	assert_int_equal(q.handed, 2000);
+	/* Nor does what a flood took. */
+	for (uint64_t i = 0; i < 40000; i++)
+		bpf_windows_add(&q, &r, record_of(&r, i, 4, true));
+	q.first = q.nr;
+	bpf_windows_tidy(&q);
+	assert_int_equal(q.cap_words, 0);
+	bpf_windows_add(&q, &r, record_of(&r, 5, 4, true));
+	t.nr = 0;
+	assert_int_equal(bpf_windows_hand(&q, UINT64_MAX, &sink), 0);
+	assert_int_equal(t.nr, 1);
 	bpf_windows_release(&q);
 }
 
@@ -421,6 +461,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(room_is_used_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(idle_blocks_make_room, setup, teardown),
 		cmocka_unit_test(windows_come_in_order_of_time),
+		cmocka_unit_test(handed_windows_leave_no_room_behind),
 		cmocka_unit_test(hidden_windows_come_in_their_turn),
 		cmocka_unit_test(nonsense_is_lost_by_name),
 		cmocka_unit_test(missing_code_is_told_once),
