@@ -26,6 +26,11 @@ VTRACE_INLINE uint64_t vtrace_imm(const struct vtrace_state *s, const struct vtr
 	return u->imm + (s->block_pc & (0 - (uint64_t)(u->marks >> 1 & 1)));
 }
 
+VTRACE_INLINE bool vtrace_is_memory(uint8_t op)
+{
+	return op == VTRACE_LOAD || op == VTRACE_LOADS || op == VTRACE_STORE;
+}
+
 /* Of a load or store. */
 VTRACE_INLINE uint64_t vtrace_address(const struct vtrace_state *s, const struct vtrace_uop *u)
 {
@@ -125,16 +130,11 @@ VTRACE_INLINE void vtrace_jump_zero(struct vtrace_state *s, const struct vtrace_
 /*
  * What has no result in a register: 1, and *end where the window ends. The others: 0.
  */
-VTRACE_INLINE int vtrace_effect(void *ctx, struct vtrace_state *s, const struct vtrace_uop *u,
-				uint64_t a, uint64_t b, bool unknown, int *end)
+VTRACE_INLINE int vtrace_effect(struct vtrace_state *s, const struct vtrace_uop *u, uint64_t a,
+				uint64_t b, bool unknown, int *end)
 {
 	switch (u->op) {
 	case VTRACE_NOP:
-		return 1;
-	case VTRACE_LOAD:
-	case VTRACE_LOADS:
-	case VTRACE_STORE:
-		vtrace_memory(ctx, s, u, unknown);
 		return 1;
 	case VTRACE_JUMP:
 		s->pc = vtrace_imm(s, u);
@@ -351,8 +351,13 @@ VTRACE_INLINE int vtrace_step(void *ctx, struct vtrace_state *s, const struct vt
 	uint8_t ua = s->unknown[u->a], ub = b_is_imm ? 0 : s->unknown[u->b], unknown = 0;
 	int end = VTRACE_GOES_ON;
 
+	/* First what comes most. */
+	if (vtrace_is_memory(u->op)) {
+		vtrace_memory(ctx, s, u, ua | ub);
+		return VTRACE_GOES_ON;
+	}
 	if ((ua | ub) || !vtrace_simple(s, u, a, b, &v)) {
-		if (vtrace_effect(ctx, s, u, a, b, vtrace_needs(u, ua | ub), &end))
+		if (vtrace_effect(s, u, a, b, vtrace_needs(u, ua | ub), &end))
 			return end;
 		unknown = vtrace_unknown(s, u, a, b, ua, ub);
 		v = vtrace_result(s, u, a, b, &unknown);

@@ -21,9 +21,6 @@ VTRACE_INLINE bool vtrace_is_by_result(uint8_t set)
 VTRACE_INLINE bool vtrace_needs(const struct vtrace_uop *u, uint8_t unknown)
 {
 	switch (u->op) {
-	case VTRACE_LOAD:
-	case VTRACE_LOADS:
-	case VTRACE_STORE:
 	case VTRACE_TAINT_MEMORY:
 		return unknown;
 	case VTRACE_SEXT:
