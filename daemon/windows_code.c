@@ -21,6 +21,8 @@ enum { KNOWN_MAX = 131072 };
 /* So often in a row a place may get other code; then windows end there for a while. */
 enum { CHANGES_MAX = 64 };
 #define PATIENCE_NS 10000000000ull
+/* Windows that miss code between two turns, for which it is worth to look again soon. */
+enum { MISSES_MANY = 8 };
 /* What the driver has no room for is not tried again so soon. */
 #define FULL_NS 5000000000ull
 
@@ -304,7 +306,6 @@ static int on_missing(void *ctx, const struct vtrace_window *w)
 	struct vtrace_place place;
 	uint64_t before;
 
-	t->nr_told++;
 	windows_values_met(t, w);
 	t->stats.missing += w->code_len > 0;
 	/* Less than a block is found by is none that can be put. */
@@ -321,15 +322,25 @@ static int on_missing(void *ctx, const struct vtrace_window *w)
 	return 0;
 }
 
+/* Each look costs as much as some windows do: once there are many, until there are none. */
+static bool is_busy(struct windows *t)
+{
+	struct windows_code *c = &t->code;
+	struct driver_window_stats d = { 0 };
+
+	windows_driver_stats_get(t, &d);
+	c->busy = d.missed - c->missed >= (c->busy ? 1 : MISSES_MANY);
+	c->missed = d.missed;
+	return c->busy;
+}
+
 bool windows_serve(struct windows *t)
 {
-	uint64_t before = t->nr_told;
-
 	if (!t->translator)
 		return false;
 	refill(&t->code);
 	t->code.fetched_len = 0;
 	t->code.until_ns = base_now_ns() + SERVE_NS;
 	t->calls->missing(t->config.driver, on_missing, t);
-	return t->nr_told != before;
+	return is_busy(t);
 }

@@ -34,6 +34,8 @@ enum { WINDOWS_NR_SHARES = 256, WINDOWS_NR_AHEAD = 128, WINDOWS_NR_LOOKED = 8192
 struct windows_code {
 	struct base_map known; /* by struct vtrace_place */
 	struct windows_share shares[WINDOWS_NR_SHARES];
+	uint64_t missed;    /* windows that met what nobody had translated, up to the last turn */
+	bool busy;	    /* there were many of them in that */
 	uint64_t budget_ns; /* CPU time that may be spent on translating now */
 	uint64_t refilled_ns;
 	uint64_t until_ns;		  /* base_now_ns at which this turn of it is over */
@@ -91,7 +93,6 @@ struct windows {
 	struct translator *translator;
 	struct windows_stats stats; /* the daemon's part */
 	uint64_t number;	    /* of the next window */
-	uint64_t nr_told;	    /* windows that driver_windows_missing told of */
 	uint64_t unsettled_ns;	    /* the first of known_ns of those that are; UINT64_MAX */
 	struct windows_pending **waiting;
 	size_t nr_waiting, cap_waiting;

@@ -15,6 +15,8 @@ struct bpf_window_source {
 	const struct bpf_programs *programs;
 	struct bpf_blocks blocks;
 	struct bpf_windows queue;
+	bool eager;	 /* what is in the ring is wanted at once, whatever it is */
+	uint64_t missed; /* counts.missed of all CPUs, when that was looked for last */
 	void *ring, *cpus;
 	size_t nr_cpus;
 	void *consumed, *reserved; /* pages of the ring that begin with these positions */
@@ -130,6 +132,8 @@ int bpf_windows_open(struct bpf *b, const struct driver_config *config)
 		return -ENOMEM;
 	s->programs = &b->programs;
 	s->nr_cpus = bpf_map__max_entries(b->programs.windows->maps.window_cpus);
+	/* Of a new life that has values somebody wants to know. */
+	s->eager = config->window_log != VTRACE_LOG_PATH;
 	s->blocks.mix[0] = b->programs.mix[0];
 	s->blocks.mix[1] = b->programs.mix[1];
 	r = map_all(s);
@@ -201,17 +205,40 @@ int bpf_windows_until(struct bpf *b, uint64_t until_ns, const struct driver_sink
 
 void bpf_windows_settle(struct bpf *b, uint64_t until_ns)
 {
-	if (b->windows)
-		bpf_blocks_reuse(&b->windows->blocks, until_ns);
+	if (!b->windows)
+		return;
+	bpf_windows_tidy(&b->windows->queue);
+	bpf_blocks_reuse(&b->windows->blocks, until_ns);
 }
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
+static const volatile struct window_counts *counts_of(const struct bpf_window_source *s, size_t cpu)
+{
+	size_t stride = bpf_map__value_size(s->programs->windows->maps.window_cpus);
+
+	return (const void *)((const char *)s->cpus + cpu * stride);
+}
+
+static uint64_t nr_missed(const struct bpf_window_source *s)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		nr += counts_of(s, i)->missed;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return nr;
+}
+
+/* A look for what is missing must not cost the reading of all that is there. */
 static int missing(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w), void *ctx)
 {
 	struct bpf_window_source *s = source_of(d);
+	uint64_t missed = nr_missed(s);
 
-	ring_buffer__consume(s->ring);
+	if (s->eager || missed != s->missed)
+		ring_buffer__consume(s->ring);
+	s->missed = missed;
 	return bpf_windows_missing(&s->queue, fn, ctx);
 }
 
@@ -233,12 +260,12 @@ static void add_cpu(struct driver_window_stats *out, const volatile struct windo
 	out->skipped += c->skipped;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	out->received += c->received;
+	out->missed += c->missed;
 }
 
 static void stats(const struct driver *d, struct driver_window_stats *out)
 {
 	const struct bpf_window_source *s = source_of(d);
-	size_t stride = bpf_map__value_size(s->programs->windows->maps.window_cpus);
 	uint64_t read;
 
 	*out = (struct driver_window_stats){
@@ -251,7 +278,7 @@ static void stats(const struct driver *d, struct driver_window_stats *out)
 		out->by_end[i] = s->queue.by_end[i];
 	read = s->queue.handed + s->queue.lost_read;
 	for (size_t i = 0; i < s->nr_cpus; i++)
-		add_cpu(out, (const void *)((const char *)s->cpus + i * stride));
+		add_cpu(out, counts_of(s, i));
 	out->held = out->received - out->lost_ring - out->lost_busy - read;
 }
 

@@ -256,6 +256,7 @@ struct driver_window_stats {
 	 * 32 bits wide, its generation could not be read. Not received. */
 	uint64_t skipped;
 	uint64_t by_end[VTRACE_NR_ENDS]; /* of those that were read */
+	uint64_t missed;		 /* brought code that had not been put, read or not yet */
 	uint64_t no_room;		 /* blocks that were refused for want of room */
 	uint32_t nr_blocks, max_blocks;
 };

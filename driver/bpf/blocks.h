@@ -58,7 +58,8 @@ struct window_counts {
 	uint32_t busy; /* a window is running */
 	uint32_t turn; /* samples since the last one */
 	uint64_t received, lost_ring, lost_busy, skipped;
-	uint64_t pad[3];
+	uint64_t missed; /* brought code that nobody had translated, or it is lost_ring */
+	uint64_t pad[2];
 };
 
 _Static_assert(sizeof(struct window_counts) == 64, "window_counts");

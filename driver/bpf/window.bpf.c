@@ -35,8 +35,18 @@ const volatile bool window_kernel = false;
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
+/* A block whose code was compared: in which window, and where it stands. */
+struct window_seen {
+	uint64_t pc;
+	uint32_t number, window;
+};
+
+enum { WINDOW_NR_SEEN = 16 /* a power of two */ };
+
 struct window_cpu {
 	struct window_counts counts;
+	uint32_t number; /* of the window */
+	struct window_seen seen[WINDOW_NR_SEEN];
 	struct kernel_user_regs regs;
 	struct vtrace_window w;
 	struct vtrace_state s;
@@ -233,6 +243,21 @@ __noinline int is_block(struct run *run, const struct window_block *b, uint64_t 
 	       vtrace_code_is(run->kernel ? run : NULL, &b->block, pc);
 }
 
+/* That, of a block of this window only once: a loop is a few of them again and again, and nothing
+ * else runs here meanwhile. */
+static __always_inline bool is_block_now(struct run *run, struct window_cpu *c, uint32_t number,
+					 const struct window_block *b, uint64_t pc)
+{
+	struct window_seen *seen = &c->seen[number % WINDOW_NR_SEEN];
+
+	if (seen->number == number && seen->pc == pc && seen->window == c->number)
+		return true;
+	if (!is_block(run, b, pc))
+		return false;
+	*seen = (struct window_seen){ pc, number, c->number };
+	return true;
+}
+
 /* How the code at @pc begins. */
 static __always_inline bool place_read(const struct run *run, uint64_t pc, struct vtrace_place *p)
 {
@@ -277,9 +302,10 @@ __noinline uint32_t block_find(struct run *run, uint64_t pc)
 
 /* The one whose code stands at the state, by way of the one before; most often it went there last
  * time too. A number, or as block_find. */
-static __always_inline uint32_t block_next(struct run *run, const struct vtrace_state *s)
+static __always_inline uint32_t block_next(struct run *run, struct window_cpu *c)
 {
 	struct window_block *last = block_at(run->number), *b;
+	const struct vtrace_state *s = &c->s;
 	uint32_t *link, number;
 
 	if (!last)
@@ -287,7 +313,7 @@ static __always_inline uint32_t block_next(struct run *run, const struct vtrace_
 	link = &last->link[s->pc != s->block_pc + last->block.len];
 	number = *(volatile uint32_t *)link;
 	b = block_at(number);
-	if (b && number && is_block(run, b, s->pc))
+	if (b && number && is_block_now(run, c, number, b, s->pc))
 		return number;
 	number = block_find(run, s->pc);
 	if (run->number && number && number < WINDOW_NR_BLOCKS)
@@ -295,14 +321,15 @@ static __always_inline uint32_t block_next(struct run *run, const struct vtrace_
 	return number;
 }
 
-static __noinline int enter(struct run *run, struct vtrace_state *s)
+static __noinline int enter(struct run *run, struct window_cpu *c)
 {
 	const struct window_block *b;
+	struct vtrace_state *s = &c->s;
 	int end;
 
-	if (!s || !run || !find_generation(run, s->pc))
+	if (!find_generation(run, s->pc))
 		return VTRACE_CODE;
-	run->number = block_next(run, s);
+	run->number = block_next(run, c);
 	b = block_at(run->number);
 	if (!run->number || !b)
 		return run->number ? VTRACE_CODE : VTRACE_UNTRANSLATED;
@@ -324,7 +351,7 @@ static long step(uint32_t i, struct run *run)
 	if (!c)
 		return 1;
 	if (at == run->end) {
-		run->why = enter(run, &c->s);
+		run->why = enter(run, c);
 		if (run->why)
 			return 1;
 		at = run->at;
@@ -466,9 +493,13 @@ static __always_inline int window(struct window_cpu *c, uint32_t cpu, const stru
 	fill(&c->s, &c->regs);
 	begin_record(&c->w, &c->s, k, &run);
 	run.why = VTRACE_TRACE;
+	c->number++;
 	bpf_loop(VTRACE_BLOCK_INSNS * VTRACE_BLOCK_UOPS, step, &run, 0);
 	end_record(&c->w, &c->s, &run);
 	hand_on(c);
+	/* After: who sees it finds the record. */
+	if (c->w.code_len)
+		c->counts.missed++;
 	return 0;
 }
 
