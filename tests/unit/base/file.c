@@ -117,6 +117,25 @@ static void abort_leaves_nothing(void **state)
 	assert_int_equal(count_or_clear(false), 1);
 }
 
+/* Whoever may make names in the folder can guess ours: nothing is written through a link, or into a
+ * file that somebody has open. */
+static void planted_names_are_passed_over(void **state)
+{
+	char name[64];
+
+	(void)state;
+	assert_int_equal(base_file_write(dir_fd, "victim", 0644, "precious", 8, &err), 0);
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), ".tmp-%ld-%d-f", (long)getpid(), i);
+		assert_int_equal(i % 2 ? symlinkat("victim", dir_fd, name)
+				       : linkat(dir_fd, "victim", dir_fd, name, 0),
+				 0);
+	}
+	assert_int_equal(base_file_write(dir_fd, "f", 0644, "ours", 4, &err), 0);
+	check_content("f", "ours");
+	check_content("victim", "precious");
+}
+
 static void a_zeroed_object_owns_no_descriptor(void **state)
 {
 	struct base_file zero = { 0 };
@@ -263,6 +282,7 @@ int main(void)
 		IN_FOLDER(long_names),
 		IN_FOLDER(nothing_before_commit),
 		IN_FOLDER(abort_leaves_nothing),
+		IN_FOLDER(planted_names_are_passed_over),
 		IN_FOLDER(a_zeroed_object_owns_no_descriptor),
 		IN_FOLDER(refused_names),
 		IN_FOLDER(final_name_is_a_folder),
