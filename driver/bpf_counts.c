@@ -77,90 +77,51 @@ static int by_last(const void *va, const void *vb)
 	return 0;
 }
 
-/*
- * Comparing whole entries reads each of them a dozen times. What is sorted instead is their times,
- * digit by digit from the lowest: those of one drain differ in few.
- */
-enum { DIGIT_BITS = 11, NR_DIGITS = 1 << DIGIT_BITS };
-
-struct bpf_count_at {
-	uint64_t since_ns; /* from the first of all on */
-	const struct count_entry *entry;
-};
-
 static int by_entry(const void *a, const void *b)
 {
-	const struct bpf_count_at *x = a, *y = b;
+	const struct base_sort_item *x = a, *y = b;
 
-	return by_last(x->entry, y->entry);
+	return by_last(x->of, y->of);
 }
 
-/* Those of one digit stay in their order. */
-static void sort_digit(const struct bpf_count_at *from, struct bpf_count_at *to, size_t nr,
-		       unsigned int shift)
-{
-	size_t ends[NR_DIGITS] = { 0 }, end = nr;
-
-	for (size_t i = 0; i < nr; i++)
-		ends[from[i].since_ns >> shift & (NR_DIGITS - 1)]++;
-	for (size_t d = NR_DIGITS; d-- > 0;) {
-		size_t here = ends[d];
-
-		ends[d] = end;
-		end -= here;
-	}
-	for (size_t i = nr; i-- > 0;)
-		to[--ends[from[i].since_ns >> shift & (NR_DIGITS - 1)]] = from[i];
-}
-
-static void sort_ties(struct bpf_count_at *order, size_t nr)
+static void sort_ties(struct base_sort_item *order, size_t nr)
 {
 	for (size_t i = 0, end; i < nr; i = end) {
-		for (end = i + 1; end < nr && order[end].since_ns == order[i].since_ns; end++)
+		for (end = i + 1; end < nr && order[end].key == order[i].key; end++)
 			;
 		if (end - i > 1)
 			qsort(order + i, end - i, sizeof(*order), by_entry);
 	}
 }
 
-/* The latest, counted from the first. */
-static uint64_t fill_order(const struct bpf_counts *c)
+/* Times counted from the first one: those of one drain differ in few bits. */
+static void fill_order(const struct bpf_counts *c)
 {
-	uint64_t first = UINT64_MAX, last = 0;
+	uint64_t first = UINT64_MAX;
 
-	for (size_t i = 0; i < c->nr; i++) {
-		uint64_t ns = c->entries[i].last_ns;
-
-		first = ns < first ? ns : first;
-		last = ns > last ? ns : last;
-	}
+	for (size_t i = 0; i < c->nr; i++)
+		first = c->entries[i].last_ns < first ? c->entries[i].last_ns : first;
 	for (size_t i = 0; i < c->nr; i++)
 		c->order[i] =
-			(struct bpf_count_at){ c->entries[i].last_ns - first, &c->entries[i] };
-	return c->nr ? last - first : 0;
+			(struct base_sort_item){ c->entries[i].last_ns - first, &c->entries[i] };
 }
 
-/* NULL: there is no memory to do it so, and the entries themselves are sorted. */
-static const struct bpf_count_at *sort(struct bpf_counts *c)
+/*
+ * Comparing whole entries reads each of them a dozen times; their times are sorted instead. NULL:
+ * there is no memory to do it so, and the entries themselves are sorted.
+ */
+static const struct base_sort_item *sort(struct bpf_counts *c)
 {
-	struct bpf_count_at *from, *to, *swap;
-	uint64_t last;
+	struct base_sort_item *order;
 
 	if (base_grow(&c->order, &c->cap_order, 2 * c->nr, sizeof(*c->order)) < 0) {
 		qsort(c->entries, c->nr, sizeof(*c->entries), by_last);
 		return NULL;
 	}
-	last = fill_order(c);
-	from = c->order;
-	to = c->order + c->nr;
-	for (unsigned int shift = 0; shift < 64 && last >> shift; shift += DIGIT_BITS) {
-		sort_digit(from, to, c->nr, shift);
-		swap = from;
-		from = to;
-		to = swap;
-	}
-	sort_ties(from, c->nr);
-	return from;
+	fill_order(c);
+	order = base_sort(c->order, c->order + c->nr, c->nr);
+	sort_ties(order, c->nr);
+	return order;
 }
 
 static enum driver_mode mode_of(uint32_t what)
@@ -190,10 +151,10 @@ static struct driver_count count_of(const struct count_entry *e)
 void bpf_counts_hand(struct bpf_counts *c, int (*add)(void *ctx, const struct driver_count *count),
 		     void *ctx, struct driver_stats *stats)
 {
-	const struct bpf_count_at *order = c->nr ? sort(c) : NULL;
+	const struct base_sort_item *order = c->nr ? sort(c) : NULL;
 
 	for (size_t i = 0; i < c->nr; i++) {
-		const struct driver_count count = count_of(order ? order[i].entry : &c->entries[i]);
+		const struct driver_count count = count_of(order ? order[i].of : &c->entries[i]);
 
 		if (add(ctx, &count) < 0)
 			stats->lost_read += count.count;

@@ -26,7 +26,7 @@
 struct bpf_counts {
 	struct count_entry *entries;
 	size_t nr, cap;
-	struct bpf_count_at *order; /* room for sorting twice as many as there are entries */
+	struct base_sort_item *order; /* room for sorting twice as many as there are entries */
 	size_t cap_order;
 };
 

@@ -242,6 +242,19 @@ void *base_map_del(struct base_map *m, const void *key, size_t key_len);
 bool base_map_next(const struct base_map *m, size_t *pos, void **value);
 void base_map_release(struct base_map *m);
 
+/* ---- order (sort.c) -------------------------------------------------------------------------- */
+
+struct base_sort_item {
+	uint64_t key;
+	const void *of; /* whatever it stands for */
+};
+
+/*
+ * Ascending by key, those of one key in the order in which they came. @room: for as many. Returns
+ * where they are: @v or @room. The fewer bits keys differ in, the faster.
+ */
+struct base_sort_item *base_sort(struct base_sort_item *v, struct base_sort_item *room, size_t nr);
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* In place: control characters and what is not UTF-8 become '?', so that names from outside may
