@@ -142,11 +142,36 @@ static int by_offset(const void *a, const void *b)
 	return (x->off > y->off) - (x->off < y->off);
 }
 
+/* Their offsets are sorted, and then each row is moved once. False: no memory for that. */
+static bool sort_offsets(struct profdb_counts *c)
+{
+	struct base_sort_item *order = calloc(2 * c->nr, sizeof(*order)), *sorted;
+	uint64_t *words = calloc(c->nr * c->stride, sizeof(*words));
+
+	if (!order || !words) {
+		free(order);
+		free(words);
+		return false;
+	}
+	for (size_t i = 0; i < c->nr; i++)
+		order[i] = (struct base_sort_item){ profdb_counts_at(c, i)->off,
+						    profdb_counts_at(c, i) };
+	sorted = base_sort(order, order + c->nr, c->nr);
+	for (size_t i = 0; i < c->nr; i++)
+		memcpy(words + i * c->stride, sorted[i].of, c->stride * sizeof(*words));
+	free(order);
+	free(c->words);
+	c->words = words;
+	c->cap_words = c->nr * c->stride;
+	return true;
+}
+
 void profdb_counts_sort(struct profdb_counts *c)
 {
 	if (c->sorted)
 		return;
-	qsort(c->words, c->nr, c->stride * sizeof(*c->words), by_offset);
+	if (!sort_offsets(c))
+		qsort(c->words, c->nr, c->stride * sizeof(*c->words), by_offset);
 	c->sorted = true;
 	drop_hash(c);
 }
