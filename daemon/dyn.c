@@ -380,16 +380,25 @@ bool dyn_reuses(const struct process *p)
 	return reused;
 }
 
+/* Asked of each count in a file: most lie outside of all that the process said. */
+static bool covers(const struct dyn_registry *reg, uint64_t addr)
+{
+	if (reg->kind > DYN_GDB || addr < reg->low || addr >= reg->high)
+		return false;
+	for (size_t k = 0; k < WIRE_NR_FACILITIES; k++)
+		if (reg->facilities[k] && dyn_tree_find(&reg->facilities[k]->pages, addr))
+			return true;
+	return false;
+}
+
 bool dyn_claims(const struct process *p, uint64_t addr)
 {
 	const struct dyn_registry *reg;
 
 	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
 		for (size_t i = 0; (reg = held(c, i)); i++)
-			for (size_t k = 0; reg->kind <= DYN_GDB && k < WIRE_NR_FACILITIES; k++)
-				if (reg->facilities[k] &&
-				    dyn_tree_find(&reg->facilities[k]->pages, addr))
-					return true;
+			if (covers(reg, addr))
+				return true;
 	return false;
 }
 

@@ -131,12 +131,21 @@ void dyn_facility_free(struct dyn_facility *f)
 
 /* ---- image offsets ------------------------------------------------------------------------- */
 
+static void widen(struct dyn_registry *reg, uint64_t start, uint64_t end)
+{
+	if (start >= PSEUDOIMG_ROOM)
+		return;
+	reg->low = !reg->high || start < reg->low ? start : reg->low;
+	reg->high = end > reg->high ? end : reg->high;
+}
+
 static int add_run(struct dyn_facility *f, uint64_t start, uint64_t end)
 {
 	struct dyn_run *run = f->last_run;
 
 	if (end - start > DYN_IMAGE_MAX - f->next_off)
 		return -DCPI_ELIMIT;
+	widen(f->registry, start, end);
 	/* Whatever follows in both address and offset is one run; it may grow, never change. */
 	if (run && run->node.end == start &&
 	    run->img_off + (run->node.end - run->node.start) == f->next_off) {

@@ -374,6 +374,7 @@ struct dyn_registry {
 	struct dyn_store store; /* records of its routines */
 	uint32_t nr_patches;	/* versions of pages, of DYN_PATCHES_MAX */
 	uint32_t nr_runs;	/* of pages, of DYN_RUNS_MAX */
+	uint64_t low, high;	/* hold the pages of all facilities that are not PSEUDOIMG_ROOM */
 	uint64_t bytes;		/* of ranges, of DYN_REGISTRY_BYTES_MAX */
 };
 
