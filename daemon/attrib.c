@@ -59,6 +59,47 @@ void attrib_store(struct attrib *a, struct image *img, uint64_t off, uint32_t ev
 	add(a, img, off, event, n);
 }
 
+static void store_first(struct attrib *a)
+{
+	struct attrib_stores *s = &a->stores;
+	const struct attrib_place *p = &s->items[s->first++ % ATTRIB_AHEAD];
+
+	a->account.pending -= p->count;
+	add(a, p->image, p->off, p->event, p->count);
+}
+
+static void expect(const struct attrib_place *p, unsigned int step)
+{
+	profdb_profile_expect(p->image->counts, p->off, step);
+}
+
+/* As attrib_store, before the drain ends. */
+static void store_soon(struct attrib *a, struct image *img, uint64_t off, uint32_t event,
+		       uint64_t n)
+{
+	struct attrib_stores *s = &a->stores;
+	struct attrib_place *p;
+
+	if (!img || img->excluded) {
+		add(a, img, off, event, n);
+		return;
+	}
+	if (s->end - s->first == ATTRIB_AHEAD)
+		store_first(a);
+	p = &s->items[s->end++ % ATTRIB_AHEAD];
+	*p = (struct attrib_place){ img, off, n, event };
+	a->account.pending += n;
+	expect(p, 0);
+	if (s->end - s->first > ATTRIB_AHEAD / 2)
+		expect(&s->items[(s->end - 1 - ATTRIB_AHEAD / 2) % ATTRIB_AHEAD], 1);
+}
+
+void attrib_store_all(struct attrib *a)
+{
+	while (a->stores.first != a->stores.end)
+		store_first(a);
+}
+
 static void store_bucket(struct attrib *a, enum account_bucket bucket, const struct process *p,
 			 uint32_t event, uint64_t n)
 {
@@ -112,7 +153,7 @@ static void count_kernel(struct attrib *a, const struct driver_count *c)
 	if (idle)
 		attrib_store_bucket(a, ACCOUNT_BUCKET_IDLE, c->event, c->count);
 	else if (img)
-		attrib_store(a, img, off, c->event, c->count);
+		store_soon(a, img, off, c->event, c->count);
 	else
 		attrib_store_bucket(a, ACCOUNT_BUCKET_KERNEL_UNKNOWN, c->event, c->count);
 }
@@ -143,8 +184,8 @@ static void settle(struct attrib *a, struct pending *c)
 	else if (m && m->kind == MAP_IMAGE && a->dyn && dyn_claims(c->p, c->addr))
 		pend_image(a, c, m);
 	else if (m && m->kind == MAP_IMAGE)
-		attrib_store(a, images_of_process(a->images, m->image, c->p),
-			     m->file_off + (c->addr - m->start), c->event, c->count);
+		store_soon(a, images_of_process(a->images, m->image, c->p),
+			   m->file_off + (c->addr - m->start), c->event, c->count);
 	else if (m || (c->p && c->p->dyn))
 		pend(a, &a->dynamic, c);
 	else
@@ -317,7 +358,7 @@ static void store_dynamic(struct attrib *a, struct image *img, uint64_t off,
 			  const struct pending *c)
 {
 	label_dynamic(img, c->p);
-	attrib_store(a, img, off, c->event, c->count);
+	store_soon(a, img, off, c->event, c->count);
 }
 
 /* False: it waits for the next reading of its registry. */
@@ -352,7 +393,7 @@ static bool resolve(struct attrib *a, struct pending *c, bool last)
 	else if (where == DYN_GENERATION)
 		store_unknown(a, ACCOUNT_BUCKET_GENERATION, c);
 	else if (c->image)
-		attrib_store(a, c->image, c->off, c->event, c->count);
+		store_soon(a, c->image, c->off, c->event, c->count);
 	else
 		store_unknown(a, bucket_of(c), c);
 	return true;
@@ -391,6 +432,17 @@ static void join_waiting(struct pendings *d)
 	d->nr = last + 1;
 }
 
+/* What the look-ups that come next will read of memory is asked for now. */
+static void expect_lookup(const struct pendings *d, size_t i)
+{
+	static const size_t ahead[] = { 16, 8 };
+
+	for (unsigned int step = 0; step < 2; step++)
+		if (i + ahead[step] < d->nr)
+			dyn_expect(d->items[i + ahead[step]].p, d->items[i + ahead[step]].addr,
+				   step);
+}
+
 static void resolve_all(struct attrib *a, bool last)
 {
 	struct pendings *d = &a->dynamic;
@@ -401,6 +453,7 @@ static void resolve_all(struct attrib *a, bool last)
 	for (size_t i = 0; i < d->nr; i++) {
 		struct pending c = d->items[i];
 
+		expect_lookup(d, i);
 		if (!resolve(a, &c, last))
 			d->items[kept++] = c;
 	}
@@ -481,6 +534,7 @@ void attrib_resolve(struct attrib *a, uint64_t until_ns)
 {
 	go_on(a, until_ns > a->now_ns ? until_ns : a->now_ns);
 	resolve_all(a, until_ns == UINT64_MAX);
+	attrib_store_all(a);
 	if (a->windows)
 		windows_resolve(a->windows, a, until_ns == UINT64_MAX);
 	if (a->dyn)

@@ -194,6 +194,22 @@ struct tolds {
 	size_t nr, cap;
 };
 
+/*
+ * Counts on their way into profiles. Those of a drain are of places all over the tables of rows, of
+ * which none is in the caches: it is asked for when a count comes, and the count is added when so
+ * many more have come.
+ */
+enum { ATTRIB_AHEAD = 32 }; /* a power of two */
+
+struct attrib_stores {
+	struct attrib_place {
+		struct image *image;
+		uint64_t off, count;
+		uint32_t event;
+	} items[ATTRIB_AHEAD];
+	uint32_t first, end; /* both only grow */
+};
+
 struct attrib {
 	/* set by the caller */
 	struct images *images;
@@ -214,9 +230,10 @@ struct attrib {
 	bool log_unknown;	       /* each user sample in no image goes to the log too */
 
 	/* kept here */
-	struct account account;	   /* the daemon's part */
-	struct labels labels;	   /* that processes have */
-	struct tolds told;	   /* what clients said, until its time comes */
+	struct account account;	     /* the daemon's part */
+	struct labels labels;	     /* that processes have */
+	struct tolds told;	     /* what clients said, until its time comes */
+	struct attrib_stores stores; /* none between two drains */
 	struct pendings dynamic;   /* lie in dynamic code: resolved when the registries were read */
 	struct pendings unsettled; /* older than the listing of their mapping: settled after the
 				      events up to then were seen */
@@ -262,6 +279,8 @@ void attrib_record_load(struct attrib *a, const struct driver_load *l);
 /* Add to an image or to a bucket, and to the account. */
 void attrib_store(struct attrib *a, struct image *img, uint64_t off, uint32_t event, uint64_t n);
 void attrib_store_bucket(struct attrib *a, enum account_bucket bucket, uint32_t event, uint64_t n);
+/* What is on its way into profiles gets there; attrib_resolve does that, too. */
+void attrib_store_all(struct attrib *a);
 
 enum track_how {
 	TRACK_EVENT,  /* it happened now: covers what was there */

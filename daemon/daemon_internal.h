@@ -277,6 +277,8 @@ enum dyn_where {
  */
 enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_query *q,
 			  struct image **image, uint64_t *off);
+/* That will be looked up soon (@p may be NULL): as profdb_profile_expect. */
+void dyn_expect(const struct process *p, uint64_t addr, unsigned int step);
 /*
  * Write every pseudo-image that changed, durable before it returns, answer flush requests. Called
  * before the profiles of a flush are put (law 3), and at once when a client wants a flush

@@ -508,6 +508,12 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 	return where;
 }
 
+void dyn_expect(const struct process *p, uint64_t addr, unsigned int step)
+{
+	if (p && dyn_has_registry(p))
+		dyn_routine_expect(&p->dyn->own->tenants.routines, addr, step);
+}
+
 /* ---- images ---------------------------------------------------------------------------------- */
 
 /* *@answer: what the client is told. */

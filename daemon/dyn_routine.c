@@ -6,7 +6,7 @@
 #include "base.h"
 #include "dyn_routine.h"
 
-enum { CHUNK = 64, FIRST_BUCKETS = 64, HINTS_MAX = 1 << 16 };
+enum { CHUNK = 64, FIRST_BUCKETS = 64, HINTS_PER_BUCKET = 4, HINTS_MAX = 1 << 17 };
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
@@ -20,10 +20,12 @@ static uint32_t *bucket_of(const struct dyn_routines *t, uint32_t hash)
 	return &t->buckets[hash & (t->nr_buckets - 1)];
 }
 
-/* As many as buckets. The old ones are as good where there is no memory. */
+/* Few lines of code share one. The old ones are as good where there is no memory. */
 static void grow_hints(struct dyn_routines *t)
 {
-	uint32_t nr = t->nr_buckets < HINTS_MAX ? t->nr_buckets : HINTS_MAX;
+	uint32_t nr = t->nr_buckets < HINTS_MAX / HINTS_PER_BUCKET
+			      ? t->nr_buckets * HINTS_PER_BUCKET
+			      : HINTS_MAX;
 	uint32_t *hints = nr > t->nr_hints ? calloc(nr, sizeof(*hints)) : NULL;
 
 	if (!hints)
@@ -193,6 +195,22 @@ uint32_t dyn_routine_living(const struct dyn_routines *t, uint64_t addr)
 	if (hint && index)
 		*hint = index;
 	return index;
+}
+
+void dyn_routine_expect(const struct dyn_routines *t, uint64_t addr, unsigned int step)
+{
+	const uint32_t *hint = t->nr_hints ? hint_of(t, addr) : NULL;
+	const struct dyn_routine *r;
+
+	if (!hint)
+		return;
+	if (!step) {
+		__builtin_prefetch(hint);
+	} else if (*hint) {
+		r = dyn_routine_get(t, *hint);
+		__builtin_prefetch(r);
+		__builtin_prefetch(&r->nr_past);
+	}
 }
 
 uint32_t dyn_routine_overlap(const struct dyn_routines *t, uint32_t root, uint64_t start,

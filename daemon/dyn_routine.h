@@ -73,6 +73,8 @@ void dyn_routine_release(struct dyn_routines *t);
 uint32_t dyn_routine_find(const struct dyn_routines *t, uint32_t root, uint64_t addr);
 /* In the tree of who lives, which are those that have DYN_LIVE; fast where it was found before. */
 uint32_t dyn_routine_living(const struct dyn_routines *t, uint64_t addr);
+/* That will be asked for soon: what it reads of memory, in steps 0 and 1. */
+void dyn_routine_expect(const struct dyn_routines *t, uint64_t addr, unsigned int step);
 /* The lowest one that overlaps [start, end), or 0. */
 uint32_t dyn_routine_overlap(const struct dyn_routines *t, uint32_t root, uint64_t start,
 			     uint64_t end);

@@ -52,9 +52,14 @@ int profdb_counts_widen(struct profdb_counts *c, size_t nr_events)
 	return 0;
 }
 
+static size_t home_of(const struct profdb_counts *c, uint64_t off)
+{
+	return base_hash_u64(off) & (c->nr_slots - 1);
+}
+
 static size_t slot_of(const struct profdb_counts *c, uint64_t off)
 {
-	size_t mask = c->nr_slots - 1, at = base_hash_u64(off) & mask;
+	size_t mask = c->nr_slots - 1, at = home_of(c, off);
 
 	while (c->slots[at] && profdb_counts_at(c, c->slots[at] - 1)->off != off)
 		at = (at + 1) & mask;
@@ -133,6 +138,19 @@ struct profdb_entry *profdb_counts_row(struct profdb_counts *c, uint64_t off)
 	c->slots[at] = (uint32_t)c->nr;
 	c->sorted = c->sorted && (c->nr == 1 || last < off);
 	return e;
+}
+
+/* The row of another offset may stand first: that one's is not asked for then. */
+void profdb_counts_expect(const struct profdb_counts *c, uint64_t off, unsigned int step)
+{
+	const uint32_t *slot = c->slots ? &c->slots[home_of(c, off)] : NULL;
+
+	if (!slot)
+		return;
+	if (!step)
+		__builtin_prefetch(slot, 1);
+	else if (*slot)
+		__builtin_prefetch(profdb_counts_at(c, *slot - 1), 1);
 }
 
 static int by_offset(const void *a, const void *b)

@@ -82,6 +82,11 @@ int profdb_profile_event_find(const struct profdb_profile *p, const char *name);
 
 /* Add @n samples. 0, -ENOMEM, or -DCPI_EOVERFLOW (64 bits; nothing changed). */
 int profdb_profile_add(struct profdb_profile *p, uint64_t off, size_t event, uint64_t n);
+/*
+ * Counts at @off will be added to soon: what that reads of memory is asked for now. In two steps, 0
+ * and then 1, each some calls before the next. Changes nothing.
+ */
+void profdb_profile_expect(const struct profdb_profile *p, uint64_t off, unsigned int step);
 /* All of @from into @to: events matched by name, paths united, words that @to lacks. Same errors.
  */
 int profdb_profile_merge(struct profdb_profile *to, const struct profdb_profile *from);

@@ -63,6 +63,8 @@ int profdb_counts_widen(struct profdb_counts *c, size_t nr_events);
 int profdb_counts_reserve(struct profdb_counts *c, size_t more);
 /* The row of @off, made with zeros where missing; NULL: no memory. Valid until the next call. */
 struct profdb_entry *profdb_counts_row(struct profdb_counts *c, uint64_t off);
+/* As profdb_profile_expect. */
+void profdb_counts_expect(const struct profdb_counts *c, uint64_t off, unsigned int step);
 void profdb_counts_sort(struct profdb_counts *c);
 
 static inline struct profdb_entry *profdb_counts_at(const struct profdb_counts *c, size_t i)

@@ -296,6 +296,11 @@ int profdb_profile_add(struct profdb_profile *p, uint64_t off, size_t event, uin
 	return 0;
 }
 
+void profdb_profile_expect(const struct profdb_profile *p, uint64_t off, unsigned int step)
+{
+	profdb_counts_expect(&p->counts, off, step);
+}
+
 void profdb_profile_clear(struct profdb_profile *p)
 {
 	profdb_counts_clear(&p->counts);

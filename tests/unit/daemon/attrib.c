@@ -58,6 +58,9 @@ static void two_events(void **state)
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
 	trial_sample(&t, 10, 0x1010);
 	assert_int_equal(attrib_count(&t.a, &c), 0);
+	assert_int_equal(t.a.account.stored, 0);
+	assert_int_equal(given(), 8);
+	attrib_store_all(&t.a);
 	img = images_get(t.a.images, PROFDB_FILE, &id, "/bin/a", "a");
 	assert_int_equal(profdb_profile_nr_events(img->counts), 2);
 	assert_string_equal(profdb_profile_event(img->counts, 1)->name, "misses");
@@ -65,6 +68,28 @@ static void two_events(void **state)
 	assert_int_equal(profdb_profile_entry(img->counts, 0)->count[1], 7);
 	assert_true(img->dirty);
 	assert_int_equal(given(), 8);
+}
+
+/* More than may be on their way into profiles at a time, of places that come again. */
+static void many_places(void **state)
+{
+	enum { NR = 3 * ATTRIB_AHEAD + 1 };
+
+	(void)state;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	trial_mmap(&t, 10, 0x2000, 0x1000, 0, "/bin/b", 2);
+	for (uint64_t i = 0; i < 2 * NR; i++) {
+		trial_sample(&t, 10, 0x1000 + i % NR);
+		trial_sample(&t, 10, 0x2000 + 8 * (i % NR));
+		assert_int_equal(given(), 2 * i + 2);
+	}
+	assert_in_range(t.a.account.pending, 1, ATTRIB_AHEAD);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(t.a.account.pending, 0);
+	for (uint64_t i = 0; i < NR; i++) {
+		assert_int_equal(trial_count(&t, "/bin/a", i), 2);
+		assert_int_equal(trial_count(&t, "/bin/b", 8 * i), 2);
+	}
 }
 
 static void exec_forgets(void **state)
@@ -213,6 +238,7 @@ static void older_than_listing(void **state)
 	/* They are settled before the next life begins. */
 	t.time_ns += 100;
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	attrib_store_all(&t.a);
 	assert_int_equal(t.a.account.pending, 0);
 	assert_int_equal(trial_count(&t, "/bin/a", 0), 1);
 	assert_int_equal(trial_count(&t, "ambiguous mapping", 0), 2);
@@ -259,6 +285,7 @@ static void others_do_not_wait(void **state)
 	assert_int_equal(t.a.account.pending, 2);
 	t.time_ns += 20;
 	trial_event(&t, DRIVER_LOAD_EXIT, 12, 0);
+	attrib_store_all(&t.a);
 	assert_int_equal(t.a.account.pending, 1);
 	assert_int_equal(trial_count(&t, "/bin/a", 0), 1);
 	attrib_resolve(&t.a, 0);
@@ -593,13 +620,16 @@ static void lost_by_name(void **state)
 	(void)state;
 	trial_mmap(&t, 10, 0, 0x1000, 0, "/bin/a", 1);
 	assert_int_equal(attrib_count(&t.a, &c), 0);
+	attrib_store_all(&t.a);
 	assert_int_equal(t.a.account.lost[ACCOUNT_LOST_BAD], 3);
 	c.event = 0;
 	c.count = UINT64_MAX - 1;
 	assert_int_equal(attrib_count(&t.a, &c), 0);
+	attrib_store_all(&t.a);
 	assert_int_equal(t.a.account.stored, UINT64_MAX - 1);
 	c.count = 5;
 	assert_int_equal(attrib_count(&t.a, &c), 0);
+	attrib_store_all(&t.a);
 	assert_int_equal(t.a.account.lost[ACCOUNT_LOST_OVERFLOW], 5);
 	assert_int_equal(t.a.account.stored, UINT64_MAX - 1);
 	/* The sum of all profiles must be what was stored: keep it so. */
@@ -620,33 +650,20 @@ static void resolve_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(offset_in_file),
-		TEST(two_events),
-		TEST(exec_forgets),
-		TEST(fork_inherits_a_copy),
-		TEST(replaced_library),
-		TEST(reused_pid),
-		TEST(unknown_process),
-		TEST(kernel_and_idle),
-		TEST(dynamic_found),
-		TEST(dynamic_not_found),
-		TEST(dynamic_of_the_dead),
-		TEST(fork_shares_registry),
-		TEST(generations),
-		TEST(waits_a_second),
-		TEST(waits_for_the_flush),
-		TEST(waiting_is_joined),
-		TEST(dump_is_no_image),
-		TEST(written_over),
-		TEST(lost_by_name),
-		TEST(resolve_empty),
-		TEST(remapped_in_the_interval),
-		TEST(remapped_dynamic),
-		TEST(child_keeps_times),
-		TEST(older_than_listing),
-		TEST(older_than_listing_at_the_end),
-		TEST(others_do_not_wait),
-		TEST(nobody_is_adopted),
+		TEST(offset_in_file),	    TEST(two_events),
+		TEST(exec_forgets),	    TEST(many_places),
+		TEST(fork_inherits_a_copy), TEST(replaced_library),
+		TEST(reused_pid),	    TEST(unknown_process),
+		TEST(kernel_and_idle),	    TEST(dynamic_found),
+		TEST(dynamic_not_found),    TEST(dynamic_of_the_dead),
+		TEST(fork_shares_registry), TEST(generations),
+		TEST(waits_a_second),	    TEST(waits_for_the_flush),
+		TEST(waiting_is_joined),    TEST(dump_is_no_image),
+		TEST(written_over),	    TEST(lost_by_name),
+		TEST(resolve_empty),	    TEST(remapped_in_the_interval),
+		TEST(remapped_dynamic),	    TEST(child_keeps_times),
+		TEST(older_than_listing),   TEST(older_than_listing_at_the_end),
+		TEST(others_do_not_wait),   TEST(nobody_is_adopted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,7 @@ void trial_sample(struct trial *t, int32_t pid, uint64_t addr);
 /* A count of one that may have been taken at any time since @first_ns. */
 void trial_span(struct trial *t, int32_t pid, uint64_t addr, uint64_t first_ns);
 /* Samples of event 0 at @off of the image @path; 0 where there is none. */
-uint64_t trial_count(const struct trial *t, const char *path, uint64_t off);
+uint64_t trial_count(struct trial *t, const char *path, uint64_t off);
 uint64_t trial_sum(const struct trial *t);
 
 #endif

@@ -427,6 +427,7 @@ static uint64_t labelled(const char *label, uint64_t off)
 	struct image *img;
 	uint64_t sum = 0;
 
+	attrib_store_all(&t.a);
 	for (size_t pos = 0; images_next(t.a.images, &pos, &img);)
 		for (size_t i = 0; i < profdb_profile_nr_entries(img->counts); i++)
 			if (strcmp(img->label ? img->label : "", label) == 0 &&
