@@ -59,12 +59,12 @@ nr_of_mix()
 	"$DCPI_BIN/dcpivcat" -image brief -profiler values >"$work/values" 2>/dev/null || return 0
 	awk -v at="$(offset_of mix)" '$1 == at { n += $4 } END { print n + 0 }' "$work/values"
 }
-for ((round = 0; round < 8 * times / 25; round++)); do
-	for ((i = 0; i < 25; i++)); do
+for ((round = 0; round < 8 * times / 50; round++)); do
+	for ((i = 0; i < 50; i++)); do
 		"$work/brief"
 	done
 	"$DCPI_BIN/dcpiflush" >/dev/null
-	[ $((round + 1)) -lt $((times / 25)) ] || [ "$(nr_of_mix)" -le 400 ] || break
+	[ $((round + 1)) -lt $((times / 50)) ] || [ "$(nr_of_mix)" -le 400 ] || break
 done
 
 # Each window received is stored, or lost by one name.
