@@ -11,13 +11,13 @@ set -eu
 need_root
 phase=$DCPI_BUILD/tests/phase
 
-# run KIND OPTION…: "phase KIND" at 1 kHz; sets $seen, the share of phase_a in dcpiprof, and $truth.
+# run KIND OPTION…: "phase KIND" at 2 kHz; sets $seen, the share of phase_a in dcpiprof, and $truth.
 run()
 {
 	local kind=$1
 	shift
-	start_daemon -epoch -event cpu-clock -rate 1000 "$@"
-	"$phase" "$kind" 1000000 8 >"$work/truth"
+	start_daemon -epoch -event cpu-clock -rate 2000 "$@"
+	"$phase" "$kind" 500000 4 >"$work/truth"
 	"$DCPI_BIN/dcpiflush" >/dev/null
 	"$DCPI_BIN/dcpiprof" -no_header phase 2>/dev/null |
 		awk '$4 ~ /^phase_[ab]$/ { n[$4] += $1 } END { printf "%.2f %d\n", 100 * n["phase_a"] / (n["phase_a"] + n["phase_b"]), n["phase_a"] + n["phase_b"] }' >"$work/seen"
