@@ -11,47 +11,55 @@
 #include "pseudoimg_internal.h"
 #include "translator.h"
 
-/* Places that were answered before; a power of two. */
-enum { NR_TOLD = 1 << 15 };
-#define TOLD_DEPTH 7
+enum {
+	NR_TOLD = 1 << 17, /* a power of two */
+	NR_NODES = 4 * TRANSLATOR_BLOCKS,
+};
+
+/* A block that was answered, by its place, and where it goes on, from where it stands. Of other
+ * code that begins alike that is elsewhere, and one that takes another's slot is forgotten: both
+ * cost a translation. */
+struct told {
+	uint64_t hash; /* 0: nothing */
+	int32_t by[3]; /* 0: nowhere */
+	int32_t depth; /* so much behind it was answered too */
+};
+
+/* A block on the way from the one that is asked for. */
+struct node {
+	uint64_t pc, hash;
+	int level; /* blocks between it and that one */
+	int32_t by[3];
+};
 
 struct work {
 	struct vtrace_translator *translators[2];
 	struct translator_request q;
 	uint8_t code[TRANSLATOR_CODE];
-	struct vtrace_code blocks[TRANSLATOR_BLOCKS];
-	int level[TRANSLATOR_BLOCKS]; /* blocks between it and the one that is asked for */
+	struct vtrace_code blocks[TRANSLATOR_BLOCKS]; /* the answer */
 	size_t nr;
-	/* By the hash of a place, which it keeps, with how far what follows was answered in its
-	 * lowest bits; 0: nothing. One that takes another's slot costs a translation. */
-	uint64_t told[NR_TOLD];
+	struct node nodes[NR_NODES];
+	size_t nr_nodes;
+	struct told told[NR_TOLD];
 };
 
-_Static_assert((int)TRANSLATOR_DEPTH < TOLD_DEPTH, "0 is nothing");
-
-static uint64_t hash_of(const struct work *w, const struct vtrace_place *place)
+static struct told *told_at(struct work *w, uint64_t hash)
 {
-	return base_hash64(place, sizeof(*place)) ^ w->q.arch;
-}
-
-/* It was answered, and @depth blocks behind it. */
-static bool is_told(const struct work *w, const struct vtrace_place *place, int depth)
-{
-	uint64_t hash = hash_of(w, place), told = w->told[hash / (TOLD_DEPTH + 1) % NR_TOLD];
-
-	return (told | TOLD_DEPTH) == (hash | TOLD_DEPTH) && (int)(told & TOLD_DEPTH) > depth;
+	return &w->told[hash / 2 % NR_TOLD];
 }
 
 /* All that follows was answered up to level @done. */
 static void remember(struct work *w, int done)
 {
-	for (size_t i = 0; i < w->nr; i++) {
-		uint64_t hash = hash_of(w, &w->blocks[i].place);
-		int depth = done > w->level[i] ? done - w->level[i] : 0;
+	for (size_t i = 0; i < w->nr_nodes; i++) {
+		const struct node *n = &w->nodes[i];
+		struct told *t = told_at(w, n->hash);
+		int depth = done > n->level ? done - n->level : 0;
 
-		if (!is_told(w, &w->blocks[i].place, depth))
-			w->told[hash / (TOLD_DEPTH + 1) % NR_TOLD] =
-				(hash & ~(uint64_t)TOLD_DEPTH) | (uint64_t)(depth + 1);
+		if (t->hash == n->hash && t->depth >= depth)
+			continue;
+		*t = (struct told){ .hash = n->hash, .depth = depth };
+		memcpy(t->by, n->by, sizeof(t->by));
 	}
 }
 
@@ -64,41 +72,78 @@ static int open_translator(struct work *w)
 	return vtrace_translator_open((enum vtrace_arch)w->q.arch, &w->translators[w->q.arch]);
 }
 
+static bool is_full(const struct work *w)
+{
+	return w->nr == TRANSLATOR_BLOCKS || w->nr_nodes == NR_NODES;
+}
+
 static bool is_there(const struct work *w, uint64_t pc)
 {
-	for (size_t i = 0; i < w->nr; i++)
-		if (w->blocks[i].block.pc == pc)
+	for (size_t i = 0; i < w->nr_nodes; i++)
+		if (w->nodes[i].pc == pc)
 			return true;
 	return false;
 }
 
-/* What does not lie in the code that is here is somebody else's to ask for; what was answered
- * before, with as much of what follows, need not be again, unless it is what is asked for. */
-static int add(struct work *w, uint64_t pc, int level)
+/* Further than any request reaches is nowhere. */
+static int32_t distance(const struct node *n, uint64_t pc)
 {
-	uint64_t off = pc - w->q.base;
-	struct vtrace_place place;
-	int r;
+	int64_t by = (int64_t)(pc - n->pc);
 
-	if (w->nr == TRANSLATOR_BLOCKS || off >= w->q.len || is_there(w, pc) ||
-	    !vtrace_place_of(pc, w->code + off, w->q.len - off, &place) ||
-	    (level && is_told(w, &place, TRANSLATOR_DEPTH - level)))
-		return 0;
-	r = vtrace_translate(w->translators[w->q.arch], w->code + off, w->q.len - off, pc,
-			     &w->blocks[w->nr]);
-	w->level[w->nr] = level;
-	w->nr += r == 0;
-	return r;
+	return by == (int32_t)by ? (int32_t)by : 0;
 }
 
 /* What stands behind a call is returned to; behind a jump, what a table of jumps leads to. */
-static int follow(struct work *w, const struct vtrace_code *c, int level)
+static int make(struct work *w, struct node *n)
+{
+	struct vtrace_code *c = &w->blocks[w->nr];
+	uint64_t off = n->pc - w->q.base;
+	int r = vtrace_translate(w->translators[w->q.arch], w->code + off, w->q.len - off, n->pc,
+				 c);
+
+	if (r < 0)
+		return r;
+	w->nr++;
+	for (int i = 0; i < c->nr_successors; i++)
+		n->by[i] = distance(n, c->successors[i]);
+	n->by[2] = c->block.len;
+	return 0;
+}
+
+/* What does not lie in the code that is here is somebody else's to ask for; what was answered
+ * before need not be again, unless it is what is asked for. */
+static int add(struct work *w, uint64_t pc, int level)
+{
+	struct node *n = &w->nodes[w->nr_nodes];
+	uint64_t off = pc - w->q.base;
+	const struct told *t;
+	struct vtrace_place place;
+	int r = 0;
+
+	if (is_full(w) || off >= w->q.len || is_there(w, pc) ||
+	    !vtrace_place_of(pc, w->code + off, w->q.len - off, &place))
+		return 0;
+	*n = (struct node){ .pc = pc, .level = level };
+	n->hash = (base_hash64(&place, sizeof(place)) ^ w->q.arch << 1) | 1;
+	t = told_at(w, n->hash);
+	if (level && t->hash == n->hash && t->depth >= TRANSLATOR_DEPTH - level)
+		return 0;
+	if (level && t->hash == n->hash)
+		memcpy(n->by, t->by, sizeof(n->by));
+	else
+		r = make(w, n);
+	w->nr_nodes += r == 0;
+	return r;
+}
+
+static int follow(struct work *w, const struct node *n)
 {
 	int r = 0;
 
-	for (int i = 0; r == 0 && i < c->nr_successors; i++)
-		r = add(w, c->successors[i], level);
-	return r == 0 ? add(w, c->block.pc + c->block.len, level) : r;
+	for (int i = 0; r == 0 && i < 3; i++)
+		if (n->by[i])
+			r = add(w, n->pc + (uint64_t)(int64_t)n->by[i], n->level + 1);
+	return r;
 }
 
 static int translate(struct work *w)
@@ -106,17 +151,17 @@ static int translate(struct work *w)
 	size_t at = 0;
 	int r = open_translator(w), level = 0;
 
-	w->nr = 0;
+	w->nr = w->nr_nodes = 0;
 	if (r == 0)
 		r = add(w, w->q.pc, 0);
-	for (; r == 0 && level < TRANSLATOR_DEPTH && w->nr < TRANSLATOR_BLOCKS; level++) {
-		size_t end = w->nr;
+	for (; r == 0 && level < TRANSLATOR_DEPTH && !is_full(w); level++) {
+		size_t end = w->nr_nodes;
 
 		for (; r == 0 && at < end; at++)
-			r = follow(w, &w->blocks[at], level + 1);
+			r = follow(w, &w->nodes[at]);
 	}
 	/* One that is full may lack some of its last level. */
-	remember(w, w->nr < TRANSLATOR_BLOCKS ? level : level - 1);
+	remember(w, is_full(w) ? level - 1 : level);
 	return r;
 }
 

@@ -24,7 +24,8 @@
  * more than the look does.
  */
 #define LOOK_NS 200000000ull
-/* While windows meet code that is not translated: behind it they meet more. */
+/* While windows meet code that is not translated: behind it they meet more. Then twice as long each
+ * time, so that a miss now and then costs some looks and no more. */
 #define SERVE_NS 10000000ull
 
 enum { DYN_FDS = 16 };
@@ -99,11 +100,11 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 
 struct loop {
 	int epoll_fd, signal_fd, timer_fd;
-	int values_fd; /* watched, or -1 */
-	int step_fd;   /* likewise */
-	int look_fd;   /* the source is asked whether something is urgent, nothing else */
-	bool often;    /* the timer's interval is the short one */
-	bool serves;   /* that of look_fd likewise */
+	int values_fd;	  /* watched, or -1 */
+	int step_fd;	  /* likewise */
+	int look_fd;	  /* the source is asked whether something is urgent, nothing else */
+	bool often;	  /* the timer's interval is the short one */
+	uint64_t look_ns; /* that of look_fd */
 };
 
 static int watch(struct loop *l, int fd)
@@ -331,11 +332,14 @@ static int empty_timer(int fd, struct base_err *err)
 static void serve_windows(struct daemon *d, struct loop *l)
 {
 	bool more = d->windows && windows_serve(d->windows);
+	uint64_t look_ns = more ? SERVE_NS : 2 * l->look_ns;
 
-	if (l->look_fd < 0 || more == l->serves)
+	if (look_ns > LOOK_NS)
+		look_ns = LOOK_NS;
+	if (l->look_fd < 0 || look_ns == l->look_ns)
 		return;
-	l->serves = more;
-	set_timer(l->look_fd, more ? SERVE_NS : LOOK_NS);
+	l->look_ns = look_ns;
+	set_timer(l->look_fd, look_ns);
 }
 
 /* Its process is replaced now and then. */
@@ -402,6 +406,7 @@ static int run_live(struct daemon *d, struct base_err *err)
 			  .signal_fd = -1,
 			  .timer_fd = -1,
 			  .look_fd = -1,
+			  .look_ns = LOOK_NS,
 			  .values_fd = -1,
 			  .step_fd = -1 };
 	int r = loop_open(&l, d);

@@ -9,11 +9,15 @@
 
 #include "windows_internal.h"
 
-/* CPU time for translating: half a second at the start, later a twentieth of one CPU. */
-#define BUDGET_NS    500000000ull
+/* CPU time for translating: three seconds for what is new, or a twentieth of one CPU. */
+#define BUDGET_NS    3000000000ull
 #define BUDGET_SHARE 20
 /* However long helpers wait for a CPU: meanwhile nothing else is read. */
 #define SERVE_NS 100000000ull
+/* Of these for what lies ahead, which can wait until what was met in the meantime is served. */
+#define AHEAD_NS 10000000ull
+/* Only what the first blocks lead to: of those further on most never run. */
+enum { AHEAD_BLOCKS = 8 };
 /* Places of one process in a second. */
 enum { PLACES_MAX = 1000 };
 /* Beyond that all is forgotten. */
@@ -24,7 +28,7 @@ enum { CHANGES_MAX = 64 };
 /* Windows that miss code between two turns, for which it is worth to look again soon. */
 enum { MISSES_MANY = 8 };
 /* What the driver has no room for is not tried again so soon. */
-#define FULL_NS 5000000000ull
+#define FULL_NS 500000000ull
 
 /* A place where a block was put, or tried. */
 struct known {
@@ -195,14 +199,15 @@ static bool is_looked_at(struct windows_code *c, uint32_t tgid, uint64_t pc, boo
 static void look_ahead(struct windows_code *c, uint32_t tgid, const struct translator_request *q,
 		       const struct vtrace_code *blocks, size_t nr)
 {
-	for (size_t i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr && i < AHEAD_BLOCKS; i++)
 		for (size_t j = 0; j < blocks[i].nr_successors; j++) {
 			uint64_t pc = blocks[i].successors[j], off = pc - q->base;
 
 			if (c->nr_ahead < WINDOWS_NR_AHEAD &&
 			    (off >= q->len || q->len - off < vtrace_place_len(pc)) &&
 			    !is_looked_at(c, tgid, pc, false))
-				c->ahead[c->nr_ahead++] = pc;
+				c->ahead[c->nr_ahead++] =
+					(struct windows_ahead){ .pc = pc, .tgid = tgid };
 		}
 }
 
@@ -244,44 +249,6 @@ static void spend(struct windows *t, uint64_t before)
 
 /* ---- what is missing ------------------------------------------------------------------------- */
 
-static int by_pc(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-/*
- * Where blocks of @tgid that were met just now lead. One step, no further: most code never runs,
- * and what does is met. Who cannot be read once may be one for whom the reader has to wait.
- */
-static void serve_ahead(struct windows *t, uint32_t tgid)
-{
-	struct windows_code *c = &t->code;
-	const struct vtrace_code *blocks;
-	struct vtrace_place place;
-	int r = 0;
-
-	/* Those of one page share its reading. */
-	qsort(c->ahead, c->nr_ahead, sizeof(*c->ahead), by_pc);
-	for (size_t i = 0; i < c->nr_ahead && r >= 0 && may_go_on(c); i++) {
-		struct translator_request q = { .pc = c->ahead[i] };
-		uint64_t off = q.pc & 4095;
-
-		if (is_looked_at(c, tgid, q.pc, true))
-			continue;
-		r = fetch(t, tgid, q.pc);
-		if (r <= 0 || off >= c->fetched_len)
-			continue;
-		q.base = c->fetched_base;
-		q.len = (uint32_t)c->fetched_len;
-		if (vtrace_place_of(q.pc, c->code + off, q.len - off, &place) &&
-		    !known_find(c, &place))
-			translate(t, &q, c->code, &place, &blocks);
-	}
-	c->nr_ahead = 0;
-}
-
 static void serve_one(struct windows *t, const struct vtrace_window *w,
 		      const struct vtrace_place *place)
 {
@@ -292,11 +259,8 @@ static void serve_one(struct windows *t, const struct vtrace_window *w,
 
 	code_of(t, w, &q, &code);
 	nr = translate(t, &q, code, place, &blocks);
-	/* Where time is short it is for what was met. */
-	if (nr <= 0 || code == w->code || t->code.budget_ns < BUDGET_NS / 2)
-		return;
-	look_ahead(&t->code, w->tgid, &q, blocks, (size_t)nr);
-	serve_ahead(t, w->tgid);
+	if (nr > 0 && code != w->code)
+		look_ahead(&t->code, w->tgid, &q, blocks, (size_t)nr);
 }
 
 static int on_missing(void *ctx, const struct vtrace_window *w)
@@ -334,6 +298,74 @@ static bool is_busy(struct windows *t)
 	return c->busy;
 }
 
+/* ---- what lies ahead ------------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct windows_ahead *x = a, *y = b;
+
+	if (x->tgid != y->tgid)
+		return (x->tgid > y->tgid) - (x->tgid < y->tgid);
+	return (x->pc > y->pc) - (x->pc < y->pc);
+}
+
+/* 0, or negative where its process cannot be read. */
+static int serve_place(struct windows *t, const struct windows_ahead *ahead)
+{
+	struct windows_code *c = &t->code;
+	struct translator_request q = { .pc = ahead->pc };
+	uint64_t off = q.pc & 4095;
+	const struct vtrace_code *blocks;
+	struct vtrace_place place;
+	int r;
+
+	if (is_looked_at(c, ahead->tgid, q.pc, true))
+		return 0;
+	r = fetch(t, ahead->tgid, q.pc);
+	if (r <= 0 || off >= c->fetched_len)
+		return r < 0 ? r : 0;
+	q.base = c->fetched_base;
+	q.len = (uint32_t)c->fetched_len;
+	if (!vtrace_place_of(q.pc, c->code + off, q.len - off, &place) || known_find(c, &place))
+		return 0;
+	translate(t, &q, c->code, &place, &blocks);
+	return 0;
+}
+
+/* Where time is short it is for what was met. */
+static bool may_look_ahead(const struct windows_code *c, uint64_t until_ns)
+{
+	return may_go_on(c) && c->budget_ns >= BUDGET_NS / 2 && base_now_ns() < until_ns;
+}
+
+/*
+ * Where blocks that were met lead. One step, no further: most code never runs, and what does is
+ * met. Who cannot be read once may be one for whom the reader has to wait.
+ */
+static void serve_ahead(struct windows *t)
+{
+	struct windows_code *c = &t->code;
+	uint64_t until_ns = base_now_ns() + AHEAD_NS, before;
+	size_t i = 0, nr = c->nr_ahead;
+	int r;
+
+	/* Those of one page share its reading. */
+	qsort(c->ahead, nr, sizeof(*c->ahead), by_place);
+	for (; i < nr && may_look_ahead(c, until_ns); i++) {
+		const struct windows_ahead ahead = c->ahead[i];
+
+		before = translator_cpu_ns(t->translator);
+		r = serve_place(t, &ahead);
+		spend(t, before);
+		while (r < 0 && i + 1 < nr && c->ahead[i + 1].tgid == ahead.tgid)
+			i++;
+	}
+	if (c->budget_ns < BUDGET_NS / 2)
+		i = c->nr_ahead;
+	c->nr_ahead -= i;
+	memmove(c->ahead, c->ahead + i, c->nr_ahead * sizeof(*c->ahead));
+}
+
 bool windows_serve(struct windows *t)
 {
 	if (!t->translator)
@@ -342,5 +374,6 @@ bool windows_serve(struct windows *t)
 	t->code.fetched_len = 0;
 	t->code.until_ns = base_now_ns() + SERVE_NS;
 	t->calls->missing(t->config.driver, on_missing, t);
-	return is_busy(t);
+	serve_ahead(t);
+	return is_busy(t) || t->code.nr_ahead;
 }

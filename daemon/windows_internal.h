@@ -28,7 +28,13 @@ struct windows_share {
 	unsigned int nr_places;
 };
 
-enum { WINDOWS_NR_SHARES = 256, WINDOWS_NR_AHEAD = 128, WINDOWS_NR_LOOKED = 8192 };
+/* A place that what was translated leads to. */
+struct windows_ahead {
+	uint64_t pc;
+	uint32_t tgid;
+};
+
+enum { WINDOWS_NR_SHARES = 256, WINDOWS_NR_AHEAD = 1024, WINDOWS_NR_LOOKED = 8192 };
 
 /* Of what code blocks were put. */
 struct windows_code {
@@ -38,9 +44,9 @@ struct windows_code {
 	bool busy;	    /* there were many of them in that */
 	uint64_t budget_ns; /* CPU time that may be spent on translating now */
 	uint64_t refilled_ns;
-	uint64_t until_ns;		  /* base_now_ns at which this turn of it is over */
-	uint64_t full_ns;		  /* the driver had no room then; 0 */
-	uint64_t ahead[WINDOWS_NR_AHEAD]; /* places that what was met just now leads to */
+	uint64_t until_ns; /* base_now_ns at which this turn of it is over */
+	uint64_t full_ns;  /* the driver had no room then; 0 */
+	struct windows_ahead ahead[WINDOWS_NR_AHEAD]; /* to be looked at */
 	size_t nr_ahead;
 	uint64_t looked[WINDOWS_NR_LOOKED]; /* hashes of processes' such places */
 	uint32_t fetched_tgid;

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN_STEP = VTRACE_BLOCK_UOPS / BPF_NR_SIZES };
+enum {
+	RUN_STEP = VTRACE_BLOCK_UOPS / BPF_NR_SIZES,
+	NR_AGES = 1024, /* of so many blocks the ages tell which are the oldest */
+	UNENTERED_AGES = 4,
+};
 
 int bpf_blocks_init(struct bpf_blocks *b)
 {
@@ -48,6 +52,12 @@ static size_t size_of(uint32_t nr_uops)
 	return (nr_uops - 1) / RUN_STEP;
 }
 
+/* Micro-ops that so many take the place of. */
+static uint32_t room_of(uint32_t nr_uops)
+{
+	return (uint32_t)(size_of(nr_uops) + 1) * RUN_STEP;
+}
+
 /* A number, or 0. */
 static uint32_t take_number(struct bpf_blocks *b)
 {
@@ -61,8 +71,7 @@ static uint32_t take_number(struct bpf_blocks *b)
 /* Where so many micro-ops may stand; 0: nowhere. */
 static uint32_t take_run(struct bpf_blocks *b, uint32_t nr_uops)
 {
-	size_t size = size_of(nr_uops);
-	uint32_t len = (uint32_t)(size + 1) * RUN_STEP, run = spare_take(&b->runs[size]);
+	uint32_t len = room_of(nr_uops), run = spare_take(&b->runs[size_of(nr_uops)]);
 
 	if (!run) {
 		if (!b->nr_uops)
@@ -131,6 +140,7 @@ static void bury(struct bpf_blocks *b, uint32_t number, uint64_t now_ns)
 	__atomic_store_n(&b->blocks[number].alive, 0, __ATOMIC_SEQ_CST);
 	b->graves[b->nr_graves++] = (struct bpf_grave){ .dead_ns = now_ns, .number = number };
 	b->nr--;
+	b->nr_live_uops -= room_of(b->blocks[number].block.nr_uops);
 }
 
 /* Of all that live, so that to bury never fails. */
@@ -141,30 +151,59 @@ static int dig(struct bpf_blocks *b)
 
 void bpf_blocks_used(struct bpf_blocks *b, uint32_t number, uint64_t time_ns)
 {
-	if (number < b->nr_numbers && time_ns > b->own[number].used_ns)
+	if (number >= b->nr_numbers)
+		return;
+	b->own[number].entered = true;
+	if (time_ns > b->own[number].used_ns)
 		b->own[number].used_ns = time_ns;
 }
 
-/* Nobody may sit on the table for having been busy once. */
+static uint64_t age_of(const struct bpf_blocks *b, uint32_t number, uint64_t now_ns)
+{
+	const struct bpf_block *own = &b->own[number];
+	uint64_t age = now_ns > own->used_ns ? now_ns - own->used_ns : 0;
+
+	return own->entered ? age : UNENTERED_AGES * age;
+}
+
+static int by_age(const void *x, const void *y)
+{
+	const uint64_t *a = x, *b = y;
+
+	return (*a < *b) - (*a > *b);
+}
+
+/* What the eldest BPF_SPARE_BLOCKS of all have at least, or nearly so. */
+static uint64_t old_age(const struct bpf_blocks *b, uint64_t now_ns)
+{
+	const uint32_t every = WINDOW_NR_BLOCKS / NR_AGES - 1;
+	uint64_t ages[NR_AGES];
+	size_t nr = 0;
+
+	for (uint32_t i = 1; nr < NR_AGES && i < b->nr_numbers; i += every)
+		if (b->blocks[i].alive)
+			ages[nr++] = age_of(b, i, now_ns);
+	qsort(ages, nr, sizeof(*ages), by_age);
+	return nr ? ages[nr * BPF_SPARE_BLOCKS / WINDOW_NR_BLOCKS] : 0;
+}
+
 static void make_room(struct bpf_blocks *b, uint64_t now_ns)
 {
-	uint64_t oldest = now_ns, before;
+	uint64_t old = old_age(b, now_ns);
+	uint32_t left = BPF_SPARE_BLOCKS;
 
-	if (now_ns < b->busy_ns)
-		return;
-	for (uint32_t i = 1; i < b->nr_numbers; i++)
-		if (b->blocks[i].alive && b->own[i].used_ns < oldest)
-			oldest = b->own[i].used_ns;
-	b->busy_ns = oldest + BPF_IDLE_NS;
-	if (now_ns < b->busy_ns)
-		return;
-	before = oldest + (now_ns - oldest) / 2;
-	if (now_ns - before < BPF_IDLE_NS)
-		before = now_ns - BPF_IDLE_NS;
-	b->busy_ns = before + BPF_IDLE_NS;
-	for (uint32_t i = 1; i < b->nr_numbers; i++)
-		if (b->blocks[i].alive && b->own[i].used_ns <= before)
+	for (uint32_t i = 1; left && i < b->nr_numbers; i++)
+		if (b->blocks[i].alive && age_of(b, i, now_ns) >= old) {
 			bury(b, i, now_ns);
+			left--;
+		}
+}
+
+static bool is_tight(const struct bpf_blocks *b)
+{
+	return b->nr >= WINDOW_NR_BLOCKS - BPF_SPARE_BLOCKS ||
+	       b->nr_live_uops >=
+		       WINDOW_NR_UOPS / WINDOW_NR_BLOCKS * (WINDOW_NR_BLOCKS - BPF_SPARE_BLOCKS);
 }
 
 void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns)
@@ -250,6 +289,7 @@ static void publish(struct bpf_blocks *b, uint64_t hash, uint32_t number, uint64
 		bury(b, WINDOW_ENTRY_NUMBER(*way), now_ns);
 	__atomic_store_n(way, WINDOW_ENTRY(hash, number), __ATOMIC_RELEASE);
 	b->nr++;
+	b->nr_live_uops += room_of(b->blocks[number].block.nr_uops);
 }
 
 int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_t now_ns)
@@ -261,9 +301,13 @@ int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_
 		return (int)WINDOW_ENTRY_NUMBER(*way);
 	if (dig(b) < 0)
 		return -ENOMEM;
+	if (is_tight(b))
+		make_room(b, now_ns);
 	if (take_room(b, nr_uops, &number, &run) < 0) {
 		b->no_room++;
-		make_room(b, now_ns);
+		/* Runs of other lengths are free: some of each have to go. */
+		if (!b->nr_graves)
+			make_room(b, now_ns);
 		return -DCPI_ELIMIT;
 	}
 	b->own[number].code = copy_of(code, number, run);
@@ -272,6 +316,7 @@ int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_
 		return -ENOMEM;
 	}
 	b->own[number].used_ns = now_ns;
+	b->own[number].entered = false;
 	write_block(b, number, b->own[number].code);
 	publish(b, hash_of(b, code), number, now_ns);
 	return (int)number;

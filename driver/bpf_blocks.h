@@ -13,9 +13,12 @@
 #include "bpf/blocks.h"
 #include "driver_internal.h"
 
-#define BPF_IDLE_NS 10000000000ull
-
-enum { BPF_NR_SIZES = 16 /* of runs of micro-ops: 8, 16, … 128 */ };
+enum {
+	BPF_NR_SIZES = 16, /* of runs of micro-ops: 8, 16, … 128 */
+	/* So many blocks, or a like part of the micro-ops, are kept free: what goes is room only
+	 * when it is reused. */
+	BPF_SPARE_BLOCKS = WINDOW_NR_BLOCKS / 8,
+};
 
 /* Numbers of blocks, or places of micro-ops, to be used again. */
 struct bpf_spare {
@@ -28,6 +31,7 @@ struct bpf_block {
 	struct vtrace_code
 		*code;	  /* a copy, without the micro-ops that it does not have; NULL: free */
 	uint64_t used_ns; /* when the last window that entered it began, or it was put */
+	bool entered;
 };
 
 struct bpf_grave {
@@ -46,8 +50,8 @@ struct bpf_blocks {
 	uint32_t nr_numbers;   /* the first so many were used; 0 is none */
 	uint32_t nr_uops;      /* likewise */
 	uint32_t nr;	       /* that can be found */
+	uint32_t nr_live_uops; /* of these */
 	uint64_t no_room;
-	uint64_t busy_ns; /* until then no block is idle */
 	struct bpf_spare numbers, runs[BPF_NR_SIZES];
 	struct bpf_grave *graves; /* ascending by time */
 	size_t nr_graves, cap_graves;
@@ -58,9 +62,9 @@ int bpf_blocks_init(struct bpf_blocks *b);
 void bpf_blocks_release(struct bpf_blocks *b);
 
 /*
- * As driver_block_put; @now_ns: CLOCK_MONOTONIC. Where there is no room the blocks go that were
- * BPF_IDLE_NS and more without a window, and half as long as the one that was longest; their room
- * is free when it is reused.
+ * As driver_block_put; @now_ns: CLOCK_MONOTONIC. Where little is free an eighth of the blocks goes:
+ * those that were longest without a window, where one that no window ever entered counts as four
+ * times as old; their room is free when it is reused.
  */
 int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_t now_ns);
 /* NULL: none. */

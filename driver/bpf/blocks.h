@@ -16,9 +16,9 @@
 #include "window.h"
 
 enum {
-	WINDOW_NR_BLOCKS = 65536,    /* a power of two; number 0 is none */
-	WINDOW_NR_UOPS = 1 << 20,    /* a power of two */
-	WINDOW_NR_BUCKETS = 1 << 15, /* a power of two */
+	WINDOW_NR_BLOCKS = 1 << 17, /* a power of two; number 0 is none */
+	WINDOW_NR_UOPS = 12 * WINDOW_NR_BLOCKS,
+	WINDOW_NR_BUCKETS = WINDOW_NR_BLOCKS / 2, /* a power of two */
 	WINDOW_WAYS = 8,
 	WINDOW_RING_LEN = 4 << 20,
 };

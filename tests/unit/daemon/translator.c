@@ -78,7 +78,7 @@ static const struct vtrace_code *ask(struct translator *t, struct translator_req
 	return blocks;
 }
 
-/* Who asks for a block gets it; those behind it come again only if more of what follows does. */
+/* Who asks for a block gets it, and of those behind it what was not told before. */
 static void what_was_told(void **state)
 {
 	static uint8_t chain[64];
@@ -94,8 +94,9 @@ static void what_was_told(void **state)
 		chain[i] = 0xeb;
 	q.len = sizeof(chain);
 	ask(t, q, BASE, chain, 1 + TRANSLATOR_DEPTH);
-	blocks = ask(t, q, BASE + 8, chain, 1 + TRANSLATOR_DEPTH);
-	assert_int_equal(blocks[TRANSLATOR_DEPTH].block.pc, BASE + 8 + 2 * TRANSLATOR_DEPTH);
+	blocks = ask(t, q, BASE + 8, chain, 1 + 4);
+	assert_int_equal(blocks[1].block.pc, BASE + 2 + 2 * TRANSLATOR_DEPTH);
+	assert_int_equal(blocks[4].block.pc, BASE + 8 + 2 * TRANSLATOR_DEPTH);
 	ask(t, q, BASE + 8, chain, 1);
 	ask(t, q, BASE, chain, 1);
 }

@@ -129,54 +129,59 @@ static void replaced_block_keeps_its_number_for_a_while(void **state)
 /* However often blocks come and go, no room is lost; what finds none is refused and counted. */
 static void room_is_used_again(void **state)
 {
+	enum { NR = WINDOW_NR_BLOCKS + 1000, ROUNDS = 3 };
 	struct bpf_blocks *b = *state;
-	uint32_t nr[4] = { 0 };
-	uint64_t now = 1;
+	uint32_t nr[ROUNDS] = { 0 }, sum = 0;
 
-	for (int round = 0; round < 4; round++) {
-		for (uint32_t i = 0; i < 70000; i++)
-			nr[round] += bpf_blocks_put(b,
-						    code_of(0x1000 + 7 * i,
-							    (uint16_t)(1 + i * 31 % 20), i, i),
-						    now) > 0;
-		now += 2 * BPF_IDLE_NS;
-		assert_int_equal(bpf_blocks_put(b, code_of(0x10, 128, 0, 0), now), -DCPI_ELIMIT);
-		assert_int_equal(b->nr, 0);
-		assert_int_equal(bpf_blocks_put(b, code_of(0x10, 128, 0, 0), now), -DCPI_ELIMIT);
-		bpf_blocks_reuse(b, ++now);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		for (uint32_t i = 0; i < NR; i++)
+			nr[round] +=
+				bpf_blocks_put(b,
+					       code_of(0x1000 + 7 * i, (uint16_t)(1 + i * 31 % 12),
+						       round * NR + i, i),
+					       1 + round) > 0;
+		sum += nr[round];
+		assert_int_equal(b->no_room, (round + 1) * NR - sum);
+		assert_in_range(b->nr, WINDOW_NR_BLOCKS / 4 * 3 - 100, WINDOW_NR_BLOCKS);
+		bpf_blocks_reuse(b, 2 + round);
 	}
 	assert_int_equal(nr[0], WINDOW_NR_BLOCKS - 1);
-	assert_true(nr[3] + 100 >= nr[0]);
-	assert_true(b->no_room >= 4 * (70000 - 65535));
+	assert_in_range(nr[1], BPF_SPARE_BLOCKS - 100, BPF_SPARE_BLOCKS + 100);
+	assert_in_range(nr[2], nr[1] - 100, nr[1] + 100);
 }
 
-/* Of a full table those go that no window entered for longest, and never what is in use. */
-static void idle_blocks_make_room(void **state)
+/* Of a table that is nearly full those go that no window entered for longest, before the others
+ * those that none ever did. */
+static void old_blocks_make_room(void **state)
 {
+	enum { NR = WINDOW_NR_BLOCKS - BPF_SPARE_BLOCKS };
+	const uint64_t now = 1000 + 2 * NR;
 	struct bpf_blocks *b = *state;
-	const uint64_t later = 100 + 3 * BPF_IDLE_NS;
-	uint32_t nr = 0;
+	uint32_t early = 0, late = 0;
 
-	for (uint32_t i = 0; i < WINDOW_NR_BLOCKS - 1; i++)
-		nr += bpf_blocks_put(b, code_of(0x1000 + 16 * i, 1, i, i), 100) > 0;
-	assert_int_equal(nr, WINDOW_NR_BLOCKS - 1);
-	nr = b->nr;
-	assert_int_equal(bpf_blocks_put(b, code_of(0x10, 1, 0, 0), 100 + BPF_IDLE_NS - 1),
-			 -DCPI_ELIMIT);
-	assert_int_equal(b->nr, nr);
-	for (uint32_t number = 1; number < WINDOW_NR_BLOCKS + 10; number++) {
-		if (number % 3)
-			bpf_blocks_used(b, number, number % 3 == 1 ? later : later - BPF_IDLE_NS);
-	}
-	assert_int_equal(bpf_blocks_put(b, code_of(0x10, 1, 0, 0), later), -DCPI_ELIMIT);
-	assert_in_range(b->nr, nr * 2 / 3 - 10, nr * 2 / 3 + 10);
-	assert_int_equal(bpf_blocks_put(b, code_of(0x10, 1, 0, 0), later), -DCPI_ELIMIT);
-	assert_in_range(b->nr, nr / 3 - 10, nr / 3 + 10);
-	nr = b->nr;
-	assert_int_equal(bpf_blocks_put(b, code_of(0x10, 1, 0, 0), later), -DCPI_ELIMIT);
-	assert_int_equal(b->nr, nr);
-	bpf_blocks_reuse(b, later + 1);
-	assert_true(bpf_blocks_put(b, code_of(0x10, 1, 0, 0), later + 200) > 0);
+	for (uint32_t i = 1; i < NR; i++)
+		assert_int_equal(
+			bpf_blocks_put(b, code_of(0x1000 + 16 * i, 1, i, i), i % 16 ? 1 : now - NR),
+			i);
+	for (uint32_t i = 1; i < NR; i++)
+		if (i % 16)
+			bpf_blocks_used(b, i, 1000 + i);
+	bpf_blocks_used(b, WINDOW_NR_BLOCKS + 10, now);
+	/* Some went where a bucket was full. */
+	while (b->nr < NR)
+		assert_true(bpf_blocks_put(b, code_of(0x10, 1, b->nr, 0), now) > 0);
+	for (uint32_t i = 1; i < NR; i++)
+		early += !b->blocks[i].alive;
+	assert_true(early < 100);
+	assert_true(bpf_blocks_put(b, code_of(0x20, 1, 0, 0), now) > 0);
+	assert_in_range(b->nr, NR - BPF_SPARE_BLOCKS, NR - BPF_SPARE_BLOCKS * 3 / 4);
+	for (uint32_t i = 1; i < NR; i++)
+		if (i % 16 == 0 || i < NR / 32)
+			assert_false(b->blocks[i].alive);
+		else if (i > NR / 8)
+			late += !b->blocks[i].alive;
+	assert_true(late < 100);
+	assert_int_equal(b->no_room, 0);
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */
@@ -459,7 +464,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(replaced_block_keeps_its_number_for_a_while, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(room_is_used_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(idle_blocks_make_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(old_blocks_make_room, setup, teardown),
 		cmocka_unit_test(windows_come_in_order_of_time),
 		cmocka_unit_test(handed_windows_leave_no_room_behind),
 		cmocka_unit_test(hidden_windows_come_in_their_turn),
