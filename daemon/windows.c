@@ -15,6 +15,7 @@ static const struct windows_driver real_calls = {
 	.missing = driver_windows_missing,
 	.put = driver_block_put,
 	.get = driver_block_get,
+	.entered = driver_blocks_entered,
 	.stats = driver_window_stats_get,
 };
 

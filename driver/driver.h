@@ -236,11 +236,21 @@ int driver_windows_missing(struct driver *d, int (*fn)(void *ctx, const struct v
  * What the interpreter may run from now on where this code stands; it is copied (block.id and
  * .first are the driver's). The id that words of windows name it by (>= 0; no other block gets it
  * while a window may name this one), that of an equal one if there is one; -DCPI_ELIMIT: no room
- * (blocks that no window entered for ten seconds and more go then, the older half of that time, so
- * that there is soon); -EINVAL: a micro-op that is not sound, or no block; -ENOMEM;
- * -DCPI_EUNSUPPORTED: no windows were asked for.
+ * (where little is left the blocks go that were longest without a window, so that there is soon);
+ * -EINVAL: a micro-op that is not sound, or no block; -ENOMEM; -DCPI_EUNSUPPORTED: no windows were
+ * asked for.
  */
 int driver_block_put(struct driver *d, const struct vtrace_code *code);
+/* Where a window entered a block. */
+struct driver_entered {
+	uint64_t pc;
+	uint32_t tgid;
+};
+/*
+ * Places of processes at which windows entered a block of several instructions: the first time, and
+ * some times more, for who asks may come too late. At most @max to @out; how many.
+ */
+size_t driver_blocks_entered(struct driver *d, struct driver_entered *out, size_t max);
 /* NULL: none. Valid while a window may name it: until all those were handed on that came before
  * it had to go. */
 const struct vtrace_code *driver_block_get(const struct driver *d, uint32_t id);

@@ -29,6 +29,8 @@ struct driver {
 	uint64_t stack[64];
 	struct vtrace_window missing;
 	unsigned int nr_missing, nr_put;
+	struct driver_entered entered;
+	size_t nr_entered;
 	uint64_t put[PUT_MAX];
 	int put_result;
 };
