@@ -81,7 +81,7 @@ static int enter(struct step_recorder *r, const struct vtrace_code **out)
 		if (!vtrace_code_is(&m, &(*out)->block, pc))
 			return VTRACE_CODE;
 	}
-	return vtrace_enter(&r->s, &(*out)->block);
+	return vtrace_enter(&r->s, &(*out)->block, 0);
 }
 
 /* ---- what the processor says ----------------------------------------------------------------- */

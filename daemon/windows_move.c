@@ -19,28 +19,31 @@ static bool is_transfer(uint8_t class)
 	}
 }
 
-static bool fill(struct windows_step *s, const struct vtrace_code *c, const struct vtrace_visit *v)
+/* Behind which of its instructions the visit ended, or negative. */
+static int fill(struct windows_step *s, const struct vtrace_code *c, const struct vtrace_visit *v)
 {
-	const struct vtrace_block *b = &c->block;
+	int first = vtrace_code_at(c, v->pc), end = first + (int)v->nr_insns;
 	const struct vtrace_insn *last;
+	uint64_t start;
 
-	if (v->nr_insns > b->nr_insns || vtrace_where(v->pc) != vtrace_where(b->pc))
-		return false;
-	last = &c->insns[v->nr_insns ? v->nr_insns - 1 : 0];
+	if (first < 0 || end > c->block.nr_insns)
+		return -DCPI_EFORMAT;
+	start = v->pc - c->insns[first].offset;
+	last = &c->insns[v->nr_insns ? end - 1 : first];
 	*s = (struct windows_step){ .pc = v->pc,
-				    .next = v->pc + b->len,
-				    .last = v->pc + (v->nr_insns ? last->offset : 0),
+				    .next = start + c->block.len,
+				    .last = start + last->offset,
 				    .ran = v->nr_insns > 0,
 				    .transfers = v->nr_insns && is_transfer(last->class),
 				    .generation = v->generation };
-	return true;
+	return end;
 }
 
-/* Its last instruction led there, and was the last one of its block. */
+/* Its last instruction led there, and was the last one of its block, which ended behind @end. */
 static size_t add_target(const struct vtrace_window *w, struct windows_step *steps, size_t nr,
-			 const struct vtrace_code *c, uint32_t insns)
+			 const struct vtrace_code *c, int end)
 {
-	if (!nr || !steps[nr - 1].transfers || insns != c->block.nr_insns)
+	if (!nr || !steps[nr - 1].transfers || end != c->block.nr_insns)
 		return nr;
 	steps[nr] = (struct windows_step){ .pc = w->end_pc,
 					   .last = w->end_pc,
@@ -67,7 +70,7 @@ int windows_walk(vtrace_block_fn *get, void *ctx, const struct vtrace_window *w,
 	struct vtrace_visit v = { 0 };
 	uint32_t sum = 0;
 	size_t nr = 0;
-	int r;
+	int r, end = 0;
 
 	if (!w->nr_words)
 		return walk_nothing(w, steps);
@@ -78,13 +81,14 @@ int windows_walk(vtrace_block_fn *get, void *ctx, const struct vtrace_window *w,
 		if (nr == WINDOWS_STEPS - 1 || (nr && !steps[nr - 1].ran))
 			return -DCPI_EFORMAT;
 		c = get(ctx, v.id);
-		if (!c || !fill(&steps[nr++], c, &v))
-			return -DCPI_EFORMAT;
+		end = c ? fill(&steps[nr++], c, &v) : -DCPI_EFORMAT;
+		if (end < 0)
+			return end;
 		sum += v.nr_insns;
 	}
 	if (r < 0 || sum != w->nr_insns || (nr && steps[0].pc != w->pc))
 		return -DCPI_EFORMAT;
-	return (int)add_target(w, steps, nr, c, v.nr_insns);
+	return (int)add_target(w, steps, nr, c, end);
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */

@@ -263,6 +263,11 @@ static void write_block(struct bpf_blocks *b, uint32_t number, const struct vtra
 	       code->block.nr_uops * sizeof(code->uops[0]));
 	w->block = code->block;
 	w->link[0] = w->link[1] = 0;
+	w->starts = 0;
+	for (size_t i = 0; i < code->block.nr_insns && i < WINDOW_ENTRIES; i++) {
+		w->starts |= 1ull << code->insns[i].offset % VTRACE_BLOCK_BYTES;
+		w->first[i] = code->insns[i].first;
+	}
 	__atomic_store_n(&w->alive, 1, __ATOMIC_SEQ_CST);
 }
 

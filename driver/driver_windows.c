@@ -21,6 +21,8 @@ int driver_block_put(struct driver *d, const struct vtrace_code *code)
 		return -DCPI_EUNSUPPORTED;
 	for (size_t i = 0; good && i < b->nr_uops; i++)
 		good = vtrace_uop_is_sound(&code->uops[i]);
+	for (size_t i = 0; good && i < b->nr_insns; i++)
+		good = code->insns[i].offset < b->len && code->insns[i].first < b->nr_uops;
 	return good ? d->windows->block_put(d, code) : -EINVAL;
 }
 

@@ -21,15 +21,17 @@ enum {
 	WINDOW_NR_BUCKETS = WINDOW_NR_BLOCKS / 2, /* a power of two */
 	WINDOW_WAYS = 8,
 	WINDOW_RING_LEN = 4 << 20,
+	WINDOW_ENTRIES = 20, /* instructions of a block with which it may be entered: the first */
 };
 
 struct window_block {
 	struct vtrace_block block;
-	uint32_t alive; /* 0: nobody begins with it any more */
+	uint64_t starts; /* a bit for each of its bytes with which one of these begins */
+	uint32_t alive;	 /* 0: nobody begins with it any more */
 	/* Where it went on last: behind itself, and elsewhere. Numbers of blocks, by the program;
 	 * only a hint. */
 	uint32_t link[2];
-	uint32_t pad[7];
+	uint8_t first[WINDOW_ENTRIES]; /* their first micro-ops, as of the block's */
 };
 
 _Static_assert(sizeof(struct window_block) == 128, "window_block");

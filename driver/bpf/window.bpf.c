@@ -41,12 +41,20 @@ struct window_seen {
 	uint32_t number, window;
 };
 
-enum { WINDOW_NR_SEEN = 16 /* a power of two */ };
+enum {
+	WINDOW_NR_SEEN = 16,	/* a power of two */
+	WINDOW_NR_BEGUN = 2048, /* likewise, and no more than bytes in a page */
+};
 
 struct window_cpu {
 	struct window_counts counts;
 	uint32_t number; /* of the window */
 	struct window_seen seen[WINDOW_NR_SEEN];
+	/* The block with which the last window began that began there in a page; only a hint. */
+	uint32_t begun[WINDOW_NR_BEGUN];
+	/* Where a block is looked for, and the code before it. */
+	struct vtrace_place place;
+	uint8_t before[VTRACE_BLOCK_BYTES];
 	struct kernel_user_regs regs;
 	struct vtrace_window w;
 	struct vtrace_state s;
@@ -124,7 +132,7 @@ static __always_inline void fill_general(struct vtrace_state *s, const struct ke
 		   (r->flags & 0x800 ? VTRACE_O : 0);
 }
 
-enum { NR_GENERAL = 16 };
+enum { NR_GENERAL = 16, WINDOW_INSN_ALIGN = 1 };
 #else
 static __always_inline void fill_general(struct vtrace_state *s, const struct kernel_user_regs *r)
 {
@@ -136,7 +144,7 @@ static __always_inline void fill_general(struct vtrace_state *s, const struct ke
 		   (r->pstate >> 29 & 1 ? VTRACE_C : 0) | (r->pstate >> 28 & 1 ? VTRACE_O : 0);
 }
 
-enum { NR_GENERAL = 32 };
+enum { NR_GENERAL = 32, WINDOW_INSN_ALIGN = 4 };
 #endif
 
 /* Of the others, but the base of thread-local storage, nothing is known. */
@@ -236,11 +244,23 @@ static __always_inline struct window_block *block_at(uint32_t number)
 	return bpf_map_lookup_elem(&window_blocks, &number);
 }
 
-/* This and block_find are not static so that the verifier looks at them once, by themselves. */
+/* How many bytes of it stand before @pc, if it is it. */
+static __always_inline uint64_t block_offset(const struct window_block *b, uint64_t pc)
+{
+	return (pc - b->block.pc) % VTRACE_PAGE;
+}
+
+/* Does one of its instructions stand at @pc, and all of it there? This and block_find are not
+ * static so that the verifier looks at them once, by themselves. */
 __noinline int is_block(struct run *run, const struct window_block *b, uint64_t pc)
 {
-	return run && b && *(volatile const uint32_t *)&b->alive &&
-	       vtrace_code_is(run->kernel ? run : NULL, &b->block, pc);
+	uint64_t off;
+
+	if (!run || !b || !*(volatile const uint32_t *)&b->alive)
+		return false;
+	off = block_offset(b, pc);
+	return off < VTRACE_BLOCK_BYTES && b->starts >> off & 1 &&
+	       vtrace_code_is(run->kernel ? run : NULL, &b->block, pc - off);
 }
 
 /* That, of a block of this window only once: a loop is a few of them again and again, and nothing
@@ -272,18 +292,17 @@ static __always_inline bool place_read(const struct run *run, uint64_t pc, struc
 
 enum { BLOCK_UNREAD = WINDOW_NR_BLOCKS };
 
-/* By its code alone; 0: there is none. */
-__noinline uint32_t block_find(struct run *run, uint64_t pc)
+/* One that begins like @place and has an instruction at @pc; 0: there is none. */
+__noinline uint32_t block_find(struct run *run, const struct vtrace_place *place, uint64_t pc)
 {
-	struct vtrace_place place;
 	uint64_t hash, entry;
 	const struct window_bucket *bucket;
 	const struct window_block *b;
 	uint32_t at;
 
-	if (!run || !place_read(run, pc, &place))
-		return BLOCK_UNREAD;
-	hash = window_hash(&place, mix[0], mix[1]);
+	if (!run || !place)
+		return 0;
+	hash = window_hash(place, mix[0], mix[1]);
 	at = hash % WINDOW_NR_BUCKETS;
 	bucket = bpf_map_lookup_elem(&window_buckets, &at);
 	if (!bucket)
@@ -300,23 +319,77 @@ __noinline uint32_t block_find(struct run *run, uint64_t pc)
 	return 0;
 }
 
-/* The one whose code stands at the state, by way of the one before; most often it went there last
- * time too. A number, or as block_find. */
+struct search {
+	struct run *run;
+	uint64_t pc;
+	uint32_t nr; /* bytes of code before it, of the same page */
+	uint32_t found;
+};
+
+/* One that begins a byte before the last one that was looked for. */
+static long block_before(uint32_t i, struct search *s)
+{
+	uint32_t cpu = s->run->cpu, at = s->nr - 1 - i;
+	struct window_cpu *c = bpf_map_lookup_elem(&window_cpus, &cpu);
+	struct vtrace_place *p;
+
+	if (!c || at >= VTRACE_BLOCK_BYTES)
+		return 1;
+	p = &c->place;
+	p->where--;
+	p->code[1] = p->code[1] << 8 | p->code[0] >> 56;
+	p->code[0] = p->code[0] << 8 | c->before[at];
+	if (p->where % WINDOW_INSN_ALIGN == 0)
+		s->found = block_find(s->run, p, s->pc);
+	return s->found != 0;
+}
+
+/* By its code alone: one that begins at @pc, or one that has an instruction there. 0: there is
+ * none; BLOCK_UNREAD. */
+__noinline uint32_t block_search(struct run *run, uint64_t pc)
+{
+	struct search s = { .run = run, .pc = pc, .nr = pc % VTRACE_PAGE };
+	uint32_t cpu = run ? run->cpu : 0;
+	struct window_cpu *c = bpf_map_lookup_elem(&window_cpus, &cpu);
+
+	if (!run || !c || !place_read(run, pc, &c->place))
+		return BLOCK_UNREAD;
+	s.found = block_find(run, &c->place, pc);
+	if (s.nr > sizeof(c->before))
+		s.nr = sizeof(c->before);
+	if (!s.found &&
+	    window_read(run->kernel ? run : NULL, c->before, sizeof(c->before), pc - s.nr) == 0)
+		bpf_loop(s.nr, block_before, &s, 0);
+	return s.found;
+}
+
+/* Which it was the last time, behind the block before or at the beginning of a window. Pages stand
+ * elsewhere in each process. */
+static __always_inline uint32_t *block_link(const struct run *run, struct window_cpu *c,
+					    struct window_block *last)
+{
+	const struct vtrace_state *s = &c->s;
+
+	return run->number ? &last->link[s->pc != s->block_pc + last->block.len]
+			   : &c->begun[s->pc % WINDOW_NR_BEGUN];
+}
+
+/* The one whose code stands at the state; most often it is the same as last time. A number, or as
+ * block_search. */
 static __always_inline uint32_t block_next(struct run *run, struct window_cpu *c)
 {
 	struct window_block *last = block_at(run->number), *b;
-	const struct vtrace_state *s = &c->s;
 	uint32_t *link, number;
 
 	if (!last)
 		return 0;
-	link = &last->link[s->pc != s->block_pc + last->block.len];
+	link = block_link(run, c, last);
 	number = *(volatile uint32_t *)link;
 	b = block_at(number);
-	if (b && number && is_block_now(run, c, number, b, s->pc))
+	if (b && number && is_block_now(run, c, number, b, c->s.pc))
 		return number;
-	number = block_find(run, s->pc);
-	if (run->number && number && number < WINDOW_NR_BLOCKS)
+	number = block_search(run, c->s.pc);
+	if (number && number < WINDOW_NR_BLOCKS)
 		*(volatile uint32_t *)link = number;
 	return number;
 }
@@ -325,6 +398,7 @@ static __noinline int enter(struct run *run, struct window_cpu *c)
 {
 	const struct window_block *b;
 	struct vtrace_state *s = &c->s;
+	uint64_t off, nr;
 	int end;
 
 	if (!find_generation(run, s->pc))
@@ -333,9 +407,11 @@ static __noinline int enter(struct run *run, struct window_cpu *c)
 	b = block_at(run->number);
 	if (!run->number || !b)
 		return run->number ? VTRACE_CODE : VTRACE_UNTRANSLATED;
-	run->at = b->block.first;
+	off = block_offset(b, s->pc) % VTRACE_BLOCK_BYTES;
+	nr = vtrace_ones(b->starts & ((1ull << off) - 1));
+	run->at = b->block.first + (nr < WINDOW_ENTRIES ? b->first[nr] : 0);
 	run->end = b->block.first + b->block.nr_uops;
-	end = vtrace_enter(s, &b->block);
+	end = vtrace_enter(s, &b->block, off);
 	if (!end && run->generation)
 		vtrace_tag(s, run->generation);
 	return end;

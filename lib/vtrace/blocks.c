@@ -50,10 +50,12 @@ uint64_t vtrace_pc(const struct vtrace_blocks *b, const struct vtrace_state *s)
 {
 	uint64_t word = s->nr_words ? s->words[s->block_word] : UINT64_MAX;
 	const struct vtrace_code *c = vtrace_blocks_get(b, VTRACE_WORD_ID(word));
-	unsigned int done = VTRACE_WORD_INSNS(word);
+	int done;
 
-	return c && s->nr_words && done < c->block.nr_insns ? s->block_pc + c->insns[done].offset
-							    : s->pc;
+	if (!c || !s->nr_words)
+		return s->pc;
+	done = vtrace_code_at(c, s->words[s->block_word + 1]) + (int)VTRACE_WORD_INSNS(word);
+	return done < c->block.nr_insns ? s->block_pc + c->insns[done].offset : s->pc;
 }
 
 int vtrace_memory_read(void *memory, void *to, size_t len, uint64_t addr)
@@ -110,35 +112,49 @@ static int translate(struct vtrace_blocks *b, const struct vtrace_memory *m, uin
 	return r;
 }
 
-/* The block where @s is, entered. */
-static enum vtrace_end enter(struct vtrace_blocks *b, const struct vtrace_memory *m,
-			     struct vtrace_state *s, struct vtrace_code **out)
+/* One that has an instruction at @pc and is of the code that stands there; NULL: none. */
+static struct vtrace_code *find(const struct vtrace_blocks *b, const struct vtrace_memory *m,
+				uint64_t pc)
 {
-	uint64_t pc = s->pc;
+	for (uint64_t at = pc; pc - at < VTRACE_BLOCK_BYTES; at--) {
+		struct vtrace_code *c = base_map_get(&b->by_pc, &at, sizeof(at));
 
-	*out = base_map_get(&b->by_pc, &pc, sizeof(pc));
-	if ((*out && vtrace_code_is((void *)m, &(*out)->block, pc)) ||
-	    (translate(b, m, pc, out) == 0 && vtrace_code_is((void *)m, &(*out)->block, pc)))
-		return (enum vtrace_end)vtrace_enter(s, &(*out)->block);
-	return VTRACE_CODE;
+		if (c && vtrace_code_at(c, pc) >= 0 && vtrace_code_is((void *)m, &c->block, at))
+			return c;
+	}
+	return NULL;
+}
+
+/* The block where @s is, entered: its first micro-op to be run is *@uop. */
+static enum vtrace_end enter(struct vtrace_blocks *b, const struct vtrace_memory *m,
+			     struct vtrace_state *s, struct vtrace_code **out, size_t *uop)
+{
+	struct vtrace_code *c = find(b, m, s->pc);
+	const struct vtrace_insn *first;
+
+	if (!c && (translate(b, m, s->pc, &c) < 0 || !vtrace_code_is((void *)m, &c->block, s->pc)))
+		return VTRACE_CODE;
+	first = &c->insns[vtrace_code_at(c, s->pc)];
+	*out = c;
+	*uop = first->first;
+	return (enum vtrace_end)vtrace_enter(s, &c->block, first->offset);
 }
 
 enum vtrace_end vtrace_run(struct vtrace_blocks *b, const struct vtrace_memory *m,
 			   struct vtrace_state *s)
 {
 	struct vtrace_code *c;
-	int end = enter(b, m, s, &c);
+	size_t i = 0;
+	int end = enter(b, m, s, &c, &i);
 
-	for (size_t i = 0; end == VTRACE_GOES_ON;) {
+	while (end == VTRACE_GOES_ON) {
 		const struct vtrace_uop *u = &c->uops[i++];
 
 		end = vtrace_step((void *)m, s, u);
 		if (end == VTRACE_GOES_ON && u->marks & VTRACE_LAST)
 			end = vtrace_commit(s);
-		if (end == VTRACE_GOES_ON && i == c->block.nr_uops) {
-			end = enter(b, m, s, &c);
-			i = 0;
-		}
+		if (end == VTRACE_GOES_ON && i == c->block.nr_uops)
+			end = enter(b, m, s, &c, &i);
 	}
 	return end;
 }

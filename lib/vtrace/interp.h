@@ -402,9 +402,12 @@ VTRACE_INLINE bool vtrace_code_is(void *ctx, const struct vtrace_block *b, uint6
 	return !differ;
 }
 
-/* Begin with @b, whose code stands where the state is (vtrace_code_is). VTRACE_GOES_ON, or why not.
+/*
+ * Go on with @b, whose code stands @off bytes before where the state is (vtrace_code_is): with the
+ * instruction that begins there, whose micro-ops are the next to be run. VTRACE_GOES_ON, or why
+ * not.
  */
-VTRACE_INLINE int vtrace_enter(struct vtrace_state *s, const struct vtrace_block *b)
+VTRACE_INLINE int vtrace_enter(struct vtrace_state *s, const struct vtrace_block *b, uint64_t off)
 {
 	uint32_t at = s->nr_words;
 
@@ -414,8 +417,8 @@ VTRACE_INLINE int vtrace_enter(struct vtrace_state *s, const struct vtrace_block
 	s->words[s->block_word] = VTRACE_WORD(b->id);
 	s->words[(at + 1) % VTRACE_NR_WORDS] = s->pc;
 	s->nr_words = at + 2;
-	s->block_pc = s->pc;
-	s->pc += b->len;
+	s->block_pc = s->pc - off;
+	s->pc = s->block_pc + b->len;
 	return VTRACE_GOES_ON;
 }
 

@@ -21,8 +21,9 @@ enum vtrace_log {
 	VTRACE_LOG_TIMES, /* before each of these, how many ns it took */
 };
 
-/* A block's head: its id, how many words of reads follow, how many of its instructions ran; its pc;
- * where VTRACE_WORD_TAGGED is set the generation of the code there. */
+/* A block's head: its id, how many words of reads follow, how many of its instructions ran; the pc
+ * of the first of these, which may be any of the block; where VTRACE_WORD_TAGGED is set the
+ * generation of the code there. */
 enum { VTRACE_HEAD_MAX = 3 };
 #define VTRACE_WORD_TAGGED   (1ull << 63)
 #define VTRACE_WORD(id)	     ((uint64_t)(id) << 24)

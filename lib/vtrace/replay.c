@@ -50,6 +50,16 @@ int vtrace_visit_read(const uint64_t *words, size_t nr, size_t at, struct vtrace
 	return 1;
 }
 
+int vtrace_code_at(const struct vtrace_code *c, uint64_t pc)
+{
+	uint64_t off = (pc - c->block.pc) % VTRACE_PAGE;
+
+	for (int i = 0; i < c->block.nr_insns && c->insns[i].offset <= off; i++)
+		if (c->insns[i].offset == off)
+			return vtrace_where(pc - off) == vtrace_where(c->block.pc) ? i : -1;
+	return -1;
+}
+
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static bool is_sound(const struct vtrace_code *c)
@@ -73,21 +83,21 @@ static bool is_sound(const struct vtrace_code *c)
 static int enter(struct vtrace_replay *r)
 {
 	struct vtrace_visit v;
-	int ret = vtrace_visit_read(r->words, r->w->nr_words, r->at, &v);
+	int ret = vtrace_visit_read(r->words, r->w->nr_words, r->at, &v), first;
 
 	if (ret <= 0)
 		return ret;
 	r->code = r->get(r->ctx, v.id);
-	r->nr_insns = v.nr_insns;
+	first = r->code && is_sound(r->code) ? vtrace_code_at(r->code, v.pc) : -1;
+	if (first < 0 || v.pc != r->s.pc || first + v.nr_insns > r->code->block.nr_insns)
+		return -DCPI_EFORMAT;
+	r->nr_done = (uint32_t)first;
+	r->nr_insns = r->nr_done + v.nr_insns;
+	r->uop = r->code->insns[first].first;
 	r->at = v.reads;
 	r->reads_end = v.end;
-	r->nr_done = r->uop = 0;
-	if (!r->code || !is_sound(r->code) || v.pc != r->s.pc ||
-	    vtrace_where(v.pc) != vtrace_where(r->code->block.pc) ||
-	    r->nr_insns > r->code->block.nr_insns)
-		return -DCPI_EFORMAT;
-	r->s.block_pc = v.pc;
-	r->s.pc = v.pc + r->code->block.len;
+	r->s.block_pc = v.pc - r->code->insns[first].offset;
+	r->s.pc = r->s.block_pc + r->code->block.len;
 	return 1;
 }
 

@@ -50,7 +50,8 @@ struct vtrace_replay {
 	void *ctx;
 	const struct vtrace_code *code;
 	uint32_t at, reads_end;	    /* words: the next, behind the block's reads */
-	uint32_t nr_done, nr_insns; /* of the block */
+	uint32_t nr_done, nr_insns; /* of the block: those before the next, before where it was left
+				     */
 	uint32_t uop;
 	uint32_t ns;
 	uint32_t nr_ran, nr_fixed; /* instructions; fixes */

@@ -92,7 +92,7 @@ bool vtrace_uop_is_sound(const struct vtrace_uop *u);
 
 /* One block that a window entered. */
 struct vtrace_visit {
-	uint64_t pc; /* where it stands */
+	uint64_t pc; /* where it was entered: on any of its instructions */
 	uint32_t id;
 	uint32_t generation; /* of the code there; 0 where it has none */
 	uint32_t nr_insns;   /* of its instructions, that ran */
@@ -104,6 +104,12 @@ struct vtrace_visit {
  * off. Then @out stays as it is. */
 int vtrace_visit_read(const uint64_t *words, size_t nr, size_t at, struct vtrace_visit *out);
 
+/*
+ * Which instruction of @c it is that stands at @pc, if the block stands so that one does: what a
+ * visit begins with. -1: none.
+ */
+int vtrace_code_at(const struct vtrace_code *c, uint64_t pc);
+
 /* ---- windows in user space ------------------------------------------------------------------- */
 
 /* Where code and memory come from; each returns 0 or negative. */
@@ -112,7 +118,7 @@ struct vtrace_memory {
 	void *ctx;
 };
 
-struct vtrace_blocks; /* translated code, by its address */
+struct vtrace_blocks; /* translated code, by its address; entered on any instruction */
 
 int vtrace_blocks_new(enum vtrace_arch arch, struct vtrace_blocks **out);
 void vtrace_blocks_free(struct vtrace_blocks *b);

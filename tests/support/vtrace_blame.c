@@ -111,10 +111,13 @@ struct blame vtrace_blame(const struct vtrace_blocks *b, const struct vtrace_mem
 	begin();
 	while (goes_on && vtrace_visit_read(done->words, done->nr_words, v.end, &v) > 0) {
 		const struct vtrace_code *c = vtrace_blocks_get(b, v.id);
-		unsigned int insn = 0;
+		int first = c ? vtrace_code_at(c, v.pc) : -1;
+		unsigned int insn = (unsigned int)first;
 
-		begun->block_pc = v.pc;
-		for (unsigned int u = 0; c && u < c->block.nr_uops && goes_on; u++) {
+		if (first < 0)
+			break;
+		begun->block_pc = v.pc - c->insns[first].offset;
+		for (unsigned int u = c->insns[first].first; u < c->block.nr_uops && goes_on; u++) {
 			goes_on = step(m, begun, &c->uops[u], c, insn, &from);
 			insn += c->uops[u].marks & VTRACE_LAST;
 		}

@@ -85,6 +85,7 @@ struct watched {
 	uint64_t told, put, missed_again;
 	uint64_t base;			    /* where the loop stands */
 	uint64_t put_ns[sizeof(loop_code)]; /* since when there is a block of what stands there */
+	bool given;			    /* it has all blocks: no other is put */
 	bool tick;	 /* one that comes late may know nothing of what it interrupted: lost_bad */
 	uint64_t handed; /* of everybody */
 };
@@ -114,10 +115,13 @@ static void run_block(struct vtrace_state *s, struct model *m, const struct vtra
 	struct again again = { words + visit->reads, visit->end - visit->reads };
 	const struct vtrace_memory memory = { read_again, &again };
 	uint32_t left = visit->nr_insns;
+	int first;
 
 	assert_non_null(c);
-	s->block_pc = visit->pc;
-	for (uint32_t i = 0; i < c->block.nr_uops && left; i++) {
+	first = vtrace_code_at(c, visit->pc);
+	assert_true(first >= 0);
+	s->block_pc = visit->pc - c->insns[first].offset;
+	for (uint32_t i = c->insns[first].first; i < c->block.nr_uops && left; i++) {
 		assert_int_equal(vtrace_step((void *)&memory, s, &c->uops[i]), VTRACE_GOES_ON);
 		if (!(c->uops[i].marks & VTRACE_LAST))
 			continue;
@@ -200,7 +204,7 @@ static int on_missing(void *ctx, const struct vtrace_window *w)
 	struct watched *v = ctx;
 	int r;
 
-	if ((int32_t)w->tgid != v->s.pid || !w->code_len)
+	if ((int32_t)w->tgid != v->s.pid || !w->code_len || v->given)
 		return 0;
 	v->told++;
 	if (vtrace_translate(v->translator, w->code, w->code_len, w->end_pc, &code) < 0)
@@ -371,6 +375,29 @@ static void windows_are_what_the_loop_does(void **state)
 	end(&v);
 }
 
+/* Where the loop begins and where its branch is not taken: no block begins anywhere else. */
+static void windows_begin_within_blocks(void **state)
+{
+	static const uint8_t starts[] = { 6, 35 };
+	struct vtrace_code code;
+	struct watched v = { .given = true };
+
+	(void)state;
+	begin(&v, &windows);
+	for (size_t i = 0; i < sizeof(starts); i++) {
+		assert_int_equal(vtrace_translate(v.translator, shared->code + starts[i],
+						  VTRACE_BLOCK_BYTES, v.base + starts[i], &code),
+				 0);
+		assert_true(driver_block_put(d, &code) > 0);
+	}
+	for (size_t i = 0; i < sizeof(loop_code); i++)
+		v.put_ns[i] = base_now_ns();
+	look_until(&v, &v.full, 300);
+	assert_int_equal(v.missed_again, 0);
+	assert_int_equal(v.code, 0);
+	end(&v);
+}
+
 /* A block is of its code, whatever its generation is called; which that was the window tells. */
 static void generations_are_told(void **state)
 {
@@ -482,6 +509,7 @@ int main(int argc, char **argv)
 		LIVE_TEST(windows_are_what_the_loop_does), LIVE_TEST(one_in_four),
 		LIVE_TEST(generations_are_told),	   LIVE_TEST(others_have_the_blocks),
 		LIVE_TEST(kernel_mode_has_windows),	   LIVE_TEST(tick_has_windows),
+		LIVE_TEST(windows_begin_within_blocks),
 	};
 	struct base_err err = { 0 };
 	int r = live_begin(argc, argv);

@@ -97,6 +97,28 @@ static void blocks_are_found_by_code(void **state)
 	assert_null(bpf_blocks_get(b, UINT32_MAX));
 }
 
+/* The program is told where each of the first instructions begins. */
+static void blocks_are_entered_anywhere(void **state)
+{
+	struct bpf_blocks *b = *state;
+	struct vtrace_code c = *code_of(0x1000, 3 * VTRACE_BLOCK_INSNS, 10, 1);
+	const struct window_block *w;
+	uint64_t starts = 0;
+
+	c.block.nr_insns = VTRACE_BLOCK_INSNS;
+	c.block.len = 2 * VTRACE_BLOCK_INSNS;
+	for (uint8_t i = 0; i < VTRACE_BLOCK_INSNS; i++)
+		c.insns[i] = (struct vtrace_insn){ .offset = (uint8_t)(2 * i),
+						   .len = 2,
+						   .first = (uint8_t)(3 * i) };
+	w = &b->blocks[bpf_blocks_put(b, &c, 100)];
+	for (uint8_t i = 0; i < WINDOW_ENTRIES; i++) {
+		starts |= 1ull << 2 * i;
+		assert_int_equal(w->first[i], 3 * i);
+	}
+	assert_int_equal(w->starts, starts);
+}
+
 /* Of code that begins alike some have room; what had to go can be asked for until no window names
  * it any more. */
 static void replaced_block_keeps_its_number_for_a_while(void **state)
@@ -484,6 +506,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(blocks_are_found_by_code, setup, teardown),
 		cmocka_unit_test_setup_teardown(replaced_block_keeps_its_number_for_a_while, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(blocks_are_entered_anywhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(room_is_used_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(old_blocks_make_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(entered_blocks_are_told, setup, teardown),

@@ -153,6 +153,27 @@ static void memory(void **state)
 	end();
 }
 
+/* The jump leads to the second instruction of its block. */
+static void a_loop_within(void **state)
+{
+	static struct vtrace_replay r;
+	struct vtrace_entry e;
+
+	(void)state;
+	load_loop();
+	record.code[22] += 4;
+	assert_int_equal(record_run(&record, &original, VTRACE_LOG_READS, 100), VTRACE_SYSTEM);
+	assert_int_equal(replay_all(VTRACE_LOG_READS), LOOP_INSNS - 3);
+	assert_int_equal(vtrace_replay_init(&r, &record.w, record.words, record_block, &record), 0);
+	for (int i = 0; i < 9; i++)
+		assert_int_equal(vtrace_replay_next(&r, &e), 1);
+	assert_int_equal(e.target, RECORD_CODE + 4);
+	next(&r, &e, 4, VTRACE_CLASS_STORE);
+	assert_int_equal(e.index, 1);
+	assert_int_equal(e.code->block.pc, RECORD_CODE);
+	end();
+}
+
 static void times(void **state)
 {
 	static struct vtrace_replay r;
@@ -276,8 +297,8 @@ static void bad_records(void **state)
 	record.words[1] += 4096;
 	assert_int_equal(result_of(), -DCPI_EFORMAT);
 	record_run(&record, &original, VTRACE_LOG_READS, 100);
-	record.words[1] += 16;
-	record.w.pc += 16;
+	record.words[1] += 2;
+	record.w.pc += 2;
 	assert_int_equal(result_of(), -DCPI_EFORMAT);
 	/* It begins elsewhere. */
 	record_run(&record, &original, VTRACE_LOG_READS, 100);
@@ -370,6 +391,7 @@ int main(void)
 		cmocka_unit_test(times),	  cmocka_unit_test(random_x86_64),
 		cmocka_unit_test(random_aarch64), cmocka_unit_test(bad_records),
 		cmocka_unit_test(steps),	  cmocka_unit_test(bad_steps),
+		cmocka_unit_test(a_loop_within),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

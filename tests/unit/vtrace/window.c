@@ -124,7 +124,9 @@ static void the_trace(void **state)
 		c = vtrace_blocks_get(t->blocks, v.id);
 		assert_non_null(c);
 		assert_int_equal(v.pc, nr == 0 ? CODE : nr < 10 ? CODE + 7 : CODE + 14);
-		assert_int_equal(c->block.pc, v.pc);
+		/* The loop begins on the third instruction of the block that leads to it. */
+		assert_int_equal(c->block.pc, nr < 10 ? CODE : CODE + 14);
+		assert_int_equal(vtrace_code_at(c, v.pc), nr && nr < 10 ? 2 : 0);
 		assert_int_equal(v.generation, 0);
 		insns += v.nr_insns;
 	}
@@ -501,8 +503,15 @@ static void a_block_elsewhere(void **state)
 	vtrace_begin(&t->s, 100);
 	assert_true(vtrace_code_is((void *)&m, &c.block, at));
 	assert_false(vtrace_code_is((void *)&m, &c.block, at + 1));
+	assert_int_equal(vtrace_code_at(&c, at), 0);
+	assert_int_equal(vtrace_code_at(&c, at + 7), 1);
+	assert_int_equal(vtrace_code_at(&c, at + 14 + 4096), 2);
+	assert_int_equal(vtrace_code_at(&c, at + 1), -1);
+	assert_int_equal(vtrace_code_at(&c, at + 19), -1);
+	assert_int_equal(vtrace_code_at(&c, at - 7), -1);
+	assert_int_equal(vtrace_code_at(&c, at + 7 + (1ull << 63) + (1ull << 55)), -1);
 	t->s.pc = at;
-	assert_int_equal(vtrace_enter(&t->s, &c.block), VTRACE_GOES_ON);
+	assert_int_equal(vtrace_enter(&t->s, &c.block, 0), VTRACE_GOES_ON);
 	assert_int_equal(t->s.words[1], at);
 	for (unsigned int i = 0; i < c.block.nr_uops; i++)
 		assert_int_equal(vtrace_step((void *)&m, &t->s, &c.uops[i]), VTRACE_GOES_ON);
