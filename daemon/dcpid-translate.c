@@ -165,28 +165,6 @@ static int translate(struct work *w)
 	return r;
 }
 
-/* Where windows may begin: a sample falls on any instruction. */
-static int translate_insns(struct work *w)
-{
-	const struct vtrace_code *c = &w->blocks[0];
-	uint64_t off = w->q.pc - w->q.base;
-	struct vtrace_place place;
-	int r = open_translator(w);
-
-	w->nr = 0;
-	for (size_t i = 0; r == 0 && (i == 0 || i < c->block.nr_insns); i++) {
-		uint64_t at = off + (i ? c->insns[i].offset : 0);
-
-		if (at >= w->q.len ||
-		    !vtrace_place_of(w->q.base + at, w->code + at, w->q.len - at, &place))
-			break;
-		r = vtrace_translate(w->translators[w->q.arch], w->code + at, w->q.len - at,
-				     w->q.base + at, &w->blocks[i]);
-		w->nr += r == 0;
-	}
-	return r;
-}
-
 static int serve_one(struct work *w)
 {
 	struct translator_answer a = { 0 };
@@ -197,7 +175,7 @@ static int serve_one(struct work *w)
 	r = base_read_all(TRANSLATOR_SOCKET, w->code, w->q.len);
 	if (r < 0)
 		return r;
-	r = w->q.what == TRANSLATOR_INSNS ? translate_insns(w) : translate(w);
+	r = translate(w);
 	if (r < 0)
 		return r;
 	a.nr = (uint32_t)w->nr;

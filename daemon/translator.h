@@ -20,20 +20,12 @@ enum {
 	TRANSLATOR_SOCKET = 0,	/* the helper's descriptor */
 };
 
-/* What is asked for. */
-enum translator_what {
-	TRANSLATOR_AHEAD, /* the block, and those that may follow it */
-	TRANSLATOR_INSNS, /* the block, and what begins with each other instruction of it */
-};
-
 /* On the socket, with @len bytes of code behind it. */
 struct translator_request {
 	uint32_t arch; /* enum vtrace_arch */
 	uint32_t len;
 	uint64_t base; /* vaddr of the first byte */
 	uint64_t pc;   /* what is wanted: in [base, base + len), vtrace_place_len() bytes of it */
-	uint32_t what; /* enum translator_what */
-	uint32_t pad;
 };
 
 /* With @nr struct vtrace_code behind it, the one at pc first. */
@@ -62,7 +54,7 @@ struct translator;
 int translator_open(const char *helper_dir, struct translator **out, struct base_err *err);
 void translator_close(struct translator *t);
 /*
- * The block at @q->pc and the others that @q asks for, as far as @code reaches, in *@blocks, valid
+ * The block at @q->pc and those that may follow it, as far as @code reaches, in *@blocks, valid
  * until the next call. How many, or negative: -EINVAL; -ETIMEDOUT, -DCPI_EHELPER: the helper was
  * killed, the next call has another one; -errno.
  */

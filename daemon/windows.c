@@ -15,7 +15,6 @@ static const struct windows_driver real_calls = {
 	.missing = driver_windows_missing,
 	.put = driver_block_put,
 	.get = driver_block_get,
-	.entered = driver_blocks_entered,
 	.stats = driver_window_stats_get,
 };
 

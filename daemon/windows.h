@@ -85,7 +85,6 @@ struct windows_driver {
 		       void *ctx);
 	int (*put)(struct driver *d, const struct vtrace_code *code);
 	const struct vtrace_code *(*get)(const struct driver *d, uint32_t id);
-	size_t (*entered)(struct driver *d, struct driver_entered *out, size_t max);
 	void (*stats)(const struct driver *d, struct driver_window_stats *out);
 };
 

@@ -18,8 +18,6 @@
 #define AHEAD_NS 10000000ull
 /* Only what the first blocks lead to: of those further on most never run. */
 enum { AHEAD_BLOCKS = 8 };
-/* Of a block and what it is found by, from any instruction of it. */
-enum { SPLIT_LEN = VTRACE_BLOCK_BYTES + VTRACE_PLACE_BYTES };
 /* Places of one process in a second. */
 enum { PLACES_MAX = 1000 };
 /* Beyond that all is forgotten. */
@@ -36,7 +34,6 @@ enum { MISSES_MANY = 8 };
 struct known {
 	uint64_t put_ns;
 	unsigned int changes; /* since there was none for PATIENCE_NS */
-	bool whole;	      /* so was what begins with each instruction of it */
 };
 
 void windows_code_release(struct windows_code *c)
@@ -312,25 +309,6 @@ static int by_place(const void *a, const void *b)
 	return (x->pc > y->pc) - (x->pc < y->pc);
 }
 
-/* A block that was entered; 0, or negative where there is none. */
-static int split(struct windows *t, uint64_t pc, const uint8_t *code, size_t len,
-		 const struct vtrace_place *place)
-{
-	struct translator_request q = { .pc = pc, .base = pc, .what = TRANSLATOR_INSNS };
-	const struct vtrace_code *blocks;
-	int nr;
-
-	q.len = len < SPLIT_LEN ? (uint32_t)len : SPLIT_LEN;
-	nr = translate(t, &q, code, place, &blocks);
-	for (int i = 0; i < nr; i++) {
-		struct known *k = known_find(&t->code, &blocks[i].place);
-
-		if (k)
-			k->whole = true;
-	}
-	return nr < 0 ? nr : 0;
-}
-
 /* 0, or negative where its process cannot be read. */
 static int serve_place(struct windows *t, const struct windows_ahead *ahead)
 {
@@ -338,31 +316,26 @@ static int serve_place(struct windows *t, const struct windows_ahead *ahead)
 	struct translator_request q = { .pc = ahead->pc };
 	uint64_t off = q.pc & 4095;
 	const struct vtrace_code *blocks;
-	const struct known *k;
 	struct vtrace_place place;
 	int r;
 
-	if (!ahead->entered && is_looked_at(c, ahead->tgid, q.pc, true))
+	if (is_looked_at(c, ahead->tgid, q.pc, true))
 		return 0;
 	r = fetch(t, ahead->tgid, q.pc);
 	if (r <= 0 || off >= c->fetched_len)
 		return r < 0 ? r : 0;
 	q.base = c->fetched_base;
 	q.len = (uint32_t)c->fetched_len;
-	if (!vtrace_place_of(q.pc, c->code + off, q.len - off, &place))
+	if (!vtrace_place_of(q.pc, c->code + off, q.len - off, &place) || known_find(c, &place))
 		return 0;
-	k = known_find(c, &place);
-	if (ahead->entered && !(k && k->whole))
-		split(t, q.pc, c->code + off, q.len - off, &place);
-	else if (!k)
-		translate(t, &q, c->code, &place, &blocks);
+	translate(t, &q, c->code, &place, &blocks);
 	return 0;
 }
 
 /* Where time is short it is for what was met. */
-static bool may_serve(const struct windows_code *c, const struct windows_ahead *ahead)
+static bool may_look_ahead(const struct windows_code *c, uint64_t until_ns)
 {
-	return c->budget_ns >= (ahead->entered ? BUDGET_NS / 8 : BUDGET_NS / 2);
+	return may_go_on(c) && c->budget_ns >= BUDGET_NS / 2 && base_now_ns() < until_ns;
 }
 
 /*
@@ -378,33 +351,19 @@ static void serve_ahead(struct windows *t)
 
 	/* Those of one page share its reading. */
 	qsort(c->ahead, nr, sizeof(*c->ahead), by_place);
-	for (; i < nr && may_go_on(c) && base_now_ns() < until_ns; i++) {
+	for (; i < nr && may_look_ahead(c, until_ns); i++) {
 		const struct windows_ahead ahead = c->ahead[i];
 
-		if (!may_serve(c, &ahead))
-			continue;
 		before = translator_cpu_ns(t->translator);
 		r = serve_place(t, &ahead);
 		spend(t, before);
 		while (r < 0 && i + 1 < nr && c->ahead[i + 1].tgid == ahead.tgid)
 			i++;
 	}
+	if (c->budget_ns < BUDGET_NS / 2)
+		i = c->nr_ahead;
 	c->nr_ahead -= i;
 	memmove(c->ahead, c->ahead + i, c->nr_ahead * sizeof(*c->ahead));
-}
-
-/* Samples, with which windows begin, fall on any instruction of what runs. */
-static void take_entered(struct windows *t)
-{
-	struct windows_code *c = &t->code;
-	struct driver_entered entered[256];
-	size_t room = WINDOWS_NR_AHEAD - c->nr_ahead, nr;
-
-	nr = t->calls->entered(t->config.driver, entered, room < 256 ? room : 256);
-	for (size_t i = 0; i < nr; i++)
-		c->ahead[c->nr_ahead++] = (struct windows_ahead){ .pc = entered[i].pc,
-								  .tgid = entered[i].tgid,
-								  .entered = true };
 }
 
 bool windows_serve(struct windows *t)
@@ -415,7 +374,6 @@ bool windows_serve(struct windows *t)
 	t->code.fetched_len = 0;
 	t->code.until_ns = base_now_ns() + SERVE_NS;
 	t->calls->missing(t->config.driver, on_missing, t);
-	take_entered(t);
 	serve_ahead(t);
 	return is_busy(t) || t->code.nr_ahead;
 }

@@ -28,14 +28,13 @@ struct windows_share {
 	unsigned int nr_places;
 };
 
-/* A place that what was translated leads to, or of whose instructions others may be sampled. */
+/* A place that what was translated leads to. */
 struct windows_ahead {
 	uint64_t pc;
 	uint32_t tgid;
-	bool entered; /* a window ran there */
 };
 
-enum { WINDOWS_NR_SHARES = 256, WINDOWS_NR_AHEAD = 4096, WINDOWS_NR_LOOKED = 8192 };
+enum { WINDOWS_NR_SHARES = 256, WINDOWS_NR_AHEAD = 1024, WINDOWS_NR_LOOKED = 8192 };
 
 /* Of what code blocks were put. */
 struct windows_code {

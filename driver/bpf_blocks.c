@@ -9,10 +9,7 @@ enum {
 	RUN_STEP = VTRACE_BLOCK_UOPS / BPF_NR_SIZES,
 	NR_AGES = 1024, /* of so many blocks the ages tell which are the oldest */
 	UNENTERED_AGES = 4,
-	TELLS = 4,
 };
-
-#define TELL_NS 500000000ull
 
 int bpf_blocks_init(struct bpf_blocks *b)
 {
@@ -159,18 +156,6 @@ void bpf_blocks_used(struct bpf_blocks *b, uint32_t number, uint64_t time_ns)
 	b->own[number].entered = true;
 	if (time_ns > b->own[number].used_ns)
 		b->own[number].used_ns = time_ns;
-}
-
-bool bpf_blocks_tell(struct bpf_blocks *b, uint32_t number, uint64_t time_ns)
-{
-	struct bpf_block *own = number < b->nr_numbers ? &b->own[number] : NULL;
-
-	if (!own || !own->code || own->code->block.nr_insns < 2 || own->nr_told == TELLS ||
-	    (own->nr_told && time_ns < own->told_ns + TELL_NS))
-		return false;
-	own->nr_told++;
-	own->told_ns = time_ns;
-	return true;
 }
 
 static uint64_t age_of(const struct bpf_blocks *b, uint32_t number, uint64_t now_ns)
@@ -337,7 +322,6 @@ int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_
 	}
 	b->own[number].used_ns = now_ns;
 	b->own[number].entered = false;
-	b->own[number].nr_told = 0;
 	write_block(b, number, b->own[number].code);
 	publish(b, hash_of(b, code), number, now_ns);
 	return (int)number;

@@ -31,8 +31,6 @@ struct bpf_block {
 	struct vtrace_code
 		*code;	  /* a copy, without the micro-ops that it does not have; NULL: free */
 	uint64_t used_ns; /* when the last window that entered it began, or it was put */
-	uint64_t told_ns; /* when bpf_blocks_tell said so */
-	uint8_t nr_told;
 	bool entered;
 };
 
@@ -73,9 +71,6 @@ int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_
 const struct vtrace_code *bpf_blocks_get(const struct bpf_blocks *b, uint32_t number);
 /* A window that began then entered it; whatever number it names. */
 void bpf_blocks_used(struct bpf_blocks *b, uint32_t number, uint64_t time_ns);
-/* A window that began then entered it, and it has instructions where others may begin: whether that
- * is to be told, the first time or one of some more. */
-bool bpf_blocks_tell(struct bpf_blocks *b, uint32_t number, uint64_t time_ns);
 /* All windows were handed on that had begun by @until_ns, and no program runs that had. */
 void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns);
 /* The number of the block that is of this code, 0: none. As the program looks for it. */

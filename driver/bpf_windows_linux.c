@@ -3,14 +3,13 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "bpf_program.h"
 #include "bpf_windows.h"
 
-enum { WINDOW_INSNS = 64, WINDOW_INSNS_MAX = 256, NR_ENTERED = 1024 };
+enum { WINDOW_INSNS = 64, WINDOW_INSNS_MAX = 256 };
 
 struct bpf_window_source {
 	const struct bpf_programs *programs;
@@ -21,8 +20,6 @@ struct bpf_window_source {
 	void *ring, *cpus;
 	size_t nr_cpus;
 	void *consumed, *reserved; /* pages of the ring that begin with these positions */
-	struct driver_entered entered[NR_ENTERED]; /* to be told */
-	size_t nr_entered;
 };
 
 int bpf_windows_check(const struct driver_config *config, struct base_err *err)
@@ -102,13 +99,8 @@ static void use_blocks(struct bpf_window_source *s, const struct vtrace_window *
 	const uint64_t *words = (const void *)((const char *)w + VTRACE_WINDOW_LEN(w->has));
 	struct vtrace_visit v = { 0 };
 
-	while (vtrace_visit_read(words, w->nr_words, v.end, &v) > 0) {
+	while (vtrace_visit_read(words, w->nr_words, v.end, &v) > 0)
 		bpf_blocks_used(&s->blocks, v.id, w->time_ns);
-		if (s->nr_entered < NR_ENTERED && !(w->has & VTRACE_WINDOW_KERNEL) &&
-		    bpf_blocks_tell(&s->blocks, v.id, w->time_ns))
-			s->entered[s->nr_entered++] =
-				(struct driver_entered){ .pc = v.pc, .tgid = w->tgid };
-	}
 }
 
 static int on_window(void *ctx, void *data, size_t len)
@@ -260,16 +252,6 @@ static const struct vtrace_code *block_get(const struct driver *d, uint32_t id)
 	return bpf_blocks_get(&source_of(d)->blocks, id);
 }
 
-static size_t entered(struct driver *d, struct driver_entered *out, size_t max)
-{
-	struct bpf_window_source *s = source_of(d);
-	size_t nr = s->nr_entered < max ? s->nr_entered : max;
-
-	s->nr_entered -= nr;
-	memcpy(out, s->entered + s->nr_entered, nr * sizeof(*out));
-	return nr;
-}
-
 /* Losses are read first: they may grow between, but are received before. */
 static void add_cpu(struct driver_window_stats *out, const volatile struct window_counts *c)
 {
@@ -304,7 +286,6 @@ const struct driver_window_ops bpf_window_ops = {
 	.missing = missing,
 	.block_put = block_put,
 	.block_get = block_get,
-	.entered = entered,
 	.stats = stats,
 };
 

@@ -241,16 +241,6 @@ int driver_windows_missing(struct driver *d, int (*fn)(void *ctx, const struct v
  * asked for.
  */
 int driver_block_put(struct driver *d, const struct vtrace_code *code);
-/* Where a window entered a block. */
-struct driver_entered {
-	uint64_t pc;
-	uint32_t tgid;
-};
-/*
- * Places of processes at which windows entered a block of several instructions: the first time, and
- * some times more, for who asks may come too late. At most @max to @out; how many.
- */
-size_t driver_blocks_entered(struct driver *d, struct driver_entered *out, size_t max);
 /* NULL: none. Valid while a window may name it: until all those were handed on that came before
  * it had to go. */
 const struct vtrace_code *driver_block_get(const struct driver *d, uint32_t id);

@@ -14,7 +14,6 @@ struct driver_window_ops {
 		       void *ctx);
 	int (*block_put)(struct driver *d, const struct vtrace_code *code);
 	const struct vtrace_code *(*block_get)(const struct driver *d, uint32_t id);
-	size_t (*entered)(struct driver *d, struct driver_entered *out, size_t max);
 	void (*stats)(const struct driver *d, struct driver_window_stats *out);
 };
 

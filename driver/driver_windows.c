@@ -31,11 +31,6 @@ const struct vtrace_code *driver_block_get(const struct driver *d, uint32_t id)
 	return d->windows ? d->windows->block_get(d, id) : NULL;
 }
 
-size_t driver_blocks_entered(struct driver *d, struct driver_entered *out, size_t max)
-{
-	return d->windows ? d->windows->entered(d, out, max) : 0;
-}
-
 void driver_window_stats_get(const struct driver *d, struct driver_window_stats *out)
 {
 	*out = (struct driver_window_stats){ 0 };

@@ -36,16 +36,6 @@ static int answer_missing(struct driver *of, int (*fn)(void *ctx, const struct v
 	return 0;
 }
 
-static size_t answer_entered(struct driver *of, struct driver_entered *out, size_t max)
-{
-	size_t nr = of->nr_entered < max ? of->nr_entered : max;
-
-	if (nr)
-		*out = of->entered;
-	of->nr_entered = 0;
-	return nr;
-}
-
 static int answer_put(struct driver *of, const struct vtrace_code *code)
 {
 	if (of->put_result < 0)
@@ -67,7 +57,6 @@ static void answer_stats(const struct driver *of, struct driver_window_stats *ou
 const struct windows_driver fake_windows_calls = {
 	.missing = answer_missing,
 	.put = answer_put,
-	.entered = answer_entered,
 	.get = answer_get,
 	.stats = answer_stats,
 };

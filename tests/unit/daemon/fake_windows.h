@@ -29,8 +29,6 @@ struct driver {
 	uint64_t stack[64];
 	struct vtrace_window missing;
 	unsigned int nr_missing, nr_put;
-	struct driver_entered entered;
-	size_t nr_entered;
 	uint64_t put[PUT_MAX];
 	int put_result;
 };

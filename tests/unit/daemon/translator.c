@@ -101,22 +101,6 @@ static void what_was_told(void **state)
 	ask(t, q, BASE, chain, 1);
 }
 
-/* A block for each instruction of one, and nothing behind it. */
-static void what_begins_within(void **state)
-{
-	static const uint8_t offsets[] = { 0, 2, 7, 10, 12 };
-	struct translator_request q = request;
-	const struct vtrace_code *blocks;
-
-	TRANSLATOR(state);
-	q.what = TRANSLATOR_INSNS;
-	blocks = ask(t, q, BASE, loop, 5);
-	for (size_t i = 0; i < 5; i++) {
-		assert_int_equal(blocks[i].block.pc, BASE + offsets[i]);
-		assert_int_equal(blocks[i].block.len, 14 - offsets[i]);
-	}
-}
-
 static void the_end_of_what_is_there(void **state)
 {
 	struct translator_request q = request;
@@ -307,7 +291,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		HELPER(the_block_and_its_successors),
 		HELPER(what_was_told),
-		HELPER(what_begins_within),
 		HELPER(the_end_of_what_is_there),
 		HELPER(one_that_was_killed_is_replaced),
 		HELPER(it_is_jailed),

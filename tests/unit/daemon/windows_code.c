@@ -233,32 +233,6 @@ static void what_lies_ahead(void **state)
 	assert_int_equal(nr_far_read, 2);
 }
 
-/* Each instruction of what ran is a place where a window may begin, once. */
-static void what_ran(void **state)
-{
-	static const uint8_t code[] = { 0x31, 0xc0, 0xff, 0xc9, 0xc3 };
-	unsigned int nr;
-
-	if (!*state)
-		skip();
-	memset(driver.code, 0x90, sizeof(driver.code));
-	memcpy(driver.code, code, sizeof(code));
-	miss_until(MAIN, MAIN);
-	assert_false(was_put(MAIN + 2));
-	for (int i = 0; i < 50 && !was_put(MAIN + 4); i++) {
-		driver.entered = (struct driver_entered){ .pc = MAIN, .tgid = PID };
-		driver.nr_entered = 1;
-		windows_serve(windows);
-	}
-	assert_true(was_put(MAIN + 2));
-	assert_true(was_put(MAIN + 4));
-	nr = driver.nr_put;
-	driver.entered.pc = MAIN + 2;
-	driver.nr_entered = 1;
-	windows_serve(windows);
-	assert_int_equal(driver.nr_put, nr);
-}
-
 #define CODE(test) cmocka_unit_test_setup_teardown(test, setup_translator, fake_windows_teardown)
 
 int main(void)
@@ -271,7 +245,6 @@ int main(void)
 		CODE(a_flood),
 		cmocka_unit_test_setup_teardown(what_lies_ahead, setup_reader,
 						fake_windows_teardown),
-		cmocka_unit_test_setup_teardown(what_ran, setup_reader, fake_windows_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,27 +206,6 @@ static void old_blocks_make_room(void **state)
 	assert_int_equal(b->no_room, 0);
 }
 
-/* Of one that has several instructions, and not again at once. */
-static void entered_blocks_are_told(void **state)
-{
-	struct bpf_blocks *b = *state;
-	struct vtrace_code two = *code_of(0x2000, 3, 2, 0);
-	unsigned int nr = 0;
-	uint32_t number;
-
-	number = (uint32_t)bpf_blocks_put(b, code_of(0x1000, 3, 1, 0), 100);
-	assert_false(bpf_blocks_tell(b, number, 100));
-	two.block.nr_insns = 2;
-	number = (uint32_t)bpf_blocks_put(b, &two, 100);
-	assert_true(bpf_blocks_tell(b, number, 100));
-	assert_false(bpf_blocks_tell(b, number, 200));
-	for (uint64_t s = 1; s < 100; s++)
-		nr += bpf_blocks_tell(b, number, 1000000000 * s);
-	assert_in_range(nr, 1, 10);
-	assert_false(bpf_blocks_tell(b, number + 1, 100));
-	assert_false(bpf_blocks_tell(b, UINT32_MAX, 100));
-}
-
 /* ---- windows --------------------------------------------------------------------------------- */
 
 static const size_t short_head = offsetof(struct vtrace_window, failed);
@@ -509,7 +488,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(blocks_are_entered_anywhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(room_is_used_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(old_blocks_make_room, setup, teardown),
-		cmocka_unit_test_setup_teardown(entered_blocks_are_told, setup, teardown),
 		cmocka_unit_test(windows_come_in_order_of_time),
 		cmocka_unit_test(handed_windows_leave_no_room_behind),
 		cmocka_unit_test(hidden_windows_come_in_their_turn),
