@@ -213,19 +213,24 @@ void bpf_windows_settle(struct bpf *b, uint64_t until_ns)
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-static const volatile struct window_counts *counts_of(const struct bpf_window_source *s, size_t cpu)
+static volatile struct window_counts *counts_of(const struct bpf_window_source *s, size_t cpu)
 {
 	size_t stride = bpf_map__value_size(s->programs->windows->maps.window_cpus);
 
-	return (const void *)((const char *)s->cpus + cpu * stride);
+	return (void *)((char *)s->cpus + cpu * stride);
 }
 
-static uint64_t nr_missed(const struct bpf_window_source *s)
+/* What is missing from now on wakes us, when it is much. */
+static uint64_t look_at_missed(const struct bpf_window_source *s)
 {
 	uint64_t nr = 0;
 
-	for (size_t i = 0; i < s->nr_cpus; i++)
-		nr += counts_of(s, i)->missed;
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		volatile struct window_counts *c = counts_of(s, i);
+
+		c->looked = c->missed;
+		nr += c->looked;
+	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return nr;
 }
@@ -234,7 +239,7 @@ static uint64_t nr_missed(const struct bpf_window_source *s)
 static int missing(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w), void *ctx)
 {
 	struct bpf_window_source *s = source_of(d);
-	uint64_t missed = nr_missed(s);
+	uint64_t missed = look_at_missed(s);
 
 	if (s->eager || missed != s->missed)
 		ring_buffer__consume(s->ring);

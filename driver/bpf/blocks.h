@@ -21,6 +21,7 @@ enum {
 	WINDOW_NR_BUCKETS = WINDOW_NR_BLOCKS / 2, /* a power of two */
 	WINDOW_WAYS = 8,
 	WINDOW_RING_LEN = 4 << 20,
+	WINDOW_MISSES = 8,   /* of a CPU, for which who translates is woken */
 	WINDOW_ENTRIES = 20, /* instructions of a block with which it may be entered: the first */
 };
 
@@ -61,7 +62,8 @@ struct window_counts {
 	uint32_t turn; /* samples since the last one */
 	uint64_t received, lost_ring, lost_busy, skipped;
 	uint64_t missed; /* brought code that nobody had translated, or it is lost_ring */
-	uint64_t pad[2];
+	uint64_t looked; /* what missed was at the daemon's last look: it says so */
+	uint64_t pad;
 };
 
 _Static_assert(sizeof(struct window_counts) == 64, "window_counts");

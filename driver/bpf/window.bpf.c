@@ -499,10 +499,14 @@ static __always_inline void end_record(struct vtrace_window *w, const struct vtr
 		w->failed[i] = s->failed[i];
 }
 
-/* Nobody is woken for a few of them. */
-static __always_inline uint64_t how_to_tell(void)
+/* Nobody is woken for a few of them, nor twice for what is missing before somebody looked. */
+static __always_inline uint64_t how_to_tell(const struct window_cpu *c)
 {
-	return bpf_ringbuf_query(&windows, BPF_RB_AVAIL_DATA) < WINDOW_RING_LEN / 2
+	bool many = c->w.code_len &&
+		    c->counts.missed + 1 - *(volatile const uint64_t *)&c->counts.looked ==
+			    WINDOW_MISSES;
+
+	return !many && bpf_ringbuf_query(&windows, BPF_RB_AVAIL_DATA) < WINDOW_RING_LEN / 2
 		       ? BPF_RB_NO_WAKEUP
 		       : BPF_RB_FORCE_WAKEUP;
 }
@@ -523,7 +527,7 @@ static __always_inline void hand_on(struct window_cpu *c)
 	bpf_dynptr_write(&record, 0, &c->w, head, 0);
 	if (len)
 		bpf_dynptr_write(&record, head, c->s.words, len, 0);
-	bpf_ringbuf_submit_dynptr(&record, how_to_tell());
+	bpf_ringbuf_submit_dynptr(&record, how_to_tell(c));
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */
