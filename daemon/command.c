@@ -15,9 +15,18 @@ static int reply_done(const struct daemon *d, const char *epoch, struct base_buf
 
 static int quit(struct daemon *d, struct base_err *err)
 {
+	struct base_err own = { 0 };
 	/* While sampling goes on, a full disk can be made room on and nothing is lost. */
-	int r = daemon_flush(d, err);
+	int r = daemon_flush(d, &own);
 
+	/* Waiting for somebody to make its folder is not what was asked for. */
+	if (r == -ENOENT && d->gone_ns) {
+		r = daemon_finish(d, err);
+		if (r < 0)
+			base_log(BASE_LOG_ERROR, "%s", err->text);
+		return r;
+	}
+	*err = own;
 	if (r < 0) {
 		base_hint(err, "the daemon goes on; remove the cause and try again");
 		return r;

@@ -413,6 +413,20 @@ void quota_check(struct daemon *d);
 void quota_turn(struct daemon *d);
 void quota_close(struct daemon *d);
 
+/* ---- the database that was removed (database.c) ---------------------------------------------- */
+
+/* Is it, or its open epoch? Said once; gone_ns is set then, and flush_error says so. */
+void database_look(struct daemon *d);
+/*
+ * Before a flush: where it was removed, go on with what stands at its path now, in an epoch that is
+ * begun there; everything that it needs to be read is written again. -ENOENT: nothing stands there;
+ * as of profdb_reopen and daemon_turn_epoch: it is gone still.
+ */
+int database_find(struct daemon *d, struct base_err *err);
+/* The daemon ends without it, which no longer samples: @err says how many samples that costs, and
+ * @why. Returns @why's code. */
+int database_give_up(struct daemon *d, const struct base_err *why, struct base_err *err);
+
 /* ---- the day's housekeeping (daily.c) -------------------------------------------------------- */
 
 struct dailies {
@@ -541,6 +555,8 @@ struct daemon {
 	uint64_t lost_load_seen, mended_ns;
 	uint64_t ranges_read_ns;
 	uint64_t next_flush_ns;
+	uint64_t gone_ns;	/* since when the database is known to be removed; 0: it is there */
+	bool reopened;		/* since then, and its epoch is not begun */
 	int64_t last_flush_utc; /* 0: none yet */
 	uint64_t nr_flushes;
 	unsigned int nr_registrations; /* since the last flush */

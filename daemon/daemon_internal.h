@@ -315,6 +315,8 @@ void dyn_set_hasty(struct dyn *d, bool hasty);
 bool dyn_wants_fold(const struct dyn *d);
 /* A new epoch has its own images of those that end in it. */
 void dyn_fold_forget(struct dyn *d);
+/* What was written is not on disk any more: images that can be made again are behind. */
+void dyn_images_lost(struct dyn *d);
 struct dyn_stats {
 	uint64_t clients, facilities, routines, images_written, records_bad, records_dropped;
 	uint64_t routines_refused;   /* found no room: their process's quota, or the database's */
@@ -449,5 +451,8 @@ void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct dr
 		 void *ctx);
 /* Write images that changed, before the profiles of a flush. */
 int kernel_write_images(struct kernel *k, struct base_err *err);
+/* What was written is not on disk any more: pseudo-images that can be made again have no identity
+ * until they are. */
+void kernel_images_lost(struct kernel *k);
 
 #endif

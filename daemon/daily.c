@@ -154,7 +154,7 @@ void daily_turn(struct daemon *d)
 		return;
 	if (s->child > 0)
 		take_child(d);
-	if (s->child > 0 || base_now_ns() < s->next_ns)
+	if (s->child > 0 || d->gone_ns || base_now_ns() < s->next_ns)
 		return;
 	s->next_ns = base_now_ns() + LOOK_NS;
 	if (!s->when.looked)

@@ -659,6 +659,21 @@ void dyn_spare_images(const struct dyn *d)
 				dyn_image_spare(reg->facilities[i]);
 }
 
+/* What was folded cannot be made again: its records are gone. */
+void dyn_images_lost(struct dyn *d)
+{
+	dyn_fold_forget(d);
+	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
+		for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
+			const struct dyn_facility *f = reg->facilities[i];
+
+			if (f && !f->folded && f->image->id.len)
+				f->image->behind = true;
+		}
+	}
+	d->fold_after_ns = 0;
+}
+
 bool dyn_wants_flush(const struct dyn *d)
 {
 	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)

@@ -309,6 +309,8 @@ static void tell(struct daemon *d, const struct base_err *err)
 {
 	if (err->code && err->code != d->flush_error.code) {
 		base_log(BASE_LOG_ERROR, "flush failed: %s", err->text);
+		if (err->hint[0])
+			base_log(BASE_LOG_ERROR, "hint: %s", err->hint);
 		base_log(BASE_LOG_ERROR, "its samples stay in memory; the next flush tries again");
 	} else if (!err->code && d->flush_error.code) {
 		base_log(BASE_LOG_INFO, "flush works again");
@@ -324,9 +326,11 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 
 	ranges_retry(&d->attrib);
 	r = drain_all(d, last, &own);
-	if (r >= 0)
+	s = database_find(d, &own);
+	if (r >= 0 && s >= 0)
 		r = write_images(d, &own);
-	s = give_up_refused(d, false);
+	if (s >= 0)
+		s = give_up_refused(d, false);
 	if (s >= 0)
 		s = write_profiles(d, &own);
 	if (r >= 0)
@@ -484,12 +488,16 @@ static int finish_values(struct daemon *d, struct base_err *err)
 
 int daemon_finish(struct daemon *d, struct base_err *err)
 {
+	struct base_err own = { 0 };
 	int r;
 
 	if (d->finished)
 		return 0;
 	driver_stop(d->driver);
-	r = flush(d, true, err);
+	r = flush(d, true, &own);
+	if (r < 0 && d->gone_ns)
+		return database_give_up(d, &own, err);
+	*err = own;
 	if (r >= 0 && d->values)
 		r = finish_values(d, err);
 	if (r >= 0)

@@ -266,3 +266,9 @@ int kernel_write_images(struct kernel *k, struct base_err *err)
 		close(lock);
 	return r < 0 ? r : s < 0 ? s : t;
 }
+
+void kernel_images_lost(struct kernel *k)
+{
+	kernel_text_lost(k);
+	kernel_code_lost(k);
+}

@@ -13,9 +13,9 @@
 #include "kernel_internal.h"
 
 /*
- * JOBS_MAX: of bytes that wait for a first sample. Offset 0 stands at BASE in the file: address 0
- * means "removed by the linker" to readers of DWARF. Whatever is called outside has a slot behind
- * the code, with its name.
+ * JOBS_MAX: of bytes that wait for a first sample, or for their file to be lost. Offset 0 stands at
+ * BASE in the file: address 0 means "removed by the linker" to readers of DWARF. Whatever is called
+ * outside has a slot behind the code, with its name.
  */
 enum { JOBS_MAX = 8 << 20, BASE = 0x1000, SLOT = 16, SLOTS_MAX = 4096 };
 enum { TAIL_LEN = sizeof("-0123456789abcdef.dyn") - 1 };
@@ -24,8 +24,10 @@ enum { TAIL_LEN = sizeof("-0123456789abcdef.dyn") - 1 };
 struct kernel_code {
 	struct image *image; /* counted reference */
 	uint64_t len;
-	struct base_buf job; /* DYNAMIC: of its pseudo-image, until that is on disk or given up */
-	bool on_disk;	     /* likewise */
+	/* DYNAMIC: of its pseudo-image, until that is given up, or on disk and others need the room
+	 */
+	struct base_buf job;
+	bool on_disk;
 	uint32_t nr_refused;
 };
 
@@ -198,6 +200,21 @@ static struct kernel_code *code_new(struct kernel *k, struct image *img, uint64_
 	return c;
 }
 
+/* What is on disk is the first to go. */
+static bool has_room(struct kernel *k, size_t len)
+{
+	void *value;
+
+	for (size_t pos = 0;
+	     k->job_bytes + len > JOBS_MAX && base_map_next(&k->codes, &pos, &value);) {
+		struct kernel_code *c = value;
+
+		if (c->on_disk)
+			drop_job(k, c);
+	}
+	return k->job_bytes + len <= JOBS_MAX;
+}
+
 /* Fit for a file name everywhere; what BPF allows is. */
 static void clean(const char *name, char *to, size_t max)
 {
@@ -223,7 +240,7 @@ static struct kernel_code *with_bytes(struct kernel *k, const char *name,
 	if (kernel_job_head(&job, k->config.host, name, BASE, f->len + (slots->nr + 1) * SLOT) < 0)
 		goto fail;
 	head = job.len;
-	if (put_routines(&job, name, f, slots) < 0 || k->job_bytes + job.len > JOBS_MAX)
+	if (put_routines(&job, name, f, slots) < 0 || !has_room(k, job.len))
 		goto fail;
 	base_sha256_init(&s);
 	base_sha256_add(&s, job.data + head, job.len - head);
@@ -352,14 +369,13 @@ static int write_bytes(struct kernel *k, struct kernel_code *c, struct base_err 
 		return r;
 	}
 	image_set_id(c->image, &id);
-	drop_job(k, c);
 	c->on_disk = true;
 	return 0;
 }
 
 static int write_one(struct kernel *k, struct kernel_code *c, struct base_err *err)
 {
-	/* Its bytes are not kept here: nobody is to take it for one that is not needed. */
+	/* Its bytes may not be kept here: nobody is to take it for one that is not needed. */
 	if (c->on_disk)
 		utimensat(profdb_dyn_fd(k->config.db), c->image->stem, NULL, 0);
 	if (c->on_disk || !c->image->dirty)
@@ -401,6 +417,21 @@ int kernel_code_write(struct kernel *k, struct base_err *err)
 		}
 	}
 	return r;
+}
+
+void kernel_code_lost(struct kernel *k)
+{
+	static const struct base_id none;
+	void *value;
+
+	for (size_t pos = 0; base_map_next(&k->codes, &pos, &value);) {
+		struct kernel_code *c = value;
+
+		if (!c->on_disk || !c->job.len)
+			continue;
+		image_set_id(c->image, &none);
+		c->on_disk = false;
+	}
 }
 
 void kernel_code_close(struct kernel *k)

@@ -71,6 +71,8 @@ void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t
 		     uint64_t now_ns);
 /* Write what got samples; forget what is gone without any. */
 int kernel_code_write(struct kernel *k, struct base_err *err);
+/* Files of what has bytes here are written again when that gets samples. */
+void kernel_code_lost(struct kernel *k);
 void kernel_code_close(struct kernel *k);
 bool kernel_code_is(const struct kernel *k, const struct image *img);
 /* Code is told of by its name, which its file's name begins with; in @to, or the image's path. */
@@ -87,6 +89,8 @@ void kernel_text_poke(struct kernel *k, const struct driver_load *load);
 /* Symbols of what got samples, and routines that did, are in files that are as of now. Failures to
  * read routines, or to write those, are logged: samples do not wait for it. */
 int kernel_text_write(struct kernel *k, struct base_err *err);
+/* Files hold what somebody else put there, or are not there: ours go into them whole. */
+void kernel_text_lost(struct kernel *k);
 void kernel_text_close(struct kernel *k);
 
 /* ---- files (kernel_file.c) ------------------------------------------------------------------- */

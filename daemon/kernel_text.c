@@ -95,6 +95,9 @@ static int load_piece(void *ctx, const char *name, uint64_t off, const uint8_t *
 	struct kernel_text *t = ctx;
 	struct piece p = { .off = off, .len = len };
 
+	/* After the file was lost: what we have is newer. */
+	if (piece_at(t, off))
+		return 0;
 	if (!len || off >= t->len || len > t->len - off || t->bytes + len > TEXT_MAX)
 		return 0;
 	p.code = malloc(len);
@@ -325,6 +328,14 @@ int kernel_text_write(struct kernel *k, struct base_err *err)
 		r = r < 0 ? r : s;
 	}
 	return r;
+}
+
+void kernel_text_lost(struct kernel *k)
+{
+	for (struct kernel_text *t = k->texts; t; t = t->next) {
+		t->loaded = false;
+		t->changed = t->nr != 0;
+	}
 }
 
 /* ---- pokes ----------------------------------------------------------------------------------- */

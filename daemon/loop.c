@@ -19,6 +19,8 @@
 /* Reading all of /proc must not become the load under which more events are lost. */
 #define MEND_NS	 (5 * SECOND_NS)
 #define OFTEN_NS 250000000ull
+/* Who removes a database takes some time: it is not begun anew under his hands. */
+#define REMOVAL_NS (10 * SECOND_NS)
 /*
  * A JIT that could not ring the doorbell should not run long before it is found. Waking up costs
  * more than the look does.
@@ -223,6 +225,9 @@ static void periodic_flush(struct daemon *d)
 
 	if (base_now_ns() < d->next_flush_ns)
 		return;
+	database_look(d);
+	if (d->gone_ns && base_now_ns() - d->gone_ns < REMOVAL_NS)
+		return;
 	if (d->attrib.live)
 		scan_sweep(&d->attrib);
 	dyn_set_hasty(d->dyn, true);
@@ -238,11 +243,13 @@ static void periodic_flush(struct daemon *d)
  */
 static int serve_dyn(struct daemon *d, struct base_err *err)
 {
+	/* Of a database that was removed it has been said. */
+	enum base_log_level level = d->gone_ns ? BASE_LOG_DEBUG : BASE_LOG_WARN;
 	struct base_err own = { 0 };
 	int r;
 
 	if (dyn_wants_fold(d->dyn) && dyn_fold(d->dyn, &own) < 0)
-		base_log(BASE_LOG_WARN, "dynamic code: %s", own.text);
+		base_log(level, "dynamic code: %s", own.text);
 	own = (struct base_err){ 0 };
 	if (dyn_write_ended(d->dyn, &own) < 0)
 		base_log(BASE_LOG_DEBUG, "dynamic code: %s", own.text);
@@ -252,25 +259,9 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	r = daemon_drain(d, true, err);
 	dyn_set_hasty(d->dyn, true);
 	if (r >= 0 && dyn_write_images(d->dyn, &own) < 0)
-		base_log(BASE_LOG_WARN, "dynamic code: %s", own.text);
+		base_log(level, "dynamic code: %s", own.text);
 	dyn_set_hasty(d->dyn, false);
 	return r;
-}
-
-/* What nobody can read any more is not worth the cost of sampling, and a manager starts us anew. */
-static int look_for_database(struct daemon *d, struct base_err *err)
-{
-	struct account total;
-	struct driver_stats stats = { 0 };
-
-	if (d->finished || !profdb_is_gone(d->db))
-		return 0;
-	driver_stats_get(d->driver, &stats);
-	account_total(&d->attrib.account, &stats, &total);
-	return base_fail(err, -ENOENT,
-			 "database '%s', or its open epoch, was removed: ending; %llu samples were "
-			 "received",
-			 profdb_path(d->db), (unsigned long long)total.received);
 }
 
 static void tell_suspend(struct daemon *d)
@@ -316,7 +307,8 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	tell_clock(d);
 	profdb_lock_beat(d->db);
 	service_alive(&d->service, d->epoch, d->attrib.account.stored);
-	return look_for_database(d, err);
+	database_look(d);
+	return 0;
 }
 
 static int empty_timer(int fd, struct base_err *err)
@@ -439,7 +431,7 @@ int daemon_loop(struct daemon *d, struct base_err *err)
 	if (r < 0) {
 		struct base_err late = { 0 };
 
-		if (!profdb_is_gone(d->db) && daemon_finish(d, &late) < 0)
+		if (daemon_finish(d, &late) < 0)
 			base_log(BASE_LOG_ERROR, "%s", late.text);
 		return r;
 	}

@@ -227,6 +227,7 @@ static void add_flush(struct json_object *o, const struct daemon *d)
 	add_text(o, "last_flush", when);
 	add_u64(o, "flushes", d->nr_flushes);
 	add_text(o, "flush_error", d->flush_error.text);
+	add_text(o, "flush_hint", d->flush_error.hint);
 }
 
 /* Resident pages, the second number of /proc/self/statm. */

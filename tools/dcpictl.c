@@ -204,6 +204,8 @@ static void print_status(struct json_object *o)
 	printf("last flush  %s\n", *flushed ? flushed : "none yet");
 	if (*control_text(o, "flush_error"))
 		printf("            failed: %s\n", control_text(o, "flush_error"));
+	if (*control_text(o, "flush_hint"))
+		printf("            hint: %s\n", control_text(o, "flush_hint"));
 	printf("cost        %s s CPU, %llu KiB resident\n", control_text(o, "cpu_seconds"),
 	       number_of(o, "rss_kb"));
 }

@@ -108,29 +108,33 @@ static int check(struct profdb *db, bool create, struct base_err *err)
 			return base_fail_errno(err, r, "cannot list '%s'", db->path);
 		if (create)
 			r = base_file_write(db->fd, MARKER, 0644, MARKER_LINE, strlen(MARKER_LINE),
-					    err);
+					    NULL);
+		if (r < 0)
+			base_fail_errno(err, r, "cannot make '%s/%s'", db->path, MARKER);
 	}
 	if (r >= 0 && create)
 		r = make_folders(db, err);
 	return r;
 }
 
-static int open_folder(struct profdb *db, bool create, struct base_err *err)
+enum how { READ, WRITE, CREATE }; /* WRITE: in a folder that is there */
+
+static int open_folder(struct profdb *db, enum how how, struct base_err *err)
 {
 	int r;
 
-	if (create && mkdir(db->path, 0755) < 0 && errno != EEXIST)
+	if (how == CREATE && mkdir(db->path, 0755) < 0 && errno != EEXIST)
 		return base_fail_errno(err, -errno, "cannot make database '%s'", db->path);
 	db->fd = open(db->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (db->fd >= 0)
 		return 0;
 	r = base_fail_errno(err, -errno, "cannot open database '%s'", db->path);
-	if (r == -ENOENT && !create)
+	if (r == -ENOENT && how == READ)
 		base_hint(err, "give the database's folder by -db or in DCPIDB; dcpid makes one");
 	return r;
 }
 
-int profdb_open(const char *path, bool create, struct profdb **out, struct base_err *err)
+static int open_database(const char *path, enum how how, struct profdb **out, struct base_err *err)
 {
 	struct profdb *db = calloc(1, sizeof(*db));
 	int r = -ENOMEM;
@@ -142,9 +146,9 @@ int profdb_open(const char *path, bool create, struct profdb **out, struct base_
 	}
 	db->fd = db->dyn_fd = db->kernel_fd = db->costs_fd = -1;
 	db->index_fd = db->lock_fd = db->epoch_fd = -1;
-	r = open_folder(db, create, err);
+	r = open_folder(db, how, err);
 	if (r >= 0)
-		r = check(db, create, err);
+		r = check(db, how != READ, err);
 	if (r < 0) {
 		profdb_close(db);
 		return r;
@@ -153,10 +157,24 @@ int profdb_open(const char *path, bool create, struct profdb **out, struct base_
 	return 0;
 }
 
-static void close_fd(int fd)
+int profdb_open(const char *path, bool create, struct profdb **out, struct base_err *err)
 {
-	if (fd >= 0)
-		close(fd);
+	return open_database(path, create ? CREATE : READ, out, err);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void close_folders(struct profdb *db)
+{
+	close_fd(&db->index_fd);
+	close_fd(&db->costs_fd);
+	close_fd(&db->kernel_fd);
+	close_fd(&db->dyn_fd);
 }
 
 void profdb_close(struct profdb *db)
@@ -167,11 +185,8 @@ void profdb_close(struct profdb *db)
 	profdb_epoch_leave(db);
 	profdb_commit_release(&db->join);
 	profdb_unlock(db);
-	close_fd(db->index_fd);
-	close_fd(db->costs_fd);
-	close_fd(db->kernel_fd);
-	close_fd(db->dyn_fd);
-	close_fd(db->fd);
+	close_folders(db);
+	close_fd(&db->fd);
 	free(db->path);
 	free(db);
 }
@@ -186,6 +201,8 @@ int profdb_dir_fd(const struct profdb *db)
 	return db->fd;
 }
 
+/* ---- what was removed ------------------------------------------------------------------------ */
+
 static bool is_removed(int fd)
 {
 	struct stat st;
@@ -198,6 +215,73 @@ bool profdb_is_gone(const struct profdb *db)
 	return is_removed(db->fd) || is_removed(db->epoch_fd) || is_removed(db->dyn_fd) ||
 	       is_removed(db->kernel_fd);
 }
+
+/* The lock file may have gone with what was removed. */
+static int lock_again(struct profdb *db, struct base_err *err)
+{
+	char platform[PROFDB_PLATFORM_MAX + 1];
+
+	if (!db->platform[0] || (db->lock_fd >= 0 && profdb_lock_check(db, NULL) >= 0))
+		return 0;
+	strcpy(platform, db->platform);
+	profdb_unlock(db);
+	return profdb_lock(db, platform, err);
+}
+
+/* Its own folder is there, some in it are not. */
+static int mend(struct profdb *db, struct base_err *err)
+{
+	bool lost = is_removed(db->dyn_fd) || is_removed(db->kernel_fd);
+	int r = check(db, true, err);
+
+	if (r >= 0)
+		r = lock_again(db, err);
+	if (r < 0)
+		return r;
+	profdb_flush_abort(db);
+	profdb_epoch_leave(db);
+	close_folders(db);
+	return lost;
+}
+
+/* Whoever holds @db goes on with it. */
+static int replace(struct profdb *db, struct base_err *err)
+{
+	struct profdb *other = NULL, was = *db;
+	int r = open_database(db->path, WRITE, &other, err);
+
+	if (r >= 0 && db->platform[0])
+		r = profdb_lock(other, db->platform, err);
+	if (r < 0) {
+		profdb_close(other);
+		return r;
+	}
+	*db = *other;
+	*other = was;
+	db->format = was.format;
+	db->cpu_mhz = was.cpu_mhz;
+	db->nr_cpus = was.nr_cpus;
+	db->alive = was.alive;
+	db->alive_ctx = was.alive_ctx;
+	/* Its lock file went with it, or is ours in the folder that is open now. */
+	close_fd(&other->lock_fd);
+	profdb_close(other);
+	return 1;
+}
+
+int profdb_reopen(struct profdb *db, struct base_err *err)
+{
+	int r = is_removed(db->fd) ? replace(db, err) : mend(db, err);
+
+	/* So that it is seen when they go, too. */
+	if (r >= 0) {
+		profdb_dyn_fd(db);
+		profdb_kernel_fd(db);
+	}
+	return r;
+}
+
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static int folder_fd(struct profdb *db, const char *name, int *fd)
 {

@@ -254,6 +254,13 @@ int profdb_dir_fd(const struct profdb *db);
 /* Its folder, or of those in it one that is open here, was removed: nothing can be written any
  * more. */
 bool profdb_is_gone(const struct profdb *db);
+/*
+ * Where it is gone, go on with the folder that stands at its path now, empty or a database: locked
+ * as before, without an open epoch. That folder itself is not made. 1: what was written into dyn/
+ * and kernel/ is not, or may not be, there any more; 0: it is. Negative as of profdb_open (-ENOENT:
+ * there is no folder) and profdb_lock: it is gone still.
+ */
+int profdb_reopen(struct profdb *db, struct base_err *err);
 /* Descriptor of <db>/dyn or <db>/kernel; owned by @db. Made when the database was opened with
  * create. */
 int profdb_dyn_fd(struct profdb *db);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The database cannot be written any more: with a full disk the daemon goes on, a JIT's END is refused at once,
-# nothing is lost once there is room; a database that was removed ends the daemon with one message, and
-# whoever waits for an image is told.
+# The database cannot be written any more: with a full disk, or when it was removed, the daemon goes on and says
+# so once, a JIT's END and a flush are refused at once, and nothing is lost once there is room, or a folder in its
+# place; the new database has whatever its profiles refer to.
 set -eu
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
@@ -50,16 +50,75 @@ begin_jit
 end_jit
 [ "$result" = 0 ] || fail "END returns $result when there is room"
 
+# removed WHAT…: the message of a command that needs a database, on standard error.
+removed()
+{
+	"$@" 2>"$work/said" && fail "$* without a database"
+	cat "$work/said"
+	grep -q "database '$db', or its open epoch, was removed" "$work/said" || fail "$* does not say why"
+}
+
+"$tests/million_jit" -routines 100 -seconds 60 >/dev/null &
+lives=$!
+trap 'kill "$lives" 2>/dev/null || :; umount -l "$work/disk"; cleanup' EXIT
 begin_jit
+flush_stored "before it is removed"
+gone=$stored
 rm -rf "$db"
 end_jit
 echo "END without a database: $result"
 [ "$result" != 0 ] && [ "$result" != $TIMED_OUT ] || fail "END returns $result without a database"
-wait_for_end "$daemon" || fail "the daemon goes on without a database"
-daemon=
-[ "$(grep -c "database '$db', or its open epoch, was removed" "$work/log")" = 1 ] || fail "the log does not say why it ended"
-[ ! -e "$DCPI_RUN/control" ] || fail "the socket was left behind"
+removed "$DCPI_BIN/dcpictl" flush
+grep -q dcpiquit "$work/said" || fail "flush does not say what to do"
+removed "$DCPI_BIN/dcpictl" epoch
+"$DCPI_BIN/dcpictl" status >"$work/status"
+grep "failed: .*was removed" "$work/status" || fail "the status does not say it"
+head -c 2G /dev/zero >/dev/null # time in the kernel
+account_holds "without a database"
 [ ! -e "$db" ] || fail "half a database was made"
+[ "$(grep -c "database '$db', or its open epoch, was removed" "$work/log")" = 1 ] || fail "the log does not say it once"
+
+# As a service sees a folder made anew, which it may not write to before it is started again.
+mkdir "$db"
+mount --bind "$db" "$db"
+mount -o remount,bind,ro "$db"
+"$DCPI_BIN/dcpictl" flush 2>"$work/said" && fail "a flush to a read-only folder"
+cat "$work/said"
+grep -q 'systemctl restart' "$work/said" || fail "flush does not say what to do with a read-only folder"
+"$DCPI_BIN/dcpictl" status | grep 'hint: .*systemctl restart' || fail "the status does not say it"
+account_holds "with a read-only folder"
+umount "$db"
+flush_holds "its folder is made again" "$gone"
+[ "$(grep -c "database '$db' is there again" "$work/log")" = 1 ] || fail "the log does not say that it is there"
+"$DCPI_BIN/dcpiprof" million >"$work/prof"
+nr=$(grep -c 'Engine.compile.routine' "$work/prof" || :)
+echo "routines of JITs that began before: $nr"
+[ "$nr" -gt 50 ] || fail "of 100 routines $nr have names"
+"$DCPI_BIN/dcpiprof" >"$work/prof"
+nr=$(grep -vF '(no symbol)' "$work/prof" | grep -c ' vmlinux' || :)
+echo "routines of the kernel: $nr"
+[ "$nr" -gt 3 ] || fail "the kernel's routines have no names"
+begin_jit
+end_jit
+[ "$result" = 0 ] || fail "END returns $result in the new database"
+
+# An epoch is removed by removing its folder; the database stays.
+flush_stored "before its epoch is removed"
+gone=$stored
+rm -rf "$db/$(status_field epoch)"
+flush_holds "without its epoch" "$gone"
+
+kill "$lives"
+wait "$lives" || :
+flush_stored "before it is removed again"
+rm -rf "$db"
+head -c 1G /dev/zero >/dev/null
+removed "$DCPI_BIN/dcpiquit"
+wait_for_end "$daemon" || fail "the daemon goes on after dcpiquit"
+daemon=
+grep -qE '[1-9][0-9]* samples that waited in memory are lost' "$work/said" || fail "dcpiquit does not say what is lost"
+[ ! -e "$DCPI_RUN/control" ] || fail "the socket was left behind"
+[ ! -e "$db" ] || fail "half a database was made at the end"
 start_daemon
 flush_holds "a new one"
 stop_daemon

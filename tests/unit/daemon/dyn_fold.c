@@ -260,11 +260,14 @@ static void add_windows(struct sums *s, const struct profdb_profile *p)
 /* Whatever is on disk: each profile leads to an image, which names the routine of each sample. */
 static int add_profile(void *ctx, const char *file, struct profdb_profile *p)
 {
+	/* A bucket has no image. */
+	bool is_bucket = profdb_profile_kind(p) == PROFDB_NAMED;
+	size_t nr = is_bucket ? 0 : profdb_profile_nr_entries(p);
 	struct sums *s = ctx;
 
 	(void)file;
 	s->profiles++;
-	for (size_t i = 0; i < profdb_profile_nr_entries(p); i++) {
+	for (size_t i = 0; i < nr; i++) {
 		const struct profdb_entry *e = profdb_profile_entry(p, i);
 		int r, k = routine_at(s, p, e->off, &r);
 
@@ -372,6 +375,73 @@ static void test_flushed_before(void **state)
 	assert_int_equal(s.processes, 6);
 	assert_int_equal(s.of[3], 520);
 	assert_int_equal(files(t), 1);
+}
+
+/*
+ * The database goes and another one comes: what lives has all its code there. Of those that ended
+ * and were folded nobody has the code any more, and no image is told to hold it.
+ */
+static void test_database_removed(void **state)
+{
+	struct process old, lives, after;
+	struct base_err err = { 0 };
+	char command[128];
+	struct sums s;
+	TRIAL(state);
+
+	begin(t, &old, 1);
+	sample(t, &old, 0, 1);
+	dyn_end(t->d.dyn, &old);
+	begin(t, &lives, 2);
+	sample(t, &lives, 1, 10);
+	flush(t);
+	assert_int_equal(files(t), 2);
+	begin(t, &old, 3);
+	sample(t, &old, 2, 5);
+	dyn_end(t->d.dyn, &old);
+	assert_int_equal(dyn_fold(t->d.dyn, NULL), 0);
+	sample(t, &lives, 3, 100);
+	snprintf(command, sizeof(command), "rm -r '%s'", t->dir);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(daemon_flush(&t->d, &err), -ENOENT);
+	/* They end, and there is no database to fold them in. */
+	begin(t, &after, 4);
+	sample(t, &after, 0, 1000);
+	dyn_end(t->d.dyn, &after);
+	sample(t, &lives, 1, 10000);
+	dyn_end(t->d.dyn, &lives);
+	assert_int_equal(dyn_fold(t->d.dyn, NULL), -ENOENT);
+	assert_int_equal(mkdir(t->dir, 0755), 0);
+	flush(t);
+	assert_int_equal(t->d.attrib.account.bucket[ACCOUNT_BUCKET_REFUSED], 5);
+	assert_int_equal(files(t), 1);
+	s = look(t, t->d.epoch);
+	assert_int_equal(s.of[0], 1000);
+	assert_int_equal(s.of[1], 10000);
+	assert_int_equal(s.of[2], 0);
+	assert_int_equal(s.of[3], 100);
+}
+
+/* A copy that is put back has the code of those that ended. */
+static void test_copy_put_back(void **state)
+{
+	struct process old;
+	char command[400];
+	struct sums s;
+	TRIAL(state);
+
+	begin(t, &old, 1);
+	sample(t, &old, 2, 5);
+	dyn_end(t->d.dyn, &old);
+	assert_int_equal(dyn_fold(t->d.dyn, NULL), 0);
+	snprintf(command, sizeof(command),
+		 "cp -a '%s' '%s.copy' && rm -r '%s' && mv '%s.copy' '%s'", t->dir, t->dir, t->dir,
+		 t->dir, t->dir);
+	assert_int_equal(system(command), 0);
+	flush(t);
+	assert_int_equal(t->d.attrib.account.bucket[ACCOUNT_BUCKET_REFUSED], 0);
+	s = look(t, t->d.epoch);
+	assert_int_equal(s.of[2], 5);
 }
 
 /* In a flush of its own: one where the last sample was. */
@@ -726,6 +796,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flushed_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_database_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_copy_put_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_values, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_values, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_by_program, setup, teardown),

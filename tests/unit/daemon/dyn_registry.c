@@ -275,6 +275,38 @@ static void test_database_gone(void **state)
 	assert_false(dyn_wants_flush(t->dyn));
 }
 
+/* Its client is told that its image is on disk only when it is in the database that there is now.
+ */
+static void test_database_exchanged(void **state)
+{
+	struct image *img = NULL;
+	struct base_id id;
+	char command[300];
+	TRIAL(state);
+
+	fake_facility(&t->f, "jit");
+	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	fake_put_routine(&t->f, 0, 0x20000, "two", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	id = img->id;
+	snprintf(command, sizeof(command), "rm -rf '%s'; mkdir '%s'", t->db_path, t->db_path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(profdb_reopen(t->db, NULL), 1);
+	dyn_images_lost(t->dyn);
+	assert_true(img->behind);
+	ask_flush(t);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_int_equal(t->f.h->flush_done, 2);
+	assert_int_equal(t->f.h->flush_status, 0);
+	assert_int_equal(faccessat(profdb_dyn_fd(t->db), img->stem, F_OK, 0), 0);
+	/* All that was in it is, sampled or not. */
+	assert_true(base_id_equal(&id, &img->id));
+}
+
 /* What the client said makes no image: the client is told, the flush goes on, three times is
  * enough. */
 static void test_refused_image(void **state)
@@ -532,6 +564,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_image_grows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failing_write, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_database_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_database_exchanged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_image, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_owned_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_header_lies_later, setup, teardown),

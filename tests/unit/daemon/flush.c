@@ -421,6 +421,137 @@ static void finished_epoch_is_indexed(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void remove_database(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r '%s'", db_path);
+	assert_int_equal(system(command), 0);
+}
+
+static void remove_epoch(void)
+{
+	char command[160];
+
+	snprintf(command, sizeof(command), "rm -r '%s/%s'", db_path, d.epoch);
+	assert_int_equal(system(command), 0);
+}
+
+/* It is not made again, and what waits for it arrives when somebody has done so. */
+static void removed_database(void **state)
+{
+	struct base_err err = { 0 };
+	const struct base_id id = trial_id(7);
+	struct image *lost, *waits;
+
+	(void)state;
+	assert_int_equal(flush(), 0);
+	store("/b", 2, 5);
+	lost = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
+	waits = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "y.dyn", "y.dyn"));
+	image_set_id(lost, &id);
+	attrib_store(&d.attrib, lost, 8, 0, 7);
+	image_set_id(waits, &id);
+	waits->behind = true;
+	attrib_store(&d.attrib, waits, 8, 0, 11);
+	remove_database();
+	database_look(&d);
+	assert_true(d.gone_ns > 0);
+	assert_non_null(strstr(d.flush_error.text, "was removed"));
+	assert_int_equal(flush(), -ENOENT);
+	assert_int_equal(daemon_new_epoch(&d, &err), -ENOENT);
+	assert_non_null(strstr(err.hint, "dcpiquit"));
+	assert_int_not_equal(access(db_path, F_OK), 0);
+	assert_int_equal(stand_ins.nr_lost, 0);
+	store("/b", 2, 1);
+	assert_int_equal(mkdir(db_path, 0755), 0);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(stand_ins.nr_lost, 2);
+	assert_int_equal(d.gone_ns, 0);
+	assert_int_equal(d.flush_error.code, 0);
+	/* Its code is nowhere any more; what can be written again is waited for. */
+	assert_int_equal(in_bucket(), 7);
+	assert_int_equal(on_disk().sum, 13);
+	waits->behind = false;
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 24);
+	assert_int_equal(d.attrib.account.stored, 27);
+}
+
+/* What was out of reach, as handles of a network file system may be, goes on where it was. */
+static void out_of_reach(void **state)
+{
+	char epoch[sizeof(d.epoch)];
+
+	(void)state;
+	assert_int_equal(flush(), 0);
+	store("/b", 2, 5);
+	d.gone_ns = 1;
+	strcpy(epoch, d.epoch);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(d.gone_ns, 0);
+	assert_string_equal(d.epoch, epoch);
+	assert_int_equal(stand_ins.nr_lost, 0);
+	assert_int_equal(on_disk().sum, 8);
+}
+
+/* An epoch is removed by removing its folder: the database is the same one. */
+static void removed_epoch(void **state)
+{
+	(void)state;
+	assert_int_equal(flush(), 0);
+	store("/b", 2, 5);
+	remove_epoch();
+	assert_int_equal(flush(), 0);
+	assert_int_equal(stand_ins.nr_lost, 0);
+	assert_int_equal(on_disk().sum, 5);
+	assert_int_equal(d.flush_error.code, 0);
+}
+
+static const char *quit(void)
+{
+	const struct control_request q = { .command = CONTROL_QUIT };
+	const struct control_peer peer = { .privileged = true };
+	static struct base_buf reply;
+
+	base_buf_clear(&reply);
+	assert_int_equal(daemon_command(&d, &q, &peer, &reply), 0);
+	assert_int_equal(base_buf_append(&reply, "", 1), 0);
+	return (const char *)reply.data;
+}
+
+/* Whoever ends the daemon without it is told what that costs; not where it can be had again. */
+static void ended_without_a_database(void **state)
+{
+	char path[96];
+
+	(void)state;
+	assert_int_equal(flush(), 0);
+	store("/b", 2, 5);
+	remove_database();
+	assert_int_equal(mkdir(db_path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/letter", db_path);
+	assert_int_equal(close(creat(path, 0600)), 0);
+	assert_non_null(strstr(quit(), "other files in it"));
+	assert_false(d.finished);
+	remove_database();
+	assert_non_null(strstr(quit(), "5 samples that waited in memory are lost"));
+	assert_true(d.finished);
+}
+
+/* The same by a signal. */
+static void finished_without_a_database(void **state)
+{
+	struct base_err err = { 0 };
+
+	(void)state;
+	store("/b", 2, 5);
+	remove_database();
+	assert_int_equal(daemon_finish(&d, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "8 samples that waited in memory are lost"));
+	assert_true(d.finished);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +568,11 @@ int main(void)
 		TEST(fraction_of_the_time),
 		TEST(nothing_is_left),
 		TEST(ranges_are_read_while_busy),
+		TEST(removed_database),
+		TEST(out_of_reach),
+		TEST(removed_epoch),
+		TEST(ended_without_a_database),
+		TEST(finished_without_a_database),
 	};
 
 	quiet = fopen("/dev/null", "w");

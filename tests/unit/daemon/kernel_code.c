@@ -694,6 +694,80 @@ static void test_restart(void **state)
 	trial_close(&f);
 }
 
+/* What a database that is gone held is written into the next one. */
+static void test_lost(void **state)
+{
+	struct fake_kernel f;
+	struct image *img, *other;
+	struct base_id id;
+	uint64_t off;
+
+	(void)state;
+	need_helper();
+	trial_open(&f, kallsyms);
+	program_add(7, 0x11, AT, 1);
+	announce(&f, MAIN, AT, S);
+	program_add(8, 0x22, AT + 0x1000, 2);
+	announce(&f, "bpf_prog_2222222222222222", AT + 0x1000, S);
+	img = sampled(&f, AT, 2 * S, &off);
+	other = sampled(&f, AT + 0x1000, 2 * S, &off);
+	write_images(&f);
+	id = img->id;
+	assert_int_equal(unlinkat(profdb_dyn_fd(f.db), img->stem, 0), 0);
+	kernel_images_lost(f.k);
+	/* Its profile waits for it. */
+	assert_int_equal(img->id.len, 0);
+	bpf.nr = 0; /* unloaded */
+	write_images(&f);
+	assert_int_equal(routine(&f, "dyn", img->stem, MAIN).nr, 1);
+	assert_true(base_id_equal(&id, &img->id));
+	/* Bytes of what is on disk make room for others. */
+	f.k->job_bytes += 8 << 20;
+	program_add(9, 0x33, AT + 0x2000, 1);
+	announce(&f, "bpf_prog_3333333333333333", AT + 0x2000, 3 * S);
+	f.k->job_bytes -= 8 << 20;
+	assert_int_equal(f.k->job_bytes, 0);
+	kernel_images_lost(f.k);
+	assert_true(base_id_equal(&id, &img->id));
+	assert_int_equal(other->id.len, 20);
+	trial_close(&f);
+}
+
+/* A copy from before is put back: what it holds stays, what came later is added. */
+static void test_copy_put_back(void **state)
+{
+	struct fake_kernel f;
+	struct base_buf copy = { 0 };
+	struct image *img;
+	uint64_t off;
+
+	(void)state;
+	need_helper();
+	trial_open(&f, kallsyms);
+	give_memory(&f, FAKE_TEXT);
+	img = sampled(&f, FAKE_TEXT + 0x123, S, &off);
+	write_images(&f);
+	assert_int_equal(
+		base_file_read(profdb_kernel_fd(f.db), code_file(img), 1 << 20, &copy, NULL), 0);
+	kernel_close(f.k);
+	assert_int_equal(unlinkat(profdb_kernel_fd(f.db), code_file(img), 0), 0);
+	images_free(f.images);
+	f.images = images_new();
+	fake_kernel_open(&f, fake_bpf);
+	img = sampled(&f, FAKE_TEXT + 0x223, S, &off);
+	write_images(&f);
+	assert_int_equal(routine(&f, "kernel", code_file(img), "do_work").nr, 0);
+	assert_int_equal(base_file_write(profdb_kernel_fd(f.db), code_file(img), 0640, copy.data,
+					 copy.len, NULL),
+			 0);
+	kernel_images_lost(f.k);
+	write_images(&f);
+	assert_int_equal(routine(&f, "kernel", code_file(img), "do_work").nr, 1);
+	assert_int_equal(routine(&f, "kernel", code_file(img), "more_work").nr, 1);
+	base_buf_release(&copy);
+	trial_close(&f);
+}
+
 /* As many bytes are kept as may be: those that are read again take no more room. */
 static void test_full(void **state)
 {
@@ -825,6 +899,7 @@ int main(void)
 		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_storm),
 		cmocka_unit_test(test_given_up),    cmocka_unit_test(test_routines),
 		cmocka_unit_test(test_module_gone), cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_lost),	    cmocka_unit_test(test_copy_put_back),
 		cmocka_unit_test(test_full),	    cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_renewed),	    cmocka_unit_test(test_renewed_name),
 	};

@@ -176,6 +176,18 @@ void dyn_fold_forget(struct dyn *d)
 	(void)d;
 }
 
+void dyn_images_lost(struct dyn *d)
+{
+	(void)d;
+	stand_ins.nr_lost++;
+}
+
+void kernel_images_lost(struct kernel *k)
+{
+	(void)k;
+	stand_ins.nr_lost++;
+}
+
 int dyn_write_images(struct dyn *d, struct base_err *err)
 {
 	(void)d;

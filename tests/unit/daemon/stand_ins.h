@@ -34,6 +34,7 @@ struct stand_ins {
 	int write_result;
 	void (*on_write)(void);
 	unsigned int nr_take, nr_refresh, nr_ranges;
+	unsigned int nr_lost; /* dyn_images_lost and kernel_images_lost */
 	/* kernel_lookup: [kernel_start, kernel_end) is kernel_image */
 	struct image *kernel_image, *vdso;
 	uint64_t kernel_start, kernel_end, idle_addr;

@@ -138,6 +138,113 @@ static void test_what_was_removed_is_gone(void **state)
 	profdb_close(db);
 }
 
+static void remove_all(const char *path)
+{
+	assert_int_equal(nftw(path, scratch_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static void begin_epoch(struct profdb *db)
+{
+	char epoch[PROFDB_EPOCH_LEN + 1];
+	struct base_err err = { 0 };
+
+	if (profdb_epoch_start(db, SCRATCH_NOW, epoch, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static int add_sum(void *ctx, const char *file, struct profdb_profile *p)
+{
+	(void)file;
+	*(uint64_t *)ctx += profdb_profile_event(p, 0)->sum;
+	profdb_profile_free(p);
+	return 0;
+}
+
+/* Samples in the epoch, as a reader sees it. */
+static uint64_t nr_put(const char *dir)
+{
+	struct profdb *db = scratch_open(dir, false);
+	uint64_t sum = 0;
+
+	assert_int_equal(profdb_walk(db, SCRATCH_EPOCH, "box", add_sum, NULL, &sum, NULL), 0);
+	profdb_close(db);
+	return sum;
+}
+
+static void put_one(struct profdb *db, uint64_t n)
+{
+	struct base_err err = { 0 };
+
+	assert_int_equal(profdb_flush_begin(db, &err), 0);
+	scratch_put(db, "a", 1, n);
+	if (profdb_flush_commit(db, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+/* Its folder is not made; one that stands there, or a copy that was put back, is gone on with. */
+static void test_goes_on_where_it_was_removed(void **state)
+{
+	struct profdb *db = scratch_writer(*state), *other;
+	struct base_err err = { 0 };
+
+	put_one(db, 10);
+	remove_all(*state);
+	assert_true(profdb_is_gone(db));
+	assert_int_equal(profdb_reopen(db, NULL), -ENOENT);
+	assert_int_not_equal(access(*state, F_OK), 0);
+	/* Another one was faster. */
+	other = scratch_open(*state, true);
+	assert_int_equal(profdb_lock(other, "box", NULL), 0);
+	assert_int_equal(profdb_reopen(db, &err), -DCPI_EBUSY);
+	assert_true(profdb_is_gone(db));
+	profdb_close(other);
+	/* Somebody else's folder. */
+	remove_all(*state);
+	assert_int_equal(mkdir(*state, 0755), 0);
+	scratch_write(*state, "letter", "x", 1);
+	assert_int_equal(profdb_reopen(db, NULL), -DCPI_ENOTDB);
+	assert_int_equal(unlink(scratch_path(*state, "letter")), 0);
+	assert_int_equal(profdb_reopen(db, NULL), 1);
+	assert_false(profdb_is_gone(db));
+	assert_string_equal(profdb_path(db), *state);
+	assert_int_equal(access(scratch_path(*state, "dyn"), F_OK), 0);
+	assert_true(profdb_lock_held(db, "box"));
+	begin_epoch(db);
+	put_one(db, 2);
+	assert_int_equal(nr_put(*state), 6);
+	profdb_close(db);
+	assert_int_not_equal(access(scratch_path(*state, ".lock-box"), F_OK), 0);
+}
+
+/* What stays of it is used on: an epoch is begun, folders are made. */
+static void test_goes_on_without_a_part(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+
+	assert_true(profdb_dyn_fd(db) >= 0);
+	put_one(db, 10);
+	remove_all(scratch_path(*state, SCRATCH_EPOCH));
+	assert_int_equal(profdb_reopen(db, NULL), 0);
+	begin_epoch(db);
+	put_one(db, 2);
+	assert_int_equal(nr_put(*state), 6);
+	remove_all(scratch_path(*state, "dyn"));
+	assert_true(profdb_is_gone(db));
+	assert_int_equal(profdb_reopen(db, NULL), 1);
+	assert_false(profdb_is_gone(db));
+	assert_int_equal(faccessat(profdb_dyn_fd(db), ".", F_OK, 0), 0);
+	/* The lock is taken again where it went, too. */
+	remove_all(scratch_path(*state, SCRATCH_EPOCH));
+	assert_int_equal(unlink(scratch_path(*state, ".lock-box")), 0);
+	begin_epoch(db);
+	remove_all(scratch_path(*state, SCRATCH_EPOCH));
+	assert_int_equal(profdb_reopen(db, NULL), 0);
+	begin_epoch(db);
+	put_one(db, 1);
+	assert_int_equal(nr_put(*state), 3);
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +255,8 @@ int main(void)
 		scratch_test(test_a_newer_layout_is_refused),
 		scratch_test(test_lists),
 		scratch_test(test_what_was_removed_is_gone),
+		scratch_test(test_goes_on_where_it_was_removed),
+		scratch_test(test_goes_on_without_a_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
