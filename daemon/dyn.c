@@ -203,9 +203,12 @@ static int adopt(struct dyn *d, struct process *p, int fd)
 int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns),
 	     void *ctx)
 {
-	bool look = dyn_intake_drain_queue(&d->intake);
 	int taken = 0, fd;
+	bool look;
 
+	if (dyn_intake_is_quiet(&d->intake))
+		return 0;
+	look = dyn_intake_drain_queue(&d->intake);
 	for (int i = 0; i < TAKE_MAX; i++) {
 		struct process *p;
 		uint32_t uid;

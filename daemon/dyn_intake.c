@@ -280,6 +280,13 @@ static bool turn_away(struct dyn_intake *in)
 	return sock >= 0;
 }
 
+bool dyn_intake_is_quiet(const struct dyn_intake *in)
+{
+	struct epoll_event ev;
+
+	return in->epoll < 0 || (!in->nr_waiting && epoll_wait(in->epoll, &ev, 1, 0) == 0);
+}
+
 int dyn_intake_next(struct dyn_intake *in, int32_t *pid, uint32_t *uid)
 {
 	int sock, fd;

@@ -544,6 +544,8 @@ struct dyn_intake {
 int dyn_intake_open(struct dyn_intake *in, const char *run_dir, const char *queue_name,
 		    struct base_err *err);
 void dyn_intake_close(struct dyn_intake *in);
+/* Nobody has anything to say, and none is waited for. */
+bool dyn_intake_is_quiet(const struct dyn_intake *in);
 /* True if the doorbell rang. */
 bool dyn_intake_drain_queue(struct dyn_intake *in);
 /*

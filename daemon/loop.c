@@ -23,9 +23,9 @@
 #define REMOVAL_NS (10 * SECOND_NS)
 /*
  * A JIT that could not ring the doorbell should not run long before it is found. Waking up costs
- * more than the look does.
+ * more than the look does: once for this and for the timer.
  */
-#define LOOK_NS 200000000ull
+#define LOOK_NS OFTEN_NS
 /* While windows meet code that is not translated: behind it they meet more. Then twice as long each
  * time, so that a miss now and then costs some looks and no more. */
 #define SERVE_NS 10000000ull

@@ -94,7 +94,7 @@ place sandbox 2 1 "$jit" -sandbox
 place broker 2 1 "$jit" -broker
 place user 2 1 env LD_LIBRARY_PATH="$(dirname "$(find "$root" -name 'libdbgdyn*')")" \
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$root/jit_place"
-# Nobody tells of these: the daemon finds their marker when it next looks, five times a second. What came and
+# Nobody tells of these: the daemon finds their marker when it next looks, four times a second. What came and
 # went at an address until then is known to nobody.
 place isolated 4 15 isolated "$jit"
 place chroot 4 15 rooted "$root" /jit_place
