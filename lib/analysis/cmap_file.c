@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmap.h"
+#include "line.h"
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
@@ -61,25 +62,14 @@ static int no_memory(struct reader *r)
 /* 1, 0 at the end, or negative. */
 static int next_line(struct reader *r)
 {
-	const char *newline;
-	size_t len;
+	const char *why = NULL;
+	int got;
 
-	if (r->at == r->end)
-		return 0;
-	r->line++;
-	newline = memchr(r->at, '\n', (size_t)(r->end - r->at));
-	if (!newline)
-		return bad(r, "it has no end");
-	len = (size_t)(newline - r->at);
-	if (base_grow(&r->text, &r->cap, len + 1, 1) < 0)
-		return no_memory(r);
-	memcpy(r->text, r->at, len);
-	r->text[len] = '\0';
-	r->at = newline + 1;
-	if (strlen(r->text) != len)
-		return bad(r, "it holds a NUL byte");
-	base_text_clean(r->text);
-	return 1;
+	r->line += r->at != r->end;
+	got = line_take(&r->at, r->end, &r->text, &r->cap, &why);
+	if (got < 0)
+		return why ? bad(r, why) : no_memory(r);
+	return got;
 }
 
 /* Digits, then @behind. */

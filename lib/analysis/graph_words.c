@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph_reader.h"
+#include "line.h"
 
 int graph_bad(struct graph_reader *r, const char *why)
 {
@@ -19,27 +20,17 @@ int graph_no_memory(struct graph_reader *r)
 
 int graph_next_line(struct graph_reader *r)
 {
-	const char *newline;
+	const char *why = NULL;
 	size_t len;
+	int got;
 
-	if (r->at == r->end)
-		return 0;
-	r->line++;
-	newline = memchr(r->at, '\n', (size_t)(r->end - r->at));
-	if (!newline)
-		return graph_bad(r, "it has no end");
-	len = (size_t)(newline - r->at);
-	if (base_grow(&r->text, &r->cap, len + 1, 1) < 0)
-		return graph_no_memory(r);
-	memcpy(r->text, r->at, len);
-	r->text[len] = '\0';
-	r->at = newline + 1;
-	if (strlen(r->text) != len)
-		return graph_bad(r, "it holds a NUL byte");
-	base_text_clean(r->text);
-	while (len && r->text[len - 1] == ' ')
+	r->line += r->at != r->end;
+	got = line_take(&r->at, r->end, &r->text, &r->cap, &why);
+	if (got < 0)
+		return why ? graph_bad(r, why) : graph_no_memory(r);
+	for (len = got ? strlen(r->text) : 0; len && r->text[len - 1] == ' ';)
 		r->text[--len] = '\0';
-	return 1;
+	return got;
 }
 
 bool graph_take(char **at, const char *word)
