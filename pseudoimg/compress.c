@@ -13,7 +13,7 @@
 
 #include "pseudoimg_internal.h"
 
-enum { CHUNK = 64 << 10, LEVEL = 6 };
+enum { CHUNK = 64 << 10, LEVEL = 1 };
 /* Less saves no block of a disk. */
 enum { LEAST = 4096 };
 
