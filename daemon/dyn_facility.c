@@ -9,6 +9,8 @@
 
 /* Bytes; and units of the spool. */
 enum { JOB_PIECE = 256 << 10, JOB_NEAR = 4096 };
+/* Of runs; of fewer than that the search is as fast. */
+enum { HINTS = 512, HINTS_FROM = 8 };
 
 /* ---- names --------------------------------------------------------------------------------- */
 
@@ -113,6 +115,8 @@ static void free_runs(struct dyn_facility *f)
 {
 	/* The runs are the nodes of the tree. */
 	dyn_tree_release(&f->pages);
+	free(f->hints);
+	f->hints = NULL;
 	f->first_run = f->last_run = NULL;
 }
 
@@ -167,14 +171,34 @@ static int add_run(struct dyn_facility *f, uint64_t start, uint64_t end)
 	f->last_run = run;
 	dyn_tree_insert(&f->pages, &run->node);
 	f->registry->nr_runs++;
+	if (!f->hints && f->pages.nr >= HINTS_FROM)
+		f->hints = calloc(HINTS, sizeof(*f->hints));
 	return 0;
+}
+
+/* Those of several threads come by turns. */
+static const struct dyn_run *run_at(const struct dyn_facility *f, uint64_t elf)
+{
+	const struct dyn_run **hint =
+		f->hints ? &f->hints[base_hash_u64(elf / WIRE_PAGE) % HINTS] : NULL;
+	const struct dyn_run *run = hint ? *hint : NULL;
+
+	if (run && elf >= run->node.start && elf < run->node.end)
+		return run;
+	run = (const void *)dyn_tree_find(&f->pages, elf);
+	if (hint && run)
+		*hint = run;
+	return run;
 }
 
 int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len)
 {
 	uint64_t pos = elf & ~(uint64_t)(WIRE_PAGE - 1);
 	uint64_t end = base_align_up(elf + len, WIRE_PAGE);
+	const struct dyn_run *run = run_at(f, pos);
 
+	if (run)
+		pos = run->node.end;
 	while (pos < end) {
 		const struct dyn_node *n = dyn_tree_overlap(&f->pages, pos, end);
 		uint64_t stop = n ? n->start : end;
@@ -195,7 +219,7 @@ int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len)
 
 int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *off)
 {
-	const struct dyn_run *run = (const void *)dyn_tree_find(&f->pages, elf);
+	const struct dyn_run *run = run_at(f, elf);
 
 	if (!run)
 		return -ENOENT;

@@ -64,7 +64,8 @@ struct dyn_facility {
 	struct image *image;
 
 	struct dyn_run *first_run, *last_run;
-	struct dyn_tree pages; /* struct dyn_run */
+	struct dyn_tree pages;	      /* struct dyn_run */
+	const struct dyn_run **hints; /* by page: which was found there last; NULL: not yet made */
 	uint64_t next_off;
 	uint32_t next_private; /* in units of 16 bytes, + 1 */
 	uint32_t unnamed;      /* the same of where samples of nameless routines are; 0: none yet */
@@ -216,7 +217,8 @@ struct dyn_tenants {
 	uint64_t forgotten_seq;
 	uint64_t *heirs; /* times of forks whose children still live, ascending */
 	size_t nr_heirs, cap_heirs;
-	bool reused; /* some address may have had more than one tenant */
+	bool reused;	/* some address may have had more than one tenant */
+	bool has_holes; /* some routine ever was one */
 
 	uint64_t last_seq; /* all changes up to here were read or missed */
 	struct dyn_gaps gaps;

@@ -6,18 +6,42 @@
 #include "base.h"
 #include "dyn_routine.h"
 
-enum { CHUNK = 64, FIRST_BUCKETS = 64, HINTS_PER_BUCKET = 4, HINTS_MAX = 1 << 17 };
+/* LINES_MAX: of a routine, for which a hint is made before somebody asks. */
+enum {
+	FIRST_BUCKETS = 64,
+	HINTS_PER_BUCKET = 4,
+	HINTS_MAX = 1 << 17,
+	LINE_SHIFT = 6,
+	LINES_MAX = 8
+};
 
 /* ---- the table ----------------------------------------------------------------------------- */
-
-struct dyn_routine *dyn_routine_get(const struct dyn_routines *t, uint32_t index)
-{
-	return &t->chunks[(index - 1) / CHUNK][(index - 1) % CHUNK];
-}
 
 static uint32_t *bucket_of(const struct dyn_routines *t, uint32_t hash)
 {
 	return &t->buckets[hash & (t->nr_buckets - 1)];
+}
+
+static uint64_t end_of(const struct dyn_routine *r)
+{
+	return r->addr + r->len;
+}
+
+/* Samples come back to the same lines of code. */
+static uint32_t *hint_of(const struct dyn_routines *t, uint64_t addr)
+{
+	return &t->hints[base_hash_u64(addr >> LINE_SHIFT) & (t->nr_hints - 1)];
+}
+
+static void hint_at(const struct dyn_routines *t, uint32_t index)
+{
+	const struct dyn_routine *r = dyn_routine_get(t, index);
+	uint64_t end =
+		r->len < LINES_MAX << LINE_SHIFT ? end_of(r) : r->addr + (LINES_MAX << LINE_SHIFT);
+
+	for (uint64_t addr = r->addr; t->nr_hints && addr < end;
+	     addr = ((addr >> LINE_SHIFT) + 1) << LINE_SHIFT)
+		*hint_of(t, addr) = index;
 }
 
 /* Few lines of code share one. The old ones are as good where there is no memory. */
@@ -33,6 +57,9 @@ static void grow_hints(struct dyn_routines *t)
 	free(t->hints);
 	t->hints = hints;
 	t->nr_hints = nr;
+	for (uint32_t i = 1; i <= t->last; i++)
+		if (dyn_routine_get(t, i)->flags & DYN_LIVE)
+			hint_at(t, i);
 }
 
 static int grow_buckets(struct dyn_routines *t)
@@ -70,7 +97,7 @@ static int add_chunk(struct dyn_routines *t)
 
 	if (r < 0)
 		return r;
-	chunk = malloc(CHUNK * sizeof(*chunk));
+	chunk = malloc(DYN_ROUTINE_CHUNK * sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
 	t->chunks[t->nr_chunks++] = chunk;
@@ -86,7 +113,7 @@ int dyn_routine_new(struct dyn_routines *t, uint32_t hash, uint32_t *index)
 		return -ENOMEM;
 	if (!t->free) {
 		if (t->last == UINT32_MAX - 1 ||
-		    (t->last == t->nr_chunks * CHUNK && add_chunk(t) < 0))
+		    (t->last == t->nr_chunks * DYN_ROUTINE_CHUNK && add_chunk(t) < 0))
 			return -ENOMEM;
 		*index = ++t->last;
 	} else {
@@ -156,11 +183,6 @@ static uint64_t priority(const struct dyn_routines *t, uint32_t index)
 	return base_hash_u64(t->seed ^ index);
 }
 
-static uint64_t end_of(const struct dyn_routine *r)
-{
-	return r->addr + r->len;
-}
-
 uint32_t dyn_routine_find(const struct dyn_routines *t, uint32_t root, uint64_t addr)
 {
 	while (root) {
@@ -171,12 +193,6 @@ uint32_t dyn_routine_find(const struct dyn_routines *t, uint32_t root, uint64_t 
 		root = r->kid[addr >= end_of(r)];
 	}
 	return 0;
-}
-
-/* Samples come back to the same lines of code. */
-static uint32_t *hint_of(const struct dyn_routines *t, uint64_t addr)
-{
-	return &t->hints[base_hash_u64(addr >> 6) & (t->nr_hints - 1)];
 }
 
 static bool lives_at(const struct dyn_routine *r, uint64_t addr)
@@ -257,6 +273,8 @@ void dyn_routine_insert(const struct dyn_routines *t, uint32_t *root, uint32_t i
 	struct dyn_routine *n = dyn_routine_get(t, index);
 	uint64_t prio = priority(t, index);
 
+	if (root == &t->live)
+		hint_at(t, index);
 	while (*root && priority(t, *root) >= prio) {
 		struct dyn_routine *r = dyn_routine_get(t, *root);
 

@@ -52,11 +52,17 @@ struct dyn_routines {
 	uint64_t seed;
 	uint32_t live; /* tree of who lives */
 	uint32_t nr_live;
-	uint32_t *hints; /* by address: who lived there when it was last looked up */
+	uint32_t *hints; /* by address: who came to live there, or was found there, last */
 	uint32_t nr_hints;
 };
 
-struct dyn_routine *dyn_routine_get(const struct dyn_routines *t, uint32_t index);
+enum { DYN_ROUTINE_CHUNK = 64 };
+
+static inline struct dyn_routine *dyn_routine_get(const struct dyn_routines *t, uint32_t index)
+{
+	return &t->chunks[(index - 1) / DYN_ROUTINE_CHUNK][(index - 1) % DYN_ROUTINE_CHUNK];
+}
+
 /* A new one, zeroed but for its hash, found by that from now on. -ENOMEM. */
 int dyn_routine_new(struct dyn_routines *t, uint32_t hash, uint32_t *index);
 /* It is in no tree. */

@@ -214,7 +214,9 @@ bool dyn_tenant_knows_object(struct dyn_tenants *t, uint64_t addr, uint64_t len,
 
 uint32_t dyn_tenant_take_hole(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
 {
-	uint32_t i = dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len);
+	uint32_t i = t->has_holes
+			     ? dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len)
+			     : 0;
 	struct dyn_routine *r = i ? get(t, i) : NULL;
 
 	if (!r || !(r->flags & DYN_HOLE) || r->seq != seq)

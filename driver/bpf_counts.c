@@ -3,6 +3,9 @@
 
 #include "bpf_internal.h"
 
+/* So many entries before it is read is one asked for. */
+enum { AHEAD = 8 };
+
 /* ---- taking ---------------------------------------------------------------------------------- */
 
 struct taking {
@@ -155,6 +158,9 @@ void bpf_counts_hand(struct bpf_counts *c, int (*add)(void *ctx, const struct dr
 
 	for (size_t i = 0; i < c->nr; i++) {
 		const struct driver_count count = count_of(order ? order[i].of : &c->entries[i]);
+
+		if (order && i + AHEAD < c->nr)
+			__builtin_prefetch(order[i + AHEAD].of);
 
 		if (add(ctx, &count) < 0)
 			stats->lost_read += count.count;

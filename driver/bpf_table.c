@@ -3,6 +3,8 @@
 
 #include "bpf_table.h"
 
+enum { AHEAD = 8 };
+
 /* The next bucket from @at on that holds anything; nr_buckets: there is none. */
 static uint32_t next_used(const union count_bucket *table, const struct count_shape *s, uint32_t at)
 {
@@ -48,14 +50,29 @@ static uint32_t log_len(const union count_bucket *table, const struct count_shap
 	return table->head.nr_log < s->nr_log ? table->head.nr_log : s->nr_log;
 }
 
+/* Another CPU wrote it: that takes its time. */
+static void expect(const union count_bucket *b, const struct count_tags *t)
+{
+	__builtin_prefetch(t);
+	__builtin_prefetch(&b->way[0]);
+	__builtin_prefetch(&b->way[1].first_ns);
+}
+
 void count_walk(const union count_bucket *table, const struct count_shape *s,
 		void (*fn)(void *ctx, const struct count_entry *e), void *ctx)
 {
 	const union count_bucket *b = table + s->buckets;
 	uint32_t nr = s->nr_buckets, nr_log = log_len(table, s);
+	uint32_t ahead[AHEAD], at = next_used(table, s, 0), n;
 
-	for (uint32_t i = next_used(table, s, 0); i < nr; i = next_used(table, s, i + 1))
-		walk(&b[i], tags_of(table, s, i), fn, ctx);
+	while (at < nr) {
+		for (n = 0; n < AHEAD && at < nr; at = next_used(table, s, at + 1)) {
+			expect(&b[at], tags_of(table, s, at));
+			ahead[n++] = at;
+		}
+		for (uint32_t i = 0; i < n; i++)
+			walk(&b[ahead[i]], tags_of(table, s, ahead[i]), fn, ctx);
+	}
 	for (uint32_t i = 0; i < nr_log; i++) {
 		if (log_entry(table, s, i)->count)
 			fn(ctx, log_entry(table, s, i));

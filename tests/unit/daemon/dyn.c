@@ -712,6 +712,50 @@ static void test_places_on_disk(void **state)
 	trial_close(&t);
 }
 
+/* Two arenas that grow by turns, a page each: a run for each page, which keeps its offset. */
+static void test_runs_by_turns(void **state)
+{
+	enum { NR = 600 };
+	static const uint64_t arenas[] = { 0x100000, 0x7f0000000000 };
+	struct dyn_facility *f;
+	uint64_t off[2][NR], at;
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	tell(&t, 100);
+	f = facility(&t, 0);
+	for (uint64_t i = 0; i < NR; i++) {
+		for (size_t a = 0; a < 2; a++) {
+			assert_int_equal(dyn_facility_offset(f, arenas[a] + i * WIRE_PAGE, &at),
+					 -ENOENT);
+			assert_int_equal(dyn_facility_cover(f, arenas[a] + i * WIRE_PAGE + 8, 100),
+					 0);
+			assert_int_equal(
+				dyn_facility_offset(f, arenas[a] + i * WIRE_PAGE, &off[a][i]), 0);
+			/* As each page came when nothing else had. */
+			assert_int_equal(off[a][i], (2 * i + a) * WIRE_PAGE);
+		}
+	}
+	/* What is there already takes no room; what begins there and goes on takes what is new. */
+	assert_int_equal(dyn_facility_cover(f, arenas[0] + 8, (NR + 1) * WIRE_PAGE), 0);
+	assert_int_equal(dyn_facility_offset(f, arenas[0] + NR * WIRE_PAGE, &at), 0);
+	assert_int_equal(at, 2ull * NR * WIRE_PAGE);
+	for (int round = 0; round < 2; round++) {
+		for (uint64_t i = 0; i < NR; i++) {
+			for (size_t a = 0; a < 2; a++) {
+				assert_int_equal(
+					dyn_facility_offset(f, arenas[a] + i * WIRE_PAGE + 77, &at),
+					0);
+				assert_int_equal(at, off[a][i] + 77);
+			}
+		}
+	}
+	assert_int_equal(dyn_facility_offset(f, arenas[1] + NR * WIRE_PAGE, &at), -ENOENT);
+	trial_close(&t);
+}
+
 /* DST counts from the first code range even while nothing is written there. */
 static void test_job_tells_empty_ranges(void **state)
 {
@@ -887,6 +931,7 @@ int main(void)
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_what_is_kept),
 		cmocka_unit_test(test_places_on_disk),
+		cmocka_unit_test(test_runs_by_turns),
 		cmocka_unit_test(test_job_tells_empty_ranges),
 		cmocka_unit_test(test_identity_by_content),
 		cmocka_unit_test(test_process_quota),

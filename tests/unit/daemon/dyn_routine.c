@@ -125,6 +125,34 @@ static void test_living(void **state)
 	dyn_routine_release(&t);
 }
 
+/* Of a long one too, and of one whose place a longer one took. */
+static void test_living_long(void **state)
+{
+	enum { NR = 500, APART = 4096, LEN = 3000 };
+	struct dyn_routines t = { 0 };
+	uint32_t index[NR];
+
+	(void)state;
+	for (uint64_t i = 0; i < NR; i++) {
+		uint32_t old = add(&t, i * APART + 100, 20);
+
+		dyn_routine_get(&t, old)->flags = DYN_LIVE;
+		dyn_routine_insert(&t, &t.live, old);
+		dyn_routine_remove(&t, &t.live, old);
+		dyn_routine_get(&t, old)->flags = 0;
+		index[i] = add(&t, i * APART + 50, LEN);
+		dyn_routine_get(&t, index[i])->flags = DYN_LIVE;
+		dyn_routine_insert(&t, &t.live, index[i]);
+	}
+	for (uint64_t i = 0; i < NR; i++) {
+		for (uint64_t at = 0; at < LEN; at += 7)
+			assert_int_equal(dyn_routine_living(&t, i * APART + 50 + at), index[i]);
+		assert_int_equal(dyn_routine_living(&t, i * APART + 49), 0);
+		assert_int_equal(dyn_routine_living(&t, i * APART + 50 + LEN), 0);
+	}
+	dyn_routine_release(&t);
+}
+
 static void test_gaps(void **state)
 {
 	struct dyn_gaps g = { 0 };
@@ -160,9 +188,8 @@ static void test_gaps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_tree),
-		cmocka_unit_test(test_living),
+		cmocka_unit_test(test_table),  cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_living), cmocka_unit_test(test_living_long),
 		cmocka_unit_test(test_gaps),
 	};
 
