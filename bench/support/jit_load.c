@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * jit_load SECONDS: a busy JIT. A thread for each CPU makes routines in memory of its own, 500 at
- * once and one more each millisecond, registers them with libdbgdyn, and runs them by turns. Prints
- * how many times it ran one.
+ * jit_load SECONDS [RATE]: a busy JIT. A thread for each CPU makes routines in memory of its own,
+ * 500 at once and RATE (1,000) more each second, registers them with libdbgdyn, and runs them by
+ * turns. Prints how many times it ran one.
  */
 #include <dbgdyn.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ static const unsigned int countdown[] = { 0xf1000400, 0x54ffffe1, 0xd65f03c0 };
 #endif
 
 static uint64_t context;
-static double seconds;
+static double seconds, rate = 1000;
 
 static double now(void)
 {
@@ -64,7 +64,7 @@ static void *work(void *nr_calls)
 	while (nr < FIRST)
 		make(arena, nr++);
 	while ((t = now()) < start + seconds) {
-		while (nr < ROUTINES_MAX && nr < FIRST + (size_t)((t - start) * 1000))
+		while (nr < ROUTINES_MAX && nr < FIRST + (size_t)((t - start) * rate))
 			make(arena, nr++);
 		for (int i = 0; i < 20; i++, calls++) {
 			unsigned char *code = arena + (size_t)rand_r(&seed) % nr * APART;
@@ -84,10 +84,11 @@ int main(int argc, char **argv)
 	pthread_t threads[THREADS_MAX];
 
 	if (argc < 2 || nr < 1 || nr > THREADS_MAX) {
-		fputs("usage: jit_load SECONDS\n", stderr);
+		fputs("usage: jit_load SECONDS [RATE]\n", stderr);
 		return 2;
 	}
 	seconds = atof(argv[1]);
+	rate = argc > 2 ? atof(argv[2]) : rate;
 	dbgdyn_begin("jit_load", strlen("jit_load"), NULL, &context);
 	for (long i = 0; i < nr; i++)
 		if (pthread_create(&threads[i], NULL, work, &calls[i]) != 0)
