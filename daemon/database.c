@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "daemon_core.h"
-#include "gc.h"
+#include "image.h"
 
 static int fail_gone(const struct daemon *d, struct base_err *err)
 {
@@ -32,6 +32,15 @@ void database_look(struct daemon *d)
 
 /* ---- it is there again ----------------------------------------------------------------------- */
 
+/* The file is there as it was written. */
+static bool is_on_disk(const struct daemon *d, const struct image *img)
+{
+	struct base_id id;
+
+	return image_identify(profdb_dyn_fd(d->db), img->stem, &id, NULL) >= 0 &&
+	       base_id_equal(&id, &img->id);
+}
+
 /*
  * Pseudo-images that nobody can make again: who made them has forgotten what was in them. Those of
  * a copy that was put back, or where another part was removed, are there.
@@ -43,7 +52,7 @@ static void give_up_images(struct daemon *d)
 
 	for (size_t pos = 0; images_next(d->images, &pos, &img);) {
 		if (img->kind != PROFDB_DYNAMIC || !img->id.len || img->behind || img->refused ||
-		    gc_is_there(d->db, img->stem, &img->id))
+		    is_on_disk(d, img))
 			continue;
 		img->refused = true;
 		nr += img->dirty || img->values;

@@ -75,7 +75,6 @@ static int enter_hole(struct dyn_registry *reg, uint32_t facility, uint64_t addr
 	uint32_t index;
 	int r = 0;
 
-	reg->tenants.has_holes = true;
 	if (addr < end)
 		r = dyn_facility_hole(reg->facilities[facility], addr, end - addr, &index);
 	if (r == 0 && addr < end)

@@ -137,6 +137,7 @@ int dyn_facility_nameless(struct dyn_facility *f, uint64_t addr, uint64_t len, u
 
 int dyn_facility_hole(struct dyn_facility *f, uint64_t addr, uint64_t len, uint32_t *index)
 {
+	f->registry->tenants.has_holes = true;
 	return nameless(f, addr, len, DYN_NAMELESS | DYN_HOLE, index);
 }
 

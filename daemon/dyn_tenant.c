@@ -214,11 +214,13 @@ bool dyn_tenant_knows_object(struct dyn_tenants *t, uint64_t addr, uint64_t len,
 
 uint32_t dyn_tenant_take_hole(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq)
 {
-	uint32_t i = t->has_holes
-			     ? dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len)
-			     : 0;
-	struct dyn_routine *r = i ? get(t, i) : NULL;
+	struct dyn_routine *r;
+	uint32_t i;
 
+	if (!t->has_holes)
+		return 0;
+	i = dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len);
+	r = i ? get(t, i) : NULL;
 	if (!r || !(r->flags & DYN_HOLE) || r->seq != seq)
 		return 0;
 	dyn_routine_remove(&t->routines, &t->routines.live, i);

@@ -265,13 +265,6 @@ int gc_measure(struct profdb *db, uint64_t *len, size_t *nr)
 	return r;
 }
 
-bool gc_is_there(struct profdb *db, const char *stem, const struct base_id *id)
-{
-	struct base_id own;
-
-	return image_identify(profdb_dyn_fd(db), stem, &own, NULL) >= 0 && base_id_equal(&own, id);
-}
-
 /* Its costs, under whatever build-id it had, stay as long as it does. */
 static int mark_known_as(struct gc *gc, const struct image *img, size_t rank)
 {

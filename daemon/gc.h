@@ -62,7 +62,5 @@ int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *
 void gc_choose(struct gc_file *files, size_t nr, uint64_t young_ns, uint64_t quota);
 /* Bytes and files of <db>/dyn. 0 or -errno. */
 int gc_measure(struct profdb *db, uint64_t *len, size_t *nr);
-/* <db>/dyn has the pseudo-image @stem as it was when its build-id was @id. */
-bool gc_is_there(struct profdb *db, const char *stem, const struct base_id *id);
 
 #endif

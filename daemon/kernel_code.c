@@ -24,8 +24,7 @@ enum { TAIL_LEN = sizeof("-0123456789abcdef.dyn") - 1 };
 struct kernel_code {
 	struct image *image; /* counted reference */
 	uint64_t len;
-	/* DYNAMIC: of its pseudo-image, until that is given up, or on disk and others need the room
-	 */
+	/* DYNAMIC: of its pseudo-image, until that is given up, or on disk while room is short. */
 	struct base_buf job;
 	bool on_disk;
 	uint32_t nr_refused;

@@ -161,7 +161,6 @@ void bpf_counts_hand(struct bpf_counts *c, int (*add)(void *ctx, const struct dr
 
 		if (order && i + AHEAD < c->nr)
 			__builtin_prefetch(order[i + AHEAD].of);
-
 		if (add(ctx, &count) < 0)
 			stats->lost_read += count.count;
 	}

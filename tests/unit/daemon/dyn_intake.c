@@ -208,9 +208,12 @@ static void test_silence(void **state)
 	fake_open(&f, WIRE_PAGE);
 	for (size_t i = 0; i < DYN_NR_WAITING + 6; i++)
 		socks[i] = dial(t);
+	assert_false(dyn_intake_is_quiet(&t->in));
 	for (size_t i = 0; i < DYN_NR_WAITING + 6; i++)
 		assert_int_equal(next(t), -EINPROGRESS);
 	assert_int_equal(next(t), -EAGAIN);
+	/* Their time runs. */
+	assert_false(dyn_intake_is_quiet(&t->in));
 	assert_int_equal(t->in.nr_waiting, DYN_NR_WAITING);
 	assert_int_equal(t->in.nr_refused, 6);
 	/* It speaks after all. */
@@ -225,6 +228,7 @@ static void test_silence(void **state)
 		close(socks[i]);
 	assert_int_equal(next(t), -EAGAIN);
 	assert_int_equal(t->in.nr_waiting, 0);
+	assert_true(dyn_intake_is_quiet(&t->in));
 	fake_close(&f);
 	assert_int_equal(nr_descriptors(), before);
 }
@@ -275,13 +279,16 @@ static void test_doorbell(void **state)
 
 	assert_int_equal(fstat(t->in.queue, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0622);
+	assert_true(dyn_intake_is_quiet(&t->in));
 	assert_false(dyn_intake_drain_queue(&t->in));
 	q = mq_open(t->queue, O_WRONLY | O_NONBLOCK);
 	assert_true(q >= 0);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(mq_send(q, (const void *)&bell, sizeof(bell), 0), 0);
 	assert_int_equal(mq_send(q, (const void *)&bell, sizeof(bell), 0), -1);
+	assert_false(dyn_intake_is_quiet(&t->in));
 	assert_true(dyn_intake_drain_queue(&t->in));
+	assert_true(dyn_intake_is_quiet(&t->in));
 	assert_false(dyn_intake_drain_queue(&t->in));
 	/* Whatever it says. */
 	assert_int_equal(mq_send(q, "nonsense", 8, 0), 0);

@@ -275,14 +275,10 @@ static void test_database_gone(void **state)
 	assert_false(dyn_wants_flush(t->dyn));
 }
 
-/* Its client is told that its image is on disk only when it is in the database that there is now.
- */
-static void test_database_exchanged(void **state)
+/* Both live; the first one got a sample. */
+static struct image *two_routines(struct trial *t)
 {
 	struct image *img = NULL;
-	struct base_id id;
-	char command[300];
-	TRIAL(state);
 
 	fake_facility(&t->f, "jit");
 	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
@@ -290,6 +286,19 @@ static void test_database_exchanged(void **state)
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
 	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	return img;
+}
+
+/* Its client is told that its image is on disk only when it is in the database that there is now.
+ */
+static void test_database_exchanged(void **state)
+{
+	struct image *img;
+	struct base_id id;
+	char command[300];
+	TRIAL(state);
+
+	img = two_routines(t);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	id = img->id;
@@ -527,15 +536,10 @@ static void test_removed_image(void **state)
 /* A client is told that the database is full; what got samples is written. */
 static void test_full_database(void **state)
 {
-	struct image *img = NULL;
+	struct image *img;
 	TRIAL(state);
 
-	fake_facility(&t->f, "jit");
-	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
-	fake_put_routine(&t->f, 0, 0x20000, "two", code, sizeof(code));
-	hand_over(t);
-	dyn_refresh(t->dyn, true);
-	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	img = two_routines(t);
 	dyn_set_full(t->dyn, true);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);

@@ -589,6 +589,20 @@ static void give_memory(struct fake_kernel *f, uint64_t at)
 	f->memory_len = sizeof(memory);
 }
 
+/* Its text was sampled once, in do_work, and that is on disk. */
+static struct image *trial_with_text(struct fake_kernel *f)
+{
+	struct image *img;
+	uint64_t off;
+
+	need_helper();
+	trial_open(f, kallsyms);
+	give_memory(f, FAKE_TEXT);
+	img = sampled(f, FAKE_TEXT + 0x123, S, &off);
+	write_images(f);
+	return img;
+}
+
 static void test_routines(void **state)
 {
 	struct stat was, is;
@@ -599,11 +613,7 @@ static void test_routines(void **state)
 	uint64_t off;
 
 	(void)state;
-	need_helper();
-	trial_open(&f, kallsyms);
-	give_memory(&f, FAKE_TEXT);
-	img = sampled(&f, FAKE_TEXT + 0x123, S, &off);
-	write_images(&f);
+	img = trial_with_text(&f);
 	found = routine(&f, "kernel", code_file(img), "do_work");
 	assert_int_equal(found.nr, 1);
 	assert_int_equal(found.off, 0x100);
@@ -678,11 +688,7 @@ static void test_restart(void **state)
 	uint64_t off;
 
 	(void)state;
-	need_helper();
-	trial_open(&f, kallsyms);
-	give_memory(&f, FAKE_TEXT);
-	sampled(&f, FAKE_TEXT + 0x123, S, &off);
-	write_images(&f);
+	trial_with_text(&f);
 	kernel_close(f.k);
 	images_free(f.images);
 	f.images = images_new();
@@ -742,11 +748,7 @@ static void test_copy_put_back(void **state)
 	uint64_t off;
 
 	(void)state;
-	need_helper();
-	trial_open(&f, kallsyms);
-	give_memory(&f, FAKE_TEXT);
-	img = sampled(&f, FAKE_TEXT + 0x123, S, &off);
-	write_images(&f);
+	img = trial_with_text(&f);
 	assert_int_equal(
 		base_file_read(profdb_kernel_fd(f.db), code_file(img), 1 << 20, &copy, NULL), 0);
 	kernel_close(f.k);
@@ -844,14 +846,9 @@ static void test_renewed(void **state)
 {
 	struct fake_kernel f;
 	struct image *img;
-	uint64_t off;
 
 	(void)state;
-	need_helper();
-	trial_open(&f, kallsyms);
-	give_memory(&f, FAKE_TEXT);
-	img = sampled(&f, FAKE_TEXT + 0x123, S, &off);
-	write_images(&f);
+	img = trial_with_text(&f);
 	/* What a coming profile refers to is newer than the one before. */
 	make_old(&f, code_file(img));
 	make_old(&f, kernel_file(img, "elf"));
