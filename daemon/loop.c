@@ -131,15 +131,18 @@ static int open_signals(void)
 
 /*
  * Each second; where JITs are registered more often, as an address is its routine's for certain
- * only from the reading after its registration on.
+ * only from the reading after its registration on. At whole multiples: timers that are due at the
+ * same time wake us once.
  */
 static int set_timer(int fd, uint64_t ns)
 {
-	const struct timespec every = { .tv_sec = (time_t)(ns / SECOND_NS),
-					.tv_nsec = (long)(ns % SECOND_NS) };
-	const struct itimerspec timer = { .it_interval = every, .it_value = every };
+	uint64_t first = (base_now_ns() / ns + 1) * ns;
+	const struct itimerspec timer = { .it_interval = { .tv_sec = (time_t)(ns / SECOND_NS),
+							   .tv_nsec = (long)(ns % SECOND_NS) },
+					  .it_value = { .tv_sec = (time_t)(first / SECOND_NS),
+							.tv_nsec = (long)(first % SECOND_NS) } };
 
-	return timerfd_settime(fd, 0, &timer, NULL) < 0 ? -errno : 0;
+	return timerfd_settime(fd, TFD_TIMER_ABSTIME, &timer, NULL) < 0 ? -errno : 0;
 }
 
 static int open_timer(uint64_t ns)
