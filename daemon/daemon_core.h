@@ -138,8 +138,9 @@ void labels_keep_write(struct labels *t, const struct processes *processes, cons
 /* @p, whose start time is known, gets back what it had; once. */
 void labels_keep_restore(struct labels *t, struct process *p);
 /* The file's text. Of another @boot nothing is taken. 0, -DCPI_EVERSION, -DCPI_EFORMAT (nothing is
- * taken), -DCPI_ELIMIT, -ENOMEM. Of how many processes it is, or -ENOMEM. */
+ * taken), -DCPI_ELIMIT, -ENOMEM. */
 int labels_keep_parse(struct labels *t, const char *text, size_t len, const char *boot);
+/* Append the file's text to @out. Of how many processes it tells, or -ENOMEM. */
 int labels_keep_format(const struct labels *t, const struct processes *processes, const char *boot,
 		       struct base_buf *out);
 

@@ -95,9 +95,9 @@ struct windows_driver {
 int windows_walk(vtrace_block_fn *get, void *ctx, const struct vtrace_window *w,
 		 const uint64_t *words, struct windows_step *steps);
 /*
- * The moves (profdb.h) of the images in which @steps are PLACED, for a window that began at @pc;
- * count is @count. Those of one image that follow each other come in one call. Goes on when @fn
- * fails, and returns its first failure.
+ * The moves (profdb.h) of the images in which @steps are PLACED; count is @count. Those of one
+ * image that follow each other come in one call. Goes on when @fn fails, and returns its first
+ * failure.
  */
 int windows_moves(const struct windows_step *steps, size_t nr, const uint64_t count[2],
 		  int (*fn)(void *ctx, struct image *image, const struct profdb_move *m, size_t nr),

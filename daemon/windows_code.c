@@ -59,7 +59,7 @@ static void refill(struct windows_code *c)
 	c->refilled_ns = now;
 }
 
-/* Two that fall on one share take it from each other: all of them have the budget. */
+/* Two processes on one share begin each other's count anew; then the budget of all bounds them. */
 static bool has_share(struct windows_code *c, uint32_t tgid)
 {
 	struct windows_share *s = &c->shares[tgid % WINDOWS_NR_SHARES];

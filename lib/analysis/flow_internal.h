@@ -43,7 +43,6 @@ int flow_stack_move(struct flow_decoder *d, const uint8_t *code, size_t len);
 /* Does the compiler say (notrack) that this indirect jump stays in the procedure? */
 bool flow_jumps_within(const struct flow_decoder *d, const uint8_t *code, size_t len);
 
-uint32_t flow_decoder_machine(const struct flow_decoder *d);
 /* Registers that a call may change. */
 uint64_t flow_call_writes(const struct flow_decoder *d);
 

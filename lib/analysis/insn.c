@@ -42,11 +42,6 @@ void flow_decoder_close(struct flow_decoder *d)
 	free(d);
 }
 
-uint32_t flow_decoder_machine(const struct flow_decoder *d)
-{
-	return d->machine;
-}
-
 /* By the calling convention of the machine: what it does not say to be kept. */
 uint64_t flow_call_writes(const struct flow_decoder *d)
 {

@@ -212,8 +212,6 @@ void profdb_values_seed(struct profdb_values *v, uint64_t seed);
 const struct profdb_profile *profdb_values_header(const struct profdb_values *v);
 void profdb_values_set_image(struct profdb_values *v, const struct base_id *image);
 const char *profdb_values_profiler(const struct profdb_values *v);
-/* Whose code ran alone in it; UINT32_MAX: nobody's. */
-uint32_t profdb_values_uid(const struct profdb_values *v);
 
 /* Its number for contexts, from 1. 0: there is no room, so it is not known. Or -ENOMEM. */
 int profdb_values_image_add(struct profdb_values *v, const struct base_id *id, const char *path);

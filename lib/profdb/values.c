@@ -69,11 +69,6 @@ const char *profdb_values_profiler(const struct profdb_values *v)
 	return v->profiler;
 }
 
-uint32_t profdb_values_uid(const struct profdb_values *v)
-{
-	return v->uid;
-}
-
 uint64_t profdb_values_lost(const struct profdb_values *v)
 {
 	return v->lost;

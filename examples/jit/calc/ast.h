@@ -87,7 +87,6 @@ enum calc_builtin {
 	CALC_NO_BUILTIN,
 	CALC_PRINT,
 	CALC_LEN,
-	CALC_ROUND,
 };
 
 struct calc_expr {
