@@ -100,7 +100,11 @@ int main(int argc, char **argv)
 		return r < 0 ? BASE_EXIT_USAGE : BASE_EXIT_OK;
 	}
 	r = pseudoimg_jail_enter((unsigned int)nr_fds, &err);
-	if (r >= 0)
+	/* It will not be had the next time either: no cause for flushes to wait, as a full disk is.
+	 */
+	if (r < 0)
+		r = -DCPI_EHELPER;
+	else
 		r = nr_fds > 3 ? fold(nr_fds, &answer.result, &maps, &err)
 			       : work(&answer.result, &err);
 	if (r >= 0 && maps.len > PSEUDOIMG_MAPS_MOST)

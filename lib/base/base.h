@@ -355,8 +355,9 @@ struct base_limit {
 /* Of this process, from now on; limits that are tighter stay. 0 or -errno. */
 int base_limits_set(const struct base_limit *limits, size_t nr, struct base_err *err);
 /*
- * For good: no capability, nobody's ids instead of root's, none to be had by executing a program,
- * and no inspection by others of its user. 0 or -errno.
+ * For good: no capability, nobody's ids instead of root's (where root may take them: not in every
+ * container), none to be had by executing a program, and no inspection by others of its user. 0 or
+ * -errno.
  */
 int base_rights_drop(struct base_err *err);
 

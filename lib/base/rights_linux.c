@@ -40,14 +40,20 @@ int base_limits_set(const struct base_limit *limits, size_t nr, struct base_err 
 	return 0;
 }
 
+/*
+ * The root of a container may lack the right (EPERM), or there is no such id in it (EINVAL): then
+ * it goes on as who it is, without capabilities, as anybody else does.
+ */
 static int drop_ids(struct base_err *err)
 {
 	if (geteuid() != 0)
 		return 0;
-	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-	    setresuid(NOBODY, NOBODY, NOBODY) < 0)
-		return base_fail_errno(err, -errno, "cannot become nobody");
-	return 0;
+	if (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+	    setresuid(NOBODY, NOBODY, NOBODY) == 0)
+		return 0;
+	if (errno == EPERM || errno == EINVAL)
+		return 0;
+	return base_fail_errno(err, -errno, "cannot become nobody");
 }
 
 /* As linux/capability.h has it, which not every C library comes with. */

@@ -135,6 +135,9 @@ shares run_work alpha beta
 no_other
 inside 0 "$work_program" reset 1
 shares run_work alpha beta
+inside 0 "$work_program" left 1
+shares run_work alpha beta
+no_other
 inside 137 "$work_program" die 1
 shares run_work alpha beta
 inside 0 "$work_program" plugins 3 "$work"/tests/run_plugin_{one,two}.so
@@ -162,6 +165,10 @@ if "${as_user[@]}" unshare -U -p -f true 2>/dev/null; then
 	inside 0 -wait unshare -U -p -f "$work_program" reset 0.5
 	[ "$(samples run_work)" -gt 20 ] || fail "a child in another PID namespace is not followed"
 	inside 0 -wait unshare -U -p -f sh -c "'$work_program' fork 0.5; exit 0"
+	# As a container's root, who may not become anybody else: helpers do without.
+	before=(unshare -U -r)
+	inside 0 "$DCPI_BIN/examples/hello" 2
+	shares hello sixty thirty ten
 	before=()
 else
 	echo "users get no PID namespaces here: not tried"

@@ -62,6 +62,30 @@ static void test_rights(void **state)
 	assert_int_equal(in_child(act_drop), 0);
 }
 
+/* Root as in a container that was given no right to become somebody else. */
+static int act_drop_bound(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+	struct base_err err = { 0 };
+
+	if (geteuid() != 0)
+		return 0;
+	if (syscall(SYS_capget, &head, data) < 0)
+		return 1;
+	data[0].permitted &= ~(1u << CAP_SETUID | 1u << CAP_SETGID);
+	data[0].effective = data[0].permitted;
+	if (syscall(SYS_capset, &head, data) < 0 || base_rights_drop(&err) < 0)
+		return 2;
+	return has_capabilities() || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0 ? 3 : 0;
+}
+
+static void test_rights_bound(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(act_drop_bound), 0);
+}
+
 static bool is_limited(int what, rlim_t value)
 {
 	struct rlimit l;
@@ -110,6 +134,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rights),
+		cmocka_unit_test(test_rights_bound),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_nonsense),
 	};
