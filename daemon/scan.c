@@ -16,7 +16,8 @@
 #include "daemon_core.h"
 
 enum {
-	STAT_STATE = 3,	 /* field numbers of proc_pid_stat(5) */
+	STAT_STATE = 3, /* field numbers of proc_pid_stat(5) */
+	STAT_NR_THREADS = 20,
 	STAT_START = 22, /* ticks since boot */
 };
 
@@ -43,6 +44,7 @@ static int parse_stat(struct process *p, char *text)
 {
 	char *name = strchr(text, '('), *end = strrchr(text, ')'), *field, *save = NULL;
 	uint64_t ticks = 0, hz = (uint64_t)sysconf(_SC_CLK_TCK);
+	unsigned long nr_threads = 0;
 	char state = '?';
 
 	if (!name || !end || end < name)
@@ -53,11 +55,14 @@ static int parse_stat(struct process *p, char *text)
 	for (int i = STAT_STATE; field && i <= STAT_START; i++) {
 		if (i == STAT_STATE)
 			state = *field;
+		else if (i == STAT_NR_THREADS)
+			nr_threads = strtoul(field, NULL, 10);
 		else if (i == STAT_START)
 			ticks = strtoull(field, NULL, 10);
 		field = strtok_r(NULL, " ", &save);
 	}
-	if (state == 'Z' || state == 'X')
+	/* It is the main thread's, which may end before others. */
+	if ((state == 'Z' && nr_threads < 2) || state == 'X')
 		return -ESRCH;
 	p->start_time_ns = ticks * (1000000000u / (hz ? hz : 100));
 	return 0;
@@ -129,17 +134,56 @@ int scan_parse_line(char *line, struct driver_load *l)
 	return perms[2] == 'x';
 }
 
+/* NULL with errno, or where it shows nothing with errno 0. */
+static FILE *open_if_any(const char *path)
+{
+	FILE *maps = fopen(path, "re");
+	int c = maps ? getc(maps) : EOF;
+
+	if (c != EOF) {
+		ungetc(c, maps);
+		return maps;
+	}
+	if (maps) {
+		fclose(maps);
+		errno = 0;
+	}
+	return NULL;
+}
+
+/* Those of a main thread that has ended show nothing, those of the others what there is. */
+static FILE *open_maps(int32_t pid)
+{
+	char path[64], name[400];
+	struct dirent *entry;
+	FILE *maps;
+	DIR *task;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = open_if_any(path);
+	if (maps || errno)
+		return maps;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	task = opendir(path);
+	while (!maps && task && (entry = readdir(task))) {
+		snprintf(name, sizeof(name), "%s/%s/maps", path, entry->d_name);
+		maps = entry->d_name[0] == '.' ? NULL : open_if_any(name);
+	}
+	if (task)
+		closedir(task);
+	errno = 0;
+	return maps;
+}
+
 /* Each mapping of @pid, and whether it is executable. */
 static int each_map(int32_t pid, void (*fn)(void *ctx, struct driver_load *l, bool exec), void *ctx)
 {
 	struct driver_load l;
 	size_t cap = 0;
-	char *line = NULL, path[64];
-	FILE *maps;
+	FILE *maps = open_maps(pid);
+	char *line = NULL;
 	int r = 0, exec;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
 	if (!maps)
 		return -errno;
 	while (getline(&line, &cap, maps) > 0)

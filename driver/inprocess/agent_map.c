@@ -30,6 +30,7 @@ static size_t nr_known;
 static uint64_t next_read_ns;
 static char text[INPROCESS_PATH_MAX + 257];
 static size_t text_len;
+static bool text_read; /* there was something in the file */
 
 void agent_map_forget(void)
 {
@@ -38,6 +39,9 @@ void agent_map_forget(void)
 }
 
 /* ---- /proc/self/maps ----------------------------------------------------------------------- */
+
+/* The first shows nothing once the main thread has ended; the second only the kernel knows. */
+static const char *const files[] = { "/proc/self/maps", "/proc/thread-self/maps" };
 
 static bool number(const char **at, unsigned int base, char end, uint64_t *out)
 {
@@ -98,6 +102,7 @@ static bool read_more(int fd)
 	if (n <= 0)
 		return false;
 	text_len += (size_t)n;
+	text_read = true;
 	return true;
 }
 
@@ -105,6 +110,7 @@ static bool read_more(int fd)
 static bool find_line(int fd, uint64_t pc, struct agent_line *out)
 {
 	text_len = 0;
+	text_read = false;
 	while (read_more(fd)) {
 		char *line = text, *end;
 
@@ -121,19 +127,26 @@ static bool find_line(int fd, uint64_t pc, struct agent_line *out)
 }
 
 /* By system calls, because libc's open and read are cancellation points. */
-static bool read_line(uint64_t pc, struct agent_line *out)
+static bool read_file(const char *path, uint64_t pc, struct agent_line *out)
 {
-	uint64_t start = agent_now_ns(), end;
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	bool found = false;
-	int fd;
 
-	if (start < next_read_ns)
-		return false;
-	fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		found = find_line(fd, pc, out);
 		syscall(SYS_close, fd);
 	}
+	return found;
+}
+
+static bool read_line(uint64_t pc, struct agent_line *out)
+{
+	uint64_t start = agent_now_ns(), end;
+	bool found;
+
+	if (start < next_read_ns)
+		return false;
+	found = read_file(files[0], pc, out) || (!text_read && read_file(files[1], pc, out));
 	end = agent_now_ns();
 	/* The first few may come at once. */
 	if (nr_known >= PAUSE_EVERY)

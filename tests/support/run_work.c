@@ -10,6 +10,7 @@
  *                                 loaded and unloaded in turn: mostly at the same address
  *   run_work die SECONDS          then SIGKILL to itself
  *   run_work reset SECONDS        with all signals reset to their defaults
+ *   run_work left SECONDS         in a thread that the main one has left alone
  *   run_work orphan SECONDS       leaves a child behind that works on for as long
  */
 #include <dlfcn.h>
@@ -200,6 +201,25 @@ static int run_reset(void)
 	return 0;
 }
 
+static void *left_thread(void *main_thread)
+{
+	pthread_join(*(pthread_t *)main_thread, NULL);
+	both(limit, 10);
+	tell("alpha", "beta");
+	exit(0);
+}
+
+static int run_left(void)
+{
+	static pthread_t self;
+	pthread_t other;
+
+	self = pthread_self();
+	if (pthread_create(&other, NULL, left_thread, &self))
+		return 1;
+	pthread_exit(NULL);
+}
+
 static int run_orphan(void)
 {
 	pid_t pid = fork();
@@ -225,6 +245,8 @@ int main(int argc, char **argv)
 		return run_plugins(argv + 3);
 	if (!strcmp(what, "reset"))
 		return run_reset();
+	if (!strcmp(what, "left"))
+		return run_left();
 	if (!strcmp(what, "orphan"))
 		return run_orphan();
 	if (!strcmp(what, "die")) {

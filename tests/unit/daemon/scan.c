@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,6 +119,53 @@ static void gone(void **state)
 	assert_null(processes_find(t.a.processes, child));
 }
 
+static void *wait_for_end(void *fd)
+{
+	char c;
+
+	_exit(read(*(int *)fd, &c, 1) < 0);
+}
+
+static bool is_zombie(pid_t pid)
+{
+	char path[64], text[256], *end = NULL;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	stat = fopen(path, "r");
+	if (stat && fgets(text, sizeof(text), stat))
+		end = strrchr(text, ')');
+	if (stat)
+		fclose(stat);
+	return end && end[2] == 'Z';
+}
+
+/* The process goes on without its main thread, whose files in /proc are empty then. */
+static void main_thread_gone(void **state)
+{
+	struct process *p;
+	pthread_t thread;
+	int fds[2];
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	child = fork();
+	if (child == 0) {
+		close(fds[1]);
+		if (pthread_create(&thread, NULL, wait_for_end, &fds[0]) == 0)
+			syscall(SYS_exit, 0L); /* of this thread alone */
+		_exit(1);
+	}
+	while (!is_zombie(child))
+		usleep(1000);
+	p = processes_add(t.a.processes, child);
+	assert_int_equal(scan_process(&t.a, p), 0);
+	assert_true(p->nr_maps > 0);
+	close(fds[1]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 static void everything(void **state)
 {
 	(void)state;
@@ -210,9 +260,16 @@ static void where_code_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(lines),	     TEST(bad_lines), TEST(own_process),       TEST(gone),
-		TEST(everything),    TEST(too_young), TEST(reserved_for_code), TEST(whose_process),
+		TEST(lines),
+		TEST(bad_lines),
+		TEST(own_process),
+		TEST(gone),
+		TEST(everything),
+		TEST(too_young),
+		TEST(reserved_for_code),
+		TEST(whose_process),
 		TEST(where_code_is),
+		TEST(main_thread_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
