@@ -397,6 +397,7 @@ static void note_flush(struct dyn_registry *reg)
 	if (!dyn_registry_wants_flush(reg) || reg->flush_noted == reg->h.flush_wanted)
 		return;
 	reg->flush_noted = reg->h.flush_wanted;
+	PUT(reg, flush_seen, &reg->flush_noted);
 	reg->flush_seq = reg->h.seq;
 	reg->flush_until_ns = base_now_ns() + FLUSH_MAX_NS;
 }

@@ -23,6 +23,11 @@
 #define DBGDYN_MEMFD_NAME WIRE_MEMFD_NAME
 #endif
 
+/* For a daemon that has attached, but is out of sight, to meet a request. Unit tests wait less. */
+#ifndef DBGDYN_SEEN_MS
+#define DBGDYN_SEEN_MS 3000
+#endif
+
 /* ELF EM_* of the code made here. */
 #if defined(__x86_64__)
 #define DBGDYN_MACHINE 62u

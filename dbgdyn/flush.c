@@ -41,31 +41,41 @@ static bool answered(const struct dbgdyn_state *s, uint32_t want, int *result)
 	return true;
 }
 
+/* A daemon has met the request: it will answer, however long that takes. */
+static bool is_met(const struct dbgdyn_state *s, uint32_t want)
+{
+	uint32_t seen = __atomic_load_n(&s->reg->flush_seen, __ATOMIC_ACQUIRE);
+
+	return seen && (int32_t)(seen - want) >= 0;
+}
+
 /*
- * Wait for the answer to @want. Three cases: a daemon listens or has attached: as long as the
- * caller allows; there is only a queue, perhaps left behind by a daemon that was killed: one second
- * for its reader to attach; its socket refuses, or there is nothing: not at all.
+ * Wait for the answer to @want. A daemon listens, or has met the request: as long as the caller
+ * allows. One has attached, but is out of sight, and may have been killed since: so long as it
+ * would take to meet it. There is only a queue, perhaps left behind by one that was killed: one
+ * second for its reader to attach. Its socket refuses, or there is nothing: not at all.
  */
 static int wait_answer(struct dbgdyn_state *s, uint32_t want, uint64_t timeout_ns, bool queue)
 {
-	uint64_t start = now_ns(), probed = 0, attach_ns = DBGDYN_ATTACH_MS * 1000000ull;
-	uint64_t nap = DBGDYN_POLL_MIN_NS;
+	uint64_t start = now_ns(), probed = 0, nap = DBGDYN_POLL_MIN_NS;
 	enum dbgdyn_reach reach = DBGDYN_ABSENT;
 	int result;
 
 	while (!answered(s, want, &result)) {
-		uint64_t now = now_ns();
+		uint64_t now = now_ns(), grace_ms = queue ? DBGDYN_ATTACH_MS : 0;
 
 		if (!probed || now - probed >= DBGDYN_REPROBE_MS * 1000000ull) {
 			reach = dbgdyn_hand_over(s);
 			probed = now;
 		}
-		bool known = reach == DBGDYN_LIVE || dbgdyn_attached(s);
+		bool attached = dbgdyn_attached(s), known = reach == DBGDYN_LIVE || is_met(s, want);
 
-		if (reach == DBGDYN_REFUSED || (!known && !queue))
+		if (attached)
+			grace_ms = DBGDYN_SEEN_MS;
+		if (reach == DBGDYN_REFUSED || (!known && now - start >= grace_ms * 1000000))
 			return DBGDYN_ENODAEMON;
-		if (now - start >= timeout_ns || (!known && now - start >= attach_ns))
-			return known ? DBGDYN_ETIMEDOUT : DBGDYN_ENODAEMON;
+		if (now - start >= timeout_ns)
+			return known || attached ? DBGDYN_ETIMEDOUT : DBGDYN_ENODAEMON;
 		nanosleep(&(struct timespec){ .tv_nsec = (long)nap }, NULL);
 		nap = nap * 3 / 2 < DBGDYN_POLL_MAX_NS ? nap * 3 / 2 : DBGDYN_POLL_MAX_NS;
 	}

@@ -217,9 +217,10 @@ DBGDYN_API int dbgdyn_register_object(uint64_t context, const void *elf, size_t 
 /*
  * Return when everything told so far is on disk in the pseudo-image (file and folder synced), or
  * say that no daemon runs: within milliseconds where none is to be found, within a second where one
- * was killed and left its queue behind. Waits at most timeout_ms for a daemon that is there,
- * polling with sleeps of up to 5 ms. DBGDYN_OK, _ENODAEMON, _ETIMEDOUT, _EIO, _EREFUSED, or
- * _EINPROGRESS (option DBGDYN_NO_SYSCALLS).
+ * was killed and left its queue behind, within three where it had attached and its socket is not to
+ * be seen from here (a container; a folder that was removed with it). Waits at most timeout_ms for
+ * a daemon that is there, polling with sleeps of up to 5 ms. DBGDYN_OK, _ENODAEMON, _ETIMEDOUT,
+ * _EIO, _EREFUSED, or _EINPROGRESS (option DBGDYN_NO_SYSCALLS).
  */
 DBGDYN_API int dbgdyn_flush(uint64_t context);
 

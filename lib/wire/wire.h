@@ -84,7 +84,7 @@ struct wire_registry {
 	uint32_t attached; /* not 0: a daemon reads this registry */
 	uint32_t flush_done;  /* everything put before this flush_wanted is on disk, or failed: */
 	int32_t flush_status; /* 0, or the -errno of the last flush */
-	uint32_t reserved2;
+	uint32_t flush_seen;  /* the flush_wanted that it met last; the answer may take its time */
 	uint8_t pad2[WIRE_PAGE - 512 - 24];
 };
 static_assert(sizeof(struct wire_registry) == WIRE_PAGE, "registry header");

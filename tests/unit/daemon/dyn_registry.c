@@ -164,6 +164,10 @@ static void test_follow(void **state)
 	assert_int_equal(t->f.h->tail, t->f.h->head);
 
 	ask_flush(t);
+	/* Whoever waits learns that it was met before it is done. */
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(t->f.h->flush_seen, 1);
+	assert_int_equal(t->f.h->flush_done, 0);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_false(dyn_wants_flush(t->dyn));
 	assert_int_equal(t->f.h->flush_done, 1);

@@ -58,12 +58,17 @@ void fake_die(struct fake *f)
 	f->listen = -1;
 }
 
-void fake_close(struct fake *f)
+void fake_hide(const struct fake *f)
 {
 	struct sockaddr_un a = address(f);
 
-	fake_die(f);
 	unlink(a.sun_path);
+}
+
+void fake_close(struct fake *f)
+{
+	fake_die(f);
+	fake_hide(f);
 	rmdir(f->dir);
 	if (f->queue != (mqd_t)-1) {
 		mq_close(f->queue);
@@ -141,6 +146,11 @@ static void put(const struct fake *f, size_t off, const void *data, size_t len)
 void fake_attach(const struct fake *f, uint32_t attached)
 {
 	put(f, offsetof(struct wire_registry, attached), &attached, sizeof(attached));
+}
+
+void fake_see(const struct fake *f, uint32_t wanted)
+{
+	put(f, offsetof(struct wire_registry, flush_seen), &wanted, sizeof(wanted));
 }
 
 void fake_answer(const struct fake *f, int32_t status)

@@ -33,6 +33,8 @@ enum { FAKE_SOCKET = 1, FAKE_QUEUE = 2 };
 void fake_open(struct fake *f, int parts);
 /* Stop listening, as a killed daemon does: the socket's file and the queue stay. */
 void fake_die(struct fake *f);
+/* Have the socket's file gone: with its folder, or in another mount namespace. */
+void fake_hide(const struct fake *f);
 void fake_close(struct fake *f);
 /* Take one hand-over (at most a minute): true with f->fd set where a descriptor came along. */
 bool fake_take(struct fake *f);
@@ -41,6 +43,8 @@ int fake_bells(struct fake *f);
 
 void fake_header(const struct fake *f, struct wire_registry *reg);
 void fake_attach(const struct fake *f, uint32_t attached);
+/* As a daemon that has met request @wanted: the answer may take its time. */
+void fake_see(const struct fake *f, uint32_t wanted);
 void fake_answer(const struct fake *f, int32_t status);
 /* Read what the ring holds from its tail on into @to, then move the tail. Returns bytes. */
 size_t fake_read(const struct fake *f, void *to, size_t room);

@@ -153,6 +153,42 @@ static int a_killed_daemon_is_found_out(void)
 	return 0;
 }
 
+/* It was killed and its folder removed, or never to be seen from here: nobody meets the request. */
+static int a_killed_daemon_out_of_sight_is_found_out(void)
+{
+	CHECK(begin(FAKE_SOCKET, 20000) == 0 && fake_take(&fake));
+	fake_attach(&fake, 1);
+	fake_die(&fake);
+	fake_hide(&fake);
+	CHECK(dbgdyn_flush(context) == DBGDYN_ENODAEMON);
+	fake_close(&fake);
+	return 0;
+}
+
+static void *answer_late(void *unused)
+{
+	nap_ms(DBGDYN_SEEN_MS + 200);
+	fake_answer(&fake, 0);
+	return unused;
+}
+
+/* One that is out of sight and has met the request is waited for. */
+static int a_slow_daemon_out_of_sight_is_waited_for(void)
+{
+	pthread_t daemon;
+
+	CHECK(begin(FAKE_SOCKET, 60000) == 0 && fake_take(&fake));
+	fake_attach(&fake, 1);
+	fake_hide(&fake);
+	/* The number of the request to come. */
+	fake_see(&fake, 1);
+	CHECK(!pthread_create(&daemon, NULL, answer_late, NULL));
+	CHECK(dbgdyn_flush(context) == DBGDYN_OK);
+	pthread_join(daemon, NULL);
+	fake_close(&fake);
+	return 0;
+}
+
 static void *die_soon(void *unused)
 {
 	nap_ms(50);
@@ -237,6 +273,8 @@ FAKE_TEST(end_closes_whatever_the_result)
 FAKE_TEST(an_end_meanwhile_refuses)
 FAKE_TEST(without_a_daemon_it_says_so)
 FAKE_TEST(a_killed_daemon_is_found_out)
+FAKE_TEST(a_killed_daemon_out_of_sight_is_found_out)
+FAKE_TEST(a_slow_daemon_out_of_sight_is_waited_for)
 FAKE_TEST(a_daemon_killed_meanwhile_is_found_out)
 FAKE_TEST(a_queue_left_behind_is_not_waited_on_for_long)
 FAKE_TEST(a_late_daemon_is_handed_the_registry)
@@ -251,6 +289,8 @@ int main(void)
 		cmocka_unit_test(test_an_end_meanwhile_refuses),
 		cmocka_unit_test(test_without_a_daemon_it_says_so),
 		cmocka_unit_test(test_a_killed_daemon_is_found_out),
+		cmocka_unit_test(test_a_killed_daemon_out_of_sight_is_found_out),
+		cmocka_unit_test(test_a_slow_daemon_out_of_sight_is_waited_for),
 		cmocka_unit_test(test_a_daemon_killed_meanwhile_is_found_out),
 		cmocka_unit_test(test_a_queue_left_behind_is_not_waited_on_for_long),
 		cmocka_unit_test(test_a_late_daemon_is_handed_the_registry),
