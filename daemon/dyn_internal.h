@@ -294,7 +294,8 @@ void dyn_tenant_sweep(struct dyn_tenants *t, const struct dyn_moment *m);
 
 /*
  * Who lived at @addr as of change @seq, which is not above last_seq: DYN_FOUND, DYN_NONE or
- * DYN_GENERATION. @sure: as far as these tenants go; else what was inherited may have stood there.
+ * DYN_GENERATION. @sure: somebody of these had come there by then; else what was inherited may have
+ * stood there.
  */
 enum dyn_where dyn_tenant_find_seq(const struct dyn_tenants *t, uint64_t addr, uint64_t seq,
 				   uint32_t *index, bool *sure);

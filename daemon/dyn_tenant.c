@@ -482,8 +482,10 @@ enum dyn_where dyn_tenant_find_seq(const struct dyn_tenants *t, uint64_t addr, u
 		return before(t, addr, seq, p->seq, p->reuses);
 	}
 	*index = dyn_routine_living(&t->routines, addr);
-	if (!*index)
+	if (!*index) {
+		*sure = vacant_since(t, addr, seq) != 0;
 		return may_be_missed(t, addr, seq, t->last_seq) ? DYN_GENERATION : DYN_NONE;
+	}
 	r = get(t, *index);
 	*sure = r->seq <= seq;
 	if (r->seq > seq)

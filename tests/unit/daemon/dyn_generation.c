@@ -801,6 +801,37 @@ static void forks(void **state)
 	assert_int_equal(t.p.dyn->own->tenants.nr_past, 0);
 }
 
+/* A child that makes code of its own still runs what it inherited, and hands on both. */
+static void forks_with_own(void **state)
+{
+	struct process child = { .pid = 43 }, grandchild = { .pid = 44 };
+	const uint64_t cursor = 2, own_cursor = 1;
+	const struct dyn_registry *reg, *own;
+
+	(void)state;
+	put(1, 0x10000, "A", FRESH);
+	put(2, 0x20000, "B", FRESH);
+	tell();
+	reg = t.p.dyn->own;
+	dyn_fork(t.dyn, &t.p, &child, t.now, &cursor);
+	fake_facility_rec(&t.b, 0, "own");
+	put(1, 0x10000, "mine", REUSES);
+	retire(2, 1, 0x10000, 64);
+	assert_int_equal(dyn_records(t.dyn, &child, t.now, t.b.data, t.b.len), 0);
+	base_buf_clear(&t.b);
+	own = child.dyn->own;
+	dyn_fork(t.dyn, &child, &grandchild, t.now, &own_cursor);
+	assert_string_equal(who_of(&child, own, 0x10000, 1), "mine");
+	assert_string_equal(who_of(&child, reg, 0x20000, 0), "B");
+	assert_string_equal(who_of(&child, reg, 0x20000, 1), "B");
+	assert_string_equal(who_of(&grandchild, own, 0x10000, 77), "mine");
+	assert_string_equal(who_of(&grandchild, reg, 0x20000, 77), "B");
+	/* What it has overwritten is nobody's, and never its parent's again. */
+	assert_string_equal(who_of(&child, reg, 0x10000, 2), "-");
+	dyn_end(t.dyn, &grandchild);
+	dyn_end(t.dyn, &child);
+}
+
 /* Without a generation the readings tell; where they do not, that is named. */
 static void unread(void **state)
 {
@@ -890,6 +921,7 @@ int main(void)
 		TEST(wasted_work),
 		TEST(wraps),
 		TEST(forks),
+		TEST(forks_with_own),
 		TEST(unread),
 		TEST(long_ago),
 		TEST(owned_ranges),
