@@ -74,7 +74,8 @@ names 500 many.dot
 
 # The lines of a small table are drawn, of a large one it is said that they are there.
 table 16 | "$DCPI_BIN/dcpi2ps" -format dot >small.dot
-[ "$(grep -c -e '->' small.dot)" = 16 ] && [ "$(grep -c 'table' small.dot)" = 0 ]
+[ "$(grep -c -e '->' small.dot)" = 16 ]
+[ "$(grep -c 'table' small.dot)" = 0 ]
 table 300 | "$DCPI_BIN/dcpi2ps" -format dot >large.dot
 grep -q 'to&#160;300&#160;blocks&#160;by&#160;a&#160;table' large.dot
 [ "$(grep -c -e '->' large.dot)" = 0 ]
@@ -83,27 +84,34 @@ names 301 large.dot
 command -v dot >/dev/null || { echo "graphviz is not here"; exit 77; }
 
 "$DCPI_BIN/dcpi2ps" <many.graph >many.ps
-head -c 4 many.ps | grep -q '%!PS' && tail -n 1 many.ps | grep -q '%%EOF'
+head -c 4 many.ps | grep -q '%!PS'
+tail -n 1 many.ps | grep -q '%%EOF'
 names 500 many.ps
 "$DCPI_BIN/dcpi2ps" -T svg -o many.svg many.graph
-head -n 1 many.svg | grep -q '^<?xml' && tail -n 1 many.svg | grep -q '</svg>'
+head -n 1 many.svg | grep -q '^<?xml'
+tail -n 1 many.svg | grep -q '</svg>'
 names 500 many.svg
 "$DCPI_BIN/dcpi2ps" -T pdf -o many.pdf many.graph
-head -c 5 many.pdf | grep -q '%PDF-' && tail -n 1 many.pdf | grep -q '%%EOF'
+head -c 5 many.pdf | grep -q '%PDF-'
+tail -n 1 many.pdf | grep -q '%%EOF'
 
 # Three procedures: three pages, or three files.
 "$DCPI_BIN/dcpi2ps" -o two.ps two.graph
 [ "$(grep -c '^%%Page:' two.ps)" = 3 ]
 "$DCPI_BIN/dcpi2ps" -json -T svg -o two.svg two.graph >told
 grep -q '"two-3.svg"$' told
-grep -q smooth_ two.svg && grep -q empty two-2.svg && grep -q '2: 400127' two-3.svg
+grep -q smooth_ two.svg
+grep -q empty two-2.svg
+grep -q '2: 400127' two-3.svg
 
 # Without dot; the emulator, where there is one, is found by the path too.
 mkdir only
 [ -z "${DCPI_EMULATOR:-}" ] || ln -s "$(command -v "$DCPI_EMULATOR")" only/
 code=0
 PATH=$PWD/only "$DCPI_BIN/dcpi2ps" full.graph 2>err || code=$?
-[ "$code" = 1 ] && grep -q "cannot run 'dot'" err && grep -q '^hint: install graphviz' err
+[ "$code" = 1 ]
+grep -q "cannot run 'dot'" err
+grep -q '^hint: install graphviz' err
 
 # A dot that fails leaves no file.
 mkdir bin
@@ -112,4 +120,5 @@ chmod +x bin/dot
 if PATH=$PWD/bin:$PATH "$DCPI_BIN/dcpi2ps" -o failed.ps full.graph 2>err; then
 	exit 1
 fi
-grep -q "'dot' failed with status 3" err && [ ! -e failed.ps ]
+grep -q "'dot' failed with status 3" err
+[ ! -e failed.ps ]

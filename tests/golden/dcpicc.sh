@@ -128,16 +128,20 @@ code=0
 ./both >both.out || code=$?
 [ "$code" = 14 ]
 "$DCPI_BIN/dcpicc" $own -DX='"a b"' more.c twice.c -o both
-[ -s maps/more.cmap ] && [ -s maps/twice.cmap ] && [ -s tok/more.i ]
+[ -s maps/more.cmap ]
+[ -s maps/twice.cmap ]
+[ -s tok/more.i ]
 readelf --debug-dump=info objects/more.o | grep -q "DW_AT_name.*$PWD/tok/more.i"
 
 # What is not to be tokenized.
 "$DCPI_BIN/dcpicc" -map_dir none -E twice.c | grep -q twice
 "$DCPI_BIN/dcpicc" -map_dir none -json -tok_dir=none -E twice.c >told 2>err
-grep -q '"status":0' told && grep -q twice err
+grep -q '"status":0' told
+grep -q twice err
 printf 'int x;\n' | "$DCPI_BIN/dcpicc" -map_dir none -x c -c - -o stdin.o
 "$DCPI_BIN/dcpicc" -map_dir none objects/twice.o more.c -fsyntax-only
 printf 'int x = ;\n' >bad.c
 code=0
 "$DCPI_BIN/dcpicc" -c bad.c 2>err || code=$?
-[ "$code" = 1 ] && [ ! -e bad.o ]
+[ "$code" = 1 ]
+[ ! -e bad.o ]

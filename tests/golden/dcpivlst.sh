@@ -41,7 +41,8 @@ chmod 755 .
 if [ "$(id -u)" = 0 ] && "${as[@]}" test -x "$DCPI_BIN/dcpi"; then
 	"${as[@]}" "$DCPI_BIN/dcpivlst" -json hot app >json 2>err
 	grep -q '"unreadable_files":[12]' json
-	grep -q 'warning: ' err && grep -q '^hint: ' err
+	grep -q 'warning: ' err
+	grep -q '^hint: ' err
 	[ "$(grep -c '"values":null' json)" = 13 ]
 	grep -q '"cpu-clock":50' json
 fi

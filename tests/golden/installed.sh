@@ -20,8 +20,9 @@ run bin/dcpi prof -i -db "$work/db" -no_header >"$work/out" 2>/dev/null || :
 cat "$work/out"
 grep -q '^ *42 .*/bin/a$' "$work/out"
 [ "$(readlink "$work/moved/bin/dcpiprof")" = dcpi ]
-[ -x "$work/moved/libexec/dcpi/dcpid-reader" ] && [ -x "$work/moved/libexec/dcpi/dcpid-pseudoimg" ] &&
-	[ -x "$work/moved/libexec/dcpi/dcpid-translate" ]
+for helper in reader pseudoimg translate values; do
+	[ -x "$work/moved/libexec/dcpi/dcpid-$helper" ]
+done
 [ ! -e "$DCPI_BIN/dcpid-step" ] || [ -x "$work/moved/libexec/dcpi/dcpid-step" ]
 rm "$work/moved/libexec/dcpi/dcpid-reader"
 if run sbin/dcpid -quiet -replay "$work/stream" -platform other "$work/db" 2>"$work/err"; then
@@ -29,4 +30,5 @@ if run sbin/dcpid -quiet -replay "$work/stream" -platform other "$work/db" 2>"$w
 	exit 1
 fi
 cat "$work/err"
-grep -q 'dcpid-reader' "$work/err" && grep -q '^hint: ' "$work/err"
+grep -q 'dcpid-reader' "$work/err"
+grep -q '^hint: ' "$work/err"

@@ -23,4 +23,5 @@ for f in $(find lib dbgdyn pseudoimg tools -name '*.c' ! -name '*_linux.c' | sor
 	fi
 done
 echo "$nr files compiled, $bad with Linux's own headers"
-[ "$nr" -gt 10 ] && [ "$bad" = 0 ]
+[ "$nr" -gt 10 ]
+[ "$bad" = 0 ]
