@@ -164,6 +164,28 @@ static void test_tables(void **state)
 		     0x101a, 0);
 }
 
+/* Without a comparison: the index is what a mask, or fewer bits, leave of it. */
+static void test_masked_tables(void **state)
+{
+	static const uint8_t masks[][8] = {
+		{ 0x00, 0x04, 0x00, 0x12, 0x1f, 0x20, 0x03, 0xd5 }, /* and w0, w0, #3; nop */
+		{ 0x00, 0x1c, 0x00, 0x53, 0x1f, 0x20, 0x03, 0xd5 }, /* uxtb w0, w0; nop */
+	};
+	static const uint8_t riscv_mask[6] = { 0x13, 0x75, 0x35, 0x00, 0x01, 0x00 }; /* andi; nop */
+	uint8_t code[sizeof(aarch64)], other[sizeof(riscv)];
+
+	(void)state;
+	memcpy(code, aarch64, sizeof(code));
+	for (size_t i = 0; i < 2; i++) {
+		memcpy(code, masks[i], sizeof(masks[i]));
+		check_switch(build(EM_AARCH64, code, sizeof(code), 0x34), 0x1000, 0x101c, 0x1024,
+			     0x102c);
+	}
+	memcpy(other, riscv, sizeof(other));
+	memcpy(other, riscv_mask, sizeof(riscv_mask));
+	check_switch(build(EM_RISCV, other, sizeof(other), 0x24), 0x1000, 0x1018, 0x101c, 0x1020);
+}
+
 /* An entry that leads out of the procedure: then it was no table, or not one of four. */
 static void test_bad_table(void **state)
 {
@@ -277,12 +299,12 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_diamond),	    cmocka_unit_test(test_endless),
-		cmocka_unit_test(test_irreducible), cmocka_unit_test(test_tables),
-		cmocka_unit_test(test_bad_table),   cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_tail_call),   cmocka_unit_test(test_unresolved),
-		cmocka_unit_test(test_cold_part),   cmocka_unit_test(test_no_return),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_diamond),	      cmocka_unit_test(test_endless),
+		cmocka_unit_test(test_irreducible),   cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_masked_tables), cmocka_unit_test(test_bad_table),
+		cmocka_unit_test(test_overlap),	      cmocka_unit_test(test_tail_call),
+		cmocka_unit_test(test_unresolved),    cmocka_unit_test(test_cold_part),
+		cmocka_unit_test(test_no_return),     cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
