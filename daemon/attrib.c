@@ -10,7 +10,7 @@
 enum { LATER_MAX = 4 };
 /* So many more counts may wait one by one. */
 enum { WAITING_MAX = 32768 };
-/* Registries of clients are read four times a second. */
+/* For a reading of the registry to tell: there are four in a second. */
 #define WAIT_NS 1000000000ull
 
 /* All profiles have all events, in the driver's order: an event's index is the same everywhere. */

@@ -278,7 +278,7 @@ static int leave_terminal(void)
 	return 0;
 }
 
-/* Messages need a place before there is a terminal no more. */
+/* In the background there is no terminal: messages need another place before. */
 static int background_log(struct base_err *err)
 {
 	char path[sizeof(daemon_state.run_dir) + 16];

@@ -590,8 +590,8 @@ static void refuse_all(struct dyn *d, int why)
 
 enum which { ALL, ENDED };
 
-/* Nobody waits for the images of processes that have ended but their samples: up to @deadline_ns.
- */
+/* @deadline_ns: those of processes that have ended, for which only samples wait, are left for the
+ * next time from then on. */
 static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
 {
 	struct dyn_registry *next;

@@ -9,7 +9,7 @@
 
 /* Bytes; and units of the spool. */
 enum { JOB_PIECE = 256 << 10, JOB_NEAR = 4096 };
-/* Of runs; of fewer than that the search is as fast. */
+/* Of runs: HINTS, kept where there are HINTS_FROM; among fewer a search is as fast. */
 enum { HINTS = 512, HINTS_FROM = 8 };
 
 /* ---- names --------------------------------------------------------------------------------- */

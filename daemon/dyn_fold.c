@@ -71,7 +71,7 @@ bool dyn_fold_wants(const struct dyn_facility *f)
 
 	return has_ended(reg) && c->db && !f->apart && !f->folded && !f->image->refused &&
 	       (f->image->id.len || dyn_facility_is_behind(f, false)) &&
-	       /* Else ids are forgotten that profiles may stand under. */
+	       /* With more, ids under which profiles may stand would be forgotten. */
 	       f->nr_replaced < DYN_REPLACES_MAX && reg->store.used <= JOB_MAX && !owns_ranges(f) &&
 	       !images_is_apart(c->images, f->name) &&
 	       !images_is_apart(c->images, *executable(reg) ? executable(reg) : NULL);

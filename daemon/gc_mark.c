@@ -5,7 +5,7 @@
 
 #include "kernel.h"
 
-/* Ranks are no addresses, but fit: 0 is what is not in the map. */
+/* The map's values are ranks, not addresses; 0 is that of what is not in it. */
 static int refer(struct base_map *to, const void *key, size_t len, size_t rank)
 {
 	uintptr_t had = (uintptr_t)base_map_get(to, key, len);

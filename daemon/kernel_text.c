@@ -134,7 +134,7 @@ static int read_memory(struct kernel *k, uint64_t addr, void *to, size_t len)
 	return k->memory ? kernel_memory_read(k->memory, addr, to, len) : -EPERM;
 }
 
-/* What lies outside of the image stands for all of it behind its end. */
+/* All targets outside of the image are told as one place, behind its end. */
 static uint64_t place(void *ctx, uint64_t target)
 {
 	const struct kernel_text *t = ctx;

@@ -42,7 +42,7 @@ static void drop_capabilities(void)
 		_exit(1);
 }
 
-/* The kernel would write there, where soon there is nothing. */
+/* The kernel writes into that memory, which will soon be unmapped. */
 static void unregister_rseq(void)
 {
 #ifdef HAS_RSEQ
@@ -238,7 +238,7 @@ static int bring(struct step_shadow *s, struct step_target *t, uint64_t page)
 	    pwrite(s->fd, bytes, sizeof(bytes), (off_t)off) != (ssize_t)sizeof(bytes))
 		return -EFAULT;
 	r = map(s, page, prot, off);
-	/* Where nobody may write and execute: then it is at least executed. */
+	/* Where no page may be written and executed both: executed is what it is needed for. */
 	if (r == -ENOMEM && prot & PROT_EXEC)
 		r = map(s, page, prot & ~PROT_WRITE, off);
 	if (r == 0)

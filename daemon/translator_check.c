@@ -4,7 +4,7 @@
 
 #include "translator.h"
 
-/* Behind the code nothing is compared with anything but nothing. */
+/* The bytes of a block behind its code, which must not hold anything. */
 static bool is_zero(const uint8_t *p, size_t len)
 {
 	while (len && !*p)
@@ -12,7 +12,7 @@ static bool is_zero(const uint8_t *p, size_t len)
 	return !len;
 }
 
-/* It stands within what was asked, and was made from that. */
+/* It lies within the code that was sent, and holds the same bytes. */
 static bool is_of_code(const struct translator_request *q, const uint8_t *code,
 		       const struct vtrace_code *c)
 {
@@ -46,7 +46,7 @@ static size_t behind(const struct vtrace_code *c, size_t first)
 	return first + 1;
 }
 
-/* One behind the other they are the block, and their micro-ops are its. */
+/* One after the other they make up the block, and their micro-ops the block's. */
 static bool insns_are_sound(const struct vtrace_code *c)
 {
 	const struct vtrace_block *b = &c->block;

@@ -12,7 +12,7 @@
 /* CPU time for translating: three seconds for what is new, or a twentieth of one CPU. */
 #define BUDGET_NS    3000000000ull
 #define BUDGET_SHARE 20
-/* However long helpers wait for a CPU: meanwhile nothing else is read. */
+/* By the clock, in one go: while helpers work, or wait for a CPU, dcpid reads nothing else. */
 #define SERVE_NS 100000000ull
 /* Of these for what lies ahead, which can wait until what was met in the meantime is served. */
 #define AHEAD_NS 10000000ull
@@ -272,7 +272,7 @@ static int on_missing(void *ctx, const struct vtrace_window *w)
 
 	windows_values_met(t, w);
 	t->stats.missing += w->code_len > 0;
-	/* Less than a block is found by is none that can be put. */
+	/* With fewer bytes than blocks are found by, none can be put. */
 	if (w->code_len > sizeof(w->code) ||
 	    !vtrace_place_of(w->end_pc, w->code, w->code_len, &place) || is_served(c, w, &place))
 		return 0;
@@ -340,7 +340,8 @@ static bool may_look_ahead(const struct windows_code *c, uint64_t until_ns)
 
 /*
  * Where blocks that were met lead. One step, no further: most code never runs, and what does is
- * met. Who cannot be read once may be one for whom the reader has to wait.
+ * met. Where a place cannot be read, those of its process that follow are left out: the reader may
+ * have had to wait for it.
  */
 static void serve_ahead(struct windows *t)
 {

@@ -7,7 +7,7 @@
 
 enum {
 	RUN_STEP = VTRACE_BLOCK_UOPS / BPF_NR_SIZES,
-	NR_AGES = 1024, /* of so many blocks the ages tell which are the oldest */
+	NR_AGES = 1024, /* so many blocks are asked for their age, to tell what is old among all */
 	UNENTERED_AGES = 4,
 };
 

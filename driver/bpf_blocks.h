@@ -69,7 +69,7 @@ void bpf_blocks_release(struct bpf_blocks *b);
 int bpf_blocks_put(struct bpf_blocks *b, const struct vtrace_code *code, uint64_t now_ns);
 /* NULL: none. */
 const struct vtrace_code *bpf_blocks_get(const struct bpf_blocks *b, uint32_t number);
-/* A window that began then entered it; whatever number it names. */
+/* A window that began at @time_ns entered it. Any @number, also one that is no block's. */
 void bpf_blocks_used(struct bpf_blocks *b, uint32_t number, uint64_t time_ns);
 /* All windows were handed on that had begun by @until_ns, and no program runs that had. */
 void bpf_blocks_reuse(struct bpf_blocks *b, uint64_t until_ns);

@@ -3,7 +3,7 @@
 
 #include "bpf_internal.h"
 
-/* So many entries before it is read is one asked for. */
+/* An entry is asked for while the one so many before it is read. */
 enum { AHEAD = 8 };
 
 /* ---- taking ---------------------------------------------------------------------------------- */
