@@ -36,9 +36,9 @@ size_t pseudoimg_span_disjoint(void *array, size_t nr, size_t elem_len)
 	qsort(array, nr, elem_len, pseudoimg_span_compare);
 	for (size_t i = 0; i < nr; i++) {
 		struct pseudoimg_span *s = (void *)(base + i * elem_len);
-		struct pseudoimg_span *last = (void *)(base + (kept - 1) * elem_len);
+		struct pseudoimg_span *last = kept ? (void *)(base + (kept - 1) * elem_len) : NULL;
 
-		if (kept && s->start < pseudoimg_span_end(last)) {
+		if (last && s->start < pseudoimg_span_end(last)) {
 			if (s->order < last->order)
 				memcpy(last, s, elem_len);
 			continue;
