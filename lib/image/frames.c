@@ -59,19 +59,20 @@ static void add_unit(struct image_spans *s, Dwarf_Die *unit)
  * units of compilers there is a zero inside of it, their own last byte at least; that of an
  * assembler may end in anything, but has nothing inlined. How far there is one:
  */
-static size_t names_len(struct image *img)
+static size_t names_len(struct image *img, Dwarf *dw)
 {
+	struct image_names *names = dw == img->dwarf ? &img->names : &img->alt_names;
 	const struct image_elf *f = &img->main;
 	const char *bytes;
 	Elf_Data *data;
 	GElf_Shdr sh;
 	Elf_Scn *scn;
 
-	if (img->names_known)
-		return img->names_len;
-	img->names_known = true;
-	if (dwarf_getelf(img->dwarf) != f->elf)
-		f = &img->debug;
+	if (names->known)
+		return names->len;
+	names->known = true;
+	if (dwarf_getelf(dw) != f->elf)
+		f = dw == img->dwarf ? &img->debug : &img->alt;
 	/* Compressed ones were uncompressed in place when the DWARF was opened. */
 	scn = image_elf_section(f, ".debug_info", &sh);
 	if (!scn)
@@ -80,18 +81,19 @@ static size_t names_len(struct image *img)
 	if (!data)
 		return 0;
 	bytes = data->d_buf;
-	for (img->names_len = data->d_size; img->names_len && bytes[img->names_len - 1];)
-		img->names_len--;
-	return img->names_len;
+	for (names->len = data->d_size; names->len && bytes[names->len - 1];)
+		names->len--;
+	return names->len;
 }
 
 static bool unit_ends(struct image *img, Dwarf_Die *die)
 {
 	Dwarf_Off off = dwarf_dieoffset(die) - dwarf_cuoffset(die), next;
+	Dwarf *dw = dwarf_cu_getdwarf(die->cu);
 	size_t header_len;
 
-	return dwarf_nextcu(img->dwarf, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
-	       next <= names_len(img);
+	return dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
+	       next <= names_len(img, dw);
 }
 
 bool image_unit_llvm(struct image *img, Dwarf_Die *unit)

@@ -44,7 +44,7 @@ int image_new(struct image_elf *f, enum image_kind kind, struct image **out, str
 	}
 	img->kind = kind;
 	img->main = *f;
-	img->debug.fd = img->mini.fd = -1;
+	img->debug.fd = img->mini.fd = img->alt.fd = -1;
 	img->index_fds[0] = img->index_fds[1] = -1;
 	r = read_segments(img);
 	if (r < 0)
@@ -74,6 +74,7 @@ void image_close(struct image *img)
 		return;
 	image_close(img->code);
 	dwarf_end(img->dwarf);
+	dwarf_end(img->alt_dwarf);
 	image_spans_free(img->spans);
 	image_units_free(img->units);
 	image_program_free(img->program);
@@ -84,6 +85,7 @@ void image_close(struct image *img)
 	free(img->segments);
 	image_elf_close(&img->mini);
 	image_elf_close(&img->debug);
+	image_elf_close(&img->alt);
 	image_elf_close(&img->main);
 	free(img);
 }

@@ -186,8 +186,12 @@ struct image {
 	int index_fds[2];	       /* the store's; where indexes are, and where else */
 	Dwarf *dwarf;
 	bool dwarf_sought;
-	size_t names_len; /* of .debug_info, up to its last zero, once it is known */
-	bool names_known;
+	struct image_elf alt; /* what its debug file shares with others; alt_dwarf NULL: none */
+	Dwarf *alt_dwarf;
+	struct image_names {
+		size_t len; /* of .debug_info, up to its last zero, once it is known */
+		bool known;
+	} names, alt_names;
 	struct image_spans *spans; /* of a pseudo-image's subprograms, made by the first question */
 	struct image_program *program; /* of a pseudo-image's lines, NULL: by libdw */
 	bool program_sought;
@@ -202,6 +206,11 @@ struct image {
 
 /* Lines and inlined parts (lines.c, frames.c): opened at the first question; NULL: none. */
 Dwarf *image_dwarf(struct image *img);
+/* The file that the DWARF of @f, an image's, may refer to (alt.c): false: the DWARF must not be
+ * used. */
+bool image_alt_find(struct image *img, const struct image_elf *f);
+/* Does each of its sections of strings end in a zero? */
+bool image_strings_end(const struct image_elf *f);
 /* Of a pseudo-image (program.c): 0, -ENOENT, or -DCPI_EUNSUPPORTED: to be asked of libdw. */
 int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out);
 void image_program_free(struct image_program *p);

@@ -16,7 +16,7 @@ static bool has_lines(const struct image_elf *f)
  * libdw (0.188) takes the length of a string by strlen, up to whatever follows the section: where
  * one is not ended inside of it, the file is damaged and none of its lines are used.
  */
-static bool strings_end(const struct image_elf *f)
+bool image_strings_end(const struct image_elf *f)
 {
 	static const char *const names[] = { ".debug_str", ".debug_line_str" };
 
@@ -46,8 +46,12 @@ Dwarf *image_dwarf(struct image *img)
 	img->dwarf_sought = true;
 	if (!has_lines(f))
 		f = image_debug(img);
-	if (f && has_lines(f) && strings_end(f))
+	if (f && has_lines(f) && image_strings_end(f))
 		img->dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
+	if (img->dwarf && !image_alt_find(img, f)) {
+		dwarf_end(img->dwarf);
+		img->dwarf = NULL;
+	}
 	return img->dwarf;
 }
 

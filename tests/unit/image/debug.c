@@ -174,6 +174,46 @@ static void test_mini(void **state)
 	assert_false(has_beta(in_dir("bad.so"), false));
 }
 
+/* Copies the name of what is inlined in the last half of uses_alt.S. */
+static const char *inlined_name(const char *path)
+{
+	struct image_frame frames[IMAGE_FRAMES_MAX];
+	const struct image_symbol *outer;
+	static char name[64];
+	struct image *img;
+	size_t pos = 0;
+
+	assert_int_equal(image_open_path(path, IMAGE_FILE, &img, NULL), 0);
+	outer = image_symbol_find(img, "outer", &pos);
+	assert_non_null(outer);
+	assert_int_equal(
+		image_frames_at(img, outer->vaddr + outer->len - 1, frames, IMAGE_FRAMES_MAX), 2);
+	assert_int_equal(frames[0].at.line, 20);
+	assert_int_equal(frames[1].at.line, 10);
+	snprintf(name, sizeof(name), "%s", frames[0].name);
+	image_close(img);
+	return name;
+}
+
+/* Names that another file has, which the image chose: who opens a FIFO waits without end. */
+static void test_alt(void **state)
+{
+	(void)state;
+	copy(FIXTURES "/uses_alt.so", in_dir("lib.so"));
+	assert_string_equal(inlined_name(in_dir("lib.so")), "(unnamed)");
+	copy(FIXTURES "/alt.so", in_dir("alt.so"));
+	assert_string_equal(inlined_name(in_dir("lib.so")), "shared");
+	copy(FIXTURES "/fixture.so", in_dir("alt.so")); /* another's build-id */
+	assert_string_equal(inlined_name(in_dir("lib.so")), "(unnamed)");
+	assert_int_equal(unlink(in_dir("alt.so")), 0);
+	assert_int_equal(mkfifo(in_dir("alt.so"), 0600), 0);
+	assert_string_equal(inlined_name(in_dir("lib.so")), "(unnamed)");
+	setenv("DCPI_DEBUG_PATH", in_dir("d"), 1);
+	copy(FIXTURES "/alt.so",
+	     in_dir("d/.build-id/00/112233445566778899aabbccddeeff00112233.debug"));
+	assert_string_equal(inlined_name(in_dir("lib.so")), "shared");
+}
+
 /* A server may be a folder. */
 static void test_debuginfod(void **state)
 {
@@ -214,6 +254,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_its_own, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_crc, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_mini, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_alt, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_debuginfod, set_up, tear_down),
 	};
 
