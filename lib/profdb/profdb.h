@@ -63,6 +63,7 @@ int profdb_profile_add_path(struct profdb_profile *p, const char *path);
 const char *profdb_profile_word(const struct profdb_profile *p, const char *word);
 /* Replaces the first line of @word, or adds one; NULL removes all. -EINVAL: a word that has
  * functions here, or a value that its line could not hold (empty; no number where the word is one).
+ * -DCPI_ELIMIT: lines are as many as a profile may have (docs/format/dcpiformat.md).
  */
 int profdb_profile_set_word(struct profdb_profile *p, const char *word, const char *value);
 

@@ -11,9 +11,12 @@
 
 #include "profdb.h"
 
-#define PROFDB_FILE_MAX	     (1u << 30) /* longest profile file that is read */
-#define PROFDB_HEADER_MAX    (1u << 20) /* longest ASCII header */
-#define PROFDB_NAME_MAX	     200 /* longest name of a profile file; leaves room for a prefix */
+#define PROFDB_FILE_MAX	  (1u << 30) /* longest profile file that is read */
+#define PROFDB_HEADER_MAX (1u << 20) /* longest ASCII header */
+/* What nobody knows is looked up one by one, each time that profiles are added up: */
+#define PROFDB_NR_LINES	     16384 /* header lines of other words */
+#define PROFDB_NR_SECTIONS   64	   /* sections kept as they are */
+#define PROFDB_NAME_MAX	     200   /* longest name of a profile file; leaves room for a prefix */
 #define PROFDB_VERSION1_LINE "version dcpi-dynamic 1"
 
 /* ---- little-endian numbers ----------------------------------------------------------------- */
@@ -172,7 +175,7 @@ struct profdb_profile {
 	struct profdb_moves moves;
 };
 
-/* Append a line, whether or not the word is there already. 0, -EINVAL or -ENOMEM. */
+/* Append a line, whether or not the word is there already. 0, -EINVAL, -DCPI_ELIMIT or -ENOMEM. */
 int profdb_profile_add_line(struct profdb_profile *p, const char *word, const char *value);
 int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], const void *data,
 			       size_t len);

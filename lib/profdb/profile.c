@@ -140,6 +140,8 @@ int profdb_profile_add_line(struct profdb_profile *p, const char *word, const ch
 
 	if (r < 0)
 		return r;
+	if (p->nr_lines >= PROFDB_NR_LINES)
+		return -DCPI_ELIMIT;
 	if (base_grow(&p->lines, &p->cap_lines, p->nr_lines + 1, sizeof(*p->lines)) < 0)
 		return -ENOMEM;
 	line = (struct profdb_line){ strdup(word), strdup(value) };
@@ -208,6 +210,8 @@ int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], cons
 {
 	struct profdb_section s = { .len = len };
 
+	if (p->nr_sections >= PROFDB_NR_SECTIONS)
+		return -DCPI_ELIMIT;
 	if (base_grow(&p->sections, &p->cap_sections, p->nr_sections + 1, sizeof(s)) < 0)
 		return -ENOMEM;
 	memcpy(s.tag, tag, sizeof(s.tag));

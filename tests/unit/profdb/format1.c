@@ -264,6 +264,32 @@ static void test_unknown_sections(void **state)
 	profdb_profile_free(copy);
 }
 
+/* They are searched one by one: a file of a few megabytes must not take minutes. */
+static void test_not_too_many(void **state)
+{
+	struct profdb_profile *p = sample(), *q;
+	struct base_buf buf = { 0 }, lines = { 0 };
+	char tag[5] = "aaa";
+
+	(void)state;
+	print(p, &buf);
+	for (int i = 0; i < 64; i++) {
+		tag[0] = (char)('a' + i % 26);
+		tag[3] = (char)('a' + i / 26);
+		insert_section(&buf, tag);
+	}
+	profdb_profile_free(parse(buf.data, buf.len));
+	insert_section(&buf, "zzzz");
+	assert_int_equal(profdb_profile_parse(buf.data, buf.len, &q, NULL), -DCPI_ELIMIT);
+	base_buf_printf(&lines, "version 0.07\n");
+	for (int i = 0; i < 16385; i++)
+		base_buf_printf(&lines, "a b\n");
+	assert_int_equal(profdb_profile_parse(lines.data, lines.len, &q, NULL), -DCPI_ELIMIT);
+	base_buf_release(&buf);
+	base_buf_release(&lines);
+	profdb_profile_free(p);
+}
+
 static void test_empty_profile(void **state)
 {
 	struct profdb_profile *p = profdb_profile_new(PROFDB_NAMED, NULL, NULL), *q;
@@ -416,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_errors_tell_what_is_wrong),
 		cmocka_unit_test(test_sealed_nonsense_is_refused),
 		cmocka_unit_test(test_unknown_sections),
+		cmocka_unit_test(test_not_too_many),
 		cmocka_unit_test(test_empty_profile),
 		cmocka_unit_test(test_the_page_tells_the_truth),
 		cmocka_unit_test(test_many_counts_are_dense),
