@@ -369,7 +369,10 @@ static int find_kind(const struct analysis *a, const char *name)
 
 size_t analysis_event_default(const struct analysis *a)
 {
-	static const char *const preferred[] = { "cycles", "cpu-clock", "task-clock" };
+	static const char *const preferred[] = {
+		"cycles",     "cpu-cycles",   "ref-cycles", "cpu-clock",
+		"task-clock", "thread-clock", "tick",
+	};
 
 	for (size_t i = 0; i < sizeof(preferred) / sizeof(preferred[0]); i++) {
 		int at = find_kind(a, preferred[i]);

@@ -206,6 +206,32 @@ static void test_refused(void **state)
 	refused(dir, NULL, NULL, "flops", -ENOENT, "flops", "imiss");
 }
 
+/* The event of reports that name none: one of time, whatever else was counted, in any order. */
+static void test_default_event(void **state)
+{
+	static const struct {
+		const char *names[3];
+		size_t at;
+	} cases[] = {
+		{ { "page-faults", "tick" }, 1 },
+		{ { "cache-misses", "cpu-clock", "tick" }, 1 },
+		{ { "branches", "cpu-cycles:u", "cpu-clock" }, 1 },
+		{ { "cpu-clock", "cycles" }, 1 },
+		{ { "page-faults", "ticks" }, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct analysis_event events[3] = { { .period = 1 } };
+		struct analysis a = { .events = events };
+
+		for (; a.nr_events < 3 && cases[i].names[a.nr_events]; a.nr_events++)
+			snprintf(events[a.nr_events].name, sizeof(events[0].name), "%s",
+				 cases[i].names[a.nr_events]);
+		assert_int_equal(analysis_event_default(&a), cases[i].at);
+	}
+}
+
 /* One damaged file costs its own samples, is named, and nothing else changes. */
 static void test_damaged(void **state)
 {
@@ -227,9 +253,9 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_newest),	cmocka_unit_test(test_all),
-		cmocka_unit_test(test_parts),	cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_newest),	      cmocka_unit_test(test_all),
+		cmocka_unit_test(test_parts),	      cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_default_event), cmocka_unit_test(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, clean_up);
