@@ -246,13 +246,18 @@ static int try_file(int dir_fd, const char *path, const struct image_query *q, s
 	return -ESTALE;
 }
 
-static int not_in_store(const struct image_query *q, struct base_err *err)
+static int not_in_store(const struct store_dir *d, const struct image_query *q,
+			struct base_err *err)
 {
 	const char *path = q->paths && q->paths[0] ? q->paths[0] : "";
+	const char *folder = q->kind == IMAGE_DYNAMIC ? "dyn/" : "kernel/";
 	char id[BASE_ID_TEXT_LEN];
 
+	if (d->fd < -1 && d->fd != -ENOENT)
+		return base_fail_errno(err, d->fd, "cannot open image '%s' in the database's %s",
+				       path, folder);
 	base_fail(err, -DCPI_ENOIMAGE, "image '%s' with build-id %s is not in the database's %s",
-		  path, base_id_text(&q->id, id), q->kind == IMAGE_DYNAMIC ? "dyn/" : "kernel/");
+		  path, base_id_text(&q->id, id), folder);
 	base_hint(err, "copy the whole database, its dyn/ and kernel/ folders included");
 	return -DCPI_ENOIMAGE;
 }
@@ -265,7 +270,7 @@ static int open_stored(struct store_dir *d, const struct image_query *q, struct 
 	int r = -ENOENT;
 
 	if (d->fd < 0)
-		return not_in_store(q, err);
+		return not_in_store(d, q, err);
 	if (*name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
 		struct base_err first = { 0 };
 
@@ -279,13 +284,13 @@ static int open_stored(struct store_dir *d, const struct image_query *q, struct 
 	if (r >= 0)
 		return 0;
 	if (!q->id.len)
-		return not_in_store(q, err);
+		return not_in_store(d, q, err);
 	if ((r = dir_index(d)) < 0)
 		return base_fail_errno(err, r, "cannot read the database's images");
 	for (size_t i = 0; i < d->nr; i++)
 		if (base_id_equal(&d->v[i].id, &q->id))
 			return try_file(d->fd, d->v[i].name, q, out, err);
-	return not_in_store(q, err);
+	return not_in_store(d, q, err);
 }
 
 /* ---- ordinary files ------------------------------------------------------------------------ */

@@ -27,8 +27,9 @@ enum image_kind {
 /* The images that a database brings along. Found by build-id, indexed at the first question. */
 struct image_store;
 
-/* Descriptors of <db>/dyn and <db>/kernel, negative where there is none; they stay the caller's and
- * must outlive the store. 0 or -ENOMEM. */
+/* Descriptors of <db>/dyn and <db>/kernel; they stay the caller's and must outlive the store. -1:
+ * there is none; below: -errno of opening it, which is then told of each image that would be there.
+ * 0 or -ENOMEM. */
 int image_store_open(int dyn_fd, int kernel_fd, struct image_store **out);
 void image_store_close(struct image_store *store);
 /* Copies of ordinary files stand in @dir as in a folder of $DCPI_DEBUG_PATH; it is searched before

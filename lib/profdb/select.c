@@ -51,12 +51,14 @@ static int take_range(const char *spec, const char *dots, char from[PROFDB_EPOCH
 	return r;
 }
 
-/* The place of the newest that somebody wrote; of the newest folder, where nobody wrote any. */
+/* The place of the newest that somebody wrote; of the newest folder, where nobody wrote any. One
+ * that may not be looked into is not passed over: an older one would be taken for it. */
 static size_t newest(struct profdb *db, char **epochs, size_t nr)
 {
 	for (size_t i = nr; i-- > 0;) {
-		char **platforms = profdb_platforms(db, epochs[i], NULL);
-		bool any = platforms && *platforms;
+		struct base_err why = { 0 };
+		char **platforms = profdb_platforms(db, epochs[i], &why);
+		bool any = platforms ? *platforms != NULL : why.code != -ENOENT;
 
 		free(platforms);
 		if (any)

@@ -473,6 +473,15 @@ static void test_no_identity(void **state)
 	assert_int_equal(image_open(store, &stored, &img, NULL), -DCPI_ENOIMAGE);
 	image_store_close(store);
 	close(fd);
+	/* A folder that may not be read is not one without the image. */
+	assert_int_equal(image_store_open(-EACCES, -1, &store), 0);
+	memset(&err, 0, sizeof(err));
+	assert_int_equal(image_open(store, &stored, &img, &err), -EACCES);
+	assert_non_null(strstr(err.text, "dyn/: Permission denied"));
+	image_store_close(store);
+	assert_int_equal(image_store_open(-ENOENT, -1, &store), 0);
+	assert_int_equal(image_open(store, &stored, &img, NULL), -DCPI_ENOIMAGE);
+	image_store_close(store);
 }
 
 /* Every shorter form of a good file is refused or read, and never more than that. */

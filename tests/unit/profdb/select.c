@@ -60,6 +60,24 @@ static void test_the_newest_has_a_platform(void **state)
 	profdb_close(db);
 }
 
+/* Nor does one that may not be looked into let an older one pass for the newest. */
+static void test_the_newest_may_be_closed_to_us(void **state)
+{
+	struct profdb *db = open_with_epochs(*state);
+	bool root = geteuid() == 0;
+
+	assert_int_equal(mkdir(scratch_path(*state, "202601312359/box"), 0700), 0);
+	assert_int_equal(chmod(*state, 0755), 0);
+	assert_int_equal(chmod(scratch_path(*state, names[3]), 0), 0);
+	if (root)
+		assert_int_equal(seteuid(65534), 0);
+	check(db, NULL, 3, 1);
+	if (root)
+		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(chmod(scratch_path(*state, names[3]), 0700), 0);
+	profdb_close(db);
+}
+
 static void test_bad_ones(void **state)
 {
 	static const struct {
@@ -103,6 +121,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_good_ones),
 		scratch_test(test_the_newest_has_a_platform),
+		scratch_test(test_the_newest_may_be_closed_to_us),
 		scratch_test(test_bad_ones),
 		scratch_test(test_no_epoch_at_all),
 	};
