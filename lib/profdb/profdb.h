@@ -207,7 +207,8 @@ struct profdb_values; /* opaque: a header, images for contexts, hotlists */
 struct profdb_values *profdb_values_new(enum profdb_kind kind, const struct base_id *image,
 					const char *path, const char *profiler);
 void profdb_values_free(struct profdb_values *v);
-/* Where the coins that it throws begin, for tests: else nobody knows. */
+/* Where the coins that it throws begin: else nobody knows, but of values that were read, where it
+ * hangs on what was. */
 void profdb_values_seed(struct profdb_values *v, uint64_t seed);
 /* Image, kind, paths and words of its header, which has no events. */
 const struct profdb_profile *profdb_values_header(const struct profdb_values *v);

@@ -213,6 +213,8 @@ int profdb_values_parse(const void *data, size_t len, struct profdb_values **out
 		profdb_values_free(v);
 		return r;
 	}
+	/* The same files merged are the same hotlists: a report can be made again. */
+	profdb_values_seed(v, base_crc32c(0, data, len));
 	*out = v;
 	return 0;
 }

@@ -117,6 +117,38 @@ static uint64_t total(const struct profdb_values *v)
 	return sum;
 }
 
+/* What is read and merged is so by chance, but by the same one each time. */
+static void test_reports_can_be_made_again(void **state)
+{
+	struct base_buf file[2] = { { 0 } }, merged[2] = { { 0 } };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct profdb_values *v = profdb_values_new(PROFDB_FILE, NULL, "/a", PROFDB_VALUES);
+
+		for (uint64_t k = 0; k < 500; k++)
+			assert_int_equal(profdb_values_add(v, 0, NULL, k * 2 + i), 0);
+		print(v, &file[i]);
+		profdb_values_free(v);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct profdb_values *v, *w;
+
+		assert_int_equal(profdb_values_parse(file[0].data, file[0].len, &v, NULL), 0);
+		assert_int_equal(profdb_values_parse(file[1].data, file[1].len, &w, NULL), 0);
+		assert_int_equal(profdb_values_merge(v, w), 0);
+		print(v, &merged[i]);
+		profdb_values_free(v);
+		profdb_values_free(w);
+	}
+	assert_int_equal(merged[0].len, merged[1].len);
+	assert_memory_equal(merged[0].data, merged[1].data, merged[0].len);
+	for (int i = 0; i < 2; i++) {
+		base_buf_release(&file[i]);
+		base_buf_release(&merged[i]);
+	}
+}
+
 /* Values that no list has room for are lost, and counted. */
 static void test_too_many_lists(void **state)
 {
@@ -303,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_written_is_read),
 		cmocka_unit_test(test_merge_finds_the_callers),
+		cmocka_unit_test(test_reports_can_be_made_again),
 		cmocka_unit_test(test_too_many_lists),
 		cmocka_unit_test(test_images_for_callers_are_bounded),
 		cmocka_unit_test(test_no_changed_byte_passes),
