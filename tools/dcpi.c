@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The multi-call program: "dcpiprof …" (a link to it) is the same as "dcpi prof …". */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -114,12 +115,25 @@ static int own_options(int argc, char **argv)
 }
 
 /* A report that did not reach its file is no success, whatever the command thinks of it. */
-static int finish(int code)
+static int finish(const char *name, int code)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return code;
-	fprintf(stderr, "dcpi: cannot write the output: %s\n", strerror(errno));
+	fprintf(stderr, "%s: cannot write the output: %s\n", name, strerror(errno));
 	return BASE_EXIT_FAILED;
+}
+
+/* A file that a command opens must not become its standard output, or input, because that was
+ * closed: this one refuses what is written. */
+static void fill_closed(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* Of a file that is mapped because it is large, and was cut short meanwhile. */
@@ -139,14 +153,15 @@ int main(int argc, char **argv)
 	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "dcpi";
 	const struct tool *t = NULL;
 
+	fill_closed();
 	signal(SIGBUS, on_bus_error);
 	image_guess_by(analysis_starts);
 	if (strncmp(name, "dcpi", 4) == 0 && name[4])
 		t = find(name);
 	if (t)
-		return finish(t->main(argc, argv));
+		return finish(t->name, t->main(argc, argv));
 	if (argc < 2 || argv[1][0] == '-')
-		return finish(own_options(argc, argv));
+		return finish(dcpi_cmd.name, own_options(argc, argv));
 	t = find(argv[1]);
-	return t ? finish(t->main(argc - 1, argv + 1)) : unknown(argv[1]);
+	return t ? finish(t->name, t->main(argc - 1, argv + 1)) : unknown(argv[1]);
 }

@@ -2,6 +2,7 @@
 /* dcpi2ps: a flow graph as a picture. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,9 @@ static int wait_for(pid_t pid, struct base_err *err)
 	/* So says a child that found nothing to run, where posix_spawn cannot (emulators). */
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return cannot_run(-ENOENT, err);
+	/* Nobody reads what it draws; then nobody reads what we would write either. */
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE)
+		raise(SIGPIPE);
 	if (WIFSIGNALED(status))
 		return base_fail(err, -DCPI_EHELPER, "'dot' was ended by signal %d",
 				 WTERMSIG(status));

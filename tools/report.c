@@ -254,13 +254,13 @@ void report_json_problems(struct json_object *root, const struct analysis *a)
 
 int report_json_put(struct json_object *root, FILE *to)
 {
-	int r;
+	const char *text = json_object_to_json_string_ext(
+		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
 
-	r = fprintf(to, "%s\n",
-		    json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
-								 JSON_C_TO_STRING_NOSLASHESCAPE));
+	if (text)
+		fprintf(to, "%s\n", text);
 	json_object_put(root);
-	return r < 0 ? -EIO : 0;
+	return text ? 0 : -ENOMEM;
 }
 
 int report_json_print(struct json_object *root, const struct analysis *a, FILE *to)

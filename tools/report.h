@@ -47,7 +47,7 @@ struct json_object *report_json_number(double value);
 /* Its two parts: add "problems"; print and release. */
 void report_json_problems(struct json_object *root, const struct analysis *a);
 int report_json_put(struct json_object *root, FILE *to);
-/* Add "problems", print with a newline, release. 0, or -EIO where it could not be written. */
+/* Add "problems", print with a newline, release. 0 or -ENOMEM; what @to refused, main() tells. */
 int report_json_print(struct json_object *root, const struct analysis *a, FILE *to);
 
 /*

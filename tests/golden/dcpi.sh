@@ -26,9 +26,15 @@ for c in $commands; do
 	"$DCPI_BIN/$c" -help-options | grep -qx -- -help || { echo "$c has no options"; exit 1; }
 done
 [ -w /dev/full ] || exit 0
-for command in "dcpiprof" "dcpi -help"; do
+for command in "dcpiprof" "dcpiprof -json" "dcpitopcounts -json" "dcpi -help"; do
 	code=0
 	"$DCPI_BIN"/$command >/dev/full 2>err || code=$?
-	grep -q 'cannot write the output' err || { echo "$command >/dev/full says nothing"; exit 1; }
+	echo "${command%% *}: cannot write the output: No space left on device" >want
+	grep 'cannot' err | diff want - || { echo "$command >/dev/full"; exit 1; }
 	[ "$code" = 1 ] || { echo "$command >/dev/full exits $code"; exit 1; }
 done
+if "$DCPI_BIN/dcpiprof" >&- 2>err; then
+	echo "no output, and no failure"
+	exit 1
+fi
+grep -q "^dcpiprof: cannot write the output: Bad file descriptor" err

@@ -104,6 +104,17 @@ grep -q smooth_ two.svg
 grep -q empty two-2.svg
 grep -q '2: 400127' two-3.svg
 
+# Nobody reads it: an end without words, as other programs have. Nowhere to write to: a failure.
+exec 3> >(:)
+wait $!
+code=0
+"$DCPI_BIN/dcpi2ps" full.graph >&3 2>err || code=$?
+exec 3>&-
+[ ! -s err ] && [ "$code" = 141 ]
+if "$DCPI_BIN/dcpi2ps" full.graph >&- 2>err; then
+	exit 1
+fi
+
 # Without dot; the emulator, where there is one, is found by the path too.
 mkdir only
 [ -z "${DCPI_EMULATOR:-}" ] || ln -s "$(command -v "$DCPI_EMULATOR")" only/
