@@ -91,7 +91,7 @@ static int head(const struct making *m, const struct feedback *f, struct base_bu
 static int put(const struct base_buf *text, struct base_err *err)
 {
 	if (output)
-		return base_file_write(AT_FDCWD, output, 0644, text->data, text->len, err);
+		return base_output_write(output, 0644, text->data, text->len, err);
 	if (feedback.sel.json)
 		return 0;
 	if (fwrite(text->data, 1, text->len, stdout) != text->len || fflush(stdout) != 0)

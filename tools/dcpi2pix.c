@@ -246,7 +246,7 @@ static int put_callgrind(const struct making *m, const struct feedback *f, struc
 	if (r < 0)
 		base_fail_errno(err, r, "cannot write counts of '%s'", f->image);
 	else if (output)
-		r = base_file_write(AT_FDCWD, output, 0644, text.data, text.len, err);
+		r = base_output_write(output, 0644, text.data, text.len, err);
 	else if (!f->sel.json &&
 		 (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0))
 		r = base_fail_errno(err, -errno, "cannot write counts");

@@ -140,7 +140,7 @@ static int put_file(const struct base_buf *drawing, const char *path, struct bas
 
 	if (!path)
 		return json ? 0 : put(drawing, STDOUT_FILENO, err);
-	r = base_file_create(&file, AT_FDCWD, path, 0666, err);
+	r = base_output_create(&file, path, 0666, err);
 	if (r < 0)
 		return r;
 	r = put(drawing, file.fd, err);

@@ -544,7 +544,7 @@ static int write_profile(const struct profdb_profile *p, const char *file,
 	if (r >= 0)
 		r = profdb_profile_format(p, format, first, &buf, err);
 	if (r >= 0)
-		r = base_file_write(AT_FDCWD, opt.output, 0644, buf.data, buf.len, err);
+		r = base_output_write(opt.output, 0644, buf.data, buf.len, err);
 	base_buf_release(&buf);
 	return r;
 }

@@ -209,7 +209,7 @@ static int put(struct scan *s, struct base_err *err)
 	int r = image_map_format(&s->map, &text);
 
 	if (r >= 0 && output)
-		r = base_file_write(AT_FDCWD, output, 0644, text.data, text.len, err);
+		r = base_output_write(output, 0644, text.data, text.len, err);
 	if (r >= 0 && want_json)
 		r = print_json(s);
 	else if (r >= 0 && !output)

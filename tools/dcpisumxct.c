@@ -33,7 +33,7 @@ static const struct base_cmd cmd = {
 static int put(const struct base_buf *sum, struct base_err *err)
 {
 	if (output)
-		return base_file_write(AT_FDCWD, output, 0644, sum->data, sum->len, err);
+		return base_output_write(output, 0644, sum->data, sum->len, err);
 	if (json)
 		return 0;
 	if (fwrite(sum->data, 1, sum->len, stdout) != sum->len || fflush(stdout) != 0)

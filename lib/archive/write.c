@@ -265,7 +265,7 @@ int archive_finish(struct archive_writer *w, struct base_err *err)
 		qsort(w->list.v, w->list.nr, sizeof(*w->list.v), by_path);
 	for (size_t i = 0; i < w->list.nr; i++)
 		mode &= w->list.v[i].mode;
-	r = base_file_create(&f, AT_FDCWD, w->path, mode | 0600, err);
+	r = base_output_create(&f, w->path, mode | 0600, err);
 	if (r < 0)
 		return r;
 	r = put_all(w, f.fd);

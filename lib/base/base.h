@@ -301,6 +301,7 @@ struct base_file {
 	int fd;	    /* write here by any means; -1 when closed */
 	char name[256];
 	char tmp[300];
+	bool in_place; /* base_output_create(): no temporary one */
 };
 
 /* @dir_fd may be AT_FDCWD; @path may have folders. Modes as open(2). 0 or negative with @err. */
@@ -314,6 +315,12 @@ void base_file_abort(struct base_file *f);
 /* Create, write all of @data, commit. */
 int base_file_write(int dir_fd, const char *path, mode_t mode, const void *data, size_t len,
 		    struct base_err *err);
+/* The same two for a file that a user named, below the current folder: what is there and no file (a
+ * device, a FIFO), or what our standard output goes to (/dev/stdout), is not replaced but written in
+ * place, as it comes. A folder is still refused. */
+int base_output_create(struct base_file *f, const char *path, mode_t mode, struct base_err *err);
+int base_output_write(const char *path, mode_t mode, const void *data, size_t len,
+		      struct base_err *err);
 /* Make the folder's names last; where the file system cannot, no failure. 0 or -errno. */
 int base_sync_dir(int dir_fd);
 /* Have the kernel begin to write what was written to @fd. Where many files are to be synced, this

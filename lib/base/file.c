@@ -195,10 +195,22 @@ static int publish(struct base_file *f)
 	return base_sync_dir(f->dir_fd);
 }
 
+static int commit_in_place(struct base_file *f, struct base_err *err)
+{
+	int fd = f->fd;
+
+	*f = (struct base_file){ .dir_fd = -1, .fd = -1 };
+	if (close(fd) < 0 && errno != EINTR)
+		return base_fail_errno(err, -errno, "cannot complete the output");
+	return 0;
+}
+
 int base_file_commit(struct base_file *f, struct base_err *err)
 {
 	int r;
 
+	if (f->in_place)
+		return commit_in_place(f, err);
 	if (!f->tmp[0])
 		return base_fail(err, -EBADF, "cannot complete a file: none is open");
 	r = publish(f);
@@ -212,10 +224,25 @@ int base_file_commit(struct base_file *f, struct base_err *err)
 
 void base_file_abort(struct base_file *f)
 {
+	if (f->in_place)
+		commit_in_place(f, NULL);
 	if (!f->tmp[0])
 		return;
 	unlinkat(f->dir_fd, f->tmp, 0);
 	close_all(f);
+}
+
+static int fill(struct base_file *f, const char *path, const void *data, size_t len,
+		struct base_err *err)
+{
+	int r = base_write_all(f->fd, data, len);
+
+	if (r < 0)
+		base_fail_errno(err, r, "cannot write '%s'", path);
+	else
+		r = base_file_commit(f, err);
+	base_file_abort(f);
+	return r;
 }
 
 int base_file_write(int dir_fd, const char *path, mode_t mode, const void *data, size_t len,
@@ -224,15 +251,43 @@ int base_file_write(int dir_fd, const char *path, mode_t mode, const void *data,
 	struct base_file f;
 	int r = base_file_create(&f, dir_fd, path, mode, err);
 
-	if (r < 0)
-		return r;
-	r = base_write_all(f.fd, data, len);
-	if (r < 0)
-		base_fail_errno(err, r, "cannot write '%s'", path);
+	return r < 0 ? r : fill(&f, path, data, len, err);
+}
+
+/* A descriptor, or -ENOENT: a file is to be made. */
+static int open_in_place(const char *path)
+{
+	struct stat st, own;
+	int fd;
+
+	if (stat(path, &st) < 0 || S_ISDIR(st.st_mode))
+		return -ENOENT;
+	if (fstat(STDOUT_FILENO, &own) == 0 && own.st_dev == st.st_dev && own.st_ino == st.st_ino)
+		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	else if (S_ISREG(st.st_mode))
+		return -ENOENT;
 	else
-		r = base_file_commit(&f, err);
-	base_file_abort(&f);
-	return r;
+		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+int base_output_create(struct base_file *f, const char *path, mode_t mode, struct base_err *err)
+{
+	int fd = open_in_place(path);
+
+	if (fd == -ENOENT)
+		return base_file_create(f, AT_FDCWD, path, mode, err);
+	*f = (struct base_file){ .dir_fd = -1, .fd = fd, .in_place = fd >= 0 };
+	return fd < 0 ? base_fail_errno(err, fd, "cannot create '%s'", path) : 0;
+}
+
+int base_output_write(const char *path, mode_t mode, const void *data, size_t len,
+		      struct base_err *err)
+{
+	struct base_file f;
+	int r = base_output_create(&f, path, mode, err);
+
+	return r < 0 ? r : fill(&f, path, data, len, err);
 }
 
 /* Without O_NONBLOCK a FIFO would hold us up before we could see what it is. */

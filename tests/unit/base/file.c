@@ -185,6 +185,50 @@ static void final_name_is_a_folder(void **state)
 	base_file_abort(&f);
 }
 
+/* Where a device, a FIFO or our standard output is, no file comes in its place. */
+static void what_is_no_file_is_written_in_place(void **state)
+{
+	char path[600], link[600], got[8] = "";
+	struct base_file f;
+	struct stat st;
+	int fd, saved;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/fifo", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(base_output_write(path, 0644, "to it", 5, &err), 0);
+	assert_int_equal(read(fd, got, sizeof(got)), 5);
+	assert_string_equal(got, "to it");
+	assert_int_equal(base_output_create(&f, path, 0644, &err), 0);
+	base_file_abort(&f);
+	assert_int_equal(base_file_commit(&f, NULL), -EBADF);
+	assert_int_equal(lstat(path, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	close(fd);
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	snprintf(link, sizeof(link), "%s/stdout", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	saved = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	assert_true(fd >= 0 && saved >= 0 && dup2(fd, STDOUT_FILENO) == STDOUT_FILENO);
+	assert_int_equal(write(fd, "1", 1), 1);
+	assert_int_equal(symlinkat("/proc/self/fd/1", dir_fd, "stdout"), 0);
+	assert_int_equal(base_output_write(link, 0644, "2", 1, &err), 0);
+	assert_int_equal(dup2(saved, STDOUT_FILENO), STDOUT_FILENO);
+	close(fd);
+	close(saved);
+	check_content("out", "12");
+	assert_int_equal(lstat(link, &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	/* A file is replaced as ever, and a folder refused. */
+	assert_int_equal(base_output_write(path, 0644, "new", 3, &err), 0);
+	check_content("out", "new");
+	assert_true(base_output_write(dir, 0644, "x", 1, NULL) < 0);
+	count_or_clear(true);
+}
+
 static void folder_not_writable(void **state)
 {
 	bool root = geteuid() == 0;
@@ -286,6 +330,7 @@ int main(void)
 		IN_FOLDER(a_zeroed_object_owns_no_descriptor),
 		IN_FOLDER(refused_names),
 		IN_FOLDER(final_name_is_a_folder),
+		IN_FOLDER(what_is_no_file_is_written_in_place),
 		IN_FOLDER(folder_not_writable),
 		IN_FOLDER(write_fails_midway),
 		IN_FOLDER(two_at_once),
