@@ -22,6 +22,24 @@ static bool is_dir(int dir_fd, const char *name)
 
 /* ---- is it a database? ----------------------------------------------------------------------- */
 
+static int refuse_marker(const struct profdb *db, const struct base_buf *text, struct base_err *err)
+{
+	static const char first[] = "dcpi-database ";
+	size_t len = strlen(first);
+
+	if (text->len > len && !memcmp(text->data, first, len)) {
+		base_fail(err, -DCPI_EVERSION,
+			  "cannot open database '%s': layout of '%s/%s' is not known", db->path,
+			  db->path, MARKER);
+		base_hint(err, "a newer DCPI made this database");
+		return -DCPI_EVERSION;
+	}
+	base_fail(err, -DCPI_EFORMAT, "cannot open database '%s': '%s/%s' is damaged", db->path,
+		  db->path, MARKER);
+	base_hint(err, "if it is one, the file has one line: '%s1'", first);
+	return -DCPI_EFORMAT;
+}
+
 /* 1: yes, 0: no marker, negative: a marker that we cannot go by. */
 static int check_marker(struct profdb *db, struct base_err *err)
 {
@@ -35,11 +53,7 @@ static int check_marker(struct profdb *db, struct base_err *err)
 		base_fail(err, r, "cannot open database '%s': %s", db->path, why.text);
 	} else if (buf.len < strlen(MARKER_LINE) ||
 		   memcmp(buf.data, MARKER_LINE, strlen(MARKER_LINE))) {
-		r = base_fail(err, -DCPI_EVERSION,
-			      "cannot open database '%s': layout of '%s/%s' "
-			      "is not known",
-			      db->path, db->path, MARKER);
-		base_hint(err, "a newer DCPI made this database");
+		r = refuse_marker(db, &buf, err);
 	} else {
 		r = 1;
 	}

@@ -56,6 +56,15 @@ replay() { printf 'dcpi-replay 1\nutc 1700000600\nevent cycles 1000\n' | run -pl
 	echo damaged >db/.commit
 	run -gc -old_epochs db
 	run -gc -join day db
+	rm db/.commit
+
+	# As a power failure may leave it, and as a version to come may have it.
+	: >db/dcpi-database
+	run -gc db
+	echo dcpi-database 1 >db/dcpi-database
+	run -gc db
+	echo dcpi-database 2 >db/dcpi-database
+	run -gc db
 } >out 2>&1
 [ ! "${DCPI_UPDATE:-}" ] || cp out "$DCPI_SRC/tests/golden/dcpid_damaged.expected"
 diff -u "$DCPI_SRC/tests/golden/dcpid_damaged.expected" out
