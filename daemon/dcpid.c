@@ -116,7 +116,8 @@ static const struct base_opt options[] = {
 	  "Write what is received into FILE too, for -replay.", 0, 0 },
 	{ "log", BASE_OPT_STRING, &opt.log, "FILE",
 	  "Append messages to FILE, with the time (default: standard error; in the background "
-	  "'dcpid.log' in the -run folder).", 0, 0 },
+	  "'dcpid.log' in the -run folder). It stays open: what rotates logs copies and truncates it.",
+	  0, 0 },
 	{ "unknown", BASE_OPT_FLAG, &opt.unknown, NULL,
 	  "Log each user sample that is in no image, and each window, with its process and address.", 0, 0 },
 	{ "keep_all", BASE_OPT_FLAG, &opt.keep_all, NULL,
@@ -190,12 +191,17 @@ static const struct base_cmd command = {
 
 static struct daemon daemon_state;
 
+/* Where what is said goes until there is a file for it: standard error, or what that was. */
+static FILE *terminal;
+
 static int open_log(const char *path, struct base_err *err)
 {
-	FILE *to = stderr;
+	FILE *to = terminal ? terminal : stderr;
 
 	if (path) {
-		to = fopen(path, "ae");
+		int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+		to = fd < 0 ? NULL : fdopen(fd, "a");
 		if (!to)
 			return base_fail_errno(err, -errno, "cannot open '%s'", path);
 	}
@@ -267,13 +273,17 @@ static int run_here(void)
 
 /* ---- the background ------------------------------------------------------------------------ */
 
-static int leave_terminal(void)
+/* Before helpers begin, which would hold it as long as they live. */
+static int leave_terminal(struct base_err *err)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int was = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-	    dup2(null, STDERR_FILENO) < 0)
-		return -errno;
+	setsid();
+	terminal = was < 0 ? NULL : fdopen(was, "a");
+	if (!terminal || null < 0 || dup2(null, STDIN_FILENO) < 0 ||
+	    dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
+		return base_fail_errno(err, -errno, "cannot go into the background");
 	close(null);
 	return 0;
 }
@@ -293,21 +303,20 @@ static int background_log(struct base_err *err)
 static int run_behind(int report)
 {
 	struct base_err err = { 0 };
-	int r;
+	int r = leave_terminal(&err);
 
-	setsid();
-	r = begin(&err);
+	if (r >= 0)
+		r = begin(&err);
 	if (r >= 0)
 		r = background_log(&err);
 	if (base_write_all(report, &err, sizeof(err)) < 0 && r >= 0)
 		r = base_fail(&err, -EPIPE, "nobody waits for the background daemon");
 	close(report);
-	if (r >= 0 && leave_terminal() < 0)
-		base_log(BASE_LOG_WARN, "standard output stays open");
 	if (r < 0) {
 		daemon_close(&daemon_state);
 		return BASE_EXIT_FAILED;
 	}
+	fclose(terminal);
 	return run();
 }
 
@@ -537,8 +546,10 @@ static int check_operand(int nr, char **operands, struct base_err *err)
 int main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
-	int r = base_opt_parse(&command, &argc, &argv, &err);
+	int r = base_standard_fill();
 
+	r = r < 0 ? base_fail_errno(&err, r, "cannot start")
+		  : base_opt_parse(&command, &argc, &argv, &err);
 	if (r == BASE_OPT_DONE)
 		return BASE_EXIT_OK;
 	if (r >= 0 && config)

@@ -75,6 +75,7 @@ static int find_helpers(struct daemon *d, struct base_err *err)
 	return -DCPI_EHELPER;
 }
 
+/* Everybody's programs reach the sockets in it, whatever our umask. */
 static int make_run_dir(struct daemon *d, struct base_err *err)
 {
 	const char *dir = env_or(d->opt.run_dir, "DCPI_RUN", default_run_dir);
@@ -82,7 +83,7 @@ static int make_run_dir(struct daemon *d, struct base_err *err)
 	if (strlen(dir) >= sizeof(d->run_dir))
 		return base_fail_errno(err, -ENAMETOOLONG, "cannot use '%s'", dir);
 	snprintf(d->run_dir, sizeof(d->run_dir), "%s", dir);
-	if (mkdir(dir, 0755) < 0 && errno != EEXIST) {
+	if (mkdir(dir, 0755) == 0 ? chmod(dir, 0755) < 0 : errno != EEXIST) {
 		int r = base_fail_errno(err, -errno, "cannot make '%s'", dir);
 
 		base_hint(err, "run dcpid as root, or give it a folder of yours with -run");

@@ -331,6 +331,9 @@ void base_sync_begin(int fd);
  * and tells of failures: 1. 0: not here, sync each file. -errno: since @fd was opened something was
  * not written, of whichever file. */
 int base_sync_file_system(int fd);
+/* Where a program was started without standard input, output or error, /dev/null takes the place,
+ * in it alone: the next file that it opens would, and what is said go into that. 0 or -errno. */
+int base_standard_fill(void);
 /* Write everything, going on after EINTR and short writes. 0 or -errno. */
 int base_write_all(int fd, const void *data, size_t len);
 /* Read exactly @len bytes: 0, -DCPI_ETRUNCATED at end of file, or -errno. */

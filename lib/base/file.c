@@ -12,6 +12,19 @@
 
 #include "base.h"
 
+int base_standard_fill(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
 int base_write_all(int fd, const void *data, size_t len)
 {
 	const uint8_t *p = data;

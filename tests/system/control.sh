@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Who may do what, and what is said when something cannot be: rights, a second daemon, no daemon.
-set -eu
+set -eu -o pipefail
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
 reachable_programs
 
-# A group dcpi, seen by this daemon alone.
+# A group dcpi, seen by this daemon alone. Whatever the umask, all reach its sockets; and whoever waits for the end of
+# what it prints is not kept waiting by it, or by a helper of its own.
 { grep -v '^dcpi:' /etc/group; echo 'dcpi:x:54321:'; } >"$work/group"
 start_daemon_with_group()
 {
-	unshare -m sh -c 'mount --bind "$0" /etc/group && shift && exec "$@"' "$work/group" x \
-		"$DCPI_BIN/dcpid" -background -log "$work/log" "$db" || fail "dcpid does not start"
+	(umask 077 && exec unshare -m sh -c 'mount --bind "$0" /etc/group && shift && exec "$@"' "$work/group" x \
+		"$DCPI_BIN/dcpid" -background -log "$work/log" "$db") 2>&1 | timeout 60 cat >"$work/started" ||
+		fail "dcpid keeps the output that it was started with"
 	daemon=$(status_field pid)
+	[ -n "$daemon" ] || fail "dcpid does not start: $(cat "$work/started")"
 }
 as() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 as_member() { setpriv --reuid=65534 --regid=65534 --groups=54321 "$@"; }
