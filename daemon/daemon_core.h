@@ -424,8 +424,8 @@ void database_look(struct daemon *d);
  * as of profdb_reopen and daemon_turn_epoch: it is gone still.
  */
 int database_find(struct daemon *d, struct base_err *err);
-/* The daemon ends without it, which no longer samples: @err says how many samples that costs, and
- * @why. Returns @why's code. */
+/* The daemon ends, which no longer samples, though the last flush has failed: @err says how many
+ * samples that costs, and @why. Returns @why's code. */
 int database_give_up(struct daemon *d, const struct base_err *why, struct base_err *err);
 
 /* ---- the day's housekeeping (daily.c) -------------------------------------------------------- */
@@ -558,6 +558,7 @@ struct daemon {
 	uint64_t next_flush_ns;
 	uint64_t gone_ns;	/* since when the database is known to be removed; 0: it is there */
 	bool reopened;		/* since then, and its epoch is not begun */
+	int dyn_error;		/* why pseudo-images were not written the last time, 0: they were */
 	int64_t last_flush_utc; /* 0: none yet */
 	uint64_t nr_flushes;
 	unsigned int nr_registrations; /* since the last flush */

@@ -134,8 +134,13 @@ static uint64_t not_on_disk(const struct daemon *d)
 
 int database_give_up(struct daemon *d, const struct base_err *why, struct base_err *err)
 {
-	base_fail(err, why->code, "%llu samples that waited in memory are lost: %s",
-		  (unsigned long long)not_on_disk(d), why->text);
+	uint64_t nr = not_on_disk(d);
+
+	if (nr)
+		base_fail(err, why->code, "%llu samples that waited in memory are lost: %s",
+			  (unsigned long long)nr, why->text);
+	else
+		*err = *why;
 	d->finished = true;
 	return why->code;
 }

@@ -536,7 +536,7 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 
 		if (r == 0)
 			continue;
-		if (!f->image->refused && r != -EDQUOT)
+		if (!f->image->refused && dyn_image_refusal(r))
 			base_log(BASE_LOG_WARN, "%s", why.text);
 		/* What one client said is no reason to call everybody's flush failed. */
 		if (dyn_image_refusal(r) || r == -EDQUOT) {

@@ -305,13 +305,15 @@ static int write_images(struct daemon *d, struct base_err *err)
 }
 
 /* Said once for each new cause, and when it is over: a full disk stays full for hours. */
-static void tell(struct daemon *d, const struct base_err *err)
+static void tell(struct daemon *d, bool last, const struct base_err *err)
 {
 	if (err->code && err->code != d->flush_error.code) {
 		base_log(BASE_LOG_ERROR, "flush failed: %s", err->text);
 		if (err->hint[0])
 			base_log(BASE_LOG_ERROR, "hint: %s", err->hint);
-		base_log(BASE_LOG_ERROR, "its samples stay in memory; the next flush tries again");
+		if (!last)
+			base_log(BASE_LOG_ERROR,
+				 "its samples stay in memory; the next flush tries again");
 	} else if (!err->code && d->flush_error.code) {
 		base_log(BASE_LOG_INFO, "flush works again");
 	}
@@ -338,7 +340,7 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 	/* A cause that nobody put into words. */
 	if (r < 0)
 		base_fail_errno(&own, r, "cannot flush");
-	tell(d, &own);
+	tell(d, last, &own);
 	if (r < 0) {
 		*err = err->code ? *err : own;
 		return r;

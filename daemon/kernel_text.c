@@ -33,6 +33,7 @@ struct kernel_text {
 	size_t nr, cap;
 	uint64_t bytes;
 	bool loaded, changed;
+	int told; /* why it was not written the last time, 0: it was */
 };
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -260,9 +261,10 @@ static void write_text(struct kernel *k, struct kernel_text *t)
 					  &err);
 	base_buf_release(&job);
 	t->changed = r < 0 && !dyn_image_refusal(r);
-	if (r < 0)
+	if (r < 0 && r != t->told)
 		base_log(BASE_LOG_WARN, "'%s' is not kept: %s", t->file,
 			 err.code ? err.text : base_strerror(r));
+	t->told = r < 0 ? r : 0;
 }
 
 /* Where a module was, another may be by now. */

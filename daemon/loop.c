@@ -240,19 +240,27 @@ static void periodic_flush(struct daemon *d)
 	d->next_flush_ns = base_now_ns() + (uint64_t)d->opt.flush_s * SECOND_NS;
 }
 
+/* Clients that ask again and again on a full disk are told each time, the log once. Of a database
+ * that was removed it has been said. */
+static void tell_dyn(struct daemon *d, int r, const struct base_err *err)
+{
+	if (r < 0)
+		base_log(d->gone_ns || r == d->dyn_error ? BASE_LOG_DEBUG : BASE_LOG_WARN,
+			 "dynamic code: %s", err->text);
+	d->dyn_error = r < 0 ? r : 0;
+}
+
 /*
  * A client that waits for its image is answered now, not at the next flush of profiles; but after
  * everything up to now was read, its ranges too.
  */
 static int serve_dyn(struct daemon *d, struct base_err *err)
 {
-	/* Of a database that was removed it has been said. */
-	enum base_log_level level = d->gone_ns ? BASE_LOG_DEBUG : BASE_LOG_WARN;
 	struct base_err own = { 0 };
 	int r;
 
-	if (dyn_wants_fold(d->dyn) && dyn_fold(d->dyn, &own) < 0)
-		base_log(level, "dynamic code: %s", own.text);
+	if (dyn_wants_fold(d->dyn))
+		tell_dyn(d, dyn_fold(d->dyn, &own), &own);
 	own = (struct base_err){ 0 };
 	if (dyn_write_ended(d->dyn, &own) < 0)
 		base_log(BASE_LOG_DEBUG, "dynamic code: %s", own.text);
@@ -261,8 +269,8 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 	own = (struct base_err){ 0 };
 	r = daemon_drain(d, true, err);
 	dyn_set_hasty(d->dyn, true);
-	if (r >= 0 && dyn_write_images(d->dyn, &own) < 0)
-		base_log(level, "dynamic code: %s", own.text);
+	if (r >= 0)
+		tell_dyn(d, dyn_write_images(d->dyn, &own), &own);
 	dyn_set_hasty(d->dyn, false);
 	return r;
 }
@@ -414,6 +422,19 @@ static int run_live(struct daemon *d, struct base_err *err)
 	return r < 0 ? r : 0;
 }
 
+/* Nobody tries again. */
+static int finish(struct daemon *d, struct base_err *err)
+{
+	struct base_err why = { 0 };
+	int r = daemon_finish(d, &why);
+
+	if (r < 0 && !d->finished)
+		return database_give_up(d, &why, err);
+	if (r < 0)
+		*err = why;
+	return r;
+}
+
 int daemon_loop(struct daemon *d, struct base_err *err)
 {
 	int r;
@@ -434,9 +455,9 @@ int daemon_loop(struct daemon *d, struct base_err *err)
 	if (r < 0) {
 		struct base_err late = { 0 };
 
-		if (daemon_finish(d, &late) < 0)
+		if (finish(d, &late) < 0)
 			base_log(BASE_LOG_ERROR, "%s", late.text);
 		return r;
 	}
-	return daemon_finish(d, err);
+	return finish(d, err);
 }

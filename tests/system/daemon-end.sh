@@ -92,4 +92,13 @@ rm "$work/small/ballast"
 flush_holds "after the disk has room again"
 [ "$stored" -gt 100 ] || fail "a full disk lost samples"
 [ "$(grep -c 'flush failed' "$work/log")" = 1 ] || fail "the log does not say once that flushes fail"
-stop_daemon
+
+# Ended with a full disk, it says what that costs.
+dd if=/dev/zero of="$work/small/ballast" bs=64k 2>/dev/null || :
+sleep 0.5
+end_by TERM
+tail -n 2 "$work/log"
+grep -qE ' [1-9][0-9]* samples that waited in memory are lost: .*No space left' "$work/log" ||
+	fail "SIGTERM on a full disk does not say what is lost"
+[ "$(grep -c 'the next flush tries again' "$work/log")" = 1 ] || fail "the last flush says that there is another"
+[ "$(total_on_disk)" = "$stored" ] || fail "SIGTERM on a full disk harmed what was there"

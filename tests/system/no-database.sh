@@ -43,6 +43,11 @@ end_jit
 echo "END on a full disk: $result"
 [ "$result" = $EIO ] || fail "END returns $result on a full disk"
 account_holds "on a full disk"
+for _ in 1 2 3; do
+	! "$DCPI_BIN/dcpictl" flush 2>/dev/null || fail "a flush onto a full disk says that it worked"
+done
+again=$(sed 's/^[^ ]* //' "$work/log" | sort | uniq -d)
+[ -z "$again" ] || fail "said more than once of a full disk: $again"
 rm "$work/disk/ballast"
 flush_holds "when there is room"
 [ "$("$DCPI_BIN/dcpiprof" million | awk '$3 == "total" { print $1 }')" -gt 50 ] || fail "the JIT's samples are lost"
