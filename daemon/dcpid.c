@@ -46,7 +46,8 @@ static const struct base_opt options[] = {
 	  "Print what this machine offers for sampling, what lacks and how to get it, and what a "
 	  "sample costs here, measured. Takes no DATABASE.", 0, 0 },
 	{ "rate", BASE_OPT_INT, &opt.rate, "HZ",
-	  "Samples per second and CPU (default: 1000).", 1, 100000 },
+	  "Samples per second and CPU (default: 1000, or what the kernel allows where that is less).",
+	  1, 100000 },
 	{ "fixed_period", BASE_OPT_FLAG, &opt.fixed_period, NULL,
 	  "Do not draw the periods anew each second. A program whose phases repeat with the period is "
 	  "then seen in one of them (to show what that does).", 0, 0 },

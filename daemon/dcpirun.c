@@ -39,8 +39,8 @@ static const struct base_opt options[] = {
 	  "program (default: cycles where there are any, else cpu-clock; inprocess: thread-clock).",
 	  0, 0 },
 	{ "rate", BASE_OPT_INT, &opt.rate, "HZ",
-	  "Samples a second (default: 1000; inprocess: the rate of the kernel's tick, which cannot "
-	  "be exceeded).", 1, 100000 },
+	  "Samples a second (default: 1000, or what the kernel allows where that is less; inprocess: the "
+	  "rate of the kernel's tick, which cannot be exceeded).", 1, 100000 },
 	{ "platform", BASE_OPT_STRING, &opt.platform, "NAME",
 	  "Folder of this machine within an epoch (default: the host's name).", 0, 0 },
 	{ "wait", BASE_OPT_FLAG, &wait_all, NULL,

@@ -36,7 +36,8 @@ struct driver_config {
 	 */
 	const char *const *slots;
 	size_t nr_slots;
-	uint64_t frequency; /* samples per second and CPU of events without a period; 0: 1000 */
+	uint64_t frequency; /* samples per second and CPU of events without a period; 0: 1000,
+			       or what the kernel allows where that is less */
 	bool fixed_period;  /* do not draw periods anew (to show what that does) */
 	uint32_t slot_ms;   /* how long a slot has its turn; 0: 1000 */
 	size_t ring_pages;  /* data pages per CPU, a power of two; 0: 128 */

@@ -7,6 +7,13 @@
 
 enum { SECOND_NS = 1000000000 };
 
+uint64_t perf_frequency(uint64_t wanted, uint64_t max_rate)
+{
+	if (wanted)
+		return wanted;
+	return max_rate && max_rate < PERF_FREQUENCY ? max_rate : PERF_FREQUENCY;
+}
+
 uint64_t perf_spec_period(const struct event_spec *spec, uint64_t frequency)
 {
 	if (spec->period || !spec->clock)

@@ -263,6 +263,8 @@ enum {
 	PERF_FREQUENCY_MAX = 1000000000 / EVENT_CLOCK_LEAST,
 };
 
+/* @wanted; 0: 1000 a second, or @max_rate (0: unknown) where that is less. */
+uint64_t perf_frequency(uint64_t wanted, uint64_t max_rate);
 /* The nominal period of @spec: its own, or a clock's at @frequency; 0: it is sampled by frequency.
  */
 uint64_t perf_spec_period(const struct event_spec *spec, uint64_t frequency);

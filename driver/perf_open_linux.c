@@ -119,7 +119,7 @@ static int probe_cpu(const struct event_spec *spec, int32_t pid, uint64_t freque
 
 int perf_spec_probe(const struct event_spec *spec, int32_t pid, uint64_t frequency)
 {
-	uint64_t most = max_rate(), wanted = frequency ? frequency : PERF_FREQUENCY;
+	uint64_t most = max_rate(), wanted = perf_frequency(frequency, most);
 	unsigned int *cpus = NULL;
 	int nr = perf_cpus_list("online", &cpus), r = nr < 0 ? nr : -ENOENT;
 
@@ -226,8 +226,8 @@ static void take_config(struct perf_sampler *s, const struct driver_config *conf
 	}
 	s->d->nr_events = nr;
 	s->in_kernel = programs != NULL;
-	s->frequency = config->frequency ? config->frequency : PERF_FREQUENCY;
 	s->max_rate = max_rate();
+	s->frequency = perf_frequency(config->frequency, s->max_rate);
 	s->ring_usual = !config->ring_pages;
 	s->ring_len = (config->ring_pages ? config->ring_pages : PERF_RING_PAGES) *
 		      (size_t)sysconf(_SC_PAGESIZE);

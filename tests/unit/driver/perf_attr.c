@@ -184,6 +184,16 @@ static void rates_above_the_limit_are_refused(void **state)
 	assert_int_equal(perf_rate_check(specs, 2, 1000, 4999, &err), 0);
 }
 
+/* A rate that nobody asked for is no reason to sample nothing. */
+static void the_usual_rate_gives_way(void **state)
+{
+	(void)state;
+	assert_int_equal(perf_frequency(0, 0), PERF_FREQUENCY);
+	assert_int_equal(perf_frequency(0, 100000), PERF_FREQUENCY);
+	assert_int_equal(perf_frequency(0, 500), 500);
+	assert_int_equal(perf_frequency(4000, 500), 4000);
+}
+
 static void cpu_lists_are_read(void **state)
 {
 	static const char *const bad[] = {
@@ -245,6 +255,7 @@ int main(void)
 		cmocka_unit_test(features_can_be_given_up),
 		cmocka_unit_test(the_newest_feature_is_given_up_first),
 		cmocka_unit_test(rates_above_the_limit_are_refused),
+		cmocka_unit_test(the_usual_rate_gives_way),
 		cmocka_unit_test(cpu_lists_are_read),
 		cmocka_unit_test(bad_wishes_are_usage_errors),
 	};
