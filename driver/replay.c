@@ -300,15 +300,19 @@ static int open_file(const char *path, FILE **out, struct base_err *err)
 	bool input = !strcmp(path, "-");
 	int fd = input ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
 		       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
+	bool is_folder;
+	struct stat st = { 0 };
 	int r;
 
 	if (fd < 0)
 		return base_fail_errno(err, -errno, "cannot open '%s'", path);
 	if (!input && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
+		is_folder = S_ISDIR(st.st_mode);
 		close(fd);
 		r = base_fail(err, -EINVAL, "cannot replay '%s': not a regular file", path);
-		base_hint(err, "a pipe is read as '-': standard input");
+		base_hint(err,
+			  is_folder ? "of a folder of perf's (--kcore) name the file 'data' in it"
+				    : "a pipe is read as '-': standard input");
 		return r;
 	}
 	*out = fdopen(fd, "r");

@@ -502,6 +502,7 @@ static void nothing_waits_for_a_fifo(void **state)
 	out.err = (struct base_err){ 0 };
 	open_path("/tmp");
 	assert_non_null(strstr(out.err.text, "cannot replay '/tmp': not a regular file"));
+	assert_non_null(strstr(out.err.hint, "the file 'data' in it"));
 }
 
 int main(void)
