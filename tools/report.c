@@ -79,13 +79,15 @@ void report_head(const struct analysis *a, FILE *to)
 		fputc('\n', to);
 }
 
-/* Clocks and the tick are sampled by time, all other events by their number. Modifiers aside. */
+/* Clocks and the tick are sampled by time, all other events by their number. */
 static bool is_clock(const char *event)
 {
-	size_t len = strcspn(event, ":");
+	static const char *const clocks[] = { "tick", "cpu-clock", "task-clock", "thread-clock" };
 
-	return (len >= 5 && strncmp(event + len - 5, "clock", 5) == 0) ||
-	       (len == 4 && strncmp(event, "tick", 4) == 0);
+	for (size_t i = 0; i < sizeof(clocks) / sizeof(*clocks); i++)
+		if (analysis_event_is(event, clocks[i]))
+			return true;
+	return false;
 }
 
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)

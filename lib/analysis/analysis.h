@@ -152,6 +152,12 @@ int analysis_open(const struct analysis_selection *sel, struct analysis **out,
 void analysis_close(struct analysis *a);
 /* Index of an event by name, or -ENOENT with the existing ones in the hint. */
 int analysis_event_find(const struct analysis *a, const char *name, struct base_err *err);
+/*
+ * Is @event the one of that @name, whatever stands around it: modifiers ("cycles:p"), and of those
+ * that perf named its PMU, terms, and a number where several are the same ("cpu_core/cycles/P",
+ * "cycles/period=1000/u", "cycles#2")?
+ */
+bool analysis_event_is(const char *event, const char *name);
 /* The event to sort by when none is named: cycles, else a clock, else the first. */
 size_t analysis_event_default(const struct analysis *a);
 

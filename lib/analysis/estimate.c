@@ -23,10 +23,9 @@ int estimate_model(const char *event)
 		{ "instructions", FREQ_INSTRUCTIONS },
 		{ "retires", FREQ_INSTRUCTIONS },
 	};
-	size_t len = strcspn(event, ":"); /* "cycles:p" */
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		if (strlen(known[i].name) == len && !memcmp(known[i].name, event, len))
+		if (analysis_event_is(event, known[i].name))
 			return known[i].model;
 	}
 	return -ENOENT;

@@ -40,10 +40,8 @@ static const struct kind kinds[] = {
 
 static const struct kind *kind_of(const char *event)
 {
-	size_t len = strcspn(event, ":"); /* "branch-misses:p" */
-
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (strlen(kinds[i].name) == len && !memcmp(kinds[i].name, event, len))
+		if (analysis_event_is(event, kinds[i].name))
 			return &kinds[i];
 	return NULL;
 }

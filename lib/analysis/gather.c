@@ -355,14 +355,27 @@ int analysis_event_find(const struct analysis *a, const char *name, struct base_
 	return -ENOENT;
 }
 
-/* By itself, or where there is none with modifiers: cycles:u. Negative: neither. */
-static int find_kind(const struct analysis *a, const char *name)
+static bool begins_with(const char *text, const char *name)
 {
 	size_t len = strlen(name);
+
+	return strncmp(text, name, len) == 0 && (!text[len] || strchr(":/,#", text[len]));
+}
+
+bool analysis_event_is(const char *event, const char *name)
+{
+	const char *term = strchr(event, '/');
+
+	return begins_with(event, name) || (term && begins_with(term + 1, name));
+}
+
+/* By itself, or where there is none with something around it: cycles:u. Negative: neither. */
+static int find_kind(const struct analysis *a, const char *name)
+{
 	int at = analysis_event_find(a, name, NULL);
 
 	for (size_t i = 0; i < a->nr_events && at < 0; i++)
-		if (strncmp(a->events[i].name, name, len) == 0 && a->events[i].name[len] == ':')
+		if (analysis_event_is(a->events[i].name, name))
 			at = (int)i;
 	return at;
 }

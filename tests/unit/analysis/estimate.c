@@ -44,6 +44,14 @@ static void test_events(void **state)
 	assert_int_equal(estimate_model("retires"), FREQ_INSTRUCTIONS);
 	assert_int_equal(estimate_model("cycle"), -ENOENT);
 	assert_int_equal(estimate_model("branch-misses"), -ENOENT);
+	/* As perf names them. */
+	assert_int_equal(estimate_model("cpu_core/cycles/P"), FREQ_TIME);
+	assert_int_equal(estimate_model("cycles/period=1000/u"), FREQ_TIME);
+	assert_int_equal(estimate_model("cpu/cycles,period=1000/"), FREQ_TIME);
+	assert_int_equal(estimate_model("cpu-clock#2"), FREQ_TIME);
+	assert_int_equal(estimate_model("cpu/instructions/"), FREQ_INSTRUCTIONS);
+	assert_int_equal(estimate_model("cpu/cycles-ht/"), -ENOENT);
+	assert_int_equal(estimate_model("cpu/event=0x3c/"), -ENOENT);
 	assert_int_equal(estimate_event(&a), 2);
 	events[3].sum = 1;
 	assert_int_equal(estimate_event(&a), 3);
