@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "flow.h"
+#include "flow_internal.h"
 
 enum { NONE = FLOW_NO_REGISTER };
 
@@ -350,13 +350,65 @@ static void test_riscv(void **state)
 	CHECK(EM_RISCV, e);
 }
 
+/* What takes stack and what gives it back; all else, though it is at the stack, does neither. */
+static void test_stack_moves(void **state)
+{
+	static const struct {
+		uint32_t machine;
+		size_t len;
+		const char *code;
+		int move;
+	} e[] = {
+		/* push rbx, r12; pop rbx, r12; leave; add and sub 8 of rsp, sub 256 */
+		{ EM_X86_64, 1, "\x53", -1 },
+		{ EM_X86_64, 2, "\x41\x54", -1 },
+		{ EM_X86_64, 1, "\x5b", 1 },
+		{ EM_X86_64, 2, "\x41\x5c", 1 },
+		{ EM_X86_64, 1, "\xc9", 1 },
+		{ EM_X86_64, 4, "\x48\x83\xc4\x08", 1 },
+		{ EM_X86_64, 4, "\x48\x83\xec\x08", -1 },
+		{ EM_X86_64, 7, "\x48\x81\xec\x00\x01\x00\x00", -1 },
+		/* lea -16(%rbp), %rsp; lea 8(%rsp), %rax; mov %rsp, %rbp; add $8, %rax */
+		{ EM_X86_64, 4, "\x48\x8d\x65\xf0", 1 },
+		{ EM_X86_64, 5, "\x48\x8d\x44\x24\x08", 0 },
+		{ EM_X86_64, 3, "\x48\x89\xe5", 0 },
+		{ EM_X86_64, 4, "\x48\x83\xc0\x08", 0 },
+		/* stp x29, x30, [sp, #-16]!; ldp x29, x30, [sp], #16; the same at [sp, #16] */
+		{ EM_AARCH64, 4, "\xfd\x7b\xbf\xa9", -1 },
+		{ EM_AARCH64, 4, "\xfd\x7b\xc1\xa8", 1 },
+		{ EM_AARCH64, 4, "\xfd\x7b\x01\xa9", 0 },
+		{ EM_AARCH64, 4, "\xf3\x53\x41\xa9", 0 },
+		/* str x30, [sp, #-16]!; ldr x30, [sp], #16; str and stur x0, [sp, #8] */
+		{ EM_AARCH64, 4, "\xfe\x0f\x1f\xf8", -1 },
+		{ EM_AARCH64, 4, "\xfe\x07\x41\xf8", 1 },
+		{ EM_AARCH64, 4, "\xe0\x07\x00\xf9", 0 },
+		{ EM_AARCH64, 4, "\xe0\x83\x00\xf8", 0 },
+		/* sub and add 16 of sp; mov x29, sp; stp x29, x30, [x1, #-16]! */
+		{ EM_AARCH64, 4, "\xff\x43\x00\xd1", -1 },
+		{ EM_AARCH64, 4, "\xff\x43\x00\x91", 1 },
+		{ EM_AARCH64, 4, "\xfd\x03\x00\x91", 0 },
+		{ EM_AARCH64, 4, "\x3d\x78\xbf\xa9", 0 },
+	};
+	struct flow_decoder *d = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
+		uint8_t code[16] = { 0 };
+
+		memcpy(code, e[i].code, e[i].len);
+		assert_int_equal(flow_decoder_open(e[i].machine, &d, NULL), 0);
+		if (flow_stack_move(d, code, sizeof(code)) != e[i].move)
+			fail_msg("%zu is no %d", i, e[i].move);
+		flow_decoder_close(d);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_step),
-		cmocka_unit_test(test_x86),
-		cmocka_unit_test(test_aarch64),
-		cmocka_unit_test(test_riscv),
+		cmocka_unit_test(test_step),	    cmocka_unit_test(test_x86),
+		cmocka_unit_test(test_aarch64),	    cmocka_unit_test(test_riscv),
+		cmocka_unit_test(test_stack_moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,12 +11,33 @@ struct seen {
 	bool stop;
 };
 
+/* A header is one of version 1, and nothing else stands behind it. */
+static void check_refused(const struct profdb_sum *s)
+{
+	static const uint8_t old[] = "version 0.07\n\n\n";
+	struct profdb_sum other = *s;
+	struct profdb_profile *p = NULL;
+	uint8_t *longer = calloc(1, s->header_len + 8);
+
+	assert_non_null(longer);
+	memcpy(longer, s->header, s->header_len);
+	other.header = longer;
+	other.header_len += 8;
+	assert_int_equal(profdb_sum_profile(&other, &p), -DCPI_EFORMAT);
+	other.header = old;
+	other.header_len = sizeof(old) - 1;
+	assert_true(profdb_sum_profile(&other, &p) < 0);
+	assert_null(p);
+	free(longer);
+}
+
 static int see(void *ctx, const struct profdb_sum *s)
 {
 	struct profdb_profile *p = NULL;
 	struct seen *seen = ctx;
 
 	assert_int_equal(profdb_sum_profile(s, &p), 0);
+	check_refused(s);
 	assert_int_equal(profdb_profile_nr_entries(p), 0);
 	assert_int_equal(profdb_profile_nr_events(p), 1);
 	assert_null(profdb_profile_word(p, "epoch"));
