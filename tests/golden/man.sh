@@ -24,7 +24,9 @@ for page in *.[0-9]; do
 		[ -f "$(sed "s|^\.so man[0-9]/||" "$page")" ] || complain "$page leads nowhere"
 		continue
 	fi
-	mandoc -T lint -W error "$page" || complain "$page is malformed"
+	# Pages have no date of their own.
+	found=$(mandoc -T lint -W warning "$page" | grep -v 'WARNING: missing date' || true)
+	[ -z "$found" ] || complain "$found"
 	for section in NAME DESCRIPTION "SEE ALSO"; do
 		grep -qE "^\.S[Hh] \"?$section\"?\$" "$page" || complain "$page has no section $section"
 	done
