@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "dbgdyn_internal.h"
 
-/* A handle: the low bits of the registration's number, and the node's index + 1 (0: not listed). */
+/*
+ * A handle: the low bits of the registration's number, under a mask of this registry's (a fork's
+ * child numbers its own alike, and may still have its parent's), and the node's index + 1 (0: not
+ * listed).
+ */
 #define HANDLE_NODE_BITS 23
 #define HANDLE_NODE_MASK ((1ull << HANDLE_NODE_BITS) - 1)
 static_assert(DBGDYN_HEAP_LEN / (2 * WIRE_SLOT_ALIGN) <= HANDLE_NODE_MASK, "nodes have handles");
@@ -100,26 +104,34 @@ void dbgdyn_slot_end(struct dbgdyn_state *s, struct dbgdyn_node *n)
 	__atomic_store_n(&slot_of(s, n)->version, ++n->version, __ATOMIC_RELEASE);
 }
 
+/* No number reaches the highest bit, so no handle is 0. */
+static uint64_t handle_mask(const struct dbgdyn_state *s)
+{
+	return s->generation << HANDLE_NODE_BITS | 1ull << 63;
+}
+
 uint64_t dbgdyn_handle_make(const struct dbgdyn_state *s, const struct dbgdyn_node *n, uint64_t seq)
 {
-	return seq << HANDLE_NODE_BITS | (n ? (uint64_t)(n - s->nodes) + 1 : 0);
+	uint64_t index = n ? (uint64_t)(n - s->nodes) + 1 : 0;
+
+	return (seq << HANDLE_NODE_BITS | index) ^ handle_mask(s);
 }
 
 struct dbgdyn_node *dbgdyn_handle_find(struct dbgdyn_state *s, uint32_t facility, uint64_t handle,
 				       int *result)
 {
-	uint64_t index = handle & HANDLE_NODE_MASK;
+	uint64_t plain = handle ^ handle_mask(s), index = plain & HANDLE_NODE_MASK;
 	struct dbgdyn_node *n;
 
 	*result = DBGDYN_EINVAL;
-	if (!handle || index > s->nodes_end || handle >> HANDLE_NODE_BITS > s->seq)
+	if (!handle || index > s->nodes_end || plain >> HANDLE_NODE_BITS > s->seq)
 		return NULL;
 	if (!index) {
 		*result = DBGDYN_EFULL;
 		return NULL;
 	}
 	n = &s->nodes[index - 1];
-	if (!n->seq || n->born << HANDLE_NODE_BITS != (handle & ~HANDLE_NODE_MASK) ||
+	if (!n->seq || n->born << HANDLE_NODE_BITS != (plain & ~HANDLE_NODE_MASK) ||
 	    n->facility != facility)
 		return NULL;
 	*result = DBGDYN_OK;

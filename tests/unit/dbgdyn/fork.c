@@ -75,6 +75,38 @@ static int a_child_has_a_registry_of_its_own(void)
 	return 0;
 }
 
+/* Both number their routines from one; a runtime frees inherited code by the handle that it has. */
+static int child_retires(uint64_t handle)
+{
+	struct dbgdyn_routine r = fake_routine("child's", code, sizeof(code));
+	uint64_t context, own;
+
+	CHECK(dbgdyn_begin("child", 5, NULL, &context) == DBGDYN_OK);
+	CHECK(dbgdyn_register(context, &r, &own) == DBGDYN_OK && own);
+	CHECK(dbgdyn_retire(context, handle) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_move(context, handle, code) == DBGDYN_EINVAL);
+	CHECK(dbgdyn_retire(context, own) == DBGDYN_OK);
+	return 0;
+}
+
+static int a_parents_handle_names_nothing(void)
+{
+	struct dbgdyn_routine r = fake_routine("parent's", code, sizeof(code));
+	uint64_t handle;
+	pid_t pid;
+
+	fake_open(&fake, 0);
+	CHECK(dbgdyn_begin("parent", 6, NULL, &parents) == DBGDYN_OK);
+	CHECK(dbgdyn_register(parents, &r, &handle) == DBGDYN_OK);
+	pid = fork();
+	if (pid == 0)
+		_exit(child_retires(handle));
+	CHECK(exit_of(pid) == 0);
+	CHECK(dbgdyn_retire(parents, handle) == DBGDYN_OK);
+	fake_close(&fake);
+	return 0;
+}
+
 /* The parent's thread may be anywhere when another one forks. */
 static int a_lock_held_does_not_pass(void)
 {
@@ -187,6 +219,7 @@ static int an_inherited_descriptor_is_closed(void)
 }
 
 FAKE_TEST(a_child_has_a_registry_of_its_own)
+FAKE_TEST(a_parents_handle_names_nothing)
 FAKE_TEST(a_lock_held_does_not_pass)
 FAKE_TEST(a_call_within_a_call_gives_up)
 FAKE_TEST(an_inherited_descriptor_is_closed)
@@ -195,6 +228,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_child_has_a_registry_of_its_own),
+		cmocka_unit_test(test_a_parents_handle_names_nothing),
 		cmocka_unit_test(test_a_lock_held_does_not_pass),
 		cmocka_unit_test(test_a_call_within_a_call_gives_up),
 		cmocka_unit_test(test_an_inherited_descriptor_is_closed),
