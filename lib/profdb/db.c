@@ -12,6 +12,9 @@
 #define MARKER	    "dcpi-database"
 #define MARKER_LINE "dcpi-database 1\n"
 
+/* Through no link: who owns a database may have planted it, and we may be root. */
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
 /* No link to one: an epoch would count twice, or be anybody's folder. */
 static bool is_dir(int dir_fd, const char *name)
 {
@@ -93,6 +96,11 @@ static int make_folders(struct profdb *db, struct base_err *err)
 		if (mkdirat(db->fd, names[i], 0755) < 0 && errno != EEXIST)
 			return base_fail_errno(err, -errno, "cannot make '%s/%s'", db->path,
 					       names[i]);
+		if (is_dir(db->fd, names[i]))
+			continue;
+		base_fail_errno(err, -ENOTDIR, "cannot use '%s/%s'", db->path, names[i]);
+		base_hint(err, "links are not followed here: mount what is elsewhere");
+		return -ENOTDIR;
 	}
 	return 0;
 }
@@ -300,7 +308,7 @@ int profdb_reopen(struct profdb *db, struct base_err *err)
 static int folder_fd(struct profdb *db, const char *name, int *fd)
 {
 	if (*fd < 0)
-		*fd = openat(db->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		*fd = openat(db->fd, name, FOLDER_FLAGS);
 	return *fd < 0 ? -errno : *fd;
 }
 
@@ -339,8 +347,6 @@ bool profdb_platform_name_ok(const char *name)
 	}
 	return len && len <= PROFDB_PLATFORM_MAX && *name != '.';
 }
-
-#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* Of the database: a joined epoch is under another name until its own is free. */
 static int epoch_dir(const struct profdb *db, const char *epoch)

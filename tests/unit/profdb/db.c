@@ -93,6 +93,27 @@ static void test_a_newer_layout_is_refused(void **state)
 	assert_int_equal(try_open(*state, true, &err), -DCPI_EVERSION);
 }
 
+/* Whose writes, and removals, would be somebody else's. */
+static void test_folders_are_no_links(void **state)
+{
+	static const char *const names[] = { "dyn", "kernel" };
+	struct profdb *db = scratch_writer(*state);
+	struct base_err err;
+
+	assert_int_equal(mkdir(scratch_path(*state, "elsewhere"), 0700), 0);
+	assert_int_equal(symlink("elsewhere", scratch_path(*state, "index")), 0);
+	assert_true(profdb_index_fd(db) < 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		assert_int_equal(rmdir(scratch_path(*state, names[i])), 0);
+		assert_int_equal(symlink("elsewhere", scratch_path(*state, names[i])), 0);
+		assert_int_equal(try_open(*state, true, &err), -ENOTDIR);
+		assert_non_null(strstr(err.text, names[i]));
+		assert_int_equal(unlink(scratch_path(*state, names[i])), 0);
+		assert_int_equal(try_open(*state, true, &err), 0);
+	}
+	profdb_close(db);
+}
+
 static void test_lists(void **state)
 {
 	struct profdb *db = scratch_writer(*state);
@@ -253,6 +274,7 @@ int main(void)
 		scratch_test(test_other_folders_are_not_touched),
 		scratch_test(test_an_epoch_is_proof_enough),
 		scratch_test(test_a_newer_layout_is_refused),
+		scratch_test(test_folders_are_no_links),
 		scratch_test(test_lists),
 		scratch_test(test_what_was_removed_is_gone),
 		scratch_test(test_goes_on_where_it_was_removed),
