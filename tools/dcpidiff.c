@@ -134,7 +134,7 @@ static int choose_event(struct diff *x, struct base_err *err)
 	if (s[1].sel.event)
 		return 0; /* there is no other */
 	name = s[0].a->events[x->event[0]].name;
-	at = analysis_event_find(s[1].a, name, err);
+	at = sets_event_find(s[1].a, name, "set B", err);
 	if (at < 0)
 		return at;
 	x->event[1] = (size_t)at;

@@ -119,14 +119,16 @@ static int parse(struct report *x, int argc, char **argv, struct base_err *err)
 static int choose_event(struct report *x, size_t i, struct base_err *err)
 {
 	const struct analysis *first = x->sets.v[0].a, *a = x->sets.v[i].a;
+	char set[32];
 	int at = 0;
 
+	snprintf(set, sizeof(set), "set %zu", i + 1);
 	if (!a->nr_events)
-		return base_fail(err, -ENOENT, "no samples in set %zu", i + 1);
+		return base_fail(err, -ENOENT, "no samples in %s", set);
 	if (!i)
 		x->from[i].event = analysis_event_default(a);
 	else if (!x->sets.v[i].sel.event) /* else there is no other */
-		at = analysis_event_find(a, first->events[x->from[0].event].name, err);
+		at = sets_event_find(a, first->events[x->from[0].event].name, set, err);
 	if (at < 0)
 		return at;
 	if (i)

@@ -133,6 +133,19 @@ int sets_gather(struct set *s, bool by_image, bool code, struct base_err *err)
 	return r;
 }
 
+int sets_event_find(const struct analysis *a, const char *event, const char *set,
+		    struct base_err *err)
+{
+	struct base_err why = { 0 };
+	int at = analysis_event_find(a, event, &why);
+
+	if (at >= 0)
+		return at;
+	base_fail(err, at, "%s in %s", why.text, set);
+	base_hint(err, "%s; -event behind each -set compares one with another", why.hint);
+	return at;
+}
+
 int sets_problems(const char *prog, const struct sets *s)
 {
 	int code = BASE_EXIT_OK;

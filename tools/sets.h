@@ -34,6 +34,10 @@ int sets_open(struct set *s, struct base_err *err);
 /* Gather the set's samples and sum them, by image or by procedure (with @code as analysis_rows has
  * it). Negative with @err, also where an image that it names has no samples. */
 int sets_gather(struct set *s, bool by_image, bool code, struct base_err *err);
+/* The index in @a of the event that the first set chose; negative with @err, which names the @set
+ * ("set B") that lacks it. */
+int sets_event_find(const struct analysis *a, const char *event, const char *set,
+		    struct base_err *err);
 /* For each set. Returns the exit code. */
 int sets_problems(const char *prog, const struct sets *s);
 void sets_release(struct sets *s);

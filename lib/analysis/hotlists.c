@@ -196,7 +196,7 @@ int hotlists_open(struct analysis *a, const char *profiler, struct hotlists *out
 	if (out->nr || out->nr_denied)
 		return 0;
 	base_fail(err, -ENOENT, "no value profiles of '%s' in the chosen epochs", profiler);
-	base_hint(err, "the daemon makes them with -vprof or -vtrace, see dcpid(8)");
+	base_hint(err, "the daemon makes them with -vprof, -vtrace or -vreplay, see dcpid(8)");
 	return -ENOENT;
 }
 

@@ -169,7 +169,9 @@ static int not_found(struct search *s, const char *image, struct base_err *err)
 	for (size_t i = 0; i < NEAR_MAX && s->near[i].name && len < sizeof(names); i++)
 		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s'%s'", i ? ", " : "",
 					s->near[i].name);
-	if (len)
+	if (*s->what == '(')
+		base_hint(err, "what dcpiprof has in parentheses are samples without a procedure");
+	else if (len)
 		base_hint(err, "near names: %s", names);
 	else if (s->by_address)
 		base_hint(err, "'dcpidis FILE FROM..TO' prints code that lies in no procedure");

@@ -193,8 +193,11 @@ static int take_file(struct profdb_values *v, const void *data, size_t len, stru
 	r = profdb_header_parse(data, len, &v->header, &binary, &format, err);
 	if (r < 0)
 		return r;
-	if (format != PROFDB_FORMAT_1 || v->header->nr_events)
-		return base_fail(err, -DCPI_EFORMAT, "it holds samples, not values");
+	if (format != PROFDB_FORMAT_1 || v->header->nr_events) {
+		base_fail(err, -DCPI_EFORMAT, "it holds samples, not values");
+		base_hint(err, "dcpicat prints such files");
+		return -DCPI_EFORMAT;
+	}
 	r = take_lines(v, err);
 	return r < 0 ? r : take_sections(v, data, len, binary, err);
 }

@@ -48,6 +48,16 @@ counts()
 } | "$mkdb" runs
 export DCPIDB=runs
 one=202311142213 two=202311142214 three=202311142215
+"$mkdb" ticks </dev/null
+"$mkdb" ticks <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/app $app/app
+	event tick 4000000
+	at hot+17 3
+	finish
+END
+
 {
 	run dcpidiff -set -epoch $one -set -epoch $two
 	# The share of the facility's own samples: the program beside it plays no part.
@@ -66,6 +76,7 @@ one=202311142213 two=202311142214 three=202311142215
 	run dcpidiff -set -set -set
 	run dcpidiff -set -epoch $one wroker -set -epoch $two
 	run dcpidiff -set -event cycles -set
+	run dcpidiff -set -db db -set -db ticks
 	run dcpidiff -set -epoch 200001010000 -set
 } >out
 compare dcpidiff

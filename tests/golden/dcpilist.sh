@@ -22,6 +22,7 @@ set -eu
 	run dcpilist tripple
 	run dcpilist nothing_like_it app
 	run dcpilist hot no_such_image
+	run dcpilist '(idle)'
 	run dcpilist -asm -both hot
 	run dcpilist
 	mv app.c gone.c
