@@ -79,31 +79,19 @@ static int read_list(struct archive_reader *r, struct base_err *err)
 	return e;
 }
 
-static int open_regular(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-		return fd;
-	close(fd);
-	return -EINVAL;
-}
-
 int archive_open(const char *path, struct archive_reader **out, struct base_err *err)
 {
 	struct archive_reader *r = calloc(1, sizeof(*r));
+	struct stat st;
 	int e;
 
 	if (!r || !(r->path = strdup(path))) {
 		free(r);
 		return base_fail_errno(err, -ENOMEM, "cannot read archive '%s'", path);
 	}
-	r->fd = open_regular(path);
+	r->fd = base_regular_open(AT_FDCWD, path, &st);
 	e = r->fd < 0 ? r->fd : archive_stream_read_open(r->fd, &r->stream);
-	if (r->fd == -EINVAL)
+	if (r->fd == -EINVAL || r->fd == -EISDIR)
 		base_fail(err, e, "cannot read archive '%s': not a regular file", path);
 	if (e < 0)
 		fail(r, e, err);

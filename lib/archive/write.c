@@ -158,8 +158,7 @@ int archive_add_file(struct archive_writer *w, const char *path, int dir_fd, con
 
 	if (r < 0)
 		return r;
-	fd = openat(dir_fd, file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	r = fd < 0 || fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	r = fd = base_regular_open(dir_fd, file, &st);
 	base_sha256_init(&sum);
 	if (r >= 0)
 		r = copy_in(w, fd, &sum);

@@ -338,6 +338,11 @@ int base_standard_fill(void);
 int base_write_all(int fd, const void *data, size_t len);
 /* Read exactly @len bytes: 0, -DCPI_ETRUNCATED at end of file, or -errno. */
 int base_read_all(int fd, void *data, size_t len);
+struct stat;
+/* Open a regular file for reading, and say in *@st what it is. To open a FIFO can wait, and to open
+ * a device do things (a watchdog's ends in a restart): they, and links to them, are refused before:
+ * -EINVAL, folders -EISDIR; or -errno. */
+int base_regular_open(int dir_fd, const char *path, struct stat *st);
 /* Read a regular file of at most @max bytes into @out. Refuses FIFOs, devices and links' targets of
  * such kind without blocking. */
 int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *out,

@@ -303,22 +303,28 @@ int base_output_write(const char *path, mode_t mode, const void *data, size_t le
 	return r < 0 ? r : fill(&f, path, data, len, err);
 }
 
-/* Without O_NONBLOCK a FIFO would hold us up before we could see what it is. */
-static int open_regular(int dir_fd, const char *path, struct stat *st, struct base_err *err)
+static int check_regular(const struct stat *st)
 {
-	int fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	int r = fd;
+	return S_ISREG(st->st_mode) ? 0 : S_ISDIR(st->st_mode) ? -EISDIR : -EINVAL;
+}
 
+/* What it is comes first; and once more, for another may stand there then. */
+int base_regular_open(int dir_fd, const char *path, struct stat *st)
+{
+	int fd, r;
+
+	if (fstatat(dir_fd, path, st, 0) < 0)
+		return -errno;
+	r = check_regular(st);
+	if (r < 0)
+		return r;
+	fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
-		return base_fail_errno(err, -errno, "cannot open '%s'", path);
-	if (fstat(fd, st) < 0)
-		r = base_fail_errno(err, -errno, "cannot examine '%s'", path);
-	else if (!S_ISREG(st->st_mode))
-		r = base_fail(err, S_ISDIR(st->st_mode) ? -EISDIR : -EINVAL,
-			      "cannot read '%s': not a regular file", path);
+		return -errno;
+	r = fstat(fd, st) < 0 ? -errno : check_regular(st);
 	if (r < 0)
 		close(fd);
-	return r;
+	return r < 0 ? r : fd;
 }
 
 /* To the end, whatever size fstat told: files of /proc say 0, others grow. */
@@ -348,11 +354,13 @@ int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *ou
 		   struct base_err *err)
 {
 	struct stat st;
-	int r, fd = open_regular(dir_fd, path, &st, err);
+	int r, fd = base_regular_open(dir_fd, path, &st);
 
 	out->len = 0;
+	if (fd == -EINVAL || fd == -EISDIR)
+		return base_fail(err, fd, "cannot read '%s': not a regular file", path);
 	if (fd < 0)
-		return fd;
+		return base_fail_errno(err, fd, "cannot open '%s'", path);
 	/* One byte more than expected: the end is seen without growing again. */
 	r = (uint64_t)st.st_size > max ? -DCPI_ELIMIT : 0;
 	if (r == 0)

@@ -12,25 +12,13 @@
 
 #define MAPPED_MIN (256ull << 20)
 
-/* Opening a FIFO or a device may wait or act, so what it is comes first, and is asked again after.
- */
 int image_regular_open(int dir_fd, const char *path, uint64_t *len)
 {
 	struct stat st;
-	int fd, r;
+	int fd = base_regular_open(dir_fd, path, &st);
 
-	if (fstatat(dir_fd, path, &st, 0) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
-	r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
+		return fd == -EISDIR ? -EINVAL : fd;
 	*len = (uint64_t)st.st_size;
 	return fd;
 }

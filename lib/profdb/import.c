@@ -272,10 +272,11 @@ static int make_folder(struct profdb *db, const char *folder)
 /* 1: the file has this sum, 0: another, or it cannot be read, -ENOENT. */
 static int has_sum(const struct profdb *db, const char *path, const uint8_t sum[32])
 {
-	int fd = openat(db->fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+	int fd = base_regular_open(db->fd, path, &st);
 	uint8_t *buf = malloc(CHUNK), got[32];
 	struct base_sha256 s;
-	ssize_t n = fd < 0 ? -errno : 0;
+	ssize_t n = fd < 0 ? fd : 0;
 
 	base_sha256_init(&s);
 	while (buf && fd >= 0 && (n = read(fd, buf, CHUNK)) > 0)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -51,16 +52,24 @@ static void read_large(void **state)
 
 static void only_regular_files(void **state)
 {
+	int opened = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	struct inotify_event event;
 	struct base_buf b = { 0 };
+	char path[64];
 
 	(void)state;
 	/* Should it block after all, die rather than wait. */
 	alarm(60);
 	assert_int_equal(mkfifoat(dir_fd, "fifo", 0644), 0);
 	assert_int_equal(symlinkat("fifo", dir_fd, "link"), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/fifo", dir_fd);
+	assert_true(inotify_add_watch(opened, path, IN_OPEN) >= 0);
 	assert_int_equal(base_file_read(dir_fd, "fifo", 100, &b, &err), -EINVAL);
 	assert_string_equal(err.text, "cannot read 'fifo': not a regular file");
 	assert_int_equal(base_file_read(dir_fd, "link", 100, &b, NULL), -EINVAL);
+	/* To open some does something: it was not. */
+	assert_int_equal(read(opened, &event, sizeof(event)), -1);
+	close(opened);
 	assert_int_equal(base_file_read(AT_FDCWD, "/dev/zero", 100, &b, NULL), -EINVAL);
 	assert_int_equal(base_file_read(dir_fd, ".", 100, &b, NULL), -EISDIR);
 	memset(&err, 0, sizeof(err));
