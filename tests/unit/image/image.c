@@ -112,6 +112,41 @@ static void test_stripped(void **state)
 	image_close(bare);
 }
 
+/* Its lines and no more, whatever ends them. */
+static void check_source(const char *text, size_t nr, const char *const lines[])
+{
+	char path[] = "/tmp/dcpi-unit-XXXXXX";
+	int fd = mkstemp(path);
+	struct image_source *src;
+	size_t len = 0;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	assert_int_equal(image_source_open(path, &src, NULL), 0);
+	unlink(path);
+	for (size_t i = 0; i < nr; i++) {
+		const char *line = image_source_line(src, (unsigned int)i + 1, &len);
+
+		assert_non_null(line);
+		assert_int_equal(len, strlen(lines[i]));
+		assert_memory_equal(line, lines[i], len);
+	}
+	assert_null(image_source_line(src, (unsigned int)nr + 1, &len));
+	image_source_close(src);
+}
+
+static void test_source(void **state)
+{
+	static const char *const lines[] = { "a", "", "bc" };
+
+	(void)state;
+	check_source("", 0, NULL);
+	check_source("a\n\nbc\n", 3, lines);
+	check_source("a\n\nbc", 3, lines);
+	check_source("a\r\n\r\nbc\r\n", 3, lines);
+}
+
 static void test_lines(void **state)
 {
 	struct image *img = open_fixture("fixture.so", IMAGE_FILE);
@@ -559,16 +594,16 @@ static void test_pointer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	   cmocka_unit_test(test_symbols_ascend),
-		cmocka_unit_test(test_stripped),   cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_bytes),	   cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_dynamic),	   cmocka_unit_test(test_off),
-		cmocka_unit_test(test_frames),	   cmocka_unit_test(test_store),
-		cmocka_unit_test(test_identity),   cmocka_unit_test(test_no_build_id),
-		cmocka_unit_test(test_debug_path), cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_no_waiting), cmocka_unit_test(test_at_sign),
-		cmocka_unit_test(test_named_path), cmocka_unit_test(test_no_identity),
-		cmocka_unit_test(test_pointer),
+		cmocka_unit_test(test_symbols),	    cmocka_unit_test(test_symbols_ascend),
+		cmocka_unit_test(test_stripped),    cmocka_unit_test(test_source),
+		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_offsets),	    cmocka_unit_test(test_dynamic),
+		cmocka_unit_test(test_off),	    cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_store),	    cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_no_build_id), cmocka_unit_test(test_debug_path),
+		cmocka_unit_test(test_cut),	    cmocka_unit_test(test_no_waiting),
+		cmocka_unit_test(test_at_sign),	    cmocka_unit_test(test_named_path),
+		cmocka_unit_test(test_no_identity), cmocka_unit_test(test_pointer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
