@@ -146,8 +146,11 @@ static int print_one(struct varg *x, const struct varg_procedure *p, bool *print
 	struct json_object *o;
 	int r;
 
-	if (is_terse())
-		return tell(x, p, NULL);
+	if (is_terse()) {
+		r = tell(x, p, NULL);
+		*printed |= r > 0;
+		return r;
+	}
 	o = json_object_new_object();
 	r = tell(x, p, o);
 	json_object_put(o);
@@ -272,6 +275,8 @@ static int tell_images(struct varg *x, int nr, char **what, struct json_object *
 	if (r >= 0 && procedure && !nr_met)
 		return base_fail(err, -DCPI_ENOSYMBOL, "no samples or values in a procedure '%s'",
 				 procedure);
+	if (r >= 0 && !list && !opt.no_header && !opt.top_loads && !printed)
+		puts("nothing of that was seen");
 	return r;
 }
 

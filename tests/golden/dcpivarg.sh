@@ -17,6 +17,7 @@ set -eu
 	run dcpivarg -ret_save -no_header hot app
 	run dcpivarg -inv_blocks -no_header hi
 	run dcpivarg -inv_blocks -no_header app
+	run dcpivarg -inv_blocks app
 	run dcpivarg -top_loads -no_header app
 	run dcpivarg -arg_full -json triple hi
 	run dcpivarg -json hot app
