@@ -98,7 +98,7 @@ struct dbgdyn_layout {
 	size_t area_len;
 };
 
-/* Bytes of a registry that the process's address space allows, and its limit of files, too. */
+/* Bytes of a registry that the process's limits of memory allow, and its limit of files, too. */
 size_t dbgdyn_layout_space(void);
 size_t dbgdyn_layout_allowed(void);
 /* Share out @total_len bytes at most; false where the smallest registry has no room. */

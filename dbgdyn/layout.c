@@ -10,7 +10,7 @@ static_assert(FIXED % WIRE_PAGE == 0, "what follows starts on a page");
 
 #define WORDS_LEN   ((size_t)WIRE_NR_WORDS * sizeof(uint32_t))
 #define TOTAL_MAX   (FIXED + WORDS_LEN + DBGDYN_RING_LEN + DBGDYN_HEAP_LEN)
-#define SPACE_SHARE 16 /* the part of a limited address space that we take at most */
+#define SPACE_SHARE 16 /* the part of limited memory that we take at most */
 
 static uint64_t limit(int resource)
 {
@@ -31,11 +31,12 @@ static size_t least(uint64_t a, uint64_t b)
 	return (size_t)(a < b ? a : b);
 }
 
-/* Of a limited address space we take a small part only. */
+/* Of a limited address space, or private memory, we take a small part only. */
 size_t dbgdyn_layout_space(void)
 {
-	uint64_t space = limit(RLIMIT_AS);
+	uint64_t space = limit(RLIMIT_AS), data = limit(RLIMIT_DATA);
 
+	space = space < data ? space : data;
 	if (space != UINT64_MAX)
 		space = FIXED + space / SPACE_SHARE;
 	return least(space, TOTAL_MAX);

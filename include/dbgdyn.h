@@ -173,10 +173,10 @@ struct dbgdyn_routine {
  * before it returns; makes no system call but a doorbell when 2 MiB wait to be fetched or code
  * appears in a new region, never waits. *@handle (may be NULL) names the routine in later calls,
  * above 0. All live routines stay listed for a daemon that comes later, in up to 512 MiB (less
- * under RLIMIT_FSIZE or RLIMIT_AS); one that finds that full is told to the daemon that is there,
- * or, where none takes it, dropped: DBGDYN_EFULL. Either is counted and shown by the daemon's
- * status. A code too long for the 4 MiB of records in flight is left out and read from the process
- * later.
+ * under RLIMIT_FSIZE, RLIMIT_AS or RLIMIT_DATA); one that finds that full is told to the daemon
+ * that is there, or, where none takes it, dropped: DBGDYN_EFULL. Either is counted and shown by the
+ * daemon's status. A code too long for the 4 MiB of records in flight is left out and read from the
+ * process later.
  *
  * DBGDYN_OK, _EINVAL (a line outside the code, not ascending, or of a file that is not there; parts
  * inlined that are not nested; a file's name above 65,535 bytes; an empty name), _EFULL, _EREFUSED.

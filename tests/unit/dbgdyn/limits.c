@@ -140,16 +140,27 @@ static int a_client_keeps_to_its_address_space(void)
 	return 0;
 }
 
-static int address_space_makes_the_ring_smaller(void)
+static int makes_the_ring_smaller(int resource)
 {
 	struct rlimit l = { .rlim_cur = 1 };
 
-	set_limit(RLIMIT_AS, 64u << 20);
-	getrlimit(RLIMIT_AS, &l);
+	set_limit(resource, 64u << 20);
+	getrlimit(resource, &l);
 	/* User-mode emulation does not limit it. */
 	if (l.rlim_cur == 64u << 20)
 		CHECK(ring_under(RLIMIT_CORE, 0) == 960u << 10);
 	return 0;
+}
+
+static int address_space_makes_the_ring_smaller(void)
+{
+	return makes_the_ring_smaller(RLIMIT_AS);
+}
+
+/* Private memory, as what stands beside the registry is, counts whether it is touched or not. */
+static int data_makes_the_ring_smaller(void)
+{
+	return makes_the_ring_smaller(RLIMIT_DATA);
 }
 
 /* Address space all but used up: a smaller ring. */
@@ -182,6 +193,7 @@ FAKE_TEST(no_descriptor_is_refused)
 #ifndef __SANITIZE_ADDRESS__
 FAKE_TEST(a_client_keeps_to_its_address_space)
 FAKE_TEST(address_space_makes_the_ring_smaller)
+FAKE_TEST(data_makes_the_ring_smaller)
 FAKE_TEST(address_space_used_up)
 #endif
 
@@ -197,6 +209,7 @@ int main(void)
 #ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(test_a_client_keeps_to_its_address_space),
 		cmocka_unit_test(test_address_space_makes_the_ring_smaller),
+		cmocka_unit_test(test_data_makes_the_ring_smaller),
 		cmocka_unit_test(test_address_space_used_up),
 #endif
 	};
