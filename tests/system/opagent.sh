@@ -15,7 +15,8 @@ judge_samples opagent
 none_wrong "opagent_jit"
 sort_out "opagent_jit"
 [ "$lost" = 0 ] || fail "$lost samples have no routine"
-[ "$total" -gt 3000 ] || fail "too few samples to judge"
+# Six seconds of wall time: a busy machine gives it some of them.
+[ "$total" -gt 1000 ] || fail "too few samples to judge"
 [ "$(awk '$1 == "routine"' "$work/judged" | wc -l)" = 22 ] || fail "not all routines: $(cat "$work/judged")"
 at_most "unsure samples" "$unsure" "$((5 + total / 100))"
 at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth")" 4
