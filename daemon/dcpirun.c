@@ -258,7 +258,8 @@ static void explain_none(const struct daemon *d, const struct child *c, const ch
 	double period = (double)driver_event_get(d->driver, 0)->period / 1e9;
 
 	if (refusal)
-		say("nothing could be sampled from inside the program: %s", refusal);
+		say("nothing could be sampled%s: %s",
+		    driver_agent_env(d->driver) ? " from inside the program" : "", refusal);
 	else if (c->cpu_seconds < 3 * period)
 		say("the program used %.3f s of CPU time, too little for a sample", c->cpu_seconds);
 	else if (driver_agent_env(d->driver))
@@ -404,7 +405,7 @@ static int run(char **argv, const char *run_dir, const char *path)
 		status = fail(&err, DCPIRUN_FAILED);
 		child_abandon(&c);
 	} else {
-		refusal = driver_agent_env(daemon_state.driver) ? program_refusal(path) : NULL;
+		refusal = program_refusal(path, driver_agent_env(daemon_state.driver));
 		say("%s", choice.why);
 		status = run_program(&daemon_state, &c, argv[0], refusal, fd);
 	}

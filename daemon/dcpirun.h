@@ -64,7 +64,8 @@ int source_agent(char *path, size_t len, struct base_err *err);
  * Find @name as execvp(3) does. 0 and the path, or the -errno of its last failure.
  */
 int program_find(const char *name, char *path, size_t len);
-/* Why nothing can be preloaded into it, for people; NULL: it can be, or nothing is known. */
-const char *program_refusal(const char *path);
+/* Why it cannot be sampled, for people, by perf events or (@inside) what is preloaded into it.
+ * NULL: it can be, or nothing is known. */
+const char *program_refusal(const char *path, bool inside);
 
 #endif

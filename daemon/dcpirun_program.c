@@ -53,7 +53,7 @@ int program_find(const char *name, char *path, size_t len)
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-/* Runs with rights that its user has not: then the loader preloads nothing. */
+/* Runs with rights that its user has not: the loader preloads nothing, the kernel tells nothing. */
 static bool has_rights(int fd)
 {
 	struct stat st;
@@ -93,7 +93,7 @@ static bool interpreter(char *line, char *path, size_t len)
 	return *name && snprintf(path, len, "%s", name) < (int)len;
 }
 
-static const char *refusal(char *path, size_t len, bool *again)
+static const char *refusal(char *path, size_t len, bool inside, bool *again)
 {
 	union {
 		Elf64_Ehdr h;
@@ -103,20 +103,21 @@ static const char *refusal(char *path, size_t len, bool *again)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	ssize_t n;
 
+	/* Nor may its user then see into it by perf events. */
 	if (fd < 0)
-		return NULL;
+		return !inside && errno == EACCES ? "you may not read it" : NULL;
 	n = pread(fd, &b, LINE_MAX_LEN, 0);
 	if (n > 2 && !memcmp(b.text, "#!", 2))
 		*again = interpreter(b.text, path, len);
 	else if (has_rights(fd))
 		why = "it runs with rights that you have not (set-uid, set-gid or capabilities)";
-	else if (n >= (ssize_t)sizeof(b.h) && !memcmp(b.h.e_ident, ELFMAG, SELFMAG))
+	else if (inside && n >= (ssize_t)sizeof(b.h) && !memcmp(b.h.e_ident, ELFMAG, SELFMAG))
 		why = elf_refusal(fd, &b.h);
 	close(fd);
 	return why;
 }
 
-const char *program_refusal(const char *name)
+const char *program_refusal(const char *name, bool inside)
 {
 	char path[4096];
 	const char *why = NULL;
@@ -125,7 +126,7 @@ const char *program_refusal(const char *name)
 	snprintf(path, sizeof(path), "%s", name);
 	for (int i = 0; i < SCRIPTS_MAX && again; i++) {
 		again = false;
-		why = refusal(path, sizeof(path), &again);
+		why = refusal(path, sizeof(path), inside, &again);
 	}
 	return why;
 }

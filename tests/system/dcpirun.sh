@@ -108,6 +108,15 @@ if [ "$paranoid" -le 2 ]; then
 	run 137 "$work_program" die 0.3
 	run 0 -wait "$work_program" orphan 0.5
 	[ "$(samples run_work)" -gt 100 ] || fail "perf: the child left behind is not followed"
+	if [ "$(id -u)" = 0 ]; then
+		cp "$work_program" "$work/tests/rights"
+		chmod 4755 "$work/tests/rights"
+		run 0 "$work/tests/rights" reset 0.1
+		says 'nothing could be sampled: it runs with rights that you have not'
+		chmod 711 "$work/tests/rights"
+		run 0 "$work/tests/rights" reset 0.1
+		says 'nothing could be sampled: you may not read it'
+	fi
 else
 	echo "perf events of one's own are not allowed here (perf_event_paranoid is $paranoid): only from inside"
 fi
