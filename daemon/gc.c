@@ -325,7 +325,8 @@ static size_t last_use_kernel(const struct gc *gc, const struct gc_file *file)
 	struct base_id id;
 	int len = kernel_file_id(file->name, &id);
 
-	if (len < 0)
+	/* What a killed daemon left half written has a name that is another's from here on. */
+	if (len < 0 || file->name[0] == '.')
 		return 0;
 	if (gc->marks.all_kernels)
 		return GC_STAYS;

@@ -53,7 +53,7 @@ END
 echo code >db/kernel/vmlinux-6.2-${b:0:20}.code
 echo text >db/kernel/vmlinux-6.2-${b:0:20}.text
 echo vdso >db/kernel/vdso-${d:0:20}.so
-echo half >db/kernel/.tmp-1-0-cut.elf
+echo half >"db/kernel/.tmp-1-0-vmlinux-6.2-${b:0:20}.code"
 echo "of somebody else" >db/kernel/README
 echo "of somebody else" >db/kernel/vmlinux-none.elf
 for id in $a $replaced $d $e; do
