@@ -53,6 +53,7 @@ struct child {
 
 static void child_start(struct child *c)
 {
+	const struct timespec pause = { .tv_nsec = 1000000 };
 	pid_t parent = getpid();
 
 	c->rounds = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -65,6 +66,10 @@ static void child_start(struct child *c)
 		_exit(0);
 	}
 	assert_true(c->pid > 0);
+	/* Until it is in its loop. */
+	for (int i = 0; i < TRIES && !*c->rounds; i++)
+		nanosleep(&pause, NULL);
+	assert_true(*c->rounds > 0);
 }
 
 static void child_end(struct child *c)
