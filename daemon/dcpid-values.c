@@ -4,9 +4,12 @@
  * up all rights: "dcpid-values context|- PROFILER …".
  */
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +21,17 @@ enum { NR_FDS = 5 };
 
 /* ---- the jail -------------------------------------------------------------------------------- */
 
+/* A profiler may run without end, which nobody else would make an end of. dcpid may have ended
+ * before it could be asked for; a change of rights forgets that it was. */
+static int end_with_parent(struct base_err *err)
+{
+	struct pollfd p = { .fd = VALUES_SOCKET_FD };
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || poll(&p, 1, 0) != 0)
+		return base_fail(err, -DCPI_EHELPER, "dcpid is gone");
+	return 0;
+}
+
 /* The values that pass here are secrets. */
 static int enter_jail(struct base_err *err)
 {
@@ -27,7 +41,9 @@ static int enter_jail(struct base_err *err)
 	};
 	int r = base_limits_set(limits, sizeof(limits) / sizeof(limits[0]), err);
 
-	return r < 0 ? r : base_rights_drop(err);
+	if (r >= 0)
+		r = base_rights_drop(err);
+	return r < 0 ? r : end_with_parent(err);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -110,6 +126,8 @@ static int load(struct values_run *r, int nr, char **profilers)
 	struct base_err err = { 0 };
 	struct values_ready ready;
 
+	if (end_with_parent(&err) < 0)
+		return -1;
 	for (int i = 0; i < nr; i++) {
 		if (values_run_add(r, profilers[i], &err) < 0) {
 			say_failed((uint32_t)i, &err);

@@ -8,7 +8,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -427,6 +429,54 @@ static void loads_forever(void **state)
 	assert_null(v);
 }
 
+/* The first child of @pid, once it has one; 0: it got none. */
+static pid_t child_of(pid_t pid)
+{
+	char path[64], text[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	for (int i = 0; i < 100 * LIMIT_S && !*text; i++) {
+		FILE *f = fopen(path, "re");
+
+		if (f && !fgets(text, sizeof(text), f))
+			usleep(10000);
+		if (f)
+			fclose(f);
+	}
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+/* Who starts it is killed while a profiler does not end: nobody else would end it. */
+static void ends_with_its_parent(void **state)
+{
+	const char *const profilers[] = { bad("loads_forever") };
+	struct base_err err = { 0 };
+	struct values *v;
+	pid_t pid, process;
+	bool ended = false;
+
+	NEEDS_PROCESS(state);
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+	pid = fork();
+	if (pid == 0) {
+		values_open_patient(fake_helper_dir(), profilers, 1, false, 10000000000, &v, &err);
+		_exit(1);
+	}
+	process = child_of(pid);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(process > 0);
+	for (int i = 0; i < 100 * LIMIT_S && !ended; i++) {
+		ended = waitpid(process, NULL, WNOHANG) == process;
+		if (!ended)
+			usleep(10000);
+	}
+	if (!ended)
+		kill(process, SIGKILL);
+	assert_true(ended);
+	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+}
+
 /* ---- at work --------------------------------------------------------------------------------- */
 
 /* @profiler[1] is at fault with each window until it is given up; then the other goes on. */
@@ -611,6 +661,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(refused_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused_folder, setup, teardown),
 		cmocka_unit_test_setup_teardown(loads_forever, setup, teardown),
+		cmocka_unit_test_setup_teardown(ends_with_its_parent, setup, teardown),
 		cmocka_unit_test_setup_teardown(crashes, setup, teardown),
 		cmocka_unit_test_setup_teardown(exits, setup, teardown),
 		cmocka_unit_test_setup_teardown(loops, setup, teardown),
