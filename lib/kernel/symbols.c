@@ -95,6 +95,8 @@ static int parse_line(char *line, struct kernel_symbol *sym)
 	if (!p)
 		return 0;
 	*p++ = '\0';
+	if (!*sym->name)
+		return -DCPI_EFORMAT;
 	if (*p != '[')
 		return 0;
 	sym->module = p + 1;

@@ -39,22 +39,23 @@ static uint64_t seq_of(const char *name)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* "dcpi-commit 1", "seq N", "file NAME" …, "gone NAME" …, "crc X" over all before it. */
-static int parse(char *text, size_t len, struct profdb_commit *c)
+int profdb_commit_parse(struct base_buf *text, struct profdb_commit *c)
 {
 	static const char first[] = "dcpi-commit 1";
+	int r = base_buf_append(text, "", 1);
+	char *all = (char *)text->data, *last, *line, *save = NULL;
 	unsigned long long seq = 0;
 	unsigned int crc;
-	char *last, *line, *save = NULL;
-	int r = 0;
 
-	last = strstr(text, "\ncrc ");
-	if (!last || strlen(text) != len || sscanf(last, "\ncrc %8x", &crc) != 1 ||
+	if (r < 0)
+		return r;
+	last = strstr(all, "\ncrc ");
+	if (!last || strlen(all) != text->len - 1 || sscanf(last, "\ncrc %8x", &crc) != 1 ||
 	    strlen(last) != strlen("\ncrc 12345678\n") ||
-	    base_crc32c(0, text, (size_t)(last + 1 - text)) != crc)
+	    base_crc32c(0, all, (size_t)(last + 1 - all)) != crc)
 		return -DCPI_ECHECKSUM;
 	*last = '\0';
-	line = strtok_r(text, "\n", &save);
+	line = strtok_r(all, "\n", &save);
 	if (!line || strcmp(line, first))
 		return -DCPI_EVERSION;
 	while (r >= 0 && (line = strtok_r(NULL, "\n", &save))) {
@@ -83,9 +84,7 @@ int profdb_commit_read(int dir_fd, struct profdb_commit *c, struct base_err *err
 	if (r < 0)
 		base_fail(err, r, "cannot use the flush record: %s", why.text);
 	if (r >= 0)
-		r = base_buf_append(&buf, "", 1);
-	if (r >= 0)
-		r = parse((char *)buf.data, buf.len - 1, c);
+		r = profdb_commit_parse(&buf, c);
 	if (r < 0) {
 		profdb_commit_release(c);
 		base_fail_errno(err, r, "cannot read the flush record '%s'", PROFDB_COMMIT_NAME);

@@ -338,6 +338,10 @@ struct profdb_commit {
 void profdb_commit_release(struct profdb_commit *c);
 /* No file: seq 0. 0, -DCPI_EFORMAT and the like, -errno. */
 int profdb_commit_read(int dir_fd, struct profdb_commit *c, struct base_err *err);
+/* The file's @text, which is changed: "dcpi-commit 1", "seq N", "file NAME" …, "gone NAME" …, "crc
+ * X" over all before it. Into @c, which is empty; to be released also on failure. 0,
+ * -DCPI_ECHECKSUM, -DCPI_EVERSION, -DCPI_EFORMAT or -ENOMEM. */
+int profdb_commit_parse(struct base_buf *text, struct profdb_commit *c);
 int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_err *err);
 /* Rename what is still ".new-", remove what is gone, and sync. Can be repeated. */
 int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct base_err *err);

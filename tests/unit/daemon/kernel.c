@@ -131,6 +131,10 @@ static void test_odd_lines(void **state)
 		assert_true(y.nr <= 1);
 		kernel_symbols_release(&y);
 	}
+	/* Nobody would find a routine without a name. */
+	assert_int_equal(kernel_symbols_parse(&y, "ffff T \t[m]", 11), 0);
+	assert_int_equal(y.nr, 0);
+	kernel_symbols_release(&y);
 }
 
 static const char *vmlinux(void)
