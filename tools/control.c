@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,7 +22,37 @@ static int no_daemon(struct base_err *err, const char *path, int cause)
 	return -DCPI_ENODAEMON;
 }
 
-static int connect_daemon(const char *run_dir, struct base_err *err)
+/* Its queue is full of others that wait: nothing was asked yet, so any command may give up. */
+static int no_place(struct base_err *err, const char *path)
+{
+	base_fail(err, -ETIMEDOUT, "the daemon at '%s' takes no more connections", path);
+	base_hint(err, "it is stopped or stuck, with others waiting already: see 'ps -C dcpid -o "
+		       "pid,stat,wchan'");
+	return -ETIMEDOUT;
+}
+
+/* -1: not known. */
+static long peer_pid(int fd)
+{
+	struct ucred who = { 0 };
+	socklen_t len = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || who.pid <= 0 ? -1
+										       : who.pid;
+}
+
+/* A daemon whose queue is full is not waited for without limit. */
+static int connect_to(int fd, const struct sockaddr_un *addr, unsigned int limit_ms)
+{
+	struct timeval limit = { .tv_sec = limit_ms / 1000, .tv_usec = limit_ms % 1000 * 1000 };
+
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
+	    connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0)
+		return -errno;
+	return 0;
+}
+
+static int connect_daemon(const char *run_dir, unsigned int limit_ms, struct base_err *err)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	const char *env = getenv("DCPI_RUN");
@@ -32,12 +64,12 @@ static int connect_daemon(const char *run_dir, struct base_err *err)
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	if (fd < 0)
 		return base_fail_errno(err, -errno, "cannot make a socket");
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		n = no_daemon(err, addr.sun_path, -errno);
-		close(fd);
-		return n;
-	}
-	return fd;
+	n = connect_to(fd, &addr, limit_ms);
+	if (n == 0)
+		return fd;
+	n = n == -EAGAIN ? no_place(err, addr.sun_path) : no_daemon(err, addr.sun_path, n);
+	close(fd);
+	return n;
 }
 
 /* A line of JSON has no newline but the one at its end. */
@@ -59,6 +91,54 @@ static int send_request(int fd, struct json_object *request)
 	}
 	base_buf_release(&line);
 	return r < 0 ? r : 0;
+}
+
+static void tell_wait(long pid, const char *cmd, const struct control_wait *wait)
+{
+	struct base_err err = { 0 };
+
+	base_fail(&err, -ETIMEDOUT, "the daemon, process %ld, has not answered '%s' yet: waiting%s",
+		  pid, cmd, wait->gives_up ? " a while longer" : "");
+	base_hint(&err,
+		  "it may be writing much to a slow disk; 'ps -o stat,wchan -p %ld' shows what it "
+		  "does, "
+		  "and if it is stopped (T), 'kill -CONT %ld' lets it go on",
+		  pid, pid);
+	base_err_print(&err, wait->name, stderr);
+}
+
+/* 1: there is something to read, or the daemon has gone. 0: neither within @ms (-1: no limit). */
+static int readable(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int r;
+
+	do
+		r = poll(&p, 1, ms);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+static int await(int fd, const char *cmd, const struct control_wait *wait, struct base_err *err)
+{
+	int r = readable(fd, (int)wait->notice_ms);
+	long pid = peer_pid(fd);
+
+	if (r == 0) {
+		tell_wait(pid, cmd, wait);
+		r = readable(fd, wait->gives_up ? (int)wait->limit_ms : -1);
+	}
+	if (r < 0)
+		return base_fail_errno(err, r, "the daemon did not answer '%s'", cmd);
+	if (r > 0)
+		return 0;
+	base_fail(err, -ETIMEDOUT, "the daemon, process %ld, does not answer '%s'", pid, cmd);
+	base_hint(err,
+		  "once it is not stopped (kill -CONT %ld) and no longer writes, ask again; one "
+		  "that is "
+		  "stuck is ended by 'kill -KILL %ld', and what it had put on disk stays",
+		  pid, pid);
+	return -ETIMEDOUT;
 }
 
 /* One line without its newline, NUL-terminated. */
@@ -86,20 +166,23 @@ static int read_answer(int fd, struct base_buf *out)
 	}
 }
 
-static int converse(const char *run_dir, struct json_object *request, struct base_buf *text,
-		    struct base_err *err)
+static int converse(const char *run_dir, const struct control_wait *wait,
+		    struct json_object *request, struct base_buf *text, struct base_err *err)
 {
-	int fd = connect_daemon(run_dir, err), r;
+	const char *cmd = control_text(request, "cmd");
+	int fd = connect_daemon(run_dir, wait->limit_ms, err), r;
 
 	if (fd < 0)
 		return fd;
 	r = send_request(fd, request);
-	if (r >= 0)
-		r = read_answer(fd, text);
+	if (r < 0)
+		base_fail_errno(err, r, "the daemon was not asked '%s'", cmd);
+	else
+		r = await(fd, cmd, wait, err);
+	if (r >= 0 && (r = read_answer(fd, text)) < 0)
+		base_fail_errno(err, r, "the daemon did not answer '%s'", cmd);
 	close(fd);
-	return r < 0 ? base_fail_errno(err, r, "the daemon did not answer '%s'",
-				       control_text(request, "cmd"))
-		     : 0;
+	return r;
 }
 
 const char *control_text(struct json_object *o, const char *name)
@@ -125,10 +208,10 @@ static int check_answer(struct json_object *answer, struct base_err *err)
 	return err->code;
 }
 
-int control_ask(const char *run_dir, struct json_object *request, struct base_buf *text,
-		struct json_object **answer, struct base_err *err)
+int control_ask(const char *run_dir, const struct control_wait *wait, struct json_object *request,
+		struct base_buf *text, struct json_object **answer, struct base_err *err)
 {
-	int r = converse(run_dir, request, text, err);
+	int r = converse(run_dir, wait, request, text, err);
 
 	if (r < 0)
 		return r;

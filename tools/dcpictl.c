@@ -12,6 +12,9 @@
 #include "tools.h"
 #include "wire.h"
 
+/* A daemon that flushes answers nobody: a notice soon, and what only asks ends some day. */
+enum { NOTICE_MS = 5000, LIMIT_MS = 60000 };
+
 /* Of "label", which otherwise ends as its program does. */
 enum { LABEL_FAILED = 125, LABEL_NOT_EXECUTABLE = 126, LABEL_NOT_FOUND = 127 };
 
@@ -269,6 +272,21 @@ static int make_request(const char *verb, int nr, char **words, struct json_obje
 	return -DCPI_EUSAGE;
 }
 
+/* Who gives up does not know whether it is done: only questions may. */
+static int ask(const char *name, struct json_object *request, struct base_buf *text,
+	       struct json_object **answer, struct base_err *err)
+{
+	const char *cmd = control_text(request, "cmd");
+	const struct control_wait wait = {
+		.name = name,
+		.notice_ms = NOTICE_MS,
+		.limit_ms = LIMIT_MS,
+		.gives_up = !strcmp(cmd, "status") || !strcmp(cmd, "log"),
+	};
+
+	return control_ask(opt.run_dir, &wait, request, text, answer, err);
+}
+
 static int run(const char *name, const char *verb, int nr, char **words)
 {
 	struct json_object *request = new_request(verb), *answer = NULL;
@@ -277,7 +295,7 @@ static int run(const char *name, const char *verb, int nr, char **words)
 	int r = make_request(verb, nr, words, request, &err);
 
 	if (r >= 0)
-		r = control_ask(opt.run_dir, request, &text, &answer, &err);
+		r = ask(name, request, &text, &answer, &err);
 	if (r >= 0 && opt.json)
 		puts((const char *)text.data);
 	else if (r >= 0)
@@ -288,7 +306,7 @@ static int run(const char *name, const char *verb, int nr, char **words)
 	return r < 0 ? fail(name, &err) : BASE_EXIT_OK;
 }
 
-static int give_label(const char *label, struct base_err *err)
+static int give_label(const char *name, const char *label, struct base_err *err)
 {
 	struct json_object *request = new_request("label"), *answer = NULL;
 	struct base_buf text = { 0 };
@@ -296,7 +314,7 @@ static int give_label(const char *label, struct base_err *err)
 
 	/* Whose it is, the kernel tells. */
 	json_object_object_add(request, "label", json_object_new_string(label));
-	r = control_ask(opt.run_dir, request, &text, &answer, err);
+	r = ask(name, request, &text, &answer, err);
 	json_object_put(request);
 	json_object_put(answer);
 	base_buf_release(&text);
@@ -307,7 +325,7 @@ static int give_label(const char *label, struct base_err *err)
 static int run_labelled(const char *name, char **words)
 {
 	struct base_err err = { 0 };
-	int r = give_label(words[0], &err);
+	int r = give_label(name, words[0], &err);
 
 	if (r < 0) {
 		base_err_print(&err, name, stderr);
