@@ -402,6 +402,20 @@ static void tell_alive(void *ctx)
 	service_alive(&d->service, d->epoch, d->attrib.account.stored);
 }
 
+/* Who sees nothing for so long takes it for stuck. */
+static int lock_platform(struct daemon *d, struct base_err *err)
+{
+	char whose[PROFDB_OWNER_MAX];
+	unsigned int watch_s = profdb_lock_watch(d->db, d->platform, whose);
+
+	if (watch_s)
+		base_log(BASE_LOG_INFO,
+			 "'%s/.lock-%s' was not given back, and names %s: watching it for up to %u "
+			 "s, as a daemon of another machine may hold it",
+			 profdb_path(d->db), d->platform, whose, watch_s);
+	return profdb_lock(d->db, d->platform, err);
+}
+
 static int open_database(struct daemon *d, struct base_err *err)
 {
 	enum profdb_format format;
@@ -419,7 +433,7 @@ static int open_database(struct daemon *d, struct base_err *err)
 				   (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	if (!d->opt.platform)
 		r = find_platform(d, err);
-	return r < 0 ? r : profdb_lock(d->db, d->platform, err);
+	return r < 0 ? r : lock_platform(d, err);
 }
 
 /*

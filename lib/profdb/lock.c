@@ -187,6 +187,25 @@ static bool lives(struct profdb *db, const char *name)
 	return false;
 }
 
+unsigned int profdb_lock_watch(struct profdb *db, const char *platform,
+			       char whose[PROFDB_OWNER_MAX])
+{
+	char name[PROFDB_PLATFORM_MAX + 8], text[PROFDB_LOCK_TEXT] = "";
+	struct timespec touched;
+	struct owner o;
+
+	if (!profdb_platform_name_ok(platform))
+		return 0;
+	lock_name(platform, name);
+	if (!look(db, name, text, &touched) || is_local(text))
+		return 0;
+	if (parse(text, &o))
+		snprintf(whose, PROFDB_OWNER_MAX, "host '%s', pid %ld", o.host, o.pid);
+	else
+		snprintf(whose, PROFDB_OWNER_MAX, "nobody");
+	return (WATCH_MS + SETTLE_MS) / 1000;
+}
+
 static int sign(struct profdb *db, int fd)
 {
 	char padded[PROFDB_LOCK_TEXT];

@@ -128,6 +128,21 @@ static void test_another_machine_is_dead(void **state)
 	profdb_close(db);
 }
 
+static void test_who_is_watched(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+	char whose[PROFDB_OWNER_MAX] = "";
+
+	assert_int_equal(profdb_lock_watch(db, "box", whose), 0);
+	scratch_write(*state, ".lock-box", "", 0);
+	assert_true(profdb_lock_watch(db, "box", whose) > 0);
+	assert_string_equal(whose, "nobody");
+	scratch_write(*state, ".lock-box", theirs, strlen(theirs));
+	assert_true(profdb_lock_watch(db, "box", whose) > 0);
+	assert_string_equal(whose, "host 'far.example.org', pid 12");
+	profdb_close(db);
+}
+
 /* Taken while we were suspended: nothing is committed any more, and the other's file stays. */
 static void test_a_lock_that_was_taken(void **state)
 {
@@ -183,6 +198,7 @@ int main(void)
 		scratch_test(test_a_killed_owner_owns_nothing),
 		scratch_test(test_another_machine_lives),
 		scratch_test(test_another_machine_is_dead),
+		scratch_test(test_who_is_watched),
 		scratch_test(test_a_lock_that_was_taken),
 		scratch_test(test_platform_names),
 		scratch_test(test_a_link_in_the_way),
