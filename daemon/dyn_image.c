@@ -139,16 +139,24 @@ bool dyn_image_give_up(struct image *img, uint32_t *nr_refused)
 }
 
 /* An image is written many times, and what is wrong with it is wrong each time. */
-static void count_bad(struct dyn_facility *f, uint32_t nr_bad)
+static void count_bad(struct dyn_facility *f, const struct pseudoimg_result *result)
 {
-	if (nr_bad > f->nr_bad) {
+	uint32_t nr_bad = result->nr_bad, nr_overlaps = result->nr_overlaps;
+
+	if (nr_bad <= f->nr_bad)
+		return;
+	if (nr_overlaps)
 		base_log(BASE_LOG_WARN,
-			 "%u routines, lines or parts of the DST of '%s' are malformed or out of "
-			 "place, and left out",
-			 nr_bad, f->stem);
-		f->registry->nr_bad += nr_bad - f->nr_bad;
-		f->nr_bad = nr_bad;
-	}
+			 "of '%s' %u ranges or routines, which overlap others or were added twice, "
+			 "are left out",
+			 f->stem, nr_overlaps);
+	if (nr_bad > nr_overlaps)
+		base_log(BASE_LOG_WARN,
+			 "of '%s' %u routines, lines or parts of the DST, malformed or out of "
+			 "place, are left out",
+			 f->stem, nr_bad - nr_overlaps);
+	f->registry->nr_bad += nr_bad - f->nr_bad;
+	f->nr_bad = nr_bad;
 }
 
 /* A client that asked for all of it got but a part, or nothing. */
@@ -197,7 +205,7 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 		f->nr_replaced--;
 	dyn_facility_written(f, full);
 	f->registry->dyn->stats.images_written++;
-	count_bad(f, result.nr_bad);
+	count_bad(f, &result);
 	return tell_part(f, part, err);
 }
 

@@ -349,6 +349,7 @@ static int take(struct fold *f, const struct fold_part *part, bool base, struct 
 	} else {
 		r = fold_one(f, m, err);
 		f->nr_bad += m->nr_bad;
+		f->nr_overlaps += m->nr_overlaps;
 	}
 	if (r >= 0 && !base)
 		r = fold_map_answer(f);
@@ -465,6 +466,7 @@ int pseudoimg_fold(const struct pseudoimg_fold *fds, struct pseudoimg_result *re
 		r = pseudoimg_write_job(&j, fds->out_fd, result, err);
 		pseudoimg_job_release(&j);
 		result->nr_bad += f->nr_bad;
+		result->nr_overlaps += f->nr_overlaps;
 	}
 	fold_release(f);
 	return r < 0 ? r : 0;

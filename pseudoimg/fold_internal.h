@@ -35,7 +35,7 @@ struct fold {
 	/* Of the image that is being folded: where its routines went; and all its offsets. */
 	struct fold_list moved, map;
 	struct base_buf *maps; /* the answer */
-	uint32_t nr_bad;
+	uint32_t nr_bad, nr_overlaps;
 };
 
 /* From the places of the routines, those of all offsets of the image: gaps go to the gap. */

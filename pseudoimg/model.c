@@ -229,6 +229,7 @@ static void place_ranges(struct pseudoimg_model *m)
 			m->ranges.v[kept++] = m->ranges.v[i];
 	m->ranges.nr = pseudoimg_span_disjoint(m->ranges.v, kept, sizeof(*m->ranges.v));
 	m->nr_bad += (uint32_t)(nr - m->ranges.nr);
+	m->nr_overlaps += (uint32_t)(kept - m->ranges.nr);
 }
 
 static void place_routines(struct pseudoimg_model *m)

@@ -43,5 +43,6 @@ void pseudoimg_nodes_settle(struct pseudoimg_model *m)
 		v[kept++] = v[i];
 	}
 	m->nr_bad += (uint32_t)(m->nodes.nr - kept);
+	m->nr_overlaps += (uint32_t)(m->nodes.nr - kept);
 	m->nodes.nr = kept;
 }

@@ -23,6 +23,7 @@ struct pseudoimg_result {
 	uint32_t nr_routines; /* symbols written */
 	uint32_t
 		nr_bad; /* records or DST parts refused: malformed, out of every run, overlapping */
+	uint32_t nr_overlaps; /* of these, routines and ranges that others stand in the way of */
 	uint64_t text_bytes;
 };
 

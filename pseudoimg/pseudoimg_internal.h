@@ -262,7 +262,7 @@ struct pseudoimg_model {
 	struct base_buf loaded_rows, loaded_names;	  /* of the routine loaded last */
 	struct base_buf loaded_text, loaded_code, hashed; /* room for its hash */
 	uint32_t stamp;					  /* of it, in the names */
-	uint32_t nr_bad;
+	uint32_t nr_bad, nr_overlaps;			  /* as in the result */
 };
 
 /* Read @job into zeroed @m, which goes on reading it. */

@@ -66,6 +66,7 @@ int pseudoimg_runs_settle(struct pseudoimg_model *m)
 	m->runs.nr = left;
 	merge_neighbours(m);
 	m->nr_bad += (uint32_t)(before - left);
+	m->nr_overlaps += (uint32_t)(before - left);
 	return order_by_off(m);
 }
 

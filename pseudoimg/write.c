@@ -404,6 +404,7 @@ int pseudoimg_write_job(struct pseudoimg_job *job, int fd, struct pseudoimg_resu
 	r = pseudoimg_elf_write(&w->elf, fd, &filler, err);
 	result->nr_routines = (uint32_t)w->m.nodes.nr;
 	result->nr_bad = w->m.nr_bad;
+	result->nr_overlaps = w->m.nr_overlaps;
 	result->text_bytes = w->layout.text_bytes;
 out:
 	writer_release(w);

@@ -137,6 +137,7 @@ static void test_refused_routines(void **state)
 	assert_int_equal(img.status, 0);
 	assert_int_equal(img.result.nr_routines, 1);
 	assert_int_equal(img.result.nr_bad, 5);
+	assert_int_equal(img.result.nr_overlaps, 3); /* two runs, one routine */
 	assert_symbol(&img, "spans", 0x1ffe, 4);
 	image_release(&img);
 }
@@ -156,6 +157,7 @@ static void test_first_come_stays(void **state)
 		put(&job, order ? 0x1000 : 0x1002, "goes");
 		write_job(&img, &job);
 		assert_int_equal(img.result.nr_bad, 1);
+		assert_int_equal(img.result.nr_overlaps, 1);
 		assert_non_null(image_symbol(&img, "stays"));
 		assert_null(image_symbol(&img, "goes"));
 		image_release(&img);
@@ -185,12 +187,14 @@ static void test_owned_ranges(void **state)
 	job_image(&job, &head);
 	job_run(&job, 0x5000, 0, 0x1000);
 	job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, bytes, sizeof(bytes));
+	job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, bytes, sizeof(bytes)); /* twice */
 	job_bytes(&job, WIRE_RANGE_CODE, 0x9000, 0x100, bytes, sizeof(bytes)); /* no run */
 	job_bytes(&job, WIRE_RANGE_DST, 0x7000, 0x1000, dst.data, dst.len);
 	write_job(&img, &job);
 	assert_int_equal(img.status, 0);
 	assert_int_equal(img.result.nr_routines, 1);
-	assert_int_equal(img.result.nr_bad, 3); /* the range, the routine, its lines */
+	assert_int_equal(img.result.nr_bad, 4); /* the ranges, the routine, its lines */
+	assert_int_equal(img.result.nr_overlaps, 1);
 	assert_int_equal(img.result.text_bytes, 8);
 	assert_symbol(&img, "d", 0x5003, 5);
 	assert_int_equal(image_byte(&img, 0x5000), 0x90);
