@@ -100,12 +100,13 @@ static const char *refusal(char *path, size_t len, bool inside, bool *again)
 		char text[LINE_MAX_LEN + 1];
 	} b = { 0 };
 	const char *why = NULL;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int fd = base_regular_open(AT_FDCWD, path, &st);
 	ssize_t n;
 
 	/* Nor may its user then see into it by perf events. */
 	if (fd < 0)
-		return !inside && errno == EACCES ? "you may not read it" : NULL;
+		return !inside && fd == -EACCES ? "you may not read it" : NULL;
 	n = pread(fd, &b, LINE_MAX_LEN, 0);
 	if (n > 2 && !memcmp(b.text, "#!", 2))
 		*again = interpreter(b.text, path, len);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "callgrind_internal.h"
@@ -103,22 +104,21 @@ static int object_at_path(struct callgrind_sum *s, const char *path, struct call
 static int file_identity(const struct callgrind_object *o, struct base_id *id)
 {
 	struct base_buf head = { 0 };
-	off_t len = -1;
+	struct stat st;
 	int fd = -1, r;
+
 	*id = *image_id(o->img);
 	if (id->len)
 		return 0;
 
 	r = base_buf_extend(&head, BASE_ID_HEAD_LEN, NULL);
 	if (r >= 0)
-		fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
-		len = lseek(fd, 0, SEEK_END);
-	if (len >= 0) {
+		fd = base_regular_open(AT_FDCWD, o->path, &st);
+	if (fd >= 0) {
 		ssize_t n = pread(fd, head.data, head.len, 0);
 
 		if (n >= 0)
-			base_id_of_head(id, (uint64_t)len, head.data, (size_t)n);
+			base_id_of_head(id, (uint64_t)st.st_size, head.data, (size_t)n);
 	}
 	if (fd >= 0)
 		close(fd);
