@@ -118,7 +118,7 @@ struct labels {
 	bool failed;		 /* it could not be written, and that was said */
 };
 
-/* @len bytes from anybody: 0, or -EINVAL with @err. */
+/* @len bytes from anybody: 0, or -EINVAL with @err, which has the first of them. */
 int label_check(const char *text, size_t len, struct base_err *err);
 /* The text that processes refer to; NULL: no memory. */
 const char *labels_get(struct labels *t, const char *text);

@@ -137,8 +137,9 @@ int database_give_up(struct daemon *d, const struct base_err *why, struct base_e
 	uint64_t nr = not_on_disk(d);
 
 	if (nr)
-		base_fail(err, why->code, "%llu samples that waited in memory are lost: %s",
-			  (unsigned long long)nr, why->text);
+		base_fail(err, why->code, "%llu sample%s that waited in memory %s lost: %s",
+			  (unsigned long long)nr, nr == 1 ? "" : "s", nr == 1 ? "is" : "are",
+			  why->text);
 	else
 		*err = *why;
 	d->finished = true;

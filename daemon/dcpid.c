@@ -195,14 +195,30 @@ static struct daemon daemon_state;
 /* Where what is said goes until there is a file for it: standard error, or what that was. */
 static FILE *terminal;
 
+/* To open a FIFO would wait for who reads it; to write into one may. */
+static FILE *open_append(const char *path)
+{
+	int fd =
+		open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+	int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
+	FILE *to = NULL;
+
+	if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0)
+		to = fdopen(fd, "a");
+	if (!to && fd >= 0)
+		close(fd);
+	return to;
+}
+
 static int open_log(const char *path, struct base_err *err)
 {
 	FILE *to = terminal ? terminal : stderr;
 
 	if (path) {
-		int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-
-		to = fd < 0 ? NULL : fdopen(fd, "a");
+		to = open_append(path);
+		if (!to && errno == ENXIO)
+			return base_fail(err, -ENXIO, "cannot open '%s': nobody reads the FIFO",
+					 path);
 		if (!to)
 			return base_fail_errno(err, -errno, "cannot open '%s'", path);
 	}
@@ -417,6 +433,8 @@ static int check_options(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-quiet does not go with -verbose");
 	if (opt.events.nr && opt.slots.nr)
 		return base_fail(err, -DCPI_EUSAGE, "-event does not go with -slot");
+	if (opt.table_len && opt.source && !strcmp(opt.source, "perf"))
+		return base_fail(err, -DCPI_EUSAGE, "-table does not go with -source perf");
 	if (gc && (opt.replay || opt.background || opt.list_events || opt.check))
 		return base_fail(err, -DCPI_EUSAGE, "-gc does not go with -%s",
 				 opt.replay	  ? "replay"
@@ -501,6 +519,11 @@ static int run_gc(const char *database)
 	struct profdb *db = NULL;
 	int r = profdb_open(database, false, &db, &err);
 
+	/* Not that of who asks for reports. */
+	if (r == -ENOENT) {
+		err.hint[0] = '\0';
+		base_hint(&err, "-gc takes the folder of a database that is there");
+	}
 	gc_config.removed = say_removed;
 	gc_config.removed_epoch = say_expired;
 	gc_config.kept = say_kept;

@@ -308,11 +308,11 @@ static void report(const struct daemon *d, const struct child *c, const char *re
 	tell_unread(&stats);
 	if (!total.stored)
 		explain_none(d, c, refusal);
-	say("%" PRIu64 " samples%s of %s, %s, are in '%s', epoch %s: dcpiprof -db '%s'",
-	    total.stored, shortfall(&total, &stats, text, sizeof(text)),
-	    driver_event_get(d->driver, 0)->name,
+	say("%" PRIu64 " sample%s%s of %s, %s, %s in '%s', epoch %s: dcpiprof -db '%s'",
+	    total.stored, total.stored == 1 ? "" : "s",
+	    shortfall(&total, &stats, text, sizeof(text)), driver_event_get(d->driver, 0)->name,
 	    driver_agent_env(d->driver) ? "taken inside the program" : "from perf events",
-	    profdb_path(d->db), d->epoch, profdb_path(d->db));
+	    total.stored == 1 ? "is" : "are", profdb_path(d->db), d->epoch, profdb_path(d->db));
 }
 
 static int not_executable(const char *name, int r)

@@ -451,8 +451,9 @@ static void tell_losses(const struct driver_stats *stats, const struct account *
 {
 	for (size_t i = 0; i < ACCOUNT_NR_LOSSES; i++)
 		if (total->lost[i])
-			base_log(BASE_LOG_WARN, "%llu samples were lost: %s",
+			base_log(BASE_LOG_WARN, "%llu sample%s lost: %s",
 				 (unsigned long long)total->lost[i],
+				 total->lost[i] == 1 ? " was" : "s were",
 				 account_loss_name((enum account_loss)i));
 	if (stats->lost_load)
 		base_log(BASE_LOG_WARN, "%llu load events were lost or came late",
@@ -509,8 +510,9 @@ int daemon_finish(struct daemon *d, struct base_err *err)
 	if (r < 0)
 		return r;
 	d->finished = true;
-	base_log(BASE_LOG_INFO, "epoch %s finished: %llu samples stored", d->epoch,
-		 (unsigned long long)d->attrib.account.stored);
+	base_log(BASE_LOG_INFO, "epoch %s finished: %llu sample%s stored", d->epoch,
+		 (unsigned long long)d->attrib.account.stored,
+		 d->attrib.account.stored == 1 ? "" : "s");
 	tell_account(d);
 	return 0;
 }

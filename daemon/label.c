@@ -21,7 +21,7 @@ int label_check(const char *text, size_t len, struct base_err *err)
 			r = -EINVAL;
 	if (r == 0)
 		return 0;
-	base_fail(err, r, "this is no label");
+	base_fail(err, r, "'%.*s' is no label", (int)(len < 80 ? len : 80), text);
 	base_hint(err, "a label has 1 to %d letters, digits, and characters of ._+-:@=/%%,",
 		  LABEL_MAX);
 	return r;

@@ -107,8 +107,8 @@ void service_alive(struct service *s, const char *epoch, uint64_t stored)
 
 	if (!s->every_ns || base_now_ns() < s->next_ns)
 		return;
-	snprintf(text, sizeof(text), "WATCHDOG=1\nSTATUS=epoch %s, %" PRIu64 " samples stored",
-		 epoch, stored);
+	snprintf(text, sizeof(text), "WATCHDOG=1\nSTATUS=epoch %s, %" PRIu64 " sample%s stored",
+		 epoch, stored, stored == 1 ? "" : "s");
 	tell(s, text);
 	s->next_ns = base_now_ns() + s->every_ns;
 }

@@ -101,8 +101,7 @@ static void tell_wait(long pid, const char *cmd, const struct control_wait *wait
 		  pid, cmd, wait->gives_up ? " a while longer" : "");
 	base_hint(&err,
 		  "it may be writing much to a slow disk; 'ps -o stat,wchan -p %ld' shows what it "
-		  "does, "
-		  "and if it is stopped (T), 'kill -CONT %ld' lets it go on",
+		  "does, and if it is stopped (T), 'kill -CONT %ld' lets it go on",
 		  pid, pid);
 	base_err_print(&err, wait->name, stderr);
 }
@@ -135,8 +134,7 @@ static int await(int fd, const char *cmd, const struct control_wait *wait, struc
 	base_fail(err, -ETIMEDOUT, "the daemon, process %ld, does not answer '%s'", pid, cmd);
 	base_hint(err,
 		  "once it is not stopped (kill -CONT %ld) and no longer writes, ask again; one "
-		  "that is "
-		  "stuck is ended by 'kill -KILL %ld', and what it had put on disk stays",
+		  "that is stuck is ended by 'kill -KILL %ld', and what it had put on disk stays",
 		  pid, pid);
 	return -ETIMEDOUT;
 }

@@ -49,8 +49,9 @@ struct keeping {
 static void print_kept(const struct analysis_image *ai, const struct estimate_kept *kept)
 {
 	report_print_clean(stdout, ai->name);
-	printf(": %" PRIu64 " blocks with %" PRIu64 " of %" PRIu64 " samples\n", kept->blocks,
-	       kept->in_blocks, kept->samples);
+	printf(": %" PRIu64 " block%s with %" PRIu64 " of %" PRIu64 " sample%s\n", kept->blocks,
+	       kept->blocks == 1 ? "" : "s", kept->in_blocks, kept->samples,
+	       kept->samples == 1 ? "" : "s");
 }
 
 static void json_kept(struct keeping *k, const struct analysis_image *ai,

@@ -289,7 +289,7 @@ static int print_json(const struct stall_report *x, enum stall_cause cause, stru
 
 static void say_progress(const struct analysis_image *ai, const char *procedure, double samples)
 {
-	fprintf(stderr, "%s: %.0f samples of ", cmd.name, samples);
+	fprintf(stderr, "%s: %.0f sample%s of ", cmd.name, samples, samples == 1 ? "" : "s");
 	report_print_clean(stderr, procedure);
 	fputs(" in ", stderr);
 	report_print_clean(stderr, ai->name);

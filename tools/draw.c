@@ -516,7 +516,8 @@ static void put_title(struct draw *d)
 	put_text(d, p->name, 120);
 	put(d, "</B></FONT></TD></TR>\n");
 	put_title_line(d, "", p->image);
-	put(d, "<TR><TD ALIGN=\"LEFT\">%" PRIu64 "&#160;samples&#160;of&#160;", p->samples);
+	put(d, "<TR><TD ALIGN=\"LEFT\">%" PRIu64 "&#160;sample%s&#160;of&#160;", p->samples,
+	    p->samples == 1 ? "" : "s");
 	put_text(d, p->event, TEXT_MAX);
 	if (p->outside)
 		put(d, ",&#160;%" PRIu64 "&#160;of&#160;them&#160;in&#160;no&#160;block",

@@ -297,8 +297,9 @@ static int image_problems(const char *prog, const struct analysis *a, struct ana
 		if (!ours && shown >= PROBLEMS_MAX)
 			continue;
 		shown++;
-		fprintf(to, "%s: %s%s (%" PRIu64 " samples of %s)\n", prog,
+		fprintf(to, "%s: %s%s (%" PRIu64 " sample%s of %s)\n", prog,
 			ours ? "" : "warning: ", bad[i]->why.text, bad[i]->count[0],
+			bad[i]->count[0] == 1 ? "" : "s",
 			a->nr_events ? a->events[0].name : "no event");
 		if (ours && *bad[i]->why.hint)
 			fprintf(to, "hint: %s\n", bad[i]->why.hint);

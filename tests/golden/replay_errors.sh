@@ -28,6 +28,10 @@ run()
 	run dcpid -replay good -flsh 3 db
 	run dcpid -replay good -background db
 	run dcpid -replay good -rate 0 db
+	run dcpid -source perf -table 64 db
+	run dcpid -gc missing
+	mkfifo pipe
+	run dcpid -replay good -log pipe db
 	run dcpid -replay good -platform a/b db
 	run dcpid -replay good -platform .. db
 	run dcpid -replay missing -platform test db

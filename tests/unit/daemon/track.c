@@ -527,6 +527,7 @@ static void labels_that_are_none(void **state)
 {
 	static const char *const bad[] = { "", "a b", "x\ny", "caf\xc3\xa9", "'", "\\" };
 	char text[LABEL_MAX + 2];
+	struct base_err err = { 0 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -535,6 +536,8 @@ static void labels_that_are_none(void **state)
 	assert_int_equal(label_check(text, LABEL_MAX, NULL), 0);
 	assert_int_equal(label_check(text, LABEL_MAX + 1, NULL), -EINVAL);
 	assert_int_equal(label_check("a\0b", 3, NULL), -EINVAL);
+	assert_int_equal(label_check("run 1", 5, &err), -EINVAL);
+	assert_string_equal(err.text, "'run 1' is no label");
 	assert_int_equal(label_check("v1.2_x+y-z:@=/%,", 16, NULL), 0);
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
 	give_label(10, "a b", t.time_ns + 1);
