@@ -147,14 +147,14 @@ static void count_bad(struct dyn_facility *f, const struct pseudoimg_result *res
 		return;
 	if (nr_overlaps)
 		base_log(BASE_LOG_WARN,
-			 "of '%s' %u ranges or routines, which overlap others or were added twice, "
+			 "%u ranges or routines of '%s' overlap others, or were added twice, and "
 			 "are left out",
-			 f->stem, nr_overlaps);
+			 nr_overlaps, f->stem);
 	if (nr_bad > nr_overlaps)
 		base_log(BASE_LOG_WARN,
-			 "of '%s' %u routines, lines or parts of the DST, malformed or out of "
-			 "place, are left out",
-			 f->stem, nr_bad - nr_overlaps);
+			 "%u routines, lines or parts of the DST of '%s' are malformed or out of "
+			 "place, and left out",
+			 nr_bad - nr_overlaps, f->stem);
 	f->registry->nr_bad += nr_bad - f->nr_bad;
 	f->nr_bad = nr_bad;
 }

@@ -99,6 +99,7 @@ for name in 'two\\nlines' 'nul\\x00byte' 'not\\xff\\xfeutf8' '../../../escape' '
 	names bad | grep -qx "$name" || fail "bad: no '$name' in $(names bad)"
 done
 [ "$bad" -gt 0 ] || fail "bad: nothing is refused"
+grep -q "ranges or routines of 'bad-.* overlap others" "$work/log" || fail "bad: overlaps are not told"
 [ "$(samples bad)" -gt 1000 ] || fail "bad: $(samples bad) samples of 2000"
 account_holds "after names and ranges of all kinds"
 
