@@ -202,7 +202,8 @@ static bool is_unsettled(const struct pending *c)
 
 static void count_user(struct attrib *a, const struct driver_count *c)
 {
-	struct pending rest = { .p = c->pid > 0 ? track_find(a, c->pid, c->time_ns) : NULL,
+	struct pending rest = { .p = c->pid > 0 ? track_find(a, c->pid, c->time_ns, c->instance)
+						: NULL,
 				.pid = c->pid,
 				.first_ns = c->first_ns,
 				.time_ns = c->time_ns,

@@ -85,6 +85,25 @@ void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *
 bool processes_next(const struct processes *t, size_t *pos, struct process **out);
 size_t processes_nr(const struct processes *t);
 
+/*
+ * ---- which life of a pid it is (instance.c) --------------------------------------------------
+ *
+ * Counts of some sources tell it (struct driver_count); events do not, but say that one begins. So
+ * the first count of a life says which it is, if it can be: not of a process forked later, and with
+ * as many programs executed as its parent's instance and the events told. Events that were lost
+ * make that number too low and never too high, so a count of another life does not fit.
+ */
+
+/* Is @instance (not 0) that of @p? Where nothing told before, it is from now on. */
+bool instance_fits(struct process *p, uint64_t instance);
+/* @p begins, by fork (@parent may be NULL), or by exec of the life @old (may be NULL, or @p). */
+void instance_fork(struct process *p, const struct process *parent, uint64_t boot_ns);
+void instance_exec(struct process *p, const struct process *old, uint64_t boot_ns);
+/* @p->start_time_ns, read from /proc, can be that of @instance. */
+bool instance_is_listed(const struct process *p, uint64_t instance);
+/* /proc was read, and tells from now on what @p is. */
+void instance_listed(struct process *p);
+
 /* ---- labels (label.c) ----------------------------------------------------------------------- */
 
 enum { LABEL_MAX = 64, LABELS_MAX = 1024, LABELS_OF_USER = 64 };
@@ -297,9 +316,10 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *l
 		enum track_how how);
 /*
  * The process of a pid at @time_ns, which an event or a count has just named. One of which nothing
- * is known is looked for in /proc, once. NULL: no memory.
+ * is known is looked for in /proc, once; so is @instance (0: not told) where it is not the life
+ * that is known: that one is over. NULL: no memory.
  */
-struct process *track_find(struct attrib *a, int32_t pid, uint64_t time_ns);
+struct process *track_find(struct attrib *a, int32_t pid, uint64_t time_ns, uint64_t instance);
 
 /* Read one process from /proc: start time, uid, name, mappings. -ESRCH where it is gone. */
 int scan_process(struct attrib *a, struct process *p);

@@ -162,6 +162,12 @@ struct process {
 	uint64_t began_ns; /* when it was forked: ns since boot, of a recorded stream its time; or 0
 			    */
 	uint64_t known_ns; /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
+	/* Which life it is, as counts tell (instance.c); a source that does not tell leaves it. */
+	uint64_t instance; /* 0: none told yet */
+	uint64_t born_ns;  /* it was forked by then: ns since boot; or 0 */
+	uint64_t seen_ns;  /* when an event or a count told last that it lived */
+	uint16_t execs;	   /* of its instance to be, if execs_told */
+	bool execs_told;
 	uint64_t attached_ns;  /* when the registry last handed over was made (at most DYN_MADE_NS
 				  less), or 0 */
 	struct process *later; /* a life after this one, of which only its hand-over has told */

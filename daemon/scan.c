@@ -295,6 +295,9 @@ int scan_process(struct attrib *a, struct process *p)
 
 	if (r < 0)
 		return r;
+	if (p->instance && !instance_is_listed(p, p->instance))
+		return -ESRCH;
+	instance_listed(p);
 	labels_keep_restore(&a->labels, p);
 	p->known_ns = base_now_ns();
 	record_comm(a, p);

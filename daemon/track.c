@@ -186,10 +186,15 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		track_watch(a, p);
 }
 
+static uint64_t since_boot(const struct attrib *a, uint64_t time_ns)
+{
+	return a->live ? time_ns + base_boot_ahead_ns() : time_ns;
+}
+
 /* As start times, which come in steps of 10 ms, rounded down. */
 static uint64_t began(const struct attrib *a, uint64_t time_ns)
 {
-	return a->live ? (time_ns + base_boot_ahead_ns()) / 10000000 * 10000000 : time_ns;
+	return a->live ? since_boot(a, time_ns) / 10000000 * 10000000 : time_ns;
 }
 
 static bool began_after(const struct process *p, uint64_t time_ns)
@@ -207,19 +212,6 @@ static void ask(struct attrib *a, struct process *p, uint64_t time_ns)
 	map_clear(p);
 	p->known_ns = 0;
 	a->hollow_made = true;
-}
-
-struct process *track_find(struct attrib *a, int32_t pid, uint64_t time_ns)
-{
-	struct process *p = processes_find(a->processes, pid);
-
-	if (!p)
-		p = processes_add(a->processes, pid);
-	else if (!p->hollow || p->asked)
-		return p;
-	if (p)
-		ask(a, p, time_ns);
-	return p;
 }
 
 static void carry_own(struct attrib *a, struct process *from, struct process *to)
@@ -274,6 +266,63 @@ static void carry_client(struct attrib *a, struct process *from, struct process 
 	}
 }
 
+/* The fork or exec that began it was lost. */
+static struct process *next_life(struct attrib *a, struct process *p, uint64_t time_ns,
+				 uint64_t instance)
+{
+	const struct driver_load last = { .pid = p->pid, .time_ns = p->seen_ns };
+	struct process *next;
+
+	base_log(BASE_LOG_DEBUG, "process %d has another life than events told", p->pid);
+	if (a->windows)
+		windows_ended(a->windows, p->pid, p->seen_ns);
+	/* What /proc listed was another life's than that of the counts of before. */
+	if (time_ns < p->known_ns) {
+		map_clear(p);
+		p->hollow = true;
+	}
+	next = processes_add(a->processes, p->pid);
+	if (!next)
+		return NULL;
+	next->instance = instance;
+	next->hollow = a->hollow_made = true;
+	if (p->instance % DRIVER_INSTANCE_EXEC == instance % DRIVER_INSTANCE_EXEC) {
+		inherit_label(next, p);
+		turn_label(next);
+	}
+	carry_client(a, p, next, &last);
+	return next;
+}
+
+static struct process *find(struct attrib *a, int32_t pid, uint64_t time_ns, uint64_t instance)
+{
+	struct process *p = processes_find(a->processes, pid);
+
+	if (p && instance && !instance_fits(p, instance))
+		return next_life(a, p, time_ns, instance);
+	if (p)
+		return p;
+	p = processes_add(a->processes, pid);
+	if (!p)
+		return NULL;
+	p->hollow = true;
+	p->instance = instance;
+	p->born_ns = instance ? 0 : since_boot(a, time_ns);
+	return p;
+}
+
+struct process *track_find(struct attrib *a, int32_t pid, uint64_t time_ns, uint64_t instance)
+{
+	struct process *p = find(a, pid, time_ns, instance);
+
+	if (!p)
+		return NULL;
+	p->seen_ns = time_ns > p->seen_ns ? time_ns : p->seen_ns;
+	if (p->hollow && !p->asked)
+		ask(a, p, time_ns);
+	return p;
+}
+
 static bool is_late(const struct process *p, const struct driver_load *l)
 {
 	return p && l->time_ns < p->known_ns;
@@ -288,6 +337,7 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 		return;
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
+		instance_fork(old, parent, since_boot(a, l->time_ns));
 		if (is_labelled_after(old, l))
 			old->label = parent ? parent->label : NULL;
 		else
@@ -295,11 +345,13 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 		return;
 	}
 	if (parent && parent->hollow)
-		parent = track_find(a, l->ppid, l->time_ns);
+		parent = track_find(a, l->ppid, l->time_ns, 0);
 	p = processes_add(a->processes, l->pid);
 	if (!p)
 		return;
 	p->began_ns = began(a, l->time_ns);
+	p->seen_ns = l->time_ns;
+	instance_fork(p, parent, since_boot(a, l->time_ns));
 	inherit_label(p, parent);
 	carry_client(a, old, p, l);
 	if (!parent) {
@@ -330,6 +382,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
+		instance_exec(old, old, since_boot(a, l->time_ns));
 		if (!is_labelled_after(old, l))
 			turn_label(old);
 		return;
@@ -339,6 +392,8 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 	p = processes_add(a->processes, l->pid);
 	if (!p)
 		return;
+	p->seen_ns = l->time_ns;
+	instance_exec(p, old, since_boot(a, l->time_ns));
 	inherit_label(p, old);
 	turn_label(p);
 	if (old) {
@@ -353,7 +408,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 
 static void on_mmap(struct attrib *a, const struct driver_load *l)
 {
-	struct process *p = track_find(a, l->pid, l->time_ns);
+	struct process *p = track_find(a, l->pid, l->time_ns, 0);
 
 	if (p)
 		track_mmap(a, p, l, is_late(p, l) ? TRACK_LATE : TRACK_EVENT);
@@ -385,7 +440,7 @@ static void on_exit_event(struct attrib *a, const struct driver_load *l)
 
 static void on_dyn(struct attrib *a, const struct driver_load *l)
 {
-	struct process *p = track_find(a, l->pid, l->time_ns);
+	struct process *p = track_find(a, l->pid, l->time_ns, 0);
 
 	if (p && a->dyn && dyn_records(a->dyn, p, l->time_ns, l->data, l->data_len) < 0)
 		base_log(BASE_LOG_WARN, "bad records of dynamic code of pid %d", l->pid);
@@ -394,7 +449,7 @@ static void on_dyn(struct attrib *a, const struct driver_load *l)
 /* From its next program on: one life, and so one registry, has one label. */
 static void on_label(struct attrib *a, const struct driver_load *l)
 {
-	struct process *p = track_find(a, l->pid, l->time_ns);
+	struct process *p = track_find(a, l->pid, l->time_ns, 0);
 	const char *label = l->path && label_check(l->path, strlen(l->path), NULL) == 0
 				    ? labels_get(&a->labels, l->path)
 				    : NULL;

@@ -367,7 +367,9 @@ static void wait_for(struct windows *t, struct windows_pending *k, const uint64_
 
 static struct process *process_of(struct attrib *a, const struct vtrace_window *w)
 {
-	return w->has & VTRACE_WINDOW_KERNEL ? NULL : track_find(a, (int32_t)w->tgid, w->time_ns);
+	return w->has & VTRACE_WINDOW_KERNEL
+		       ? NULL
+		       : track_find(a, (int32_t)w->tgid, w->time_ns, w->instance);
 }
 
 static bool is_excluded(const struct attrib *a, const struct vtrace_window *w)

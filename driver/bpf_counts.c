@@ -139,6 +139,7 @@ static struct driver_count count_of(const struct count_entry *e)
 	return (struct driver_count){
 		.first_ns = e->first_ns,
 		.time_ns = e->last_ns,
+		.instance = e->instance,
 		.pid = (int32_t)e->tgid,
 		.tid = (int32_t)e->tgid,
 		.event = COUNT_WHAT_EVENT(e->what),

@@ -172,12 +172,12 @@ struct count_place {
 };
 
 /*
- * One life of a process: of lives of one pid only those may share it that began a multiple of 2^48
- * ns (78 hours) apart. A start time differs in its low bits, and those tell most in a product.
+ * One life of a process (DRIVER_INSTANCE_EXEC of driver.h): no two of one pid began in the same
+ * microsecond. A start time differs in its low bits, and those tell most in a product.
  */
 COUNT_INLINE uint64_t count_instance(uint64_t start_ns, uint32_t exec_id)
 {
-	return start_ns ^ (uint64_t)exec_id << 48;
+	return (start_ns >> 10 & 0xffffffffffffull) | (uint64_t)exec_id << 48;
 }
 
 /*

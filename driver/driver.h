@@ -93,14 +93,23 @@ struct driver_load {
 enum driver_mode { DRIVER_USER, DRIVER_KERNEL, DRIVER_OTHER /* hypervisor, guest: no image */ };
 
 /*
+ * A life of a process in a number: when it was forked, since boot (CLOCK_BOOTTIME, in units, modulo
+ * 2^48), and, so many times the other, how many programs it and who it stems from have executed
+ * (modulo 2^16; a child begins with its parent's number).
+ */
+#define DRIVER_INSTANCE_UNIT 1024 /* nanoseconds */
+#define DRIVER_INSTANCE_EXEC (UINT64_C(1) << 48)
+
+/*
  * @count samples of @event at @addr, all in one life of process @pid (between fork, exec and exit),
  * the first at @first_ns, the last at @time_ns. They come in the order of time_ns, between the load
  * events before and after it.
  */
 struct driver_count {
 	uint64_t first_ns, time_ns;
-	int32_t pid, tid; /* 0: the idle task; -1: unknown, or any (bpf: in kernel mode) */
-	uint32_t event;	  /* index, see driver_event_get */
+	uint64_t instance; /* which life of @pid, see DRIVER_INSTANCE_EXEC; 0: nobody told */
+	int32_t pid, tid;  /* 0: the idle task; -1: unknown, or any (bpf: in kernel mode) */
+	uint32_t event;	   /* index, see driver_event_get */
 	enum driver_mode mode;
 	/* Of the code at addr, see struct driver_client; neither read nor unread: not asked for. */
 	uint32_t generation;

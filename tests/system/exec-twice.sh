@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Law 2: ten thousand processes with four pids between them, each of which executes two programs within
 # one interval of draining. The programs are copies of one, at the same addresses; no sample goes to
-# one in which that code did not run, and each has its part of the samples.
+# one in which that code did not run, and each has its part of the samples. Nor does one where load
+# events are lost.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/slots.sh"
@@ -34,3 +35,25 @@ try()
 
 try perf -source perf
 try bpf -source bpf -drain 60000
+
+# Rings of one page, that nobody reads while most of the processes run: by the events that are left, the
+# four pids still have the programs of earlier ones.
+start_daemon -unknown -rate 4000 -source bpf -drain 60000 -ring 1
+"$DCPI_BUILD/tests/exec_twice" 400 500000 25 "${programs[@]}" >"$work/spun" 2>"$work/said" &
+spinning=$!
+while [ "$(wc -l <"$work/spun")" -lt 100 ] && kill -0 $spinning 2>/dev/null; do
+	sleep 0.02
+done
+kill -STOP "$daemon"
+wait $spinning
+spun=$?
+kill -CONT "$daemon"
+[ $spun = 0 ] || fail "exec_twice: $(cat "$work/said")"
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+account_holds "events lost"
+count_slots "${programs[@]}"
+lost=$(status_field lost_load_events) unknown=$(told "unknown process" "")
+echo "events lost: $lost, $all samples in the programs, $unknown of unknown processes"
+[ "$lost" -gt 0 ] || fail "no load event was lost"
+[ "$unknown" -gt 0 ] || fail "nothing could have gone to the wrong program"
+stop_daemon

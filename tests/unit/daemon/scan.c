@@ -179,16 +179,16 @@ static void everything(void **state)
 /* /proc tells of a process now: a sample from before its start is somebody else's. */
 static void too_young(void **state)
 {
-	struct process *p = track_find(&t.a, getpid(), 1);
+	struct process *p = track_find(&t.a, getpid(), 1, 0);
 
 	(void)state;
 	assert_true(p->hollow);
 	assert_int_equal(p->nr_maps, 0);
 	/* It is looked for again in the next drain. */
-	assert_ptr_equal(track_find(&t.a, getpid(), base_now_ns()), p);
+	assert_ptr_equal(track_find(&t.a, getpid(), base_now_ns(), 0), p);
 	assert_true(p->hollow);
 	attrib_resolve(&t.a, 0);
-	p = track_find(&t.a, getpid(), base_now_ns());
+	p = track_find(&t.a, getpid(), base_now_ns(), 0);
 	assert_false(p->hollow);
 	assert_true(p->nr_maps > 0);
 }
