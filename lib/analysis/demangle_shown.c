@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "demangle.h"
+
+bool demangle_off;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct base_map names; /* linker's to readable; to "" where there is none */
+
+static const char *made(const char *linkage)
+{
+	size_t len = strlen(linkage);
+	char *name = base_map_get(&names, linkage, len);
+
+	if (name)
+		return name;
+	name = demangle_name(linkage);
+	if (!name)
+		name = strdup("");
+	if (name && base_map_set(&names, linkage, len, name) < 0) {
+		free(name);
+		name = NULL;
+	}
+	return name;
+}
+
+const char *demangle_shown(const char *linkage)
+{
+	const char *name;
+
+	if (demangle_off || !linkage || strncmp(linkage, "_Z", 2) != 0)
+		return linkage;
+	pthread_mutex_lock(&lock);
+	name = made(linkage);
+	pthread_mutex_unlock(&lock);
+	return name && *name ? name : linkage;
+}
+
+/* ---- what users type ------------------------------------------------------------------------- */
+
+/* Are they the same but for blanks? @len: of @name. */
+static bool same(const char *name, size_t len, const char *what)
+{
+	const char *end = name + len;
+
+	for (;;) {
+		while (name < end && *name == ' ')
+			name++;
+		while (*what == ' ')
+			what++;
+		if (name == end || !*what)
+			return name == end && !*what;
+		if (*name++ != *what++)
+			return false;
+	}
+}
+
+static bool opens(char c)
+{
+	return c == '(' || c == '<' || c == '[' || c == '{';
+}
+
+static bool closes(char c)
+{
+	return c == ')' || c == '>' || c == ']' || c == '}';
+}
+
+/* The operator's own characters behind @at, which open and close nothing. */
+static size_t operator_len(const char *at)
+{
+	size_t len = strlen("operator");
+
+	if (strncmp(at, "operator", len) != 0)
+		return 0;
+	if (strncmp(at + len, "()", 2) == 0 || strncmp(at + len, "[]", 2) == 0)
+		return len + 2;
+	return len + strspn(at + len, "<>=-");
+}
+
+/*
+ * Where the function's own name stands: up to the parenthesis, on the outmost level, that is the
+ * last to open; from behind the last blank on that level in front of it.
+ */
+static void own_name(const char *name, const char **from, const char **end)
+{
+	unsigned int depth = 0;
+	const char *begin = name;
+
+	*from = name;
+	*end = NULL;
+	for (const char *at = name; *at; at++) {
+		size_t skip = depth ? 0 : operator_len(at);
+
+		if (skip) {
+			at += skip;
+			if (*at == ' ') /* "operator new", "operator int", "operator< <int>" */
+				at++;
+			if (!*at)
+				break;
+		}
+		if (*at == ' ' && !depth && at[1] != '[')
+			begin = at + 1;
+		if (*at == '(' && !depth && at != begin) {
+			*end = at;
+			*from = begin;
+		}
+		if (opens(*at))
+			depth++;
+		else if (closes(*at) && depth)
+			depth--;
+	}
+	if (!*end)
+		*end = name + strlen(name);
+}
+
+bool demangle_is(const char *linkage, const char *what)
+{
+	char *name;
+	bool yes;
+
+	if (strcmp(linkage, what) == 0)
+		return true;
+	if (strncmp(what, "_Z", 2) == 0 || !(name = demangle_name(linkage)))
+		return false;
+	yes = demangle_match(name, what);
+	free(name);
+	return yes;
+}
+
+bool demangle_match(const char *name, const char *what)
+{
+	const char *from, *end;
+
+	if (same(name, strlen(name), what))
+		return true;
+	own_name(name, &from, &end);
+	return same(from, (size_t)(end - from), what) || same(name, (size_t)(end - name), what);
+}

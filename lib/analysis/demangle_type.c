@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "demangle_internal.h"
+
+struct dem_type dem_plain(struct dem_text t)
+{
+	return (struct dem_type){ .left = t };
+}
+
+void dem_sub(struct dem *d, struct dem_type t)
+{
+	if (d->nr_subs == DEM_SUBS) {
+		d->failed = true;
+		return;
+	}
+	t.pack = d->pack_met ? d->expansion : 0;
+	t.dependent = d->dependent;
+	t.args = d->template_args;
+	d->subs[d->nr_subs++] = t;
+}
+
+struct dem_text dem_type_text(struct dem *d)
+{
+	struct dem_type t = dem_type(d);
+
+	return dem_join(d, t.left, t.right);
+}
+
+/* ---- what stands for something --------------------------------------------------------------- */
+
+static const struct {
+	char code;
+	const char *text, *spelled, *base;
+} abbreviations[] = {
+	{ 'a', "std::allocator", "std::allocator", "allocator" },
+	{ 'b', "std::basic_string", "std::basic_string", "basic_string" },
+	{ 's', "std::string",
+	  "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
+	  "basic_string" },
+	{ 'i', "std::istream", "std::basic_istream<char, std::char_traits<char> >",
+	  "basic_istream" },
+	{ 'o', "std::ostream", "std::basic_ostream<char, std::char_traits<char> >",
+	  "basic_ostream" },
+	{ 'd', "std::iostream", "std::basic_iostream<char, std::char_traits<char> >",
+	  "basic_iostream" },
+};
+
+static struct dem_type param(struct dem *d, uint32_t n);
+
+/* "T_" that was met in another name's template means this one's here. */
+static struct dem_type again(struct dem *d, const struct dem_type *t)
+{
+	bool here = (!t->dependent || t->args == d->template_args) &&
+		    (!t->pack || t->pack == d->expansion);
+
+	if (!here && !t->param)
+		return dem_plain(dem_fail(d));
+	if (!here)
+		return param(d, t->param - 1);
+	d->dependent |= t->dependent;
+	d->pack_met |= t->pack != 0;
+	return *t;
+}
+
+struct dem_type dem_substitution(struct dem *d, bool spelled)
+{
+	char c;
+	uint32_t i;
+
+	if (!dem_take(d, "S"))
+		return dem_plain(dem_fail(d));
+	c = dem_peek(d, 0);
+	for (size_t a = 0; a < sizeof(abbreviations) / sizeof(*abbreviations); a++) {
+		if (abbreviations[a].code != c)
+			continue;
+		d->p++;
+		d->base = dem_lit(d, abbreviations[a].base);
+		return dem_plain(
+			dem_lit(d, spelled ? abbreviations[a].spelled : abbreviations[a].text));
+	}
+	i = dem_sequence(d, 36);
+	return d->failed || i >= d->nr_subs ? dem_plain(dem_fail(d)) : again(d, &d->subs[i]);
+}
+
+static struct dem_arg *argument(struct dem *d, uint32_t n)
+{
+	uint32_t i = d->template_args;
+
+	while (i && n--)
+		i = d->args[i - 1].next;
+	return i ? &d->args[i - 1] : NULL;
+}
+
+static struct dem_type element(struct dem *d, const struct dem_arg *pack)
+{
+	uint32_t i = pack->first;
+
+	if (!d->expansion) /* by itself: all of it, as in sizeof... */
+		return pack->type;
+	d->pack_met = true;
+	d->pack_nr = 0;
+	for (uint32_t n = i; n; n = d->args[n - 1].next)
+		d->pack_nr++;
+	for (uint32_t n = d->pack_at; i && n--;)
+		i = d->args[i - 1].next;
+	return i ? d->args[i - 1].type : (struct dem_type){ .nothing = true };
+}
+
+static struct dem_type param(struct dem *d, uint32_t n)
+{
+	struct dem_type t = { 0 };
+	struct dem_arg *a;
+	char text[24];
+
+	d->dependent = true;
+	if (d->in_lambda) {
+		snprintf(text, sizeof(text), "auto:%u", n + 1);
+		return dem_plain(dem_lit(d, text));
+	}
+	a = d->failed ? NULL : argument(d, n);
+	if (a)
+		t = a->is_pack ? element(d, a) : a->type;
+	else
+		dem_fail(d);
+	t.param = n + 1;
+	return t;
+}
+
+struct dem_type dem_param(struct dem *d)
+{
+	if (!dem_take(d, "T"))
+		return dem_plain(dem_fail(d));
+	return param(d, dem_sequence(d, 36));
+}
+
+/* ---- template arguments ---------------------------------------------------------------------- */
+
+static uint32_t new_arg(struct dem *d)
+{
+	if (d->nr_args == DEM_ARGS) {
+		d->failed = true;
+		return 0;
+	}
+	memset(&d->args[d->nr_args], 0, sizeof(d->args[0]));
+	return ++d->nr_args;
+}
+
+static uint32_t read_args(struct dem *d, struct dem_text *text);
+
+/* A new argument's index + 1, 0 where it failed. */
+static uint32_t read_arg(struct dem *d)
+{
+	uint32_t i = new_arg(d), first;
+	struct dem_type t = { 0 };
+
+	if (!i || !dem_enter(d)) {
+		i = 0;
+	} else if (dem_take(d, "J")) {
+		first = read_args(d, &t.left);
+		t.nothing = !t.left.len;
+		d->args[i - 1] = (struct dem_arg){ .type = t, .is_pack = true, .first = first };
+	} else {
+		if (dem_take(d, "X")) {
+			t.left = dem_expr(d);
+			if (!dem_take(d, "E"))
+				d->failed = true;
+		} else if (dem_peek(d, 0) == 'L') {
+			t.left = dem_literal(d);
+		} else {
+			t = dem_type(d);
+		}
+		d->args[i - 1].type = t;
+	}
+	dem_leave(d);
+	return i;
+}
+
+/* Up to and with "E". The first one's index + 1. */
+static uint32_t read_args(struct dem *d, struct dem_text *text)
+{
+	uint32_t first = 0, last = 0;
+
+	while (!d->failed && !dem_take(d, "E")) {
+		uint32_t i = read_arg(d);
+		const struct dem_type *t;
+
+		if (!i)
+			break;
+		if (last)
+			d->args[last - 1].next = i;
+		else
+			first = i;
+		last = i;
+		t = &d->args[i - 1].type;
+		if (t->nothing)
+			continue;
+		if (text->len)
+			*text = dem_add(d, *text, ", ");
+		*text = dem_join(d, dem_join(d, *text, t->left), t->right);
+	}
+	return first;
+}
+
+struct dem_text dem_template_args(struct dem *d, bool tag)
+{
+	struct dem_text inner = { 0 }, t;
+	bool lambda = d->in_lambda;
+	uint32_t first;
+
+	if (!dem_take(d, "I"))
+		return dem_fail(d);
+	first = read_args(d, &inner);
+	d->in_lambda = lambda;
+	if (tag)
+		d->template_args = first;
+	t = dem_join(d, dem_lit(d, "<"), inner);
+	return dem_add(d, t, dem_last(d, inner) == '>' ? " >" : ">");
+}
+
+struct dem_type dem_expansion(struct dem *d, struct dem_type (*one)(struct dem *d))
+{
+	uint32_t expansion = d->expansion, at = d->pack_at, nr = d->pack_nr, subs = d->nr_subs;
+	struct dem_type all = { .nothing = true };
+	const char *from = d->p;
+	bool met = d->pack_met;
+
+	d->expansion = (uint32_t)(d->end - d->p) + 1;
+	d->pack_nr = 1;
+	for (d->pack_at = 0; !d->failed && d->pack_at < (d->pack_nr ? d->pack_nr : 1);
+	     d->pack_at++) {
+		struct dem_type t;
+
+		d->p = from;
+		d->nr_subs = subs;
+		d->pack_met = false;
+		t = one(d);
+		if (!d->pack_met) { /* of what is not known */
+			all = dem_plain(dem_add(d, dem_join(d, t.left, t.right), "..."));
+			break;
+		}
+		if (!d->pack_nr || t.nothing)
+			continue;
+		if (!all.nothing)
+			all.left = dem_add(d, all.left, ", ");
+		all.left = dem_join(d, dem_join(d, all.left, t.left), t.right);
+		all.nothing = false;
+	}
+	d->expansion = expansion;
+	d->pack_at = at;
+	d->pack_nr = nr;
+	d->pack_met = met;
+	return all;
+}
+
+/* ---- types ----------------------------------------------------------------------------------- */
+
+static const char *builtin(char c)
+{
+	static const char *const names[] = {
+		['a' - 'a'] = "signed char", ['b' - 'a'] = "bool",
+		['c' - 'a'] = "char",	     ['d' - 'a'] = "double",
+		['e' - 'a'] = "long double", ['f' - 'a'] = "float",
+		['g' - 'a'] = "__float128",  ['h' - 'a'] = "unsigned char",
+		['i' - 'a'] = "int",	     ['j' - 'a'] = "unsigned int",
+		['l' - 'a'] = "long",	     ['m' - 'a'] = "unsigned long",
+		['n' - 'a'] = "__int128",    ['o' - 'a'] = "unsigned __int128",
+		['s' - 'a'] = "short",	     ['t' - 'a'] = "unsigned short",
+		['v' - 'a'] = "void",	     ['w' - 'a'] = "wchar_t",
+		['x' - 'a'] = "long long",   ['y' - 'a'] = "unsigned long long",
+		['z' - 'a'] = "...",
+	};
+
+	return c >= 'a' && c <= 'z' ? names[c - 'a'] : NULL;
+}
+
+static const char *builtin_d(char c)
+{
+	static const struct {
+		char code;
+		const char *name;
+	} names[] = {
+		{ 'n', "decltype(nullptr)" }, { 'a', "auto" },
+		{ 'c', "decltype(auto)" },    { 'i', "char32_t" },
+		{ 's', "char16_t" },	      { 'u', "char8_t" },
+		{ 'd', "decimal64" },	      { 'e', "decimal128" },
+		{ 'f', "decimal32" },	      { 'h', "half" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (names[i].code == c)
+			return names[i].name;
+	return NULL;
+}
+
+static bool ends_with(const struct dem *d, struct dem_text t, const char *text)
+{
+	size_t len = strlen(text);
+
+	return t.len >= len && memcmp(d->text + t.at + t.len - len, text, len) == 0;
+}
+
+/* "(*" … ")" where a function or an array is meant. */
+static struct dem_type declare(struct dem *d, struct dem_type t, const char *text)
+{
+	if (t.kind != DEM_PLAIN) {
+		t.left = dem_add(d, t.left, t.kind == DEM_ARRAY ? " (" : "(");
+		t.right = dem_join(d, dem_lit(d, ")"), t.right);
+		t.kind = DEM_PLAIN;
+	}
+	t.left = dem_add(d, t.left, text);
+	t.param = 0;
+	return t;
+}
+
+static struct dem_type reference(struct dem *d, bool rvalue)
+{
+	struct dem_type t = dem_type(d);
+
+	if (t.nothing)
+		return t;
+	t.param = 0;
+	if (!rvalue && t.kind == DEM_PLAIN && ends_with(d, t.left, "&&"))
+		t.left.len--;
+	else if (t.kind != DEM_PLAIN || dem_last(d, t.left) != '&')
+		t = declare(d, t, rvalue ? "&&" : "&");
+	return t;
+}
+
+static struct dem_type function(struct dem *d);
+
+static struct dem_type qualified(struct dem *d)
+{
+	bool r = dem_take(d, "r"), v = dem_take(d, "V"), k = dem_take(d, "K");
+	/* Of a function it is no qualifier of a type that stands by itself. */
+	struct dem_type t = dem_take(d, "F") ? function(d) : dem_type(d);
+	struct dem_text *to = t.kind == DEM_FUNCTION ? &t.right : &t.left;
+
+	if (t.nothing)
+		return t;
+	t.param = 0;
+	if (k && !ends_with(d, *to, " const"))
+		*to = dem_add(d, *to, " const");
+	if (v && !ends_with(d, *to, " volatile"))
+		*to = dem_add(d, *to, " volatile");
+	if (r)
+		*to = dem_add(d, *to, " restrict");
+	return t;
+}
+
+struct dem_text dem_params(struct dem *d)
+{
+	struct dem_text t = { 0 };
+	bool any = false;
+
+	if (dem_peek(d, 0) == 'v' && (!dem_peek(d, 1) || strchr("E.RO", dem_peek(d, 1)))) {
+		d->p++;
+		return t;
+	}
+	for (;;) {
+		char c = dem_peek(d, 0);
+		struct dem_type one;
+
+		if (!c || c == 'E' || c == '.' || ((c == 'R' || c == 'O') && dem_peek(d, 1) == 'E'))
+			return t;
+		/* First the comma: what follows it in the buffer need not be moved there. */
+		if (any)
+			t = dem_add(d, t, ", ");
+		one = dem_type(d);
+		if (one.nothing) {
+			t.len -= any && !d->failed ? 2 : 0;
+			continue;
+		}
+		t = dem_join(d, dem_join(d, t, one.left), one.right);
+		any = true;
+	}
+}
+
+static struct dem_type function(struct dem *d)
+{
+	struct dem_type back, t = { .kind = DEM_FUNCTION };
+	const char *reference = "";
+
+	dem_take(d, "Y");
+	back = dem_type(d);
+	t.left = back.right.len ? back.left : dem_add(d, back.left, " ");
+	t.right = dem_join(d, dem_lit(d, "("), dem_params(d));
+	if (dem_take(d, "R"))
+		reference = " &";
+	else if (dem_take(d, "O"))
+		reference = " &&";
+	if (!dem_take(d, "E"))
+		d->failed = true;
+	t.right = dem_join(d, dem_add(d, dem_add(d, t.right, ")"), reference), back.right);
+	return t;
+}
+
+static struct dem_type array(struct dem *d)
+{
+	struct dem_text size = { 0 };
+	struct dem_type t;
+	const char *from = d->p;
+
+	if (dem_digit(dem_peek(d, 0))) {
+		dem_number(d);
+		size = dem_bytes(d, from, (size_t)(d->p - from));
+	} else if (dem_peek(d, 0) != '_') {
+		size = dem_expr(d);
+	}
+	if (!dem_take(d, "_"))
+		d->failed = true;
+	t = dem_type(d);
+	t.param = 0;
+	size = dem_add(d, dem_join(d, dem_lit(d, t.kind == DEM_ARRAY ? "[" : " ["), size), "]");
+	if (t.kind == DEM_ARRAY && t.right.len) /* after the blank that begins it */
+		size = dem_join(d, dem_lit(d, " "), size), t.right.at++, t.right.len--;
+	t.right = dem_join(d, size, t.right);
+	t.kind = DEM_ARRAY;
+	return t;
+}
+
+static struct dem_type member(struct dem *d)
+{
+	struct dem_text of = dem_type_text(d);
+	struct dem_type t = dem_type(d);
+
+	if (t.kind == DEM_PLAIN)
+		t.left = dem_add(d, t.left, " ");
+	t = declare(d, t, "");
+	t.left = dem_add(d, dem_join(d, t.left, of), "::*");
+	return t;
+}
+
+static struct dem_type vector(struct dem *d)
+{
+	struct dem_text size;
+	struct dem_type t;
+	const char *from = d->p;
+
+	if (dem_take(d, "_")) {
+		size = dem_expr(d);
+	} else {
+		dem_number(d);
+		size = dem_bytes(d, from, (size_t)(d->p - from));
+	}
+	if (!dem_take(d, "_"))
+		d->failed = true;
+	t = dem_type(d);
+	t.left = dem_add(d, dem_join(d, dem_add(d, t.left, " __vector("), size), ")");
+	t.param = 0;
+	return t;
+}
+
+static struct dem_type decltype_of(struct dem *d)
+{
+	struct dem_text t = dem_join(d, dem_lit(d, "decltype ("), dem_expr(d));
+
+	if (!dem_take(d, "E"))
+		d->failed = true;
+	return dem_plain(dem_add(d, t, ")"));
+}
+
+static struct dem_type vendor(struct dem *d)
+{
+	struct dem_name n = { 0 };
+	struct dem_text word = dem_unqualified(d, &n);
+	struct dem_type t;
+
+	if (dem_peek(d, 0) == 'I')
+		word = dem_join(d, word, dem_template_args(d, false));
+	t = dem_type(d);
+	t.left = dem_join(d, dem_add(d, t.left, " "), word);
+	t.param = 0;
+	return t;
+}
+
+/* "F16_": _Float16. */
+static struct dem_type sized_float(struct dem *d)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "_Float%u", dem_number(d));
+	if (!dem_take(d, "_") && !dem_take(d, "x") && !dem_take(d, "b"))
+		d->failed = true;
+	return dem_plain(dem_lit(d, text));
+}
+
+/* Behind "D". *@kept: others can refer to it. */
+static struct dem_type type_d(struct dem *d, bool *kept)
+{
+	const char *name = builtin_d(dem_peek(d, 0));
+	struct dem_type t;
+
+	*kept = !name;
+	if (name) {
+		d->p++;
+		return dem_plain(dem_lit(d, name));
+	}
+	if (dem_take(d, "p"))
+		return dem_expansion(d, dem_type);
+	if (dem_take(d, "t") || dem_take(d, "T"))
+		return decltype_of(d);
+	if (dem_take(d, "v"))
+		return vector(d);
+	if (dem_take(d, "F")) {
+		*kept = false;
+		return sized_float(d);
+	}
+	if (dem_take(d, "oF")) {
+		t = function(d);
+		t.right = dem_add(d, t.right, " noexcept");
+		return t;
+	}
+	return dem_plain(dem_fail(d));
+}
+
+/* A template parameter or what stands for one, perhaps of a template: with its arguments. */
+static struct dem_type with_args(struct dem *d, struct dem_type t, bool fresh)
+{
+	if (dem_peek(d, 0) != 'I')
+		return t;
+	if (fresh)
+		dem_sub(d, t);
+	t.left = dem_join(d, t.left, dem_template_args(d, false));
+	t.param = 0;
+	return t;
+}
+
+static struct dem_type type_s(struct dem *d, bool *kept)
+{
+	struct dem_type t;
+
+	if (dem_peek(d, 1) == 't')
+		return dem_plain(dem_name(d, false).text);
+	t = dem_substitution(d, false);
+	*kept = dem_peek(d, 0) == 'I';
+	return with_args(d, t, false);
+}
+
+static struct dem_type type_t(struct dem *d)
+{
+	char next = dem_peek(d, 1);
+
+	if (next == 's' || next == 'u' || next == 'e') { /* struct, union, enum */
+		d->p += 2;
+		return dem_plain(dem_name(d, false).text);
+	}
+	return with_args(d, dem_param(d), true);
+}
+
+static struct dem_type named(struct dem *d)
+{
+	struct dem_name n = dem_name(d, false);
+
+	return dem_plain(dem_join(d, n.text, n.behind));
+}
+
+static struct dem_type pointer(struct dem *d)
+{
+	struct dem_type t = dem_type(d);
+
+	return t.nothing ? t : declare(d, t, "*");
+}
+
+static struct dem_type suffixed(struct dem *d, const char *text)
+{
+	struct dem_type t = dem_type(d);
+
+	t.left = dem_add(d, t.left, text);
+	t.param = 0;
+	return t;
+}
+
+static struct dem_type compound(struct dem *d, bool *kept)
+{
+	switch (*d->p++) {
+	case 'P':
+		return pointer(d);
+	case 'R':
+		return reference(d, false);
+	case 'O':
+		return reference(d, true);
+	case 'C':
+		return suffixed(d, " _Complex");
+	case 'G':
+		return suffixed(d, " _Imaginary");
+	case 'F':
+		return function(d);
+	case 'A':
+		return array(d);
+	case 'M':
+		return member(d);
+	case 'U':
+		return vendor(d);
+	case 'D':
+		return type_d(d, kept);
+	case 'u': {
+		struct dem_name n = { 0 };
+
+		return dem_plain(dem_unqualified(d, &n));
+	}
+	}
+	d->p--;
+	return named(d);
+}
+
+struct dem_type dem_type(struct dem *d)
+{
+	char c = dem_peek(d, 0);
+	const char *name = builtin(c);
+	struct dem_text base = d->base;
+	struct dem_type t = { 0 };
+	bool kept = true, outer = d->dependent;
+
+	d->dependent = false;
+	if (!dem_enter(d) || !c) {
+		d->failed = true;
+	} else if (name && c != 'r') {
+		d->p++;
+		t = dem_plain(dem_lit(d, name));
+		kept = false;
+	} else if (c == 'r' || c == 'V' || c == 'K') {
+		t = qualified(d);
+	} else if (c == 'S') {
+		t = type_s(d, &kept);
+	} else if (c == 'T') {
+		t = type_t(d);
+	} else {
+		t = compound(d, &kept);
+	}
+	if (kept && !d->failed)
+		dem_sub(d, t);
+	d->dependent |= outer;
+	d->base = base;
+	dem_leave(d);
+	return t;
+}
