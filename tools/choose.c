@@ -2,13 +2,31 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "choose.h"
+#include "demangle.h"
+
+/* Overloaded: the parameters tell them apart. */
+static bool hint_names(const struct analysis_founds *f, size_t event, struct base_err *err)
+{
+	const char *one = demangle_shown(f->v[0].name), *two = demangle_shown(f->v[1].name);
+
+	if (strcmp(f->v[0].name, f->v[1].name) == 0 || strcmp(one, two) == 0 ||
+	    strlen(one) + strlen(two) > 160)
+		return false;
+	base_hint(err, "name one of them: '%s' (%" PRIu64 "), '%s' (%" PRIu64 ")%s", one,
+		  f->v[0].count[event], two, f->v[1].count[event], f->nr > 2 ? ", …" : "");
+	return true;
+}
 
 static void hint_candidates(const struct analysis_founds *f, size_t event, struct base_err *err)
 {
 	char text[200];
 	size_t len = 0, shown = 0;
+
+	if (f->nr > 1 && hint_names(f, event, err))
+		return;
 
 	for (; shown < f->nr && shown < 4 && len < sizeof(text); shown++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,

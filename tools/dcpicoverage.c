@@ -188,7 +188,7 @@ static void json_procedure(struct report *x, const struct image_symbol *s, const
 
 	for (uint32_t i = 0; i < c->nr_files; i++)
 		json_object_array_add(files, json_file(c, i));
-	json_object_object_add(o, "procedure", report_json_text(s->name));
+	report_json_procedure(o, s->name);
 	json_object_object_add(o, "address", report_json_hex(s->vaddr));
 	json_object_object_add(o, "image", report_json_text(x->ai->name));
 	json_object_object_add(o, "executed", json_object_new_boolean(c->any_ran));
@@ -204,7 +204,7 @@ static bool is_wanted(struct report *x, const struct image_symbol *s)
 	bool yes = x->nr_what == 0;
 
 	for (int i = 0; i < x->nr_what; i++)
-		if (strcmp(x->what[i], s->name) == 0)
+		if (demangle_is(s->name, x->what[i]))
 			yes = x->used[i] = true;
 	return yes && *s->name != '[' && !strstr(s->name, "@plt");
 }
@@ -217,7 +217,7 @@ static int one_procedure(struct report *x, const struct image_symbol *s, struct 
 	if (r >= 0 && sel.json)
 		json_procedure(x, s, &c);
 	else if (r >= 0)
-		put_procedure(s->name, &c);
+		put_procedure(demangle_shown(s->name), &c);
 	coverage_release(&c);
 	return r;
 }

@@ -27,6 +27,7 @@ static const struct base_opt options[] = {
 	SELECT_OPTIONS_DB(now.sel),
 	SELECT_OPTION_LABEL(now.sel),
 	SELECT_OPTIONS_FILES(files, maps),
+	SELECT_OPTION_MANGLED,
 	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
 	  "Compare samples of this event (default: cycles, else a clock, else the first).", 0, 0 },
 	{ "changed", BASE_OPT_FLAG, &changed, NULL,
@@ -193,7 +194,7 @@ static void put_row(const struct diff *x, struct table *t, const struct analysis
 		put_points(t, row->change);
 	else
 		table_cell(t, "0");
-	table_cell(t, "%s", label);
+	table_cell(t, "%s", demangle_shown(label));
 	table_cell(t, "%s", strcmp(image, label) == 0 ? "" : image);
 	table_cell(t, "%s", analysis_code_text(row->code));
 }
@@ -296,8 +297,9 @@ static struct json_object *json_row(const struct analysis_diff_row *row)
 	struct json_object *o = json_object_new_object(), *share = json_object_new_object();
 	const char *code = analysis_code_text(row->code);
 
-	json_object_object_add(o, "procedure", report_json_text(any->procedure));
-	json_object_object_add(o, "label", report_json_text(analysis_diff_label(row)));
+	report_json_procedure(o, any->procedure);
+	json_object_object_add(o, "label",
+			       report_json_text(demangle_shown(analysis_diff_label(row))));
 	json_object_object_add(o, "image", report_json_text(analysis_diff_image(row)));
 	json_object_object_add(o, "kind",
 			       json_object_new_string(profdb_kind_name(any->image->kind)));

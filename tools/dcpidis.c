@@ -19,6 +19,7 @@ static const struct base_opt options[] = {
 	{ "json", BASE_OPT_FLAG, &json, NULL, "Print JSON with the same rows.", 0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the code.", 0,
 	  0 },
+	SELECT_OPTION_MANGLED,
 	{ 0 },
 };
 
@@ -69,8 +70,7 @@ static void json_label(void *ctx, const struct dis_range *range, const struct im
 	json_end_procedure(x);
 	x->procedure = json_object_new_object();
 	x->insns = json_object_new_array();
-	json_object_object_add(x->procedure, "procedure",
-			       report_json_text(symbol ? symbol->name : NULL));
+	report_json_procedure(x->procedure, symbol ? symbol->name : NULL);
 	json_object_object_add(x->procedure, "address", report_json_hex(vaddr));
 	json_object_object_add(x->procedure, "section", report_json_text(range->section));
 	json_object_object_add(x->procedure, "instructions", x->insns);
@@ -199,10 +199,12 @@ static int unknown(struct dis *x, const char *what, struct base_err *err)
 	const char *near = NULL;
 
 	for (size_t i = 0; i < image_nr_symbols(x->img); i++) {
-		d = base_name_distance(what, image_symbol(x->img, i)->name);
+		const char *name = demangle_shown(image_symbol(x->img, i)->name);
+
+		d = base_name_distance(what, name);
 		if (d < best) {
 			best = d;
-			near = image_symbol(x->img, i)->name;
+			near = name;
 		}
 	}
 	base_fail(err, -DCPI_ENOSYMBOL, "no procedure '%s' in image '%s'", what,
@@ -220,12 +222,22 @@ static int walk_symbol(struct dis *x, const struct image_symbol *s, struct base_
 static int walk_named(struct dis *x, const char *what, struct base_err *err)
 {
 	const struct image_symbol *s;
+	bool met = false;
 	size_t pos = 0;
 	int r = 0;
 
-	while (r >= 0 && (s = image_symbol_find(x->img, what, &pos)))
+	while (r >= 0 && (s = image_symbol_find(x->img, what, &pos))) {
+		met = true;
 		r = walk_symbol(x, s, err);
-	return r >= 0 && !pos ? unknown(x, what, err) : r;
+	}
+	for (size_t i = 0; !pos && r >= 0 && i < image_nr_symbols(x->img); i++) {
+		s = image_symbol(x->img, i);
+		if (demangle_is(s->name, what)) {
+			met = true;
+			r = walk_symbol(x, s, err);
+		}
+	}
+	return r >= 0 && !met ? unknown(x, what, err) : r;
 }
 
 /* An address, or two. Returns how many. */

@@ -246,7 +246,7 @@ static struct json_object *json_row(const struct row *row)
 	struct json_object *o = json_object_new_object(), *causes = json_object_new_object();
 
 	if (row->routine) {
-		json_object_object_add(o, "procedure", report_json_text(row->routine->name));
+		report_json_procedure(o, row->routine->name);
 		json_object_object_add(o, "offset", json_object_new_uint64(row->routine->off));
 	}
 	json_object_object_add(o, "bytes", json_object_new_uint64(row->bytes));

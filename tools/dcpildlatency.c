@@ -19,6 +19,7 @@ static bool no_header, concise;
 static const struct base_opt options[] = {
 	SELECT_OPTIONS_DB(sel),
 	SELECT_OPTIONS_FILES(sel.files, sel.maps),
+	SELECT_OPTION_MANGLED,
 	{ "n", BASE_OPT_INT, &number, "N", "How many loads (default: 100).", 1, 1000000 },
 	{ "far", BASE_OPT_DOUBLE, &far_ns, "NS",
 	  "A load that took so long, or longer, was far (default: 50).", 1, 1e9 },
@@ -265,7 +266,7 @@ static void put_sum(const struct latency *x, const struct load *l, const char *n
 static void put_load(const struct latency *x, const struct load *l, struct table *t)
 {
 	put_numbers(x, l, t);
-	table_cell(t, "%s", l->procedure);
+	table_cell(t, "%s", demangle_shown(l->procedure));
 	table_cell(t, "0x%" PRIx64, l->vaddr);
 	table_cell(t, "%s", l->text);
 	table_cell(t, "%s", l->ai->name);
@@ -311,7 +312,7 @@ static struct json_object *json_load(const struct load *l)
 {
 	struct json_object *o = json_numbers(l);
 
-	json_object_object_add(o, "procedure", report_json_text(l->procedure));
+	report_json_procedure(o, l->procedure);
 	json_object_object_add(o, "pc", l->placed ? report_json_hex(l->vaddr) : NULL);
 	json_object_object_add(o, "into", json_object_new_uint64(l->into));
 	json_object_object_add(o, "instruction", report_json_text(l->text));

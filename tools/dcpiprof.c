@@ -184,7 +184,7 @@ static void put_rows(const struct profile *p, struct table *t)
 
 		sum += row->count[p->event];
 		put_counts(p, t, row->count, &sum);
-		put_names(t, analysis_row_label(row), image_of(row));
+		put_names(t, demangle_shown(analysis_row_label(row)), image_of(row));
 	}
 	if (p->nr_kept < p->rows.nr) {
 		others(p, rest);
@@ -227,8 +227,9 @@ static struct json_object *json_row(const struct profile *p, const struct analys
 	char text[BASE_ID_TEXT_LEN];
 
 	if (!by_image) {
-		json_object_object_add(o, "procedure", report_json_text(row->procedure));
-		json_object_object_add(o, "label", report_json_text(analysis_row_label(row)));
+		report_json_procedure(o, row->procedure);
+		json_object_object_add(o, "label",
+				       report_json_text(demangle_shown(analysis_row_label(row))));
 		json_object_object_add(o, "address", placed ? report_json_hex(row->vaddr) : NULL);
 	}
 	json_object_object_add(o, "image", report_json_text(analysis_row_image(row)));

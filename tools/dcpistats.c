@@ -26,6 +26,7 @@ static const struct base_opt options[] = {
 	SELECT_OPTIONS_DB(now.sel),
 	SELECT_OPTION_LABEL(now.sel),
 	SELECT_OPTIONS_FILES(files, maps),
+	SELECT_OPTION_MANGLED,
 	{ "event", BASE_OPT_STRING, &now.sel.event, "EVENT",
 	  "Take samples of this event (default: cycles, else a clock, else the first).", 0, 0 },
 	{ "i", BASE_OPT_FLAG, &by_image, NULL, "One line per image instead of procedure.", 0, 0 },
@@ -299,7 +300,7 @@ static void put_row(struct table *t, const struct stats *s, const struct stats_r
 	struct base_buf images = { 0 };
 
 	put_spread(t, s, &row->spread, total);
-	table_cell(t, "%s", row->name);
+	table_cell(t, "%s", demangle_shown(row->name));
 	for (size_t i = 0; i < row->nr_images && show_images; i++)
 		base_buf_printf(&images, "%s%s", i ? ", " : "", row->images[i]);
 	if (show_images)
@@ -395,7 +396,10 @@ static struct json_object *json_row(const struct stats *s, const struct stats_ro
 
 	for (size_t i = 0; i < row->nr_images; i++)
 		json_object_array_add(images, report_json_text(row->images[i]));
-	json_object_object_add(o, by_image ? "image" : "procedure", report_json_text(row->name));
+	if (by_image)
+		json_object_object_add(o, "image", report_json_text(row->name));
+	else
+		report_json_procedure(o, row->name);
 	json_object_object_add(o, "images", images);
 	json_spread(o, row->count, s->nr_sets);
 	return o;

@@ -109,7 +109,7 @@ static void put_row(const struct counts *x, struct table *t, const struct top_ro
 		    const uint64_t *sum)
 {
 	put_sort_event(x, t, row->count[x->event], sum);
-	table_cell(t, "%s", row->procedure);
+	table_cell(t, "%s", demangle_shown(row->procedure));
 	if (row->placed)
 		table_cell(t, "0x%" PRIx64, row->vaddr);
 	else if (row->image->kind != PROFDB_NAMED)
@@ -171,7 +171,7 @@ static struct json_object *json_row(const struct counts *x, const struct top_row
 	struct json_object *o = json_object_new_object();
 	char text[BASE_ID_TEXT_LEN];
 
-	json_object_object_add(o, "procedure", report_json_text(row->procedure));
+	report_json_procedure(o, row->procedure);
 	json_object_object_add(o, "pc", row->placed ? report_json_hex(row->vaddr) : NULL);
 	json_object_object_add(o, "into", row->placed ? json_object_new_uint64(row->into) : NULL);
 	json_object_object_add(o, "offset", json_object_new_uint64(row->off));

@@ -128,7 +128,7 @@ static void put_row(const struct stall_report *x, struct table *t, const struct 
 		table_cell(t, "-");
 	table_cell(t, "%s", blame(insn, letters));
 	table_cell(t, "0x%" PRIx64, insn->vaddr);
-	table_cell(t, "%s", insn->procedure);
+	table_cell(t, "%s", demangle_shown(insn->procedure));
 	if (insn->file)
 		table_cell(t, "%s:%u", base_path_name(insn->file), insn->line);
 	else
@@ -209,7 +209,7 @@ static struct json_object *json_row(const struct stall_report *x, const struct s
 			       json_object_new_string(stall_report_unit(x, insn->absolute)));
 	json_object_object_add(o, "blame", json_object_new_string(blame(insn, letters)));
 	json_object_object_add(o, "pc", report_json_hex(insn->vaddr));
-	json_object_object_add(o, "procedure", report_json_text(insn->procedure));
+	report_json_procedure(o, insn->procedure);
 	json_object_object_add(o, "file", report_json_text(insn->file));
 	json_object_object_add(o, "line", insn->file ? json_object_new_int64(insn->line) : NULL);
 	json_object_object_add(o, "image", report_json_text(insn->image->name));

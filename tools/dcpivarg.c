@@ -104,7 +104,7 @@ static void print_title(const struct varg *x, const struct hotlists_procedure *p
 	struct image_line line;
 
 	printf("%5.2f%%  ", total ? 100.0 * (double)p->samples / (double)total : 0);
-	report_print_clean(stdout, p->symbol->name);
+	report_print_name(stdout, p->symbol->name);
 	if (image_line_at(x->img, p->symbol->vaddr, &line) >= 0) {
 		fputs(" (", stdout);
 		report_print_clean(stdout, line.file);
@@ -117,7 +117,7 @@ static struct json_object *json_title(const struct varg *x, const struct hotlist
 {
 	struct json_object *o = json_object_new_object();
 
-	json_object_object_add(o, "procedure", report_json_text(p->symbol->name));
+	report_json_procedure(o, p->symbol->name);
 	json_object_object_add(o, "address", report_json_hex(p->symbol->vaddr));
 	json_object_object_add(o, "image", report_json_text(x->ai->name));
 	json_object_object_add(o, "samples", json_object_new_uint64(p->samples));
@@ -182,7 +182,7 @@ static bool is_meant(const struct hotlists_procedure *p, const char *what)
 	char *end;
 	uint64_t vaddr;
 
-	if (!what || strcmp(what, p->symbol->name) == 0)
+	if (!what || demangle_is(p->symbol->name, what))
 		return true;
 	vaddr = strtoull(what, &end, 0);
 	return end != what && !*end && vaddr - p->symbol->vaddr < p->symbol->len;

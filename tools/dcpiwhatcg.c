@@ -169,7 +169,7 @@ static void put_procedures(const struct stall_report *x, struct table *t, enum s
 		if (s.high <= 0)
 			continue;
 		put_range(x, t, &s);
-		table_cell(t, "%s", p->name);
+		table_cell(t, "%s", demangle_shown(p->name));
 		table_cell(t, "%s", p->image->name);
 	}
 	put_range(x, t, &all);
@@ -261,7 +261,7 @@ static struct json_object *json_procedures(const struct stall_report *x, enum st
 		if (s.high <= 0)
 			continue;
 		o = json_object_new_object();
-		json_object_object_add(o, "procedure", report_json_text(p->name));
+		report_json_procedure(o, p->name);
 		json_object_object_add(o, "address", report_json_hex(p->vaddr));
 		json_object_object_add(o, "image", report_json_text(p->image->name));
 		json_range(o, &s);
@@ -290,7 +290,7 @@ static int print_json(const struct stall_report *x, enum stall_cause cause, stru
 static void say_progress(const struct analysis_image *ai, const char *procedure, double samples)
 {
 	fprintf(stderr, "%s: %.0f sample%s of ", cmd.name, samples, samples == 1 ? "" : "s");
-	report_print_clean(stderr, procedure);
+	report_print_name(stderr, procedure);
 	fputs(" in ", stderr);
 	report_print_clean(stderr, ai->name);
 	fputc('\n', stderr);

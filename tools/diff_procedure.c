@@ -76,8 +76,9 @@ static void print_head(const struct pair *x)
 
 		printf("set %c\n", 'A' + i);
 		report_head(l->a, stdout);
-		if (asprintf(&name, "%s, %" PRIu64 " bytes at 0x%" PRIx64 " in %s", l->symbol.name,
-			     l->symbol.len, l->symbol.vaddr, l->ai->name) >= 0)
+		if (asprintf(&name, "%s, %" PRIu64 " bytes at 0x%" PRIx64 " in %s",
+			     demangle_shown(l->symbol.name), l->symbol.len, l->symbol.vaddr,
+			     l->ai->name) >= 0)
 			printf("procedure  %s\n", table_clean(name));
 		free(name);
 		report_event(&l->a->events[x->event[i]], l->total[x->event[i]], stdout);
@@ -389,7 +390,7 @@ static struct json_object *json_set(const struct pair *x, int i)
 	const struct analysis_listing *l = x->l[i];
 	struct json_object *o = report_json(NULL, l->a, l->total);
 
-	json_object_object_add(o, "procedure", report_json_text(l->symbol.name));
+	report_json_procedure(o, l->symbol.name);
 	json_object_object_add(o, "address", report_json_hex(l->symbol.vaddr));
 	json_object_object_add(o, "image", report_json_text(l->ai->name));
 	json_object_object_add(o, "freq", json_freq(&x->compare, i));

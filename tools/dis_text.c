@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "demangle.h"
 #include "dis.h"
 #include "table.h"
 
@@ -62,7 +63,7 @@ static void put_where(struct dis_text *x, uint64_t vaddr)
 		put_hex(x, vaddr);
 		return;
 	}
-	dis_text_name(x, s->name);
+	dis_text_name(x, demangle_shown(s->name));
 	if (s->vaddr != vaddr) {
 		put(x, "+", 1);
 		put_hex(x, vaddr - s->vaddr);

@@ -73,7 +73,7 @@ static bool wanted(void *context, const struct image_symbol *symbol)
 	bool yes = !f->nr_names;
 
 	for (int i = 0; i < f->nr_names; i++)
-		if (strcmp(f->names[i], symbol->name) == 0)
+		if (demangle_is(symbol->name, f->names[i]))
 			yes = f->used[i] = true;
 	return yes;
 }

@@ -140,7 +140,7 @@ struct json_object *list_json(struct list *x)
 			list_join_freq(x, x->by_line[k], &freq);
 		json_object_array_add(lines, json_line(x, x->by_line[i], sum, &freq));
 	}
-	json_object_object_add(root, "procedure", report_json_text(x->l->symbol.name));
+	report_json_procedure(root, x->l->symbol.name);
 	json_object_object_add(root, "address", report_json_hex(x->l->symbol.vaddr));
 	json_object_object_add(root, "length", json_object_new_uint64(x->l->symbol.len));
 	json_object_object_add(root, "image", report_json_text(x->l->ai->name));

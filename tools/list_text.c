@@ -283,13 +283,14 @@ static void print_head(struct list *x)
 {
 	const struct image_symbol *s = &x->l->symbol;
 	const struct base_id *id = image_id(x->l->img);
+	const char *shown = demangle_shown(s->name);
 	char text[BASE_ID_TEXT_LEN], *name = NULL;
 
 	report_head(x->a, stdout);
 	if (asprintf(&name, "procedure  %s, %" PRIu64 " bytes at 0x%" PRIx64 "\nimage      %s",
-		     s->name, s->len, s->vaddr, x->l->ai->name) >= 0) {
+		     shown, s->len, s->vaddr, x->l->ai->name) >= 0) {
 		/* Not the newline that stands there on purpose. */
-		char *image = strchr(name + 11 + strlen(s->name), '\n');
+		char *image = strchr(name + 11 + strlen(shown), '\n');
 
 		*image = '\0';
 		printf("%s\n%s", table_clean(name), table_clean(image + 1));

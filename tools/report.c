@@ -57,6 +57,11 @@ void report_print_clean(FILE *to, const char *text)
 	free(copy);
 }
 
+void report_print_name(FILE *to, const char *linkage)
+{
+	report_print_clean(to, demangle_shown(linkage));
+}
+
 void report_head(const struct analysis *a, FILE *to)
 {
 	fputs("database   ", to);
@@ -120,6 +125,15 @@ struct json_object *report_json_text(const char *text)
 
 	free(copy);
 	return o;
+}
+
+void report_json_procedure(struct json_object *o, const char *linkage)
+{
+	const char *shown = demangle_shown(linkage);
+
+	json_object_object_add(o, "procedure", report_json_text(shown));
+	if (shown != linkage)
+		json_object_object_add(o, "linkage", report_json_text(linkage));
 }
 
 struct json_object *report_json_hex(uint64_t value)

@@ -6,6 +6,7 @@
 #include <json.h>
 
 #include "analysis.h"
+#include "demangle.h"
 #include "select.h"
 #include "table.h"
 
@@ -23,6 +24,8 @@ int report_open(const struct select *s, struct analysis **out, struct base_err *
 
 /* A text from outside, fit for a terminal. */
 void report_print_clean(FILE *to, const char *text);
+/* A procedure's name, as it is shown (demangle_shown). */
+void report_print_name(FILE *to, const char *linkage);
 
 /* Database, epochs, platforms. One line each. */
 void report_head(const struct analysis *a, FILE *to);
@@ -41,6 +44,8 @@ struct json_object *report_json(const char *schema, const struct analysis *a, co
 struct json_object *report_json_counts(const struct analysis *a, const uint64_t *count);
 /* A cleaned copy (JSON text must be UTF-8); NULL gives null. */
 struct json_object *report_json_text(const char *text);
+/* Into @o its "procedure", as shown, and where the linker's name is another, that as "linkage". */
+void report_json_procedure(struct json_object *o, const char *linkage);
 struct json_object *report_json_hex(uint64_t value);
 /* To ten digits, without those that computing made. */
 struct json_object *report_json_number(double value);

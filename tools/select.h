@@ -4,6 +4,7 @@
 #define DCPI_SELECT_H
 
 #include "base.h"
+#include "demangle.h"
 
 struct select {
 	const char *db;		     /* -db, else $DCPIDB */
@@ -35,11 +36,15 @@ struct select {
 	  0, 0 },                                                                                  \
 	{ "m", BASE_OPT_LIST, &(maps), "MAP",                                                      \
 	  "Images may be where this map of dcpiscan has them. Repeatable.", 0, 0 }
+#define SELECT_OPTION_MANGLED                                                                      \
+	{ "mangled", BASE_OPT_FLAG, &demangle_off, NULL,                                           \
+	  "Show procedures of C++ and Rust by the linker's names.", 0, 0 }
 #define SELECT_OPTIONS(s)                                                                          \
 	SELECT_OPTIONS_DB(s),                                                                      \
 	SELECT_OPTION_LABEL(s),                                                                    \
 	SELECT_OPTIONS_FILES((s).files, (s).maps),                                                 \
 	{ "event", BASE_OPT_STRING, &(s).event, "EVENT", "Only samples of this event.", 0, 0 },    \
+	SELECT_OPTION_MANGLED,                                                                     \
 	{ "json", BASE_OPT_FLAG, &(s).json, NULL, "Print JSON with the same rows.", 0, 0 }
 /* clang-format on */
 

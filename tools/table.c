@@ -79,8 +79,7 @@ int table_print(const struct table *t, bool heads, FILE *to)
 	for (size_t i = heads ? 0 : t->nr_columns; i < t->nr_cells; i++) {
 		size_t w = width(t->cells[i]);
 
-		/* One mangled name of a hundred characters must not push all else off the screen.
-		 */
+		/* One name of a hundred characters must not push all else off the screen. */
 		if (w > TABLE_WIDEST)
 			w = TABLE_WIDEST;
 		if (w > widths[i % t->nr_columns])

@@ -355,7 +355,7 @@ static void print_terse(const struct varg *x, const struct varg_procedure *p)
 	uint64_t total = event < x->a->nr_events ? x->ai->count[event] : 0;
 
 	printf("%5.2f%%  ", total ? 100.0 * (double)p->of->samples / (double)total : 0);
-	report_print_clean(stdout, p->of->symbol->name);
+	report_print_name(stdout, p->of->symbol->name);
 }
 
 static size_t read_image(void *context, uint64_t vaddr, void *out, size_t len)

@@ -182,9 +182,9 @@ static int place_text(const struct caller *c, char **out)
 	int r;
 
 	if (c->name && c->into)
-		r = asprintf(out, "%s+0x%" PRIx64, c->name, c->into);
+		r = asprintf(out, "%s+0x%" PRIx64, demangle_shown(c->name), c->into);
 	else if (c->name)
-		r = asprintf(out, "%s", c->name);
+		r = asprintf(out, "%s", demangle_shown(c->name));
 	else if (c->ai)
 		r = asprintf(out, "0x%" PRIx64, c->vaddr);
 	else
@@ -228,7 +228,7 @@ static int print_terse(const struct varg *x, const struct varg_procedure *p,
 	size_t nr = all->nr < TERSE_CALLERS ? all->nr : TERSE_CALLERS;
 
 	printf("%5.2f%%  ", total ? 100.0 * (double)p->of->samples / (double)total : 0);
-	report_print_clean(stdout, p->of->symbol->name);
+	report_print_name(stdout, p->of->symbol->name);
 	for (size_t i = 0; i < nr; i++) {
 		char *text = NULL;
 
@@ -253,7 +253,7 @@ static void add_json(const struct callers *all, struct json_object *o)
 
 		json_object_object_add(one, "seen", json_object_new_uint64(c->seen));
 		json_object_object_add(one, "percent", report_json_number(percent(all, c)));
-		json_object_object_add(one, "procedure", report_json_text(c->name));
+		report_json_procedure(one, c->name);
 		json_object_object_add(one, "offset",
 				       c->name ? json_object_new_uint64(c->into) : NULL);
 		json_object_object_add(one, "address", c->ai ? report_json_hex(c->vaddr) : NULL);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "demangle.h"
 #include "graph_flow.h"
 
 /* ---- parts --------------------------------------------------------------------------------- */
@@ -265,7 +266,7 @@ int graph_flow_add(const struct graph_flow *f, size_t event, struct graph *g, st
 
 	if (event < l->a->nr_events)
 		ev = &l->a->events[event];
-	m.p = graph_proc_add(g, l->symbol.name, l->ai->name, ev->name, ev->period);
+	m.p = graph_proc_add(g, demangle_shown(l->symbol.name), l->ai->name, ev->name, ev->period);
 	r = m.p ? collect(&m) : -ENOMEM;
 	if (r >= 0)
 		r = add_identity(&m);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis_internal.h"
+#include "demangle.h"
 
 enum { CODE_MAX = 16 << 20 };
 
@@ -328,18 +329,26 @@ void analysis_listing_close(struct analysis_listing *l)
 	free(l);
 }
 
+enum { WHERE_NAME_MAX = 200 };
+
 /* "name", "name+0x12", or "0x4012". */
 static void where_is(struct image *img, uint64_t vaddr, char *buf, size_t buf_len)
 {
 	const struct image_symbol *s = image_symbol_at(img, vaddr);
+	const char *name = s ? demangle_shown(s->name) : "", *more = "";
+	int len = (int)strnlen(name, WHERE_NAME_MAX + 1);
 
+	if (len > WHERE_NAME_MAX) {
+		len = WHERE_NAME_MAX - 3;
+		more = "...";
+	}
 	/* A procedure without a name is called by its address: another one says more. */
 	if (!s || strncmp(s->name, "0x", 2) == 0)
 		snprintf(buf, buf_len, "0x%llx", (unsigned long long)vaddr);
 	else if (s->vaddr == vaddr)
-		snprintf(buf, buf_len, "%s", s->name);
+		snprintf(buf, buf_len, "%.*s%s", len, name, more);
 	else
-		snprintf(buf, buf_len, "%s+0x%llx", s->name,
+		snprintf(buf, buf_len, "%.*s%s+0x%llx", len, name, more,
 			 (unsigned long long)(vaddr - s->vaddr));
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis_internal.h"
+#include "demangle.h"
 
 enum { NEAR_MAX = 3 };
 
@@ -17,6 +18,7 @@ struct search {
 	struct analysis *a;
 	const char *what;
 	bool by_address;
+	bool readable; /* none has the very name: by those that people read */
 	uint64_t vaddr;
 	struct analysis_founds *out;
 	struct near near[NEAR_MAX]; /* the nearest names met, nearest first */
@@ -90,6 +92,23 @@ static void count_found(struct search *s, struct analysis_image *ai, struct imag
 	}
 }
 
+static int search_readable(struct search *s, struct analysis_image *ai, struct image *img)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < image_nr_symbols(img); i++) {
+		const struct image_symbol *symbol = image_symbol(img, i);
+		char *name = demangle_name(symbol->name);
+
+		if (name && demangle_match(name, s->what))
+			r = add_found(s, ai, symbol);
+		else if (!s->out->nr)
+			note_near(s, name ? name : symbol->name);
+		free(name);
+	}
+	return r;
+}
+
 static int search_image(struct search *s, struct analysis_image *ai)
 {
 	const struct image_symbol *symbol;
@@ -104,11 +123,11 @@ static int search_image(struct search *s, struct analysis_image *ai)
 		symbol = image_symbol_at(img, s->vaddr);
 		if (symbol)
 			r = add_found(s, ai, symbol);
+	} else if (s->readable) {
+		r = search_readable(s, ai, img);
 	} else {
 		while (r >= 0 && (symbol = image_symbol_find(img, s->what, &pos)))
 			r = add_found(s, ai, symbol);
-		for (size_t i = 0; !s->out->nr && i < image_nr_symbols(img); i++)
-			note_near(s, image_symbol(img, i)->name);
 	}
 	count_found(s, ai, img, from);
 	image_close(img);
@@ -207,6 +226,17 @@ static int search_file(struct search *s, const char *path)
 	return r == -ENOMEM ? r : 0;
 }
 
+static int search_everywhere(struct search *s, const char *image)
+{
+	int r;
+
+	s->nr_images = 0;
+	r = search_all(s, image);
+	if (r >= 0 && image && !s->nr_images)
+		r = search_file(s, image);
+	return r;
+}
+
 int analysis_find(struct analysis *a, const char *what, const char *image, size_t event,
 		  struct analysis_founds *out, struct base_err *err)
 {
@@ -218,9 +248,11 @@ int analysis_find(struct analysis *a, const char *what, const char *image, size_
 		s.vaddr = strtoull(what, &end, 16);
 		s.by_address = what[2] && !*end;
 	}
-	r = search_all(&s, image);
-	if (r >= 0 && image && !s.nr_images)
-		r = search_file(&s, image);
+	r = search_everywhere(&s, image);
+	if (r >= 0 && !out->nr && !s.by_address) {
+		s.readable = true;
+		r = search_everywhere(&s, image);
+	}
 	if (r < 0)
 		base_fail_errno(err, r, "cannot look for '%s'", what);
 	else if (image && !s.nr_images)
