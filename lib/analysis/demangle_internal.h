@@ -4,7 +4,8 @@
  * which a repeated part stands once, and write that out: a name of some hundred bytes may so become
  * more text than there is memory, or take years without writing anything; and names come from
  * hostile files. Here each part becomes text as it is read: all text that is ever made goes into
- * one buffer, each thing read counts as a step, and the end of either ends the attempt.
+ * one buffer, each thing read counts as a step, and the end of either ends the attempt
+ * (docs/decisions/readable-names.md).
  */
 #ifndef DCPI_DEMANGLE_INTERNAL_H
 #define DCPI_DEMANGLE_INTERNAL_H

@@ -136,6 +136,16 @@ static void test_hostile(void **state)
 	for (char c = 'B'; c <= 'Z'; c++)
 		to += sprintf(to, "PFvS%c_S%c_E", c, c);
 	assert_null(demangle_name(text));
+	/* A search for a pack in it would take 2^26 steps. */
+	strcpy(text, "_Z1fIiEvDp");
+	for (int i = 0; i < 26; i++)
+		strcat(text, "Fv");
+	strcat(text, "1AS_E");
+	for (char c = '0'; c <= '9'; c++)
+		sprintf(text + strlen(text), "S%c_E", c);
+	for (char c = 'A'; c <= 'O'; c++)
+		sprintf(text + strlen(text), "S%c_E", c);
+	assert_null(demangle_name(text));
 	refuse(repeated("_Z1f", "P", 3000, "i"));
 	refuse(repeated("_ZN", "1a", 3000, "E"));
 	refuse(repeated("_Z1fI", "J", 3000, "EEvv"));
