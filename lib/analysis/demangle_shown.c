@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,12 +69,13 @@ static bool closes(char c)
 	return c == ')' || c == '>' || c == ']' || c == '}';
 }
 
-/* The operator's own characters behind @at, which open and close nothing. */
-static size_t operator_len(const char *at)
+/* The word "operator" at @at in @name and its own characters, which open and close nothing. */
+static size_t operator_len(const char *name, const char *at)
 {
 	size_t len = strlen("operator");
 
-	if (strncmp(at, "operator", len) != 0)
+	if (strncmp(at, "operator", len) != 0 ||
+	    (at > name && (at[-1] == '_' || isalnum((unsigned char)at[-1]))))
 		return 0;
 	if (strncmp(at + len, "()", 2) == 0 || strncmp(at + len, "[]", 2) == 0)
 		return len + 2;
@@ -92,7 +94,7 @@ static void own_name(const char *name, const char **from, const char **end)
 	*from = name;
 	*end = NULL;
 	for (const char *at = name; *at; at++) {
-		size_t skip = depth ? 0 : operator_len(at);
+		size_t skip = depth ? 0 : operator_len(name, at);
 
 		if (skip) {
 			at += skip;

@@ -184,6 +184,7 @@ static void test_match(void **state)
 	assert_true(demangle_match("(anonymous namespace)::f(int)", "(anonymous namespace)::f"));
 	assert_true(demangle_match("A::operator<(A)", "A::operator<"));
 	assert_true(demangle_match("A::operator bool() const", "A::operator bool"));
+	assert_true(demangle_match("void fold_operator<int, long>(int)", "fold_operator<int, long>"));
 	assert_true(demangle_match("core::fmt::pad", "core::fmt::pad"));
 	assert_true(demangle_match("main::{lambda()#1}::operator()() const",
 				   "main::{lambda()#1}::operator()"));
