@@ -570,7 +570,7 @@ static int check_operand(int nr, char **operands, struct base_err *err)
 int main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
-	int r = base_standard_fill();
+	int r = base_standard_fill(O_RDWR);
 
 	r = r < 0 ? base_fail_errno(&err, r, "cannot start")
 		  : base_opt_parse(&command, &argc, &argv, &err);

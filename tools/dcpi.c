@@ -123,19 +123,6 @@ static int finish(const char *name, int code)
 	return BASE_EXIT_FAILED;
 }
 
-/* A file that a command opens must not become its standard output, or input, because that was
- * closed: this one refuses what is written. */
-static void fill_closed(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDONLY);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
-}
-
 /* Of a file that is mapped because it is large, and was cut short meanwhile. */
 static void on_bus_error(int sig)
 {
@@ -153,7 +140,8 @@ int main(int argc, char **argv)
 	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "dcpi";
 	const struct tool *t = NULL;
 
-	fill_closed();
+	/* A report whose output was closed has not been printed. */
+	base_standard_fill(O_RDONLY);
 	signal(SIGBUS, on_bus_error);
 	image_guess_by(analysis_starts);
 	if (strncmp(name, "dcpi", 4) == 0 && name[4])

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "estimate.h"
 #include "report.h"
 
 enum { PROBLEMS_MAX = 8 };
@@ -87,12 +88,7 @@ void report_head(const struct analysis *a, FILE *to)
 /* Clocks and the tick are sampled by time, all other events by their number. */
 static bool is_clock(const char *event)
 {
-	static const char *const clocks[] = { "tick", "cpu-clock", "task-clock", "thread-clock" };
-
-	for (size_t i = 0; i < sizeof(clocks) / sizeof(*clocks); i++)
-		if (analysis_event_is(event, clocks[i]))
-			return true;
-	return false;
+	return estimate_model(event) == FREQ_TIME && !estimate_is_cycles(event);
 }
 
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)

@@ -316,8 +316,8 @@ void base_file_abort(struct base_file *f);
 int base_file_write(int dir_fd, const char *path, mode_t mode, const void *data, size_t len,
 		    struct base_err *err);
 /* The same two for a file that a user named, below the current folder: what is there and no file (a
- * device, a FIFO), or what our standard output goes to (/dev/stdout), is not replaced but written in
- * place, as it comes. A folder is still refused. */
+ * device, a FIFO), or what our standard output goes to (/dev/stdout), is not replaced but written
+ * in place, as it comes. A folder is still refused. */
 int base_output_create(struct base_file *f, const char *path, mode_t mode, struct base_err *err);
 int base_output_write(const char *path, mode_t mode, const void *data, size_t len,
 		      struct base_err *err);
@@ -332,8 +332,9 @@ void base_sync_begin(int fd);
  * not written, of whichever file. */
 int base_sync_file_system(int fd);
 /* Where a program was started without standard input, output or error, /dev/null takes the place,
- * in it alone: the next file that it opens would, and what is said go into that. 0 or -errno. */
-int base_standard_fill(void);
+ * in it alone: the next file that it opens would, and what is said go into that. @mode: O_RDWR, or
+ * O_RDONLY, with which to write there fails. 0 or -errno. */
+int base_standard_fill(int mode);
 /* Write everything, going on after EINTR and short writes. 0 or -errno. */
 int base_write_all(int fd, const void *data, size_t len);
 /* Read exactly @len bytes: 0, -DCPI_ETRUNCATED at end of file, or -errno. */

@@ -12,12 +12,12 @@
 
 #include "base.h"
 
-int base_standard_fill(void)
+int base_standard_fill(int mode)
 {
 	int fd;
 
 	do {
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		fd = open("/dev/null", mode | O_CLOEXEC);
 	} while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd < 0)
 		return -errno;
