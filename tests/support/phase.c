@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * phase timer|loop PERIOD_NS SECONDS: two routines by turns, half of PERIOD_NS each, in step with a
- * sampler of that period. "timer": the clock says when to change; "loop": loops tuned to it at
- * start, and trimmed to stay in step. Prints the parts of the CPU time: "NAME PERCENT".
+ * phase timer|loop PERIOD_NS SECONDS [LATER_NS]: two routines by turns, half of PERIOD_NS each, in step
+ * with a sampler of that period; LATER_NS moves their changes. "timer": the clock says when to change;
+ * "loop": loops tuned to it at start, and trimmed to stay in step. Prints the parts of the CPU time:
+ * "NAME PERCENT".
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +29,12 @@ static uint64_t now_ns(clockid_t clock)
 ROUTINE(phase_a)
 ROUTINE(phase_b)
 
-static uint64_t period;
+static uint64_t period, later;
+
+static bool is_second_half(void)
+{
+	return (now_ns(CLOCK_MONOTONIC) - later) % period >= period / 2;
+}
 
 /* Turns of a tenth of a half period: short enough to change on time. */
 static uint64_t tuned_turns(void)
@@ -50,12 +56,13 @@ int main(int argc, char **argv)
 	uint64_t end, turns, seconds_in[2] = { 0 }, last, cpu;
 	bool by_timer;
 
-	if (argc != 4 || (strcmp(argv[1], "timer") && strcmp(argv[1], "loop"))) {
-		fputs("usage: phase timer|loop PERIOD_NS SECONDS\n", stderr);
+	if (argc < 4 || argc > 5 || (strcmp(argv[1], "timer") && strcmp(argv[1], "loop"))) {
+		fputs("usage: phase timer|loop PERIOD_NS SECONDS [LATER_NS]\n", stderr);
 		return 2;
 	}
 	by_timer = argv[1][0] == 't';
 	period = strtoull(argv[2], NULL, 10);
+	later = argc == 5 ? strtoull(argv[4], NULL, 10) : 0;
 	turns = tuned_turns();
 	end = now_ns(CLOCK_MONOTONIC) + (uint64_t)(atof(argv[3]) * 1e9);
 	last = now_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -63,13 +70,13 @@ int main(int argc, char **argv)
 		void (*run)(uint64_t) = which ? phase_b : phase_a;
 
 		if (by_timer) {
-			while ((now_ns(CLOCK_MONOTONIC) % period >= period / 2) == which)
+			while (is_second_half() == which)
 				run(turns / 100);
 		} else {
 			/* Interruptions push the loop out of step; at a boundary it waits for the
 			 * clock in the routine whose turn ends. */
 			run(turns * 97 / 100);
-			while ((now_ns(CLOCK_MONOTONIC) % period >= period / 2) == which)
+			while (is_second_half() == which)
 				run(turns / 200);
 		}
 		cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
