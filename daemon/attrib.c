@@ -10,6 +10,8 @@
 enum { LATER_MAX = 4 };
 /* So many more counts may wait one by one. */
 enum { WAITING_MAX = 32768 };
+/* Counts that wait for a loss to be mended; what is more is charged as if nothing had been lost. */
+enum { DOUBTFUL_MAX = 1 << 17 };
 /* For a reading of the registry to tell: there are four in a second. */
 #define WAIT_NS 1000000000ull
 
@@ -192,11 +194,16 @@ static void settle(struct attrib *a, struct pending *c)
 		store_unknown(a, bucket_of(c), c);
 }
 
-/* Events still to come may tell that the mapping found in /proc is younger than the count. */
-static bool is_unsettled(const struct pending *c)
+/*
+ * Events still to come may tell that the mapping found in /proc is younger than the count. Those
+ * that were lost tell nothing, but what /proc lists next may.
+ */
+static bool is_unsettled(const struct attrib *a, const struct pending *c)
 {
 	const struct map *m = c->p && c->time_ns < c->p->known_ns ? map_find(c->p, c->addr) : NULL;
 
+	if (a->doubt && c->p && a->unsettled.nr < DOUBTFUL_MAX)
+		return true;
 	return m && m->listed && !m->since_ns;
 }
 
@@ -214,7 +221,7 @@ static void count_user(struct attrib *a, const struct driver_count *c)
 				.generation_read = c->generation_read,
 				.generation_unread = c->generation_unread };
 
-	if (!is_unsettled(&rest)) {
+	if (!is_unsettled(a, &rest)) {
 		settle(a, &rest);
 		return;
 	}
@@ -253,7 +260,7 @@ static void go_on(struct attrib *a, uint64_t time_ns)
 	if (a->told.nr)
 		told_handle(a, time_ns);
 	a->now_ns = time_ns;
-	if (a->unsettled.nr && time_ns >= a->unsettled_ns)
+	if (a->unsettled.nr && time_ns >= a->unsettled_ns && !a->doubt)
 		settle_listed(a, time_ns);
 	if (a->windows)
 		windows_pass(a->windows, a, time_ns);
@@ -287,6 +294,10 @@ int attrib_load(void *ctx, const struct driver_load *l)
 {
 	struct attrib *a = ctx;
 
+	if (l->kind == DRIVER_LOAD_LOST) {
+		a->doubt = a->live && l->len != a->lost_mended;
+		return 0;
+	}
 	go_on(a, l->time_ns);
 	track_load(a, l);
 	return 0;
@@ -533,6 +544,7 @@ static void end_later(struct attrib *a)
 
 void attrib_resolve(struct attrib *a, uint64_t until_ns)
 {
+	a->doubt &= until_ns != UINT64_MAX;
 	go_on(a, until_ns > a->now_ns ? until_ns : a->now_ns);
 	resolve_all(a, until_ns == UINT64_MAX);
 	attrib_store_all(a);

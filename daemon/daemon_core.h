@@ -172,9 +172,9 @@ struct identity *identity_new(struct reader *reader);
 void identity_free(struct identity *t);
 /*
  * Identity of the file of mapping @l of @p: its build-id or contents as the reader process tells,
- * else a hash of path, device and inode (*@by_path is set). Remembered by (device, inode, path)
- * until identity_forget: an inode may get other contents. What is no image but a runtime's dump
- * goes to *@dump (fd; else -1). 0 or -ENOMEM.
+ * else, of a process that is gone with its file, what the same (device, inode, path) was the last
+ * time since identity_forget, else a hash of these (*@by_path is set). What is no image but a
+ * runtime's dump goes to *@dump (fd; else -1). 0 or -ENOMEM.
  */
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
 		  struct base_id *id, bool *by_path, struct reader_dump *dump);
@@ -256,10 +256,12 @@ struct attrib {
 	struct attrib_stores stores; /* none between two drains */
 	struct pendings dynamic;   /* lie in dynamic code: resolved when the registries were read */
 	struct pendings unsettled; /* older than the listing of their mapping: settled after the
-				      events up to then were seen */
+				      events up to then were seen; or of a time of doubt */
 	uint64_t unsettled_ns;	   /* the first of these */
 	uint64_t now_ns;	   /* time of the last count or event */
 	size_t joined_nr;	   /* how many of dynamic were left when they were joined last */
+	uint64_t lost_mended;	   /* load events that were lost before /proc was read for them */
+	bool doubt;		   /* others were since: counts wait for that */
 	bool hollow_made;	   /* there may be hollow processes */
 	bool later_made;	   /* there may be processes with a later life */
 	bool ranges_changed;	   /* of some process the driver may have to be told */
@@ -573,7 +575,7 @@ struct daemon {
 	struct exclude exclude;
 	struct service service;
 
-	uint64_t lost_load_seen, mended_ns;
+	uint64_t mended_ns; /* when /proc was read for lost events last */
 	uint64_t ranges_read_ns;
 	uint64_t next_flush_ns;
 	uint64_t gone_ns;	/* since when the database is known to be removed; 0: it is there */
@@ -581,6 +583,7 @@ struct daemon {
 	int dyn_error;		/* why pseudo-images were not written the last time, 0: they were */
 	int64_t last_flush_utc; /* 0: none yet */
 	uint64_t nr_flushes;
+	size_t heap_unused; /* bytes freed and given back, as far as they were not used again */
 	unsigned int nr_registrations; /* since the last flush */
 	struct base_err flush_error;   /* of the last flush; code 0: it worked */
 	struct base_err source_error;  /* the driver failed: no more will come from it */

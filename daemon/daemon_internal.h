@@ -142,6 +142,7 @@ struct ranges; /* ranges.c */
 /* One life of a pid between fork, exec and exit. */
 struct process {
 	int32_t pid;
+	int32_t ppid;		/* from /proc; 0 where unknown */
 	uint64_t start_time_ns; /* since boot, from /proc; 0 where unknown */
 	uint32_t uid;
 	char comm[16];
@@ -161,7 +162,9 @@ struct process {
 	bool gone;	   /* /proc had it no more when it was looked for */
 	uint64_t began_ns; /* when it was forked: ns since boot, of a recorded stream its time; or 0
 			    */
-	uint64_t known_ns; /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
+	uint64_t execed_ns; /* when its program began: ns since boot; or 0: not known, or as it was
+			       forked */
+	uint64_t known_ns;  /* CLOCK_MONOTONIC of the reading of /proc that maps come from, or 0 */
 	/* Which life it is, as counts tell (instance.c); a source that does not tell leaves it. */
 	uint64_t instance; /* 0: none told yet */
 	uint64_t born_ns;  /* it was forked by then: ns since boot; or 0 */
@@ -230,6 +233,11 @@ void dyn_leaving(struct process *p);
  */
 void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns,
 	      const uint64_t *cursor);
+/*
+ * No event told of the fork of @child, and @ancestor it descends from: its memory, or its own
+ * registry, says what it inherited of @ancestor's registry. True: it did, and that is known now.
+ */
+bool dyn_inherit(struct dyn *d, struct process *ancestor, struct process *child);
 /* The registry of @from is that of @to, which has none; what @from inherited stays. 0 or -ENOMEM.
  */
 int dyn_hand_on(struct process *from, struct process *to);
@@ -399,9 +407,10 @@ struct foreign_place;
 int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct reader_who *who,
 		     struct foreign_place *place, struct base_buf *out);
 /*
- * Bytes of @pid's memory from @addr, a page's start, on, at most @len, to translate: how many, up
- * to the first page that is not there. Whose they are nobody has to know: they are compared with
- * what the process runs before they are used, and go nowhere else.
+ * Bytes of @pid's memory from @addr, a page's start, on, at most @len, to translate or (dyn_heir.c)
+ * to compare: how many, up to the first page that is not there. Whose they are nobody has to know:
+ * they are compared with what the process runs, or with what its ancestor said, before they are
+ * used, and go nowhere else.
  */
 ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len);
 /*

@@ -21,6 +21,7 @@
 
 #include "reader_file.h"
 #include "reader_gdb.h"
+#include "reader_known.h"
 #include "registry.h"
 
 /* Bytes of the answers' file that are kept from one to the next. */
@@ -84,10 +85,11 @@ static int dump_found(int fd, struct reader_answer *a, int *fd_out)
 	return 0;
 }
 
-static int image_id(const struct reader_request *q, struct reader_answer *a, int *fd_out)
+/* A dump or a file's identity, by reading it. */
+static int file_read_id(const struct stat *st, int looked, struct base_id *id,
+			struct reader_answer *a, int *fd_out)
 {
-	struct base_id id = { 0 };
-	int r, fd = reader_mapped_open(q);
+	int fd = reader_looked_open(looked), r;
 
 	if (fd < 0)
 		return fd;
@@ -95,8 +97,26 @@ static int image_id(const struct reader_request *q, struct reader_answer *a, int
 	if (r > 0)
 		return dump_found(fd, a, fd_out);
 	if (r == 0)
-		r = registry_file_id(fd, &id);
+		r = registry_file_id(fd, id);
 	close(fd);
+	if (r >= 0)
+		reader_known_add(st, id);
+	return r;
+}
+
+static int image_id(const struct reader_request *q, struct reader_answer *a, int *fd_out)
+{
+	struct base_id id = { 0 };
+	struct stat st;
+	int r = 0, looked = reader_mapped_look(q);
+
+	if (looked < 0)
+		return looked;
+	if (fstat(looked, &st) < 0)
+		r = -errno;
+	else if (!reader_known_find(&st, &id))
+		r = file_read_id(&st, looked, &id, a, fd_out);
+	close(looked);
 	a->id_len = id.len;
 	memcpy(a->id, id.bytes, sizeof(a->id));
 	return r;

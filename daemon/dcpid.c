@@ -500,6 +500,15 @@ static void say_joined(void *ctx, const char *first, const char *last, size_t nr
 	       gc_config.dry_run ? "would join" : "joined", first, last, nr, first);
 }
 
+static void say_watching(void *ctx, const char *name, const char *whose, unsigned int seconds)
+{
+	(void)ctx;
+	fprintf(stderr,
+		"dcpid: '%s' was not given back, and names %s: watching it for up to %u s, as "
+		"another machine may hold it\n",
+		name, whose, seconds);
+}
+
 static int join(struct profdb *db, struct base_err *err)
 {
 	struct profdb_join how = { .dry_run = gc_config.dry_run,
@@ -524,6 +533,8 @@ static int run_gc(const char *database)
 		err.hint[0] = '\0';
 		base_hint(&err, "-gc takes the folder of a database that is there");
 	}
+	if (r >= 0)
+		profdb_set_watching(db, say_watching, NULL);
 	gc_config.removed = say_removed;
 	gc_config.removed_epoch = say_expired;
 	gc_config.kept = say_kept;
@@ -562,7 +573,9 @@ static int check_operand(int nr, char **operands, struct base_err *err)
 	if (report)
 		return base_fail(err, -DCPI_EUSAGE, "-%s takes no database",
 				 opt.check ? "check" : "list-events");
-	base_fail(err, -DCPI_EUSAGE, "missing operand");
+	base_fail(err, -DCPI_EUSAGE, config ? "no database given" : "missing operand");
+	if (config)
+		base_hint(err, "name it as \"database\" in '%s', or behind the options", config);
 	base_hint(err, "usage: dcpid [options] DATABASE");
 	return -DCPI_EUSAGE;
 }

@@ -379,6 +379,14 @@ static const char *choose_database(void)
 	return database ? database : env && *env ? env : "dcpi.db";
 }
 
+/* DCPIDB is often set for the tools, to the machine's database. */
+static void hint_database(struct base_err *err)
+{
+	if (!database && getenv("DCPIDB") && (err->code == -EACCES || err->code == -EROFS))
+		base_hint(err, "'%s' is from DCPIDB; '-db DIR' names another database",
+			  choose_database());
+}
+
 static int run(char **argv, const char *run_dir, const char *path)
 {
 	struct child_env env = { 0 };
@@ -402,6 +410,7 @@ static int run(char **argv, const char *run_dir, const char *path)
 	if (r >= 0)
 		r = start_core(&daemon_state, &c, &env, &choice, &err);
 	if (r < 0) {
+		hint_database(&err);
 		status = fail(&err, DCPIRUN_FAILED);
 		child_abandon(&c);
 	} else {

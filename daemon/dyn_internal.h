@@ -342,6 +342,7 @@ struct dyn_registry {
 	bool counted; /* among the figures' clients */
 	bool over;    /* the process life is over */
 	bool refused; /* it lied about its header, or cannot be written: read no more */
+	bool mute;    /* the memory of one of its heirs did not answer (dyn_heir.c) */
 
 	struct wire_registry h; /* header as last read; only the library's line is looked at */
 	bool dirty;		/* the header moved, and was not yet followed */

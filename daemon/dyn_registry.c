@@ -543,7 +543,10 @@ static enum dyn_where find(const struct dyn_registry *reg, const struct dyn_ask 
 	/* Its address was vacant at the fork: it is the parent's alone. */
 	if (where == DYN_FOUND && ask->forked && !*sure)
 		return DYN_NONE;
-	return where == DYN_GENERATION && is_being_listed(reg) ? DYN_LATER : where;
+	if (where == DYN_GENERATION && is_being_listed(reg))
+		return DYN_LATER;
+	/* The parent has nobody there now, who it had is not known: as code that nobody names. */
+	return where == DYN_GENERATION && ask->forked && !*index ? DYN_NONE : where;
 }
 
 /* All of a facility are at one offset, in no routine. */

@@ -18,8 +18,12 @@ enum { READS_MAX = 16 };
 #define BUDGET_NS      1000000000ull
 #define PAUSE_FIRST_NS 1000000000ull
 #define PAUSE_MAX_NS   (60 * 1000000000ull)
-/* A perf map may be made at any time; its process is looked at less and less often. */
-#define LOOK_FIRST_NS 500000000ull
+/*
+ * A perf map may be made at any time; its process is looked at less and less often. Each pause is
+ * longer by a part only: what a container keeps in a /tmp of its own goes with it.
+ */
+#define LOOK_FIRST_NS 250000000ull
+#define LOOK_PART     8
 #define LOOK_MAX_NS   (16 * 1000000000ull)
 /* Descriptors of processes whose map has not been found yet. */
 enum { ROOTS_MAX = 256 };
@@ -146,10 +150,14 @@ static int open_root(struct dyn *d, const struct process *p, int32_t *ns_pid)
 	return root < 0 ? -errno : root;
 }
 
-/* CLOCK_REALTIME, as far as it is known; a tick less, as files have the time of the last one. */
+/*
+ * Its program, CLOCK_REALTIME, as far as it is known; a tick less, as files have the time of the
+ * last one. What another program of that pid has written stays there when it is over.
+ */
 static uint64_t began(const struct process *p)
 {
-	uint64_t boot_ns = p->began_ns ? p->began_ns : p->start_time_ns, age;
+	uint64_t forked_ns = p->began_ns ? p->began_ns : p->start_time_ns, age;
+	uint64_t boot_ns = p->execed_ns ? p->execed_ns : forked_ns;
 	struct timespec boot, wall;
 
 	if (!boot_ns)
@@ -198,7 +206,9 @@ void dyn_leaving(struct process *p)
 
 void dyn_source_look_later(struct dyn_registry *reg)
 {
-	reg->look_pause_ns = reg->look_pause_ns ? reg->look_pause_ns * 2 : LOOK_FIRST_NS;
+	uint64_t last = reg->look_pause_ns;
+
+	reg->look_pause_ns = last ? last + last / LOOK_PART : LOOK_FIRST_NS;
 	if (reg->look_pause_ns > LOOK_MAX_NS)
 		reg->look_pause_ns = LOOK_MAX_NS;
 	reg->look_ns = base_now_ns() + reg->look_pause_ns;

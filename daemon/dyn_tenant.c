@@ -508,7 +508,7 @@ static void may_be(struct answer *a, uint32_t index, bool whole)
 	bool other = a->where != DYN_NONE && a->index != index;
 
 	a->index = index;
-	if (other || a->where == DYN_REUSED)
+	if (other)
 		a->where = DYN_REUSED;
 	else if (a->where == DYN_NONE)
 		a->where = whole ? DYN_FOUND : DYN_REUSED;

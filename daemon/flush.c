@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is in memory goes to disk; a failure loses nothing, the counts stay for the next time. */
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "daemon_core.h"
+
+/* What may stay in the heap, of what was freed since the last time. */
+#define HEAP_UNUSED_MAX (8u << 20)
 
 /* @last: nothing comes any more, whatever counts still wait for. */
 static int drain_all(struct daemon *d, bool last, struct base_err *err)
@@ -418,6 +422,21 @@ int daemon_turn_epoch(struct daemon *d, struct base_err *err)
 	return r;
 }
 
+/* What is kept of a process that tells of very much code is in small pieces, and the heap keeps
+ * their pages. */
+static void give_back_memory(struct daemon *d)
+{
+	size_t unused = mallinfo2().fordblks;
+
+	/* Pages that were given back count as unused until they are used again. */
+	if (unused < d->heap_unused)
+		d->heap_unused = unused;
+	if (unused - d->heap_unused < HEAP_UNUSED_MAX)
+		return;
+	malloc_trim(0);
+	d->heap_unused = mallinfo2().fordblks;
+}
+
 int daemon_flush(struct daemon *d, struct base_err *err)
 {
 	struct base_err own = { 0 };
@@ -427,6 +446,7 @@ int daemon_flush(struct daemon *d, struct base_err *err)
 	if (r >= 0 && follow(d, &own) < 0)
 		base_log(BASE_LOG_WARN, "cannot follow other machines: %s", own.text);
 	index_finished(d);
+	give_back_memory(d);
 	return r;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Identity of mapped files that brought no build-id. The file is opened by the reader process
- * alone: a file on a FUSE mount of somebody's can keep its reader waiting for ever.
+ * alone: a file on a FUSE mount of somebody's can keep its reader waiting for ever. It is asked
+ * each time, as a file may be written over between two runs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -109,14 +110,19 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 		}
 		k->by_path = true;
 	}
-	if (k->by_path && k->tries < TRIES) {
-		k->tries++;
-		k->by_path = !ask_reader(t, p, l, &k->id, dump);
+	if (!k->by_path || k->tries < TRIES) {
+		struct base_id now = { 0 };
+
+		if (ask_reader(t, p, l, &now, dump)) {
+			k->id = now;
+			k->by_path = false;
+		} else if (k->by_path) {
+			k->tries++;
+			id_of_key(&key, &k->id);
+		}
 		/* Each process that has it is to be told apart. */
 		if (dump->fd >= 0)
 			k->tries = 0;
-		if (k->by_path)
-			id_of_key(&key, &k->id);
 	}
 	*id = k->id;
 	*by_path = k->by_path;

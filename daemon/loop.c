@@ -35,22 +35,24 @@ enum { DYN_FDS = 16 };
 /* ---- one drain ----------------------------------------------------------------------------- */
 
 /* Lost load events leave stale mappings behind: what /proc says now is the cure. */
-static void mend_lost_events(struct daemon *d)
+static bool mend_lost_events(struct daemon *d, bool all)
 {
 	struct driver_stats stats = { 0 };
 
 	driver_stats_get(d->driver, &stats);
-	if (stats.lost_load == d->lost_load_seen || !d->attrib.live ||
-	    base_now_ns() - d->mended_ns < MEND_NS)
-		return;
+	if (stats.lost_load == d->attrib.lost_mended || !d->attrib.live ||
+	    (!all && base_now_ns() - d->mended_ns < MEND_NS))
+		return false;
 	d->mended_ns = base_now_ns();
 	base_log(BASE_LOG_WARN, "%llu load events were lost: reading /proc again",
-		 (unsigned long long)(stats.lost_load - d->lost_load_seen));
-	d->lost_load_seen = stats.lost_load;
+		 (unsigned long long)(stats.lost_load - d->attrib.lost_mended));
+	d->attrib.lost_mended = stats.lost_load;
 	if (d->opt.own)
 		scan_known(&d->attrib);
 	else
 		scan_all(&d->attrib);
+	d->attrib.doubt = false;
+	return true;
 }
 
 static void tell_record_error(struct daemon *d)
@@ -86,12 +88,14 @@ int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 	dyn_take(d->dyn, attrib_find, &d->attrib);
 	ranges_tell(&d->attrib);
 	r = driver_drain(d->driver, all, &sink, err);
+	/* A flush does not leave waiting what came before that. */
+	if (mend_lost_events(d, all))
+		now = base_now_ns();
 	/* Who announced itself and ran while we drained has samples among those just read. */
 	dyn_take(d->dyn, attrib_find, &d->attrib);
 	d->attrib.ranges_changed |= dyn_refresh(d->dyn, ranges_due(d, all));
 	attrib_resolve(&d->attrib, all && d->attrib.live && r >= 0 ? now : 0);
 	ranges_tell(&d->attrib);
-	mend_lost_events(d);
 	tell_record_error(d);
 	if (r < 0)
 		d->source_error = *err;

@@ -209,7 +209,7 @@ static int check_answer(const struct base_buf *b, size_t from)
 	const struct wire_head *h;
 	size_t pos = 0, len = b->len - from;
 
-	while ((h = wire_next(b->data + from, len, &pos))) {
+	while (len && (h = wire_next(b->data + from, len, &pos))) {
 		if (!one_of_ours(h->type))
 			return -DCPI_EFORMAT;
 		if (wire_check(h) < 0)

@@ -144,17 +144,6 @@ int reader_looked_open(int fd)
 	return readable < 0 ? -errno : readable;
 }
 
-int reader_mapped_open(const struct reader_request *q)
-{
-	int fd = reader_mapped_look(q), readable;
-
-	if (fd < 0)
-		return fd;
-	readable = reader_looked_open(fd);
-	close(fd);
-	return readable;
-}
-
 /* ---- files that runtimes write --------------------------------------------------------------- */
 
 /*

@@ -12,11 +12,10 @@
 /* Where /proc has the mapping of @q. */
 void reader_map_file(const struct reader_request *q, char path[64]);
 /*
- * The file that mapping @q was of, to read: the mapping, or the path, may lead to another one by
- * now. -ESTALE, -EINVAL: not a regular file, -errno.
+ * The file that mapping @q was of, in two steps: only looked at (O_PATH), for the mapping, or the
+ * path, may lead to another one by now; and what was looked at opened to read. -ESTALE, -EINVAL:
+ * not a regular file, -errno.
  */
-int reader_mapped_open(const struct reader_request *q);
-/* In two steps: only looked at (O_PATH), and what was looked at opened to read. */
 int reader_mapped_look(const struct reader_request *q);
 int reader_looked_open(int fd);
 /*

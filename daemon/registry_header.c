@@ -49,6 +49,14 @@ static bool words_good(const struct wire_registry *h)
 	       registry_vaddr_good(h->seq_addr, sizeof(uint64_t));
 }
 
+/* In the process's memory, and its children's; the reader reads one page of that. */
+static bool heritage_good(const struct wire_registry *h)
+{
+	return !h->heritage_addr ||
+	       (h->heritage_addr % sizeof(struct wire_heritage) == 0 &&
+		registry_vaddr_good(h->heritage_addr, sizeof(struct wire_heritage)));
+}
+
 static bool heap_good(const struct wire_registry *h)
 {
 	return !h->heap_len || (h->heap_len <= HEAP_MAX && h->heap_len % WIRE_SLOT_ALIGN == 0 &&
@@ -62,7 +70,7 @@ static bool header_good(const struct wire_registry *h)
 	       within(h->ranges_off, WIRE_NR_RANGES * sizeof(struct wire_range), h->total_len) &&
 	       within(h->ring_off, h->ring_len, h->total_len) && h->ring_len &&
 	       h->ring_len % WIRE_PAGE == 0 && h->ring_len <= RING_MAX && words_good(h) &&
-	       heap_good(h);
+	       heritage_good(h) && heap_good(h);
 }
 
 /*

@@ -17,9 +17,12 @@
 
 enum {
 	STAT_STATE = 3, /* field numbers of proc_pid_stat(5) */
+	STAT_PARENT = 4,
 	STAT_NR_THREADS = 20,
 	STAT_START = 22, /* ticks since boot */
 };
+
+#define STEP_NS 10000000u /* of start times */
 
 /* Read a small file of /proc/PID; the length, or -errno. */
 static ssize_t read_proc(int32_t pid, const char *name, char *text, size_t cap)
@@ -55,6 +58,8 @@ static int parse_stat(struct process *p, char *text)
 	for (int i = STAT_STATE; field && i <= STAT_START; i++) {
 		if (i == STAT_STATE)
 			state = *field;
+		else if (i == STAT_PARENT)
+			p->ppid = (int32_t)strtol(field, NULL, 10);
 		else if (i == STAT_NR_THREADS)
 			nr_threads = strtoul(field, NULL, 10);
 		else if (i == STAT_START)
@@ -289,7 +294,27 @@ static void record_comm(struct attrib *a, const struct process *p)
 	attrib_record_load(a, &l);
 }
 
-int scan_process(struct attrib *a, struct process *p)
+/* Numbers may be given again while /proc is read, so that ancestors might go in a circle. */
+enum { ANCESTORS_MAX = 64 };
+
+/* Its fork was before us, or its event is lost: whose code it has is told by who it descends from.
+ */
+static void find_heritage(struct attrib *a, struct process *p)
+{
+	struct process *up = p;
+
+	for (int i = 0; i < ANCESTORS_MAX && up->ppid > 0; i++) {
+		up = processes_find(a->processes, up->ppid);
+		if (!up || up == p)
+			return;
+		if (dyn_inherit(a->dyn, up, p)) {
+			a->ranges_changed = true;
+			return;
+		}
+	}
+}
+
+static int list(struct attrib *a, struct process *p)
 {
 	int r = scan_describe(p);
 
@@ -304,15 +329,38 @@ int scan_process(struct attrib *a, struct process *p)
 	return scan_maps(a, p);
 }
 
+int scan_process(struct attrib *a, struct process *p)
+{
+	int r = list(a, p);
+
+	if (r == 0 && a->dyn)
+		find_heritage(a, p);
+	return r;
+}
+
+/*
+ * Its end was lost. A fork is told after the start that /proc has, and both come in steps. Whose
+ * next life has handed over already waits for that one's events.
+ */
+static bool is_other_life(const struct process *p)
+{
+	struct process now = { .pid = p->pid };
+
+	if ((!p->start_time_ns && !p->began_ns) || p->later || scan_describe(&now) < 0)
+		return false;
+	return p->start_time_ns ? now.start_time_ns != p->start_time_ns
+				: now.start_time_ns > p->began_ns + STEP_NS;
+}
+
 /* Kernel threads have no mappings and are left out until something asks for them. */
 static void scan_pid(struct attrib *a, int32_t pid)
 {
 	struct process *p = processes_find(a->processes, pid);
-	bool added = !p;
+	bool added = !p || is_other_life(p);
 
-	if (!p)
+	if (added)
 		p = processes_add(a->processes, pid);
-	if (p && scan_process(a, p) < 0 && added)
+	if (p && list(a, p) < 0 && added)
 		processes_end(a->processes, p);
 }
 
@@ -330,6 +378,7 @@ int scan_all(struct attrib *a)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
+	struct process *p;
 	int nr = 0;
 
 	if (!proc)
@@ -343,6 +392,9 @@ int scan_all(struct attrib *a)
 		nr++;
 	}
 	closedir(proc);
+	/* Not before: children may be listed before their parents. */
+	for (size_t pos = 0; a->dyn && processes_next(a->processes, &pos, &p);)
+		find_heritage(a, p);
 	return nr;
 }
 

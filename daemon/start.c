@@ -402,17 +402,19 @@ static void tell_alive(void *ctx)
 	service_alive(&d->service, d->epoch, d->attrib.account.stored);
 }
 
-/* Who sees nothing for so long takes it for stuck. */
+static void tell_watching(void *ctx, const char *name, const char *whose, unsigned int seconds)
+{
+	const struct daemon *d = ctx;
+
+	base_log(BASE_LOG_INFO,
+		 "'%s/%s' was not given back, and names %s: watching it for up to %u s, as a "
+		 "daemon of another machine may hold it",
+		 profdb_path(d->db), name, whose, seconds);
+}
+
 static int lock_platform(struct daemon *d, struct base_err *err)
 {
-	char whose[PROFDB_OWNER_MAX];
-	unsigned int watch_s = profdb_lock_watch(d->db, d->platform, whose);
-
-	if (watch_s)
-		base_log(BASE_LOG_INFO,
-			 "'%s/.lock-%s' was not given back, and names %s: watching it for up to %u "
-			 "s, as a daemon of another machine may hold it",
-			 profdb_path(d->db), d->platform, whose, watch_s);
+	profdb_set_watching(d->db, tell_watching, d);
 	return profdb_lock(d->db, d->platform, err);
 }
 

@@ -382,6 +382,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
+		old->execed_ns = since_boot(a, l->time_ns);
 		instance_exec(old, old, since_boot(a, l->time_ns));
 		if (!is_labelled_after(old, l))
 			turn_label(old);
@@ -393,6 +394,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 	if (!p)
 		return;
 	p->seen_ns = l->time_ns;
+	p->execed_ns = since_boot(a, l->time_ns);
 	instance_exec(p, old, since_boot(a, l->time_ns));
 	inherit_label(p, old);
 	turn_label(p);
@@ -502,6 +504,8 @@ void track_load(struct attrib *a, const struct driver_load *l)
 		break;
 	case DRIVER_LOAD_LABEL:
 		on_label(a, l);
+		break;
+	case DRIVER_LOAD_LOST:
 		break;
 	}
 }

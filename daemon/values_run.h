@@ -7,9 +7,9 @@
 
 struct values_run;
 
-/* Entries at the beginning of a window that no profiler gets: a slow path just before the sample
- * would count too often. */
-enum { VALUES_SKIP = 8 };
+/* Entries at the beginning of a window that no profiler gets: a slow or badly predicted path near
+ * the sample would count too often (docs/decisions/windows.md). */
+enum { VALUES_SKIP = 16 };
 
 /* @at_work: set to the number (from 1) of the profiler that runs, 0 when it has come back. */
 int values_run_new(bool context, volatile uint8_t *at_work, struct values_run **out);

@@ -73,6 +73,7 @@ int dbgdyn_change_commit(struct dbgdyn_change *c)
 	__atomic_store_n(&s->reg->heap_end, s->heap_end, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->reg->nr_unlisted, s->nr_unlisted, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->reg->seq, s->seq, __ATOMIC_RELEASE);
+	dbgdyn_heritage_tell(s->seq);
 	dbgdyn_unlock(s);
 	return bell;
 }

@@ -192,6 +192,8 @@ uint64_t dbgdyn_context_make(const struct dbgdyn_state *s, uint32_t index);
 
 /* With the lock held: open the registry if there is none. @opts may be NULL. */
 int dbgdyn_registry_open(struct dbgdyn_state *s, const struct dbgdyn_options *opts);
+/* With the lock held: what a child that is forked from now on has lived as of change @seq. */
+void dbgdyn_heritage_tell(uint64_t seq);
 /* With the lock held: a facility slot with its first ranges (len 0: none), all or nothing. */
 int dbgdyn_facility_add(struct dbgdyn_state *s, const char *name, size_t name_len,
 			const struct dbgdyn_options *opts, uint32_t *index);

@@ -6,8 +6,8 @@
 
 /* The descriptor of the last registry opened: a fork's child, whose state is wiped, closes it. */
 static struct dbgdyn_memory inherited = { .fd = -1 };
-/* Whether this process, or one that it is a fork of, opened a registry. */
-static bool opened;
+/* Fork copies it, and does not wipe it. */
+static _Alignas(16) struct wire_heritage heritage;
 
 /* Differs between processes, so that a context does not pass fork. 56 bits, never 0. */
 static uint64_t make_generation(uint32_t pid)
@@ -104,7 +104,8 @@ static void state_init(struct dbgdyn_state *s, const struct dbgdyn_layout *l)
 	s->heap_len = l->heap_len;
 }
 
-static void header_init(const struct dbgdyn_state *s, const struct dbgdyn_layout *l)
+static void header_init(const struct dbgdyn_state *s, const struct dbgdyn_layout *l,
+			uint64_t number)
 {
 	struct wire_registry *reg = s->reg;
 	uintptr_t base = (uintptr_t)reg;
@@ -121,14 +122,23 @@ static void header_init(const struct dbgdyn_state *s, const struct dbgdyn_layout
 	reg->words_off = l->words_off;
 	reg->words_addr = (uintptr_t)s->words;
 	reg->seq_addr = (uintptr_t)&reg->seq;
+	reg->number = number;
+	reg->heritage_addr = (uintptr_t)&heritage;
+	reg->inherited = heritage;
 	reg->heap_off = l->heap_off;
 	reg->heap_len = l->heap_len;
 	__atomic_store_n(&reg->magic, WIRE_REGISTRY_MAGIC, __ATOMIC_RELEASE);
 }
 
+void dbgdyn_heritage_tell(uint64_t seq)
+{
+	__atomic_store_n(&heritage.seq, seq, __ATOMIC_RELEASE);
+}
+
 int dbgdyn_registry_open(struct dbgdyn_state *s, const struct dbgdyn_options *opts)
 {
 	struct dbgdyn_layout l;
+	uint64_t number;
 	void *area;
 	int r;
 
@@ -144,12 +154,14 @@ int dbgdyn_registry_open(struct dbgdyn_state *s, const struct dbgdyn_options *op
 	if (r < 0)
 		return r;
 	inherited = s->memory;
-	s->all_used = opened;
-	opened = true;
+	s->all_used = heritage.registry != 0;
 	state_init(s, &l);
 	area_init(s, &l, area);
-	header_init(s, &l);
-	__atomic_store_n(&s->generation, make_generation(s->pid), __ATOMIC_RELEASE);
+	number = make_generation(s->pid);
+	header_init(s, &l, number);
+	dbgdyn_heritage_tell(0);
+	__atomic_store_n(&heritage.registry, number, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->generation, number, __ATOMIC_RELEASE);
 	return DBGDYN_OK;
 }
 

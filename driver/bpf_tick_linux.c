@@ -65,8 +65,8 @@ static int find_function(uint64_t *function, struct base_err *err)
 	fclose(f);
 	if (r == -EPERM)
 		return no_tick(err, "the kernel hides its addresses",
-			       "run as root or with CAP_SYSLOG, or set kernel.kptr_restrict to 1 "
-			       "or 0");
+			       "run as root or with CAP_SYSLOG, with kernel.kptr_restrict at 1 or "
+			       "0");
 	return r < 0 ? no_tick(err, "this kernel's tick is no high-resolution timer", NULL) : 0;
 }
 

@@ -68,6 +68,8 @@ enum driver_load_kind {
 	DRIVER_LOAD_POKE,    /* the kernel changed its own code at addr: data holds the new bytes */
 	DRIVER_LOAD_LABEL,   /* replay only: what pid executes next, and all that comes of that, has
 				the label in path */
+	DRIVER_LOAD_LOST,    /* more events of processes were lost, len in all (pid 0, no time):
+				counts from here on may lie in what they told of; perf, bpf */
 };
 
 #define DRIVER_LOAD_GONE   1u /* flags: KSYMBOL unregistered */

@@ -49,7 +49,7 @@ static void account_event(struct perf_sampler *s, size_t event, bool received)
 }
 
 /* Before PERF_FORMAT_LOST, whatever a ring lost may have been a load event, a sample or not. */
-static uint64_t lost_load(const struct perf_sampler *s)
+uint64_t perf_sampler_lost_load(const struct perf_sampler *s)
 {
 	uint64_t lost = s->load_bad;
 
@@ -65,7 +65,7 @@ void perf_sampler_account(struct perf_sampler *s, bool received)
 	struct driver_stats *st = &s->d->stats;
 
 	s->counted = false;
-	st->lost_load = lost_load(s);
+	st->lost_load = perf_sampler_lost_load(s);
 	st->held = s->order.nr_samples;
 	st->lost_ring = 0;
 	for (size_t i = 0; i < s->d->nr_events; i++) {

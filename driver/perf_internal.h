@@ -154,6 +154,7 @@ struct perf_sampler {
 				ends of rings that made none */
 	uint64_t sample_bad; /* samples of that kind, and such ends where rings hold samples */
 	uint64_t distrusted; /* losses at which the threads were last forgotten */
+	uint64_t told_lost;  /* side-band losses of which the sink was last told */
 	uint64_t somewhere[DRIVER_NR_EVENTS]; /* received on PERF_CPU_UNKNOWN */
 	uint8_t scratch[PERF_RECORD_LEN_MAX];
 };
@@ -230,7 +231,8 @@ int perf_sampler_add(struct perf_sampler *s, const struct driver_count *count);
  */
 #define PERF_CPU_UNKNOWN UINT_MAX
 void perf_sampler_received(struct perf_sampler *s, unsigned int cpu, size_t event, uint64_t nr);
-/* 0, or what the sink said; the item it refused is gone, the others stay. */
+/* 0, or what the sink said; the item it refused is gone, the others stay. Side-band records that
+ * were lost, as the counters tell, come first: DRIVER_LOAD_LOST. */
 int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct driver_sink *sink);
 /*
  * Events: enabled, and the period of those sampled at a frequency. Stats: missed, held, lost_load;
@@ -239,6 +241,8 @@ int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct 
  * tables; perf: all of the rings), so that missed and periods can be.
  */
 void perf_sampler_account(struct perf_sampler *s, bool received);
+/* stats.lost_load, as the counters were last read. */
+uint64_t perf_sampler_lost_load(const struct perf_sampler *s);
 
 /* ==== parts: of no concern to the source "bpf" ================================================ */
 

@@ -206,6 +206,17 @@ static size_t loser(const struct perf_sampler *s, size_t index, uint64_t id)
 	return event < 0 ? 0 : (size_t)event;
 }
 
+/* What code is made in: private memory, or such as may be shared (PHP's JIT is in /dev/zero). */
+static bool is_for_code(const struct driver_load *l)
+{
+	static const char *const shared[] = { "/dev/zero", "/memfd:", "/SYSV" };
+
+	for (size_t i = 0; !l->id.len && i < sizeof(shared) / sizeof(*shared); i++)
+		if (!strncmp(l->path, shared[i], strlen(shared[i])))
+			return true;
+	return !strcmp(l->path, "//anon");
+}
+
 /*
  * A registry's marker, or that of a file into which a runtime writes its code: a page of what is no
  * image. Or a process's first memory for code, and its end: what it left may be gone by the next
@@ -222,7 +233,7 @@ static bool announces_code(struct perf_sampler *s, const struct driver_load *l)
 	}
 	if (l->kind != DRIVER_LOAD_MMAP || !l->path)
 		return false;
-	if (!strcmp(l->path, "//anon") && *pid != l->pid) {
+	if (is_for_code(l) && *pid != l->pid) {
 		*pid = l->pid;
 		return true;
 	}
@@ -368,6 +379,17 @@ static void distrust_threads(struct perf_sampler *s, uint64_t lost)
 		perf_threads_forget(&s->threads);
 }
 
+/* Before what happened after it comes. */
+static int tell_loss(struct perf_sampler *s, const struct driver_sink *sink)
+{
+	const struct driver_load l = { .kind = DRIVER_LOAD_LOST, .len = perf_sampler_lost_load(s) };
+
+	if (s->told_lost == l.len)
+		return 0;
+	s->told_lost = l.len;
+	return sink->load(sink->ctx, &l);
+}
+
 static int hand_load(struct perf_sampler *s, struct perf_load *load, const struct driver_sink *sink)
 {
 	int r = 0;
@@ -382,7 +404,7 @@ int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct 
 {
 	uint64_t lost = load_losses(s);
 	struct perf_item item;
-	int r = 0;
+	int r = tell_loss(s, sink);
 
 	distrust_threads(s, lost);
 	perf_order_settle(&s->order);

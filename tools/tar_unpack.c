@@ -117,6 +117,15 @@ static int unpack_into(struct archive_reader *a, struct profdb *db, uint64_t *ke
 	return r;
 }
 
+static void say_watching(void *ctx, const char *name, const char *whose, unsigned int seconds)
+{
+	(void)ctx;
+	fprintf(stderr,
+		"dcpitar: '%s' was not given back, and names %s: watching it for up to %u s, as "
+		"another machine may hold it\n",
+		name, whose, seconds);
+}
+
 int tar_unpack(const char *file, const char *path, struct tar_sum *sum, uint64_t *kept,
 	       struct base_err *err)
 {
@@ -129,6 +138,8 @@ int tar_unpack(const char *file, const char *path, struct tar_sum *sum, uint64_t
 	r = tar_sum(archive_members(a), sum, err);
 	if (r >= 0)
 		r = profdb_open(path, true, &db, err);
+	if (r >= 0)
+		profdb_set_watching(db, say_watching, NULL);
 	if (r >= 0)
 		r = unpack_into(a, db, kept, err);
 	profdb_close(db);

@@ -3,7 +3,7 @@
  * The value profiler that DCPI's dcpivprofiler page had as its sample, here: addresses of 64-bit
  * loads. Of that one the includes, the switch, and how the address is come by have changed.
  *
- *	cc -shared -fPIC -I/usr/include/dcpi vp-ldq-addr.c -L/usr/lib/dcpi -ltrace -o vp-ldq-addr.so
+ *	cc -shared -fPIC -I/usr/local/include/dcpi vp-ldq-addr.c -L/usr/local/lib/dcpi -ltrace -o vp-ldq-addr.so
  */
 #include <stdio.h>
 #include <trace-inst.h>

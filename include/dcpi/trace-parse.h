@@ -20,11 +20,11 @@ typedef struct trace_parser trace_parser_t;
  * Instructions of which a value of the list is not known (or makes no sense) are left out, unless
  * trace_parser_give_unknown asked for them.
  */
-int trace_parser_next(trace_parser_t *parser, uint *inst, ulong *pc, ulong *c0, ulong *c1, int max,
-		      ulong *v0, ...);
+int trace_parser_next(trace_parser_t *parser, unsigned int *inst, unsigned long *pc,
+		      unsigned long *c0, unsigned long *c1, int max, unsigned long *v0, ...);
 
 /* Whose trace it is. */
-uint trace_parser_get_pid(const trace_parser_t *parser);
+unsigned int trace_parser_get_pid(const trace_parser_t *parser);
 /* Were contexts asked for (dcpid -vcontext)? */
 int trace_parser_has_context(const trace_parser_t *parser);
 

@@ -19,10 +19,10 @@ extern "C" {
 
 /* A value that pc had, in these contexts (0: none). */
 typedef struct vsample {
-	ulong pc;
-	ulong context0;
-	ulong context1;
-	ulong value;
+	unsigned long pc;
+	unsigned long context0;
+	unsigned long context1;
+	unsigned long value;
 } vsample_t;
 
 /* name, prof_init and prof_process are needed; the others may be NULL. */
@@ -32,9 +32,9 @@ typedef struct vp_dispatch {
 	void (*fini)(void);
 	trace_vlist_table_t *(*prof_init)(void);
 	void (*prof_fini)(void);
-	int (*prof_process)(uint pid, trace_parser_t *parser, vsample_t **vsamples);
-	const char *(*preface)(uint inst);
-	const char *(*format)(uint inst, ulong value);
+	int (*prof_process)(unsigned int pid, trace_parser_t *parser, vsample_t **vsamples);
+	const char *(*preface)(unsigned int inst);
+	const char *(*format)(unsigned int inst, unsigned long value);
 } vp_dispatch_t;
 
 /* The profiler's own. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <elf.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -28,7 +29,8 @@ static int header_check(const struct jitdump_header *h, uint32_t machine)
 		return -DCPI_EFORMAT;
 	if (h->version != JITDUMP_VERSION || (h->flags & ~JITDUMP_ARCH_TIME))
 		return -DCPI_EVERSION;
-	return h->elf_mach == machine ? 0 : -DCPI_EFORMAT;
+	/* CPython 3.13 does not say which machine it is. */
+	return h->elf_mach == machine || h->elf_mach == EM_NONE ? 0 : -DCPI_EFORMAT;
 }
 
 /* JITDUMP_WAIT: it is not there yet. */

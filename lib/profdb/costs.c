@@ -54,7 +54,7 @@ static bool is_block(const struct profdb_cost *b)
 int profdb_costs_add(struct profdb_costs *c, const struct profdb_cost *block)
 {
 	size_t at = find(c, block->off), behind = at;
-	struct profdb_cost sum = *block, *old = c->v + at;
+	struct profdb_cost sum = *block, *old;
 	int r = base_grow(&c->v, &c->cap, c->nr + 1, sizeof(*c->v));
 
 	if (!is_block(block))

@@ -272,6 +272,8 @@ static int replace(struct profdb *db, struct base_err *err)
 	struct profdb *other = NULL, was = *db;
 	int r = open_database(db->path, WRITE, &other, err);
 
+	if (r >= 0)
+		profdb_set_watching(other, db->watching, db->watching_ctx);
 	if (r >= 0 && db->platform[0])
 		r = profdb_lock(other, db->platform, err);
 	if (r < 0) {

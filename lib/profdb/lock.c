@@ -24,6 +24,8 @@ enum {
 	SETTLE_MS = 2000, /* for who took it at the same moment to write his name */
 };
 
+enum { WHOSE_MAX = 320 };
+
 struct owner {
 	char host[256], machine[64], boot[64];
 	long pid;
@@ -187,23 +189,23 @@ static bool lives(struct profdb *db, const char *name)
 	return false;
 }
 
-unsigned int profdb_lock_watch(struct profdb *db, const char *platform,
-			       char whose[PROFDB_OWNER_MAX])
+void profdb_set_watching(struct profdb *db, profdb_watching_fn *watching, void *ctx)
 {
-	char name[PROFDB_PLATFORM_MAX + 8], text[PROFDB_LOCK_TEXT] = "";
-	struct timespec touched;
+	db->watching = watching;
+	db->watching_ctx = ctx;
+}
+
+/* Who sees nothing for so long takes it for stuck. */
+static void tell_watching(const struct profdb *db, const char *name, const char *text)
+{
+	char whose[WHOSE_MAX] = "nobody";
 	struct owner o;
 
-	if (!profdb_platform_name_ok(platform))
-		return 0;
-	lock_name(platform, name);
-	if (!look(db, name, text, &touched) || is_local(text))
-		return 0;
+	if (!db->watching)
+		return;
 	if (parse(text, &o))
-		snprintf(whose, PROFDB_OWNER_MAX, "host '%s', pid %ld", o.host, o.pid);
-	else
-		snprintf(whose, PROFDB_OWNER_MAX, "nobody");
-	return (WATCH_MS + SETTLE_MS) / 1000;
+		snprintf(whose, sizeof(whose), "host '%s', pid %ld", o.host, o.pid);
+	db->watching(db->watching_ctx, name, whose, (WATCH_MS + SETTLE_MS) / 1000);
 }
 
 static int sign(struct profdb *db, int fd)
@@ -255,6 +257,7 @@ static int take_over(struct profdb *db, int fd, const char *name)
 	read_text(fd, text);
 	if (is_local(text))
 		return sign(db, fd);
+	tell_watching(db, name, text);
 	if (lives(db, name))
 		return -EBUSY;
 	r = sign(db, fd);

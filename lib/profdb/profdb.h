@@ -440,11 +440,12 @@ bool profdb_epochs_changed(struct profdb *db);
  * lives.
  */
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);
-enum { PROFDB_OWNER_MAX = 320 };
-/* The longest that profdb_lock would watch now, in seconds, for who wants to tell of it before, and
- * who the lock's file says owns it, "nobody" where it is empty or damaged. 0: it will not. */
-unsigned int profdb_lock_watch(struct profdb *db, const char *platform,
-			       char whose[PROFDB_OWNER_MAX]);
+/* Have @watching called before such a watch, of profdb_keep too: @name is that of the lock's file
+ * in <db>, @whose who it says owns it, "nobody" where it is empty or damaged, @seconds the longest
+ * that it takes. It must not use @db. */
+typedef void profdb_watching_fn(void *ctx, const char *name, const char *whose,
+				unsigned int seconds);
+void profdb_set_watching(struct profdb *db, profdb_watching_fn *watching, void *ctx);
 /* To be called every few seconds: other machines see that we live. Mostly costs nothing. */
 void profdb_lock_beat(struct profdb *db);
 /* Have @alive called within flushes too, for each profile at least, so that who waits for a sign of

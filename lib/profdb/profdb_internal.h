@@ -393,6 +393,8 @@ struct profdb {
 	char *path;
 	char lock_text[PROFDB_LOCK_TEXT]; /* ours, while we hold lock_fd */
 	uint64_t lock_beat_ns;
+	profdb_watching_fn *watching; /* told before another machine's lock is watched; or NULL */
+	void *watching_ctx;
 	int fd, dyn_fd, kernel_fd, costs_fd, index_fd, lock_fd;
 	char platform[PROFDB_PLATFORM_MAX + 1]; /* locked; else empty */
 	char epoch[PROFDB_EPOCH_LEN + 1];	/* current; else empty */

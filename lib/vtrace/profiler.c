@@ -14,6 +14,7 @@
 static int check_place(const char *path, const char *part, struct base_err *err)
 {
 	struct stat st;
+	bool sticky;
 
 	if (lstat(part, &st) < 0)
 		return base_fail_errno(err, -errno, "cannot use value profiler '%s'", path);
@@ -22,7 +23,14 @@ static int check_place(const char *path, const char *part, struct base_err *err)
 				 "cannot use value profiler '%s': '%s' belongs to user %u", path,
 				 part, st.st_uid);
 	/* In a sticky folder others cannot replace what is not theirs. */
-	if (st.st_mode & S_IWOTH && !(S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX)) {
+	sticky = S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX;
+	if (st.st_mode & S_IWGRP && st.st_gid != 0 && st.st_gid != getegid() && !sticky) {
+		base_fail(err, -EACCES, "cannot use value profiler '%s': group %u may write '%s'",
+			  path, st.st_gid, part);
+		base_hint(err, "chmod g-w '%s'", part);
+		return -EACCES;
+	}
+	if (st.st_mode & S_IWOTH && !sticky) {
 		base_fail(err, -EACCES, "cannot use value profiler '%s': others may write '%s'",
 			  path, part);
 		base_hint(err, "chmod o-w '%s'", part);
@@ -56,7 +64,7 @@ int vtrace_profiler_check(const char *path, struct base_err *err)
 
 	if (path[0] != '/') {
 		base_fail(err, -EINVAL, "cannot use value profiler '%s': no absolute path", path);
-		base_hint(err, "name it from / on, as in /usr/lib/dcpi/vp-addr.so");
+		base_hint(err, "name it from / on");
 		return -EINVAL;
 	}
 	real = realpath(path, NULL);

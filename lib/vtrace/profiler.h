@@ -15,7 +15,8 @@ struct vtrace_profiler {
 };
 
 /* May @path be loaded? An absolute path of a regular file that is root's or our own user's, which
- * others cannot write or replace. 0, or -EACCES, -EINVAL, -errno with @err. */
+ * others, or another group than root's and ours, cannot write or replace. 0, or -EACCES, -EINVAL,
+ * -errno with @err. */
 int vtrace_profiler_check(const char *path, struct base_err *err);
 /*
  * Load it and call its init. It is run in this process: whatever it does, it may do.

@@ -45,6 +45,15 @@ enum wire_facility_state { WIRE_FACILITY_FREE, WIRE_FACILITY_OPEN, WIRE_FACILITY
 enum wire_range_kind { WIRE_RANGE_NONE, WIRE_RANGE_CODE, WIRE_RANGE_DST, WIRE_RANGE_ARENA };
 
 /*
+ * In the process's own memory, which fork copies: so a child's memory tells what it inherited, to a
+ * daemon that was not there.
+ */
+struct wire_heritage {
+	uint64_t registry; /* its number, of this process or the last ancestor with one; 0: none */
+	uint64_t seq;	   /* of the last record made; stored after all it changes */
+};
+
+/*
  * Page 0. Two writers, on different cache lines: the library (mapping) and the daemon (pwrite on
  * the descriptor; it maps nothing of a client). All counters only grow.
  */
@@ -65,7 +74,11 @@ struct wire_registry {
 	uint64_t heap_len;
 	/* For the sampler, which reads the process's memory: where words and seq are mapped. */
 	uint64_t words_addr, seq_addr;
-	uint8_t pad0[256 - 104];
+	/* For a daemon that comes after a fork. number 0: by a library that tells nothing of it. */
+	uint64_t number;		/* of this registry: no other process has it */
+	uint64_t heritage_addr;		/* where struct wire_heritage is, at a multiple of 16 */
+	struct wire_heritage inherited; /* what this process had of another when it made this */
+	uint8_t pad0[256 - 136];
 
 	/* 256: the library */
 	uint64_t head; /* bytes ever put into the ring; stored with release after the record */

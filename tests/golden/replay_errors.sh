@@ -48,6 +48,7 @@ run()
 	run dcpiprof -db full -no_header -i -epoch all
 	run dcpictl -run "./none" status
 	run dcpictl flsh
+	run dcpictl -run ./none label x true -x
 	run dcpiquit -run "./none"
 } >out 2>&1 || :
 diff -u "$DCPI_SRC/tests/golden/replay_errors.expected" out

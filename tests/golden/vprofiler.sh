@@ -16,12 +16,12 @@ inc=$tmp/prefix/include/dcpi
 
 for header in trace-inst trace-parse trace-vlist vprofiler; do
 	echo "#include <$header.h>" >"$tmp/h.c"
-	for std in gnu99 gnu11 gnu17; do
-		${cross}gcc -std=$std -Wall -Wextra -Werror -Wshadow -I"$inc" -c "$tmp/h.c" -o "$tmp/h.o" ||
+	for std in c99 c11 c17; do
+		${cross}gcc -std=$std -Wall -Wextra -Werror -Wshadow -Wpedantic -I"$inc" -c "$tmp/h.c" -o "$tmp/h.o" ||
 			fail "$header.h: $std"
 	done
 	for std in c++11 c++17; do
-		g++ -x c++ -std=$std -Wall -Wextra -Werror -Wshadow -I"$inc" -c "$tmp/h.c" -o "$tmp/h.o" ||
+		g++ -x c++ -std=$std -Wall -Wextra -Werror -Wshadow -Wpedantic -I"$inc" -c "$tmp/h.c" -o "$tmp/h.o" ||
 			fail "$header.h: $std"
 	done
 done

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * copy_code OBJECT MILLISECONDS, for tests/system/register.sh: copies the code of a shared object
- * into anonymous memory, prints "0xSTART SIZE" of that, waits for a line, runs it from its entry on
- * for so long, and prints the CPU time in milliseconds.
+ * copy_code OBJECT MILLISECONDS [shared], for tests/system/register.sh: copies the code of a shared
+ * object into anonymous memory, which may be shared, prints "0xSTART SIZE" of that, waits for a
+ * line, runs it from its entry on for so long, and prints the CPU time in milliseconds.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -39,10 +39,9 @@ static int find_code(int fd, Elf64_Phdr *code, uint64_t *entry)
 	return -1;
 }
 
-static char *copy(int fd, const Elf64_Phdr *code)
+static char *copy(int fd, const Elf64_Phdr *code, int kind)
 {
-	char *to = mmap(NULL, code->p_filesz, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			-1, 0);
+	char *to = mmap(NULL, code->p_filesz, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
 
 	if (to == MAP_FAILED ||
 	    pread(fd, to, code->p_filesz, (off_t)code->p_offset) != (ssize_t)code->p_filesz ||
@@ -53,14 +52,15 @@ static char *copy(int fd, const Elf64_Phdr *code)
 
 int main(int argc, char **argv)
 {
-	int fd = argc == 3 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
+	int fd = argc >= 3 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
 	void (*run)(unsigned long turns);
 	double start, end;
 	Elf64_Phdr code;
 	uint64_t entry;
 	char *to;
 
-	if (fd < 0 || find_code(fd, &code, &entry) < 0 || !(to = copy(fd, &code))) {
+	if (fd < 0 || find_code(fd, &code, &entry) < 0 ||
+	    !(to = copy(fd, &code, argc > 3 ? MAP_SHARED : MAP_PRIVATE))) {
 		fputs("copy_code: no such code\n", stderr);
 		return 1;
 	}

@@ -6,6 +6,10 @@
  * after that, which begins anew. Every fifth puts its own routine, and runs nothing else, at that
  * address. With -threads a second thread of the parent makes code all the time.
  *
+ * jit_fork COUNT -late: COUNT children with inherited code, every second with a facility of its own
+ * besides; the parent puts another routine at one of the addresses, prints "ready" and waits for a
+ * byte on its standard input. Only then they all run. What nobody else has any more has no line.
+ *
  * Each routine works in bytes of its own, so that inherited code charged to what the parent put
  * there later is found out. Prints CPU times, "ROUTINE SECONDS" lines: of "up", the parent's,
  * inherited ones included, "other", its second thread's, "down", the children's own, and "over",
@@ -26,10 +30,11 @@
 #include "truth_jit.h"
 
 #define STAY 0.02 /* seconds */
+enum { LATE_MAX = 8 };
 
 static struct shared {
 	double up[TRUTH_SLOTS], down[TRUTH_SLOTS], over[TRUTH_SLOTS];
-} * sum; /* of all children so far */
+} * sum; /* of all children so far; -late: of each */
 
 static unsigned char *code;
 static atomic_bool stop;
@@ -130,6 +135,75 @@ static int fork_all(uint64_t context, int count, uint64_t *random, double up[TRU
 	return bad;
 }
 
+static int late_child(int i, int slot, int wait_fd)
+{
+	uint64_t context, random = (uint64_t)i + 100;
+	char end;
+
+	if (i % 2) {
+		if (dbgdyn_begin("down", 4, NULL, &context) != DBGDYN_OK)
+			return 1;
+		truth_make(context, code + 3 * TRUTH_BLOCK, "down", slot, NULL);
+	}
+	if (read(wait_fd, &end, 1) != 0)
+		return 1;
+	for (int n = 0; n < 10; n++) {
+		stay(0, &random);
+		sum[i].up[TRUTH_SLOTS - 1] += stay(1, &random);
+		if (i % 2)
+			sum[i].down[slot] += stay(3, &random);
+	}
+	return 0;
+}
+
+static int late_parent(uint64_t context, int count, double up[TRUTH_SLOTS],
+		       double down[TRUTH_SLOTS])
+{
+	uint64_t random = 7;
+	int bad = 0, status, fds[2];
+	char end;
+
+	truth_make(context, code + TRUTH_BLOCK, "up", TRUTH_SLOTS - 1, NULL);
+	if (pipe(fds) < 0)
+		return die("pipe");
+	for (int i = 0; i < count; i++) {
+		truth_make(context, code, "up", i, NULL);
+		if (fork() == 0) {
+			close(fds[1]);
+			_exit(late_child(i, i, fds[0]));
+		}
+	}
+	truth_make(context, code, "up", count, NULL);
+	fprintf(stderr, "ready\n");
+	bad |= read(0, &end, 1) != 1;
+	close(fds[1]);
+	for (int n = 0; n < 10; n++)
+		up[count] += stay(0, &random);
+	for (int i = 0; i < count; i++)
+		bad |= wait(&status) < 0 || status != 0;
+	for (int i = 0; i < count; i++)
+		for (int slot = 0; slot < TRUTH_SLOTS; slot++) {
+			up[slot] += sum[i].up[slot];
+			down[slot] += sum[i].down[slot];
+		}
+	return bad;
+}
+
+static int late(int count)
+{
+	double up[TRUTH_SLOTS] = { 0 }, down[TRUTH_SLOTS] = { 0 };
+	uint64_t context;
+	int bad;
+
+	if (count > LATE_MAX || dbgdyn_begin("up", 2, NULL, &context) != DBGDYN_OK)
+		return die("begin");
+	bad = late_parent(context, count, up, down);
+	dbgdyn_end(context);
+	truth_print("up", up);
+	truth_print("down", down);
+	return bad;
+}
+
 int main(int argc, char **argv)
 {
 	bool threads = argc > 2 && !strcmp(argv[2], "-threads");
@@ -139,11 +213,14 @@ int main(int argc, char **argv)
 	int bad;
 
 	code = truth_map(4096);
-	sum = mmap(NULL, sizeof(*sum), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	sum = mmap(NULL, LATE_MAX * sizeof(*sum), PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (!code || sum == MAP_FAILED)
 		return die("mmap");
 	if (argc > 2 && !strcmp(argv[1], "-again"))
 		return again(atoi(argv[2]));
+	if (argc > 2 && !strcmp(argv[2], "-late"))
+		return late(atoi(argv[1]));
 	if (dbgdyn_begin("up", 2, NULL, &context) != DBGDYN_OK)
 		return die("begin");
 	if (threads && pthread_create(&other, NULL, make_all_the_time, &context))

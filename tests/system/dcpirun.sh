@@ -224,6 +224,13 @@ if [ "$(id -u)" = 0 ]; then
 fi
 inside 0 true
 says 'too little for a sample'
+if [ "$(id -u)" = 0 ]; then
+	mkdir -m 755 "$work/theirs"
+	before=(env DCPIDB="$work/theirs")
+	run 125 -source inprocess true
+	says "'$work/theirs' is from DCPIDB; '-db DIR' names another"
+	before=()
+fi
 run 127 /nonexistent/program
 says "cannot run '/nonexistent/program': No such file"
 run 126 /etc/passwd

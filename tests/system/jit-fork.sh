@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # fork and exec in a JIT, without and with a second thread that makes code meanwhile: what a child runs of
 # its parent's code is charged to what lived there at the fork, though the parent puts another routine at that
-# address at once; what the child makes is its own.
+# address at once; what the child makes is its own. So it is for a daemon that comes only after the forks.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 . "$DCPI_SRC/tests/support/truth.sh"
@@ -36,3 +36,25 @@ for threads in "" -threads; do
 	stop_daemon
 	rm -rf "$db" "$work/log"
 done
+
+# Of what the parent has put another routine over since nobody tells any more: that is not charged to
+# anybody. All else is known.
+mkfifo "$work/go"
+"$tests/jit_fork" 4 -late <"$work/go" >"$work/all" 2>"$work/err" &
+jit=$!
+exec 9>"$work/go"
+for ((i = 0; i < 600; i++)); do
+	! grep -qs ready "$work/err" || break
+	sleep 0.1
+done
+start_daemon -unknown 9>&-
+echo go >&9
+wait "$jit" || fail "jit_fork -late: $(cat "$work/err")"
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+grep . "$work/all" >"$work/truth"
+judge_samples up down
+none_wrong late
+sort_out late
+[ "$lost" = 0 ] || fail "$lost samples have no routine"
+at_most "late: worst deviation of a routine, in standard deviations" "$(worst_sigma "$work/truth")" 6
+stop_daemon

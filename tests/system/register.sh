@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # dcpictl register: code that a process has copied out of a file has that file's procedures, from then
-# on; of one's own processes only, and only what is there.
+# on; of one's own processes only, and only what is there. Then the same process by a perf map, a very long one.
 set -u
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
@@ -50,4 +50,34 @@ within "samples of copied code" $(($(count slot_0) + $(count shared))) "$spent" 
 within "half of them in slot_0" "$(count slot_0)" $((spent / 2)) "$reach"
 # It has the given name too.
 "$DCPI_BIN/dcpicat" "$db"/2*/*/copied.file."$id" | grep -qx 'path  *copied' || fail "no name"
+stop_daemon
+rm -rf "$db"
+
+# In memory that could be shared, as PHP's JIT has it, with a perf map that goes when its program does: the daemon
+# hears of the code at once, not at its next drain (half a minute; the map is there for a third of that).
+start_daemon -drain 30000
+before=$(status_field rss_kb)
+coproc copier { exec "$DCPI_BUILD/tests/copy_code" "$object" 300 shared; }
+pid=$copier_PID map=/tmp/perf-$copier_PID.map
+read -r start size <&"${copier[0]}" || fail "copy_code"
+echo "${start#0x} $(printf %x "$size") by its map" >"$map"
+# Very many lines.
+awk 'BEGIN { for (i = 0; i < 400000; i++) printf "7e%08x 10 a routine with a name of some length, number %d\n", 16 * i, i }' >>"$map"
+for ((i = 0; i < 100; i++)); do
+	[ "$(status_field clients)" = 0 ] || break
+	sleep 0.1
+done
+echo >&"${copier[1]}"
+read -r spent <&"${copier[0]}" || fail "copy_code does not end"
+wait $pid
+rm -f "$map"
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+"$DCPI_BIN/dcpiprof" -no_header copy_code >"$work/prof" || fail "dcpiprof"
+grep -q 'by its map' "$work/prof" || { cat "$work/prof" >&2; fail "the perf map was not read in time"; }
+# What it took in memory goes back when its process is gone. A sanitizer keeps what is freed.
+if ! nm -D "$DCPI_BIN/dcpid" | grep -c __asan_init >/dev/null; then
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	echo "memory before a long perf map $before KiB, after it $(status_field rss_kb)"
+	[ "$(status_field rss_kb)" -le $((before + 10240)) ] || fail "the memory is kept"
+fi
 stop_daemon

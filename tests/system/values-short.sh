@@ -13,7 +13,7 @@ need_root
 times=${VALUES_TIMES:-200}
 
 # r8 is 0x222 where mix was called by left, three times, and 0x444 where by right, once. A value of mix's first
-# instruction is of a window that began eight instructions before it at least, so before the call; and no
+# instruction is of a window that began sixteen instructions before it at least, so before the call; and no
 # window is so long that it sees it come back: where that is only the process's mappings tell.
 cat >"$work/brief.c" <<'END'
 #include <time.h>

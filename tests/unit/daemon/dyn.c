@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -910,6 +912,30 @@ static void test_database_full(void **state)
 	trial_close(&t);
 }
 
+/* ---- who may read ---------------------------------------------------------------------------- */
+
+static void test_one_reader(void **state)
+{
+	char path[] = "/tmp/dcpi-dyn-XXXXXX";
+	const uint32_t reader = geteuid() + 1;
+	struct base_file file = { 0 };
+	struct stat st;
+	int dir;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(dyn_image_create(&file, dir, "x.dyn", &reader, NULL), 0);
+	assert_int_equal(fstat(file.fd, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	/* Unless the file system has no lists of readers. */
+	if (base_reader_get(file.fd) != reader)
+		assert_int_equal(base_reader_set(file.fd, reader, true), -ENOTSUP);
+	base_file_abort(&file);
+	close(dir);
+	rmdir(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -937,6 +963,7 @@ int main(void)
 		cmocka_unit_test(test_process_quota),
 		cmocka_unit_test(test_all_over_quota),
 		cmocka_unit_test(test_database_full),
+		cmocka_unit_test(test_one_reader),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -730,6 +730,24 @@ static void test_base_is_gone(void **state)
 	assert_int_equal(files(t), 1);
 }
 
+/* Who holds an image that was folded adds to nothing that counts elsewhere already. */
+static void test_nothing_is_left(void **state)
+{
+	struct image *img = NULL;
+	struct process p;
+	TRIAL(state);
+
+	for (int32_t pid = 1; pid <= 2; pid++) {
+		begin(t, &p, pid);
+		img = sample(t, &p, 0, 1);
+		img->refs++;
+		dyn_end(t->d.dyn, &p);
+		flush(t);
+	}
+	assert_int_equal(files(t), 1);
+	assert_int_equal(profdb_profile_nr_entries(img->counts), 0);
+}
+
 /* Exit status of a daemon that is killed at step @n of a flush; 0: it came to the end before. */
 static int flush_until(struct trial *t, int n)
 {
@@ -806,6 +824,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_labels, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failing_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_base_is_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing_is_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 	};
 

@@ -463,6 +463,50 @@ static void a_gap(void **state)
 	assert_string_equal(who(0x10000, 11), "next");
 }
 
+static enum dyn_where between(uint64_t addr, uint64_t first_ns, uint64_t time_ns)
+{
+	const struct dyn_query q = {
+		.addr = addr, .first_ns = first_ns, .time_ns = time_ns, .count = 1, .last = true
+	};
+	struct image *img = NULL;
+	uint64_t off;
+
+	return dyn_lookup(t.dyn, &t.p, &q, &img, &off);
+}
+
+/* By time, who is not in a list lived for certain up to the reading before the first that missed.
+ */
+static void missed_at_a_time(void **state)
+{
+	uint64_t first, second;
+
+	(void)state;
+	put(1, 0x10000, "goes first", FRESH);
+	put(2, 0x20000, "goes second", FRESH);
+	tell();
+	put(3, 0x60000, "beside", FRESH);
+	tell();
+	first = t.now;
+	put(10, 0x40000, "stays", FRESH);
+	tell();
+	second = t.now;
+	/* The list, and behind it a change before which others were missed. */
+	put(2, 0x20000, "goes second", LISTED);
+	put(10, 0x40000, "stays", LISTED);
+	listed(10, 10, 0);
+	put(20, 0x50000, "late", FRESH);
+	tell();
+	put(10, 0x40000, "stays", LISTED);
+	put(20, 0x50000, "late", LISTED);
+	listed(20, 20, 0);
+	tell();
+	assert_int_equal(t.p.dyn->own->nr_bad, 0);
+	assert_int_equal(between(0x10000, first - 50, first), DYN_FOUND);
+	assert_int_equal(between(0x10000, first - 50, first + 1), DYN_REUSED);
+	assert_int_equal(between(0x20000, second - 50, second), DYN_FOUND);
+	assert_int_equal(between(0x20000, second - 50, second + 1), DYN_REUSED);
+}
+
 /* A retirement that the ring tells after the list was read is exact all the same. */
 static void list_ahead_of_the_ring(void **state)
 {
@@ -903,6 +947,7 @@ int main(void)
 		TEST(retire_by_address),
 		TEST(objects),
 		TEST(a_gap),
+		TEST(missed_at_a_time),
 		TEST(missed_long_before),
 		TEST(again_in_the_ring),
 		TEST(again_in_the_list),

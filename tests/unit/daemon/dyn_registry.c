@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -232,6 +233,103 @@ static void test_image_grows(void **state)
 	assert_int_equal(t->dyn->spool.held, 0);
 	dyn_stats_get(t->dyn, &stats);
 	assert_int_equal(stats.routines, 0);
+}
+
+/* As libdbgdyn keeps it: fork copies it. */
+static _Alignas(16) struct wire_heritage heritage;
+
+static pid_t fork_waiting(int fds[2])
+{
+	pid_t pid;
+	char end;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(fds[1]);
+		_exit(read(fds[0], &end, 1) != 0);
+	}
+	close(fds[0]);
+	return pid;
+}
+
+/* Of forks before the daemon's time the children's memory tells. */
+static void test_inherited_before(void **state)
+{
+	struct process child = { 0 }, other = { 0 };
+	struct image *img = NULL;
+	int fds[2], other_fds[2];
+	TRIAL(state);
+
+	heritage = (struct wire_heritage){ 76, 1 };
+	other.pid = fork_waiting(other_fds);
+	heritage = (struct wire_heritage){ 77, 1 };
+	child.pid = fork_waiting(fds);
+	heritage.seq = 2;
+	t->f.h->number = 77;
+	t->f.h->heritage_addr = (uintptr_t)&heritage;
+	fake_facility(&t->f, "jit");
+	fake_put_routine(&t->f, 0, 0x10000, "before", code, sizeof(code));
+	fake_put_routine(&t->f, 0, 0x20000, "after", code, sizeof(code));
+	hand_over(t);
+	/* Whoever it is of: another registry's is not this one's. */
+	assert_false(dyn_inherit(t->dyn, &t->p, &other));
+	assert_null(other.dyn);
+	/* One that holds up the reader is the last that is asked. */
+	t->reader->timeout_ms = 30;
+	assert_true(t->reader->pid > 0);
+	kill(t->reader->pid, SIGSTOP);
+	assert_false(dyn_inherit(t->dyn, &t->p, &child));
+	t->reader->timeout_ms = 60000;
+	assert_false(dyn_inherit(t->dyn, &t->p, &child));
+	t->p.dyn->own->mute = false;
+	assert_true(dyn_inherit(t->dyn, &t->p, &child));
+	assert_false(dyn_inherit(t->dyn, &t->p, &child));
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(where(t, 0x20000, &img), DYN_FOUND);
+	dyn_end(t->dyn, &t->p);
+	t->p = child;
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	assert_int_equal(where(t, 0x20000, &img), DYN_NONE);
+	close(fds[1]);
+	close(other_fds[1]);
+	assert_int_equal(waitpid(child.pid, NULL, 0), child.pid);
+	assert_int_equal(waitpid(other.pid, NULL, 0), other.pid);
+}
+
+/* One that has a registry of its own says in it what it inherited; a circle is a lie. */
+static void test_inherited_with_own(void **state)
+{
+	struct process parent;
+	struct image *img = NULL;
+	struct fake f;
+	TRIAL(state);
+
+	t->f.h->number = 77;
+	t->f.h->heritage_addr = (uintptr_t)&heritage;
+	t->f.h->inherited = (struct wire_heritage){ 78, 1 };
+	fake_facility(&t->f, "jit");
+	fake_put_routine(&t->f, 0, 0x10000, "parent's", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	f = t->f;
+	fake_open(&t->f, 64 << 10);
+	t->f.h->number = 78;
+	t->f.h->heritage_addr = (uintptr_t)&heritage;
+	t->f.h->inherited = (struct wire_heritage){ 77, 1 };
+	fake_facility(&t->f, "own");
+	fake_put_routine(&t->f, 0, 0x20000, "own", code, sizeof(code));
+	/* Both are handed over by us. */
+	parent = t->p;
+	t->p.dyn = NULL;
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	assert_true(dyn_inherit(t->dyn, &parent, &t->p));
+	assert_false(dyn_inherit(t->dyn, &t->p, &parent));
+	assert_int_equal(where(t, 0x20000, &img), DYN_FOUND);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	dyn_end(t->dyn, &parent);
+	fake_close(&f);
 }
 
 /* What cannot be written is answered, kept, and written when it can be. */
@@ -570,6 +668,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_full_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_when_it_was_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_grows, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_inherited_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_inherited_with_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failing_write, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_database_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_database_exchanged, setup, teardown),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -354,6 +355,46 @@ static void perf_map_at_exit(void **state)
 	assert_string_equal(at(t, (uintptr_t)block, 5), "late");
 }
 
+/* However late it is made, not much of the process's life goes by until it is found; it is not
+ * looked for all the time either. */
+static void perf_map_made_late(void **state)
+{
+	const uint64_t ms = 1000000, most = 16000 * ms;
+	struct dyn_registry reg = { 0 };
+	uint64_t age_ns = 0;
+	int looks = 0;
+
+	(void)state;
+	for (; age_ns < 60000 * ms; looks++) {
+		dyn_source_look_later(&reg);
+		assert_true(reg.look_pause_ns <= 500 * ms || reg.look_pause_ns <= age_ns / 4);
+		assert_true(reg.look_pause_ns <= most);
+		age_ns += reg.look_pause_ns;
+	}
+	assert_in_range(looks, 10, 40);
+	for (; reg.look_pause_ns < most; looks++)
+		dyn_source_look_later(&reg);
+	assert_in_range(looks, 10, 60);
+}
+
+/* Left by another program of that pid: an earlier process, or this one before it executed what it
+ * runs. */
+static void perf_map_of_another(void **state)
+{
+	TRIAL(state);
+	uint64_t now_ns = base_now_ns() + base_boot_ahead_ns();
+	const struct timespec ago[2] = { { .tv_sec = time(NULL) - 2 },
+					 { .tv_sec = time(NULL) - 2 } };
+
+	put_line(t, block, "another's");
+	assert_int_equal(utimensat(AT_FDCWD, t->map, ago, 0), 0);
+	t->p.began_ns = now_ns - 4000000000u;
+	t->p.execed_ns = now_ns - 500000000u;
+	dyn_watch(t->dyn, &t->p);
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(at(t, (uintptr_t)block, base_now_ns()), "-");
+}
+
 static void perf_map_that_is_none(void **state)
 {
 	TRIAL(state);
@@ -451,6 +492,8 @@ int main(void)
 		TEST(perf_map),
 		TEST(perf_map_anew),
 		TEST(perf_map_at_exit),
+		TEST(perf_map_made_late),
+		TEST(perf_map_of_another),
 		TEST(perf_map_that_is_none),
 		TEST(both),
 		TEST(forked),

@@ -205,9 +205,15 @@ static void tells_owned_platforms_and_locks_images(void **state)
 
 	assert_int_equal(gc_measure(db, &len, &nr), 0);
 	assert_int_equal(nr, 0);
-	close(openat(profdb_dyn_fd(db), "x.dyn", O_CREAT | O_WRONLY, 0600));
+	for (int i = 0; i < 2; i++) {
+		int fd = openat(profdb_dyn_fd(db), i ? "y.dyn" : "x.dyn", O_CREAT | O_WRONLY, 0600);
+
+		assert_int_equal(write(fd, path, sizeof(path)), sizeof(path));
+		close(fd);
+	}
 	assert_int_equal(gc_measure(db, &len, &nr), 0);
-	assert_int_equal(nr, 1);
+	assert_int_equal(nr, 2);
+	assert_int_equal(len, 2 * sizeof(path));
 	profdb_close(db);
 	assert_false(profdb_lock_held(other, "box"));
 	profdb_close(other);

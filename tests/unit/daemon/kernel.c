@@ -26,9 +26,10 @@ static const char kallsyms[] = "0000000000000000 A fixed_percpu_data\n"
 			       "ffffffff82400000 B _end\n"
 			       "this is no line\n"
 			       "ffffffff83000000 T init_code\n"
-			       "ffffffffc0001000 t mod_one\t[nice]\n"
 			       "ffffffffc0001080 T mod_two\t[nice]\n"
+			       "ffffffffc0001000 t mod_one\t[nice]\n"
 			       "ffffffffc0005000 d mod_data\t[nice]\n"
+			       "ffffffffc0005100 d _end\t[nice]\n"
 			       "ffffffffc0009000 t bpf_prog_123_x\t[bpf]\n"
 			       "ffffffffc0009100 t ftrace_trampoline\t[__builtin__ftrace]\n";
 static const char modules[] = "nice 65536 0 - Live 0xffffffffc0001000 (O)\n"
@@ -170,6 +171,48 @@ static void test_lookup(void **state)
 	check(&f, 0xffffffffc0009110, "ftrace_trampoline", 0x10, false);
 	check(&f, 0, NULL, 0, false);
 	fake_kernel_close(&f);
+}
+
+static struct base_id id_by_symbols(const char *symbols, uint64_t addr)
+{
+	const struct driver_count c = { .addr = addr, .first_ns = 1, .time_ns = 1 };
+	struct fake_kernel f = { 0 };
+	struct image *img;
+	struct base_id id;
+	uint64_t off;
+	bool idle;
+
+	fake_kernel_init(&f);
+	fake_kernel_text(&f, "proc/kallsyms", symbols);
+	fake_kernel_open(&f, NULL);
+	img = kernel_lookup(f.k, &c, &off, &idle);
+	assert_non_null(img);
+	id = img->id;
+	fake_kernel_close(&f);
+	return id;
+}
+
+/* Without a build-id: one kernel wherever it lies, another one by its names or places. */
+static void test_id_by_symbols(void **state)
+{
+	static const char *const others[] = {
+		"ffffffff81000000 T _stext\nffffffff81000100 T g\nffffffff81001000 T _etext\n",
+		"ffffffff81000000 T _stext\nffffffff81000108 T f\nffffffff81001000 T _etext\n",
+	};
+	struct base_id id = id_by_symbols("ffffffff81000000 T _stext\nffffffff81000100 T f\n"
+					  "ffffffff81001000 T _etext\n",
+					  0xffffffff81000010),
+		       moved = id_by_symbols("ffffffff92000000 T _stext\nffffffff92000100 T f\n"
+					     "ffffffff92001000 T _etext\n",
+					     0xffffffff92000010);
+
+	(void)state;
+	assert_true(id.len && base_id_equal(&id, &moved));
+	for (size_t i = 0; i < 2; i++) {
+		struct base_id other = id_by_symbols(others[i], 0xffffffff81000010);
+
+		assert_false(base_id_equal(&id, &other));
+	}
 }
 
 static void test_hidden(void **state)
@@ -527,21 +570,14 @@ static void test_idle_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),
-		cmocka_unit_test(test_odd_lines),
-		cmocka_unit_test(test_lookup),
-		cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_tenants),
-		cmocka_unit_test(test_same_again),
-		cmocka_unit_test(test_ksymbols),
-		cmocka_unit_test(test_module_comes),
-		cmocka_unit_test(test_module_replaced),
-		cmocka_unit_test(test_module_rebuilt),
-		cmocka_unit_test(test_module_goes_alone),
-		cmocka_unit_test(test_module_fails),
-		cmocka_unit_test(test_guesses),
-		cmocka_unit_test(test_module_lines),
-		cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_symbols),	       cmocka_unit_test(test_odd_lines),
+		cmocka_unit_test(test_lookup),	       cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_id_by_symbols),  cmocka_unit_test(test_tenants),
+		cmocka_unit_test(test_same_again),     cmocka_unit_test(test_ksymbols),
+		cmocka_unit_test(test_module_comes),   cmocka_unit_test(test_module_replaced),
+		cmocka_unit_test(test_module_rebuilt), cmocka_unit_test(test_module_goes_alone),
+		cmocka_unit_test(test_module_fails),   cmocka_unit_test(test_guesses),
+		cmocka_unit_test(test_module_lines),   cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_idle_names),
 	};
 

@@ -299,8 +299,9 @@ static void test_program(void **state)
 	uint8_t call[CALL_LEN];
 	struct image *img, *sub;
 	struct fake_kernel f;
+	const struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
 	struct found found;
-	struct stat st;
+	struct stat st, again;
 	uint64_t off;
 
 	(void)state;
@@ -331,6 +332,13 @@ static void test_program(void **state)
 	assert_int_equal(routine(&f, "dyn", sub->stem, SUB).nr, 1);
 	assert_int_equal(fstatat(profdb_dyn_fd(f.db), img->stem, &st, 0), 0);
 	assert_int_equal(st.st_mode & 0777, 0640);
+	/* It is of no earlier time than the profiles that refer to it, and written once. */
+	assert_int_equal(utimensat(profdb_dyn_fd(f.db), img->stem, old, 0), 0);
+	img->dirty = true;
+	write_images(&f);
+	assert_int_equal(fstatat(profdb_dyn_fd(f.db), img->stem, &again, 0), 0);
+	assert_int_not_equal(again.st_mtim.tv_sec, 1);
+	assert_int_equal(again.st_ino, st.st_ino);
 	trial_close(&f);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +100,32 @@ static void test_image_id(void **state)
 	assert_int_equal(reader_image_id(r, getpid(), &gone, &id, NULL), -ENOENT);
 	gone.path = "//anon";
 	assert_true(reader_image_id(r, INT32_MAX, &gone, &id, NULL) < 0);
+}
+
+/* Written over in place, as cp does it, it is another image, however soon. */
+static void test_image_written_over(void **state)
+{
+	struct base_id id, before = { 0 };
+	char path[] = "/tmp/dcpi-reader-XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
+	struct stat st;
+
+	READER(state);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	for (char i = 1; i < 20; i++) {
+		struct driver_load l = { .addr = 0x1000, .len = 0x1000, .path = path };
+
+		assert_int_equal(pwrite(fd, &i, 1, 0), 1);
+		assert_int_equal(fstat(fd, &st), 0);
+		l.inode = st.st_ino;
+		l.dev_major = major(st.st_dev);
+		l.dev_minor = minor(st.st_dev);
+		assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+		assert_false(base_id_equal(&id, &before));
+		before = id;
+	}
+	close(fd);
+	unlink(path);
 }
 
 /* What is mapped there now, or stands under that name, is not what was meant. */
@@ -461,6 +488,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_image_id, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_image_written_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_of_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_read, setup, teardown),

@@ -160,6 +160,8 @@ static void test_words(void **state)
 	TRY(f.h->words_addr = 0xffffffff81000000, -DCPI_EFORMAT);
 	TRY(f.h->seq_addr = 0x7f0000001004, -DCPI_EFORMAT);
 	TRY(f.h->seq_addr = 0xffffffff81000000, -DCPI_EFORMAT);
+	TRY(f.h->heritage_addr = 0x7f0000001008, -DCPI_EFORMAT);
+	TRY(f.h->heritage_addr = 0xffffffff81000000, -DCPI_EFORMAT);
 #undef TRY
 	fake_close(&f);
 }
@@ -477,6 +479,7 @@ static void test_range_contents(void **state)
 	assert_int_equal(b->vaddr, m.base + 100);
 	assert_int_equal(b->bytes_len, 3 * WIRE_PAGE - 100 + 1);
 	assert_int_equal(b->facility, 3);
+	assert_int_equal(b->kind, WIRE_RANGE_CODE);
 	assert_memory_equal(b + 1, bytes + 100, b->bytes_len);
 	/* A large one begins another. */
 	bytes[40 * WIRE_PAGE + 7] = 2;

@@ -176,6 +176,106 @@ static void everything(void **state)
 	assert_non_null(processes_find(t.a.processes, getpid()));
 }
 
+static void lose_events(uint64_t nr)
+{
+	const struct driver_load l = { .kind = DRIVER_LOAD_LOST, .len = nr };
+
+	assert_int_equal(attrib_load(&t.a, &l), 0);
+}
+
+/*
+ * Where a file was mapped, there is other memory now, and nobody told. What came since the loss is
+ * not charged to that file; what lies where /proc confirms the mapping is.
+ */
+static void lost_mapping(void **state)
+{
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t stale = (uint64_t)(uintptr_t)code, own = (uint64_t)(uintptr_t)lost_mapping;
+	struct process *p = processes_add(t.a.processes, getpid());
+	const struct image *image;
+
+	(void)state;
+	assert_true(code != MAP_FAILED);
+	assert_int_equal(scan_process(&t.a, p), 0);
+	t.time_ns = base_now_ns();
+	image = map_find(p, own)->image;
+	trial_mmap(&t, getpid(), stale, 4096, 0, "/bin/stale", 9);
+	trial_sample(&t, getpid(), stale);
+	attrib_store_all(&t.a);
+	assert_int_equal(trial_count(&t, "/bin/stale", 0), 1);
+	lose_events(7);
+	trial_sample(&t, getpid(), stale);
+	trial_sample(&t, getpid(), own);
+	assert_int_equal(t.a.account.pending, 2);
+	/* Not before /proc was read. */
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(t.a.account.pending, 2);
+	scan_known(&t.a);
+	t.a.doubt = false;
+	attrib_resolve(&t.a, base_now_ns());
+	munmap(code, 4096);
+	assert_int_equal(t.a.account.pending, 0);
+	assert_int_equal(trial_count(&t, "/bin/stale", 0), 1);
+	assert_int_equal(trial_count(&t, "ambiguous mapping", 0), 1);
+	assert_int_equal(trial_count(&t, image->path,
+				     own - map_find(p, own)->start + map_find(p, own)->file_off),
+			 1);
+}
+
+/* What was lost of it, nobody can tell any more: it has what events told. */
+static void lost_before_the_end(void **state)
+{
+	(void)state;
+	trial_mmap(&t, 1 << 22, 0x1000, 0x1000, 0, "/bin/short", 1);
+	lose_events(1);
+	trial_sample(&t, 1 << 22, 0x1000);
+	trial_event(&t, DRIVER_LOAD_EXIT, 1 << 22, 0);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(t.a.account.pending, 1);
+	t.a.doubt = false;
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(trial_count(&t, "/bin/short", 0), 1);
+	/* Nor does anything wait at the daemon's own end. */
+	trial_mmap(&t, 1 << 22, 0x1000, 0x1000, 0, "/bin/short", 1);
+	/* /proc was read since that one was lost. */
+	t.a.lost_mended = 2;
+	lose_events(2);
+	assert_false(t.a.doubt);
+	lose_events(3);
+	trial_sample(&t, 1 << 22, 0x1000);
+	attrib_resolve(&t.a, UINT64_MAX);
+	assert_int_equal(trial_count(&t, "/bin/short", 0), 2);
+}
+
+/* Its end and the next life's begin were lost: what was known of that pid is of another process. */
+static void lost_lives(void **state)
+{
+	struct process *p = processes_add(t.a.processes, getpid());
+
+	(void)state;
+	assert_int_equal(scan_process(&t.a, p), 0);
+	scan_all(&t.a);
+	assert_ptr_equal(processes_find(t.a.processes, getpid()), p);
+	p->label = "its";
+	p->start_time_ns -= 1000000000;
+	scan_all(&t.a);
+	p = processes_find(t.a.processes, getpid());
+	assert_null(p->label);
+	assert_true(p->nr_maps > 0);
+	/* The same of one of which only its fork had told. */
+	p->label = "its";
+	p->began_ns = p->start_time_ns - 1000000000;
+	p->start_time_ns = 0;
+	scan_all(&t.a);
+	p = processes_find(t.a.processes, getpid());
+	assert_null(p->label);
+	/* A fork is told some time after the start that /proc has. */
+	p->began_ns = p->start_time_ns + 20000000;
+	p->start_time_ns = 0;
+	scan_all(&t.a);
+	assert_ptr_equal(processes_find(t.a.processes, getpid()), p);
+}
+
 /* /proc tells of a process now: a sample from before its start is somebody else's. */
 static void too_young(void **state)
 {
@@ -265,6 +365,9 @@ int main(void)
 		TEST(own_process),
 		TEST(gone),
 		TEST(everything),
+		TEST(lost_mapping),
+		TEST(lost_before_the_end),
+		TEST(lost_lives),
 		TEST(too_young),
 		TEST(reserved_for_code),
 		TEST(whose_process),

@@ -30,6 +30,14 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 	child->dyn = parent->dyn;
 }
 
+bool dyn_inherit(struct dyn *d, struct process *ancestor, struct process *child)
+{
+	(void)d;
+	(void)ancestor;
+	(void)child;
+	return false;
+}
+
 int dyn_hand_on(struct process *from, struct process *to)
 {
 	stand_ins.nr_hand_on += from->dyn != NULL;

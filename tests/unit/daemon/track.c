@@ -107,8 +107,10 @@ static void names(void **state)
 	(void)state;
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
 	assert_string_equal(processes_find(t.a.processes, 10)->comm, "name");
+	assert_int_equal(processes_find(t.a.processes, 10)->execed_ns, t.time_ns);
 	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
 	assert_string_equal(processes_find(t.a.processes, 11)->comm, "name");
+	assert_int_equal(processes_find(t.a.processes, 11)->execed_ns, 0);
 }
 
 /* As scan_process leaves a process: its mappings were read from /proc at @known_ns. */

@@ -224,6 +224,7 @@ static void values_of_a_folded_image(void **state)
 static void whose_values(void **state)
 {
 	const struct values_tuple tuple = { .pc = LIB, .value = 7 };
+	const struct wire_replaces map = { .head.len = sizeof(map) };
 	struct vtrace_window window = fake_run(LIB, 1);
 	const struct image_values *i;
 
@@ -264,6 +265,11 @@ static void whose_values(void **state)
 	take_values(&window);
 	answer(&tuple, 1);
 	i = fake_image("/lib/gone")->values;
+	assert_true(i->owned);
+	assert_int_equal(i->uid, IMAGE_VALUES_NOBODY);
+	/* They stay whose they are where their image is folded into another. */
+	assert_int_equal(image_values_move(fake_image("/lib/gone"), &map, fake_image("/lib/b")), 0);
+	i = fake_image("/lib/b")->values;
 	assert_true(i->owned);
 	assert_int_equal(i->uid, IMAGE_VALUES_NOBODY);
 }

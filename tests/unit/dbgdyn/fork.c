@@ -76,12 +76,20 @@ static int a_child_has_a_registry_of_its_own(void)
 }
 
 /* Both number their routines from one; a runtime frees inherited code by the handle that it has. */
-static int child_retires(uint64_t handle)
+static int child_retires(uint64_t handle, const struct wire_registry *parent)
 {
 	struct dbgdyn_routine r = fake_routine("child's", code, sizeof(code));
+	const struct wire_heritage *has = (const void *)(uintptr_t)parent->heritage_addr;
+	const struct wire_registry *reg;
 	uint64_t context, own;
 
+	/* A daemon that comes later reads here what was inherited, … */
+	CHECK(has->registry == parent->number && has->seq == 1);
 	CHECK(dbgdyn_begin("child", 5, NULL, &context) == DBGDYN_OK);
+	/* … and there where a registry has taken that place. */
+	reg = dbgdyn_state_get(false)->reg;
+	CHECK(reg->number != parent->number && has->registry == reg->number && has->seq == 0);
+	CHECK(reg->inherited.registry == parent->number && reg->inherited.seq == 1);
 	CHECK(dbgdyn_register(context, &r, &own) == DBGDYN_OK && own);
 	CHECK(dbgdyn_retire(context, handle) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_move(context, handle, code) == DBGDYN_EINVAL);
@@ -92,15 +100,18 @@ static int child_retires(uint64_t handle)
 static int a_parents_handle_names_nothing(void)
 {
 	struct dbgdyn_routine r = fake_routine("parent's", code, sizeof(code));
+	struct wire_registry parent;
 	uint64_t handle;
 	pid_t pid;
 
 	fake_open(&fake, 0);
 	CHECK(dbgdyn_begin("parent", 6, NULL, &parents) == DBGDYN_OK);
 	CHECK(dbgdyn_register(parents, &r, &handle) == DBGDYN_OK);
+	parent = *dbgdyn_state_get(false)->reg;
+	CHECK(parent.heritage_addr && parent.number);
 	pid = fork();
 	if (pid == 0)
-		_exit(child_retires(handle));
+		_exit(child_retires(handle, &parent));
 	CHECK(exit_of(pid) == 0);
 	CHECK(dbgdyn_retire(parents, handle) == DBGDYN_OK);
 	fake_close(&fake);

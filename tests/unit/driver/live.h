@@ -157,6 +157,8 @@ static inline int on_load(void *ctx, const struct driver_load *l)
 {
 	struct seen *s = ctx;
 
+	if (l->kind == DRIVER_LOAD_LOST)
+		return 0;
 	/* Of code of others, which comes and goes beside us, a kernel was seen to tell no time. */
 	if (l->kind != DRIVER_LOAD_KSYMBOL || l->time_ns)
 		see_time(s, l->time_ns);

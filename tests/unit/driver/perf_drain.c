@@ -19,11 +19,16 @@ static uint8_t ring_data[RING];
 static struct perf_event_mmap_page page;
 static struct perf *p;
 static int exits; /* handed on, of PROCESS */
+static int losses_told, exits_before_loss;
 
 static int on_load(void *ctx, const struct driver_load *load)
 {
 	(void)ctx;
 	exits += load->kind == DRIVER_LOAD_EXIT && load->pid == PROCESS;
+	if (load->kind == DRIVER_LOAD_LOST) {
+		losses_told++;
+		exits_before_loss = exits;
+	}
 	return 0;
 }
 
@@ -63,7 +68,7 @@ static int open_source(void **state)
 	struct perf_cpu *c;
 
 	(void)state;
-	exits = 0;
+	exits = losses_told = exits_before_loss = 0;
 	page = (struct perf_event_mmap_page){ 0 };
 	p = calloc(1, sizeof(*p));
 	assert_non_null(p);
@@ -120,6 +125,25 @@ static void a_loss_is_heeded_in_its_drain(void **state)
 	p->sampler.cpus[0].track.now.lost++;
 	task(PERF_RECORD_EXIT, 1, PROCESS);
 	drain();
+	assert_int_equal(exits, 1);
+}
+
+/* Once, before all else of the drain that hears of it; of samples nothing is said. */
+static void a_loss_is_told_first(void **state)
+{
+	(void)state;
+	p->sampler.features = PERF_USE_ALL;
+	task(PERF_RECORD_FORK, 1, PROCESS);
+	drain();
+	p->sampler.cpus[0].events[0].count.now.lost++;
+	drain();
+	assert_int_equal(losses_told, 0);
+	p->sampler.cpus[0].track.now.lost++;
+	task(PERF_RECORD_EXIT, 1, PROCESS);
+	drain();
+	drain();
+	assert_int_equal(losses_told, 1);
+	assert_int_equal(exits_before_loss, 0);
 	assert_int_equal(exits, 1);
 }
 
@@ -314,6 +338,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_SOURCE(the_last_of_two_threads_ends_the_process),
 		IN_SOURCE(a_loss_is_heeded_in_its_drain),
+		IN_SOURCE(a_loss_is_told_first),
 		IN_SOURCE(a_thread_does_not_end_the_process),
 		IN_SOURCE(counts_of_that_drain_are_not_kept),
 		IN_SOURCE(a_refusal_is_told_for_a_while),

@@ -41,7 +41,8 @@ static int on_load(void *ctx, const struct driver_load *l)
 {
 	struct seen *s = ctx;
 
-	see_time(s, l->time_ns);
+	if (l->kind != DRIVER_LOAD_LOST)
+		see_time(s, l->time_ns);
 	if (l->pid != s->child)
 		return 0;
 	if (l->kind == DRIVER_LOAD_FORK && s->step == 0 && l->ppid == getpid())
@@ -294,7 +295,7 @@ static int tally_load(void *ctx, const struct driver_load *l)
 {
 	struct tally *t = ctx;
 
-	t->loads_of_others += l->pid != t->pid;
+	t->loads_of_others += l->pid != t->pid && l->kind != DRIVER_LOAD_LOST;
 	return 0;
 }
 

@@ -536,6 +536,7 @@ static void read_corpus(const char *name, uint64_t base, struct base_buf *out)
 /* What its DWARF refers to was not filled in by whoever loaded it. */
 static void test_relocatable(void **state)
 {
+	static const char *const inlined[3][2] = { { "", "inner" }, { "" }, { "helper", "leaf" } };
 	struct base_buf linked = { 0 }, loose = { 0 };
 
 	(void)state;
@@ -544,6 +545,9 @@ static void test_relocatable(void **state)
 	for (unsigned int i = 0; i < 3; i++) {
 		struct wire_routine_view a = nth(&linked, i), b = nth(&loose, i);
 
+		assert_file(&a, a.lines[0].file, "inl.c");
+		for (uint32_t k = 0; k < a.rec->nr_inlines; k++)
+			assert_file(&a, a.inlines[k].name, inlined[i][a.inlines[k].depth]);
 		assert_int_equal(a.rec->code_len, b.rec->code_len);
 		assert_int_equal(a.rec->nr_lines, b.rec->nr_lines);
 		assert_memory_equal(a.lines, b.lines, a.rec->nr_lines * sizeof(*a.lines));

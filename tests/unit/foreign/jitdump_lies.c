@@ -221,6 +221,7 @@ static void test_headers(void **state)
 	BAD(version, 2, -DCPI_EVERSION);
 	BAD(flags, 2, -DCPI_EVERSION);
 	BAD(elf_mach, EM_AARCH64, -DCPI_EFORMAT);
+	BAD(elf_mach, EM_NONE, 0);
 	BAD(total_size, 0, -DCPI_EFORMAT);
 	BAD(total_size, 39, -DCPI_EFORMAT);
 	BAD(total_size, UINT32_MAX, -DCPI_EFORMAT);

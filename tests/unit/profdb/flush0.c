@@ -17,6 +17,8 @@ static int see(void *ctx, const char *file, struct profdb_profile *p)
 
 	s->cycles += cycles < 0 ? 0 : profdb_profile_event(p, (size_t)cycles)->sum;
 	s->imiss += imiss < 0 ? 0 : profdb_profile_event(p, (size_t)imiss)->sum;
+	if (imiss >= 0)
+		assert_true(profdb_profile_event(p, (size_t)imiss)->enabled == 0.5);
 	strcat(s->files, file);
 	strcat(s->files, " ");
 	profdb_profile_free(p);
@@ -46,6 +48,7 @@ static struct profdb_profile *two_events(enum profdb_kind kind, uint64_t off, ui
 
 	assert_int_equal(profdb_profile_event_add(p, "cycles", 62000), 0);
 	assert_int_equal(profdb_profile_event_add(p, "i:miss", 4096), 1);
+	profdb_profile_event_set_enabled(p, 1, 0.5);
 	assert_int_equal(profdb_profile_add(p, off, 0, cycles), 0);
 	assert_int_equal(profdb_profile_add(p, 4, 1, imiss), 0);
 	assert_int_equal(profdb_profile_set_word(p, "weather", "fine"), 0);

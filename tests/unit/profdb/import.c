@@ -163,12 +163,18 @@ static void test_no_epoch_twice(void **state)
 
 static void test_names_taken(void **state)
 {
+	const struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	struct stat st;
 	struct profdb *db = scratch_open(*state, true);
 	struct profdb_import *i = begin(db);
 
 	scratch_write(*state, "dyn/hello.dyn", "grown", 5);
 	scratch_write(*state, "kernel/vmlinux.code", "theirs", 6);
+	assert_int_equal(utimensat(AT_FDCWD, scratch_path(*state, "dyn/hello.dyn"), old, 0), 0);
 	assert_int_equal(import(i, "dyn/hello.dyn", "grown"), 1);
+	/* Nobody removes it before the profile that refers to it is there. */
+	assert_int_equal(stat(scratch_path(*state, "dyn/hello.dyn"), &st), 0);
+	assert_int_not_equal(st.st_mtime, 1);
 	/* Another pseudo-image of that name: both are kept. SHA-256 of "code": 5694d08a2e53ffca….
 	 */
 	assert_int_equal(import(i, "dyn/hello.dyn", "code"), 0);

@@ -56,6 +56,7 @@ static void test_a_killed_owner_owns_nothing(void **state)
 	assert_int_equal(profdb_lock(db, "box", NULL), -DCPI_EBUSY);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
+	assert_false(profdb_lock_held(db, "box"));
 	assert_int_equal(profdb_lock(db, "box", NULL), 0);
 	profdb_close(db);
 	close(ready[0]);
@@ -128,18 +129,45 @@ static void test_another_machine_is_dead(void **state)
 	profdb_close(db);
 }
 
+struct told {
+	char what[400];
+	unsigned int nr, slept_ms;
+};
+
+static void note_watching(void *ctx, const char *name, const char *whose, unsigned int seconds)
+{
+	struct told *t = ctx;
+
+	snprintf(t->what, sizeof(t->what), "%s %s", name, whose);
+	t->slept_ms = slept_ms;
+	t->nr += seconds > 40;
+}
+
+/* Who waits is told before, whatever he waits for. */
 static void test_who_is_watched(void **state)
 {
 	struct profdb *db = scratch_open(*state, true);
-	char whose[PROFDB_OWNER_MAX] = "";
+	struct told t = { .nr = 0 };
 
-	assert_int_equal(profdb_lock_watch(db, "box", whose), 0);
-	scratch_write(*state, ".lock-box", "", 0);
-	assert_true(profdb_lock_watch(db, "box", whose) > 0);
-	assert_string_equal(whose, "nobody");
+	profdb_set_watching(db, note_watching, &t);
+	assert_int_equal(profdb_lock(db, "other", NULL), 0);
+	assert_int_equal(t.nr, 0);
+	profdb_close(db);
+	db = scratch_open(*state, false);
+	profdb_set_watching(db, note_watching, &t);
 	scratch_write(*state, ".lock-box", theirs, strlen(theirs));
-	assert_true(profdb_lock_watch(db, "box", whose) > 0);
-	assert_string_equal(whose, "host 'far.example.org', pid 12");
+	slept_ms = 0;
+	assert_int_equal(profdb_lock(db, "box", NULL), 0);
+	profdb_close(db);
+	assert_int_equal(t.nr, 1);
+	assert_string_equal(t.what, ".lock-box host 'far.example.org', pid 12");
+	assert_int_equal(t.slept_ms, 0);
+	scratch_write(*state, ".lock-.gc", "", 0);
+	db = scratch_open(*state, false);
+	profdb_set_watching(db, note_watching, &t);
+	assert_int_equal(profdb_keep(db, NULL), 0);
+	assert_int_equal(t.nr, 2);
+	assert_string_equal(t.what, ".lock-.gc nobody");
 	profdb_close(db);
 }
 

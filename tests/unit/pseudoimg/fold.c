@@ -224,7 +224,7 @@ static void test_long_names(void **state)
 static void test_owned(void **state)
 {
 	static const uint8_t bytes[] = { 0x90, 0x90, 0xc3 };
-	struct base_buf job = { 0 }, dst = { 0 };
+	struct base_buf job = { 0 }, dst = { 0 }, more = { 0 };
 
 	(void)state;
 	dst_modbeg(&dst);
@@ -232,13 +232,19 @@ static void test_owned(void **state)
 	DST_BYTES(&dst, 185, 0, 14, 3);
 	dst_rtnend(&dst, 3);
 	dst_modend(&dst);
+	dst_modbeg(&more);
+	dst_rtnbeg(&more, 8, 'e');
+	dst_rtnend(&more, 4);
+	dst_modend(&more);
 	put_head(&job, 1);
 	job_run(&job, 0x5000, 0, 0x2000);
 	job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, bytes, sizeof(bytes));
 	job_bytes(&job, WIRE_RANGE_CODE, 0x5200, 0x100, NULL, 0);
 	job_bytes(&job, WIRE_RANGE_DST, 0x7000, 0x1000, dst.data, dst.len);
+	job_bytes(&job, WIRE_RANGE_DST, 0x8000, 0x1000, more.data, more.len);
 	put(&job, 0x6000, "beside");
 	base_buf_release(&dst);
+	base_buf_release(&more);
 	assert_reads_back(&job);
 }
 

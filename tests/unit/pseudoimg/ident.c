@@ -17,6 +17,7 @@ struct variant {
 	uint64_t second_off; /* of the second routine in the arena */
 	const char *name, *file;
 	uint8_t byte, range_byte, dst_trailer;
+	uint8_t beside; /* of the range, in no routine */
 	uint32_t line, machine, code_off;
 	struct job_image where;
 	bool reversed;	/* order of records */
@@ -33,6 +34,7 @@ static const struct variant plain = { .arena = 0x7f1200000000,
 				      .file = "/src/a",
 				      .byte = 0x90,
 				      .range_byte = 0xcc,
+				      .beside = 1,
 				      .line = 7,
 				      .machine = 62,
 				      .code_off = 2,
@@ -77,7 +79,7 @@ static void put_runs(struct base_buf *job, const struct variant *v)
 /* One range with a routine by DST, whose second module counts from a base of its own. */
 static void put_ranges(struct base_buf *job, const struct variant *v)
 {
-	uint8_t code[0x1000] = { 0x55, v->range_byte, 0xc3 };
+	uint8_t code[0x1000] = { 0x55, v->range_byte, 0xc3, v->beside };
 	struct base_buf dst = { 0 };
 	uint8_t base[8];
 	uint64_t second = v->range + 0x1000;
@@ -93,7 +95,7 @@ static void put_ranges(struct base_buf *job, const struct variant *v)
 	DST_BYTES(&dst, 50, 1, v->dst_trailer);
 	if (v->zeros)
 		base_buf_extend(&dst, 0x800, &rest);
-	job_bytes(job, WIRE_RANGE_CODE, v->range, 0x2000, code, v->zeros ? sizeof(code) : 3);
+	job_bytes(job, WIRE_RANGE_CODE, v->range, 0x2000, code, v->zeros ? sizeof(code) : 4);
 	job_bytes(job, WIRE_RANGE_DST, v->dst, 0x1000, dst.data, dst.len);
 	base_buf_release(&dst);
 }
@@ -171,6 +173,7 @@ static void test_contents_matter(void **state)
 	ASSERT_SAME(false, v.code_off = 1);
 	ASSERT_SAME(false, v.file = "/src/b");
 	ASSERT_SAME(false, v.range_byte = 0xcd);
+	ASSERT_SAME(false, v.beside = 2);
 	ASSERT_SAME(false, v.dst_trailer = 1);
 }
 

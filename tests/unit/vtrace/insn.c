@@ -218,6 +218,8 @@ static const struct known a64[] = {
 	  4 },
 	{ "cmp x1,x2", { 0x3f, 0x00, 0x02, 0xeb }, 4, VTRACE_CLASS_COMPARE, 8, 0, 1, 2, NONE, 0 },
 	{ "cbz x3,.", { 0x03, 0x00, 0x00, 0xb4 }, 4, VTRACE_CLASS_BRANCH, 8, 0, 3, NONE, NONE, 0 },
+	{ "b .", { 0x00, 0x00, 0x00, 0x14 }, 4, VTRACE_CLASS_JUMP, 4, 0, NONE, NONE, NONE, 0 },
+	{ "bl .", { 0x00, 0x00, 0x00, 0x94 }, 4, VTRACE_CLASS_CALL, 8, 0, NONE, NONE, NONE, 0 },
 	{ "blr x4",
 	  { 0x80, 0x00, 0x3f, 0xd6 },
 	  4,

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a process inherited by a fork of which no event told: it is older than the daemon. */
+#include <errno.h>
+
+#include "dyn_internal.h"
+
+/*
+ * As it stands in the memory of @child, where @from said that it does. One that holds up the reader
+ * may be one of thousands: nobody else is asked for that registry.
+ */
+static bool heritage_read(struct dyn_registry *from, const struct process *child,
+			  struct wire_heritage *out)
+{
+	struct reader *reader = from->dyn->config.reader;
+	uint8_t page[WIRE_PAGE];
+	size_t off = from->h.heritage_addr % sizeof(page), len = off + sizeof(*out);
+	ssize_t n;
+
+	if (!reader || from->mute)
+		return false;
+	n = reader_code_read(reader, child->pid, from->h.heritage_addr - off, page, len);
+	from->mute = n == -ETIMEDOUT || n == -DCPI_EHELPER;
+	if (n != (ssize_t)len)
+		return false;
+	memcpy(out, page + off, sizeof(*out));
+	return true;
+}
+
+/* By CLOCK_MONOTONIC, to a tick. */
+static uint64_t began_ns(const struct process *child)
+{
+	uint64_t ahead = base_boot_ahead_ns();
+
+	return child->start_time_ns > ahead ? child->start_time_ns - ahead : 0;
+}
+
+/* Does @c hold what @of inherited? Numbers in /proc, and what processes say, may go in a circle. */
+static bool is_of(const struct dyn_client *c, const struct dyn_client *of)
+{
+	while (of && of != c)
+		of = of->inherited;
+	return of != NULL;
+}
+
+bool dyn_inherit(struct dyn *d, struct process *ancestor, struct process *child)
+{
+	struct dyn_registry *from = ancestor->dyn ? ancestor->dyn->own : NULL;
+	const struct dyn_registry *own = child->dyn ? child->dyn->own : NULL;
+	struct wire_heritage has = { 0 };
+
+	if (!from || !from->h.number || !from->h.heritage_addr)
+		return false;
+	if (child->dyn && (child->dyn->inherited || is_of(child->dyn, ancestor->dyn)))
+		return false;
+	if (own)
+		has = own->h.inherited;
+	else if (!heritage_read(from, child, &has))
+		return false;
+	if (has.registry != from->h.number)
+		return false;
+	dyn_fork(d, ancestor, child, began_ns(child), &has.seq);
+	return child->dyn && child->dyn->inherited;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* In the reader process: what files were identified as, for as long as nothing changes them. */
+#ifndef DCPI_READER_KNOWN_H
+#define DCPI_READER_KNOWN_H
+
+#include <sys/stat.h>
+
+#include "base.h"
+
+bool reader_known_find(const struct stat *st, struct base_id *id);
+/* @st is from before the file was read. What has changed just now is not remembered. */
+void reader_known_add(const struct stat *st, const struct base_id *id);
+
+#endif
