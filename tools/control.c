@@ -140,14 +140,17 @@ static int await(int fd, const char *cmd, const struct control_wait *wait, struc
 }
 
 /* One line without its newline, NUL-terminated. */
-static int read_answer(int fd, struct base_buf *out)
+static int read_answer(int fd, unsigned int limit_ms, struct base_buf *out)
 {
 	char bytes[4096];
 
 	for (;;) {
-		ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+		int r = readable(fd, (int)limit_ms);
+		ssize_t n = r > 0 ? recv(fd, bytes, sizeof(bytes), 0) : 0;
 		char *end;
-		int r;
+
+		if (r <= 0)
+			return r < 0 ? r : -ETIMEDOUT;
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -164,6 +167,24 @@ static int read_answer(int fd, struct base_buf *out)
 	}
 }
 
+/* Whoever begins to answer has done what he was asked, so that nobody need wait for long. */
+static int take_answer(int fd, const char *cmd, const struct control_wait *wait,
+		       struct base_buf *text, struct base_err *err)
+{
+	int r = read_answer(fd, wait->limit_ms, text);
+	long pid = peer_pid(fd);
+
+	if (r == -ETIMEDOUT) {
+		base_fail(err, r,
+			  "the daemon, process %ld, stopped in the middle of its answer to '%s'",
+			  pid, cmd);
+		base_hint(err, "if it is stopped, 'kill -CONT %ld' lets it go on", pid);
+	} else if (r < 0) {
+		base_fail_errno(err, r, "the daemon did not answer '%s'", cmd);
+	}
+	return r;
+}
+
 static int converse(const char *run_dir, const struct control_wait *wait,
 		    struct json_object *request, struct base_buf *text, struct base_err *err)
 {
@@ -177,8 +198,8 @@ static int converse(const char *run_dir, const struct control_wait *wait,
 		base_fail_errno(err, r, "the daemon was not asked '%s'", cmd);
 	else
 		r = await(fd, cmd, wait, err);
-	if (r >= 0 && (r = read_answer(fd, text)) < 0)
-		base_fail_errno(err, r, "the daemon did not answer '%s'", cmd);
+	if (r >= 0)
+		r = take_answer(fd, cmd, wait, text, err);
 	close(fd);
 	return r;
 }

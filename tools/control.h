@@ -11,7 +11,8 @@
 struct control_wait {
 	const char *name;	/* of the program, for what is said meanwhile */
 	unsigned int notice_ms; /* after that long it says on standard error that it waits */
-	unsigned int limit_ms;	/* for a place in the daemon's queue; and for the answer, if it */
+	unsigned int limit_ms;	/* for a place in the daemon's queue; for more of an answer that has
+				   begun; and for the answer, if it */
 	bool gives_up;		/* does: what has been asked for is done later, answered or not */
 };
 

@@ -26,7 +26,7 @@ static const struct base_cmd dcpi_cmd = {
 		(const struct base_example[]){
 			{ "dcpi prof",
 			  "The same as dcpiprof: the procedures that took the most time." },
-			{ "dcpi list -help", "The options of dcpilist." },
+			{ "dcpi help list", "The options of dcpilist." },
 			{ NULL, NULL } },
 	.min_operands = 0,
 	.max_operands = 0,
@@ -83,10 +83,13 @@ static int fail(const struct base_err *err)
 static int unknown(const char *name)
 {
 	struct base_err err = { 0 };
+	const char *verb = strncmp(name, "dcpi", 4) ? name : name + strlen("dcpi");
 	const char *near = nearest(name);
 
 	base_fail(&err, -DCPI_EUSAGE, "unknown command '%s'", name);
-	if (near)
+	if (!strcmp(verb, "d") || !strcmp(verb, "run"))
+		base_hint(&err, "'dcpi%s' is a program of its own", verb);
+	else if (near)
 		base_hint(&err, "did you mean '%s'?", near);
 	else
 		base_hint(&err, "'dcpi -help' lists the commands");
@@ -134,6 +137,18 @@ static void on_bus_error(int sig)
 	_exit(BASE_EXIT_FAILED);
 }
 
+/* "dcpi help prof" is "dcpi prof -help". */
+static int help(int argc, char **argv)
+{
+	const struct tool *t = argc > 2 ? find(argv[2]) : NULL;
+	char *request[] = { argv[0], (char *)"-help", NULL };
+
+	if (argc > 2 && !t)
+		return unknown(argv[2]);
+	return t ? finish(t->name, t->main(2, request))
+		 : finish(dcpi_cmd.name, own_options(2, request));
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
@@ -150,6 +165,8 @@ int main(int argc, char **argv)
 		return finish(t->name, t->main(argc, argv));
 	if (argc < 2 || argv[1][0] == '-')
 		return finish(dcpi_cmd.name, own_options(argc, argv));
+	if (!strcmp(argv[1], "help"))
+		return help(argc, argv);
 	t = find(argv[1]);
 	return t ? finish(t->name, t->main(argc - 1, argv + 1)) : unknown(argv[1]);
 }

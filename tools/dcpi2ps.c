@@ -158,6 +158,8 @@ static void tell(struct json_object *told, const struct graph_proc *p,
 	struct json_object *o = json_object_new_object();
 
 	json_object_object_add(o, "procedure", report_json_text(p->name));
+	if (p->linkage)
+		json_object_object_add(o, "linkage", report_json_text(p->linkage));
 	json_object_object_add(o, "image", report_json_text(p->image));
 	json_object_object_add(o, "file", report_json_text(path));
 	json_object_object_add(o, "blocks", json_object_new_int64(counts->blocks));

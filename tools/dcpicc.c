@@ -515,8 +515,9 @@ static int run(int nr, char **from, struct base_err *err)
 /* How many of the first arguments are ours: what follows is the compiler's, options and all. */
 static int own_args(int argc, char **argv)
 {
-	static const char *const requests[] = { "help", "version", "help-man", "help-options",
-						NULL };
+	static const char *const requests[] = {
+		"help", "version", "V", "help-man", "help-options", NULL,
+	};
 	int i = 1;
 
 	while (i < argc && argv[i][0] == '-') {

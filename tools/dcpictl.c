@@ -173,6 +173,44 @@ static void print_windows(struct json_object *o)
 	print_parts(w, "window_ends", "ended so");
 }
 
+/* Of a profiler with nothing to complain of there is no line. */
+static void print_profilers(struct json_object *list)
+{
+	size_t nr = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		struct json_object *p = json_object_array_get_idx(list, i);
+		unsigned long long wild = number_of(p, "values_wild");
+		unsigned long long crashes = number_of(p, "crashes"), hangs = number_of(p, "hangs");
+
+		if (wild || crashes || hangs || number_of(p, "given_up"))
+			printf("  %s: %llu values, %llu wild; crashed %llu times, hung %llu%s\n",
+			       control_text(p, "name"), number_of(p, "values"), wild, crashes,
+			       hangs, number_of(p, "given_up") ? ": given up" : "");
+	}
+}
+
+static void print_values(struct json_object *o)
+{
+	struct json_object *v = part_of(o, "values");
+	unsigned long long not_sent = number_of(v, "windows_not_sent");
+	unsigned long long unanswered = number_of(v, "windows_unanswered");
+
+	if (!json_object_is_type(v, json_type_object))
+		return;
+	printf("values      windows answered %llu, waiting %llu, lost %llu; values stored %llu\n",
+	       number_of(v, "windows_answered"), number_of(v, "windows_waiting"),
+	       not_sent + unanswered, number_of(v, "values_stored"));
+	if (not_sent)
+		printf("  %-26s %llu  (lost: profilers were behind)\n", "not-sent", not_sent);
+	if (unanswered)
+		printf("  %-26s %llu  (lost)\n", "unanswered", unanswered);
+	if (number_of(v, "values_unplaced"))
+		printf("  %-26s %llu  (values lost)\n", "unplaced",
+		       number_of(v, "values_unplaced"));
+	print_profilers(part_of(v, "profilers"));
+}
+
 static void print_steps(struct json_object *o)
 {
 	struct json_object *s = part_of(o, "stepped");
@@ -203,6 +241,7 @@ static void print_status(struct json_object *o)
 	       number_of(o, "images"));
 	print_dynamic(o);
 	print_windows(o);
+	print_values(o);
 	print_steps(o);
 	printf("last flush  %s\n", *flushed ? flushed : "none yet");
 	if (*control_text(o, "flush_error"))

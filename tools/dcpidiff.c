@@ -319,6 +319,8 @@ static void json_set(struct json_object *root, const char *name, const struct di
 	struct json_object *o = report_json(NULL, x->sets.v[i].a, x->sets.v[i].rows.total);
 
 	json_object_object_add(root, name, o);
+	json_object_object_add(o, "event",
+			       report_json_text(x->sets.v[i].a->events[x->event[i]].name));
 	report_json_problems(o, x->sets.v[i].a);
 }
 

@@ -172,8 +172,6 @@ static int gather(struct latency *x, int nr, char **what, struct base_err *err)
 		r = choose_images(x->a, nr, what, &images, &nr_images, err);
 	if (r >= 0)
 		r = hotlists_open(x->a, PROFILER, &x->lists, err);
-	if (r == -ENOENT && err->code == r)
-		base_hint(err, "the daemon times loads with -vtrace .../" PROFILER ".so");
 	for (size_t i = 0; r >= 0 && i < nr_images; i++) {
 		r = add_image(x, images[i]);
 		if (r < 0)

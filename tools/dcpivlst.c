@@ -26,9 +26,9 @@ static const struct base_cmd cmd = {
 			  "the values of their results." },
 			{ "dcpivlst -allprocs -vshow 3 a.out",
 			  "All that was seen in a program, three values each." },
-			{ "dcpivlst -vtrace /usr/lib/dcpi/vp-addr.so mix hello",
+			{ "dcpivlst -vtrace /opt/vp-addr.so mix hello",
 			  "The addresses that its loads and stores went to, as 'dcpid -vtrace "
-			  "/usr/lib/dcpi/vp-addr.so' collected them." },
+			  "/opt/vp-addr.so' collected them." },
 			{ NULL, NULL } },
 	.min_operands = 1,
 	.max_operands = -1,

@@ -122,6 +122,8 @@ static struct json_object *json_proc(const struct graph_proc *p)
 	for (size_t i = 0; i < p->nr_edges; i++)
 		json_object_array_add(edges, json_edge(&p->edges[i]));
 	add(o, "procedure", report_json_text(p->name));
+	if (p->linkage)
+		add(o, "linkage", report_json_text(p->linkage));
 	add(o, "image", report_json_text(p->image));
 	add(o, "build_id", report_json_text(p->id));
 	add(o, "event", report_json_text(p->event));

@@ -203,11 +203,13 @@ static int print(struct list *x, bool json, struct json_object *all, struct base
 
 /* ---- all procedures -------------------------------------------------------------------------- */
 
+/* The image is opened once: to read what debuggers know of one takes longer than most procedures.
+ */
 static int print_procedures(struct list *x, struct analysis_image *ai, struct json_object *all,
 			    bool *printed, struct base_err *err)
 {
 	struct hotlists_procedure *v = NULL;
-	struct image *img = NULL, *again = NULL;
+	struct image *img = NULL;
 	ssize_t nr = analysis_image_open(x->a, ai, &img, NULL) < 0 ? 0 : 1;
 	int r = 0;
 
@@ -217,14 +219,13 @@ static int print_procedures(struct list *x, struct analysis_image *ai, struct js
 	if (nr < 0)
 		r = base_fail_errno(err, (int)nr, "cannot list procedures");
 	for (ssize_t i = 0; r >= 0 && i < nr; i++) {
-		r = analysis_image_open(x->a, ai, &again, err);
-		if (r >= 0)
-			r = analysis_listing_open(x->a, ai, again, v[i].symbol, NULL, &x->l, err);
+		r = analysis_listing_open(x->a, ai, img, v[i].symbol, NULL, &x->l, err);
 		if (r >= 0 && !all && *printed)
 			putchar('\n');
 		if (r >= 0)
 			r = print(x, false, all, err);
 		*printed = true;
+		img = x->l ? analysis_listing_take_image(x->l) : NULL;
 		release_listing(x);
 	}
 	free(v);

@@ -101,8 +101,25 @@ void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)
 			is_clock(ev->name) ? "ns" : "events");
 }
 
+/* Who looks right behind a start, or behind dcpiepoch, is told why there is nothing. */
+static void report_none(const struct analysis *a, FILE *to)
+{
+	bool open = false;
+
+	for (size_t i = 0; i < a->nr_epochs; i++)
+		open = open || a->epochs[i].open;
+	fputs("samples    none", to);
+	if (open)
+		fputs(" on disk yet: 'dcpiflush' puts there what the daemon has; -epoch all takes "
+		      "earlier epochs too",
+		      to);
+	fputc('\n', to);
+}
+
 void report_events(const struct analysis *a, const uint64_t *sums, FILE *to)
 {
+	if (!a->nr_events)
+		report_none(a, to);
 	for (size_t i = 0; i < a->nr_events; i++)
 		report_event(&a->events[i], sums ? sums[i] : 0, to);
 }

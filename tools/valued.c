@@ -137,6 +137,12 @@ const char *valued_text(struct valued *v, uint64_t value)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
+/* Taken up once in @thld times. */
+bool valued_is_told(const struct hotlist_spot *s, size_t i)
+{
+	return s->thld <= 1 || s->v[i].count >= 2 * (double)s->thld;
+}
+
 int valued_put(struct valued *v, const char *preface, const struct hotlist_spot *s,
 	       struct base_buf *to)
 {
@@ -146,10 +152,8 @@ int valued_put(struct valued *v, const char *preface, const struct hotlist_spot 
 	for (size_t i = 0; i < nr && r >= 0; i++) {
 		double percent = 100 * hotlist_share(s, i);
 
-		/* Taken up once in @thld times: of one that came less than twice as often nobody
-		 * can tell how often. All that follow are rarer. */
-		if (percent < v->opt->cutoff ||
-		    (s->thld > 1 && s->v[i].count < 2 * (double)s->thld))
+		/* All that follow are rarer. */
+		if (percent < v->opt->cutoff || !valued_is_told(s, i))
 			dots++;
 		else
 			r = base_buf_printf(to, " (%.1f%% %s)", percent,

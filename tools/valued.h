@@ -84,6 +84,8 @@ const char *valued_preface(struct valued *v, uint32_t machine, const struct valu
 /* A value of the instruction that the preface was asked for last. Likewise. */
 const char *valued_text(struct valued *v, uint64_t value);
 
+/* Did it come so often that its share means something? Else a dot stands for it. */
+bool valued_is_told(const struct hotlist_spot *s, size_t i);
 /* "eax: (51.1% 0x58a3de2) ..." with the @preface, appended to @to. */
 int valued_put(struct valued *v, const char *preface, const struct hotlist_spot *s,
 	       struct base_buf *to);

@@ -341,7 +341,9 @@ static void print_argument(struct varg *x, uint32_t i, const struct hotlist_spot
 	char name[VTRACE_REGISTER_NAME];
 
 	printf("%s%s", first ? "(" : ", ", register_name(x, i, name));
-	if (s->nv)
+	if (s->nv && !valued_is_told(s, 0))
+		fputs(" .", stdout);
+	else if (s->nv)
 		printf(" %.1f%% %s", 100 * hotlist_share(s, 0),
 		       valued_text(&x->valued, s->v[0].value));
 	else

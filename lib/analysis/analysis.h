@@ -357,6 +357,9 @@ int analysis_listing_open(struct analysis *a, struct analysis_image *ai, struct 
 			  const struct image_symbol *symbol, const struct analysis_founds *also,
 			  struct analysis_listing **out, struct base_err *err);
 void analysis_listing_close(struct analysis_listing *l);
+/* The image back, as the caller's again; to be called just before closing, which then keeps it
+ * open. */
+struct image *analysis_listing_take_image(struct analysis_listing *l);
 /* Text of a unit, branch targets as name+offset. */
 void analysis_unit_text(const struct analysis_listing *l, const struct analysis_unit *unit,
 			char *buf, size_t buf_len);

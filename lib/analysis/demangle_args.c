@@ -4,7 +4,7 @@
 
 #include "demangle_internal.h"
 
-void dem_sub(struct dem *d, struct dem_type t)
+void dem_sub(struct dem *d, struct dem_type t, const char *from)
 {
 	if (d->nr_subs == DEM_SUBS) {
 		d->failed = true;
@@ -12,7 +12,9 @@ void dem_sub(struct dem *d, struct dem_type t)
 	}
 	t.pack = d->pack_met ? d->expansion : 0;
 	t.dependent = d->dependent;
+	t.in_lambda = d->in_lambda;
 	t.args = d->template_args;
+	t.from = from ? (uint32_t)(d->end - from) : 0;
 	d->subs[d->nr_subs++] = t;
 }
 
@@ -37,16 +39,30 @@ static const struct {
 
 static struct dem_type param(struct dem *d, uint32_t n);
 
-/* "T_" that was met in another name's template means this one's here. */
+static struct dem_type read_again(struct dem *d, uint32_t from)
+{
+	const char *p = d->p;
+	uint32_t nr_subs = d->nr_subs;
+	struct dem_type t;
+
+	d->p = d->end - from;
+	t = dem_type(d);
+	d->p = p;
+	d->nr_subs = nr_subs;
+	return t;
+}
+
+/* "T_" that was met in another name's template, or in a lambda, means this one's here. */
 static struct dem_type again(struct dem *d, const struct dem_type *t)
 {
-	bool here = (!t->dependent || t->args == d->template_args) &&
-		    (!t->pack || t->pack == d->expansion);
+	bool here =
+		(!t->dependent || (t->args == d->template_args && t->in_lambda == d->in_lambda)) &&
+		(!t->pack || t->pack == d->expansion);
 
-	if (!here && !t->param)
-		return dem_plain(dem_fail(d));
-	if (!here)
+	if (!here && t->param)
 		return param(d, t->param - 1);
+	if (!here)
+		return t->from ? read_again(d, t->from) : dem_plain(dem_fail(d));
 	d->dependent |= t->dependent;
 	d->pack_met |= t->pack != 0;
 	return *t;
@@ -103,13 +119,12 @@ static struct dem_type param(struct dem *d, uint32_t n)
 	char text[24];
 
 	d->dependent = true;
-	if (d->in_lambda) {
-		snprintf(text, sizeof(text), "auto:%u", n + 1);
-		return dem_plain(dem_lit(d, text));
-	}
-	a = d->failed ? NULL : argument(d, n);
+	snprintf(text, sizeof(text), "auto:%u", n + 1);
+	a = d->failed || d->in_lambda ? NULL : argument(d, n);
 	if (a)
 		t = a->is_pack ? element(d, a) : a->type;
+	else if (d->in_lambda)
+		t = dem_plain(dem_lit(d, text));
 	else
 		dem_fail(d);
 	t.param = n + 1;
@@ -225,7 +240,10 @@ struct dem_type dem_expansion(struct dem *d, struct dem_type (*one)(struct dem *
 		d->pack_met = false;
 		t = one(d);
 		if (!d->pack_met) { /* of what is not known */
-			all = dem_plain(dem_add(d, dem_join(d, t.left, t.right), "..."));
+			all = dem_plain(dem_join(d, t.left, t.right));
+			if (d->in_lambda)
+				all.left = dem_add(d, dem_join(d, dem_lit(d, "("), all.left), ")");
+			all.left = dem_add(d, all.left, "...");
 			break;
 		}
 		if (!d->pack_nr || t.nothing)

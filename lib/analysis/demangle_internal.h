@@ -33,10 +33,11 @@ struct dem_type {
 	enum dem_kind kind;
 	bool nothing;	/* a pack without elements */
 	uint32_t param; /* "T_" by itself: which, + 1 */
-	/* What it holds for: the arguments that "T_" in it means (dependent), the expansion whose
-	 * element it has (0: any). */
-	bool dependent;
+	/* What it holds for: the arguments that "T_" in it means (dependent; of a lambda: "auto"),
+	 * the expansion whose element it has (0: any). */
+	bool dependent, in_lambda;
 	uint32_t args, pack;
+	uint32_t from; /* to read it again for others: so far before the end; 0: no type */
 };
 
 struct dem_arg {
@@ -100,7 +101,8 @@ struct dem_type dem_type(struct dem *d);
 struct dem_text dem_type_text(struct dem *d);
 struct dem_type dem_substitution(struct dem *d, bool spelled);
 struct dem_type dem_param(struct dem *d);
-void dem_sub(struct dem *d, struct dem_type t);
+/* @from: where the type begins, or NULL. */
+void dem_sub(struct dem *d, struct dem_type t, const char *from);
 struct dem_type dem_plain(struct dem_text t);
 /* From "I" to "E": "<int, 5>". @tag: T_ means these from then on. */
 struct dem_text dem_template_args(struct dem *d, bool tag);

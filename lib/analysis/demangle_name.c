@@ -237,7 +237,7 @@ static struct dem_name nested(struct dem *d, bool tag)
 		popped = part(d, &n, tag);
 		dem_take(d, "M"); /* in front of a closure: of a member's initializer */
 		if (popped)
-			dem_sub(d, dem_plain(n.text));
+			dem_sub(d, dem_plain(n.text), NULL);
 	}
 	/* All of it is no part of itself. */
 	if (popped && d->nr_subs)
@@ -295,7 +295,7 @@ static struct dem_name unscoped(struct dem *d, bool tag)
 	}
 	if (dem_peek(d, 0) == 'I') {
 		if (!known)
-			dem_sub(d, dem_plain(n.text));
+			dem_sub(d, dem_plain(n.text), NULL);
 		n.text = template_args_of(d, n.text, tag);
 		n.is_template = true;
 	}

@@ -282,7 +282,7 @@ static struct dem_type with_args(struct dem *d, struct dem_type t, bool fresh)
 	if (dem_peek(d, 0) != 'I')
 		return t;
 	if (fresh)
-		dem_sub(d, t);
+		dem_sub(d, t, NULL);
 	t.left = dem_join(d, t.left, dem_template_args(d, false));
 	t.param = 0;
 	return t;
@@ -371,6 +371,7 @@ struct dem_type dem_type(struct dem *d)
 	char c = dem_peek(d, 0);
 	const char *name = builtin(c);
 	struct dem_text base = d->base;
+	const char *from = d->p;
 	struct dem_type t = { 0 };
 	bool kept = true, outer = d->dependent;
 
@@ -391,7 +392,7 @@ struct dem_type dem_type(struct dem *d)
 		t = compound(d, &kept);
 	}
 	if (kept && !d->failed)
-		dem_sub(d, t);
+		dem_sub(d, t, from);
 	d->dependent |= outer;
 	d->base = base;
 	dem_leave(d);

@@ -9,6 +9,8 @@
 
 /* Part of a comparison of equal sets in which some row may show a change. */
 #define CHANCE 0.01
+/* Sets with less samples show three times as many rows as CHANCE says, or hundreds of times. */
+enum { NORMAL_MIN = 128 };
 
 struct pair {
 	struct analysis *const *a;
@@ -311,6 +313,38 @@ static double standard_error(const uint64_t count[2], const uint64_t total[2])
 	return sqrt(fmax(apart, pooled));
 }
 
+/*
+ * Fisher's exact test, for where binomial numbers are not normal ones: of as many samples of the
+ * procedure in both sets together, the smaller set has by chance so few, or so many, as it has; the
+ * rarer of both, twice. Each number of them is as likely as the one beside it times a ratio.
+ */
+static double chance_of(const uint64_t count[2], const uint64_t total[2])
+{
+	int s = total[1] < total[0];
+	double all = (double)(count[0] + count[1]), here = (double)total[s];
+	double apart = (double)total[!s] - all, has = (double)count[s];
+	double p = 1, below = 1, above = 1;
+
+	for (double i = has; i < here && i < all; i++) {
+		p *= (here - i) * (all - i) / ((i + 1) * (apart + i + 1));
+		above += p;
+	}
+	p = 1;
+	for (double i = has; i > 0 && apart + i > 0; i--) {
+		p *= i * (apart + i) / ((here - i + 1) * (all - i + 1));
+		below += p;
+	}
+	return 2 * fmin(below, above) / (below + above - 1);
+}
+
+static bool is_chance(const struct analysis_diff *d, const struct analysis_diff_row *row)
+{
+	if (fabs(row->difference) <= d->bound * row->error)
+		return true;
+	return (d->total[0] < NORMAL_MIN || d->total[1] < NORMAL_MIN) &&
+	       chance_of(row->count, d->total) * (double)d->nr > CHANCE;
+}
+
 static void weigh(struct analysis_diff *d)
 {
 	d->bound = bound_of(d->nr);
@@ -322,7 +356,7 @@ static void weigh(struct analysis_diff *d)
 				row->share[set] = (double)row->count[set] / (double)d->total[set];
 		row->difference = row->share[1] - row->share[0];
 		row->error = standard_error(row->count, d->total);
-		if (fabs(row->difference) > d->bound * row->error)
+		if (!is_chance(d, row))
 			row->change = row->difference;
 	}
 }

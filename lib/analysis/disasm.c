@@ -275,7 +275,9 @@ size_t analysis_disasm_mask_x86(struct analysis_disasm *d, uint8_t *code, size_t
 	    !d->insn->detail)
 		return 1;
 	x = &d->insn->detail->x86;
-	if (is_direct_branch(d->insn) ? !stays(d->insn, start, end) : x->encoding.imm_size == 8)
+	/* Of a far jump, which only 32-bit code has, capstone leaves the size undefined. */
+	if (is_direct_branch(d->insn) ? !stays(d->insn, start, end)
+				      : d->machine == EM_X86_64 && x->encoding.imm_size == 8)
 		mask_part(code, d->insn->size, x->encoding.imm_offset, x->encoding.imm_size);
 	if (x->encoding.disp_size >= 4 && is_place(x))
 		mask_part(code, d->insn->size, x->encoding.disp_offset, x->encoding.disp_size);

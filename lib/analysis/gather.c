@@ -136,7 +136,7 @@ static int note_label(struct analysis *a, const char *label)
 	const char *at = (const char *)a->other_labels.data, *end;
 	size_t len = strlen(label);
 
-	for (end = at + a->other_labels.len; at && at < end; at += strcspn(at, " ")) {
+	for (end = at ? at + a->other_labels.len : at; at < end; at += strcspn(at, " ")) {
 		at += strspn(at, " ");
 		if (strncmp(at, label, len) == 0 && strchr(" ", at[len]))
 			return 0;

@@ -57,6 +57,7 @@ static void proc_release(struct graph_proc *p)
 	free(p->edges);
 	free(p->name);
 	free(p->image);
+	free(p->linkage);
 	free(p->id);
 	free(p->event);
 	free(p->freq);

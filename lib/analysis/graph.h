@@ -97,8 +97,9 @@ struct graph_block {
 
 struct graph_proc {
 	char *name, *image;
-	char *id;    /* the image's build-id in hex, or NULL */
-	char *event; /* whose samples these are */
+	char *linkage; /* the linker's name, where @name is the one that people read; or NULL */
+	char *id;      /* the image's build-id in hex, or NULL */
+	char *event;   /* whose samples these are */
 	uint64_t period;
 	uint64_t samples; /* of the blocks and @outside together */
 	uint64_t outside; /* at addresses that lie in no block */

@@ -257,6 +257,17 @@ static int add_identity(struct making *m)
 	return m->p->id ? 0 : -ENOMEM;
 }
 
+static int add_names(struct making *m, struct graph *g, const struct analysis_event *ev)
+{
+	const struct analysis_listing *l = m->f->parts[0];
+	const char *shown = demangle_shown(l->symbol.name);
+
+	m->p = graph_proc_add(g, shown, l->ai->name, ev->name, ev->period);
+	if (m->p && shown != l->symbol.name)
+		m->p->linkage = strdup(l->symbol.name);
+	return m->p && (m->p->linkage || shown == l->symbol.name) ? 0 : -ENOMEM;
+}
+
 int graph_flow_add(const struct graph_flow *f, size_t event, struct graph *g, struct base_err *err)
 {
 	const struct analysis_listing *l = f->parts[0];
@@ -266,8 +277,9 @@ int graph_flow_add(const struct graph_flow *f, size_t event, struct graph *g, st
 
 	if (event < l->a->nr_events)
 		ev = &l->a->events[event];
-	m.p = graph_proc_add(g, demangle_shown(l->symbol.name), l->ai->name, ev->name, ev->period);
-	r = m.p ? collect(&m) : -ENOMEM;
+	r = add_names(&m, g, ev);
+	if (r >= 0)
+		r = collect(&m);
 	if (r >= 0)
 		r = add_identity(&m);
 	if (r >= 0)

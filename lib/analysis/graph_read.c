@@ -105,6 +105,8 @@ static int read_head(struct graph_reader *r, char *at)
 		return read_proc(r, at);
 	if (!r->p || r->b || r->summary)
 		return graph_bad(r, "it belongs between PROC and the first block");
+	if (graph_take(&at, "LINKAGE"))
+		return set_text(r, &r->p->linkage, at);
 	if (graph_take(&at, "IMAGE"))
 		return set_text(r, &r->p->image, at);
 	if (graph_take(&at, "ID"))

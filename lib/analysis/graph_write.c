@@ -77,6 +77,8 @@ static void put_number(struct out *o, const char *word, uint64_t n)
 static void put_head(struct out *o, const struct graph_proc *p)
 {
 	put_word(o, "PROC", p->name);
+	if (p->linkage)
+		put_word(o, "LINKAGE", p->linkage);
 	put_word(o, "IMAGE", p->image);
 	if (p->id)
 		put_word(o, "ID", p->id);

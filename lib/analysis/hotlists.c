@@ -180,6 +180,18 @@ static int walk_epoch(struct hotlists *x, const char *profiler, struct base_err 
 	return r;
 }
 
+/* With what the daemon would have made them. */
+static void hint_option(const char *profiler, struct base_err *err)
+{
+	if (!strcmp(profiler, PROFDB_VALUES) || !strncmp(profiler, PROFDB_VALUES ".arg", 10))
+		base_hint(err, "the daemon makes them with -vprof, see dcpid(8)");
+	else if (!strcmp(profiler, PROFDB_VALUES ".replay"))
+		base_hint(err, "the daemon makes them with -vreplay, see dcpid(8)");
+	else
+		base_hint(err, "the daemon makes them with -vtrace, given the file of '%s'",
+			  profiler);
+}
+
 int hotlists_open(struct analysis *a, const char *profiler, struct hotlists *out,
 		  struct base_err *err)
 {
@@ -196,7 +208,7 @@ int hotlists_open(struct analysis *a, const char *profiler, struct hotlists *out
 	if (out->nr || out->nr_denied)
 		return 0;
 	base_fail(err, -ENOENT, "no value profiles of '%s' in the chosen epochs", profiler);
-	base_hint(err, "the daemon makes them with -vprof, -vtrace or -vreplay, see dcpid(8)");
+	hint_option(profiler, err);
 	return -ENOENT;
 }
 

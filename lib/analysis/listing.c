@@ -308,6 +308,14 @@ int analysis_listing_open(struct analysis *a, struct analysis_image *ai, struct 
 	return 0;
 }
 
+struct image *analysis_listing_take_image(struct analysis_listing *l)
+{
+	struct image *img = l->img;
+
+	l->img = NULL;
+	return img;
+}
+
 void analysis_listing_close(struct analysis_listing *l)
 {
 	if (!l)

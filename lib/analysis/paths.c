@@ -33,13 +33,13 @@ enum {
 };
 
 static const struct chain_how how[NR_ANSWERS] = {
-	[ANSWER] = { CHAIN_ROOT, 0.0001, { true, true } },
-	[EVEN_HALF] = { CHAIN_ROOT, 0.0001, { true, false } },
-	[ODD_HALF] = { CHAIN_ROOT, 0.0001, { false, true } },
-	[UNWEIGHED] = { CHAIN_EVEN, 0.0001, { true, true } },
-	[BY_NODE] = { CHAIN_BY_NODE, 0.0001, { true, true } },
-	[BY_START] = { CHAIN_BY_START, 0.0001, { true, true } },
-	[DAMPED] = { CHAIN_ROOT, 0.001, { true, true } },
+	[ANSWER] = { CHAIN_ROOT, 0.0001, { true, true }, CHAIN_ALL },
+	[EVEN_HALF] = { CHAIN_ROOT, 0.0001, { true, false }, CHAIN_ALL },
+	[ODD_HALF] = { CHAIN_ROOT, 0.0001, { false, true }, CHAIN_ALL },
+	[UNWEIGHED] = { CHAIN_EVEN, 0.0001, { true, true }, CHAIN_ALL },
+	[BY_NODE] = { CHAIN_BY_NODE, 0.0001, { true, true }, CHAIN_ALL },
+	[BY_START] = { CHAIN_BY_START, 0.0001, { true, true }, CHAIN_ALL },
+	[DAMPED] = { CHAIN_ROOT, 0.001, { true, true }, CHAIN_ALL },
 	[SLOW] = { CHAIN_ROOT, 0.0001, { true, true }, CHAIN_SLOW },
 	[FAST] = { CHAIN_ROOT, 0.0001, { true, true }, CHAIN_FAST },
 };

@@ -50,9 +50,40 @@ static bool taken(uint32_t machine, const uint8_t *code, size_t len, const struc
 	return machine == EM_AARCH64 && taken_aarch64(code, len, insn, to);
 }
 
-int analysis_starts(uint32_t machine, const uint8_t *code, size_t len, uint64_t vaddr,
-		    image_start_fn *fn, void *ctx)
+struct passing {
+	struct image_pointed *v;
+	size_t nr, at;
+	enum image_before before;
+};
+
+static enum image_before before_next(const struct flow_insn *insn)
 {
+	switch (insn->flow) {
+	case FLOW_JUMP:
+	case FLOW_RETURN:
+	case FLOW_TRAP:
+		return IMAGE_BEFORE_END;
+	case FLOW_INDIRECT_JUMP:
+		return IMAGE_BEFORE_INDIRECT;
+	default:
+		return IMAGE_BEFORE_OTHER;
+	}
+}
+
+static void pass(struct passing *p, const struct flow_insn *insn)
+{
+	while (p->at < p->nr && p->v[p->at].vaddr < insn->vaddr)
+		p->at++;
+	if (p->at < p->nr && p->v[p->at].vaddr == insn->vaddr)
+		p->v[p->at].before = p->before;
+	if (!(insn->kinds & FLOW_PADDING))
+		p->before = before_next(insn);
+}
+
+int analysis_starts(uint32_t machine, const uint8_t *code, size_t len, uint64_t vaddr,
+		    struct image_pointed *pointed, size_t nr_pointed, image_start_fn *fn, void *ctx)
+{
+	struct passing passing = { pointed, nr_pointed, 0, IMAGE_BEFORE_END };
 	struct flow_decoder *d;
 	struct flow_insn insn;
 	uint64_t to;
@@ -62,6 +93,7 @@ int analysis_starts(uint32_t machine, const uint8_t *code, size_t len, uint64_t 
 		return r;
 	for (size_t at = 0; at < len && r >= 0; at += insn.len) {
 		flow_decode(d, code + at, len - at, vaddr + at, &insn);
+		pass(&passing, &insn);
 		/* A call to the next instruction asks where it is. */
 		if (insn.flow == FLOW_CALL && insn.target != insn.vaddr + insn.len)
 			r = fn(ctx, insn.target);

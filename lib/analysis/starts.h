@@ -11,6 +11,7 @@
  * for main, which is handed to libc). They may be of data. Machines: as flow_decoder_open.
  */
 int analysis_starts(uint32_t machine, const uint8_t *code, size_t len, uint64_t vaddr,
-		    image_start_fn *fn, void *ctx);
+		    struct image_pointed *pointed, size_t nr_pointed, image_start_fn *fn,
+		    void *ctx);
 
 #endif

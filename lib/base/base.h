@@ -144,10 +144,11 @@ enum { BASE_OPT_RUN = 0, BASE_OPT_DONE = 1 };
 /*
  * Parse argv. Options may stand between operands; "--" ends them. Operands are moved to the front
  * of *argv (argv[0] included in the skip): on return *argc counts them and *argv points at the
- * first. Besides the table, every command has -help (prints to stdout), -version, and, for the
- * build, -help-man (roff OPTIONS and EXAMPLES sections) and -help-options (one name a line, for
- * completion). Returns BASE_OPT_RUN, BASE_OPT_DONE, or -DCPI_EUSAGE with @err filled (unknown
- * option with the nearest name as hint, missing value, value out of limits, operand count).
+ * first. Besides the table, every command has -help (prints to stdout), -version (-V as the
+ * original had it), and, for the build, -help-man (roff OPTIONS and EXAMPLES sections) and
+ * -help-options (one name a line, for completion). Returns BASE_OPT_RUN, BASE_OPT_DONE, or
+ * -DCPI_EUSAGE with @err filled (unknown option with the nearest name as hint, missing value, value
+ * out of limits, operand count).
  */
 int base_opt_parse(const struct base_cmd *cmd, int *argc, char ***argv, struct base_err *err);
 /* Set one option that takes a value, as -name=@text would; @text must outlive it. 0 or

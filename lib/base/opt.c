@@ -11,6 +11,7 @@ const struct base_opt base_opt_common[] = {
 	{ .name = "version", .help = "Print the version and exit." },
 	{ .name = "help-man" },
 	{ .name = "help-options" },
+	{ .name = "V" },
 	{ 0 },
 };
 
@@ -210,6 +211,7 @@ static int serve(const struct base_cmd *cmd, const struct base_opt *o)
 		base_opt_help(cmd, stdout);
 		break;
 	case 1:
+	case 4:
 		printf("%s (DCPI) %s%s%s\n", cmd->name, base_release(),
 		       *base_revision() ? ", revision " : "", base_revision());
 		break;

@@ -199,10 +199,9 @@ static int try_code(struct image *img, int dir_fd, const char *end)
 	struct image_elf f;
 
 	if (len < sizeof(from) || strcmp(img->main.path + len - (sizeof(from) - 1), from) != 0 ||
-	    len + strlen(end) >= sizeof(path))
+	    (size_t)snprintf(path, sizeof(path), "%.*s%s", (int)(len - (sizeof(from) - 1)),
+			     img->main.path, end) >= sizeof(path))
 		return -ENOENT;
-	snprintf(path, sizeof(path), "%.*s%s", (int)(len - (sizeof(from) - 1)), img->main.path,
-		 end);
 	if (image_elf_open(&f, dir_fd, path, NULL) < 0 ||
 	    image_new(&f, IMAGE_DYNAMIC, &img->code, NULL) < 0)
 		return -ENOENT;

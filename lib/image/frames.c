@@ -92,17 +92,21 @@ static bool unit_ends(struct image *img, Dwarf_Die *die)
 	Dwarf *dw = dwarf_cu_getdwarf(die->cu);
 	size_t header_len;
 
+	/* Of files of split units it is known that they end in a zero. */
 	return dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
-	       next <= names_len(img, dw);
+	       ((dw != img->dwarf && dw != img->alt_dwarf) || next <= names_len(img, dw));
 }
 
 bool image_unit_llvm(struct image *img, Dwarf_Die *unit)
 {
 	Dwarf_Attribute attr;
+	Dwarf_Die whole = *unit;
 	const char *by = NULL;
 
-	if (unit_ends(img, unit))
-		by = dwarf_formstring(dwarf_attr(unit, DW_AT_producer, &attr));
+	if (unit_ends(img, &whole)) {
+		image_unit_whole(img, &whole);
+		by = dwarf_formstring(dwarf_attr(&whole, DW_AT_producer, &attr));
+	}
 	return by && (strstr(by, "clang") || strstr(by, "LLVM"));
 }
 
@@ -242,10 +246,13 @@ static bool subprogram_at(struct image *img, uint64_t vaddr, Dwarf_Die *out)
 		*out = img->last_subprogram;
 		return true;
 	}
-	while (image_unit_next(img, vaddr, &pos, &unit))
-		if (unit_ends(img, &unit) &&
-		    (dwarf_getfuncs(&unit, try_subprogram, &s, 0) < 0 || s.found))
+	while (!s.found && image_unit_next(img, vaddr, &pos, &unit)) {
+		if (!unit_ends(img, &unit))
+			continue;
+		image_unit_whole(img, &unit);
+		if (dwarf_getfuncs(&unit, try_subprogram, &s, 0) < 0)
 			break;
+	}
 	if (s.found) {
 		img->last_subprogram = *out;
 		img->has_last_subprogram = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Procedures of an image that tells of none: its entry, and what its code leads to. Which
- * instructions do so others know (image_guess_by).
+ * Procedures of an image that tells of none: its entry, what its code leads to, and what stands in
+ * tables of pointers. Which instructions lead where, others know (image_guess_by).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,6 +26,9 @@ struct stretch {
 struct search {
 	struct stretch *v;
 	size_t nr, cap;
+	struct image_pointers *pointers;
+	struct image_pointed *pointed; /* their values that are code */
+	size_t nr_pointed;
 	uint64_t left; /* bytes that may still be read */
 	struct image_ranges *out;
 };
@@ -97,25 +100,103 @@ static int add_segments(struct search *s, const struct image_elf *f)
 	return r;
 }
 
+static const struct stretch *stretch_at(const struct search *s, uint64_t vaddr)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		if (vaddr >= s->v[i].vaddr && vaddr - s->v[i].vaddr < s->v[i].len)
+			return &s->v[i];
+	return NULL;
+}
+
 /* One that begins at @vaddr, and ends with its stretch at the latest. */
 static int add_start(void *ctx, uint64_t vaddr)
 {
 	struct search *s = ctx;
-	int r;
+	const struct stretch *t = stretch_at(s, vaddr);
+	int r = t ? base_grow(&s->out->v, &s->out->cap, s->out->nr + 1, sizeof(*s->out->v)) : 0;
 
-	for (size_t i = 0; i < s->nr; i++) {
-		const struct stretch *t = &s->v[i];
+	if (t && r >= 0)
+		s->out->v[s->out->nr++] = (struct image_range){ vaddr, t->vaddr + t->len - vaddr };
+	return r;
+}
 
-		if (vaddr < t->vaddr || vaddr - t->vaddr >= t->len)
-			continue;
-		r = base_grow(&s->out->v, &s->out->cap, s->out->nr + 1, sizeof(*s->out->v));
-		if (r >= 0)
-			s->out->v[s->out->nr++] =
-				(struct image_range){ vaddr, t->vaddr + t->len - vaddr };
+/* ---- tables of pointers ---------------------------------------------------------------------- */
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct image_pointed *x = a, *y = b;
+
+	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+}
+
+static int gather_pointed(struct search *s, const struct image_elf *f)
+{
+	size_t nr = 0;
+	int r = image_pointers_read(&s->pointers, f);
+
+	if (r < 0)
 		return r;
-	}
+	s->pointed = calloc(s->pointers->nr + 1, sizeof(*s->pointed));
+	if (!s->pointed)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->pointers->nr; i++)
+		if (stretch_at(s, s->pointers->v[i].value))
+			s->pointed[nr++].vaddr = s->pointers->v[i].value;
+	qsort(s->pointed, nr, sizeof(*s->pointed), by_vaddr);
+	for (size_t i = 0; i < nr; i++)
+		if (!i || s->pointed[i].vaddr != s->pointed[i - 1].vaddr)
+			s->pointed[s->nr_pointed++].vaddr = s->pointed[i].vaddr;
 	return 0;
 }
+
+static const struct image_pointed *pointed_by(const struct search *s, size_t pointer)
+{
+	const struct image_pointed key = { .vaddr = s->pointers->v[pointer].value };
+
+	return bsearch(&key, s->pointed, s->nr_pointed, sizeof(key), by_vaddr);
+}
+
+/* The first pointer behind those from @begin on that stand side by side and name code. */
+static size_t table_end(const struct search *s, size_t begin)
+{
+	const struct image_pointer *v = s->pointers->v;
+	size_t end = begin;
+
+	while (end < s->pointers->nr && pointed_by(s, end) &&
+	       (end == begin || v[end].vaddr - v[end - 1].vaddr == 8))
+		end++;
+	return end;
+}
+
+/*
+ * Labels of one procedure stand in tables, too ("goto *label[i]"): what comes before many of these
+ * is the jump of the label before, which few procedures end with.
+ */
+static bool is_labels(const struct search *s, size_t begin, size_t end)
+{
+	size_t nr = 0;
+
+	for (size_t i = begin; i < end; i++)
+		nr += pointed_by(s, i)->before == IMAGE_BEFORE_INDIRECT;
+	return nr * 4 > end - begin;
+}
+
+static int add_tables(struct search *s)
+{
+	int r = 0;
+
+	for (size_t begin = 0, end; begin < s->pointers->nr && r >= 0; begin = end) {
+		end = table_end(s, begin);
+		if (!is_labels(s, begin, end))
+			for (size_t i = begin; i < end && r >= 0; i++)
+				if (pointed_by(s, i)->before == IMAGE_BEFORE_END)
+					r = add_start(s, s->pointers->v[i].value);
+		end += end == begin;
+	}
+	return r;
+}
+
+/* ---- all together ---------------------------------------------------------------------------- */
 
 /* What stands before the first one that is known is code too. */
 static int add_starts(struct search *s, const struct image_elf *f)
@@ -126,9 +207,9 @@ static int add_starts(struct search *s, const struct image_elf *f)
 		r = add_start(s, s->v[i].vaddr);
 		if (r >= 0)
 			r = guess(f->header.e_machine, s->v[i].code, s->v[i].len, s->v[i].vaddr,
-				  add_start, s);
+				  s->pointed, s->nr_pointed, add_start, s);
 	}
-	return r;
+	return r < 0 ? r : add_tables(s);
 }
 
 int image_starts_read(struct image_ranges *out, const struct image_elf *f)
@@ -143,9 +224,13 @@ int image_starts_read(struct image_ranges *out, const struct image_elf *f)
 	if (r >= 0)
 		r = add_segments(&s, f);
 	if (r >= 0)
+		r = gather_pointed(&s, f);
+	if (r >= 0)
 		r = add_starts(&s, f);
 	for (size_t i = 0; i < s.nr; i++)
 		free(s.v[i].own);
 	free(s.v);
+	free(s.pointed);
+	image_pointers_free(s.pointers);
 	return r == -DCPI_EUNSUPPORTED ? 0 : r;
 }

@@ -73,6 +73,7 @@ void image_close(struct image *img)
 	if (!img)
 		return;
 	image_close(img->code);
+	image_splits_release(img);
 	dwarf_end(img->dwarf);
 	dwarf_end(img->alt_dwarf);
 	image_spans_free(img->spans);
@@ -87,6 +88,7 @@ void image_close(struct image *img)
 	image_elf_close(&img->debug);
 	image_elf_close(&img->alt);
 	image_elf_close(&img->main);
+	image_unpacked_free(img);
 	free(img);
 }
 

@@ -63,7 +63,8 @@ struct image;
  * .gnu_debuglink says, or its own name with ".debug"; in each DIR of $DCPI_DEBUG_PATH
  * .build-id/xx/yyy.debug, FOLDER/NAME and NAME; beside it and in .debug/ there;
  * /usr/lib/debug/FOLDER/NAME and /usr/lib/debug/.build-id/xx/yyy.debug; the servers. Its build-id
- * must agree; where the image has none, the CRC that .gnu_debuglink has.
+ * must agree; where the image has none, the CRC that .gnu_debuglink has. Inlined routines that the
+ * compiler left in .dwo files are read from these, beside the file or where it was compiled.
  *
  * Errors, all with @err naming the file, and a hint where a copy would do: -DCPI_ENOIMAGE (nowhere
  * found), -ESTALE (found, but another build-id), -EACCES and other -errno (not readable),
@@ -187,15 +188,30 @@ const struct image_symbol *image_symbol_find(struct image *img, const char *name
 /*
  * A stripped image without .eh_frame tells of few procedures, or of none, where they stand. Where a
  * program has said how, others are guessed then: they begin at the entry, where code begins, and
- * where code leads to, end where the next one begins, and are named by their address. What nothing
- * in sight leads to is taken for a part of the one before it.
+ * where code or a pointer in data leads to, end where the next one begins, and are named by their
+ * address. What nothing in sight leads to is taken for a part of the one before it.
  */
 typedef int image_start_fn(void *ctx, uint64_t vaddr);
-/* Calls @fn with each address that @code (@len bytes, which stand at @vaddr) calls or takes, in any
- * order, some more than once; outside of code they are of no use. 0, -DCPI_EUNSUPPORTED (the
- * machine), -ENOMEM, or what @fn returned below 0. */
+/* What comes before the instruction at an address, padding apart. */
+enum image_before {
+	IMAGE_BEFORE_OTHER,    /* what runs on into it; or no instruction begins there */
+	IMAGE_BEFORE_END,      /* a return, a jump, the begin of the code */
+	IMAGE_BEFORE_INDIRECT, /* a jump to where a register or memory says */
+};
+/* An address of code that stands in data. */
+struct image_pointed {
+	uint64_t vaddr;
+	enum image_before before;
+};
+/*
+ * Calls @fn with each address that @code (@len bytes, which stand at @vaddr) calls or takes, in any
+ * order, some more than once; outside of code they are of no use. Of each of @pointed (ascending by
+ * vaddr, no two alike) that lies in it, tells what is before. 0, -DCPI_EUNSUPPORTED (the machine),
+ * -ENOMEM, or what @fn returned below 0.
+ */
 typedef int image_guess_fn(uint32_t machine, const uint8_t *code, size_t len, uint64_t vaddr,
-			   image_start_fn *fn, void *ctx);
+			   struct image_pointed *pointed, size_t nr_pointed, image_start_fn *fn,
+			   void *ctx);
 /* To be called before images are opened: analysis_starts (lib/analysis) is one. */
 void image_guess_by(image_guess_fn *fn);
 /* Some of its procedures are so. */

@@ -86,6 +86,19 @@ struct image_ranges {
  * Damaged entries are left out. 0 or -ENOMEM. */
 int image_ranges_read(struct image_ranges *out, const struct image_elf *f);
 
+/* Addresses in data that the loader adds the image's place to (pointers.c). */
+struct image_pointer {
+	uint64_t vaddr, value;
+};
+struct image_pointers {
+	struct image_pointer *v; /* ascending by vaddr */
+	size_t nr, cap;
+};
+
+/* 0 or -ENOMEM. */
+int image_pointers_read(struct image_pointers **out, const struct image_elf *f);
+void image_pointers_free(struct image_pointers *p);
+
 /* Where procedures are guessed to begin, and how far they can reach, in any order, some more than
  * once, added to @out (guess.c). 0 or -ENOMEM. */
 int image_starts_read(struct image_ranges *out, const struct image_elf *f);
@@ -188,6 +201,8 @@ struct image {
 	bool dwarf_sought;
 	struct image_elf alt; /* what its debug file shares with others; alt_dwarf NULL: none */
 	Dwarf *alt_dwarf;
+	void **unpacked; /* sections of the three */
+	size_t nr_unpacked, cap_unpacked;
 	struct image_names {
 		size_t len; /* of .debug_info, up to its last zero, once it is known */
 		bool known;
@@ -195,6 +210,7 @@ struct image {
 	struct image_spans *spans; /* of a pseudo-image's subprograms, made by the first question */
 	struct image_program *program; /* of a pseudo-image's lines, NULL: by libdw */
 	bool program_sought;
+	struct base_map splits;	   /* by a unit's offset: the rest of it */
 	struct image_units *units; /* by address, made by the first question */
 	Dwarf_Die last_unit;	   /* of the last line found */
 	bool has_last_unit;
@@ -209,6 +225,10 @@ Dwarf *image_dwarf(struct image *img);
 /* The file that the DWARF of @f, an image's, may refer to (alt.c): false: the DWARF must not be
  * used. */
 bool image_alt_find(struct image *img, const struct image_elf *f);
+/* Unpack what libelf (0.188) cannot, before anything is read of it (unpack.c). 0, or negative: some
+ * of it stays packed. */
+int image_unpack(struct image *img, const struct image_elf *f);
+void image_unpacked_free(struct image *img);
 /* Does each of its sections of strings end in a zero? */
 bool image_strings_end(const struct image_elf *f);
 /* Of a pseudo-image (program.c): 0, -ENOENT, or -DCPI_EUNSUPPORTED: to be asked of libdw. */
@@ -217,10 +237,13 @@ void image_program_free(struct image_program *p);
 /* The units that may hold @vaddr: start with *pos 0; false: no more. */
 bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *unit);
 void image_units_free(struct image_units *units);
+/* Replaces a unit of which only addresses and lines are here by that with its routines, where that
+ * is found (split.c). */
+void image_unit_whole(struct image *img, Dwarf_Die *unit);
+void image_splits_release(struct image *img);
 void image_spans_free(struct image_spans *spans);
 /* Was it compiled by clang, or another front end of LLVM? */
 bool image_unit_llvm(struct image *img, Dwarf_Die *unit);
-void image_pointers_free(struct image_pointers *p); /* pointers.c */
 
 /* Takes over @f, also on failure. */
 int image_new(struct image_elf *f, enum image_kind kind, struct image **out, struct base_err *err);

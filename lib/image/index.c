@@ -13,7 +13,7 @@
 
 #include "image_internal.h"
 
-enum { BLOCK = 4096, VERSION = 1 };
+enum { BLOCK = 4096, VERSION = 2 };
 
 static const char magic[8] = "DCPIsym";
 

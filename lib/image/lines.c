@@ -18,7 +18,7 @@ static bool has_lines(const struct image_elf *f)
  */
 bool image_strings_end(const struct image_elf *f)
 {
-	static const char *const names[] = { ".debug_str", ".debug_line_str" };
+	static const char *const names[] = { ".debug_str", ".debug_line_str", ".debug_str.dwo" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		GElf_Shdr sh;
@@ -46,7 +46,7 @@ Dwarf *image_dwarf(struct image *img)
 	img->dwarf_sought = true;
 	if (!has_lines(f))
 		f = image_debug(img);
-	if (f && has_lines(f) && image_strings_end(f))
+	if (f && has_lines(f) && image_unpack(img, f) >= 0 && image_strings_end(f))
 		img->dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
 	if (img->dwarf && !image_alt_find(img, f)) {
 		dwarf_end(img->dwarf);

@@ -5,15 +5,6 @@
 
 #include "image_internal.h"
 
-struct pointer {
-	uint64_t vaddr, value;
-};
-
-struct image_pointers {
-	struct pointer *v; /* ascending by vaddr */
-	size_t nr, cap;
-};
-
 /* The relocation that adds what the image was moved by. */
 static uint32_t relative_type(uint32_t machine)
 {
@@ -29,6 +20,15 @@ static uint32_t relative_type(uint32_t machine)
 	}
 }
 
+static int add(struct image_pointers *p, uint64_t vaddr, uint64_t value)
+{
+	int r = base_grow(&p->v, &p->cap, p->nr + 1, sizeof(*p->v));
+
+	if (r >= 0)
+		p->v[p->nr++] = (struct image_pointer){ vaddr, value };
+	return r;
+}
+
 static int add_relocations(struct image_pointers *p, Elf_Scn *scn, const GElf_Shdr *sh,
 			   uint32_t type)
 {
@@ -37,42 +37,101 @@ static int add_relocations(struct image_pointers *p, Elf_Scn *scn, const GElf_Sh
 	GElf_Rela rela;
 	int r = 0;
 
-	for (size_t i = 0; i < nr && i < INT32_MAX && r >= 0; i++) {
-		if (!gelf_getrela(data, (int)i, &rela) || GELF_R_TYPE(rela.r_info) != type)
+	for (size_t i = 0; i < nr && i < INT32_MAX && r >= 0; i++)
+		if (gelf_getrela(data, (int)i, &rela) && GELF_R_TYPE(rela.r_info) == type)
+			r = add(p, rela.r_offset, (uint64_t)rela.r_addend);
+	return r;
+}
+
+static uint64_t get64(const uint8_t *at)
+{
+	uint64_t value = 0;
+
+	for (int i = 7; i >= 0; i--)
+		value = value << 8 | at[i];
+	return value;
+}
+
+/* Of compact relocations only the places are told; the values stand there. */
+static int add_place(struct image_pointers *p, const struct image_elf *f, uint64_t vaddr)
+{
+	uint8_t bytes[8];
+	GElf_Phdr ph;
+	size_t nr = 0;
+
+	/* Each has a place of its own in the file, unless that lies. */
+	if (p->nr > f->len / sizeof(bytes) || elf_getphdrnum(f->elf, &nr) < 0)
+		return 0;
+	for (size_t i = 0; i < nr; i++)
+		if (gelf_getphdr(f->elf, (int)i, &ph) && ph.p_type == PT_LOAD &&
+		    vaddr >= ph.p_vaddr && vaddr - ph.p_vaddr < ph.p_filesz &&
+		    image_elf_read(f, ph.p_offset + (vaddr - ph.p_vaddr), bytes, sizeof(bytes)) ==
+			    sizeof(bytes))
+			return add(p, vaddr, get64(bytes));
+	return 0;
+}
+
+/* Words that are an address, or, odd, of the 63 words behind that or the last bits those that are
+ * relocated, too. */
+static int add_compact(struct image_pointers *p, const struct image_elf *f, Elf_Scn *scn)
+{
+	Elf_Data *data = elf_rawdata(scn, NULL);
+	uint64_t vaddr = 0;
+	int r = 0;
+
+	for (size_t at = 0; data && at + 8 <= data->d_size && r >= 0; at += 8) {
+		uint64_t word = get64((const uint8_t *)data->d_buf + at);
+
+		if (!(word & 1)) {
+			r = add_place(p, f, word);
+			vaddr = word + 8;
 			continue;
-		r = base_grow(&p->v, &p->cap, p->nr + 1, sizeof(*p->v));
-		if (r >= 0)
-			p->v[p->nr++] = (struct pointer){ rela.r_offset, (uint64_t)rela.r_addend };
+		}
+		for (unsigned int bit = 1; bit < 64 && r >= 0; bit++)
+			if (word >> bit & 1)
+				r = add_place(p, f, vaddr + (bit - 1) * 8);
+		vaddr += 63 * 8;
 	}
 	return r;
 }
 
 static int by_vaddr(const void *a, const void *b)
 {
-	const struct pointer *x = a, *y = b;
+	const struct image_pointer *x = a, *y = b;
 
 	if (x->vaddr != y->vaddr)
 		return x->vaddr < y->vaddr ? -1 : 1;
 	return (x->value > y->value) - (x->value < y->value);
 }
 
-static int read_pointers(struct image *img)
+static bool is_compact(const struct image_elf *f, const GElf_Shdr *sh)
 {
-	uint32_t type = relative_type(img->main.header.e_machine);
+	return sh->sh_type == SHT_RELR && f->header.e_ident[EI_CLASS] == ELFCLASS64 &&
+	       f->header.e_ident[EI_DATA] == ELFDATA2LSB;
+}
+
+int image_pointers_read(struct image_pointers **out, const struct image_elf *f)
+{
+	uint32_t type = relative_type(f->header.e_machine);
 	struct image_pointers *p = calloc(1, sizeof(*p));
 	GElf_Shdr sh;
 	int r = p ? 0 : -ENOMEM;
 
-	for (Elf_Scn *scn = NULL; type && r >= 0 && (scn = elf_nextscn(img->main.elf, scn));)
-		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_RELA && sh.sh_flags & SHF_ALLOC)
+	for (Elf_Scn *scn = NULL; type && r >= 0 && (scn = elf_nextscn(f->elf, scn));) {
+		if (!gelf_getshdr(scn, &sh) || !(sh.sh_flags & SHF_ALLOC))
+			continue;
+		if (sh.sh_type == SHT_RELA)
 			r = add_relocations(p, scn, &sh, type);
+		else if (is_compact(f, &sh))
+			r = add_compact(p, f, scn);
+	}
 	if (r < 0) {
 		image_pointers_free(p);
 		return r;
 	}
 	if (p->nr)
 		qsort(p->v, p->nr, sizeof(*p->v), by_vaddr);
-	img->pointers = p;
+	*out = p;
 	return 0;
 }
 
@@ -89,7 +148,7 @@ int image_pointer(struct image *img, uint64_t vaddr, uint64_t *value)
 	size_t lo = 0, hi;
 	uint8_t bytes[8];
 
-	if (!img->pointers && read_pointers(img) < 0)
+	if (!img->pointers && image_pointers_read(&img->pointers, &img->main) < 0)
 		return -ENOMEM;
 	hi = img->pointers->nr;
 	while (lo < hi) {
@@ -106,8 +165,6 @@ int image_pointer(struct image *img, uint64_t vaddr, uint64_t *value)
 	}
 	if (image_bytes(img, vaddr, bytes, sizeof(bytes)) < sizeof(bytes))
 		return -ENOENT;
-	*value = 0;
-	for (int i = 7; i >= 0; i--)
-		*value = *value << 8 | bytes[i];
+	*value = get64(bytes);
 	return 0;
 }

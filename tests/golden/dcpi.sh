@@ -11,19 +11,48 @@ set -eu
 	run dcpi porf
 	run dcpi dcpilits
 	run dcpi something-else
+	run dcpi help quit
+	run dcpi help porf
+	run dcpi run ls
 	run dcpi -nonsense
 } >out
 compare dcpi
 
 # Every command has help, options for completion and the text of its page, and is listed.
 "$DCPI_BIN/dcpi" -help >help
+"$DCPI_BIN/dcpi" help | diff - help
 commands=$(sed -n 's/^	X(\(dcpi[a-z0-9]*\),.*/\1/p' "$DCPI_SRC/tools/tools.h")
 [ "$(echo "$commands" | wc -l)" -ge 8 ]
 for c in $commands; do
 	grep -q "^  $c " help || { echo "$c is not listed"; exit 1; }
-	"$DCPI_BIN/dcpi" "$c" -help | grep -q "^usage: $c" || { echo "$c has no help"; exit 1; }
+	"$DCPI_BIN/dcpi" "$c" -help >told || { echo "$c -help fails"; exit 1; }
+	grep -q "^usage: $c" told || { echo "$c has no help"; exit 1; }
 	"$DCPI_BIN/$c" -help-man | grep -q '^\.SH OPTIONS' || { echo "$c has no page"; exit 1; }
 	"$DCPI_BIN/$c" -help-options | grep -qx -- -help || { echo "$c has no options"; exit 1; }
+done
+# bash completes commands and options of all of them.
+complete_words() # complete_words WORD…: what may stand for the last one
+{
+	bash -c '. "$DCPI_BUILD/packaging/bash/dcpi"
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_dcpi
+		echo "${COMPREPLY[*]}"' - "$@"
+}
+export PATH=$DCPI_BIN:$PATH
+completes() # completes WANT WORD…
+{
+	[ "$(complete_words "${@:2}")" = "$1" ] || { echo "'${*:2}' becomes '$(complete_words "${@:2}")'"; exit 1; }
+}
+completes "flow flush" dcpi fl
+completes "help" dcpi hel
+completes "topcounts topstalls" dcpi help top
+completes "-help" dcpi -hel
+completes "-keep" dcpi prof -ke
+completes "-event" dcpid -ev
+completes "-no_freq -no_header" dcpilist -both main -no
+completes "" dcpilist -both ma
+for c in $commands dcpid dcpirun; do
+	bash -c '. "$DCPI_BUILD/packaging/bash/dcpi"; complete -p "$1"' - "$c" >completion || { echo "$c is not completed"; exit 1; }
 done
 [ -w /dev/full ] || exit 0
 for command in "dcpiprof" "dcpiprof -json" "dcpitopcounts -json" "dcpi -help"; do

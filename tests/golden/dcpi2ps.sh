@@ -110,7 +110,8 @@ wait $!
 code=0
 "$DCPI_BIN/dcpi2ps" full.graph >&3 2>err || code=$?
 exec 3>&-
-[ ! -s err ] && [ "$code" = 141 ]
+[ ! -s err ]
+[ "$code" = 141 ]
 if "$DCPI_BIN/dcpi2ps" full.graph >&- 2>err; then
 	exit 1
 fi

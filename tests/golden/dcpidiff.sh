@@ -81,6 +81,14 @@ END
 } >out
 compare dcpidiff
 
+# Each set names its own event.
+for procedure in "" hot; do
+	"$DCPI_BIN/dcpidiff" -json $procedure -set -db db -event cpu-clock app -set -db db -event imiss app |
+		tr -d '", ' | grep '^event:' | paste -sd ' '
+	echo event:cpu-clock event:imiss event:cpu-clock >&3
+done >events 3>wanted
+cmp events wanted
+
 # Rows sum to the total, with -changed too.
 for changed in "" -changed; do
 	"$DCPI_BIN/dcpidiff" $changed -json -set -epoch $one -set -epoch $two | awk -F: '

@@ -38,6 +38,9 @@ END
 	DCPI_DEBUG_PATH='' run dcpiprof -no_header -p nowhere -p db/dyn/hi.box.1.dyn -p moved app
 	run dcpiprof -no_header -p moved lib.so
 	run dcpiprof -json -keep 60 lib.so idle
+	echo "# nothing was flushed yet"
+	"$mkdb" begun </dev/null && printf 'platform box\nepoch 1700000000\n' | "$mkdb" begun
+	run dcpiprof -db begun
 } >out
 compare dcpiprof
 

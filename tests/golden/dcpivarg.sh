@@ -6,11 +6,19 @@ set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 . "$DCPI_SRC/tests/support/values-db.sh"
 
+# An argument that is another one each time.
+{
+	printf 'platform box\nepoch 1700000000\nprofile file /opt/app/app %s\nevent cpu-clock 1000000\nat hot+17 50\n' "$app/app"
+	printf 'values values.arg0\n'
+	for i in $(seq 200); do echo "value hot 1 $((1000 + 3 * i))"; done
+} | "$mkdb" many
+
 {
 	run dcpivarg -arg_full app
 	run dcpivarg -arg_full triple hi
 	run dcpivarg -arg_terse -no_header app
 	run dcpivarg -arg_terse -no_header hi
+	run dcpivarg -db many -arg_terse -no_header app
 	run dcpivarg app
 	run dcpivarg -ret_full -no_header hot app
 	run dcpivarg -ret_full -no_header hi

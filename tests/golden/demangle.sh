@@ -48,6 +48,9 @@ export DCPIDB=names
 	run dcpilist -no_header twice
 	run dcpilist -no_header push_back
 	run dcpicalc 'even(unsigned int)' cxx
+	"$DCPI_BIN/dcpicalc" 'even(unsigned int)' cxx >even.graph
+	run dcpi2ps -json -format dot -o even.dot even.graph
+	"$DCPI_BIN/dcpicalc" -json 'even(unsigned int)' cxx | grep -B1 linkage
 	run dcpidiff -no_header -set -db names -set -db names
 	run dcpistats -no_header -set -db names -set -db names
 	run dcpidis -no_header names/dyn/cxx.box.1.dyn even

@@ -42,6 +42,12 @@ END
 	dd if=/dev/zero of=headless bs=1 seek=40 count=8 conv=notrunc 2>/dev/null
 	dd if=/dev/zero of=headless bs=1 seek=60 count=4 conv=notrunc 2>/dev/null
 	run dcpidis -no_header headless 0x40015b
+	"$DCPI_BIN/dcpidis" headless | grep '^section' || :
+	# Named by tables alone are 0x310 to 0x340; labels of "run" in one are none.
+	for library in tables tables-compact; do
+		echo "$library"
+		"$DCPI_BIN/dcpidis" -no_header "$DCPI_SRC/tests/data/tables/$library.so" | grep '^[^ ].*:$'
+	done
 	run dcpiprof -db strip -no_header
 	run dcpilist -db strip -asm -no_header 0x2c4
 } >out

@@ -53,16 +53,33 @@ state()
 	sort /etc/passwd /etc/group
 }
 state >/tmp/before
+# What the package asks of systemd, which does not run here.
+mkdir -p /run/systemd/system /tmp/asked
+printf '#!/bin/sh\necho "$*" >>/tmp/asked/list\n' >/tmp/asked/deb-systemd-invoke
+chmod 755 /tmp/asked/deb-systemd-invoke
+export PATH=/tmp/asked:$PATH
+asked()
+{
+	touch /tmp/asked/list
+	[ "$(cat /tmp/asked/list)" = "$1" ] || fail "$2: systemd was asked to '$(cat /tmp/asked/list)'"
+	rm /tmp/asked/list
+}
 dpkg -i /root/*.deb >/tmp/dpkg 2>&1 || fail "dpkg -i: $(cat /tmp/dpkg)"
+asked "start dcpid.service" "installed" # which does not start what is not enabled, as seen below
 
 # A user and a group, a service that is there but not enabled, a configuration.
 getent passwd dcpi | grep -q ':/var/lib/dcpi:' || fail "no user dcpi"
 getent group dcpi >/dev/null || fail "no group dcpi"
-[ "$(systemctl is-enabled dcpid.service)" = disabled ] || fail "the service is enabled"
+[ "$(SYSTEMD_OFFLINE=1 systemctl is-enabled dcpid.service)" = disabled ] || fail "the service is enabled"
 dpkg-query -W -f '${Conffiles}\n' dcpi | grep -q ' /etc/dcpi/dcpid.json ' || fail "no configuration file"
 systemd-analyze verify --man=no /lib/systemd/system/dcpid.service 2>&1 | tee /tmp/verify
 [ ! -s /tmp/verify ] || fail "systemd-analyze verify"
 man -w dcpid dcpid.json dbgdyn >/dev/null || fail "no pages"
+
+# The guide's programs are there, and what it says builds them.
+cc /usr/share/doc/libdbgdyn-dev/examples/jit/hello.c $(pkg-config --cflags --libs dbgdyn) -o /tmp/hello
+DCPI_RUN=/tmp DCPI_QUEUE=/dcpi-none /tmp/hello 0.1 >/tmp/said || fail "hello: $(cat /tmp/said)"
+[ -f /usr/share/doc/dcpi/docs/RUNTIMES.md.gz ] || fail "no guides"
 
 # As the unit would run it. The copy shares the machine's processes, so it samples.
 install -d -o dcpi -g dcpi /var/lib/dcpi /run/dcpi
@@ -86,8 +103,13 @@ dcpiprof -db /var/lib/dcpi -i -no_header 2>/dev/null | grep total || fail "nothi
 ! dcpiuninstall 2>/tmp/log || fail "dcpiuninstall removes a package"
 grep -q '^hint: .*apt-get remove dcpi$' /tmp/log || fail "dcpiuninstall: $(cat /tmp/log)"
 
-# Removed: what was configured and sampled stays. Purged: nothing does.
+# Another release: a service that ran runs on, as the new one.
+dpkg -i /root/dcpi_*.deb >/tmp/dpkg 2>&1 || fail "dpkg -i again: $(cat /tmp/dpkg)"
+asked "restart dcpid.service" "upgraded"
+
+# Removed: the service ends, what was configured and sampled stays. Purged: nothing does.
 dpkg -r dcpi >/tmp/dpkg 2>&1 || fail "dpkg -r: $(cat /tmp/dpkg)"
+asked "stop dcpid.service" "removed"
 [ -f /etc/dcpi/dcpid.json ] && [ -d /var/lib/dcpi/dyn ] || fail "removal took too much"
 dpkg -P dcpi libdbgdyn-dev libdbgdyn0 >/tmp/dpkg 2>&1 || fail "dpkg -P: $(cat /tmp/dpkg)"
 state >/tmp/after

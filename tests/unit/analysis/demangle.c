@@ -47,6 +47,14 @@ static void test_cxx(void **state)
 		{ "_Z1fRA3_A4_i", "f(int (&) [3][4])" },
 		{ "_Z1fIiEPFvT_Ev", "void (*f<int>())(int)" },
 		{ "_ZZ4mainENKUlvE_clEv", "main::{lambda()#1}::operator()() const" },
+		{ "_ZZ4mainENKUlT_E_clIiEEDaS_",
+		  "auto main::{lambda(auto:1)#1}::operator()<int>(int) const" },
+		{ "_ZZ4mainENKUlT_DpT0_E0_clIdJicEEEDaS_S1_",
+		  "auto main::{lambda(auto:1, (auto:2)...)#2}"
+		  "::operator()<double, int, char>(double, int, char) const" },
+		{ "_ZZ4mainENKUlOT_iPKT0_E1_clIRicEEDaS0_iS3_",
+		  "auto main::{lambda(auto:1&&, int, auto:2 const*)#3}"
+		  "::operator()<int&, char>(int&, int, char const*) const" },
 		{ "_ZN12_GLOBAL__N_11fEv", "(anonymous namespace)::f()" },
 		{ "_ZNK1AcvbEv", "A::operator bool() const" },
 		{ "_ZN1AixEi", "A::operator[](int)" },
@@ -184,7 +192,8 @@ static void test_match(void **state)
 	assert_true(demangle_match("(anonymous namespace)::f(int)", "(anonymous namespace)::f"));
 	assert_true(demangle_match("A::operator<(A)", "A::operator<"));
 	assert_true(demangle_match("A::operator bool() const", "A::operator bool"));
-	assert_true(demangle_match("void fold_operator<int, long>(int)", "fold_operator<int, long>"));
+	assert_true(
+		demangle_match("void fold_operator<int, long>(int)", "fold_operator<int, long>"));
 	assert_true(demangle_match("core::fmt::pad", "core::fmt::pad"));
 	assert_true(demangle_match("main::{lambda()#1}::operator()() const",
 				   "main::{lambda()#1}::operator()"));

@@ -15,7 +15,8 @@ static char facility_name[] = "f";
 static struct analysis_facility facility = { .name = facility_name };
 static char names[NR][8];
 
-/* Of NR procedures the first has @count samples, the last the rest, the others one each. */
+/* Of NR procedures the first has @count samples, the last the rest, the others one each, or none
+ * where there are not so many. */
 struct side {
 	struct analysis_row row[NR];
 	uint64_t count[NR];
@@ -24,15 +25,17 @@ struct side {
 
 static void fill(struct side *s, uint64_t count, uint64_t total)
 {
+	const uint64_t each = total - count > NR;
+
 	memset(s, 0, sizeof(*s));
 	for (size_t i = 0; i < NR; i++) {
-		s->count[i] = 1;
+		s->count[i] = each;
 		s->row[i] = (struct analysis_row){ .facility = &facility,
 						   .procedure = names[i],
 						   .count = &s->count[i] };
 	}
 	s->count[0] = count;
-	s->count[NR - 1] = total - count - (NR - 2);
+	s->count[NR - 1] = total - count - each * (NR - 2);
 	s->rows = (struct analysis_rows){ .v = s->row, .nr = NR, .nr_events = 1 };
 }
 
@@ -78,6 +81,12 @@ static void test_chance(void **state)
 	/* Four were to be expected, and none comes once in fifty times. */
 	assert_true(change_of(400, 1000000, 0, 10000) == 0);
 	assert_true(change_of(0, 10000, 400, 1000000) == 0);
+	/* One sample is no normal number: it falls anywhere once in so many times as there are. */
+	assert_true(change_of(0, 100, 1, 1) == 0);
+	assert_true(change_of(1, 1, 0, 100) == 0);
+	assert_true(change_of(11, 100, 3, 3) == 0);
+	assert_true(change_of(60, 100, 0, 3) == 0);
+	assert_true(change_of(10, 10000, 3, 3) != 0);
 }
 
 static int setup(void **state)

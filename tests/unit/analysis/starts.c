@@ -31,7 +31,7 @@ static void check(uint32_t machine, const void *code, size_t len, uint64_t vaddr
 {
 	struct starts s = { 0 };
 
-	assert_int_equal(analysis_starts(machine, code, len, vaddr, add, &s), 0);
+	assert_int_equal(analysis_starts(machine, code, len, vaddr, NULL, 0, add, &s), 0);
 	assert_int_equal(s.nr, nr);
 	for (size_t i = 0; i < nr; i++)
 		assert_int_equal(s.v[i], expected[i]);
@@ -93,27 +93,61 @@ static void test_riscv(void **state)
 	check(EM_RISCV, code, sizeof(code), 0x2000, expected, 1);
 }
 
+static void test_pointed(void **state)
+{
+	static const uint8_t code[] = {
+		0xc3,		  /* 1000: ret */
+		0x66, 0x90,	  /* 1001: nop */
+		0x90,		  /* 1003: nop */
+		0x89, 0xf8,	  /* 1004: mov %edi, %eax */
+		0xff, 0xe0,	  /* 1006: jmp *%rax */
+		0x90,		  /* 1008: nop */
+		0xeb, 0xf5,	  /* 1009: jmp 0x1000 */
+		0x0f, 0x0b,	  /* 100b: ud2 */
+		0xff, 0xd0,	  /* 100d: call *%rax */
+		0x31, 0xc0, 0xc3, /* 100f: xor %eax, %eax; ret */
+	};
+	static const struct image_pointed expected[] = {
+		{ 0xfff, IMAGE_BEFORE_OTHER },	   { 0x1000, IMAGE_BEFORE_END },
+		{ 0x1002, IMAGE_BEFORE_OTHER },	   { 0x1004, IMAGE_BEFORE_END },
+		{ 0x1006, IMAGE_BEFORE_OTHER },	   { 0x1008, IMAGE_BEFORE_INDIRECT },
+		{ 0x1009, IMAGE_BEFORE_INDIRECT }, { 0x100b, IMAGE_BEFORE_END },
+		{ 0x100d, IMAGE_BEFORE_END },	   { 0x100f, IMAGE_BEFORE_OTHER },
+		{ 0x1012, IMAGE_BEFORE_OTHER },
+	};
+	enum { NR = sizeof(expected) / sizeof(*expected) };
+	struct image_pointed pointed[NR] = { 0 };
+	struct starts s = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < NR; i++)
+		pointed[i].vaddr = expected[i].vaddr;
+	assert_int_equal(
+		analysis_starts(EM_X86_64, code, sizeof(code), 0x1000, pointed, NR, add, &s), 0);
+	for (size_t i = 0; i < NR; i++)
+		assert_int_equal(pointed[i].before, expected[i].before);
+}
+
 static void test_failures(void **state)
 {
 	static const uint8_t calls[] = { 0xe8, 0, 1, 0, 0, 0xe8, 0, 1, 0, 0 };
 	struct starts s = { .stop_at = 1 };
 
 	(void)state;
-	assert_int_equal(analysis_starts(EM_X86_64, calls, sizeof(calls), 0, add, &s),
+	assert_int_equal(analysis_starts(EM_X86_64, calls, sizeof(calls), 0, NULL, 0, add, &s),
 			 -DCPI_ELIMIT);
 	assert_int_equal(s.nr, 1);
-	assert_int_equal(analysis_starts(EM_S390, calls, sizeof(calls), 0, add, &s),
+	assert_int_equal(analysis_starts(EM_S390, calls, sizeof(calls), 0, NULL, 0, add, &s),
 			 -DCPI_EUNSUPPORTED);
-	assert_int_equal(analysis_starts(EM_X86_64, calls, 0, 0, add, &s), 0);
+	assert_int_equal(analysis_starts(EM_X86_64, calls, 0, 0, NULL, 0, add, &s), 0);
 	assert_int_equal(s.nr, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_x86),
-		cmocka_unit_test(test_aarch64),
-		cmocka_unit_test(test_riscv),
+		cmocka_unit_test(test_x86),	 cmocka_unit_test(test_aarch64),
+		cmocka_unit_test(test_riscv),	 cmocka_unit_test(test_pointed),
 		cmocka_unit_test(test_failures),
 	};
 

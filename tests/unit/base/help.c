@@ -119,6 +119,7 @@ static void requests(void **state)
 	check_request(&cmd, "-help", help);
 	check_request(&cmd, "--help", help);
 	check_request(&cmd, "-version", "dcpitest (DCPI) " DCPI_VERSION "\n");
+	check_request(&cmd, "-V", "dcpitest (DCPI) " DCPI_VERSION "\n");
 	check_request(&cmd, "-help-man", man);
 	check_request(&cmd, "-help-options",
 		      "-quiet\n-data-base\n-a-very-long-name-for-an-option\n-help\n-version\n");

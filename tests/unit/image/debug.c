@@ -214,6 +214,50 @@ static void test_alt(void **state)
 	assert_string_equal(inlined_name(in_dir("lib.so")), "shared");
 }
 
+/* How many of the addresses of split_outer, of which there is a line, are of what is inlined. */
+static size_t inlined_in_split(void)
+{
+	struct image_frame frames[IMAGE_FRAMES_MAX];
+	const struct image_symbol *outer;
+	struct image *img;
+	size_t pos = 0, found = 0;
+
+	assert_int_equal(image_open_path(in_dir("lib.so"), IMAGE_FILE, &img, NULL), 0);
+	outer = image_symbol_find(img, "split_outer", &pos);
+	assert_non_null(outer);
+	for (uint64_t at = outer->vaddr; at < outer->vaddr + outer->len; at++) {
+		size_t nr = image_frames_at(img, at, frames, IMAGE_FRAMES_MAX);
+
+		assert_true(nr > 0);
+		if (nr == 1)
+			continue;
+		assert_string_equal(frames[0].name, "split_inner");
+		assert_int_equal(frames[0].at.line, 7);
+		assert_int_equal(frames[1].at.line, 12);
+		assert_non_null(strstr(frames[1].at.file, "split.c"));
+		found++;
+	}
+	image_close(img);
+	return found;
+}
+
+/* The unit's routines are in another file, which is one of this very compilation. */
+static void test_split(void **state)
+{
+	size_t without;
+
+	(void)state;
+	copy(FIXTURES "/split.so", in_dir("lib.so"));
+	without = inlined_in_split();
+	copy(FIXTURES "/split.dwo", in_dir("split.dwo"));
+	assert_true(inlined_in_split() > without);
+	copy(FIXTURES "/fixture.so", in_dir("split.dwo"));
+	assert_int_equal(inlined_in_split(), without);
+	assert_int_equal(unlink(in_dir("split.dwo")), 0);
+	assert_int_equal(mkfifo(in_dir("split.dwo"), 0600), 0);
+	assert_int_equal(inlined_in_split(), without);
+}
+
 /* A server may be a folder. */
 static void test_debuginfod(void **state)
 {
@@ -255,6 +299,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_crc, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_mini, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_alt, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_split, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_debuginfod, set_up, tear_down),
 	};
 

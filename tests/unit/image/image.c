@@ -289,12 +289,14 @@ static void check_frames(const char *file)
 	image_close(img);
 }
 
-/* Whatever holds the debug information: the file, compressed as was once usual, or another one. */
+/* Whatever holds the debug information: the file, compressed as was once usual or as it is now, or
+ * another one. */
 static void test_frames(void **state)
 {
 	(void)state;
 	check_frames("fixture.so");
 	check_frames("zdebug.so");
+	check_frames("zstd.so");
 	check_frames("stripped.so");
 }
 

@@ -2,6 +2,7 @@
 /* A daemon that listens and does not answer, as one that is stopped. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,12 +125,40 @@ static void test_waits(void **state)
 	silent_end(&s);
 }
 
+/* What it was asked is done when an answer begins: nobody waits without limit for the rest. */
+static void test_half_an_answer(void **state)
+{
+	const struct control_wait wait = { .name = "test", .notice_ms = 60000, .limit_ms = 1 };
+	struct base_err err = { 0 };
+	struct silent s;
+	char byte;
+	pid_t pid;
+	int fd;
+
+	(void)state;
+	silent_begin(&s);
+	pid = fork();
+	if (pid == 0) {
+		fd = accept(s.fd, NULL, NULL);
+		if (recv(fd, &byte, 1, 0) == 1 && send(fd, "{", 1, MSG_NOSIGNAL) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(ask(&s, &wait, "flush", &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.text, "middle of its answer"));
+	assert_non_null(strstr(err.hint, "kill -CONT"));
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	silent_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gives_up),
 		cmocka_unit_test(test_full_queue),
 		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_half_an_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
