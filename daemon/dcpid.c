@@ -500,13 +500,10 @@ static void say_joined(void *ctx, const char *first, const char *last, size_t nr
 	       gc_config.dry_run ? "would join" : "joined", first, last, nr, first);
 }
 
-static void say_watching(void *ctx, const char *name, const char *whose, unsigned int seconds)
+static void say_watching(void *ctx, const char *text)
 {
 	(void)ctx;
-	fprintf(stderr,
-		"dcpid: '%s' was not given back, and names %s: watching it for up to %u s, as "
-		"another machine may hold it\n",
-		name, whose, seconds);
+	fprintf(stderr, "dcpid: %s\n", text);
 }
 
 static int join(struct profdb *db, struct base_err *err)

@@ -402,19 +402,15 @@ static void tell_alive(void *ctx)
 	service_alive(&d->service, d->epoch, d->attrib.account.stored);
 }
 
-static void tell_watching(void *ctx, const char *name, const char *whose, unsigned int seconds)
+static void tell_watching(void *ctx, const char *text)
 {
-	const struct daemon *d = ctx;
-
-	base_log(BASE_LOG_INFO,
-		 "'%s/%s' was not given back, and names %s: watching it for up to %u s, as a "
-		 "daemon of another machine may hold it",
-		 profdb_path(d->db), name, whose, seconds);
+	(void)ctx;
+	base_log(BASE_LOG_INFO, "%s", text);
 }
 
 static int lock_platform(struct daemon *d, struct base_err *err)
 {
-	profdb_set_watching(d->db, tell_watching, d);
+	profdb_set_watching(d->db, tell_watching, NULL);
 	return profdb_lock(d->db, d->platform, err);
 }
 

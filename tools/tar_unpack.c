@@ -117,13 +117,10 @@ static int unpack_into(struct archive_reader *a, struct profdb *db, uint64_t *ke
 	return r;
 }
 
-static void say_watching(void *ctx, const char *name, const char *whose, unsigned int seconds)
+static void say_watching(void *ctx, const char *text)
 {
 	(void)ctx;
-	fprintf(stderr,
-		"dcpitar: '%s' was not given back, and names %s: watching it for up to %u s, as "
-		"another machine may hold it\n",
-		name, whose, seconds);
+	fprintf(stderr, "dcpitar: %s\n", text);
 }
 
 int tar_unpack(const char *file, const char *path, struct tar_sum *sum, uint64_t *kept,

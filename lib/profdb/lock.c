@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -198,14 +199,18 @@ void profdb_set_watching(struct profdb *db, profdb_watching_fn *watching, void *
 /* Who sees nothing for so long takes it for stuck. */
 static void tell_watching(const struct profdb *db, const char *name, const char *text)
 {
-	char whose[WHOSE_MAX] = "nobody";
+	char whose[WHOSE_MAX] = "nobody", said[PATH_MAX + WHOSE_MAX];
 	struct owner o;
 
 	if (!db->watching)
 		return;
 	if (parse(text, &o))
 		snprintf(whose, sizeof(whose), "host '%s', pid %ld", o.host, o.pid);
-	db->watching(db->watching_ctx, name, whose, (WATCH_MS + SETTLE_MS) / 1000);
+	snprintf(said, sizeof(said),
+		 "'%s/%s' was not given back, and names %s: watching it for up to %d s, as another "
+		 "machine may hold it",
+		 db->path, name, whose, (WATCH_MS + SETTLE_MS) / 1000);
+	db->watching(db->watching_ctx, said);
 }
 
 static int sign(struct profdb *db, int fd)

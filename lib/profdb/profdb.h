@@ -440,11 +440,9 @@ bool profdb_epochs_changed(struct profdb *db);
  * lives.
  */
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);
-/* Have @watching called before such a watch, of profdb_keep too: @name is that of the lock's file
- * in <db>, @whose who it says owns it, "nobody" where it is empty or damaged, @seconds the longest
- * that it takes. It must not use @db. */
-typedef void profdb_watching_fn(void *ctx, const char *name, const char *whose,
-				unsigned int seconds);
+/* Have @watching called before such a watch, of profdb_keep too, with a sentence for people: which
+ * lock, who owns it by what its file says, and how long it takes at most. It must not use @db. */
+typedef void profdb_watching_fn(void *ctx, const char *text);
 void profdb_set_watching(struct profdb *db, profdb_watching_fn *watching, void *ctx);
 /* To be called every few seconds: other machines see that we live. Mostly costs nothing. */
 void profdb_lock_beat(struct profdb *db);

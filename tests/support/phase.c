@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * phase timer|loop PERIOD_NS SECONDS [LATER_NS]: two routines by turns, half of PERIOD_NS each, in step
- * with a sampler of that period; LATER_NS moves their changes. "timer": the clock says when to change;
- * "loop": loops tuned to it at start, and trimmed to stay in step. Prints the parts of the CPU time:
- * "NAME PERCENT".
+ * phase timer|loop PERIOD_NS SECONDS [LATER_NS]: two routines by turns, half of PERIOD_NS each, in
+ * step with a sampler of that period; LATER_NS moves their changes. "timer": the clock says when to
+ * change; "loop": loops tuned to it at start, and trimmed to stay in step. Prints the parts of the
+ * CPU time: "NAME PERCENT".
  */
 #include <stdbool.h>
 #include <stdint.h>
