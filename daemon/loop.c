@@ -26,6 +26,8 @@
  * more than the look does: once for this and for the timer.
  */
 #define LOOK_NS OFTEN_NS
+/* So many looks that found nothing, one behind the other, and we rest until a program begins. */
+#define REST_LOOKS 4
 /* While windows meet code that is not translated: behind it they meet more. Then twice as long each
  * time, so that a miss now and then costs some looks and no more. */
 #define SERVE_NS 10000000ull
@@ -110,7 +112,8 @@ struct loop {
 	int step_fd;	  /* likewise */
 	int look_fd;	  /* the source is asked whether something is urgent, nothing else */
 	bool often;	  /* the timer's interval is the short one */
-	uint64_t look_ns; /* that of look_fd */
+	uint64_t look_ns; /* that of look_fd; 0: it rests */
+	int nr_quiet;	  /* last looks that found nothing */
 };
 
 static int watch(struct loop *l, int fd)
@@ -136,11 +139,11 @@ static int open_signals(void)
 /*
  * Each second; where JITs are registered more often, as an address is its routine's for certain
  * only from the reading after its registration on. At whole multiples: timers that are due at the
- * same time wake us once.
+ * same time wake us once. 0: never.
  */
 static int set_timer(int fd, uint64_t ns)
 {
-	uint64_t first = (base_now_ns() / ns + 1) * ns;
+	uint64_t first = ns ? (base_now_ns() / ns + 1) * ns : 0;
 	const struct itimerspec timer = { .it_interval = { .tv_sec = (time_t)(ns / SECOND_NS),
 							   .tv_nsec = (long)(ns % SECOND_NS) },
 					  .it_value = { .tv_sec = (time_t)(first / SECOND_NS),
@@ -184,7 +187,7 @@ static int loop_open(struct loop *l, const struct daemon *d)
 	r = watch(l, l->signal_fd);
 	if (r >= 0)
 		r = watch(l, l->timer_fd);
-	if (r >= 0 && driver_is_urgent(d->driver) >= 0) {
+	if (r >= 0 && driver_look(d->driver) >= 0) {
 		l->look_fd = open_timer(LOOK_NS);
 		r = l->look_fd < 0 ? -errno : watch(l, l->look_fd);
 	}
@@ -335,18 +338,46 @@ static int empty_timer(int fd, struct base_err *err)
 	return 0;
 }
 
+static void set_look(struct loop *l, uint64_t ns)
+{
+	l->nr_quiet = 0;
+	if (l->look_fd < 0 || ns == l->look_ns)
+		return;
+	l->look_ns = ns;
+	set_timer(l->look_fd, ns);
+}
+
+/* Nothing but the timer of looks woke us. True: something is urgent. */
+static bool look(struct daemon *d, struct loop *l)
+{
+	int found = driver_look(d->driver);
+
+	l->nr_quiet = found == DRIVER_QUIET ? l->nr_quiet + 1 : 0;
+	if (l->nr_quiet < REST_LOOKS || d->windows || driver_wake_at_exec(d->driver) < 0)
+		return found == DRIVER_URGENT;
+	/* Who began before that has told nobody. */
+	found = driver_look(d->driver);
+	if (found == DRIVER_QUIET)
+		set_look(l, 0);
+	return found == DRIVER_URGENT;
+}
+
+/* Behind a turn. */
+static void look_again(const struct daemon *d, struct loop *l)
+{
+	if (l->look_fd >= 0 && !l->look_ns && driver_look(d->driver) != DRIVER_QUIET)
+		set_look(l, LOOK_NS);
+}
+
 /* What nobody translated is met again and again until somebody does. */
 static void serve_windows(struct daemon *d, struct loop *l)
 {
-	bool more = d->windows && windows_serve(d->windows);
-	uint64_t look_ns = more ? SERVE_NS : 2 * l->look_ns;
+	uint64_t look_ns;
 
-	if (look_ns > LOOK_NS)
-		look_ns = LOOK_NS;
-	if (l->look_fd < 0 || look_ns == l->look_ns)
+	if (!d->windows)
 		return;
-	l->look_ns = look_ns;
-	set_timer(l->look_fd, look_ns);
+	look_ns = windows_serve(d->windows) ? SERVE_NS : 2 * l->look_ns;
+	set_look(l, look_ns > LOOK_NS ? LOOK_NS : look_ns);
 }
 
 /* Its process is replaced now and then. */
@@ -395,7 +426,7 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	watch_values(d, l);
 	if (r == 0 && turn_values(d, l, events, nr))
 		return 0;
-	if (r < 0 || (nr == 1 && events[0].data.fd == l->look_fd && !driver_is_urgent(d->driver)))
+	if (r < 0 || (nr == 1 && events[0].data.fd == l->look_fd && !look(d, l)))
 		return r;
 	/* Whatever else it was that woke us: a drain is cheap, and all are emptied by one. */
 	r = empty_timer(l->timer_fd, err);
@@ -404,6 +435,7 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 	if (r < 0)
 		return r;
 	adapt_timer(l, d);
+	look_again(d, l);
 	return d->finished || got_signal(l);
 }
 

@@ -89,7 +89,7 @@ struct bpf_programs {
 	size_t nr;
 	struct sample_window *windows; /* in place of the first event's program, or NULL */
 	uint64_t mix[COUNT_NR_MIX];    /* see COUNT_MIX */
-	void *tick;		       /* link, or NULL */
+	void *tick, *on_begin;	       /* links, or NULL */
 	struct bpf_clients *clients;
 	void *on_exec, *on_exit, *on_fork; /* links, while there are clients */
 };
@@ -106,8 +106,11 @@ struct sample_shared *bpf_programs_shared(const struct bpf_programs *p);
 const volatile uint64_t *bpf_programs_untabled(const struct bpf_programs *p);
 /* Descriptor of the program of perf event @event; -1 of the tick. */
 int bpf_programs_fd(const struct bpf_programs *p, size_t event);
-/* Ring in which tables ask for a drain. */
+/* Ring of bytes, each an enum sample_note. */
 int bpf_programs_notes_fd(const struct bpf_programs *p);
+/* The next program that begins leaves a note there; no other one until the next call. 0 or -errno.
+ */
+int bpf_programs_wake_at_exec(struct bpf_programs *p);
 /* Ring of struct sample_fork. */
 int bpf_programs_forks_fd(const struct bpf_programs *p);
 /* 0 or -errno; nothing to do without a tick event. */
@@ -166,8 +169,9 @@ struct bpf {
 	uint32_t drain_ms;
 	int timer_fd;
 	uint64_t code_ns;	  /* of the last drain for the sake of new code */
+	uint64_t nr_loads_seen;	  /* those that there were at the last look */
 	void *notes, *told_forks; /* readers of the rings */
-	bool noted;		  /* a table asked for a drain */
+	bool noted;		  /* a table asked for a drain, not yet done */
 	int refusal;		  /* why the kernel did not wait at the last exchange; 0 */
 	const char *why;	  /* behind the description */
 	char said[320];		  /* the same with the refusal */

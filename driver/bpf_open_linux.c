@@ -105,9 +105,7 @@ static int on_note(void *ctx, void *data, size_t len)
 {
 	struct bpf *b = ctx;
 
-	(void)data;
-	(void)len;
-	b->noted = true;
+	b->noted |= len > 0 && *(uint8_t *)data == SAMPLE_NOTE_DRAIN;
 	return 0;
 }
 

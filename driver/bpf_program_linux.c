@@ -79,6 +79,7 @@ static void choose_programs(struct sample *own, bool tick, bool first, bool wind
 {
 	bpf_program__set_autoload(own->progs.sample_event, !tick && !windows);
 	bpf_program__set_autoload(own->progs.sample_tick, tick && !windows);
+	bpf_program__set_autoload(own->progs.program_begins, first);
 	bpf_program__set_autoload(own->progs.sample_exec, first);
 	bpf_program__set_autoload(own->progs.sample_exit, first);
 	bpf_program__set_autoload(own->progs.sample_fork, first);
@@ -152,6 +153,7 @@ int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config
 void bpf_programs_close(struct bpf_programs *p)
 {
 	bpf_link__destroy(p->tick);
+	bpf_link__destroy(p->on_begin);
 	bpf_clients_close(p);
 	/* The first one's maps are in the others' use. */
 	sample_window__destroy(p->windows);
@@ -192,6 +194,18 @@ int bpf_programs_fd(const struct bpf_programs *p, size_t event)
 	if (event == 0 && p->windows)
 		return bpf_program__fd(p->windows->progs.sample_event);
 	return bpf_program__fd(p->objects[event]->progs.sample_event);
+}
+
+int bpf_programs_wake_at_exec(struct bpf_programs *p)
+{
+	struct sample *s = p->objects[0];
+
+	if (!p->on_begin)
+		p->on_begin = bpf_program__attach_trace(s->progs.program_begins);
+	if (!p->on_begin)
+		return -errno;
+	__atomic_store_n(&s->bss->wake_at_exec, 1, __ATOMIC_SEQ_CST);
+	return 0;
 }
 
 static struct bpf_program *tick_program(const struct bpf_programs *p)

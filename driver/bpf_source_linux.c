@@ -151,18 +151,30 @@ static size_t nr_waiting(const struct perf_order *o)
 }
 
 /* What is known by its marker alone would be found seconds later, or after its end. */
-static int bpf_is_urgent(struct driver *d)
+static bool is_urgent(struct bpf *b)
 {
-	struct bpf *b = (struct bpf *)d;
-
 	/* No memory: the records stay, and the drain's own reading says so. */
 	perf_sampler_read_rings(&b->sampler, UINT64_MAX);
 	return b->sampler.code_seen && base_now_ns() - b->code_ns >= BPF_CODE_NS;
 }
 
+static int bpf_look(struct driver *d)
+{
+	struct bpf *b = (struct bpf *)d;
+	bool urgent = is_urgent(b), news = b->sampler.nr_loads != b->nr_loads_seen;
+
+	b->nr_loads_seen = b->sampler.nr_loads;
+	return urgent ? DRIVER_URGENT : news ? DRIVER_NEWS : DRIVER_QUIET;
+}
+
+static int bpf_wake_at_exec(struct driver *d)
+{
+	return bpf_programs_wake_at_exec(&((struct bpf *)d)->programs);
+}
+
 static bool is_code_new(struct bpf *b)
 {
-	if (!bpf_is_urgent(&b->base))
+	if (!is_urgent(b))
 		return false;
 	b->code_ns = base_now_ns();
 	b->sampler.code_seen = false;
@@ -336,7 +348,8 @@ const struct driver_ops bpf_ops = {
 	.start = bpf_start,
 	.drain = bpf_drain,
 	.poll_fd = bpf_poll_fd,
-	.is_urgent = bpf_is_urgent,
+	.look = bpf_look,
+	.wake_at_exec = bpf_wake_at_exec,
 	.client_set = bpf_client_set,
 	.stop = bpf_stop,
 	.close = bpf_close,

@@ -334,6 +334,7 @@ int bpf_programs_windows(struct bpf_programs *p, const struct driver_config *con
 	set_constants(own, p->objects[0], config);
 	bpf_program__set_autoload(own->progs.sample_event, !tick);
 	bpf_program__set_autoload(own->progs.sample_tick, tick);
+	bpf_program__set_autoload(own->progs.program_begins, false);
 	bpf_program__set_autoload(own->progs.sample_exec, false);
 	bpf_program__set_autoload(own->progs.sample_exit, false);
 	bpf_program__set_autoload(own->progs.sample_fork, false);

@@ -137,9 +137,14 @@ int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, str
 	return d->ops->drain(d, all, sink, err);
 }
 
-int driver_is_urgent(struct driver *d)
+int driver_look(struct driver *d)
 {
-	return d->ops->is_urgent ? d->ops->is_urgent(d) : -1;
+	return d->ops->look ? d->ops->look(d) : -DCPI_EUNSUPPORTED;
+}
+
+int driver_wake_at_exec(struct driver *d)
+{
+	return d->ops->wake_at_exec ? d->ops->wake_at_exec(d) : -DCPI_EUNSUPPORTED;
 }
 
 int driver_poll_fd(const struct driver *d)

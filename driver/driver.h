@@ -174,10 +174,17 @@ int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, str
 /* A descriptor that becomes readable when a drain is due, or -1: drain by the clock. */
 int driver_poll_fd(const struct driver *d);
 /*
- * Did something come that is not to wait for its drain (a registry, known by its mapping alone)?
- * Cheap, to be asked several times a second. -1: this source cannot tell.
+ * What came since the last look: nothing, load events, or one that is not to wait for its drain (a
+ * registry, known by its mapping alone). Cheap, to be asked several times a second.
+ * -DCPI_EUNSUPPORTED: this source cannot tell.
  */
-int driver_is_urgent(struct driver *d);
+enum driver_look { DRIVER_QUIET = 0, DRIVER_NEWS, DRIVER_URGENT };
+int driver_look(struct driver *d);
+/*
+ * For who looks no more: the next program that begins, on whatever CPU, makes the descriptor of
+ * driver_poll_fd readable; once. 0 or negative: nobody will be told.
+ */
+int driver_wake_at_exec(struct driver *d);
 /* Stop counting; what is in the rings and tables can still be drained. */
 void driver_stop(struct driver *d);
 void driver_close(struct driver *d);

@@ -22,7 +22,9 @@ struct driver_ops {
 	int (*drain)(struct driver *d, bool all, const struct driver_sink *sink,
 		     struct base_err *err);
 	int (*poll_fd)(const struct driver *d);
-	int (*is_urgent)(struct driver *d); /* NULL: it cannot tell */
+	/* Both NULL: it cannot tell */
+	int (*look)(struct driver *d);
+	int (*wake_at_exec)(struct driver *d);
 	/* NULL: every sample is handed on by itself */
 	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
 	void (*stop)(struct driver *d);

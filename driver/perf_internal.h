@@ -142,7 +142,8 @@ struct perf_sampler {
 	struct perf_event *events; /* of all CPUs: one allocation */
 	struct perf_order order;   /* a queue per CPU, and a last one: perf_sampler_add */
 	struct perf_threads threads;
-	bool code_seen; /* in a ring: dynamic code is announced; reset by who drains */
+	uint64_t nr_loads; /* records of load events read so far */
+	bool code_seen;	   /* in a ring: dynamic code is announced; reset by who drains */
 	int32_t code_pids[PERF_NR_CODE_PIDS]; /* who has made memory for code, by pid */
 	struct perf_turn turn;
 	int epoll_fd, timer_fd;

@@ -249,6 +249,7 @@ static int keep(struct perf_sampler *s, size_t index, const struct perf_record *
 	case PERF_SAMPLE:
 		return queue_sample(s, index, rec);
 	case PERF_LOAD:
+		s->nr_loads++;
 		s->code_seen |= announces_code(s, &rec->load);
 		return perf_order_add_load(&s->order, index, &rec->load);
 	case PERF_LOST:

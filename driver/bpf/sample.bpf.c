@@ -56,7 +56,10 @@ uint64_t untabled[COUNT_NR_EVENTS] __attribute__((aligned(64))) = { 0 };
 struct sample_client clients[SAMPLE_NR_SLOTS] __attribute__((aligned(64)));
 struct sample_ranges ranges[SAMPLE_NR_CLIENTS] __attribute__((aligned(64)));
 
-/* A byte for each table that wants to be drained; only that there is one matters. */
+/* Set by the daemon when it rests, cleared by who wakes it (sample.h). */
+uint32_t wake_at_exec __attribute__((aligned(64))) = 0;
+
+/* A byte for whatever wakes the daemon: enum sample_note. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, SAMPLE_NOTES_LEN);
@@ -166,7 +169,7 @@ static __always_inline void key_process(struct count_key *k)
 
 static __always_inline void ask_for_drain(struct count_head *h, uint64_t now)
 {
-	uint8_t note = 0;
+	uint8_t note = SAMPLE_NOTE_DRAIN;
 
 	if (bpf_ringbuf_output(&notes, &note, sizeof(note), 0) == 0)
 		h->told_ns = now;
@@ -346,6 +349,19 @@ int sample_tick(uint64_t *ctx)
 	read_word((void *)ctx[1], &now);
 	count(&k, shared.tick_event, known, v[0], KERNEL_IS_USER(v[1]), now);
 	SAMPLE_AFTER_TICK((void *)regs, &k);
+	return 0;
+}
+
+/* A program begins: wake who rests, once. */
+SEC("tp_btf/sched_process_exec")
+int program_begins(uint64_t *ctx)
+{
+	uint8_t note = SAMPLE_NOTE_EXEC;
+
+	(void)ctx;
+	if (*(volatile uint32_t *)&wake_at_exec &&
+	    __sync_val_compare_and_swap(&wake_at_exec, 1, 0) == 1)
+		bpf_ringbuf_output(&notes, &note, sizeof(note), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

@@ -12,9 +12,12 @@ enum {
 	SAMPLE_NR_SLOTS = 4096,	       /* for clients; a power of two */
 	SAMPLE_NR_PROBES = 16,	       /* slots in which a client may stand */
 	SAMPLE_BLOCK_SHIFT = 12,       /* of addresses that share a word */
-	SAMPLE_NOTES_LEN = 4096,       /* ring of requests for a drain */
+	SAMPLE_NOTES_LEN = 4096,       /* ring of notes */
 	SAMPLE_FORKS_LEN = 256 * 1024, /* ring of forks */
 };
+
+/* A table wants to be drained; or a program begins, and wake_at_exec was set. */
+enum sample_note { SAMPLE_NOTE_DRAIN = 0, SAMPLE_NOTE_EXEC = 1 };
 
 /* Which of the tables, that stand in one array, is a CPU's of a set. */
 #define SAMPLE_TABLE(cpu, set) (2 * (cpu) + (set))

@@ -30,7 +30,7 @@ static void child_is_seen_in_order(void **state)
 	 * others filled a log: nothing but the rings is read.
 	 */
 	p.fd = driver_poll_fd(d);
-	due = poll(&p, 1, 0) != 0 || driver_is_urgent(d) > 0;
+	due = poll(&p, 1, 0) != 0 || driver_look(d) == DRIVER_URGENT;
 	drain(&s, false);
 	assert_true(due || s.step + s.counts == 0);
 	drain(&s, true);
@@ -104,6 +104,61 @@ static void registry_is_told_at_once(void **state)
 	assert_true(s.registry);
 	munmap(page, BLOCK);
 	close(fd);
+	stop(&s);
+}
+
+static bool is_readable(int timeout_ms)
+{
+	struct pollfd p = { .fd = driver_poll_fd(d), .events = POLLIN };
+
+	return poll(&p, 1, timeout_ms) > 0;
+}
+
+static void run_true(void)
+{
+	pid_t pid = fork_child();
+
+	if (!pid) {
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(1);
+	}
+	wait_for(pid);
+}
+
+/* A drain is not due for ten minutes. But others on this machine may make code, or fill a ring. */
+static void who_rests_is_woken_by_a_program(void **state)
+{
+	struct seen s = { 0 };
+	bool quiet = false, woken = true;
+
+	(void)state;
+	start(&(struct driver_config){ .slots = clock_event, .nr_slots = 1, .drain_ms = 600000 });
+	for (int i = 0; i < 10 && woken; i++) {
+		drain(&s, false);
+		run_true();
+		woken = is_readable(0);
+	}
+	assert_false(woken);
+	assert_int_not_equal(driver_look(d), DRIVER_QUIET);
+	for (int i = 0; i < 1000 && !quiet; i++)
+		quiet = driver_look(d) == DRIVER_QUIET;
+	assert_true(quiet);
+	assert_int_equal(driver_wake_at_exec(d), 0);
+	run_true();
+	assert_true(is_readable(60000));
+	assert_int_not_equal(driver_look(d), DRIVER_QUIET);
+	/* Once; and that is no reason to exchange tables. */
+	s.counts = 0;
+	for (int i = 0; i < 10 && (i == 0 || woken || s.counts); i++) {
+		s.counts = 0;
+		assert_int_equal(driver_wake_at_exec(d), 0);
+		run_true();
+		drain(&s, false);
+		run_true();
+		woken = is_readable(0);
+	}
+	assert_false(woken);
+	assert_int_equal(s.counts, 0);
 	stop(&s);
 }
 
@@ -445,6 +500,7 @@ int main(int argc, char **argv)
 		LIVE_TEST(child_is_seen_in_order),
 		LIVE_TEST(busy_address_is_not_held),
 		LIVE_TEST(registry_is_told_at_once),
+		LIVE_TEST(who_rests_is_woken_by_a_program),
 		LIVE_TEST(tiny_tables_are_accounted_for),
 		LIVE_TEST(full_tables_without_drains_are_late),
 		LIVE_TEST(overload_is_named),
