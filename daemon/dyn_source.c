@@ -204,11 +204,20 @@ void dyn_leaving(struct process *p)
 	}
 }
 
+/* Who ran for long without a map, or before we came, is not likely to make one just now. */
+static uint64_t first_pause(const struct dyn_registry *reg)
+{
+	uint64_t now = base_clock_ns(CLOCK_REALTIME), since = reg->since_ns;
+	uint64_t part = since && since < now ? (now - since) / LOOK_PART : 0;
+
+	return part > LOOK_FIRST_NS ? part : LOOK_FIRST_NS;
+}
+
 void dyn_source_look_later(struct dyn_registry *reg)
 {
 	uint64_t last = reg->look_pause_ns;
 
-	reg->look_pause_ns = last ? last + last / LOOK_PART : LOOK_FIRST_NS;
+	reg->look_pause_ns = last ? last + last / LOOK_PART : first_pause(reg);
 	if (reg->look_pause_ns > LOOK_MAX_NS)
 		reg->look_pause_ns = LOOK_MAX_NS;
 	reg->look_ns = base_now_ns() + reg->look_pause_ns;

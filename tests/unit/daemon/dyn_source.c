@@ -377,6 +377,24 @@ static void perf_map_made_late(void **state)
 	assert_in_range(looks, 10, 60);
 }
 
+/* Who was there before us is not taken for young. */
+static void perf_map_of_an_old_process(void **state)
+{
+	const uint64_t s = 1000000000, now = base_clock_ns(CLOCK_REALTIME);
+	struct dyn_registry reg = { .since_ns = now - 40 * s };
+
+	(void)state;
+	dyn_source_look_later(&reg);
+	assert_in_range(reg.look_pause_ns, 5 * s, 10 * s);
+	reg = (struct dyn_registry){ .since_ns = now - 3600 * s };
+	dyn_source_look_later(&reg);
+	assert_int_equal(reg.look_pause_ns, 16 * s);
+	/* The clock was set. */
+	reg = (struct dyn_registry){ .since_ns = now + 3600 * s };
+	dyn_source_look_later(&reg);
+	assert_in_range(reg.look_pause_ns, 1, s);
+}
+
 /* Left by another program of that pid: an earlier process, or this one before it executed what it
  * runs. */
 static void perf_map_of_another(void **state)
@@ -493,6 +511,7 @@ int main(void)
 		TEST(perf_map_anew),
 		TEST(perf_map_at_exit),
 		TEST(perf_map_made_late),
+		TEST(perf_map_of_an_old_process),
 		TEST(perf_map_of_another),
 		TEST(perf_map_that_is_none),
 		TEST(both),
