@@ -2,6 +2,7 @@
 /* Clients of the real program: what it reads of their ranges and words, and tells of their forks.
  */
 #include <errno.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include "live.h"
@@ -269,6 +270,29 @@ static void words_not_in_memory_are_unread(void **state)
 	munmap((void *)(uintptr_t)far, BLOCK);
 }
 
+/* ---- processes by the hundred ---------------------------------------------------------------- */
+
+enum { STACK = 4096 };
+
+static int sleeps(void *arg)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+	return arg != NULL;
+}
+
+static int ends(void *arg)
+{
+	return arg != NULL;
+}
+
+/* A process that shares our memory: that of a sanitizer takes 40 ms to copy. */
+static pid_t sharing_child(int (*run)(void *), char *stack)
+{
+	return clone(run, stack + STACK, CLONE_VM | SIGCHLD, NULL);
+}
+
 /* ---- forks ----------------------------------------------------------------------------------- */
 
 static volatile uint64_t cursor;
@@ -276,6 +300,7 @@ static volatile uint64_t cursor;
 /* What the cursor was at each fork is what comes with its event. */
 static void forks_carry_the_cursor(void **state)
 {
+	static _Alignas(16) char stack[STACK];
 	struct driver_client c = { .cursor = (uintptr_t)&cursor };
 	struct seen s = { .pid = getpid() };
 	int status;
@@ -287,10 +312,8 @@ static void forks_carry_the_cursor(void **state)
 	for (uint64_t i = 0; i < NR_FORKS; i++) {
 		cursor = UINT64_C(0x100000000) * i + i;
 		forked[i].cursor = cursor;
-		forked[i].pid = fork_child();
-		assert_true(forked[i].pid >= 0);
-		if (!forked[i].pid)
-			_exit(0);
+		forked[i].pid = sharing_child(ends, stack);
+		assert_true(forked[i].pid > 0);
 		nr_forked = i + 1;
 		cursor = UINT64_MAX;
 		assert_int_equal(waitpid(forked[i].pid, &status, 0), forked[i].pid);
@@ -333,6 +356,7 @@ enum { NR_SLEEPERS = SAMPLE_NR_CLIENTS + 2 };
 
 static void many_clients_and_one_more(void **state)
 {
+	static _Alignas(16) char stacks[NR_SLEEPERS][STACK];
 	static pid_t pids[NR_SLEEPERS];
 	struct driver_client c = own_code(DRIVER_RANGE_WORDS);
 	struct seen s = see_range(&own);
@@ -342,10 +366,7 @@ static void many_clients_and_one_more(void **state)
 	start(&fast);
 	words[0] = 3;
 	for (size_t i = 0; i < NR_SLEEPERS; i++) {
-		pids[i] = fork_child();
-		if (!pids[i])
-			for (;;)
-				pause();
+		pids[i] = sharing_child(sleeps, stacks[i]);
 		assert_true(pids[i] > 0);
 		if (i % 8 == 7)
 			drain(&s, false);
