@@ -174,7 +174,8 @@ void identity_free(struct identity *t);
  * Identity of the file of mapping @l of @p: its build-id or contents as the reader process tells,
  * else, of a process that is gone with its file, what the same (device, inode, path) was the last
  * time since identity_forget, else a hash of these (*@by_path is set). What is no image but a
- * runtime's dump goes to *@dump (fd; else -1). 0 or -ENOMEM.
+ * runtime's dump goes to *@dump (fd; else -1), which also says of a file that was read whether it
+ * is ELF. 0 or -ENOMEM.
  */
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
 		  struct base_id *id, bool *by_path, struct reader_dump *dump);

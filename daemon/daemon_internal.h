@@ -359,6 +359,7 @@ void reader_trim(struct reader *r);
 struct reader_dump {
 	int fd; /* the caller's; -1: it is an image */
 	uint32_t owner;
+	bool no_elf; /* nor an ELF file: what it holds, its program alone knows */
 };
 /*
  * Identity of the file that mapping @l of @pid was of when the kernel told of it: build-id, else a

@@ -86,7 +86,7 @@ static int dump_found(int fd, struct reader_answer *a, int *fd_out)
 }
 
 /* A dump or a file's identity, by reading it. */
-static int file_read_id(const struct stat *st, int looked, struct base_id *id,
+static int file_read_id(const struct stat *st, int looked, struct base_id *id, bool *elf,
 			struct reader_answer *a, int *fd_out)
 {
 	int fd = reader_looked_open(looked), r;
@@ -97,10 +97,10 @@ static int file_read_id(const struct stat *st, int looked, struct base_id *id,
 	if (r > 0)
 		return dump_found(fd, a, fd_out);
 	if (r == 0)
-		r = registry_file_id(fd, id);
+		r = registry_file_id(fd, id, elf);
 	close(fd);
 	if (r >= 0)
-		reader_known_add(st, id);
+		reader_known_add(st, id, *elf);
 	return r;
 }
 
@@ -109,14 +109,16 @@ static int image_id(const struct reader_request *q, struct reader_answer *a, int
 	struct base_id id = { 0 };
 	struct stat st;
 	int r = 0, looked = reader_mapped_look(q);
+	bool elf = true;
 
 	if (looked < 0)
 		return looked;
 	if (fstat(looked, &st) < 0)
 		r = -errno;
-	else if (!reader_known_find(&st, &id))
-		r = file_read_id(&st, looked, &id, a, fd_out);
+	else if (!reader_known_find(&st, &id, &elf))
+		r = file_read_id(&st, looked, &id, &elf, a, fd_out);
 	close(looked);
+	a->no_elf = !elf;
 	a->id_len = id.len;
 	memcpy(a->id, id.bytes, sizeof(a->id));
 	return r;

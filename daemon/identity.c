@@ -14,7 +14,7 @@ enum { TRIES = 3 /* a process may be gone before its file could be read: the nex
 
 struct known {
 	struct base_id id;
-	bool by_path;
+	bool by_path, no_elf;
 	unsigned int tries;
 };
 
@@ -116,6 +116,7 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 		if (ask_reader(t, p, l, &now, dump)) {
 			k->id = now;
 			k->by_path = false;
+			k->no_elf = dump->no_elf;
 		} else if (k->by_path) {
 			k->tries++;
 			id_of_key(&key, &k->id);
@@ -126,6 +127,7 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 	}
 	*id = k->id;
 	*by_path = k->by_path;
+	dump->no_elf = k->no_elf;
 out:
 	base_buf_release(&key);
 	return r;

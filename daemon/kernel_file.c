@@ -134,7 +134,7 @@ static int vdso_id(const void *data, size_t len, struct base_id *id)
 		return -errno;
 	r = base_write_all(fd, data, len);
 	if (r == 0)
-		r = registry_file_id(fd, id);
+		r = registry_file_id(fd, id, NULL);
 	close(fd);
 	return r;
 }

@@ -13,7 +13,8 @@
 #include "wire.h"
 
 enum reader_op {
-	READER_IMAGE_ID = 1,  /* pid, addr, end, dev_*, inode, path -> id; or descriptor, owner */
+	READER_IMAGE_ID = 1,  /* pid, addr, end, dev_*, inode, path -> id, no_elf; or descriptor,
+				 owner */
 	READER_REGISTRY_OPEN, /* pid, addr, end -> descriptor */
 	READER_REGISTRY_READ, /* descriptor, pid, uid, life, place -> place, long answer */
 	READER_RANGE_READ,    /* pid, uid, life, range -> long answer */
@@ -49,6 +50,7 @@ struct reader_answer {
 	int32_t status;	 /* as the call's result */
 	uint32_t id_len; /* 0: no image but a file that is to be followed */
 	uint32_t owner;	 /* uid of that */
+	uint32_t no_elf; /* the file is none */
 	int32_t ns_pid;
 	struct registry_place place;
 	struct foreign_place file;

@@ -14,6 +14,7 @@ enum { KNOWN = 1024 };
 static struct known {
 	uint64_t dev, ino, len, changed_ns;
 	struct base_id id;
+	bool elf;
 } known[KNOWN];
 
 static uint64_t ns_of(const struct timespec *t)
@@ -26,7 +27,7 @@ static struct known *place_of(const struct stat *st)
 	return &known[(base_hash_u64(st->st_dev) ^ base_hash_u64(st->st_ino + 1)) % KNOWN];
 }
 
-bool reader_known_find(const struct stat *st, struct base_id *id)
+bool reader_known_find(const struct stat *st, struct base_id *id, bool *elf)
 {
 	const struct known *k = place_of(st);
 
@@ -34,10 +35,11 @@ bool reader_known_find(const struct stat *st, struct base_id *id)
 	    k->len != (uint64_t)st->st_size || k->changed_ns != ns_of(&st->st_ctim))
 		return false;
 	*id = k->id;
+	*elf = k->elf;
 	return true;
 }
 
-void reader_known_add(const struct stat *st, const struct base_id *id)
+void reader_known_add(const struct stat *st, const struct base_id *id, bool elf)
 {
 	struct timespec now;
 
@@ -49,5 +51,6 @@ void reader_known_add(const struct stat *st, const struct base_id *id)
 					.ino = st->st_ino,
 					.len = (uint64_t)st->st_size,
 					.changed_ns = ns_of(&st->st_ctim),
-					.id = *id };
+					.id = *id,
+					.elf = elf };
 }

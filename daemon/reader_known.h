@@ -7,8 +7,8 @@
 
 #include "base.h"
 
-bool reader_known_find(const struct stat *st, struct base_id *id);
+bool reader_known_find(const struct stat *st, struct base_id *id, bool *elf);
 /* @st is from before the file was read. What has changed just now is not remembered. */
-void reader_known_add(const struct stat *st, const struct base_id *id);
+void reader_known_add(const struct stat *st, const struct base_id *id, bool elf);
 
 #endif

@@ -23,7 +23,7 @@ int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, 
 		snprintf(q.path, sizeof(q.path), "%s", l->path);
 	code = reader_call(r, &q, -1, &a, &fd);
 	if (code >= 0 && fd >= 0 && dump) {
-		*dump = (struct reader_dump){ fd, a.owner };
+		*dump = (struct reader_dump){ .fd = fd, .owner = a.owner };
 		return 0;
 	}
 	if (fd >= 0)
@@ -34,6 +34,8 @@ int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, 
 		return -DCPI_EHELPER;
 	*id = (struct base_id){ .len = (uint8_t)a.id_len };
 	memcpy(id->bytes, a.id, a.id_len);
+	if (dump)
+		dump->no_elf = a.no_elf;
 	return 0;
 }
 

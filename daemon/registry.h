@@ -86,8 +86,9 @@ int registry_parse(int fd, const struct registry_memory *memory, struct registry
 int registry_range_read(const struct wire_range *range, const struct registry_memory *memory,
 			struct base_buf *out);
 
-/* NT_GNU_BUILD_ID of the ELF file, else 20 bytes of a hash of its heads, size and first 64 KiB. */
-int registry_file_id(int fd, struct base_id *id);
+/* NT_GNU_BUILD_ID of the ELF file, else 20 bytes of a hash of its heads, size and first 64 KiB.
+ * *@elf (may be NULL): it is an ELF file. */
+int registry_file_id(int fd, struct base_id *id, bool *elf);
 
 /*
  * Of a process, from /proc: when it started (ns since boot), and a number that another process or

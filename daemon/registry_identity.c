@@ -114,7 +114,7 @@ static int build_id(const struct file *f, struct base_id *id)
 	return r;
 }
 
-int registry_file_id(int fd, struct base_id *id)
+int registry_file_id(int fd, struct base_id *id, bool *elf)
 {
 	struct file f = { .fd = fd, .head = malloc(HEAD_LEN) };
 	struct stat st;
@@ -130,6 +130,8 @@ int registry_file_id(int fd, struct base_id *id)
 	}
 	f.len = (uint64_t)st.st_size;
 	f.head_len = read_some(fd, 0, f.head, HEAD_LEN);
+	if (elf)
+		*elf = f.head_len >= SELFMAG && memcmp(f.head, ELFMAG, SELFMAG) == 0;
 	r = build_id(&f, id);
 	if (r == -ENOENT) {
 		base_id_of_head(id, f.len, f.head, f.head_len);

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,6 +120,12 @@ static void unescape(char *path)
 	*to = '\0';
 }
 
+static uint32_t prot_of(const char *perms)
+{
+	return (perms[0] == 'r' ? PROT_READ : 0u) | (perms[1] == 'w' ? PROT_WRITE : 0u) |
+	       (perms[2] == 'x' ? PROT_EXEC : 0u);
+}
+
 int scan_parse_line(char *line, struct driver_load *l)
 {
 	uint64_t start, end;
@@ -134,6 +141,7 @@ int scan_parse_line(char *line, struct driver_load *l)
 		return -DCPI_EFORMAT;
 	l->addr = start;
 	l->len = end - start;
+	l->prot = prot_of(perms);
 	unescape(line + path_at);
 	l->path = line[path_at] ? line + path_at : "//anon";
 	return perms[2] == 'x';

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,8 +64,19 @@ bool track_is_dynamic(const struct driver_load *l)
 	       !is_vsyscall(l->path) && is_dynamic(l, TRACK_LISTED);
 }
 
+/*
+ * A file that a runtime maps to go on in it (SBCL's core): code that is made there later is in no
+ * file. Where writing was forbidden afterwards (mprotect), it is still such memory.
+ */
+static bool is_workspace(const struct process *p, const struct driver_load *l)
+{
+	const struct map *old = map_find(p, l->addr);
+
+	return l->prot & PROT_WRITE || (old && old->kind == MAP_DYNAMIC);
+}
+
 /* The image of an ordinary file; l->id is filled in where something better than the path tells.
- * NULL also where it is a dump. */
+ * NULL also where it is a dump, or memory for code. */
 static struct image *file_image(struct attrib *a, struct process *p, struct driver_load *l,
 				struct reader_dump *dump)
 {
@@ -75,7 +87,7 @@ static struct image *file_image(struct attrib *a, struct process *p, struct driv
 
 	if (!id.len && identity_find(a->identity, p, l, &id, &by_path, dump) < 0)
 		return NULL;
-	if (dump->fd >= 0)
+	if (dump->fd >= 0 || (dump->no_elf && is_workspace(p, l)))
 		return NULL;
 	if (!by_path)
 		l->id = id;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * copy_code OBJECT MILLISECONDS [shared], for tests/system/register.sh: copies the code of a shared
- * object into anonymous memory, which may be shared, prints "0xSTART SIZE" of that, waits for a
- * line, runs it from its entry on for so long, and prints the CPU time in milliseconds.
+ * copy_code OBJECT MILLISECONDS [shared | FILE], for tests/system/register.sh: copies the code of a
+ * shared object into anonymous memory, which may be shared, or into a private mapping of FILE, which
+ * is no program, prints "0xSTART SIZE" of that, waits for a line, runs it from its entry on for so
+ * long, and prints the CPU time in milliseconds.
  */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,13 +41,17 @@ static int find_code(int fd, Elf64_Phdr *code, uint64_t *entry)
 	return -1;
 }
 
-static char *copy(int fd, const Elf64_Phdr *code, int kind)
+static char *copy(int fd, const Elf64_Phdr *code, const char *where)
 {
-	char *to = mmap(NULL, code->p_filesz, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
+	int kind = where && strcmp(where, "shared") == 0 ? MAP_SHARED : MAP_PRIVATE;
+	int file = where && kind == MAP_PRIVATE ? open(where, O_RDONLY | O_CLOEXEC) : -1;
+	int prot = PROT_READ | PROT_EXEC | (file >= 0 ? PROT_WRITE : 0);
+	char *to = mmap(NULL, code->p_filesz, PROT_READ | PROT_WRITE,
+			file >= 0 ? kind : kind | MAP_ANONYMOUS, file, 0);
 
 	if (to == MAP_FAILED ||
 	    pread(fd, to, code->p_filesz, (off_t)code->p_offset) != (ssize_t)code->p_filesz ||
-	    mprotect(to, code->p_filesz, PROT_READ | PROT_EXEC) < 0)
+	    mprotect(to, code->p_filesz, prot) < 0)
 		return NULL;
 	return to;
 }
@@ -60,7 +66,7 @@ int main(int argc, char **argv)
 	char *to;
 
 	if (fd < 0 || find_code(fd, &code, &entry) < 0 ||
-	    !(to = copy(fd, &code, argc > 3 ? MAP_SHARED : MAP_PRIVATE))) {
+	    !(to = copy(fd, &code, argc > 3 ? argv[3] : NULL))) {
 		fputs("copy_code: no such code\n", stderr);
 		return 1;
 	}

@@ -45,11 +45,31 @@ cat "$work/prof"
 count() { awk -v name="$1" '$4 == name { sum += $1 } END { print sum + 0 }' "$work/prof"; }
 # A sample for each millisecond of its CPU time, less what the clock's calls took and the kernel; the
 # routines have half each. Five standard deviations, and as much as a virtual CPU that is away takes.
-reach=$(awk -v n="$spent" -v m="$(missed)" 'BEGIN { printf "%d\n", 5 * sqrt(n) + n / 10 + m }')
+reach_of() { awk -v n="$1" -v m="$(missed)" 'BEGIN { printf "%d\n", 5 * sqrt(n) + n / 10 + m }'; }
+reach=$(reach_of "$spent")
 within "samples of copied code" $(($(count slot_0) + $(count shared))) "$spent" "$reach"
 within "half of them in slot_0" "$(count slot_0)" $((spent / 2)) "$reach"
 # It has the given name too.
 "$DCPI_BIN/dcpicat" "$db"/2*/*/copied.file."$id" | grep -qx 'path  *copied' || fail "no name"
+stop_daemon
+rm -rf "$db"
+
+# Into a file that its runtime goes on in, as SBCL does in its core: the code is not the file's.
+start_daemon
+head -c 65536 /dev/zero >"$work/core"
+coproc copier { exec "$DCPI_BUILD/tests/copy_code" "$object" 500 "$work/core"; }
+pid=$copier_PID
+read -r start size <&"${copier[0]}" || fail "copy_code"
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+echo >&"${copier[1]}"
+read -r spent <&"${copier[0]}" || fail "copy_code does not end"
+wait $pid
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+account_holds "code written into a file's mapping"
+"$DCPI_BIN/dcpiprof" -i -no_header >"$work/prof" || fail "dcpiprof -i"
+dynamic=$(awk '/ copy_code: dynamic, unnamed/ { sum += $1 } END { print sum + 0 }' "$work/prof")
+within "code in no file" "$dynamic" "$spent" "$(reach_of "$spent")"
+! grep "$work/core" "$work/prof" || fail "the code is charged to the file"
 stop_daemon
 rm -rf "$db"
 

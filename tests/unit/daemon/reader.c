@@ -83,7 +83,7 @@ static void test_image_id(void **state)
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	READER(state);
-	assert_int_equal(registry_file_id(fd, &direct), 0);
+	assert_int_equal(registry_file_id(fd, &direct, NULL), 0);
 	close(fd);
 	l = mapping_of((uintptr_t)test_image_id);
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
@@ -126,6 +126,29 @@ static void test_image_written_over(void **state)
 	}
 	close(fd);
 	unlink(path);
+}
+
+/* A file that is remembered (it is not just written) is told of as before. */
+static void test_image_no_elf(void **state)
+{
+	struct reader_dump dump = { .fd = -1, .no_elf = true };
+	struct driver_load elf = mapping_of((uintptr_t)test_image_id);
+	struct driver_load l = { .path = "/etc/passwd" };
+	struct base_id id;
+	struct stat st;
+
+	READER(state);
+	assert_int_equal(stat(l.path, &st), 0);
+	l.inode = st.st_ino;
+	l.dev_major = major(st.st_dev);
+	l.dev_minor = minor(st.st_dev);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(reader_image_id(r, getpid(), &elf, &id, &dump), 0);
+		assert_false(dump.no_elf);
+		assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, &dump), 0);
+		assert_true(dump.no_elf);
+		assert_true(dump.fd < 0);
+	}
 }
 
 /* What is mapped there now, or stands under that name, is not what was meant. */
@@ -489,6 +512,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_image_id, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_image_no_elf, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_of_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_read, setup, teardown),

@@ -539,7 +539,7 @@ static struct base_id id_of(const void *data, size_t len)
 	struct base_id id = { 0 };
 	int fd = file_with(data, len);
 
-	assert_int_equal(registry_file_id(fd, &id), 0);
+	assert_int_equal(registry_file_id(fd, &id, NULL), 0);
 	close(fd);
 	return id;
 }

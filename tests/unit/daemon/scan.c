@@ -50,7 +50,9 @@ static void lines(void **state)
 	assert_int_equal(l.dev_minor, 1);
 	assert_int_equal(l.inode, 1234);
 	assert_string_equal(l.path, "/usr/bin/x y");
+	assert_int_equal(l.prot, PROT_READ | PROT_EXEC);
 	assert_int_equal(parse("1000-2000 rwxp 00000000 00:00 0 \n", &l), 1);
+	assert_int_equal(l.prot, PROT_READ | PROT_WRITE | PROT_EXEC);
 	assert_string_equal(l.path, "//anon");
 	assert_int_equal(parse("1000-2000 rw-p 00000000 00:00 0 [heap]\n", &l), 0);
 	assert_int_equal(parse("1000-2000 --xs 00000000 00:00 9 /a\\012b\\013 (deleted)\n", &l), 1);

@@ -296,6 +296,7 @@ int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, 
 	(void)l;
 	stand_ins.nr_asked++;
 	*id = stand_ins.reader_id;
+	dump->no_elf = stand_ins.no_elf;
 	if (stand_ins.is_dump) {
 		id->len = 0;
 		dump->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

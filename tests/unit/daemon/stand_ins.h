@@ -39,7 +39,7 @@ struct stand_ins {
 	struct image *kernel_image, *vdso;
 	uint64_t kernel_start, kernel_end, idle_addr;
 	bool claimed; /* dyn_claims */
-	bool is_dump; /* what reader_image_id finds */
+	bool is_dump, no_elf; /* what reader_image_id finds */
 	unsigned int nr_dumps;
 	/* reader_image_id */
 	int reader_result;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "stand_ins.h"
 
@@ -62,6 +63,46 @@ static void kinds_of_memory(void **state)
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/usr/lib/libold.so (deleted)", 6);
 	assert_string_equal(at(10, 0x1000)->image->path, "/usr/lib/libold.so");
 	assert_int_equal(stand_ins.nr_marker, 0);
+}
+
+static void map_with(uint32_t prot, uint64_t addr, const char *path)
+{
+	const struct driver_load l = { .kind = DRIVER_LOAD_MMAP,
+				       .time_ns = ++t.time_ns,
+				       .pid = 10,
+				       .addr = addr,
+				       .len = 0x1000,
+				       .prot = prot,
+				       .path = path };
+
+	assert_int_equal(attrib_load(&t.a, &l), 0);
+}
+
+/* A runtime goes on in a file that it has written once: what it compiles there is in no file. */
+static void file_to_write_code_into(void **state)
+{
+	const uint32_t run = PROT_READ | PROT_EXEC, write = run | PROT_WRITE;
+
+	(void)state;
+	stand_ins.reader_id = trial_id(7);
+	stand_ins.reader_result = 0;
+	stand_ins.no_elf = true;
+	map_with(write, 0x1000, "/lib/a.core");
+	assert_int_equal(at(10, 0x1000)->kind, MAP_DYNAMIC);
+	/* mprotect: what was written stands there still. */
+	map_with(run, 0x1000, "/lib/a.core");
+	assert_int_equal(at(10, 0x1000)->kind, MAP_DYNAMIC);
+	/* What nobody could write is the file's own. */
+	map_with(run, 0x4000, "/lib/a.core");
+	assert_int_equal(at(10, 0x4000)->kind, MAP_IMAGE);
+	/* An ELF file is one image however it is mapped. */
+	stand_ins.no_elf = false;
+	map_with(write, 0x1000, "/bin/patches-itself");
+	assert_int_equal(at(10, 0x1000)->kind, MAP_IMAGE);
+	/* The file cannot be read any more: as it was last. */
+	stand_ins.reader_result = -ENOENT;
+	map_with(write, 0x6000, "/lib/a.core");
+	assert_int_equal(at(10, 0x6000)->kind, MAP_DYNAMIC);
 }
 
 static void marker_is_no_mapping(void **state)
@@ -581,6 +622,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(kinds_of_memory),
+		TEST(file_to_write_code_into),
 		TEST(marker_is_no_mapping),
 		TEST(vdso),
 		TEST(nonsense_is_ignored),
