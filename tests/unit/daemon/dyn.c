@@ -700,6 +700,8 @@ static void test_places_on_disk(void **state)
 	all = &t.p.dyn->own->tenants.routines;
 	dyn_facility_written(f, true);
 	assert_false(dyn_facility_is_behind(f, true));
+	/* It is in each later version, of those that hold no more than they must too. */
+	assert_int_equal(nr_of_type(f, false, WIRE_ROUTINE, NULL), 1);
 	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
 	tell(&t, 200);
 	tell(&t, 100 * DYN_PAST_NS);
@@ -711,6 +713,81 @@ static void test_places_on_disk(void **state)
 	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
 	tell(&t, 200 * DYN_PAST_NS);
 	assert_int_not_equal(offset(&t, 0x10000, 200 * DYN_PAST_NS), old);
+	trial_close(&t);
+}
+
+static void retire_rec(struct trial *t, uint64_t addr, uint64_t len)
+{
+	struct wire_retire *r;
+	void *p;
+
+	assert_int_equal(base_buf_extend(&t->b, sizeof(*r), &p), 0);
+	r = p;
+	*r = (struct wire_retire){ .head = { .len = sizeof(*r), .type = WIRE_RETIRE },
+				   .seq = ++t->seq,
+				   .addr = addr,
+				   .code_len = len };
+}
+
+/* What was read of a routine that is gone is not what stands where it stood. */
+static void test_records_that_follow(void **state)
+{
+	struct dyn_facility *f;
+	struct trial t;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 100);
+	f = facility(&t, 0);
+	retire_rec(&t, 0x10000, 64);
+	tell(&t, 200);
+	tell(&t, 100 * DYN_PAST_NS);
+	assert_int_equal(f->nr_routines, 0);
+	for (uint64_t i = 1; i <= 2; i++) {
+		fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
+		tell(&t, 100 * DYN_PAST_NS + i);
+		assert_int_equal(f->nr_routines, 1);
+	}
+	trial_close(&t);
+}
+
+/* Many go and few stay: these are moved together, and are what they were. */
+static void test_few_stay(void **state)
+{
+	enum { NR = 1600, EVERY = 16, LEN = 4096 };
+	struct pseudoimg_result before = { 0 }, after = { 0 };
+	static uint8_t code[LEN];
+	const struct dyn_store *store;
+	struct trial t;
+	char name[16];
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	for (uint64_t i = 0; i < NR; i++) {
+		snprintf(name, sizeof(name), "r%u", (unsigned int)i);
+		memset(code, (int)i, sizeof(code));
+		fake_routine_rec(&t.b, 0, 0x100000 + i * LEN, name, code, LEN);
+	}
+	tell(&t, 100);
+	store = &t.p.dyn->own->store;
+	assert_true(store->used > (uint64_t)NR * LEN);
+	for (uint64_t i = 0; i < NR; i++)
+		if (i % EVERY == 0)
+			assert_int_equal(offset(&t, 0x100000 + i * LEN, 100) % LEN, 0);
+		else
+			retire_rec(&t, 0x100000 + i * LEN, LEN);
+	tell(&t, 200);
+	write_job(facility(&t, 0), &before);
+	assert_int_equal(before.nr_routines, NR / EVERY);
+	tell(&t, 100 * DYN_PAST_NS);
+	assert_true(store->held < 2 * store->used);
+	write_job(facility(&t, 0), &after);
+	assert_int_equal(after.nr_bad, 0);
+	assert_int_equal(after.nr_routines, NR / EVERY);
+	assert_memory_equal(after.build_id, before.build_id, sizeof(after.build_id));
 	trial_close(&t);
 }
 
@@ -902,6 +979,7 @@ static void test_database_full(void **state)
 	assert_int_equal(where(&t, 0x30000, 200), DYN_NO_ROOM);
 	assert_int_equal(where(&t, 0x50010, 200), DYN_NO_ROOM);
 	assert_false(dyn_facility_is_behind(facility(&t, 0), true));
+	assert_int_equal(nr_of_type(facility(&t, 0), false, WIRE_ROUTINE, NULL), 1);
 	dyn_stats_get(t.dyn, &stats);
 	assert_int_equal(stats.routines_refused, 2);
 	dyn_set_full(t.dyn, false);
@@ -957,6 +1035,8 @@ int main(void)
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_what_is_kept),
 		cmocka_unit_test(test_places_on_disk),
+		cmocka_unit_test(test_records_that_follow),
+		cmocka_unit_test(test_few_stay),
 		cmocka_unit_test(test_runs_by_turns),
 		cmocka_unit_test(test_job_tells_empty_ranges),
 		cmocka_unit_test(test_identity_by_content),

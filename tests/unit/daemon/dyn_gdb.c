@@ -358,8 +358,10 @@ static void never_unregistered(void **state)
 static void no_object(void **state)
 {
 	TRIAL(state);
-	struct object a, b;
+	struct dyn_registry *reg = source(&t->p);
+	struct object a, b, c;
 	struct dyn_stats stats;
+	uint64_t read_ns;
 
 	make(&a, HERE, 'A');
 	make(&b, HERE + 256, 'B');
@@ -376,8 +378,16 @@ static void no_object(void **state)
 	assert_int_equal(stats.records_bad, 1);
 	/* What cannot be read is tried a few times, and holds up nobody. */
 	a.node.elf_addr = (const void *)(uintptr_t)64;
+	make(&c, HERE + 512, 'C');
+	link_node(&c.node);
+	read_ns = reg->read_ns;
+	refresh(t);
+	assert_string_equal(at(t, HERE + 512, 5), "Clpha");
+	/* Until then nobody knows what else is there. */
+	assert_int_equal(reg->read_ns, read_ns);
 	for (int i = 0; i < 10; i++)
 		refresh(t);
+	assert_true(reg->read_ns > read_ns);
 	dyn_stats_get(t->dyn, &stats);
 	assert_int_equal(stats.records_bad, 2);
 }

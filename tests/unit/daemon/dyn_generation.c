@@ -339,6 +339,8 @@ static void without_code(void **state)
 	tell();
 	assert_int_equal(record_of(2)->head.flags & WIRE_ROUTINE_CODE, WIRE_ROUTINE_CODE);
 	assert_memory_equal((const uint8_t *)(record_of(2) + 1) + 1, code, sizeof(code));
+	/* It had samples: the image on disk lacks what it must have. */
+	assert_true(f->image->behind);
 	assert_string_equal(who(0x20000, 2), "B");
 	assert_true(f->changed);
 	assert_int_equal(f->nr_routines, 2);

@@ -162,6 +162,7 @@ static void test_gaps(void **state)
 	assert_int_equal(dyn_gap_add(&g, 5, 9), 0);
 	assert_int_equal(dyn_gap_add(&g, 20, 20), 0);
 	assert_int_equal(dyn_gap_add(&g, 21, 22), 0);
+	assert_int_equal(dyn_gap_add(&g, 20, 21), 0);
 	assert_int_equal(g.nr, 2);
 	assert_int_equal(dyn_gap_first(&g, 0, 4), 0);
 	assert_int_equal(dyn_gap_first(&g, 0, 5), 5);
