@@ -16,6 +16,7 @@
 
 #include "fake_kernel.h"
 #include "fake_registry.h"
+#include "image_values.h"
 #include "kernel_kept.h"
 
 #define AT UINT64_C(0xffffffffc0201000)
@@ -685,6 +686,18 @@ static void test_module_gone(void **state)
 	fake_kernel_text(&f, "proc/modules", "");
 	write_images(&f);
 	assert_int_equal(f.nr_reads, 1);
+	/* It comes back elsewhere: its routines are read there. */
+	fake_kernel_text(&f, "proc/kallsyms",
+			 "ffffffff81000000 T _stext\nffffffff81001000 T _etext\n"
+			 "ffffffffc0301000 t work\t[one]\nffffffffc0301100 t more\t[one]\n");
+	fake_kernel_text(&f, "proc/modules", "one 8192 0 - Live 0xffffffffc0301000\n");
+	give_memory(&f, 0xffffffffc0301000);
+	f.k->checked_ns = 0;
+	kernel_live_check(f.k);
+	assert_ptr_equal(sampled(&f, 0xffffffffc0301110, base_now_ns(), &off), img);
+	assert_int_equal(off, 0x110);
+	write_images(&f);
+	assert_int_equal(routine(&f, "kernel", code_file(img), "more").nr, 1);
 	trial_close(&f);
 }
 
@@ -875,6 +888,39 @@ static void test_renewed(void **state)
 	trial_close(&f);
 }
 
+/* The kernel's page in every process: it is written at the start, and again for who has counts. */
+static void test_vdso(void **state)
+{
+	struct fake_kernel f;
+	struct image *img;
+	char file[256];
+
+	(void)state;
+	trial_open(&f, kallsyms);
+	img = kernel_vdso(f.k);
+	if (!img) {
+		trial_close(&f);
+		skip();
+	}
+	kernel_file_name(file, sizeof(file), "vdso", &img->id, "so");
+	make_old(&f, file);
+	write_images(&f);
+	assert_true(is_old(&f, file));
+	img->dirty = true;
+	write_images(&f);
+	assert_false(is_old(&f, file));
+	remove_file(&f, file);
+	write_images(&f);
+	assert_false(is_old(&f, file));
+	/* Values as well as samples. */
+	img->dirty = false;
+	make_old(&f, file);
+	assert_non_null(image_values_get(img, PROFDB_VALUES, NULL));
+	write_images(&f);
+	assert_false(is_old(&f, file));
+	trial_close(&f);
+}
+
 static void test_renewed_name(void **state)
 {
 	struct fake_kernel f;
@@ -907,6 +953,7 @@ int main(void)
 		cmocka_unit_test(test_lost),	    cmocka_unit_test(test_copy_put_back),
 		cmocka_unit_test(test_full),	    cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_renewed),	    cmocka_unit_test(test_renewed_name),
+		cmocka_unit_test(test_vdso),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

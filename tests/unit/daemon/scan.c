@@ -278,6 +278,18 @@ static void lost_lives(void **state)
 	assert_ptr_equal(processes_find(t.a.processes, getpid()), p);
 }
 
+/* The life that samples told of has ended since: what /proc lists now is not its own. */
+static void another_life(void **state)
+{
+	struct process *p = processes_add(t.a.processes, getpid());
+
+	(void)state;
+	p->instance = 1;
+	assert_int_equal(scan_process(&t.a, p), -ESRCH);
+	assert_int_equal(p->nr_maps, 0);
+	assert_int_equal(p->known_ns, 0);
+}
+
 /* /proc tells of a process now: a sample from before its start is somebody else's. */
 static void too_young(void **state)
 {
@@ -327,6 +339,11 @@ static void reserved_for_code(void **state)
 	scan_dynamic(&p, look, &f);
 	assert_true(f.covered);
 	assert_false(f.text_seen);
+	/* Beyond a gap it is another's. */
+	f.covered = false;
+	munmap(code + LEN / 4, 4096);
+	scan_dynamic(&p, look, &f);
+	assert_false(f.covered);
 	munmap(code, LEN);
 }
 
@@ -370,6 +387,7 @@ int main(void)
 		TEST(lost_mapping),
 		TEST(lost_before_the_end),
 		TEST(lost_lives),
+		TEST(another_life),
 		TEST(too_young),
 		TEST(reserved_for_code),
 		TEST(whose_process),
