@@ -31,7 +31,7 @@ static int read_memory(void *ctx, void *to, size_t len, uint64_t addr)
 static int answer_missing(struct driver *of, int (*fn)(void *ctx, const struct vtrace_window *w),
 			  void *ctx)
 {
-	for (; of->nr_missing; of->nr_missing--)
+	for (; of->nr_missing; of->nr_missing--, of->missing.tgid++)
 		fn(ctx, &of->missing);
 	return 0;
 }

@@ -27,7 +27,7 @@ struct driver {
 	struct vtrace_blocks *blocks;
 	uint64_t code[2048]; /* both pages, from MAIN on */
 	uint64_t stack[64];
-	struct vtrace_window missing;
+	struct vtrace_window missing; /* of so many processes, PID and those that follow */
 	unsigned int nr_missing, nr_put;
 	uint64_t put[PUT_MAX];
 	int put_result;

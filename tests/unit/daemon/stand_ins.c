@@ -307,8 +307,7 @@ int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, 
 ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len)
 {
 	(void)r;
-	(void)pid;
-	return stand_ins.read_code ? stand_ins.read_code(addr, to, len) : -ESRCH;
+	return stand_ins.read_code ? stand_ins.read_code(pid, addr, to, len) : -ESRCH;
 }
 
 /* ---- value profilers: one, "values" ---------------------------------------------------------- */

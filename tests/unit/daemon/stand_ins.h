@@ -45,7 +45,7 @@ struct stand_ins {
 	int reader_result;
 	struct base_id reader_id;
 	/* reader_code_read; NULL: there is none */
-	ssize_t (*read_code)(uint64_t addr, void *to, size_t len);
+	ssize_t (*read_code)(int32_t pid, uint64_t addr, void *to, size_t len);
 	unsigned int nr_asked;
 	/* values_send: what it answers, and the last window it took; values_receive: hands these on
 	 * for each of them */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What windows met and nobody had translated: what is put for it, and how much. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,11 +140,16 @@ static void a_flood(void **state)
 }
 
 /* At MAIN is a call of what stands pages away, and at LIB two more: a page is read once. */
-#define FAR (MAIN + 0x5000)
+#define FAR	(MAIN + 0x5000)
+#define NOWHERE (MAIN + 0x4000)
+#define OWN	(MAIN + 512) /* each process has another byte there */
 static unsigned int nr_far_read;
+static ssize_t nowhere_result;
 
-static ssize_t read_code(uint64_t addr, void *to, size_t len)
+static ssize_t read_code(int32_t pid, uint64_t addr, void *to, size_t len)
 {
+	if (addr == NOWHERE)
+		return nowhere_result;
 	if (addr == FAR) {
 		nr_far_read++;
 		memset(to, 0x90, len);
@@ -153,6 +159,7 @@ static ssize_t read_code(uint64_t addr, void *to, size_t len)
 	}
 	assert_in_range(addr, MAIN, MAIN + sizeof(driver.code) - len);
 	memcpy(to, (uint8_t *)driver.code + (addr - MAIN), len);
+	((uint8_t *)to)[OWN - MAIN] += (uint8_t)(pid - PID);
 	return (ssize_t)len;
 }
 
@@ -233,7 +240,54 @@ static void what_lies_ahead(void **state)
 	assert_int_equal(nr_far_read, 2);
 }
 
+/* Where nothing is nothing was waited for: the next place of the same process has its turn. */
+static void one_that_is_not_there(void **state)
+{
+	const ssize_t results[] = { -EFAULT, -ETIMEDOUT };
+
+	if (!*state)
+		skip();
+	for (unsigned int i = 0; i < 2; i++) {
+		const uint64_t main = MAIN + 256 * i;
+
+		nowhere_result = results[i];
+		put_call(main, NOWHERE + 64 * i);
+		put_call(main + 5, FAR + 64 * (i + 2));
+		miss(base_now_ns());
+		driver.missing.end_pc = main;
+		memcpy(driver.missing.code, (uint8_t *)driver.code + (main - MAIN),
+		       VTRACE_WINDOW_CODE);
+		while (windows_serve(windows))
+			;
+		assert_int_equal(was_put(FAR + 64 * (i + 2)), i == 0);
+	}
+}
+
+/* What follows is of the process whose window it was, not of the one before that. */
+static void each_has_its_own(void **state)
+{
+	unsigned int nr = 0;
+
+	if (!*state)
+		skip();
+	memset(driver.code, 0x90, sizeof(driver.code));
+	put_call(MAIN, OWN);
+	*((uint8_t *)driver.code + (OWN - MAIN)) = 0x50; /* push %rax, push %rcx */
+	*((uint8_t *)driver.code + (OWN - MAIN) + 1) = 0xc3;
+	/* Both in one turn, which the helper's start may take up. */
+	for (int i = 0; i < 50 && nr < 2; i++) {
+		miss(base_now_ns() + 1000000000);
+		driver.nr_missing = 2;
+		windows_serve(windows);
+		nr = 0;
+		for (unsigned int k = 0; k < driver.nr_put && k < PUT_MAX; k++)
+			nr += driver.put[k] == OWN;
+	}
+	assert_int_equal(nr, 2);
+}
+
 #define CODE(test) cmocka_unit_test_setup_teardown(test, setup_translator, fake_windows_teardown)
+#define READ(test) cmocka_unit_test_setup_teardown(test, setup_reader, fake_windows_teardown)
 
 int main(void)
 {
@@ -243,8 +297,9 @@ int main(void)
 		CODE(what_cannot_be_served),
 		CODE(another_process),
 		CODE(a_flood),
-		cmocka_unit_test_setup_teardown(what_lies_ahead, setup_reader,
-						fake_windows_teardown),
+		READ(what_lies_ahead),
+		READ(one_that_is_not_there),
+		READ(each_has_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -306,32 +306,37 @@ static void put(uint8_t **at, const void *bytes, size_t len)
 	*at += len;
 }
 
-/* A line table, version 3: @nr files in one directory with a name of @dir_len letters. */
-static size_t put_line_table(uint8_t *to, size_t dir_len, size_t nr)
+/*
+ * A line table, version 3: @nr files in one directory with a name of @dir_len letters. @wide: with
+ * lengths of eight bytes.
+ */
+static size_t put_line_table(uint8_t *to, size_t dir_len, size_t nr, bool wide)
 {
 	static const uint8_t head[] = { 1, 1, 1, 1, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1 };
 	static const uint8_t code[] = { 1, 2, 32, 3, 1, 1, 0, 1, 1 };
 	static const uint8_t set_address[] = { 0, 9, 2 };
 	const uint64_t addr = SMALL_VADDR;
 	const uint16_t version = 3;
-	uint8_t *at = to + 10;
-	uint32_t len;
+	const size_t width = wide ? 8 : 4, unit = wide ? 12 : 4;
+	uint8_t *at = to + unit + 2 + width;
+	uint64_t len;
 
-	memcpy(to + 4, &version, 2);
+	memset(to, 0xff, 4);
+	memcpy(to + unit, &version, 2);
 	put(&at, head, sizeof(head));
 	memset(at, 'd', dir_len);
 	at += dir_len + 2;
 	for (size_t i = 0; i < nr; i++)
 		put(&at, "f\0\1\0\0", 5);
 	at++;
-	len = (uint32_t)(at - to - 10);
-	memcpy(to + 6, &len, 4);
+	len = (uint64_t)(at - to) - unit - 2 - width;
+	memcpy(to + unit + 2, &len, width);
 	put(&at, set_address, sizeof(set_address));
 	put(&at, &addr, sizeof(addr));
 	put(&at, code, sizeof(code));
-	len = (uint32_t)(at - to - 4);
-	memcpy(to, &len, 4);
-	return len + 4;
+	len = (uint64_t)(at - to) - unit;
+	memcpy(to + unit - width, &len, width);
+	return unit + (size_t)len;
 }
 
 static void add_debug(struct long_dir *m, int i, uint32_t name, const void *at, size_t len)
@@ -343,7 +348,7 @@ static void add_debug(struct long_dir *m, int i, uint32_t name, const void *at, 
 				      .sh_addralign = 1 };
 }
 
-static uint32_t lines_with(size_t dir_len, size_t nr)
+static uint32_t lines_with(size_t dir_len, size_t nr, bool wide)
 {
 	static const uint8_t abbrev[8] = { 1, 0x11, 0, 0x10, 0x17, 0, 0, 0 };
 	static const uint8_t info[16] = { 12, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 1 };
@@ -361,7 +366,8 @@ static uint32_t lines_with(size_t dir_len, size_t nr)
 	memcpy(m->info, info, sizeof(info));
 	add_debug(m, SMALL_NR_SECTIONS, 1, m->abbrev, sizeof(abbrev));
 	add_debug(m, SMALL_NR_SECTIONS + 1, 15, m->info, sizeof(info));
-	add_debug(m, SMALL_NR_SECTIONS + 2, 27, m->line, put_line_table(m->line, dir_len, nr));
+	add_debug(m, SMALL_NR_SECTIONS + 2, 27, m->line,
+		  put_line_table(m->line, dir_len, nr, wide));
 	m->elf.header.e_shoff = offsetof(struct long_dir, section);
 	m->elf.header.e_shnum += 3;
 	rd.from.elf = m;
@@ -377,10 +383,12 @@ static uint32_t lines_with(size_t dir_len, size_t nr)
 static void test_long_directory(void **state)
 {
 	(void)state;
-	assert_int_equal(lines_with(100, 10), 1);
-	assert_int_equal(lines_with(100, 10000), 1);
-	assert_int_equal(lines_with(100000, 10), 1);
-	assert_int_equal(lines_with(100000, 10000), 0);
+	for (int wide = 0; wide < 2; wide++) {
+		assert_int_equal(lines_with(100, 10, wide), 1);
+		assert_int_equal(lines_with(100, 10000, wide), 1);
+		assert_int_equal(lines_with(100000, 10, wide), 1);
+		assert_int_equal(lines_with(100000, 10000, wide), 0);
+	}
 }
 
 /* ---- one that a compiler has made ---------------------------------------------------------- */
