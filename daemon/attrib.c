@@ -165,6 +165,7 @@ static void pend_image(struct attrib *a, struct pending *c, const struct map *m)
 {
 	c->image = image_get(images_of_process(a->images, m->image, c->p));
 	c->off = m->file_off + (c->addr - m->start);
+	c->mapped_ns = m->since_ns;
 	pend(a, &a->dynamic, c);
 }
 
@@ -385,7 +386,8 @@ static bool resolve(struct attrib *a, struct pending *c, bool last)
 			       .generation_unread = c->generation_unread,
 			       .last = !may_wait(a, c, last),
 			       .dynamic = c->dynamic && a->live,
-			       .map_start = c->map_start };
+			       .map_start = c->map_start,
+			       .mapped_ns = c->mapped_ns };
 	enum dyn_where where = DYN_NONE;
 	struct image *img = NULL;
 	uint64_t off = 0;

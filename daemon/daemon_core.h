@@ -191,6 +191,7 @@ struct pending {
 	uint64_t map_start;  /* of its mapping; 0: in none */
 	struct image *image; /* where it is if nobody told of code there; or NULL. A reference */
 	uint64_t off;
+	uint64_t mapped_ns; /* of that image, as dyn_query has it */
 	uint64_t until_ns; /* base_now_ns up to which the next reading of its registry is waited
 			      for; 0: it was not looked up yet */
 	int32_t pid;

@@ -275,6 +275,9 @@ struct dyn_query {
 	bool last;	    /* no reading is to be waited for */
 	bool dynamic;	    /* it lies in memory that programs write code into … */
 	uint64_t map_start; /* … which begins there */
+	/* It lies in a file that was mapped then in place of something else: who was told of before
+	 * is gone. 0: not known. */
+	uint64_t mapped_ns;
 };
 
 enum dyn_where {

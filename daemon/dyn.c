@@ -454,7 +454,10 @@ static enum dyn_where look(struct dyn_registry *reg, const struct dyn_ask *ask, 
 static enum dyn_where lookup(const struct dyn_client *c, const struct dyn_query *q,
 			     struct image **image, uint64_t *off)
 {
-	struct dyn_ask ask = { .addr = q->addr, .first_ns = q->first_ns, .time_ns = q->time_ns };
+	struct dyn_ask ask = { .addr = q->addr,
+			       .first_ns = q->first_ns,
+			       .time_ns = q->time_ns,
+			       .mapped_ns = q->mapped_ns };
 	enum dyn_where found = DYN_NONE;
 	bool own = true;
 

@@ -305,6 +305,8 @@ enum dyn_where dyn_tenant_find_seq(const struct dyn_tenants *t, uint64_t addr, u
  */
 enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t first_ns,
 			       uint64_t time_ns, uint32_t *index, bool *sure);
+/* When it was known at the latest that @index stands where it does; 0: long ago. */
+uint64_t dyn_tenant_told_ns(const struct dyn_tenants *t, uint32_t index);
 /* A child that was forked then has what lived then: it is not forgotten until the child is gone. */
 int dyn_tenant_heir_add(struct dyn_tenants *t, uint64_t fork_ns);
 void dyn_tenant_heir_remove(struct dyn_tenants *t, uint64_t fork_ns);
@@ -424,6 +426,7 @@ void dyn_registry_settle(struct dyn_registry *reg);
 /* A lookup by time, or, where @by_seq, as of change @seq. */
 struct dyn_ask {
 	uint64_t addr, first_ns, time_ns, seq;
+	uint64_t mapped_ns; /* as dyn_query has it */
 	bool by_seq;
 	bool forked; /* as of a fork: who came after that is not meant */
 };

@@ -500,13 +500,22 @@ static bool is_occupied(const struct dyn_registry *reg, uint32_t facility, uint6
 	return dyn_routine_find(&t->routines, t->dead[facility], addr) != 0;
 }
 
+/*
+ * Told by @told_ns, and a file was mapped in its place later: what nobody unregistered was unmapped.
+ * (Who writes code over a file's that is mapped tells of it then.)
+ */
+static bool was_replaced(const struct dyn_ask *ask, uint64_t told_ns)
+{
+	return ask->mapped_ns && told_ns <= ask->mapped_ns;
+}
+
 /* An address of a declared range in no routine: the range's own place, if nobody else has it. */
 static enum dyn_where in_range(const struct dyn_registry *reg, const struct dyn_ask *ask,
 			       struct dyn_facility **f, uint64_t *elf, bool *sure)
 {
 	const struct dyn_range *range = range_at(reg, ask->addr);
 
-	if (!range || ask->time_ns <= range->lo)
+	if (!range || ask->time_ns <= range->lo || was_replaced(ask, range->hi))
 		return DYN_NONE;
 	*f = reg->facilities[range->range.facility];
 	*sure = ask->first_ns >= range->hi;
@@ -601,6 +610,8 @@ enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_as
 	uint64_t elf = ask->addr;
 	enum dyn_where where = find(reg, ask, &index, sure);
 
+	if (where == DYN_FOUND && was_replaced(ask, dyn_tenant_told_ns(&reg->tenants, index)))
+		where = DYN_NONE;
 	if (where == DYN_FOUND)
 		return in_routine(reg, index, ask->addr, image, off);
 	if (where == DYN_NONE)

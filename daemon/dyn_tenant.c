@@ -554,6 +554,13 @@ enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint6
 	return a.where;
 }
 
+uint64_t dyn_tenant_told_ns(const struct dyn_tenants *t, uint32_t index)
+{
+	uint32_t number = get(t, index)->reading;
+
+	return number < t->first_reading ? 0 : reading_get(t, number).hi;
+}
+
 /* ---- who inherits ---------------------------------------------------------------------------- */
 
 static size_t first_heir(const struct dyn_tenants *t, uint64_t after_ns)

@@ -106,6 +106,7 @@ static void place_mapped(struct attrib *a, const struct process *p, struct windo
 		return;
 	}
 	place(s, image, m->file_off + (s->pc - m->start), m->file_off + (s->last - m->start));
+	s->mapped_ns = m->since_ns;
 	if (claimed)
 		s->where = WINDOWS_OPEN;
 }
@@ -186,7 +187,8 @@ static enum dyn_where look_up(struct attrib *a, const struct windows_pending *k,
 				     .generation_read = s->generation != 0,
 				     .last = last,
 				     .dynamic = s->memory && a->live,
-				     .map_start = s->memory };
+				     .map_start = s->memory,
+				     .mapped_ns = s->mapped_ns };
 
 	return a->dyn ? dyn_lookup(a->dyn, k->p, &q, image, off) : DYN_NONE;
 }

@@ -77,6 +77,7 @@ struct windows_step {
 	enum windows_loss loss; /* WINDOWS_LOST */
 	struct image *image;	/* a reference, also of what is OPEN and lies in a file's mapping */
 	uint64_t off, last_off;
+	uint64_t mapped_ns; /* of that image, as dyn_query has it */
 };
 
 /* Calls of the driver, which tests answer themselves. */

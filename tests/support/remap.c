@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * remap SECONDS MILLISECONDS OBJECT…: maps the code of one object after the other (remap_code) at
+ * remap [-jitdump DIR] SECONDS MILLISECONDS OBJECT…: maps the code of one object after the other (remap_code) at
  * one and the same address, and runs its entry each time for up to twice so many milliseconds,
  * chosen by chance, twice as long for the second, and so on. Prints "OBJECT MILLISECONDS" of its
- * own CPU time, for each of them.
+ * own CPU time, for each of them. -jitdump: before that a copy of the first one's code, in memory
+ * of its own, runs there for so many milliseconds, which DIR/jit-PID.dump tells as "told"; nothing
+ * tells that it is gone.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -62,40 +64,101 @@ static int object_open(struct object *o, const char *path)
 	return fprintf(stderr, "%s: no code\n", path), -1;
 }
 
-static int turn(struct object *o, double ms)
+/* Milliseconds that it took: at least @ms. */
+static double run(const char *at, double ms)
 {
 	void (*entry)(unsigned long n);
-	double start, used;
+	double start = now_ms(CLOCK_PROCESS_CPUTIME_ID), used;
+
+	memcpy(&entry, &at, sizeof(entry));
+	do {
+		entry(300000);
+		used = now_ms(CLOCK_PROCESS_CPUTIME_ID) - start;
+	} while (used < ms);
+	return used;
+}
+
+static int turn(struct object *o, double ms)
+{
 	char *at = mmap(PLACE, o->len, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, o->fd,
 			(off_t)o->off);
 
 	if (at != PLACE)
 		return perror("remap: mmap"), -1;
-	memcpy(&entry, &(char *){ at + o->entry }, sizeof(entry));
-	start = now_ms(CLOCK_PROCESS_CPUTIME_ID);
-	do {
-		entry(300000);
-		used = now_ms(CLOCK_PROCESS_CPUTIME_ID) - start;
-	} while (used < ms);
-	o->cpu_ms += used;
+	o->cpu_ms += run(at + o->entry, ms);
 	/* Every other time its place is empty for a moment, as after dlclose. */
 	if (random() % 2)
 		munmap(at, o->len);
 	return 0;
 }
 
+/* Layout: tools/perf/Documentation/jitdump-specification.txt of Linux. */
+static int tell(const char *dir, const char *code, size_t len)
+{
+	uint64_t now = (uint64_t)(now_ms(CLOCK_MONOTONIC) * 1e6), at = (uintptr_t)code;
+	const struct {
+		uint32_t magic, version, len, machine, pad, pid;
+		uint64_t time_ns, flags;
+	} header = { 0x4a695444, 1, sizeof(header), EM_X86_64, 0, (uint32_t)getpid(), now, 0 };
+	const struct {
+		uint32_t id, len;
+		uint64_t time_ns;
+		uint32_t pid, tid;
+		uint64_t vma, code, code_len, index;
+		char name[5];
+	} __attribute__((packed)) load = { .len = (uint32_t)(sizeof(load) + len),
+					   .time_ns = now,
+					   .pid = header.pid,
+					   .tid = header.pid,
+					   .vma = at,
+					   .code = at,
+					   .code_len = len,
+					   .name = "told" };
+	char path[4096];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/jit-%d.dump", dir, getpid());
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, &header, sizeof(header)) != sizeof(header) ||
+	    write(fd, &load, sizeof(load)) != sizeof(load) ||
+	    write(fd, code, len) != (ssize_t)len ||
+	    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		return perror("remap: jitdump"), -1;
+	return 0;
+}
+
+static int run_told(const struct object *o, const char *dir, double ms)
+{
+	char *at = mmap(PLACE, o->len, PROT_READ | PROT_WRITE | PROT_EXEC,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	if (at != PLACE || pread(o->fd, at, o->len, (off_t)o->off) < (ssize_t)o->entry)
+		return perror("remap: memory"), -1;
+	if (tell(dir, at, o->len) < 0)
+		return -1;
+	printf("told %.3f\n", run(at + o->entry, ms));
+	return munmap(at, o->len);
+}
+
 int main(int argc, char **argv)
 {
 	struct object objects[MAX_OBJECTS] = { 0 };
+	const char *dir = argc > 2 && strcmp(argv[1], "-jitdump") == 0 ? argv[2] : NULL;
+
+	argv += dir ? 2 : 0;
+	argc -= dir ? 2 : 0;
+
 	int nr = argc > 4 && argc - 3 <= MAX_OBJECTS ? argc - 3 : 0;
-	double end = now_ms(CLOCK_MONOTONIC) + (nr ? atof(argv[1]) * 1e3 : 0);
-	double mean = nr ? atof(argv[2]) : 0;
+	double end, mean = nr ? atof(argv[2]) : 0;
 
 	if (!nr)
-		return fprintf(stderr, "usage: remap SECONDS MILLISECONDS OBJECT OBJECT...\n"), 2;
+		return fprintf(stderr, "usage: remap [-jitdump DIR] SECONDS MILLISECONDS OBJECT OBJECT...\n"), 2;
 	for (int i = 0; i < nr; i++)
 		if (object_open(&objects[i], argv[3 + i]) < 0)
 			return 1;
+	if (dir && run_told(&objects[0], dir, mean) < 0)
+		return 1;
+	end = now_ms(CLOCK_MONOTONIC) + atof(argv[1]) * 1e3;
 	for (int i = 0; now_ms(CLOCK_MONOTONIC) < end; i = (i + 1) % nr)
 		if (turn(&objects[i], 2 * (i + 1) * mean * (double)random() / RAND_MAX) < 0)
 			return 1;

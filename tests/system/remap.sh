@@ -51,7 +51,26 @@ try perf 4 200
 # Nothing can be told apart, or much.
 try bpf 6 10
 try bpf 6 700 -drain 500
-# The same of files whose build-id the kernel does not tell (or that have none): what is mapped when the
+
+# Before them stood code that its runtime told of by a jitdump, which knows no word for its end: what it gets
+# is its own time, and no object less than its own. (Each of them has 5 standard deviations, and 5 % besides.)
+start_daemon -unknown -rate $rate -drain 200
+"$DCPI_BUILD/tests/remap" -jitdump "$work" 1.5 500 "${objects[@]}" >"$work/truth" || fail "remap -jitdump"
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+account_holds "after code that was told of"
+count_slots "${objects[@]}"
+none_too_many
+got=$("$DCPI_BIN/dcpiprof" remap | awk '$4 == "told" { print $1 }')
+expected=$(awk -v rate=$rate '$1 == "told" { printf "%.0f\n", rate / 1000 * $2 }' "$work/truth")
+within "samples of what was told" "${got:-0}" "$expected" $((expected / 5 + $(missed)))
+expected=$(awk -v rate=$rate '{ sum += rate / 1000 * $2 } END { printf "%.0f\n", sum }' "$work/truth")
+ambiguous=$(told "ambiguous mapping" remap)
+within "samples of all" $((got + all + ambiguous)) "$expected" $((expected / 10 + $(missed)))
+[ "$all" -gt $((expected / 3)) ] || fail "the files that came in its place have $all samples"
+stop_daemon
+rm -rf "$db" "$work/log"
+
+# Files alone again, whose build-id the kernel does not tell (or that have none): what is mapped when the
 # daemon looks is another file half of the time.
 unnamed=()
 for object in "${objects[@]}"; do

@@ -593,10 +593,29 @@ static void written_over(void **state)
 	stand_ins.where = DYN_NONE;
 	trial_sample(&t, 10, 0x1234);
 	assert_false(stand_ins.query.dynamic);
+	assert_int_equal(stand_ins.query.mapped_ns, 0);
 	attrib_resolve(&t.a, 0);
 	assert_int_equal(images_get(t.a.images, PROFDB_FILE, &id, "/bin/a", "a")->refs, 1);
 	assert_int_equal(trial_count(&t, "/bin/a", 0x234), 1);
 	assert_int_equal(t.a.account.pending, 0);
+}
+
+/* Who was told of before a file came into its place is asked for by that time. */
+static void mapped_over(void **state)
+{
+	uint64_t mapped_ns;
+
+	(void)state;
+	stand_ins.where = DYN_NONE;
+	stand_ins.claimed = true;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
+	mapped_ns = processes_find(t.a.processes, 10)->maps[0].since_ns;
+	assert_true(mapped_ns > 0);
+	trial_sample(&t, 10, 0x1234);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stand_ins.query.mapped_ns, mapped_ns);
+	assert_int_equal(trial_count(&t, "/bin/a", 0x234), 1);
 }
 
 static void dump_is_no_image(void **state)
@@ -660,6 +679,7 @@ int main(void)
 		TEST(waits_a_second),	    TEST(waits_for_the_flush),
 		TEST(waiting_is_joined),    TEST(dump_is_no_image),
 		TEST(written_over),	    TEST(lost_by_name),
+		TEST(mapped_over),
 		TEST(resolve_empty),	    TEST(remapped_in_the_interval),
 		TEST(remapped_dynamic),	    TEST(child_keeps_times),
 		TEST(older_than_listing),   TEST(older_than_listing_at_the_end),

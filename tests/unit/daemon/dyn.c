@@ -311,6 +311,29 @@ static void test_intervals(void **state)
 	trial_close(&t);
 }
 
+/* A file came in the place of a range, or of a routine of it. */
+static void test_range_mapped_over(void **state)
+{
+	struct dyn_query q = { .addr = 0x10010, .first_ns = 500, .time_ns = 500, .count = 1 };
+	struct image *img = NULL;
+	struct trial t;
+	uint64_t off;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "box");
+	fake_range_rec(&t.b, 0, 0, WIRE_RANGE_CODE, 0x10000, 0x4000);
+	fake_routine_rec(&t.b, 0, 0x10040, "r", code_a, 16);
+	tell(&t, 100);
+	for (; q.addr <= 0x10040; q.addr += 0x30) {
+		q.mapped_ns = 50;
+		assert_int_equal(dyn_lookup(t.dyn, &t.p, &q, &img, &off), DYN_FOUND);
+		q.mapped_ns = 400;
+		assert_int_equal(dyn_lookup(t.dyn, &t.p, &q, &img, &off), DYN_NONE);
+	}
+	trial_close(&t);
+}
+
 static void test_range_in_an_interval(void **state)
 {
 	struct trial t;
@@ -1025,6 +1048,7 @@ int main(void)
 		cmocka_unit_test(test_other_facility_takes_over),
 		cmocka_unit_test(test_intervals),
 		cmocka_unit_test(test_range_in_an_interval),
+		cmocka_unit_test(test_range_mapped_over),
 		cmocka_unit_test(test_many_evictions),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_many_routines),

@@ -247,6 +247,27 @@ static void jitdump(void **state)
 	assert_true(dyn_reuses(&t->p));
 }
 
+/* Nothing in a jitdump tells that code is gone: a file that is mapped in its place does. */
+static void mapped_over(void **state)
+{
+	TRIAL(state);
+	struct dyn_query q = { .addr = 0x10000, .count = 1, .last = true };
+	struct image *img = NULL;
+	uint64_t off;
+
+	put_header(t);
+	assert_int_equal(follow(t, getuid()), 0);
+	put_load(t, 1000, 0x10000, 'A');
+	dyn_refresh(t->dyn, false);
+	q.first_ns = q.time_ns = 2000;
+	assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_FOUND);
+	q.mapped_ns = 1500;
+	assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_NONE);
+	/* Into the file's memory it was written later. */
+	q.mapped_ns = 900;
+	assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_FOUND);
+}
+
 /* While it waits, who lived then is not forgotten, however much time goes by. */
 static void told_late(void **state)
 {
@@ -505,6 +526,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(jitdump),
+		TEST(mapped_over),
 		TEST(told_late),
 		TEST(not_his),
 		TEST(no_dump_after_all),

@@ -272,7 +272,25 @@ static void claimed_code(void **state)
 	assert_int_equal(fake_stored(), 0);
 	attrib_resolve(&core.a, 0);
 	assert_int_equal(fake_stored(), 1);
+	assert_int_equal(stand_ins.query.mapped_ns, 0);
 	assert_int_equal(fake_moved("/bin/a", A(MAIN), A(MAIN + 2), OUTSIDE), 1);
+}
+
+/* Who was told of before a file came into its place is asked for by that time. */
+static void mapped_over(void **state)
+{
+	struct vtrace_window window = fake_run(MAIN, 2);
+
+	(void)state;
+	trial_mmap(&core, PID, MAIN, 0x1000, 0, "//anon", 0);
+	fake_windows_map();
+	stand_ins.claimed = true;
+	stand_ins.where = DYN_NONE;
+	fake_take(&window);
+	attrib_resolve(&core.a, 0);
+	assert_int_equal(stand_ins.query.mapped_ns,
+			 map_find(processes_find(core.a.processes, PID), MAIN)->since_ns);
+	assert_true(stand_ins.query.mapped_ns > 0);
 }
 
 static void kernel_code(void **state)
@@ -396,6 +414,7 @@ int main(void)
 		PLAIN(refused_image),
 		PLAIN(dynamic_losses),
 		PLAIN(claimed_code),
+		PLAIN(mapped_over),
 		PLAIN(kernel_code),
 		PLAIN(excluded),
 		PLAIN(malformed),
