@@ -14,6 +14,7 @@ enum { CLOCK_STEP = 64 };
 struct walk {
 	struct elf_object *o;
 	Dwarf_Files *files; /* of the unit */
+	const char *folder; /* where that was compiled, or NULL */
 	uint64_t deadline_ns;
 	uint64_t names_len; /* at most, of the units up to here */
 	uint32_t nr_dies;
@@ -71,8 +72,20 @@ static bool dwarf_good(struct elf_object *o)
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-static int add_row(struct elf_object *o, Dwarf_Line *line)
+/* libdw (0.188) leaves names relative that stand in a folder relative to that of the compilation. */
+static int place_name(struct walk *w, const char *name)
 {
+	struct base_map *m = &w->o->folders;
+
+	if (!name || *name == '/' || !w->folder || *w->folder != '/' ||
+	    base_map_get(m, &name, sizeof(name)))
+		return 0;
+	return base_map_set(m, &name, sizeof(name), (void *)w->folder);
+}
+
+static int add_row(struct walk *w, Dwarf_Line *line)
+{
+	struct elf_object *o = w->o;
 	struct elf_row row = { .order = (uint32_t)o->nr_rows };
 	Dwarf_Addr addr;
 	int number = 0, r;
@@ -87,7 +100,9 @@ static int add_row(struct elf_object *o, Dwarf_Line *line)
 	row.line = row.file ? (uint32_t)number : 0;
 	if (o->nr_rows == ROWS_MAX)
 		return -DCPI_ELIMIT;
-	r = base_grow(&o->rows, &o->cap_rows, o->nr_rows + 1, sizeof(*o->rows));
+	r = place_name(w, row.file);
+	if (r == 0)
+		r = base_grow(&o->rows, &o->cap_rows, o->nr_rows + 1, sizeof(*o->rows));
 	if (r == 0)
 		o->rows[o->nr_rows++] = row;
 	return r;
@@ -99,15 +114,14 @@ static bool lines_good(struct walk *w, Dwarf_Die *unit)
 {
 	const GElf_Shdr *sh = &w->o->lines;
 	Dwarf_Attribute attr;
-	const char *dir = NULL;
 	Dwarf_Word off;
+
+	w->folder = dwarf_attr(unit, DW_AT_comp_dir, &attr) ? dwarf_formstring(&attr) : NULL;
 
 	if (!dwarf_attr(unit, DW_AT_stmt_list, &attr) || dwarf_formudata(&attr, &off) < 0)
 		return false;
-	if (dwarf_attr(unit, DW_AT_comp_dir, &attr))
-		dir = dwarf_formstring(&attr);
 	w->names_len += elf_lines_cost(w->o->bytes + sh->sh_offset, sh->sh_size, off,
-				       dir ? strlen(dir) : 0);
+				       w->folder ? strlen(w->folder) : 0);
 	if (w->names_len > NAMES_MAX)
 		w->status = -DCPI_ELIMIT;
 	return w->status == 0;
@@ -121,7 +135,7 @@ static void take_lines(struct walk *w, Dwarf_Die *unit)
 	if (dwarf_getsrclines(unit, &lines, &nr) < 0)
 		return;
 	for (size_t i = 0; i < nr && w->status == 0; i++)
-		w->status = add_row(w->o, dwarf_onesrcline(lines, i));
+		w->status = add_row(w, dwarf_onesrcline(lines, i));
 }
 
 /* Where one sequence ends another may begin. */
@@ -192,6 +206,8 @@ static void take_inlined(struct walk *w, Dwarf_Die *die, uint32_t depth)
 		part.call_file =
 			dwarf_filesrc(w->files, number_of(die, DW_AT_call_file), NULL, NULL);
 	part.call_line = part.call_file && line <= UINT32_MAX ? (uint32_t)line : 0;
+	if (w->status == 0)
+		w->status = place_name(w, part.call_file);
 	while (w->status == 0 && (at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
 		w->status = add_part(w->o, part, start, end);
 		if (++w->nr_dies >= DIES_MAX)

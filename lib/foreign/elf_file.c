@@ -86,6 +86,7 @@ void elf_file_release(struct elf_object *o)
 	free(o->routines);
 	free(o->rows);
 	free(o->parts);
+	base_map_release(&o->folders);
 	*o = (struct elf_object){ 0 };
 }
 

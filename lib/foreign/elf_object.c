@@ -27,11 +27,13 @@ static void release(struct parts *p)
 	base_map_release(&p->index);
 }
 
-/* Equal texts of one unit have one place in memory. */
-static int file_index(struct parts *p, const char *text, uint32_t *index)
+/* Equal texts of one unit have one place in memory. @folder: goes before it, or NULL. */
+static int put_text(struct parts *p, const char *folder, const char *text, uint32_t *index)
 {
 	void *known = base_map_get(&p->index, &text, sizeof(text));
-	size_t len = strnlen(text, TEXT_MAX);
+	size_t before = folder ? strnlen(folder, TEXT_MAX - 1) : 0;
+	size_t most = folder ? TEXT_MAX - before - 1 : TEXT_MAX;
+	size_t after = strnlen(text, most), len = before + (folder ? 1 : 0) + after;
 	uint8_t head[2] = { (uint8_t)len, (uint8_t)(len >> 8) };
 	int r;
 
@@ -44,10 +46,19 @@ static int file_index(struct parts *p, const char *text, uint32_t *index)
 	r = base_map_set(&p->index, &text, sizeof(text), (void *)(uintptr_t)(p->nr_files + 1));
 	if (r == 0)
 		r = base_buf_append(&p->files, head, sizeof(head));
+	if (r == 0 && folder)
+		r = base_buf_append(&p->files, folder, before);
+	if (r == 0 && folder)
+		r = base_buf_append(&p->files, "/", 1);
 	if (r == 0)
-		r = base_buf_append(&p->files, text, len);
+		r = base_buf_append(&p->files, text, after);
 	*index = p->nr_files++;
 	return r;
+}
+
+static int put_file(struct parts *p, const struct elf_object *o, const char *name, uint32_t *index)
+{
+	return put_text(p, base_map_get(&o->folders, &name, sizeof(name)), name, index);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -68,11 +79,12 @@ static size_t first_row(const struct elf_object *o, uint64_t vaddr)
 	return lo ? lo - 1 : 0;
 }
 
-static int put_line(struct parts *p, const struct elf_row *row, uint64_t off)
+static int put_line(struct parts *p, const struct elf_object *o, const struct elf_row *row,
+		    uint64_t off)
 {
 	struct wire_line line = { .code_off = (uint32_t)off, .line = row->line };
 	struct wire_line *last = NULL;
-	int r = row->line ? file_index(p, row->file, &line.file) : 0;
+	int r = row->line ? put_file(p, o, row->file, &line.file) : 0;
 
 	if (r < 0)
 		return r;
@@ -101,23 +113,24 @@ static int put_lines(struct parts *p, const struct elf_object *o, const struct e
 
 		if (row->addr >= rt->addr + rt->len)
 			break;
-		r = put_line(p, row, row->addr > rt->addr ? row->addr - rt->addr : 0);
+		r = put_line(p, o, row, row->addr > rt->addr ? row->addr - rt->addr : 0);
 	}
 	return r;
 }
 
 /* ---- inlined parts ------------------------------------------------------------------------- */
 
-static int put_inline(struct parts *p, const struct elf_part *part, const struct elf_routine *rt)
+static int put_inline(struct parts *p, const struct elf_object *o, const struct elf_part *part,
+		      const struct elf_routine *rt)
 {
 	struct wire_inline in = { .code_off = (uint32_t)(part->start - rt->addr),
 				  .code_len = (uint32_t)(part->end - part->start),
 				  .call_line = part->call_line,
 				  .depth = part->depth };
-	int r = file_index(p, part->name, &in.name);
+	int r = put_text(p, NULL, part->name, &in.name);
 
 	if (r == 0 && in.call_line)
-		r = file_index(p, part->call_file, &in.call_file);
+		r = put_file(p, o, part->call_file, &in.call_file);
 	if (r == 0)
 		r = base_buf_append(&p->inlines, &in, sizeof(in));
 	p->nr_inlines += r == 0;
@@ -129,7 +142,7 @@ static int put_inlines(struct parts *p, const struct elf_object *o, size_t routi
 	int r = 0;
 
 	for (; r == 0 && *next < o->nr_parts && o->parts[*next].routine == routine; ++*next)
-		r = put_inline(p, &o->parts[*next], &o->routines[routine]);
+		r = put_inline(p, o, &o->parts[*next], &o->routines[routine]);
 	return r;
 }
 

@@ -273,7 +273,7 @@ static struct image_line called_from(struct image *img, Dwarf_Die *die)
 	    dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attr), &file) != 0 ||
 	    !dwarf_diecu(die, &unit, NULL, NULL) || dwarf_getsrcfiles(&unit, &files, &nr) != 0)
 		return at;
-	at.file = dwarf_filesrc(files, file, NULL, NULL);
+	at.file = image_whole_path(img, &unit, dwarf_filesrc(files, file, NULL, NULL));
 	at.line = at.file && line <= UINT32_MAX ? (unsigned int)line : 0;
 	if (dwarf_formudata(dwarf_attr(die, AT_GNU_DISCRIMINATOR, &attr), &line) == 0 &&
 	    line <= UINT32_MAX && image_unit_llvm(img, &unit))

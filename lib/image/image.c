@@ -74,6 +74,7 @@ void image_close(struct image *img)
 		return;
 	image_close(img->code);
 	image_splits_release(img);
+	image_paths_release(img);
 	dwarf_end(img->dwarf);
 	dwarf_end(img->alt_dwarf);
 	image_spans_free(img->spans);

@@ -232,7 +232,7 @@ int image_symbol_hashes(struct image *img, const struct image_symbol *sym,
 /* ---- lines and source ---------------------------------------------------------------------- */
 
 struct image_line {
-	const char *file; /* as the compiler had it */
+	const char *file; /* as the compiler had it, with its folder if that is known */
 	unsigned int line;
 	unsigned int discriminator; /* which block of that line, as LLVM encodes it; else 0 */
 };

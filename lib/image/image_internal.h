@@ -212,6 +212,7 @@ struct image {
 	bool program_sought;
 	struct base_map splits;	   /* by a unit's offset: the rest of it */
 	struct image_units *units; /* by address, made by the first question */
+	struct base_map paths;	   /* by folder and name: the two as one path (image_whole_path) */
 	Dwarf_Die last_unit;	   /* of the last line found */
 	bool has_last_unit;
 	Dwarf_Die last_subprogram; /* found last */
@@ -231,6 +232,9 @@ int image_unpack(struct image *img, const struct image_elf *f);
 void image_unpacked_free(struct image *img);
 /* Does each of its sections of strings end in a zero? */
 bool image_strings_end(const struct image_elf *f);
+/* Of a file of @unit, as libdw names it (lines.c): with the folder that its unit was compiled in. */
+const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *name);
+void image_paths_release(struct image *img);
 /* Of a pseudo-image (program.c): 0, -ENOENT, or -DCPI_EUNSUPPORTED: to be asked of libdw. */
 int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out);
 void image_program_free(struct image_program *p);

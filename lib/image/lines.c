@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <dwarf.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "image_internal.h"
 
@@ -55,6 +58,44 @@ Dwarf *image_dwarf(struct image *img)
 	return img->dwarf;
 }
 
+/* libdw (0.188) leaves names relative that stand in a folder relative to that of the compilation. */
+const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *name)
+{
+	struct {
+		const char *folder, *name;
+	} key = { .name = name };
+	Dwarf_Attribute attr;
+	char *path;
+	size_t len;
+
+	if (!name || *name == '/' || !dwarf_attr_integrate(unit, DW_AT_comp_dir, &attr))
+		return name;
+	key.folder = dwarf_formstring(&attr);
+	if (!key.folder || *key.folder != '/')
+		return name;
+	path = base_map_get(&img->paths, &key, sizeof(key));
+	if (path)
+		return path;
+	len = strlen(key.folder) + strlen(name) + sizeof("/");
+	path = malloc(len);
+	if (!path)
+		return name;
+	snprintf(path, len, "%s/%s", key.folder, name);
+	if (base_map_set(&img->paths, &key, sizeof(key), path) == 0)
+		return path;
+	free(path);
+	return name;
+}
+
+void image_paths_release(struct image *img)
+{
+	void *path;
+
+	for (size_t i = 0; base_map_next(&img->paths, &i, &path);)
+		free(path);
+	base_map_release(&img->paths);
+}
+
 static int line_in_unit(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(unit, vaddr);
@@ -66,7 +107,7 @@ static int line_in_unit(struct image *img, Dwarf_Die *unit, uint64_t vaddr, stru
 	file = dwarf_linesrc(line, NULL, NULL);
 	if (!file)
 		return -ENOENT;
-	out->file = file;
+	out->file = image_whole_path(img, unit, file);
 	out->line = (unsigned int)number;
 	if (dwarf_linediscriminator(line, &out->discriminator) < 0 ||
 	    (out->discriminator && !image_unit_llvm(img, unit)))

@@ -569,6 +569,28 @@ static void test_relocatable(void **state)
 	base_buf_release(&loose);
 }
 
+__attribute__((noinline, noclone)) static void elsewhere(int x);
+
+/* Its file's name is relative to the folder of the compilation, which is put before it. */
+static void test_folder(void **state)
+{
+	struct base_buf out = { 0 };
+	struct wire_routine_view v = find_own("elsewhere", &out);
+	const char *files[2];
+	size_t len;
+
+	(void)state;
+	elsewhere(1);
+	assert_true(v.rec->nr_inlines > 0);
+	files[0] = routine_file(&v, v.lines[0].file, &len);
+	files[1] = routine_file(&v, v.inlines[0].call_file, &len);
+	for (unsigned int i = 0; i < 2; i++)
+		assert_memory_equal(files[i], "/nowhere/", 9);
+	assert_file(&v, v.lines[0].file, "/inc/elsewhere.h");
+	assert_file(&v, v.inlines[0].call_file, "/inc/elsewhere.h");
+	base_buf_release(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -577,7 +599,16 @@ int main(void)
 		cmocka_unit_test(test_lines),	       cmocka_unit_test(test_inlined),
 		cmocka_unit_test(test_relocatable),    cmocka_unit_test(test_two_tables),
 		cmocka_unit_test(test_long_directory), cmocka_unit_test(test_relocations),
+		cmocka_unit_test(test_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* Last, since it says of what follows that it is of another file. */
+#line 1 "inc/elsewhere.h"
+__attribute__((noinline, noclone)) static void elsewhere(int x)
+{
+	sink = x;
+	innermost(x);
 }
