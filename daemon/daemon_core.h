@@ -582,6 +582,7 @@ struct daemon {
 	uint64_t next_flush_ns;
 	uint64_t gone_ns;	/* since when the database is known to be removed; 0: it is there */
 	bool reopened;		/* since then, and its epoch is not begun */
+	uint64_t nr_before;	/* samples that this daemon put into earlier epochs */
 	int dyn_error;		/* why pseudo-images were not written the last time, 0: they were */
 	int64_t last_flush_utc; /* 0: none yet */
 	uint64_t nr_flushes;
@@ -613,6 +614,8 @@ int daemon_new_epoch(struct daemon *d, struct base_err *err);
 /* The next epoch, without a flush: that of the other machines, if they have a newer one (at the
  * start not with -epoch), else a new one. */
 int daemon_turn_epoch(struct daemon *d, struct base_err *err);
+/* Stored samples that no flush has put on disk yet. */
+uint64_t daemon_unwritten(const struct daemon *d);
 /* Stop sampling, flush, finish the epoch. After a failure it can be called again. */
 int daemon_finish(struct daemon *d, struct base_err *err);
 /* A control_fn; ctx: struct daemon. */

@@ -120,16 +120,10 @@ static uint64_t not_on_disk(const struct daemon *d)
 {
 	struct driver_stats stats = { 0 };
 	struct account total;
-	struct image *img;
-	uint64_t sum;
 
 	driver_stats_get(d->driver, &stats);
 	account_total(&d->attrib.account, &stats, &total);
-	sum = total.pending;
-	for (size_t pos = 0; images_next(d->images, &pos, &img);)
-		for (size_t e = 0; img->dirty && e < profdb_profile_nr_events(img->counts); e++)
-			sum += profdb_profile_event(img->counts, e)->sum;
-	return sum;
+	return total.pending + daemon_unwritten(d);
 }
 
 int database_give_up(struct daemon *d, const struct base_err *why, struct base_err *err)

@@ -378,9 +378,33 @@ static void index_finished(struct daemon *d)
 		d->unindexed[0] = '\0';
 }
 
+uint64_t daemon_unwritten(const struct daemon *d)
+{
+	struct image *img;
+	uint64_t sum = 0;
+
+	for (size_t pos = 0; images_next(d->images, &pos, &img);)
+		for (size_t e = 0; img->dirty && e < profdb_profile_nr_events(img->counts); e++)
+			sum += profdb_profile_event(img->counts, e)->sum;
+	return sum;
+}
+
+/* @epoch gets no more; what waits for its pseudo-image comes into the next one. */
+static void tell_finished(struct daemon *d, const char *epoch)
+{
+	uint64_t all = d->attrib.account.stored - daemon_unwritten(d), nr = all - d->nr_before;
+
+	d->nr_before = all;
+	/* There was none, or somebody removed it. */
+	if (epoch[0] && !d->reopened)
+		base_log(BASE_LOG_INFO, "epoch %s finished: %llu sample%s stored", epoch,
+			 (unsigned long long)nr, nr == 1 ? "" : "s");
+}
+
 /* d->epoch is another one now. */
 static void epoch_began(struct daemon *d, const char *before, const char *why)
 {
+	tell_finished(d, before);
 	index_finished(d);
 	snprintf(d->unindexed, sizeof(d->unindexed), "%s", before);
 	dyn_fold_forget(d->dyn);
@@ -530,9 +554,7 @@ int daemon_finish(struct daemon *d, struct base_err *err)
 	if (r < 0)
 		return r;
 	d->finished = true;
-	base_log(BASE_LOG_INFO, "epoch %s finished: %llu sample%s stored", d->epoch,
-		 (unsigned long long)d->attrib.account.stored,
-		 d->attrib.account.stored == 1 ? "" : "s");
+	tell_finished(d, d->epoch);
 	tell_account(d);
 	return 0;
 }

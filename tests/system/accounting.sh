@@ -36,7 +36,9 @@ account_holds "in the second epoch"
 
 "$DCPI_BIN/dcpiquit"
 daemon=
-said=$(sed -nE 's/.* finished: ([0-9]+) samples stored/\1/p' "$work/log")
-disk=$(total_on_disk)
-echo "the log says $said stored, on disk are $disk"
-[ -n "$said" ] && [ "$said" = "$disk" ] || fail "quit: $said stored, $disk on disk"
+for epoch in "$first" "$second"; do
+	said=$(sed -nE "s/.* epoch $epoch finished: ([0-9]+) samples? stored/\1/p" "$work/log")
+	disk=$("$DCPI_BIN/dcpiprof" -db "$db" -epoch "$epoch" -i -no_header 2>>"$work/err" | awk '$NF == "total" { print $1 }')
+	echo "epoch $epoch: the log says $said stored, on disk are $disk"
+	[ -n "$said" ] && [ "$said" = "$disk" ] || fail "epoch $epoch: $said stored, $disk on disk"
+done

@@ -52,7 +52,7 @@ quit()
 	wait_for_end "${pid[$1]}" || fail "$1 does not end"
 	unset "pid[$1]"
 	! grep 'do not balance' "$work/log-$1" || fail "the accounts of $1"
-	said=$(sed -nE 's/.* finished: ([0-9]+) samples stored/\1/p' "$work/log-$1")
+	said=$(sed -nE 's/.* finished: ([0-9]+) samples? stored/\1/p' "$work/log-$1" | awk '{ sum += $1 } END { print sum }')
 	on_disk=$(disk "$2")
 	echo "$2: $said samples stored, $on_disk on disk"
 	[ "$said" -gt 500 ] && [ "$said" = "$on_disk" ] || fail "the sums of $2"
