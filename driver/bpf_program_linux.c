@@ -25,10 +25,10 @@ static bool locked_down(void)
 static void hint_refused(struct base_err *err, int error)
 {
 	if (error == -EPERM || error == -EACCES) {
-		base_hint(err, "%s",
-			  geteuid() == 0 && locked_down()
-				  ? "the kernel is locked down (/sys/kernel/security/lockdown)"
-				  : "run as root or with CAP_BPF and CAP_PERFMON");
+		if (geteuid() == 0 && locked_down())
+			base_hint(err, "the kernel is locked down (/sys/kernel/security/lockdown)");
+		else
+			base_hint(err, "%s or with CAP_BPF and CAP_PERFMON", driver_run_as_root());
 	} else if (error == -ENOMEM) {
 		base_hint(err, "ask for smaller tables (-table)");
 	} else if (error == -EMFILE || error == -ENFILE) {
@@ -39,8 +39,10 @@ static void hint_refused(struct base_err *err, int error)
 int bpf_refused(struct base_err *err, int error, const char *what)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0) {
-		base_fail(err, -DCPI_EUNSUPPORTED, "%s: this kernel has no BTF", what);
-		base_hint(err, "CONFIG_DEBUG_INFO_BTF is needed");
+		const char *hint, *why = driver_no_types(&hint);
+
+		base_fail(err, -DCPI_EUNSUPPORTED, "%s: %s", what, why);
+		base_hint(err, "%s", hint);
 		return -DCPI_EUNSUPPORTED;
 	}
 	if (error == -ESRCH || error == -ENOSYS)

@@ -63,10 +63,12 @@ static int find_function(uint64_t *function, struct base_err *err)
 		return no_tick(err, "cannot open '" KALLSYMS "'", NULL);
 	r = bpf_tick_function(f, function);
 	fclose(f);
-	if (r == -EPERM)
-		return no_tick(err, "the kernel hides its addresses",
-			       "run as root or with CAP_SYSLOG, with kernel.kptr_restrict at 1 or "
-			       "0");
+	if (r == -EPERM) {
+		no_tick(err, "the kernel hides its addresses", NULL);
+		base_hint(err, "%s or with CAP_SYSLOG, with kernel.kptr_restrict at 1 or 0",
+			  driver_run_as_root());
+		return -DCPI_EUNSUPPORTED;
+	}
 	return r < 0 ? no_tick(err, "this kernel's tick is no high-resolution timer", NULL) : 0;
 }
 
@@ -111,8 +113,11 @@ static int find_delta(int32_t *delta, bool *can_cast, struct base_err *err)
 	*delta = (int32_t)distance;
 	*can_cast = btf && btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 	btf__free(btf);
-	if (!btf)
-		return no_tick(err, "this kernel has no BTF", "CONFIG_DEBUG_INFO_BTF is needed");
+	if (!btf) {
+		const char *hint, *why = driver_no_types(&hint);
+
+		return no_tick(err, why, hint);
+	}
 	if (regs < 0 || bases < 0 || distance >= SAMPLE_DELTA_MAX || distance < -SAMPLE_DELTA_MAX)
 		return no_tick(err, "the kernel does not tell where it keeps interrupted registers",
 			       NULL);

@@ -127,6 +127,7 @@ static void check_source(struct check_report *c, const char *source)
 static void check_bpf(struct check_report *c)
 {
 	int r = check_bpf_load();
+	const char *hint;
 
 #ifdef DCPI_HAVE_BPF
 	check_item(c, "  built with programs", "yes");
@@ -138,14 +139,16 @@ static void check_bpf(struct check_report *c)
 		   r < 0 ? base_strerror(r) : "");
 	if (r == -EPERM)
 		check_hint(c,
-			   "run as root or with CAP_BPF and CAP_PERFMON; a kernel locked down for "
-			   "confidentiality refuses it to root too");
+			   "%s or with CAP_BPF and CAP_PERFMON; a kernel locked down for "
+			   "confidentiality refuses it to root too",
+			   driver_run_as_root());
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0) {
 		check_item(c, "  kernel's types (BTF)", "yes");
 		return;
 	}
 	check_item(c, "  kernel's types (BTF)", "no: /sys/kernel/btf/vmlinux is missing");
-	check_hint(c, "a kernel with CONFIG_DEBUG_INFO_BTF");
+	driver_no_types(&hint);
+	check_hint(c, "%s", hint);
 }
 
 /* The program that interprets instructions is one that the kernel may find too much. */
@@ -191,8 +194,8 @@ static void check_event(struct check_report *c, const char *event, const char *h
 	else
 		check_item(c, event, "no: %s", check_cause(error, true, true));
 	if (reach == CHECK_OWN)
-		check_hint(c, "run as root or with CAP_PERFMON, or lower "
-			      "kernel.perf_event_paranoid to 0");
+		check_hint(c, "%s or with CAP_PERFMON, or lower kernel.perf_event_paranoid to 0",
+			   driver_run_as_root());
 	else if (reach == CHECK_REFUSED)
 		check_hint(c, "%s", hint);
 }
@@ -250,6 +253,13 @@ static void check_capabilities(struct check_report *c)
 		strtoull(keyed_line("/proc/self/status", "CapEff", text, sizeof(text)), NULL, 16);
 	size_t nr = 0;
 
+	if (driver_in_user_namespace()) {
+		check_item(c, "capabilities",
+			   "of a user namespace: no right to count in the kernel, or to sample "
+			   "others");
+		check_hint(c, "%s", driver_run_as_root());
+		return;
+	}
 	for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
 		if (set >> caps[i].bit & 1 || (caps[i].bit >= 38 && set >> admin & 1))
 			continue;
@@ -267,7 +277,8 @@ static void check_paranoid(struct check_report *c)
 	long long n = sysctl_number("perf_event_paranoid");
 
 	if (n == LLONG_MIN) {
-		check_item(c, "perf_event_paranoid", "this kernel has no perf events");
+		check_item(c, "perf_event_paranoid",
+			   c->nr_events ? "not to be read" : "this kernel has no perf events");
 		return;
 	}
 	check_item(c, "perf_event_paranoid", "%lld: without CAP_PERFMON %s", n,
@@ -275,7 +286,8 @@ static void check_paranoid(struct check_report *c)
 		   : n < 1 ? "everything but raw tracepoints is allowed"
 		   : n < 2 ? "one's own programs can be sampled, in the kernel too"
 		   : n < 3 ? "one's own programs can be sampled, user mode only"
-			   : "nothing can be sampled");
+			   : "one's own programs can be sampled, user mode only, or, by "
+			     "distributions' kernels, nothing");
 }
 
 static void check_number(struct check_report *c, const char *name, const char *what)

@@ -43,6 +43,15 @@ struct driver {
 	char *agent_env; /* see driver_agent_env; the source's */
 };
 
+/* ---- where we are (host_linux.c) ------------------------------------------------------------ */
+
+/* In one of a container's: what capabilities it has there are none for sampling or for BPF. */
+bool driver_in_user_namespace(void);
+/* "run as root", or what that means in a user namespace; a hint begins with it. */
+const char *driver_run_as_root(void);
+/* Why /sys/kernel/btf/vmlinux is not there, and what to do. */
+const char *driver_no_types(const char **hint);
+
 /* ---- events by name (event.c) -------------------------------------------------------------- */
 
 /* Nanoseconds: the kernel's clocks go no faster. */

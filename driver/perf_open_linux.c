@@ -30,12 +30,13 @@ static void hint_rights(int32_t pid, struct base_err *err)
 		snprintf(is, sizeof(is), ", it is %d", level);
 	if (level == -2 || level > most)
 		base_hint(err,
-			  "run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid "
-			  "to %d%s",
-			  most, is);
+			  "%s or with CAP_PERFMON, or lower kernel.perf_event_paranoid to %d%s",
+			  driver_run_as_root(), most, is);
 	else if (pid > 0)
-		base_hint(err, "only one's own processes can be sampled, and none that changed "
-			       "its user; or run as root or with CAP_PERFMON");
+		base_hint(err,
+			  "only one's own processes can be sampled, and none that changed its "
+			  "user; or %s or with CAP_PERFMON",
+			  driver_run_as_root());
 	else
 		base_hint(err, "something else than kernel.perf_event_paranoid forbids it: a "
 			       "container's filter of system calls, or a security module");

@@ -27,6 +27,16 @@ grep -q '^  *-> run as root or with CAP_' check.nobody || fail "no remedy for no
 for part in machine 'sources of samples' 'rights and limits' 'cost, measured now'; do
 	grep -qx "$part" check && grep -qx "$part" check.nobody || fail "no part '$part'"
 done
+# Root of a user namespace has all capabilities, and no right by them.
+unshare -Ur "$DCPI_BIN/dcpid" -check >check.inner || fail "-check in a user namespace"
+grep -q '^  capabilities  *of a user namespace: no right' check.inner || fail "capabilities of a user namespace"
+grep -q '^  *-> run outside of this user namespace, as root' check.inner || fail "no remedy in a user namespace"
+! unshare -Ur "$DCPI_BIN/dcpid" "$db" 2>err || fail "sampling in a user namespace"
+grep -q '^hint: run outside of this user namespace, as root or with CAP_PERFMON' err || fail "refused with $(cat err)"
+# Without /sys nobody knows what the kernel has.
+unshare -m sh -c 'mount -t tmpfs none /sys && exec "$0" -source bpf "$1"' "$DCPI_BIN/dcpid" "$db" 2>err && fail "bpf without /sys"
+grep -q '/sys is not mounted' err || fail "without /sys: $(cat err)"
+rm -rf "$db"
 # A virtual machine's interrupt takes twelve microseconds; none takes a fifth of one.
 awk '/^  interrupt of a sample/ { seen = 1; if (!/not measured/ && !($5 > 0.2 && $5 < 200)) bad = 1 }
 	END { exit !seen || bad }' check ||
