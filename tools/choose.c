@@ -22,19 +22,25 @@ static bool hint_names(const struct analysis_founds *f, size_t event, struct bas
 
 static void hint_candidates(const struct analysis_founds *f, size_t event, struct base_err *err)
 {
-	char text[200];
+	static const char what[] = "name the image, or an address in it", more[] = ", …";
+	char text[sizeof(err->hint) - sizeof(what) - sizeof(more)] = "";
 	size_t len = 0, shown = 0;
 
 	if (f->nr > 1 && hint_names(f, event, err))
 		return;
 
-	for (; shown < f->nr && shown < 4 && len < sizeof(text); shown++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-					"%s%s 0x%" PRIx64 " (%" PRIu64 ")", shown ? ", " : "",
-					f->v[shown].image->name, f->v[shown].vaddr,
-					f->v[shown].count[event]);
-	base_hint(err, "name the image, or an address in it: %s%s", text,
-		  shown < f->nr ? ", …" : "");
+	for (; shown < f->nr && shown < 4; shown++) {
+		int n = snprintf(text + len, sizeof(text) - len, "%s%s 0x%" PRIx64 " (%" PRIu64 ")",
+				 shown ? ", " : ": ", f->v[shown].image->name, f->v[shown].vaddr,
+				 f->v[shown].count[event]);
+
+		/* Half of an address is another address. */
+		if (n < 0 || (size_t)n >= sizeof(text) - len)
+			break;
+		len += (size_t)n;
+	}
+	text[len] = '\0';
+	base_hint(err, "%s%s%s", what, text, shown && shown < f->nr ? more : "");
 }
 
 /* The first, and with it all others if there are: they are the same routine. */

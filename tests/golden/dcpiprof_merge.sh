@@ -10,7 +10,7 @@ set -eu
 worker()
 {
 	local pid=$1 base=$2 extra=${3:-}
-	"$DCPI_BIN/../tests/mkjob" "w/dyn/worker.box.$pid.dyn" >/dev/null <<-END
+	"$DCPI_BIN/../tests/mkjob" "${5:-w}/dyn/worker.box.$pid.dyn" >/dev/null <<-END
 		image 62 ${4:-worker} $pid box /opt/worker
 		run ${base}000 0 0x1000
 		routine ${base}040 serve 89f8c3
@@ -58,6 +58,25 @@ worker 400 0x7f0000004 "" other
 	at warm 5
 	finish
 END
+# Names of which not all find room in a line.
+"$mkdb" long </dev/null
+for pid in 500 600 700; do
+	worker $pid 0x7f0000$pid "" "a_facility_whose_name_takes_sixty_four_characters_as_some_do_$pid" long
+done
+"$mkdb" long <<-END
+	platform box
+	epoch 1700000000
+	profile dynamic worker.box.500.dyn
+	event cpu-clock 1000000
+	at serve 30
+	profile dynamic worker.box.600.dyn
+	event cpu-clock 1000000
+	at serve 20
+	profile dynamic worker.box.700.dyn
+	event cpu-clock 1000000
+	at serve 10
+	finish
+END
 export DCPIDB=w
 {
 	run dcpiprof
@@ -73,6 +92,8 @@ export DCPIDB=w
 	# Twice in one worker, and in another facility: not the same routine.
 	run dcpilist serve
 	run dcpilist -no_header serve worker
+	# An address is there whole, or not at all.
+	run dcpilist -db long serve
 } >out
 compare dcpiprof_merge
 
