@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -149,8 +150,11 @@ int main(int argc, char **argv)
 	struct values_run *r;
 	int ret;
 
-	if (argc < 2 || at_work == MAP_FAILED ||
-	    values_run_new(!strcmp(argv[1], "context"), at_work, &r) < 0)
+	if (argc < 2 || at_work == MAP_FAILED) {
+		fputs("dcpid-values: not for use by hand: dcpid starts it\n", stderr);
+		return BASE_EXIT_USAGE;
+	}
+	if (values_run_new(!strcmp(argv[1], "context"), at_work, &r) < 0)
 		return BASE_EXIT_FAILED;
 	ret = load(r, argc - 2, argv + 2);
 	if (ret >= 0)

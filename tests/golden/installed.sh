@@ -24,6 +24,15 @@ for helper in reader pseudoimg translate values; do
 	[ -x "$work/moved/libexec/dcpi/dcpid-$helper" ]
 done
 [ ! -e "$DCPI_BIN/dcpid-step" ] || [ -x "$work/moved/libexec/dcpi/dcpid-step" ]
+# Whoever finds a helper and tries it is told what it is.
+for helper in reader translate values step; do
+	[ -x "$work/moved/libexec/dcpi/dcpid-$helper" ] || continue
+	status=0
+	run "libexec/dcpi/dcpid-$helper" -help </dev/null 2>"$work/err" || status=$?
+	cat "$work/err"
+	[ $status = 2 ]
+	grep -q "^dcpid-$helper: not for use by hand: dcpid starts it$" "$work/err"
+done
 rm "$work/moved/libexec/dcpi/dcpid-reader"
 if run sbin/dcpid -quiet -replay "$work/stream" -platform other "$work/db" 2>"$work/err"; then
 	echo "dcpid runs without its reader"
