@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Every ```c snippet of the JIT author's guide compiles: each is a whole file.
+# Every ```c snippet of the JIT author's guide compiles, pasted into C or C++: each is a whole file.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -11,6 +11,9 @@ awk -v dir="$tmp" '
 	END { if (n < 5) { print "only " n " snippets found"; exit 1 } }
 ' "$DCPI_SRC/docs/JIT-GUIDE.md"
 for snippet in "$tmp"/snippet*.c; do
-	gcc -std=gnu17 -Wall -Wextra -Werror -I"$DCPI_SRC/include" -c "$snippet" -o "$tmp/out.o" ||
-		{ echo "in ${snippet##*/} of docs/JIT-GUIDE.md"; exit 1; }
+	for compiler in "gcc -std=gnu17" "g++ -x c++ -std=gnu++17"; do
+		# What C++ leaves out of an initializer is zero there too; g++ only warns of it.
+		$compiler -Wall -Wextra -Wno-missing-field-initializers -Werror -I"$DCPI_SRC/include" -c "$snippet" -o "$tmp/out.o" ||
+			{ echo "$compiler: in ${snippet##*/} of docs/JIT-GUIDE.md"; exit 1; }
+	done
 done
