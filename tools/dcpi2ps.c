@@ -91,7 +91,8 @@ static int spawn_dot(int from, int to, struct base_err *err)
 	pid_t pid;
 	int r;
 
-	snprintf(type, sizeof(type), "-T%s", format);
+	/* Its "ps" says nothing of the paper's size, and what is beyond that is cut off. */
+	snprintf(type, sizeof(type), "-T%s", strcmp(format, "ps") == 0 ? "ps2" : format);
 	r = -posix_spawn_file_actions_init(&actions);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot run 'dot'");
@@ -121,12 +122,85 @@ static int lay_out(const struct base_buf *drawing, int to, struct base_err *err)
 	return r;
 }
 
+static int read_back(int fd, struct base_buf *out)
+{
+	off_t len = lseek(fd, 0, SEEK_END);
+	void *to;
+	int r;
+
+	if (len < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	r = base_buf_extend(out, (size_t)len, &to);
+	return r < 0 ? r : base_read_all(fd, to, (size_t)len);
+}
+
+static bool begins(const char *line, size_t len, const char *word)
+{
+	return len >= strlen(word) && memcmp(line, word, strlen(word)) == 0;
+}
+
+/*
+ * Of several pictures dot ends the document behind each, with what the next would need of its
+ * beginning: take the last end alone. Texts are in parentheses, so that no line begins as these do.
+ */
+static int join_pages(const struct base_buf *from, struct base_buf *to)
+{
+	const char *at = (const char *)from->data, *stop = at + from->len, *end = NULL;
+	size_t end_len = 0;
+	bool in_end = false;
+	int r = 0;
+
+	while (at < stop && r >= 0) {
+		const char *newline = memchr(at, '\n', (size_t)(stop - at));
+		size_t len = newline ? (size_t)(newline + 1 - at) : (size_t)(stop - at);
+
+		if (begins(at, len, "%%Trailer")) {
+			end = at;
+			in_end = true;
+		}
+		if (in_end)
+			end_len = (size_t)(at + len - end);
+		else
+			r = base_buf_append(to, at, len);
+		if (begins(at, len, "%%EOF"))
+			in_end = false;
+		at += len;
+	}
+	return r < 0 ? r : base_buf_append(to, end, end_len);
+}
+
+static int lay_out_pages(const struct base_buf *drawing, int to, struct base_err *err)
+{
+	struct base_buf laid_out = { 0 }, joined = { 0 };
+	FILE *file = tmpfile();
+	int r;
+
+	if (!file)
+		return base_fail_errno(err, -errno, "cannot make a temporary file");
+	r = lay_out(drawing, fileno(file), err);
+	if (r >= 0) {
+		r = read_back(fileno(file), &laid_out);
+		if (r >= 0)
+			r = join_pages(&laid_out, &joined);
+		if (r >= 0)
+			r = base_write_all(to, joined.data, joined.len);
+		if (r < 0)
+			base_fail_errno(err, r, "cannot write the drawing");
+	}
+	base_buf_release(&laid_out);
+	base_buf_release(&joined);
+	fclose(file);
+	return r;
+}
+
 /* ---- where to ------------------------------------------------------------------------------ */
 
 static int put(const struct base_buf *drawing, int to, struct base_err *err)
 {
 	int r;
 
+	if (strcmp(format, "ps") == 0)
+		return lay_out_pages(drawing, to, err);
 	if (strcmp(format, "dot") != 0)
 		return lay_out(drawing, to, err);
 	r = base_write_all(to, drawing->data, drawing->len);

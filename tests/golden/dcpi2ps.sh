@@ -98,6 +98,12 @@ tail -n 1 many.pdf | grep -q '%%EOF'
 # Three procedures: three pages, or three files.
 "$DCPI_BIN/dcpi2ps" -o two.ps two.graph
 [ "$(grep -c '^%%Page:' two.ps)" = 3 ]
+# Each as large as its picture. What they all need is there until the end, which is one.
+[ "$(grep -c '^<< /PageSize \[[0-9 ]*\] >> setpagedevice$' two.ps)" = 3 ]
+for line in %!PS-Adobe-3.0 %%Trailer '%%Pages: 3' end restore %%EOF; do
+	[ "$(grep -cx "$line" two.ps)" = 1 ] || { echo "two.ps: not one line '$line'"; exit 1; }
+done
+[ "$(sed -n '/^%%Trailer/,$p' two.ps | grep -c '^%%Page:')" = 0 ]
 "$DCPI_BIN/dcpi2ps" -json -T svg -o two.svg two.graph >told
 grep -q '"two-3.svg"$' told
 grep -q smooth_ two.svg
