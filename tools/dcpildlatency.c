@@ -57,7 +57,7 @@ struct load {
 	unsigned int line;
 	uint64_t seen;	  /* that were timed */
 	double near, far; /* of them */
-	double told_ns;	  /* what those near and far took */
+	double ns;	  /* that all took, those not told of being like the others of their instruction */
 };
 
 struct latency {
@@ -70,27 +70,33 @@ struct latency {
 
 /* ---- gathering ------------------------------------------------------------------------------- */
 
-static void add_spot(struct load *to, const struct hotlist_spot *s)
+static void take_spot(struct load *to, const struct hotlist_spot *s)
 {
-	to->seen += s->vtot;
+	double told_ns = 0;
+
+	to->seen = s->vtot;
 	for (size_t i = 0; i < s->nv; i++) {
 		if ((double)s->v[i].value < far_ns)
 			to->near += s->v[i].count;
 		else
 			to->far += s->v[i].count;
-		to->told_ns += s->v[i].count * (double)s->v[i].value;
+		told_ns += s->v[i].count * (double)s->v[i].value;
 	}
+	if (to->near + to->far > 0)
+		to->ns = told_ns / (to->near + to->far) * (double)to->seen;
+}
+
+static void add_load(struct load *to, const struct load *l)
+{
+	to->seen += l->seen;
+	to->near += l->near;
+	to->far += l->far;
+	to->ns += l->ns;
 }
 
 static double mean(const struct load *l)
 {
-	return l->near + l->far > 0 ? l->told_ns / (l->near + l->far) : 0;
-}
-
-/* Its estimated time in all, those not told of being like the others. */
-static double weight(const struct load *l)
-{
-	return mean(l) * (double)l->seen;
+	return l->seen ? l->ns / (double)l->seen : 0;
 }
 
 static int place(struct load *l, struct image *img, struct analysis_disasm *d, uint64_t off)
@@ -140,8 +146,8 @@ static int add_image(struct latency *x, struct analysis_image *ai)
 		if (r >= 0) {
 			l = &x->v[x->nr++];
 			*l = (struct load){ .ai = ai };
-			add_spot(l, &spot);
-			add_spot(&x->total, &spot);
+			take_spot(l, &spot);
+			add_load(&x->total, l);
 			r = place(l, img, d, off);
 		}
 		hotlist_spot_release(&spot);
@@ -151,12 +157,12 @@ static int add_image(struct latency *x, struct analysis_image *ai)
 	return r;
 }
 
-static int by_weight(const void *pa, const void *pb)
+static int by_time(const void *pa, const void *pb)
 {
 	const struct load *a = pa, *b = pb;
 
-	if (weight(a) != weight(b))
-		return weight(a) > weight(b) ? -1 : 1;
+	if (a->ns != b->ns)
+		return a->ns > b->ns ? -1 : 1;
 	if (a->seen != b->seen)
 		return a->seen > b->seen ? -1 : 1;
 	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
@@ -178,7 +184,7 @@ static int gather(struct latency *x, int nr, char **what, struct base_err *err)
 			base_fail_errno(err, r, "cannot gather loads");
 	}
 	if (x->nr)
-		qsort(x->v, x->nr, sizeof(*x->v), by_weight);
+		qsort(x->v, x->nr, sizeof(*x->v), by_time);
 	free(images);
 	return r;
 }
@@ -198,14 +204,10 @@ static void release(struct latency *x)
 /* All that are not listed. */
 static struct load others(const struct latency *x)
 {
-	struct load o = x->total;
+	struct load o = { 0 };
 
-	for (size_t i = 0; i < x->nr && i < (size_t)number; i++) {
-		o.seen -= x->v[i].seen;
-		o.near -= x->v[i].near;
-		o.far -= x->v[i].far;
-		o.told_ns -= x->v[i].told_ns;
-	}
+	for (size_t i = (size_t)number; i < x->nr; i++)
+		add_load(&o, &x->v[i]);
 	return o;
 }
 
@@ -242,14 +244,14 @@ static double share(double part, const struct load *l)
 
 static void put_numbers(const struct latency *x, const struct load *l, struct table *t)
 {
-	double all = weight(&x->total), untold = (double)l->seen - l->near - l->far;
+	double untold = (double)l->seen - l->near - l->far;
 
 	table_cell(t, "%" PRIu64, l->seen);
 	table_cell(t, "%.0f", mean(l));
 	table_cell(t, "%.1f%%", share(l->near, l));
 	table_cell(t, "%.1f%%", share(l->far, l));
 	table_cell(t, "%.1f%%", share(untold > 0 ? untold : 0, l));
-	table_cell(t, "%.1f%%", all > 0 ? 100 * weight(l) / all : 0);
+	table_cell(t, "%.1f%%", x->total.ns > 0 ? 100 * l->ns / x->total.ns : 0);
 }
 
 static void put_sum(const struct latency *x, const struct load *l, const char *name,
