@@ -234,7 +234,9 @@ struct json_object *valued_json_as(struct valued *v, const char *preface,
 		struct json_object *pair = json_object_new_object();
 
 		json_object_object_add(pair, "percent",
-				       report_json_number(100 * hotlist_share(s, i)));
+				       valued_is_told(s, i)
+					       ? report_json_number(100 * hotlist_share(s, i))
+					       : NULL);
 		json_object_object_add(pair, "value", report_json_hex(s->v[i].value));
 		json_object_object_add(pair, "text",
 				       report_json_text(valued_text(v, s->v[i].value)));
