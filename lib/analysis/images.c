@@ -198,15 +198,35 @@ static bool id_starts_with(const struct base_id *id, const char *prefix)
 	       strncasecmp(base_id_text(id, text), prefix, len) == 0;
 }
 
-/* A pseudo-image's facility and process are known once it was opened. */
+/* By its file's name, which begins with the facility: what a name may not have is "_" there. */
+static bool may_be_facility(const struct analysis_image *ai, const char *what)
+{
+	const char *path = profdb_profile_path(ai->profile, 0);
+	const char *name = path ? base_path_name(path) : what;
+
+	while (*what && *name && (*name == *what || *name == '_')) {
+		name++;
+		what++;
+	}
+	return !*what;
+}
+
+/*
+ * A pseudo-image's facility and process are known once it was opened. That it could not be is no
+ * problem of who asks for something else.
+ */
 static bool dynamic_match(struct analysis *a, struct analysis_image *ai, const char *what)
 {
+	enum analysis_state state = ai->state;
 	const struct image_process *p;
 	struct image *img = NULL;
 	bool yes;
 
-	if (analysis_image_open(a, ai, &img, NULL) < 0)
+	if (analysis_image_open(a, ai, &img, NULL) < 0) {
+		if (!may_be_facility(ai, what))
+			ai->state = state;
 		return false;
+	}
 	p = image_process(img);
 	yes = (p && strcmp(p->facility, what) == 0) || strcmp(ai->name, what) == 0 ||
 	      id_starts_with(image_id(img), what);

@@ -27,6 +27,8 @@ END
 	mv db/dyn/hi.box.1.dyn whole
 	head -c 3000 whole >db/dyn/hi.box.1.dyn
 	run dcpiprof hi.box.1.dyn
+	run dcpiprof -no_header hi app # it may be the facility's
+	run dcpiprof -no_header app
 	run dcpilist triple hi.box.1.dyn
 	rm db/dyn/hi.box.1.dyn
 	run dcpiprof -no_header -keep 30
