@@ -35,15 +35,36 @@ static bool overlaps(const struct flow_walk *w, const struct flow_part *p)
 	return false;
 }
 
+/*
+ * What is left of a section with the linker's stubs goes by the section's name and has its size
+ * (lib/image), though most stubs have names: those are procedures of their own.
+ */
+static uint64_t own_len(const struct flow_walk *w, const struct image_symbol *symbol)
+{
+	uint64_t len = 1;
+
+	if (strncmp(symbol->name, "[.", 2) != 0 || !symbol->len || !w->source->symbol_at)
+		return symbol->len;
+	for (; len < symbol->len; len++) {
+		const struct image_symbol *s =
+			w->source->symbol_at(w->source->context, symbol->vaddr + len);
+
+		if (s && s->vaddr != symbol->vaddr)
+			break;
+	}
+	return len;
+}
+
 static int add_part(struct flow_walk *w, const struct image_symbol *symbol)
 {
-	size_t len = symbol->len < CODE_MAX ? symbol->len : CODE_MAX;
+	uint64_t own = own_len(w, symbol);
+	size_t len = own < CODE_MAX ? own : CODE_MAX;
 	struct flow_part p = { .vaddr = symbol->vaddr, .code = malloc(len + 1) };
 	int r = p.code ? 0 : -ENOMEM;
 
 	if (r >= 0) {
 		p.len = w->source->bytes(w->source->context, p.vaddr, p.code, len);
-		if (p.len < symbol->len)
+		if (p.len < own)
 			w->cut = true;
 		p.owner = calloc(p.len + 1, sizeof(*p.owner));
 		p.mark = calloc(p.len + 1, 1);

@@ -6,6 +6,18 @@ set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 . "$DCPI_SRC/tests/support/stall-db.sh"
 
+# One of the linker's stubs, and what stands in front of them, which has their section's name.
+"$mkdb" stubs <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/lib/strip.so $strip/strip.so
+	event cpu-clock 1000000
+	at 0x290 8
+	at 0x296 2
+	at 0x2a0 30
+	at 0x2a6 12
+END
+
 {
 	run dcpitopstalls
 	run dcpitopstalls -no_header -conf_low
@@ -17,6 +29,8 @@ set -eu
 	run dcpitopstalls -db insns -conf_high
 	run dcpitopstalls -db events -conf_low
 	run dcpitopstalls -db waits -json -n 2
+	run dcpitopstalls -db stubs -no_header -conf_low
+	run dcpiflow -db stubs '[.plt]'
 	run dcpitopstalls -event imiss
 	run dcpitopstalls no_such_image
 	run dcpitopstalls -n 0
