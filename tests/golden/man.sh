@@ -48,5 +48,10 @@ if [ -s .dangling ]; then
 	bad=$((bad + 1))
 fi
 rm -f .dangling
+# What the service reads is where the pages say.
+config=$(sed -n 's/^ExecStart=.* -config //p' "$DCPI_BUILD/packaging/dcpid.service")
+for page in dcpid.8 dcpid.json.5 dcpiexclusions.5; do
+	grep -qF "$(dirname "${config:-?}")/" "$page" || complain "$page does not say where the service's '$config' is"
+done
 echo "$(ls ./*.[0-9] | wc -l) pages, $bad complaints"
 [ "$bad" = 0 ]
