@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis_internal.h"
+#include "diff_renamed.h"
 
 /* Part of a comparison of equal sets in which some row may show a change. */
 #define CHANCE 0.01
@@ -87,7 +88,7 @@ static int find(struct pair *p, const struct analysis_row *row, struct analysis_
 }
 
 /* Rows of equal name in one set (static functions) have the code of all of them. */
-static int join_places(struct analysis_row *to, const struct analysis_row *from)
+int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from)
 {
 	int r = base_grow(&to->places, &to->cap_places, to->nr_places + from->nr_places,
 			  sizeof(*to->places));
@@ -119,7 +120,7 @@ static int add_set(struct pair *p, int set)
 		d->count[set] += row->count[p->event[set]];
 		p->out->total[set] += row->count[p->event[set]];
 		if (d->row[set])
-			r = join_places(d->row[set], row);
+			r = analysis_row_join_places(d->row[set], row);
 		else
 			d->row[set] = row;
 	}
@@ -405,6 +406,8 @@ int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const 
 
 	if (r >= 0)
 		r = add_set(&p, 1);
+	if (r >= 0)
+		r = analysis_diff_renamed(out, a);
 	if (r >= 0)
 		r = compare_code(&p);
 	if (r >= 0)
