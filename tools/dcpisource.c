@@ -59,10 +59,19 @@ struct maps {
 	size_t nr;
 };
 
+static bool is_file(const char *name, const char *given)
+{
+	const char *base = base_path_name(name);
+	size_t len = image_source_path_len(base);
+
+	given = base_path_name(given);
+	return strcmp(base, given) == 0 || (strlen(given) == len && memcmp(base, given, len) == 0);
+}
+
 static const char *given_for(const char *name)
 {
 	for (size_t i = 0; i < files.nr; i++)
-		if (strcmp(base_path_name(files.items[i]), base_path_name(name)) == 0)
+		if (is_file(name, files.items[i]))
 			return files.items[i];
 	return NULL;
 }
@@ -113,11 +122,6 @@ static void close_origin(struct origin *o)
 		image_source_close(o->texts[i]);
 	free(o->texts);
 	image_source_close(o->text);
-}
-
-static bool is_file(const char *name, const char *given)
-{
-	return strcmp(base_path_name(name), base_path_name(given)) == 0;
 }
 
 static bool is_named(const struct graph *g, const struct maps *maps, const char *given)

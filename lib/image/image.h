@@ -259,7 +259,12 @@ size_t image_frames_at(struct image *img, uint64_t vaddr, struct image_frame *ou
 /* A text file split into lines. */
 struct image_source;
 
-/* Regular files only, up to 64 MiB. 0, or negative with @err. */
+/*
+ * How much of a source's name is its path: code that is of several lines alike, and of none of them
+ * alone, may be of "FILE lines 4-6,9", the first of them being its line.
+ */
+size_t image_source_path_len(const char *name);
+/* Regular files only, up to 64 MiB. Of "FILE lines 4-6,9" FILE. 0, or negative with @err. */
 int image_source_open(const char *path, struct image_source **out, struct base_err *err);
 void image_source_close(struct image_source *src);
 /* Line @line (from 1) without its newline, or NULL past the end. Not NUL-terminated: @len. */

@@ -38,10 +38,37 @@ static int split(struct image_source *src)
 	return r;
 }
 
+size_t image_source_path_len(const char *name)
+{
+	static const char word[] = " lines ";
+	size_t len = strlen(name), at = len;
+
+	while (at && strchr("0123456789-,", name[at - 1]))
+		at--;
+	if (at == len || at < sizeof(word) || memcmp(name + at - strlen(word), word, strlen(word)))
+		return len;
+	return at - strlen(word);
+}
+
+/* The file of that very name first: some may be called so. */
+static int read_text(const char *path, struct base_buf *out, struct base_err *err)
+{
+	size_t len = image_source_path_len(path);
+	int r = base_file_read(AT_FDCWD, path, SOURCE_MAX, out, path[len] ? NULL : err);
+	char *file;
+
+	if (r >= 0 || !path[len])
+		return r;
+	file = strndup(path, len);
+	r = file ? base_file_read(AT_FDCWD, file, SOURCE_MAX, out, err) : -ENOMEM;
+	free(file);
+	return r;
+}
+
 int image_source_open(const char *path, struct image_source **out, struct base_err *err)
 {
 	struct image_source *src = calloc(1, sizeof(*src));
-	int r = src ? base_file_read(AT_FDCWD, path, SOURCE_MAX, &src->text, err) : -ENOMEM;
+	int r = src ? read_text(path, &src->text, err) : -ENOMEM;
 
 	if (r >= 0)
 		r = split(src);

@@ -22,6 +22,12 @@ mkdir away
 	sed 's/samples 50/samples 51/' hot.graph >wrong.graph
 	run dcpisource wrong.graph
 	run dcpisource away/app.c
+	# Code of two lines alike: the first of them, in the file wherever it is.
+	sed 's/^; FILE 0 .*/& lines 3-4/' triple.graph >lines.graph
+	run dcpisource lines.graph | grep '|'
+	mv triple.hi away
+	run dcpisource -src away/triple.hi lines.graph | grep '|'
+	mv away/triple.hi .
 } >out
 compare dcpisource
 "$DCPI_BIN/dcpisource" hot.graph | cmp - hot.graph

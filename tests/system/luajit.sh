@@ -67,7 +67,7 @@ echo "unnamed: $missing beside $all"
 # instructions waits for the arithmetic to end, and so has most samples, is the processor's affair.
 "$DCPI_BIN/dcpilist" -source -no_header "shares.lua:6 sixty" luajit >"$work/lines" || fail "dcpilist -source"
 cat "$work/lines"
-awk '/shares.lua:6 .*for i = 1, n do/ { head = $1 } /shares.lua lines 7-8:7 / { body = $1 } $3 == "total" { t = $1 }
+awk '/shares.lua:6 .*for i = 1, n do/ { head = $1 } /shares.lua lines 7-8:7 .*s = s \* 1.25/ { body = $1 } $3 == "total" { t = $1 }
 	END { exit !(head && body && t > 1000 && (head + body) * 100 > t * 98) }' "$work/lines" || fail "lines"
 
 # What -jdump wrote in the run is what LuaJIT's disassembler makes of the bytes that were kept.

@@ -144,6 +144,11 @@ static void test_source(void **state)
 	check_source("", 0, NULL);
 	check_source("a\n\nbc\n", 3, lines);
 	check_source("a\n\nbc", 3, lines);
+	assert_int_equal(image_source_path_len("/a/b.lua lines 4-6,9"), 8);
+	assert_int_equal(image_source_path_len("/a/b.lua lines 4-6,9b"), 21);
+	assert_int_equal(image_source_path_len("/a/b.lua lines "), 15);
+	assert_int_equal(image_source_path_len(" lines 4"), 8);
+	assert_int_equal(image_source_path_len("7"), 1);
 	check_source("a\r\n\r\nbc\r\n", 3, lines);
 }
 
