@@ -325,9 +325,11 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *l
  */
 struct process *track_find(struct attrib *a, int32_t pid, uint64_t time_ns, uint64_t instance);
 
-/* Read one process from /proc: start time, uid, name, mappings. -ESRCH where it is gone. */
+/* Read one process from /proc: start time, uid, name, mappings. -ESRCH where it is gone, -ESTALE
+ * where another one has its pid. */
 int scan_process(struct attrib *a, struct process *p);
-/* Start time and uid alone. */
+/* Start time, parent, uid and name alone. -ESTALE: that pid is another process's by now, and
+ * nothing is written; -ESRCH where it is gone. */
 int scan_describe(struct process *p);
 /* 0: all of the process's uids are @uid; -EPERM; -ESRCH. */
 int scan_check_owner(int32_t pid, uint32_t uid);
@@ -335,7 +337,7 @@ int scan_check_owner(int32_t pid, uint32_t uid);
 int scan_check_code(int32_t pid, uint64_t start, uint64_t end);
 /* Read all of them; returns how many. */
 int scan_all(struct attrib *a);
-/* Read those again that are known. */
+/* Read those again that are known, and end those whose pid is another process's. */
 void scan_known(struct attrib *a);
 /* Forget processes that /proc no longer has (their end was lost). */
 void scan_sweep(struct attrib *a);

@@ -74,21 +74,40 @@ static int parse_stat(struct process *p, char *text)
 	return 0;
 }
 
+/* A fork is told after the start that /proc has, and both come in steps. */
+static bool is_other_start(const struct process *p, uint64_t start_ns)
+{
+	const struct process now = { .start_time_ns = start_ns };
+
+	if (p->start_time_ns)
+		return start_ns != p->start_time_ns;
+	if (p->instance)
+		return !instance_is_listed(&now, p->instance);
+	return p->began_ns && start_ns > p->began_ns + STEP_NS;
+}
+
 int scan_describe(struct process *p)
 {
+	struct process now = { .pid = p->pid, .uid = p->uid };
 	char text[4096];
 	const char *uid;
 	ssize_t n = read_proc(p->pid, "stat", text, sizeof(text));
-	int r = n < 0 ? (int)n : parse_stat(p, text);
+	int r = n < 0 ? (int)n : parse_stat(&now, text);
 
 	if (r < 0)
 		return r;
+	if (is_other_start(p, now.start_time_ns))
+		return -ESTALE;
 	n = read_proc(p->pid, "status", text, sizeof(text));
 	if (n < 0)
 		return (int)n;
 	uid = strstr(text, "\nUid:");
 	if (uid)
-		p->uid = (uint32_t)strtoul(uid + 5, NULL, 10);
+		now.uid = (uint32_t)strtoul(uid + 5, NULL, 10);
+	p->ppid = now.ppid;
+	p->start_time_ns = now.start_time_ns;
+	p->uid = now.uid;
+	memcpy(p->comm, now.comm, sizeof(p->comm));
 	return 0;
 }
 
@@ -328,8 +347,6 @@ static int list(struct attrib *a, struct process *p)
 
 	if (r < 0)
 		return r;
-	if (p->instance && !instance_is_listed(p, p->instance))
-		return -ESRCH;
 	instance_listed(p);
 	labels_keep_restore(&a->labels, p);
 	p->known_ns = base_now_ns();
@@ -346,18 +363,12 @@ int scan_process(struct attrib *a, struct process *p)
 	return r;
 }
 
-/*
- * Its end was lost. A fork is told after the start that /proc has, and both come in steps. Whose
- * next life has handed over already waits for that one's events.
- */
+/* Its end was lost. Whose next life has handed over already waits for that one's events. */
 static bool is_other_life(const struct process *p)
 {
 	struct process now = { .pid = p->pid };
 
-	if ((!p->start_time_ns && !p->began_ns) || p->later || scan_describe(&now) < 0)
-		return false;
-	return p->start_time_ns ? now.start_time_ns != p->start_time_ns
-				: now.start_time_ns > p->began_ns + STEP_NS;
+	return !p->later && scan_describe(&now) == 0 && is_other_start(p, now.start_time_ns);
 }
 
 /* Kernel threads have no mappings and are left out until something asks for them. */
@@ -410,8 +421,15 @@ void scan_known(struct attrib *a)
 {
 	struct process *p;
 
-	for (size_t pos = 0; processes_next(a->processes, &pos, &p);)
-		scan_process(a, p);
+	for (size_t pos = 0; processes_next(a->processes, &pos, &p);) {
+		if (!is_other_life(p)) {
+			scan_process(a, p);
+			continue;
+		}
+		/* Whose that number is now, what comes of it tells. */
+		processes_end(a->processes, p);
+		pos--;
+	}
 }
 
 static bool is_gone(const struct process *p)

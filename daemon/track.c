@@ -116,9 +116,10 @@ static void marker(struct attrib *a, struct process *p, const struct driver_load
 {
 	if (how == TRACK_LATE || !a->dyn)
 		return;
-	/* A forked child has its parent's uid and no start time until somebody asks. */
-	if (a->live)
-		scan_describe(p);
+	/* A forked child has its parent's uid and no start time until somebody asks. What is in
+	 * the memory of the next process of its pid is not its. */
+	if (a->live && scan_describe(p) == -ESTALE)
+		return;
 	dyn_marker(a->dyn, p, l->addr, l->len);
 	a->ranges_changed = true;
 }
@@ -140,8 +141,9 @@ void track_watch(struct attrib *a, struct process *p)
 {
 	if (p->watched || !a->dyn || !a->live || dyn_has_registry(p))
 		return;
-	if (!p->start_time_ns || !p->known_ns)
-		scan_describe(p);
+	/* What the next process of its pid writes does not tell of its code. */
+	if ((!p->start_time_ns || !p->known_ns) && scan_describe(p) == -ESTALE)
+		return;
 	dyn_watch(a->dyn, p);
 }
 

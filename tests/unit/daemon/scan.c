@@ -285,9 +285,48 @@ static void another_life(void **state)
 
 	(void)state;
 	p->instance = 1;
-	assert_int_equal(scan_process(&t.a, p), -ESRCH);
+	assert_int_equal(scan_process(&t.a, p), -ESTALE);
 	assert_int_equal(p->nr_maps, 0);
 	assert_int_equal(p->known_ns, 0);
+}
+
+/* Events come late: by then its pid can be that of another process, of which /proc tells. */
+static void life_of_before(void **state)
+{
+	const struct process old = { .began_ns = 1, .uid = 4711, .comm = "old" };
+	struct process *p = processes_add(t.a.processes, getpid());
+	uint64_t code = (uintptr_t)life_of_before;
+
+	(void)state;
+	p->began_ns = old.began_ns;
+	p->uid = old.uid;
+	strcpy(p->comm, old.comm);
+	p->label = "its";
+	assert_int_equal(scan_describe(p), -ESTALE);
+	assert_int_equal(scan_process(&t.a, p), -ESTALE);
+	/* Its registry, and what is written for perf, are another's. */
+	trial_mmap(&t, getpid(), 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	trial_mmap(&t, getpid(), 0x9000, 0x1000, 0, "//anon", 0);
+	assert_int_equal(stand_ins.nr_marker, 0);
+	assert_false(p->watched);
+	/* It hands over: that tells of nobody's name and start. */
+	assert_ptr_equal(attrib_find(&t.a, getpid(), base_now_ns()), p);
+	assert_int_equal(p->start_time_ns, 0);
+	assert_int_equal(p->uid, old.uid);
+	assert_string_equal(p->comm, old.comm);
+	assert_int_equal(p->nr_maps, 1);
+	/* Of those that are known only: whose pid it is now, nobody has told. */
+	scan_known(&t.a);
+	assert_null(processes_find(t.a.processes, getpid()));
+	p = track_find(&t.a, getpid(), base_now_ns(), 0);
+	assert_null(p->label);
+	assert_int_equal(p->uid, getuid());
+	assert_int_equal(map_find(p, code)->kind, MAP_IMAGE);
+	/* With its start known. */
+	p->start_time_ns -= 1000000000;
+	assert_int_equal(scan_describe(p), -ESTALE);
+	p->start_time_ns += 1000000000;
+	assert_int_equal(scan_describe(p), 0);
 }
 
 /* /proc tells of a process now: a sample from before its start is somebody else's. */
@@ -388,6 +427,7 @@ int main(void)
 		TEST(lost_before_the_end),
 		TEST(lost_lives),
 		TEST(another_life),
+		TEST(life_of_before),
 		TEST(too_young),
 		TEST(reserved_for_code),
 		TEST(whose_process),
