@@ -173,7 +173,8 @@ void identity_free(struct identity *t);
 /*
  * Identity of the file of mapping @l of @p: its build-id or contents as the reader process tells,
  * else, of a process that is gone with its file, what the same (device, inode, path) was the last
- * time since identity_forget, else a hash of these (*@by_path is set). What is no image but a
+ * time since identity_forget, else a hash of these (*@by_path is set). Of an ELF file that was
+ * written over since @l->time_ns (0: not known) a hash that no file has. What is no image but a
  * runtime's dump goes to *@dump (fd; else -1), which also says of a file that was read whether it
  * is ELF. 0 or -ENOMEM.
  */
@@ -192,8 +193,8 @@ struct pending {
 	struct image *image; /* where it is if nobody told of code there; or NULL. A reference */
 	uint64_t off;
 	uint64_t mapped_ns; /* of that image, as dyn_query has it */
-	uint64_t until_ns; /* base_now_ns up to which the next reading of its registry is waited
-			      for; 0: it was not looked up yet */
+	uint64_t until_ns;  /* base_now_ns up to which the next reading of its registry is waited
+			       for; 0: it was not looked up yet */
 	int32_t pid;
 	uint32_t event, generation;
 	bool generation_read, generation_unread;

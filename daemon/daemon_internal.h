@@ -367,6 +367,7 @@ struct reader_dump {
 /*
  * Identity of the file that mapping @l of @pid was of when the kernel told of it: build-id, else a
  * hash of the file's heads. -ESTALE: neither the mapping nor the path leads to that file any more;
+ * -ETXTBSY: it was changed since @l->time_ns (0: not known), and may have been written over;
  * -EREMOTE: a dump where it cannot be followed. @dump may be NULL.
  */
 int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,

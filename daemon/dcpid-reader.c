@@ -119,6 +119,9 @@ static int image_id(const struct reader_request *q, struct reader_answer *a, int
 		r = file_read_id(&st, looked, &id, &elf, a, fd_out);
 	close(looked);
 	a->no_elf = !elf;
+	/* What else programs map they write while it is mapped: dumps, memory for code. */
+	if (r >= 0 && id.len && elf && reader_written_since(&st, q->since_ns))
+		return -ETXTBSY;
 	a->id_len = id.len;
 	memcpy(a->id, id.bytes, sizeof(a->id));
 	return r;

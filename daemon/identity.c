@@ -60,24 +60,28 @@ static int make_key(struct base_buf *key, const struct driver_load *l)
 	return r < 0 ? r : base_buf_append(key, l->path, strlen(l->path));
 }
 
-static void id_of_key(const struct base_buf *key, struct base_id *id)
+/* By @what of it it is known. */
+static void id_of_key(const struct base_buf *key, const char *what, struct base_id *id)
 {
 	struct base_sha256 s;
 
 	base_sha256_init(&s);
-	base_sha256_add(&s, "path", 4);
+	base_sha256_add(&s, what, strlen(what));
 	base_sha256_add(&s, key->data, key->len);
 	base_id_of_sha256(id, &s);
 }
 
-/* One second of waiting is what a user's files may cost us until identity_forget. */
-static bool ask_reader(struct identity *t, const struct process *p, const struct driver_load *l,
-		       struct base_id *id, struct reader_dump *dump)
+/*
+ * One second of waiting is what a user's files may cost us until identity_forget. 0; -ETXTBSY: it
+ * was written over since; else nothing tells.
+ */
+static int ask_reader(struct identity *t, const struct process *p, const struct driver_load *l,
+		      struct base_id *id, struct reader_dump *dump)
 {
 	int r;
 
 	if (!t->reader || base_map_get(&t->slow, &p->uid, sizeof(p->uid)))
-		return false;
+		return -ENOENT;
 	r = reader_image_id(t->reader, p->pid, l, id, dump);
 	if (r == -ETIMEDOUT) {
 		base_log(BASE_LOG_WARN, "cannot identify '%s' of pid %d: its file does not answer",
@@ -88,7 +92,7 @@ static bool ask_reader(struct identity *t, const struct process *p, const struct
 		base_log(BASE_LOG_WARN,
 			 "'%s' of pid %d is not followed: its file system may not answer", l->path,
 			 p->pid);
-	return r >= 0 && id->len;
+	return r >= 0 && !id->len ? -ENOENT : r;
 }
 
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
@@ -113,13 +117,16 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 	if (!k->by_path || k->tries < TRIES) {
 		struct base_id now = { 0 };
 
-		if (ask_reader(t, p, l, &now, dump)) {
+		r = ask_reader(t, p, l, &now, dump);
+		if (r == -ETXTBSY)
+			id_of_key(&key, "overwritten", &now);
+		if (r >= 0 || r == -ETXTBSY) {
 			k->id = now;
 			k->by_path = false;
-			k->no_elf = dump->no_elf;
+			k->no_elf = r >= 0 && dump->no_elf;
 		} else if (k->by_path) {
 			k->tries++;
-			id_of_key(&key, &k->id);
+			id_of_key(&key, "path", &k->id);
 		}
 		/* Each process that has it is to be told apart. */
 		if (dump->fd >= 0)
@@ -128,6 +135,7 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 	*id = k->id;
 	*by_path = k->by_path;
 	dump->no_elf = k->no_elf;
+	r = 0;
 out:
 	base_buf_release(&key);
 	return r;

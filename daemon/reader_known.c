@@ -54,3 +54,16 @@ void reader_known_add(const struct stat *st, const struct base_id *id, bool elf)
 					.id = *id,
 					.elf = elf };
 }
+
+/*
+ * A time of writing can be set back, that of change cannot; it moves with names and rights, too. Of
+ * what has no name any more that was its removal. A time to come is another clock's.
+ */
+bool reader_written_since(const struct stat *st, uint64_t since_ns)
+{
+	uint64_t changed_ns = ns_of(st->st_nlink ? &st->st_ctim : &st->st_mtim);
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return since_ns && changed_ns > since_ns && changed_ns <= ns_of(&now);
+}

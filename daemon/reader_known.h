@@ -10,5 +10,7 @@
 bool reader_known_find(const struct stat *st, struct base_id *id, bool *elf);
 /* @st is from before the file was read. What has changed just now is not remembered. */
 void reader_known_add(const struct stat *st, const struct base_id *id, bool elf);
+/* It may have other contents than it had at @since_ns (CLOCK_REALTIME; 0: false). */
+bool reader_written_since(const struct stat *st, uint64_t since_ns);
 
 #endif

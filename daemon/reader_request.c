@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What dcpid asks its reader process. */
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon_internal.h"
 #include "reader_internal.h"
+
+/* Rather too late than too early, where we stood still between two looks. */
+static uint64_t wall_ns(uint64_t time_ns)
+{
+	uint64_t now = base_now_ns();
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - now + time_ns;
+}
 
 int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,
 		    struct reader_dump *dump)
@@ -15,7 +26,8 @@ int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, 
 				    .end = l->addr + l->len,
 				    .inode = l->inode,
 				    .dev_major = l->dev_major,
-				    .dev_minor = l->dev_minor };
+				    .dev_minor = l->dev_minor,
+				    .since_ns = l->time_ns ? wall_ns(l->time_ns) : 0 };
 	struct reader_answer a;
 	int code, fd = -1;
 

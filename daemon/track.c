@@ -78,14 +78,17 @@ static bool is_workspace(const struct process *p, const struct driver_load *l)
 /* The image of an ordinary file; l->id is filled in where something better than the path tells.
  * NULL also where it is a dump, or memory for code. */
 static struct image *file_image(struct attrib *a, struct process *p, struct driver_load *l,
-				struct reader_dump *dump)
+				bool listed, struct reader_dump *dump)
 {
+	struct driver_load asked = *l;
 	struct base_id id = l->id;
 	bool by_path = false;
 	struct image *img;
 	char path[4096];
 
-	if (!id.len && identity_find(a->identity, p, l, &id, &by_path, dump) < 0)
+	/* What /proc lists is there now. */
+	asked.time_ns = listed ? 0 : l->time_ns;
+	if (!id.len && identity_find(a->identity, p, &asked, &id, &by_path, dump) < 0)
 		return NULL;
 	if (dump->fd >= 0 || (dump->no_elf && is_workspace(p, l)))
 		return NULL;
@@ -179,7 +182,7 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		m.file_off = 0;
 		m.image = vdso_image(a, &l);
 	} else if (!is_dynamic(&l, how)) {
-		m.image = file_image(a, p, &l, &dump);
+		m.image = file_image(a, p, &l, listed, &dump);
 	}
 	if (dump.fd >= 0) {
 		dump_found(a, p, &dump, how);

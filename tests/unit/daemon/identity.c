@@ -77,6 +77,31 @@ static void path_where_nothing_else_tells(void **state)
 	assert_true(base_id_equal(&a, &b));
 }
 
+/* Neither what it was last nor what stands at its path now. */
+static void written_over_since(void **state)
+{
+	struct base_id last, path, none;
+
+	(void)state;
+	find(&p, "/a", 1);
+	assert_true(by_path);
+	path = id;
+	stand_ins.reader_result = 0;
+	stand_ins.reader_id = trial_id(7);
+	last = find(&p, "/a", 1);
+	stand_ins.reader_result = -ETXTBSY;
+	none = find(&p, "/a", 1);
+	assert_false(by_path);
+	assert_false(base_id_equal(&id, &last));
+	assert_false(base_id_equal(&id, &path));
+	stand_ins.reader_result = -ENOENT;
+	find(&p, "/a", 1);
+	assert_true(base_id_equal(&id, &none));
+	stand_ins.reader_result = 0;
+	find(&p, "/a", 1);
+	assert_true(base_id_equal(&id, &last));
+}
+
 /* A process may be gone before its file was read: another one's mapping may still tell. */
 static void tried_again(void **state)
 {
@@ -131,7 +156,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(asked_each_time), TEST(path_where_nothing_else_tells),
 		TEST(tried_again),     TEST(slow_files),
-		TEST(without_reader),
+		TEST(without_reader),  TEST(written_over_since),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

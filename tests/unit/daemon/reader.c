@@ -151,6 +151,71 @@ static void test_image_no_elf(void **state)
 	}
 }
 
+/* What a program was that is gone, nobody can tell once its file was written over. */
+static void test_image_written_since(void **state)
+{
+	struct base_id id;
+	char path[] = "/tmp/dcpi-reader-XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
+	struct driver_load l = { .addr = 0x1000, .len = 0x1000, .path = path };
+	const struct timespec long_ago[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	struct stat st;
+
+	READER(state);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(pwrite(fd, "\177ELF", 4, 0), 4);
+	assert_int_equal(fstat(fd, &st), 0);
+	l.inode = st.st_ino;
+	l.dev_major = major(st.st_dev);
+	l.dev_minor = minor(st.st_dev);
+	/* Mapped as soon as it was written; the times of files come in ticks. */
+	l.time_ns = base_now_ns();
+	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+	usleep(30000);
+	assert_int_equal(pwrite(fd, "x", 1, 100), 1);
+	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), -ETXTBSY);
+	/* As cp -p does it. */
+	assert_int_equal(futimens(fd, long_ago), 0);
+	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), -ETXTBSY);
+	l.time_ns = base_now_ns();
+	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+	l.time_ns = 0;
+	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+	/* What is no ELF file holds code that its program writes into it. */
+	l.time_ns = base_now_ns();
+	usleep(30000);
+	assert_int_equal(pwrite(fd, "x", 1, 0), 1);
+	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
+	close(fd);
+	unlink(path);
+}
+
+/* Written just now: somebody's who maps it still. Taking its name away changes no byte. */
+static void test_image_without_name(void **state)
+{
+	struct base_id id;
+	char path[] = "/tmp/dcpi-reader-XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
+	struct driver_load l;
+	void *at;
+
+	READER(state);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(pwrite(fd, "\177ELF", 4, 0), 4);
+	assert_int_equal(pwrite(fd, "\177ELF", 4, 0), 4);
+	at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	l = mapping_of((uintptr_t)at);
+	l.time_ns = base_now_ns();
+	usleep(30000);
+	unlink(path);
+	/* Without the right to open what another one has mapped: its path is gone. */
+	if (reader_image_id(r, getpid(), &l, &id, NULL) != -ENOENT)
+		assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	munmap(at, 4096);
+	close(fd);
+}
+
 /* What is mapped there now, or stands under that name, is not what was meant. */
 static void test_image_of_another(void **state)
 {
@@ -513,6 +578,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_image_id, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_no_elf, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_image_written_since, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_image_without_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_of_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_registry_read, setup, teardown),
