@@ -113,6 +113,12 @@ gone=$stored
 rm -rf "$db/$(status_field epoch)"
 flush_holds "without its epoch" "$gone"
 
+# What is in it alone: as one empties that of a service, to which a folder made anew would be read-only.
+flush_stored "before it is emptied"
+gone=$stored
+find "$db" -mindepth 1 -delete
+flush_holds "emptied" "$gone"
+
 kill "$lives"
 wait "$lives" || :
 flush_stored "before it is removed again"
