@@ -21,7 +21,7 @@ static struct json_object *json_inlined(const struct list *x, const struct analy
 		const struct image_line *call = &s->v[i + 1].at;
 		struct json_object *o = json_object_new_object();
 
-		json_object_object_add(o, "procedure", report_json_text(s->v[i].name));
+		report_json_procedure(o, s->v[i].name);
 		json_object_object_add(o, "at_file",
 				       call->line ? report_json_text(call->file) : NULL);
 		json_object_object_add(o, "at_line",

@@ -124,7 +124,8 @@ static int print_place(const struct list *x, const struct analysis_unit *u, stru
 	for (size_t i = 0; s && i + 1 < s->nr && r >= 0; i++) {
 		const struct image_line *call = &s->v[i + 1].at;
 
-		r = base_buf_printf(to, "%s%s inlined", i ? ", " : " (", s->v[i].name);
+		r = base_buf_printf(to, "%s%s inlined", i ? ", " : " (",
+				    demangle_shown(s->v[i].name));
 		if (r >= 0 && call->line)
 			r = base_buf_printf(to, " at %s:%u", call->file, call->line);
 	}

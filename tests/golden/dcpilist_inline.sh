@@ -4,7 +4,7 @@
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 
-# outer calls cube in line 30 of a.c (bytes 3-9), cube calls square in line 5 (bytes 3-5); square is in
+# outer calls cube in line 30 of a.c (bytes 3-9), cube calls square(int) in line 5 (bytes 3-5), which is in
 # b.c.
 "$mkdb" in </dev/null
 "$DCPI_BIN/../tests/mkjob" in/dyn/jit.box.7.dyn >/dev/null <<-END
@@ -13,7 +13,7 @@ set -eu
 	file a.c
 	file b.c
 	file cube
-	file square
+	file _Z6squarei
 	inline 0 3 7 2 0 30
 	inline 1 3 3 3 0 5
 	line 0 28 0
@@ -35,6 +35,7 @@ END
 export DCPIDB=in
 {
 	run dcpilist -asm outer
+	run dcpilist -no_header -mangled -asm outer
 	run dcpilist -json outer
 } >out
 compare dcpilist_inline
