@@ -28,17 +28,18 @@ static int try_path(const char *path)
 
 int program_find(const char *name, char *path, size_t len)
 {
-	const char *dirs = getenv("PATH");
+	const char *dirs = getenv("PATH"), *next;
 	int r, worst = -ENOENT;
 
 	if (strchr(name, '/'))
 		return snprintf(path, len, "%s", name) < (int)len ? try_path(path) : -ENAMETOOLONG;
 	if (!*name)
 		return -ENOENT;
-	for (dirs = dirs ? dirs : "/bin:/usr/bin"; dirs; dirs = strchr(dirs, ':')) {
-		dirs += *dirs == ':';
+	/* An empty one, the first too, is the folder where we are. */
+	for (dirs = dirs ? dirs : "/bin:/usr/bin"; dirs; dirs = next) {
 		int n = (int)strcspn(dirs, ":");
 
+		next = dirs[n] ? dirs + n + 1 : NULL;
 		r = snprintf(path, len, "%.*s/%s", n ? n : 1, n ? dirs : ".", name) < (int)len
 			    ? try_path(path)
 			    : -ENAMETOOLONG;

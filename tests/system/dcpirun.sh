@@ -235,6 +235,12 @@ run 127 /nonexistent/program
 says "cannot run '/nonexistent/program': No such file"
 run 126 /etc/passwd
 says "cannot run '/etc/passwd': Permission denied"
+# Found as the shell does: an empty folder of PATH is the one where we are, the first too.
+printf '#! /bin/sh\n' >"$work/tests/nearby"
+chmod 755 "$work/tests/nearby"
+before=(env -C "$work/tests" "PATH=:$PATH")
+inside 0 nearby
+before=()
 # Known only when it is executed: its epoch is begun by then, and does not stay open.
 printf '#! /nonexistent/interpreter\n' >"$work/tests/script"
 chmod 755 "$work/tests/script"
