@@ -91,6 +91,8 @@ static int spawn_dot(int from, int to, struct base_err *err)
 	pid_t pid;
 	int r;
 
+	/* Were it ignored, as we inherited it, nobody would tell how 'dot' ended. */
+	signal(SIGCHLD, SIG_DFL);
 	/* Its "ps" says nothing of the paper's size, and what is beyond that is cut off. */
 	snprintf(type, sizeof(type), "-T%s", strcmp(format, "ps") == 0 ? "ps2" : format);
 	r = -posix_spawn_file_actions_init(&actions);

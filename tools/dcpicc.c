@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,8 @@ static int run_compiler(char **argv, int out, struct base_err *err)
 	int status, r = -posix_spawn_file_actions_init(&actions);
 	pid_t pid;
 
+	/* Were it ignored, as we inherited it, nobody would tell how the compiler ended. */
+	signal(SIGCHLD, SIG_DFL);
 	if (r >= 0 && out >= 0)
 		r = -posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
 	if (r >= 0)

@@ -160,21 +160,26 @@ static void hand_on(int sig)
 		kill(child, sig);
 }
 
-/* The terminal's signals are the program's to heed, and it gets those that are sent to us: its
- * counts come when it has ended. */
+/*
+ * The terminal's signals are the program's to heed, and it gets those that are sent to us: its
+ * counts come when it has ended. Where SIGCHLD is ignored, nobody tells how.
+ */
 static pid_t start(const struct dcpix_run *run, char **argv)
 {
-	static const int ignored[] = { SIGINT, SIGQUIT };
-	struct sigaction ignore = { .sa_handler = SIG_IGN }, old[2];
+	static const int changed[] = { SIGINT, SIGQUIT, SIGCHLD };
+	const struct sigaction to[] = { { .sa_handler = SIG_IGN },
+					{ .sa_handler = SIG_IGN },
+					{ .sa_handler = SIG_DFL } };
+	struct sigaction old[3];
 	struct sigaction forward = { .sa_handler = hand_on, .sa_flags = SA_RESTART };
 	pid_t pid;
 
-	for (size_t i = 0; i < 2; i++)
-		sigaction(ignored[i], &ignore, &old[i]);
+	for (size_t i = 0; i < 3; i++)
+		sigaction(changed[i], &to[i], &old[i]);
 	pid = fork();
 	if (pid == 0) {
-		for (size_t i = 0; i < 2; i++)
-			sigaction(ignored[i], &old[i], NULL);
+		for (size_t i = 0; i < 3; i++)
+			sigaction(changed[i], &old[i], NULL);
 		execute(run, argv);
 	}
 	child = pid;

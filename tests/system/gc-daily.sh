@@ -14,10 +14,11 @@ epoch()
 	echo x >"$db/$1/box/other.named.p01"
 	touch -d "${1:0:8} ${1:8:2}:${1:10:2}" "$db/$1/box/other.named.p01" "$db/$1/box"
 }
-# start [OPTION…], said COUNT: how often the log tells of housekeeping, once it does.
+# start [OPTION…], said COUNT: how often the log tells of housekeeping, once it does. Some programs start
+# others with SIGCHLD ignored: the end of housekeeping is known all the same.
 start()
 {
-	"$DCPI_BIN/dcpid" -background -event cpu-clock -platform box -log "$work/log" -gc_daily "$@" "$db" || fail "dcpid"
+	env --ignore-signal=CHLD "$DCPI_BIN/dcpid" -background -event cpu-clock -platform box -log "$work/log" -gc_daily "$@" "$db" || fail "dcpid"
 	pid=$(status_field pid)
 }
 said() { grep -c 'housekeeping: removed' "$work/log" || :; }
