@@ -104,10 +104,10 @@ static long open_id(uint32_t id)
 	return fd;
 }
 
-/* "x.c" and "y.c" at 1 and 5. */
+/* "x.c", "y.c" and "x" at 1, 5 and 9. */
 static long btf_info(struct bpf_btf_info *info)
 {
-	static const char strings[] = "\0x.c\0y.c";
+	static const char strings[] = "\0x.c\0y.c\0x";
 	struct btf_header h = {
 		.magic = BTF_MAGIC, .version = 1, .hdr_len = sizeof(h), .str_len = sizeof(strings)
 	};
@@ -125,17 +125,19 @@ static void lines_of(const struct program *p, struct bpf_prog_info *info)
 	const struct bpf_line_info lines[] = {
 		{ .file_name_off = 1, .line_col = 10 << 10 | 3 },
 		{ .file_name_off = 1, .line_col = 11 << 10 | 3 },
+		{ .file_name_off = 9, .line_col = 12 << 10 | 3 },
 		{ .file_name_off = 5, .line_col = 20 << 10 | 3 },
 		{ .file_name_off = 99, .line_col = 21 << 10 | 3 }, /* no such string */
 	};
-	const uint64_t addrs[] = { p->addr, p->addr + 4, p->addr + 0x100, p->addr + 0x104 };
+	const uint64_t addrs[] = { p->addr, p->addr + 4, p->addr + 8, p->addr + 0x100,
+				   p->addr + 0x104 };
 
 	if (info->line_info)
 		memcpy((void *)(uintptr_t)info->line_info, lines, sizeof(lines));
 	if (info->jited_line_info)
 		memcpy((void *)(uintptr_t)info->jited_line_info, addrs, sizeof(addrs));
 	info->btf_id = BTF;
-	info->nr_line_info = info->nr_jited_line_info = 4;
+	info->nr_line_info = info->nr_jited_line_info = 5;
 	info->line_info_rec_size = sizeof(lines[0]);
 	info->jited_line_info_rec_size = sizeof(addrs[0]);
 }
@@ -507,14 +509,18 @@ static void test_lines(void **state)
 	assert_false(kernel_bpf_take(&b, "other_1111111111111111", AT, LEN, &f));
 	assert_false(kernel_bpf_take(&b, SUB, AT + 0x100, LEN, &f));
 	assert_true(kernel_bpf_take(&b, MAIN, AT, LEN, &f));
-	assert_int_equal(f.nr_lines, 2);
+	assert_memory_equal(f.code, bpf.v[0].code, LEN);
+	assert_int_equal(f.nr_lines, 3);
 	assert_int_equal(f.lines[0].line, 10);
 	assert_int_equal(f.lines[1].line, 11);
 	assert_int_equal(f.lines[1].code_off, 4);
-	assert_int_equal(f.nr_files, 1);
-	assert_memory_equal(f.files.data, "\3\0x.c", 5);
+	assert_int_equal(f.lines[1].file, 0);
+	assert_int_equal(f.lines[2].file, 1);
+	assert_int_equal(f.nr_files, 2);
+	assert_memory_equal(f.files.data, "\3\0x.c\1\0x", 8);
 	kernel_bpf_func_release(&f);
 	assert_true(kernel_bpf_take(&b, SUB, AT + 0x100, LEN, &f));
+	assert_memory_equal(f.code, bpf.v[0].code + LEN, LEN);
 	assert_int_equal(f.nr_lines, 1);
 	assert_int_equal(f.lines[0].line, 20);
 	assert_memory_equal(f.files.data, "\3\0y.c", 5);
@@ -791,6 +797,28 @@ static void test_copy_put_back(void **state)
 	trial_close(&f);
 }
 
+/* No profile may refer to what could not be written. */
+static void test_nowhere(void **state)
+{
+	struct base_err err = { 0 };
+	struct fake_kernel f;
+	struct image *img;
+	char path[128];
+	uint64_t off;
+
+	(void)state;
+	need_helper();
+	trial_open(&f, kallsyms);
+	program_add(7, 0x11, AT, 1);
+	announce(&f, MAIN, AT, S);
+	img = sampled(&f, AT, 2 * S, &off);
+	snprintf(path, sizeof(path), "rm -r '%s/db/dyn'", f.root);
+	assert_int_equal(system(path), 0);
+	assert_true(kernel_write_images(f.k, &err) < 0);
+	assert_int_equal(img->id.len, 0);
+	trial_close(&f);
+}
+
 /* As many bytes are kept as may be: those that are read again take no more room. */
 static void test_full(void **state)
 {
@@ -953,7 +981,7 @@ int main(void)
 		cmocka_unit_test(test_lost),	    cmocka_unit_test(test_copy_put_back),
 		cmocka_unit_test(test_full),	    cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_renewed),	    cmocka_unit_test(test_renewed_name),
-		cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_vdso),	    cmocka_unit_test(test_nowhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
