@@ -123,8 +123,8 @@ static int read_list(struct uninstall *u, struct base_err *err)
 
 static void full_path(const struct uninstall *u, const char *path, char *to, size_t len)
 {
-	if (*path == '/')
-		snprintf(to, len, "%s", path);
+	if (*path == '/' || !strcmp(path, "."))
+		snprintf(to, len, "%s", *path == '/' ? path : u->prefix);
 	else
 		snprintf(to, len, "%s/%s", u->prefix, path);
 }
@@ -296,6 +296,12 @@ static void take_enablements(struct uninstall *u)
 	}
 }
 
+/* Inside of the prefix, the prefix itself, around it or elsewhere. */
+static int place(const char *path)
+{
+	return *path == '/' ? 2 : !strcmp(path, ".");
+}
+
 /* Folders last, inner ones first; the list itself before them, if nothing failed. */
 static int by_depth(const void *a, const void *b)
 {
@@ -303,6 +309,8 @@ static int by_depth(const void *a, const void *b)
 
 	if ((x->kind == MANIFEST_DIR) != (y->kind == MANIFEST_DIR))
 		return x->kind == MANIFEST_DIR ? 1 : -1;
+	if (x->kind == MANIFEST_DIR && place(x->path) != place(y->path))
+		return place(x->path) - place(y->path);
 	return x->kind == MANIFEST_DIR ? strcmp(y->path, x->path) : strcmp(x->path, y->path);
 }
 

@@ -65,6 +65,14 @@ echo changed >>"$work/new/etc/dcpi/dcpid.json"
 "$work/new/bin/dcpi" uninstall -all >"$work/out"
 [ ! -e "$work/new" ] || fail "left: $(find "$work/new")"
 
+# Moved, with a folder that was made for it: that goes, and the one that somebody made in its old place stays.
+install_to "$work/made/here"
+mv "$work/made/here" "$work/elsewhere"
+mkdir "$work/made/here"
+"$work/elsewhere/bin/dcpiuninstall"
+[ ! -e "$work/elsewhere" ] || fail "left: $(find "$work/elsewhere")"
+[ -d "$work/made/here" ] || fail "another's folder is gone"
+
 # Somebody uses it.
 install_to "$work/new"
 mkfifo "$work/stream"
