@@ -60,15 +60,22 @@ static int make_key(struct base_buf *key, const struct driver_load *l)
 	return r < 0 ? r : base_buf_append(key, l->path, strlen(l->path));
 }
 
-/* By @what of it it is known. */
-static void id_of_key(const struct base_buf *key, const char *what, struct base_id *id)
+/* It is known by what no file has. */
+static void id_overwritten(const struct base_buf *key, struct base_id *id)
 {
 	struct base_sha256 s;
 
 	base_sha256_init(&s);
-	base_sha256_add(&s, what, strlen(what));
+	base_sha256_add(&s, "overwritten", 11);
 	base_sha256_add(&s, key->data, key->len);
 	base_id_of_sha256(id, &s);
+}
+
+static void id_of_place(const struct driver_load *l, struct base_id *id)
+{
+	const uint64_t where[] = { l->dev_major, l->dev_minor, l->inode };
+
+	base_id_of_place(id, where, l->path);
 }
 
 /*
@@ -119,14 +126,14 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 
 		r = ask_reader(t, p, l, &now, dump);
 		if (r == -ETXTBSY)
-			id_of_key(&key, "overwritten", &now);
+			id_overwritten(&key, &now);
 		if (r >= 0 || r == -ETXTBSY) {
 			k->id = now;
 			k->by_path = false;
 			k->no_elf = r >= 0 && dump->no_elf;
 		} else if (k->by_path) {
 			k->tries++;
-			id_of_key(&key, "path", &k->id);
+			id_of_place(l, &k->id);
 		}
 		/* Each process that has it is to be told apart. */
 		if (dump->fd >= 0)

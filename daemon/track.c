@@ -99,7 +99,8 @@ static struct image *file_image(struct attrib *a, struct process *p, struct driv
 		path[strlen(path) - (sizeof(deleted) - 1)] = '\0';
 	img = images_get(a->images, PROFDB_FILE, &id, path, base_path_name(path));
 	if (img && by_path && !profdb_profile_word(img->counts, "identity"))
-		profdb_profile_set_word(img->counts, "identity", "path");
+		profdb_profile_set_word(img->counts, "identity",
+					a->live && l->inode ? "place" : "path");
 	return img;
 }
 

@@ -16,7 +16,7 @@ static struct image *open_image(struct image_store *store, const struct profdb_p
 	struct image *img = NULL;
 
 	if (profdb_profile_kind(p) != PROFDB_FILE || !q.id.len ||
-	    (identity && strcmp(identity, "path") == 0))
+	    (identity && (strcmp(identity, "path") == 0 || strcmp(identity, "place") == 0)))
 		return NULL;
 	for (size_t i = 0; i < NR_PATHS && profdb_profile_path(p, i); i++)
 		paths[i] = profdb_profile_path(p, i);

@@ -14,7 +14,7 @@
 struct wanted {
 	enum profdb_kind kind;
 	struct base_id id;
-	bool by_path;
+	bool by_path, by_place;
 	char **paths; /* NULL-terminated, one allocation */
 };
 
@@ -75,12 +75,13 @@ static int want(struct pack *p, const struct profdb_profile *profile)
 	const char *identity = profdb_profile_word(profile, "identity");
 	struct wanted new = { .kind = profdb_profile_kind(profile),
 			      .id = *profdb_profile_image(profile),
-			      .by_path = identity && !strcmp(identity, "path") };
+			      .by_place = identity && !strcmp(identity, "place") };
 	char key[BASE_ID_TEXT_LEN + 300], id[BASE_ID_TEXT_LEN];
 	int r;
 
 	if (new.kind == PROFDB_NAMED)
 		return 0;
+	new.by_path = new.by_place || (identity && !strcmp(identity, "path"));
 	snprintf(key, sizeof(key), "%d %s %.280s", (int)new.kind, base_id_text(&new.id, id),
 		 first ? first : "");
 	if (base_map_get(&p->known, key, strlen(key)))
@@ -226,6 +227,7 @@ static int pack_image(struct pack *p, const struct wanted *w, struct base_err *e
 	const struct image_query q = { .kind = image_kind_of(w->kind),
 				       .id = w->id,
 				       .by_path = w->by_path,
+				       .by_place = w->by_place,
 				       .paths = (const char *const *)w->paths };
 	struct base_err why = { 0 };
 	struct image *img;

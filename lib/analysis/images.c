@@ -130,7 +130,8 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	if (!paths)
 		return base_fail_errno(err, -ENOMEM, "cannot open image");
 	identity = profdb_profile_word(ai->profile, "identity");
-	q.by_path = identity && strcmp(identity, "path") == 0;
+	q.by_place = identity && strcmp(identity, "place") == 0;
+	q.by_path = q.by_place || (identity && strcmp(identity, "path") == 0);
 	q.id = *profdb_profile_image(ai->profile);
 	q.paths = paths;
 	r = image_open(a->store, &q, out, &why);

@@ -74,6 +74,17 @@ void base_id_of_head(struct base_id *id, uint64_t file_len, const void *head, si
 	base_id_of_sha256(id, &s);
 }
 
+void base_id_of_place(struct base_id *id, const uint64_t where[3], const char *path)
+{
+	struct base_sha256 s;
+
+	base_sha256_init(&s);
+	base_sha256_add(&s, "path", 4);
+	base_sha256_add(&s, where, 3 * sizeof(*where));
+	base_sha256_add(&s, path, strlen(path));
+	base_id_of_sha256(id, &s);
+}
+
 int base_id_of_notes(struct base_id *id, const void *notes, size_t len, size_t align)
 {
 	const uint8_t *p = notes;

@@ -176,8 +176,21 @@ static bool has_head_id(const struct image *img, const struct base_id *id)
 	return mine.len && base_id_equal(&mine, id);
 }
 
+/* What stands under its path may be another file by now, or, of a container's, here. */
+static bool has_place_id(const struct image *img, const struct base_id *id)
+{
+	struct base_id mine = { 0 };
+	uint64_t where[3];
+
+	if (image_place(img->main.fd, where) == 0)
+		base_id_of_place(&mine, where, img->main.path);
+	return mine.len && base_id_equal(&mine, id);
+}
+
 static bool is_it(struct image *img, const struct image_query *q)
 {
+	if (q->kind == IMAGE_FILE && q->by_place)
+		return has_place_id(img, &q->id);
 	if (!q->id.len || (q->kind == IMAGE_FILE && q->by_path))
 		return true;
 	if (base_id_equal(&img->main.id, &q->id))

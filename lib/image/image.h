@@ -47,6 +47,7 @@ struct image_query {
 	enum image_kind kind;
 	struct base_id id; /* len 0: unknown, not compared; no copy is taken for it */
 	bool by_path;	   /* FILE: the id is none of the contents; the path is all there is */
+	bool by_place;	   /* with by_path: and it must lead to what base_id_of_place tells */
 	const char *const
 		*paths; /* NULL-terminated; DYNAMIC, KERNEL, VDSO: the base name is a hint */
 };
@@ -56,7 +57,7 @@ struct image;
 /*
  * Open the image that was profiled, not merely one of its name: the build-id must agree, or (of a
  * pseudo-image that has grown) stand among those it replaces. A file without build-id is
- * known by base_id_of_head. $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path>
+ * known by base_id_of_head, or, where nobody could read it, its place. $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path>
  * and DIR/.build-id/xx/yyy; then the servers of $DEBUGINFOD_URLS are asked.
  *
  * Symbols and lines that the image does not have are from its separate debug file: NAME is what its

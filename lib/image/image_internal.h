@@ -24,6 +24,9 @@ struct image_elf {
 int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct base_err *err);
 /* The same, but -ETIMEDOUT where the file system does not answer. */
 int image_elf_open_patiently(struct image_elf *f, const char *path, struct base_err *err);
+/* Device (major, minor) and inode of an open file, as the kernel tells them of its mappings (place.c).
+ * 0 or -errno. */
+int image_place(int fd, uint64_t where[3]);
 /* Of an open file, which is taken over, also on failure. */
 int image_elf_take(struct image_elf *f, int fd, uint64_t len, const char *path,
 		   struct base_err *err);

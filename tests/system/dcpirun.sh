@@ -212,6 +212,32 @@ wait $pid 2>/dev/null
 for ((i = 0; i < 600; i++)); do [ -s "$work/user/status" ] && break || sleep 0.1; done
 [ "$(cat "$work/user/status")" = 0 ] || fail "the program does not survive dcpirun"
 
+# ---- a program without build-id that ends before its file was looked at ---------------------------
+
+# procedures: of what has run as run_work.
+procedures()
+{
+	"$DCPI_BIN/dcpiprof" -no_header "$work/user/run_work" 2>>"$work/err" |
+		sed -nE '/%/s/^.*%  ([^ ].*[^ ])  +\/.*$/\1/p' >"$work/list"
+}
+
+if [ "$paranoid" -le 2 ]; then
+	for name in run_work no_perf; do
+		objcopy --remove-section .note.gnu.build-id "$work/tests/$name" "$work/user/$name" || fail "objcopy"
+	done
+	[ "$(id -u)" != 0 ] || chown -R 65534:65534 "$work/user"
+	cd "$work/user" || fail "cd"
+	# Where another one stands under its name then, its procedures are nobody's.
+	run 0 sh -c "./run_work reset 0.01; mv run_work ran; mv no_perf run_work"
+	procedures
+	[ "$(cat "$work/list")" = '(image changed)' ] || fail "procedures of a program that never ran: $(cat "$work/list")"
+	# The very file again.
+	mv ran run_work
+	procedures
+	grep -Eqx 'alpha|beta' "$work/list" || fail "the program's own procedures are not known: $(cat "$work/list")"
+	cd / || fail "cd"
+fi
+
 # ---- what cannot be done is said ------------------------------------------------------------------
 
 run 137 -source inprocess "$work/tests/run_static" die 0.3

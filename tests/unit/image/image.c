@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -433,6 +436,26 @@ static void test_named_path(void **state)
 	assert_non_null(strstr(err.text, "/nowhere/x.so"));
 }
 
+/* Device and inode of a mapping of the file. */
+static void mapped_place(const char *path, uint64_t where[3])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start = 0;
+	char line[4096];
+
+	assert_true(at != MAP_FAILED);
+	assert_non_null(maps);
+	while (start != (uintptr_t)at && fgets(line, sizeof(line), maps))
+		sscanf(line, "%lx-%*x %*s %*x %" SCNx64 ":%" SCNx64 " %" SCNu64, &start, &where[0],
+		       &where[1], &where[2]);
+	assert_true(start == (uintptr_t)at);
+	fclose(maps);
+	munmap(at, 4096);
+	close(fd);
+}
+
 /* A file without build-id is known by its contents, or, where nobody could read those, by its path.
  */
 static void test_no_build_id(void **state)
@@ -442,13 +465,24 @@ static void test_no_build_id(void **state)
 	struct image_query q = query(IMAGE_FILE, OTHER_ID, paths);
 	struct base_err err = { 0 };
 	struct image *img;
+	uint64_t where[3];
 
 	(void)state;
 	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
 	q.by_path = true;
 	assert_int_equal(open_query(&q, &img, &err), 0);
 	image_close(img);
-	q.by_path = false;
+	/* With what the kernel told of its mapping, only the file that was mapped. */
+	q.by_place = true;
+	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
+	mapped_place(paths[0], where);
+	base_id_of_place(&q.id, where, paths[0]);
+	assert_int_equal(open_query(&q, &img, &err), 0);
+	image_close(img);
+	where[2]++;
+	base_id_of_place(&q.id, where, paths[0]);
+	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
+	q.by_path = q.by_place = false;
 	memset(&err, 0, sizeof(err));
 	assert_true(base_file_read(AT_FDCWD, paths[0], 1 << 20, &whole, &err) >= 0);
 	base_id_of_head(&q.id, whole.len, whole.data, whole.len);
