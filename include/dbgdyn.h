@@ -19,8 +19,10 @@
  * parent's contexts returns DBGDYN_EREFUSED at once; what the parent told until then holds for the
  * child too; for a daemon that comes after the fork, what of it the parent still has, while both
  * live. A child that makes code of its own begins anew; the parent's handles name nothing there
- * (DBGDYN_EINVAL), and what it registers over inherited code replaces that. After exec nothing is
- * left. dlopen and dlclose: the library stays loaded until the process ends.
+ * (DBGDYN_EINVAL), and what it registers over inherited code replaces that. A child that shares the
+ * parent's memory (vfork, clone with CLONE_VM alone) is the parent here: it must not call, for its
+ * samples are looked up as its parent's code was when it began. After exec nothing is left. dlopen
+ * and dlclose: the library stays loaded until the process ends.
  *
  * Source: the three calls DBG$DYN_BEGIN, DBG$DYN_ADD, DBG$DYN_END of DCPI for OpenVMS; under their
  * original names and argument order they stand in dbgdyn_vms.h.
