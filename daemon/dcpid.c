@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -359,6 +360,11 @@ static int run_in_background(void)
 	int report[2];
 	pid_t child;
 
+	/* What we inherited, others wait for the end of: a lock, a pipe. */
+	if (syscall(SYS_close_range, STDERR_FILENO + 1u, ~0u, 0u) < 0 && errno != ENOSYS) {
+		base_fail_errno(&err, -errno, "cannot go into the background");
+		return fail(&err);
+	}
 	if (pipe2(report, O_CLOEXEC) < 0) {
 		base_fail_errno(&err, -errno, "cannot go into the background");
 		return fail(&err);
