@@ -501,8 +501,8 @@ static bool is_occupied(const struct dyn_registry *reg, uint32_t facility, uint6
 }
 
 /*
- * Told by @told_ns, and a file was mapped in its place later: what nobody unregistered was unmapped.
- * (Who writes code over a file's that is mapped tells of it then.)
+ * Told by @told_ns, and a file was mapped in its place later: what nobody unregistered was
+ * unmapped. (Who writes code over a file's that is mapped tells of it then.)
  */
 static bool was_replaced(const struct dyn_ask *ask, uint64_t told_ns)
 {

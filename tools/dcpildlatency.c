@@ -57,7 +57,7 @@ struct load {
 	unsigned int line;
 	uint64_t seen;	  /* that were timed */
 	double near, far; /* of them */
-	double ns;	  /* that all took, those not told of being like the others of their instruction */
+	double ns; /* that all took, those not told of being like the others of their instruction */
 };
 
 struct latency {

@@ -284,8 +284,8 @@ void base_id_of_sha256(struct base_id *id, struct base_sha256 *s);
 #define BASE_ID_HEAD_LEN (64u << 10)
 void base_id_of_head(struct base_id *id, uint64_t file_len, const void *head, size_t head_len);
 /*
- * Stand-in for both, of a file that nobody could read when it was mapped: from its path then, and the
- * device (major and minor number) and inode that the kernel told of the mapping.
+ * Stand-in for both, of a file that nobody could read when it was mapped: from its path then, and
+ * the device (major and minor number) and inode that the kernel told of the mapping.
  */
 void base_id_of_place(struct base_id *id, const uint64_t where[3], const char *path);
 /* The build-id in a block of ELF notes that stand at multiples of @align (8, else 4), or -ENOENT.

@@ -72,7 +72,7 @@ static bool dwarf_good(struct elf_object *o)
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* libdw (0.188) leaves names relative that stand in a folder relative to that of the compilation. */
+/* libdw (0.188) leaves names relative whose folder is relative to that of the compilation. */
 static int place_name(struct walk *w, const char *name)
 {
 	struct base_map *m = &w->o->folders;

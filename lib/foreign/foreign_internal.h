@@ -46,7 +46,7 @@ struct elf_object {
 	size_t nr_rows, cap_rows;
 	struct elf_part *parts; /* by routine, then in preorder */
 	size_t nr_parts, cap_parts;
-	struct base_map folders; /* of a file's name, by its place in memory, where that is relative */
+	struct base_map folders; /* of names that are relative, by their place in memory */
 };
 
 /* elf_file.c: 0, -DCPI_EFORMAT, -ENOMEM; release what is there after a failure too. */

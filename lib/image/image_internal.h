@@ -24,8 +24,8 @@ struct image_elf {
 int image_elf_open(struct image_elf *f, int dir_fd, const char *path, struct base_err *err);
 /* The same, but -ETIMEDOUT where the file system does not answer. */
 int image_elf_open_patiently(struct image_elf *f, const char *path, struct base_err *err);
-/* Device (major, minor) and inode of an open file, as the kernel tells them of its mappings (place.c).
- * 0 or -errno. */
+/* Device (major, minor) and inode of an open file, as the kernel tells them of its mappings
+ * (place.c). 0 or -errno. */
 int image_place(int fd, uint64_t where[3]);
 /* Of an open file, which is taken over, also on failure. */
 int image_elf_take(struct image_elf *f, int fd, uint64_t len, const char *path,
@@ -235,7 +235,7 @@ int image_unpack(struct image *img, const struct image_elf *f);
 void image_unpacked_free(struct image *img);
 /* Does each of its sections of strings end in a zero? */
 bool image_strings_end(const struct image_elf *f);
-/* Of a file of @unit, as libdw names it (lines.c): with the folder that its unit was compiled in. */
+/* Of a file of @unit, as libdw names it (lines.c): with the folder it was compiled in. */
 const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *name);
 void image_paths_release(struct image *img);
 /* Of a pseudo-image (program.c): 0, -ENOENT, or -DCPI_EUNSUPPORTED: to be asked of libdw. */

@@ -58,7 +58,7 @@ Dwarf *image_dwarf(struct image *img)
 	return img->dwarf;
 }
 
-/* libdw (0.188) leaves names relative that stand in a folder relative to that of the compilation. */
+/* libdw (0.188) leaves names relative whose folder is relative to that of the compilation. */
 const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *name)
 {
 	struct {

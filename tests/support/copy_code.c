@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * copy_code OBJECT MILLISECONDS [shared | FILE], for tests/system/register.sh: copies the code of a
- * shared object into anonymous memory, which may be shared, or into a private mapping of FILE, which
- * is no program, prints "0xSTART SIZE" of that, waits for a line, runs it from its entry on for so
- * long, and prints the CPU time in milliseconds.
+ * shared object into anonymous memory, which may be shared, or into a private mapping of FILE,
+ * which is no program, prints "0xSTART SIZE" of that, waits for a line, runs it from its entry on
+ * for so long, and prints the CPU time in milliseconds.
  */
 #include <elf.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * remap [-jitdump DIR] SECONDS MILLISECONDS OBJECT…: maps the code of one object after the other (remap_code) at
- * one and the same address, and runs its entry each time for up to twice so many milliseconds,
- * chosen by chance, twice as long for the second, and so on. Prints "OBJECT MILLISECONDS" of its
- * own CPU time, for each of them. -jitdump: before that a copy of the first one's code, in memory
- * of its own, runs there for so many milliseconds, which DIR/jit-PID.dump tells as "told"; nothing
- * tells that it is gone.
+ * remap [-jitdump DIR] SECONDS MILLISECONDS OBJECT…: maps the code of one object after the other
+ * (remap_code) at one and the same address, and runs its entry each time for up to twice so many
+ * milliseconds, chosen by chance, twice as long for the second, and so on. Prints "OBJECT
+ * MILLISECONDS" of its own CPU time, for each of them. -jitdump: before that a copy of the first
+ * one's code, in memory of its own, runs there for so many milliseconds, which DIR/jit-PID.dump
+ * tells as "told"; nothing tells that it is gone.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -151,8 +151,11 @@ int main(int argc, char **argv)
 	int nr = argc > 4 && argc - 3 <= MAX_OBJECTS ? argc - 3 : 0;
 	double end, mean = nr ? atof(argv[2]) : 0;
 
-	if (!nr)
-		return fprintf(stderr, "usage: remap [-jitdump DIR] SECONDS MILLISECONDS OBJECT OBJECT...\n"), 2;
+	if (!nr) {
+		fputs("usage: remap [-jitdump DIR] SECONDS MILLISECONDS OBJECT OBJECT...\n",
+		      stderr);
+		return 2;
+	}
 	for (int i = 0; i < nr; i++)
 		if (object_open(&objects[i], argv[3 + i]) < 0)
 			return 1;

@@ -154,8 +154,7 @@ static void put_line(const struct trial *t, const void *addr, const char *name)
 
 static int follow(struct trial *t, uint32_t owner)
 {
-	struct reader_dump dump = { .fd = open(t->dump, O_RDONLY | O_CLOEXEC),
-				    .owner = owner };
+	struct reader_dump dump = { .fd = open(t->dump, O_RDONLY | O_CLOEXEC), .owner = owner };
 
 	assert_true(dump.fd >= 0);
 	return dyn_dump(t->dyn, &t->p, &dump);

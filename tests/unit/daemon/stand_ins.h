@@ -38,7 +38,7 @@ struct stand_ins {
 	/* kernel_lookup: [kernel_start, kernel_end) is kernel_image */
 	struct image *kernel_image, *vdso;
 	uint64_t kernel_start, kernel_end, idle_addr;
-	bool claimed; /* dyn_claims */
+	bool claimed;	      /* dyn_claims */
 	bool is_dump, no_elf; /* what reader_image_id finds */
 	unsigned int nr_dumps;
 	/* reader_image_id */
