@@ -185,8 +185,8 @@ static int serve_one(struct work *w)
 
 int main(int argc, char **argv)
 {
-	struct work *w = calloc(1, sizeof(*w));
 	struct base_err err = { 0 };
+	struct work *w;
 
 	(void)argv;
 	if (argc != 1 || isatty(TRANSLATOR_SOCKET)) {
@@ -197,6 +197,7 @@ int main(int argc, char **argv)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	w = calloc(1, sizeof(*w));
 	if (!w || pseudoimg_jail_enter(1, &err) < 0)
 		return BASE_EXIT_FAILED;
 	while (serve_one(w) >= 0)
