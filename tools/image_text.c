@@ -11,12 +11,11 @@ static struct image *open_image(struct image_store *store, const struct profdb_p
 	const char *paths[NR_PATHS + 1] = { NULL };
 	struct image_query q = { .kind = IMAGE_FILE,
 				 .id = *profdb_profile_image(p),
+				 .known = image_known_by(profdb_profile_word(p, "identity")),
 				 .paths = paths };
-	const char *identity = profdb_profile_word(p, "identity");
 	struct image *img = NULL;
 
-	if (profdb_profile_kind(p) != PROFDB_FILE || !q.id.len ||
-	    (identity && (strcmp(identity, "path") == 0 || strcmp(identity, "place") == 0)))
+	if (profdb_profile_kind(p) != PROFDB_FILE || !q.id.len || q.known != IMAGE_BY_ID)
 		return NULL;
 	for (size_t i = 0; i < NR_PATHS && profdb_profile_path(p, i); i++)
 		paths[i] = profdb_profile_path(p, i);

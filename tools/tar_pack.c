@@ -14,7 +14,7 @@
 struct wanted {
 	enum profdb_kind kind;
 	struct base_id id;
-	bool by_path, by_place;
+	enum image_known known;
 	char **paths; /* NULL-terminated, one allocation */
 };
 
@@ -72,16 +72,14 @@ static char **copy_paths(const struct profdb_profile *profile)
 static int want(struct pack *p, const struct profdb_profile *profile)
 {
 	const char *first = profdb_profile_path(profile, 0);
-	const char *identity = profdb_profile_word(profile, "identity");
 	struct wanted new = { .kind = profdb_profile_kind(profile),
 			      .id = *profdb_profile_image(profile),
-			      .by_place = identity && !strcmp(identity, "place") };
+			      .known = image_known_by(profdb_profile_word(profile, "identity")) };
 	char key[BASE_ID_TEXT_LEN + 300], id[BASE_ID_TEXT_LEN];
 	int r;
 
 	if (new.kind == PROFDB_NAMED)
 		return 0;
-	new.by_path = new.by_place || (identity && !strcmp(identity, "path"));
 	snprintf(key, sizeof(key), "%d %s %.280s", (int)new.kind, base_id_text(&new.id, id),
 		 first ? first : "");
 	if (base_map_get(&p->known, key, strlen(key)))
@@ -226,8 +224,7 @@ static int pack_image(struct pack *p, const struct wanted *w, struct base_err *e
 {
 	const struct image_query q = { .kind = image_kind_of(w->kind),
 				       .id = w->id,
-				       .by_path = w->by_path,
-				       .by_place = w->by_place,
+				       .known = w->known,
 				       .paths = (const char *const *)w->paths };
 	struct base_err why = { 0 };
 	struct image *img;
@@ -269,7 +266,7 @@ static int pack_images(struct pack *p, bool images, struct base_err *err)
 		const struct wanted *w = &p->wanted[i];
 
 		/* Without an identity nobody could tell that a copy is the image. */
-		if (w->kind != PROFDB_FILE || (images && w->id.len > 1 && !w->by_path))
+		if (w->kind != PROFDB_FILE || (images && w->id.len > 1 && w->known == IMAGE_BY_ID))
 			r = pack_image(p, w, err);
 		if (r >= 0)
 			r = pack_costs(p, w, err);

@@ -74,7 +74,7 @@ static const char **paths_of(const struct profdb_profile *p)
 /* A file that the user named is the image where its identity is, or, without one, its name. */
 static bool is_image(const struct image_query *q, struct image *img, const char *file)
 {
-	if (q->id.len && !q->by_path)
+	if (q->id.len && q->known == IMAGE_BY_ID)
 		return base_id_equal(&q->id, image_id(img));
 	for (size_t i = 0; q->paths[i]; i++)
 		if (strcmp(base_path_name(q->paths[i]), base_path_name(file)) == 0)
@@ -103,7 +103,7 @@ static int open_mapped(struct analysis *a, const struct image_query *q, struct i
 {
 	const struct image_map_entry *e = NULL;
 
-	if (q->id.len && !q->by_path)
+	if (q->id.len && q->known == IMAGE_BY_ID)
 		e = image_map_find(&a->map, &q->id);
 	for (; e && e < a->map.v + a->map.nr && base_id_equal(&e->id, &q->id); e++) {
 		struct image_query at = *q;
@@ -121,7 +121,7 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 {
 	struct image_query q = { .kind = kind_of(ai->kind) };
 	struct base_err why = { 0 };
-	const char **paths, *identity;
+	const char **paths;
 	int r;
 
 	if (ai->kind == PROFDB_NAMED)
@@ -129,9 +129,7 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	paths = paths_of(ai->profile);
 	if (!paths)
 		return base_fail_errno(err, -ENOMEM, "cannot open image");
-	identity = profdb_profile_word(ai->profile, "identity");
-	q.by_place = identity && strcmp(identity, "place") == 0;
-	q.by_path = q.by_place || (identity && strcmp(identity, "path") == 0);
+	q.known = image_known_by(profdb_profile_word(ai->profile, "identity"));
 	q.id = *profdb_profile_image(ai->profile);
 	q.paths = paths;
 	r = image_open(a->store, &q, out, &why);

@@ -187,11 +187,18 @@ static bool has_place_id(const struct image *img, const struct base_id *id)
 	return mine.len && base_id_equal(&mine, id);
 }
 
+enum image_known image_known_by(const char *word)
+{
+	return word && strcmp(word, "path") == 0    ? IMAGE_BY_PATH
+	       : word && strcmp(word, "place") == 0 ? IMAGE_BY_PLACE
+						    : IMAGE_BY_ID;
+}
+
 static bool is_it(struct image *img, const struct image_query *q)
 {
-	if (q->kind == IMAGE_FILE && q->by_place)
+	if (q->kind == IMAGE_FILE && q->known == IMAGE_BY_PLACE)
 		return has_place_id(img, &q->id);
-	if (!q->id.len || (q->kind == IMAGE_FILE && q->by_path))
+	if (!q->id.len || (q->kind == IMAGE_FILE && q->known == IMAGE_BY_PATH))
 		return true;
 	if (base_id_equal(&img->main.id, &q->id))
 		return true;
@@ -315,7 +322,7 @@ struct file_search {
 /* Copies of other machines' files: only an agreeing identity makes one of them the image. */
 static int try_copy(const char *path, const struct file_search *s)
 {
-	if (s->query->by_path || !s->query->id.len ||
+	if (s->query->known != IMAGE_BY_ID || !s->query->id.len ||
 	    try_file(AT_FDCWD, path, s->query, s->out, NULL) < 0)
 		return -ENOENT;
 	return 0;
@@ -340,7 +347,7 @@ static int try_debug_dir(const char *dir, void *ctx)
 
 static int try_fetched(const struct file_search *s)
 {
-	char *path = s->query->by_path ? NULL : image_fetch(&s->query->id, false);
+	char *path = s->query->known != IMAGE_BY_ID ? NULL : image_fetch(&s->query->id, false);
 	int r = path ? try_copy(path, s) : -ENOENT;
 
 	free(path);
@@ -353,7 +360,7 @@ static int file_failed(const struct image_query *q, int code, const char *path,
 	char id[BASE_ID_TEXT_LEN], with_id[BASE_ID_TEXT_LEN + 16] = "";
 
 	base_id_text(&q->id, id);
-	if (q->id.len > 1 && !q->by_path)
+	if (q->id.len > 1 && q->known == IMAGE_BY_ID)
 		snprintf(with_id, sizeof(with_id), " with build-id %s", id);
 	if (code == -ESTALE) {
 		base_fail(err, code, "image '%s' has changed since it was profiled%s", path,
@@ -366,7 +373,7 @@ static int file_failed(const struct image_query *q, int code, const char *path,
 			*err = *first;
 		return code;
 	}
-	if (q->id.len && !q->by_path)
+	if (q->id.len && q->known == IMAGE_BY_ID)
 		base_hint(err,
 			  "put the file with build-id %.16s… under a folder of DCPI_DEBUG_PATH",
 			  id);

@@ -43,11 +43,18 @@ int image_store_images(struct image_store *store, const char *dir);
  */
 void image_store_index(struct image_store *store, int dir_fd);
 
+/*
+ * By what a file is known: the id of its contents; where nobody could read it, its path alone, or
+ * its path if that leads to what base_id_of_place tells.
+ */
+enum image_known { IMAGE_BY_ID, IMAGE_BY_PATH, IMAGE_BY_PLACE };
+/* As a profile's word "identity" has it (NULL: none). */
+enum image_known image_known_by(const char *word);
+
 struct image_query {
 	enum image_kind kind;
-	struct base_id id; /* len 0: unknown, not compared; no copy is taken for it */
-	bool by_path;	   /* FILE: the id is none of the contents; the path is all there is */
-	bool by_place;	   /* with by_path: and it must lead to what base_id_of_place tells */
+	struct base_id id;	/* len 0: unknown, not compared; no copy is taken for it */
+	enum image_known known; /* of a FILE */
 	const char *const
 		*paths; /* NULL-terminated; DYNAMIC, KERNEL, VDSO: the base name is a hint */
 };

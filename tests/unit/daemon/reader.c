@@ -102,24 +102,31 @@ static void test_image_id(void **state)
 	assert_true(reader_image_id(r, INT32_MAX, &gone, &id, NULL) < 0);
 }
 
+/* As the kernel tells of a mapping. */
+static void set_file(struct driver_load *l, const struct stat *st)
+{
+	l->inode = st->st_ino;
+	l->dev_major = major(st->st_dev);
+	l->dev_minor = minor(st->st_dev);
+}
+
 /* Written over in place, as cp does it, it is another image, however soon. */
 static void test_image_written_over(void **state)
 {
 	struct base_id id, before = { 0 };
 	char path[] = "/tmp/dcpi-reader-XXXXXX";
-	int fd = mkostemp(path, O_CLOEXEC);
 	struct stat st;
+	int fd;
 
 	READER(state);
+	fd = mkostemp(path, O_CLOEXEC);
 	assert_int_equal(ftruncate(fd, 4096), 0);
 	for (char i = 1; i < 20; i++) {
 		struct driver_load l = { .addr = 0x1000, .len = 0x1000, .path = path };
 
 		assert_int_equal(pwrite(fd, &i, 1, 0), 1);
 		assert_int_equal(fstat(fd, &st), 0);
-		l.inode = st.st_ino;
-		l.dev_major = major(st.st_dev);
-		l.dev_minor = minor(st.st_dev);
+		set_file(&l, &st);
 		assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
 		assert_false(base_id_equal(&id, &before));
 		before = id;
@@ -139,9 +146,7 @@ static void test_image_no_elf(void **state)
 
 	READER(state);
 	assert_int_equal(stat(l.path, &st), 0);
-	l.inode = st.st_ino;
-	l.dev_major = major(st.st_dev);
-	l.dev_minor = minor(st.st_dev);
+	set_file(&l, &st);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(reader_image_id(r, getpid(), &elf, &id, &dump), 0);
 		assert_false(dump.no_elf);
@@ -156,18 +161,17 @@ static void test_image_written_since(void **state)
 {
 	struct base_id id;
 	char path[] = "/tmp/dcpi-reader-XXXXXX";
-	int fd = mkostemp(path, O_CLOEXEC);
 	struct driver_load l = { .addr = 0x1000, .len = 0x1000, .path = path };
 	const struct timespec long_ago[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
 	struct stat st;
+	int fd;
 
 	READER(state);
+	fd = mkostemp(path, O_CLOEXEC);
 	assert_int_equal(ftruncate(fd, 4096), 0);
 	assert_int_equal(pwrite(fd, "\177ELF", 4, 0), 4);
 	assert_int_equal(fstat(fd, &st), 0);
-	l.inode = st.st_ino;
-	l.dev_major = major(st.st_dev);
-	l.dev_minor = minor(st.st_dev);
+	set_file(&l, &st);
 	/* Mapped as soon as it was written; the times of files come in ticks. */
 	l.time_ns = base_now_ns();
 	assert_int_equal(reader_image_id(r, INT32_MAX, &l, &id, NULL), 0);
@@ -195,13 +199,13 @@ static void test_image_without_name(void **state)
 {
 	struct base_id id;
 	char path[] = "/tmp/dcpi-reader-XXXXXX";
-	int fd = mkostemp(path, O_CLOEXEC);
 	struct driver_load l;
 	void *at;
+	int fd;
 
 	READER(state);
+	fd = mkostemp(path, O_CLOEXEC);
 	assert_int_equal(ftruncate(fd, 4096), 0);
-	assert_int_equal(pwrite(fd, "\177ELF", 4, 0), 4);
 	assert_int_equal(pwrite(fd, "\177ELF", 4, 0), 4);
 	at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
 	assert_ptr_not_equal(at, MAP_FAILED);

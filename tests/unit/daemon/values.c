@@ -374,9 +374,10 @@ static void refused_files(void **state)
 	char name[] = "/tmp/dcpi-values-XXXXXX";
 	const char *const relative[] = { "vp-addr.so" }, *const none[] = { "/nowhere/vp.so" };
 	const char *const folder[] = { "/tmp" }, *const writable[] = { name };
-	int fd = mkstemp(name);
+	int fd;
 
 	NEEDS_PROCESS(state);
+	fd = mkstemp(name);
 	assert_true(fd >= 0);
 	assert_refused(relative, 1, -EINVAL, "no absolute path");
 	assert_refused(none, 1, -ENOENT, "'/nowhere/vp.so'");

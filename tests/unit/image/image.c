@@ -469,11 +469,11 @@ static void test_no_build_id(void **state)
 
 	(void)state;
 	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
-	q.by_path = true;
+	q.known = IMAGE_BY_PATH;
 	assert_int_equal(open_query(&q, &img, &err), 0);
 	image_close(img);
 	/* With what the kernel told of its mapping, only the file that was mapped. */
-	q.by_place = true;
+	q.known = IMAGE_BY_PLACE;
 	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
 	mapped_place(paths[0], where);
 	base_id_of_place(&q.id, where, paths[0]);
@@ -482,7 +482,7 @@ static void test_no_build_id(void **state)
 	where[2]++;
 	base_id_of_place(&q.id, where, paths[0]);
 	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
-	q.by_path = q.by_place = false;
+	q.known = IMAGE_BY_ID;
 	memset(&err, 0, sizeof(err));
 	assert_true(base_file_read(AT_FDCWD, paths[0], 1 << 20, &whole, &err) >= 0);
 	base_id_of_head(&q.id, whole.len, whole.data, whole.len);
