@@ -4,15 +4,19 @@
  * and 10 lines of one file, one behind the other, all told as fast as it can and then run by turns.
  *	-routines N    (1000000)
  *	-seconds S     run them for so long (2)
- *	-warm          tell of them while it runs 50 of them, which it tells of first, so that the
- *last is told when the time is over -again         as -warm, each told twice, so that addresses
- *change their tenant all the time -untold        tell nobody -jitdump DIR   tell of them by
- *DIR/jit-PID.dump, not by libdbgdyn -wait          before END wait for a line of standard input
+ *	-warm          tell of them while it runs 50 of them, which it tells of first, so that
+ *	               the last is told when the time is over
+ *	-again         as -warm, each told twice, so that addresses change their tenant all the
+ *	               time
+ *	-untold        tell nobody
+ *	-jitdump DIR   tell of them by DIR/jit-PID.dump, not by libdbgdyn
+ *	-wait          before END wait for a line of standard input
  * Prints "told SECONDS", "ran CALLS", "end SECONDS RESULT": of dbgdyn_end, which waits for the
  * image.
  */
+#include "jitdump.h"
+
 #include <dbgdyn.h>
-#include <elf.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,10 +45,8 @@ static FILE *dump;
 /* Decrement the argument to 0, then return. */
 #if defined(__x86_64__)
 static const unsigned char countdown[] = { 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3 };
-#define MACHINE EM_X86_64
 #elif defined(__aarch64__)
 static const unsigned int countdown[] = { 0xf1000400, 0x54ffffe1, 0xd65f03c0 };
-#define MACHINE EM_AARCH64
 #else
 #error "million_jit speaks x86-64 and aarch64 only"
 #endif
@@ -113,54 +115,6 @@ static void begin(void)
 	}
 }
 
-/* ---- by a jitdump ------------------------------------------------------------------------------
- */
-
-/* Layout: tools/perf/Documentation/jitdump-specification.txt of Linux. */
-struct jit_header {
-	uint32_t magic, version, len, machine, pad, pid;
-	uint64_t time_ns, flags;
-};
-
-struct jit_load {
-	uint32_t id, len;
-	uint64_t time_ns;
-	uint32_t pid, tid;
-	uint64_t vma, code, code_len, index;
-};
-
-static void dump_open(void)
-{
-	struct jit_header h = { 0x4a695444,	    1,	      sizeof(h), MACHINE, 0,
-				(uint32_t)getpid(), now_ns(), 0 };
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/jit-%d.dump", o.jitdump, getpid());
-	dump = fopen(path, "we+");
-	/* Whoever records finds the file by this mapping. */
-	if (!dump || fwrite(&h, sizeof(h), 1, dump) != 1 || fflush(dump) ||
-	    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0) == MAP_FAILED) {
-		perror("million_jit: jitdump");
-		exit(1);
-	}
-}
-
-static void dump_one(size_t i, const char *name)
-{
-	struct jit_load l = { .len = sizeof(l) + NAME + 1 + CODE,
-			      .time_ns = now_ns(),
-			      .pid = (uint32_t)getpid(),
-			      .tid = (uint32_t)getpid(),
-			      .vma = (uintptr_t)(code + i * CODE),
-			      .code = (uintptr_t)(code + i * CODE),
-			      .code_len = CODE,
-			      .index = i };
-
-	fwrite(&l, sizeof(l), 1, dump);
-	fwrite(name, NAME + 1, 1, dump);
-	fwrite(code + i * CODE, CODE, 1, dump);
-}
-
 /* ---- all of it ---------------------------------------------------------------------------------
  */
 
@@ -170,7 +124,7 @@ static void tell_any(size_t i)
 
 	snprintf(name, sizeof(name), "Engine.compile.routine(int, float)/%05zx", i);
 	if (o.jitdump)
-		dump_one(i, name);
+		jitdump_write(dump, code + i * CODE, CODE, name, i);
 	else if (!o.untold)
 		tell(i, name);
 }
@@ -263,9 +217,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	make_code();
-	if (o.jitdump)
-		dump_open();
-	else if (!o.untold)
+	if (o.jitdump && !(dump = jitdump_open(o.jitdump)))
+		return perror("million_jit: jitdump"), 1;
+	if (!o.jitdump && !o.untold)
 		begin();
 	if (!o.warm)
 		tell_all();

@@ -12,6 +12,7 @@
  * Or: begin: microseconds of the first dbgdyn_begin of a process. syscalls: how many system calls
  * 1,000 registrations make, with a daemon (a traced child).
  */
+#include "jitdump.h"
 #include "wire.h"
 
 #include <dbgdyn.h>
@@ -168,14 +169,6 @@ static void put_perfmap(size_t i)
 		names[i % PLACES]);
 	fflush(out);
 }
-
-/* JIT_CODE_LOAD of perf's jitdump format, version 1. */
-struct jitdump_load {
-	uint32_t id, total_size;
-	uint64_t timestamp;
-	uint32_t pid, tid;
-	uint64_t vma, code_addr, code_size, code_index;
-};
 
 static void put_jitdump(size_t i)
 {

@@ -7,6 +7,8 @@
  * one's code, in memory of its own, runs there for so many milliseconds, which DIR/jit-PID.dump
  * tells as "told"; nothing tells that it is gone.
  */
+#include "jitdump.h"
+
 #include <elf.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -92,39 +94,14 @@ static int turn(struct object *o, double ms)
 	return 0;
 }
 
-/* Layout: tools/perf/Documentation/jitdump-specification.txt of Linux. */
 static int tell(const char *dir, const char *code, size_t len)
 {
-	uint64_t now = (uint64_t)(now_ms(CLOCK_MONOTONIC) * 1e6), at = (uintptr_t)code;
-	const struct {
-		uint32_t magic, version, len, machine, pad, pid;
-		uint64_t time_ns, flags;
-	} header = { 0x4a695444, 1, sizeof(header), EM_X86_64, 0, (uint32_t)getpid(), now, 0 };
-	const struct {
-		uint32_t id, len;
-		uint64_t time_ns;
-		uint32_t pid, tid;
-		uint64_t vma, code, code_len, index;
-		char name[5];
-	} __attribute__((packed)) load = { .len = (uint32_t)(sizeof(load) + len),
-					   .time_ns = now,
-					   .pid = header.pid,
-					   .tid = header.pid,
-					   .vma = at,
-					   .code = at,
-					   .code_len = len,
-					   .name = "told" };
-	char path[4096];
-	int fd;
+	FILE *f = jitdump_open(dir);
 
-	snprintf(path, sizeof(path), "%s/jit-%d.dump", dir, getpid());
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, &header, sizeof(header)) != sizeof(header) ||
-	    write(fd, &load, sizeof(load)) != sizeof(load) ||
-	    write(fd, code, len) != (ssize_t)len ||
-	    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+	if (!f)
 		return perror("remap: jitdump"), -1;
-	return 0;
+	jitdump_write(f, code, len, "told", 0);
+	return fflush(f) ? -1 : 0;
 }
 
 static int run_told(const struct object *o, const char *dir, double ms)

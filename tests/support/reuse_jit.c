@@ -14,7 +14,6 @@
  *	-seed N
  */
 #include <dbgdyn.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,6 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "jitdump.h"
 #include "truth_jit.h"
 
 static struct {
@@ -45,48 +45,6 @@ struct worker {
 
 /* ---- what others are told ------------------------------------------------------------------ */
 
-/* Layout: tools/perf/Documentation/jitdump-specification.txt of Linux. */
-struct jit_header {
-	uint32_t magic, version, len, machine, pad, pid;
-	uint64_t time_ns, flags;
-};
-
-struct jit_load {
-	uint32_t id, len;
-	uint64_t time_ns;
-	uint32_t pid, tid;
-	uint64_t vma, code, code_len, index;
-};
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static FILE *jitdump_open(const char *dir)
-{
-	struct jit_header h = { 0x4a695444, 1, sizeof(h), 0, 0, (uint32_t)getpid(), now_ns(), 0 };
-	char path[4096];
-	FILE *f;
-
-#if defined(__x86_64__)
-	h.machine = EM_X86_64;
-#elif defined(__aarch64__)
-	h.machine = EM_AARCH64;
-#endif
-	snprintf(path, sizeof(path), "%s/jit-%d.dump", dir, getpid());
-	f = fopen(path, "we+");
-	if (!f || fwrite(&h, sizeof(h), 1, f) != 1 || fflush(f))
-		return NULL;
-	/* Whoever records finds the file by this mapping. */
-	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(f), 0) == MAP_FAILED)
-		return NULL;
-	return f;
-}
-
 static FILE *map_open(void)
 {
 	char path[64];
@@ -99,28 +57,14 @@ static void tell_others(const struct worker *w, int slot)
 {
 	static uint64_t index;
 	char name[64];
-	size_t name_len = (size_t)snprintf(name, sizeof(name), "%s_%d", w->prefix, slot) + 1;
-	struct jit_load l = {
-		.len = (uint32_t)(sizeof(l) + name_len + TRUTH_BLOCK),
-		.time_ns = now_ns(),
-		.pid = (uint32_t)getpid(),
-		.tid = (uint32_t)gettid(),
-		.vma = (uintptr_t)w->code,
-		.code = (uintptr_t)w->code,
-		.code_len = TRUTH_BLOCK,
-		.index = index,
-	};
 
+	snprintf(name, sizeof(name), "%s_%d", w->prefix, slot);
 	if (o.map) {
 		fprintf(o.map, "%lx %x %s\n", (unsigned long)(uintptr_t)w->code, TRUTH_BLOCK, name);
 		fflush(o.map);
 	}
-	if (o.dump) {
-		fwrite(&l, sizeof(l), 1, o.dump);
-		fwrite(name, name_len, 1, o.dump);
-		fwrite(w->code, TRUTH_BLOCK, 1, o.dump);
-		index++;
-	}
+	if (o.dump)
+		jitdump_write(o.dump, w->code, TRUTH_BLOCK, name, index++);
 }
 
 /* ---- work ---------------------------------------------------------------------------------- */
