@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * jit_load SECONDS [RATE]: a busy JIT. A thread for each CPU makes routines in memory of its own,
- * 500 at once and RATE (1,000) more each second, registers them with libdbgdyn, and runs them by
- * turns. Prints how many times it ran one.
+ * jit_load SECONDS [RATE [DIR]]: a busy JIT. A thread for each CPU makes routines in memory of its
+ * own, 500 at once and RATE (1,000) more each second, registers them with libdbgdyn, or writes them
+ * to DIR/jit-PID.dump, and runs them by turns. Prints how many times it ran one.
  */
+#include "jitdump.h"
+
 #include <dbgdyn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -27,6 +29,7 @@ static const unsigned int countdown[] = { 0xf1000400, 0x54ffffe1, 0xd65f03c0 };
 
 static uint64_t context;
 static double seconds, rate = 1000;
+static FILE *dump;
 
 static double now(void)
 {
@@ -47,7 +50,10 @@ static void make(unsigned char *arena, size_t i)
 	r.name.len = (size_t)snprintf(name, sizeof(name), "routine_%p", (void *)code);
 	memcpy(code, countdown, sizeof(countdown));
 	__builtin___clear_cache((char *)code, (char *)code + sizeof(countdown));
-	dbgdyn_register(context, &r, NULL);
+	if (dump)
+		jitdump_write(dump, code, sizeof(countdown), name, i);
+	else
+		dbgdyn_register(context, &r, NULL);
 }
 
 static void *work(void *nr_calls)
@@ -84,11 +90,13 @@ int main(int argc, char **argv)
 	pthread_t threads[THREADS_MAX];
 
 	if (argc < 2 || nr < 1 || nr > THREADS_MAX) {
-		fputs("usage: jit_load SECONDS [RATE]\n", stderr);
+		fputs("usage: jit_load SECONDS [RATE [DIR]]\n", stderr);
 		return 2;
 	}
 	seconds = atof(argv[1]);
 	rate = argc > 2 ? atof(argv[2]) : rate;
+	if (argc > 3 && !(dump = jitdump_open(argv[3])))
+		return perror("jit_load: jitdump"), 1;
 	dbgdyn_begin("jit_load", strlen("jit_load"), NULL, &context);
 	for (long i = 0; i < nr; i++)
 		if (pthread_create(&threads[i], NULL, work, &calls[i]) != 0)
