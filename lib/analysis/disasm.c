@@ -8,13 +8,14 @@
 #include <capstone/capstone.h>
 
 #include "analysis_internal.h"
+#include "flow_internal.h"
 
 struct analysis_disasm {
 	uint32_t machine;
 	bool opened; /* else everything is data */
 	csh handle;
 	cs_insn *insn;
-	char data[16]; /* operand of what is no instruction, see analysis_disasm_text */
+	char data[96]; /* operand of what is no instruction, see analysis_disasm_text */
 };
 
 static cs_err open_machine(struct analysis_disasm *d)
@@ -73,11 +74,15 @@ void analysis_disasm_close(struct analysis_disasm *d)
 	free(d);
 }
 
-/* How far to step over what is no instruction, so that the next one is found again. */
+/* How far to step over what is no instruction, or none that capstone knows, so that the next one is
+ * found again: where the flow graph has it. */
 static uint32_t data_len(const struct analysis_disasm *d, const uint8_t *code, size_t len)
 {
+	struct flow_insn newer = { .base = FLOW_NO_REGISTER, .index = FLOW_NO_REGISTER };
 	uint32_t want = 1;
 
+	if (d->machine == EM_X86_64 && flow_x86_new_insn(code, len, &newer))
+		return newer.len;
 	if (d->machine == EM_AARCH64)
 		want = 4;
 	else if (d->machine == EM_RISCV)
@@ -85,26 +90,41 @@ static uint32_t data_len(const struct analysis_disasm *d, const uint8_t *code, s
 	return want <= len ? want : 1;
 }
 
-static const char *data_name(uint32_t len)
+static bool in_bytes(const struct analysis_disasm *d, uint32_t len)
 {
-	return len == 1 ? ".byte" : len == 2 ? ".short" : ".word";
+	return len == 1 || d->machine == EM_X86_64;
 }
 
-static uint32_t data_value(const uint8_t *code, uint32_t len)
+static const char *data_name(const struct analysis_disasm *d, uint32_t len)
+{
+	return in_bytes(d, len) ? ".byte" : len == 2 ? ".short" : ".word";
+}
+
+/* One number, or its bytes, as an assembler takes them. */
+static void data_text(const struct analysis_disasm *d, const uint8_t *code, uint32_t len, char *out,
+		      size_t size)
 {
 	uint32_t value = 0;
+	size_t n = 0;
 
+	if (in_bytes(d, len)) {
+		for (uint32_t i = 0; i < len && n < size; i++)
+			n += (size_t)snprintf(out + n, size - n, i ? ", 0x%02x" : "0x%02x", code[i]);
+		return;
+	}
 	for (uint32_t i = 0; i < len; i++)
 		value |= (uint32_t)code[i] << (8 * i);
-	return value;
+	snprintf(out, size, "0x%0*x", (int)len * 2, value);
 }
 
 static void as_data(const struct analysis_disasm *d, const uint8_t *code, size_t len,
 		    struct analysis_insn *out)
 {
+	int n;
+
 	out->len = data_len(d, code, len);
-	snprintf(out->text, sizeof(out->text), "%-7s 0x%0*x", data_name(out->len),
-		 (int)out->len * 2, data_value(code, out->len));
+	n = snprintf(out->text, sizeof(out->text), "%-7s ", data_name(d, out->len));
+	data_text(d, code, out->len, out->text + n, sizeof(out->text) - (size_t)n);
 }
 
 static bool is_direct_branch(const cs_insn *insn)
@@ -223,9 +243,8 @@ void analysis_disasm_text(struct analysis_disasm *d, const uint8_t *code, size_t
 	memset(out, 0, sizeof(*out));
 	if (!d->opened || !cs_disasm_iter(d->handle, &at, &left, &address, d->insn)) {
 		out->len = data_len(d, code, len);
-		out->mnemonic = data_name(out->len);
-		snprintf(d->data, sizeof(d->data), "0x%0*x", (int)out->len * 2,
-			 data_value(code, out->len));
+		out->mnemonic = data_name(d, out->len);
+		data_text(d, code, out->len, d->data, sizeof(d->data));
 		out->operands = d->data;
 		return;
 	}
