@@ -154,7 +154,16 @@ struct walk {
 	enum place *place; /* by sample: where it was met */
 };
 
-static void place_new(struct walk *w, const struct flow *f, double *by_insn)
+/* Is it of a procedure that lies inside of @symbol? All reports have it there. */
+static bool is_inner(struct walk *w, const struct image_symbol *symbol, uint64_t vaddr)
+{
+	const struct image_symbol *s = image_symbol_at(w->img, vaddr);
+
+	return s && s->vaddr > symbol->vaddr && s->vaddr - symbol->vaddr < symbol->len;
+}
+
+static void place_new(struct walk *w, const struct image_symbol *symbol, const struct flow *f,
+		      double *by_insn)
 {
 	const struct estimate_samples *s = w->samples;
 
@@ -164,7 +173,7 @@ static void place_new(struct walk *w, const struct flow *f, double *by_insn)
 		for (; i < s->nr && s->v[i].vaddr < f->blocks[b].end; i++) {
 			const struct flow_insn *insn = flow_insn_at(f, s->v[i].vaddr);
 
-			if (!insn || w->place[i] == IN_BLOCK)
+			if (!insn || w->place[i] == IN_BLOCK || is_inner(w, symbol, s->v[i].vaddr))
 				continue;
 			by_insn[insn - f->insns] += (double)s->v[i].count;
 			w->place[i] = IN_BLOCK;
@@ -189,7 +198,7 @@ static int visit_flow(struct walk *w, const struct image_symbol *symbol, const s
 	int r = by_insn ? 0 : base_fail_errno(err, -ENOMEM, "cannot estimate frequencies");
 
 	if (r >= 0) {
-		place_new(w, f, by_insn);
+		place_new(w, symbol, f, by_insn);
 		if (!f->nr_blocks)
 			note_no_code(w, symbol);
 		r = w->visit(w->context, symbol, f, by_insn, err);

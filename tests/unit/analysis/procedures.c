@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "analysis.h"
+#include "estimate.h"
 
 static char dir[] = "/tmp/dcpi-procedures-XXXXXX";
 static uint64_t outer, inner, alpha, uneven;
@@ -233,6 +234,59 @@ static void test_listing_uneven(void **state)
 	analysis_close(a);
 }
 
+/* What the visited have, by name. */
+struct visited {
+	double inner, outer, others;
+	unsigned int nr_outer;
+};
+
+static int visit(void *context, const struct image_symbol *symbol, const struct flow *f,
+		 const double *by_insn, struct base_err *err)
+{
+	struct visited *v = context;
+	double sum = 0;
+
+	(void)err;
+	for (uint32_t i = 0; i < f->nr_insns; i++)
+		sum += by_insn[i];
+	if (strcmp(symbol->name, "inner_proc") == 0) {
+		v->inner += sum;
+	} else if (strcmp(symbol->name, "outer_proc") == 0) {
+		v->outer += sum;
+		v->nr_outer++;
+	} else {
+		v->others += sum;
+	}
+	return 0;
+}
+
+/* The code of the outer one leads through the inner one, whose samples are its own in each report. */
+static void test_estimate_nested(void **state)
+{
+	struct analysis *a = open_db();
+	struct estimate_samples s = { 0 };
+	struct estimate_rest rest = { 0 };
+	struct visited v = { 0 };
+	struct image *img = NULL;
+	struct base_err err = { 0 };
+	size_t i = 0;
+
+	(void)state;
+	while (!strstr(a->images[i]->name, "fixture.so"))
+		i++;
+	assert_int_equal(analysis_image_open(a, a->images[i], &img, &err), 0);
+	assert_int_equal(estimate_samples_gather(&s, a, a->images[i], img, 0), 0);
+	assert_int_equal(estimate_procedures(img, &s, visit, &v, &rest, &err), 0);
+	assert_int_equal(v.inner, 8);
+	assert_int_equal(v.outer, 7);
+	assert_int_equal(v.nr_outer, 1);
+	/* alpha, and uneven_proc behind what lies in it. */
+	assert_int_equal(v.others, 16 + 128);
+	estimate_samples_release(&s);
+	image_close(img);
+	analysis_close(a);
+}
+
 static void test_find(void **state)
 {
 	struct analysis *a = open_db();
@@ -309,6 +363,7 @@ int main(void)
 		cmocka_unit_test(test_listing),
 		cmocka_unit_test(test_listing_inlined),
 		cmocka_unit_test(test_listing_uneven),
+		cmocka_unit_test(test_estimate_nested),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_match),
 		cmocka_unit_test(test_unknown_image),
