@@ -6,13 +6,15 @@
 
 bench_ok=0 bench_short=0 raw=
 
-# bench_options ARG…: --raw DIR keeps the raw measurements.
+# bench_options ARG…: --raw DIR keeps the raw measurements; DIR is of the folder that the bench was called in, which
+# each leaves once before.
 bench_options()
 {
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--raw)
 			raw=${2:?"--raw needs a folder"}
+			[[ $raw = /* ]] || raw=$OLDPWD/$raw
 			shift 2
 			;;
 		*)
