@@ -63,7 +63,7 @@ enum dbgdyn_result {
 	DBGDYN_EREFUSED =
 		-6,	 /* the context is not one that begin returned with success, or has ended */
 	DBGDYN_EIO = -7, /* flush, end: the daemon could not write the image (its log says why) */
-	DBGDYN_EINPROGRESS = -8, /* flush, end without system calls: asked for, nobody waited */
+	DBGDYN_EINPROGRESS = -8 /* flush, end without system calls: asked for, nobody waited */
 };
 
 /* Text of a result; never NULL, static storage. */
@@ -71,7 +71,7 @@ DBGDYN_API const char *dbgdyn_strerror(int result);
 
 enum dbgdyn_kind {
 	DBGDYN_CODE = 1, /* machine code, written and run by the application */
-	DBGDYN_DST = 2, /* debug-symbol records in the layout of dbgdyn_vms.h, growing upwards, rest
+	DBGDYN_DST = 2 /* debug-symbol records in the layout of dbgdyn_vms.h, growing upwards, rest
 			   zero */
 };
 

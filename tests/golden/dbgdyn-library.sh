@@ -51,7 +51,7 @@ for h in dbgdyn.h dbgdyn_vms.h; do
 		${cross}gcc -std=$std -Wall -Wextra -Werror -Wshadow $pedantic \
 			-I"$DCPI_SRC/include" -c "$tmp/h.c" -o "$tmp/h.o" || fail "$h: $std"
 	done
-	for std in c++11 c++17; do
+	for std in c++98 c++11 c++17; do
 		g++ -x c++ -std=$std -Wall -Wextra -Werror -Wshadow $pedantic \
 			-I"$DCPI_SRC/include" -c "$tmp/h.c" -o "$tmp/h.o" || fail "$h: $std"
 	done
