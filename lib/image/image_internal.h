@@ -216,8 +216,6 @@ struct image {
 	struct base_map splits;	   /* by a unit's offset: the rest of it */
 	struct image_units *units; /* by address, made by the first question */
 	struct base_map paths;	   /* by folder and name: the two as one path (image_whole_path) */
-	Dwarf_Die last_unit;	   /* of the last line found */
-	bool has_last_unit;
 	Dwarf_Die last_subprogram; /* found last */
 	bool has_last_subprogram;
 	struct image_pointers *pointers; /* made by the first question */

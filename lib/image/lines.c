@@ -126,16 +126,8 @@ int image_line_at(struct image *img, uint64_t vaddr, struct image_line *out)
 	r = image_program_line(img, vaddr, out);
 	if (r != -DCPI_EUNSUPPORTED)
 		return r;
-	/* Neighbours mostly come from one unit. */
-	if (img->has_last_unit && dwarf_haspc(&img->last_unit, vaddr) > 0 &&
-	    line_in_unit(img, &img->last_unit, vaddr, out) == 0)
-		return 0;
-	while (image_unit_next(img, vaddr, &pos, &unit)) {
-		if (line_in_unit(img, &unit, vaddr, out) == 0) {
-			img->last_unit = unit;
-			img->has_last_unit = true;
+	while (image_unit_next(img, vaddr, &pos, &unit))
+		if (line_in_unit(img, &unit, vaddr, out) == 0)
 			return 0;
-		}
-	}
 	return -ENOENT;
 }

@@ -632,6 +632,24 @@ static void test_pointer(void **state)
 	image_close(img);
 }
 
+/* Where units overlap, it is the same line whatever was asked before. */
+static void test_overlap(void **state)
+{
+	static const unsigned int asked[] = { 16, 0, 16, 40, 31, 32 },
+				  lines[] = { 20, 10, 20, 10, 20, 10 };
+	struct image *img = open_fixture("overlap.so", IMAGE_FILE);
+	uint64_t wide = addr(img, "wide");
+	struct image_line line;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		assert_int_equal(image_line_at(img, wide + asked[i], &line), 0);
+		assert_int_equal(line.line, lines[i]);
+		assert_string_equal(line.file, lines[i] == 20 ? "/narrow.c" : "/wide.c");
+	}
+	image_close(img);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -645,6 +663,7 @@ int main(void)
 		cmocka_unit_test(test_cut),	    cmocka_unit_test(test_no_waiting),
 		cmocka_unit_test(test_at_sign),	    cmocka_unit_test(test_named_path),
 		cmocka_unit_test(test_no_identity), cmocka_unit_test(test_pointer),
+		cmocka_unit_test(test_overlap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
