@@ -150,10 +150,10 @@ static int set_int(const struct base_opt *o, const char *text, struct base_err *
 	v = strtoll(text, &end, hex ? 16 : 10);
 	if (!starts_number(text) || end == text || *end)
 		return not_a_number(o, text, err);
-	if (errno == ERANGE)
-		return base_fail(err, -DCPI_EUSAGE, "value '%s' of option '-%s' is out of limits",
-				 text, o->name);
 	r = check_limits(o, (double)v, text, err);
+	if (r == 0 && errno == ERANGE)
+		r = base_fail(err, -DCPI_EUSAGE, "value '%s' of option '-%s' is out of limits",
+			      text, o->name);
 	if (r == 0)
 		*(int64_t *)o->dest = v;
 	return r;

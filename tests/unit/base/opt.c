@@ -202,6 +202,9 @@ static void limits(void **state)
 	refused("-pid 0", "value '0' of option '-pid' is out of limits",
 		"give a value from 1 to 100");
 	refused("-pid 101", "value '101' of option '-pid' is out of limits", NULL);
+	refused("-pid 99999999999999999999",
+		"value '99999999999999999999' of option '-pid' is out of limits",
+		"give a value from 1 to 100");
 	assert_int_equal(got.pid, 0);
 	assert_int_equal(parse("-share -1"), BASE_OPT_RUN);
 	assert_true(got.share == -1);
