@@ -4,6 +4,7 @@
  * unread answers, of silence; and unprivileged ones cannot take all the room.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ struct client {
 
 struct control {
 	int listen_fd, epoll_fd;
+	int spare;   /* a descriptor to take a client by, where there is no other; or -1 */
 	gid_t group; /* of those who may do what root may; (gid_t)-1: none */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	control_fn fn;
@@ -215,46 +217,68 @@ static struct client *free_slot(struct control *c, bool privileged)
 	return privileged || nr < UNPRIVILEGED_MAX ? slot : NULL;
 }
 
-static void refuse(int fd)
+static void refuse(int fd, const char *why)
 {
-	static const char busy[] =
-		"{\"ok\":false,\"error\":\"too many clients\",\"hint\":\"try again later\"}\n";
+	char text[128];
+	int len = snprintf(text, sizeof(text),
+			   "{\"ok\":false,\"error\":\"%s\",\"hint\":\"try again later\"}\n", why);
 
-	if (send(fd, busy, sizeof(busy) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+	if (send(fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		base_log(BASE_LOG_DEBUG, "control: a client went away");
 	close(fd);
 }
 
+static int accept_client(const struct control *c)
+{
+	return accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+/* Without a descriptor for it a client would stay before the door, and wake us for ever. */
+static void turn_away(struct control *c)
+{
+	int fd;
+
+	if ((errno != EMFILE && errno != ENFILE) || c->spare < 0)
+		return;
+	close(c->spare);
+	fd = accept_client(c);
+	if (fd >= 0)
+		refuse(fd, "the daemon has too many open files");
+	c->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void accept_one(struct control *c)
 {
-	int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept_client(c);
 	struct control_peer peer;
 	struct client *cl;
 
-	if (fd < 0)
+	if (fd < 0) {
+		turn_away(c);
 		return;
+	}
 	peer = find_peer(c, fd);
 	cl = free_slot(c, peer.privileged);
 	if (!cl) {
-		refuse(fd);
+		refuse(fd, "too many clients");
 		return;
 	}
 	*cl = (struct client){ .fd = fd, .peer = peer, .heard_ns = base_now_ns() };
 	watch(c, cl, EPOLL_CTL_ADD);
 }
 
-static void close_silent(struct control *c)
+static void close_silent(struct control *c, uint64_t now_ns)
 {
-	uint64_t now = base_now_ns();
-
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
-		if (c->clients[i].fd >= 0 && now - c->clients[i].heard_ns > SILENCE_NS)
+		if (c->clients[i].fd >= 0 && now_ns > c->clients[i].heard_ns + SILENCE_NS)
 			client_close(&c->clients[i]);
 }
 
 void control_serve(struct control *c)
 {
 	struct epoll_event events[CONTROL_CLIENTS + 1];
+	/* While one is served for long, others may have spoken: that is heard next time. */
+	uint64_t now = base_now_ns();
 	int nr = epoll_wait(c->epoll_fd, events, CONTROL_CLIENTS + 1, 0);
 
 	for (int i = 0; i < nr; i++) {
@@ -265,7 +289,7 @@ void control_serve(struct control *c)
 		else if (c->clients[index].fd >= 0)
 			client_serve(c, &c->clients[index], events[i].events);
 	}
-	close_silent(c);
+	close_silent(c, now);
 }
 
 int control_poll_fd(const struct control *c)
@@ -331,6 +355,7 @@ int control_open(const char *run_dir, control_fn fn, void *ctx, struct control *
 	if (!c)
 		return base_fail_errno(err, -ENOMEM, "cannot open the control socket");
 	c->listen_fd = c->epoll_fd = -1;
+	c->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	c->group = group ? group->gr_gid : (gid_t)-1;
 	c->fn = fn;
 	c->ctx = ctx;
@@ -380,5 +405,7 @@ void control_close(struct control *c)
 		close(c->listen_fd);
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
+	if (c->spare >= 0)
+		close(c->spare);
 	free(c);
 }

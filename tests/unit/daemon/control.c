@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -13,6 +15,7 @@ static char dir[] = "/tmp/dcpi-control-XXXXXX";
 static struct control *c;
 static unsigned int nr_asked;
 static size_t answer_len;
+static uint64_t answer_ns;
 
 /* ---- a clock that can be hurried (linked with --wrap) -----------------------------------------
  */
@@ -38,6 +41,7 @@ static int answer(void *ctx, const struct control_request *request, const struct
 	assert_int_equal(peer->pid, getpid());
 	assert_int_equal(peer->uid, geteuid());
 	nr_asked++;
+	ahead_ns += answer_ns;
 	if (answer_len) {
 		assert_int_equal(base_buf_extend(reply, answer_len, &fill), 0);
 		memset(fill, 'x', answer_len);
@@ -51,7 +55,7 @@ static int setup(void **state)
 
 	(void)state;
 	nr_asked = 0;
-	answer_len = 0;
+	answer_len = answer_ns = 0;
 	strcpy(dir + strlen(dir) - 6, "XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(control_open(dir, answer, &nr_asked, &c, &err), 0);
@@ -254,6 +258,54 @@ static void silent_ones_go(void **state)
 	close(other);
 }
 
+/* It was not he who was silent. */
+static void asks_during_a_long_answer(void **state)
+{
+	int fd = client(), other;
+
+	(void)state;
+	other = connected();
+	say(fd, "{\"cmd\":\"flush\"}\n");
+	say(other, "{\"cmd\":\"status\"}\n");
+	answer_ns = 40 * 1000000000ull;
+	control_serve(c);
+	answer_ns = 0;
+	assert_string_equal(hear(fd), "did 1\n");
+	assert_string_equal(hear(other), "did 0\n");
+	close(fd);
+	close(other);
+}
+
+static bool wants_serving(void)
+{
+	struct pollfd p = { .fd = control_poll_fd(c), .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* Who cannot be accepted is told so, and does not wake us for ever. */
+static void no_descriptors(void **state)
+{
+	struct rlimit old, low;
+	int fd = connected(), first = dup(0);
+
+	(void)state;
+	assert_int_equal(close(first), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = (struct rlimit){ .rlim_cur = (rlim_t)first, .rlim_max = old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	for (int i = 0; i < 8; i++)
+		control_serve(c);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_false(wants_serving());
+	assert_non_null(strstr(hear(fd), "\"ok\":false"));
+	close(fd);
+	fd = client();
+	say(fd, "{\"cmd\":\"status\"}\n");
+	assert_string_equal(hear(fd), "did 0\n");
+	close(fd);
+}
+
 /* Each says half a request and goes: whoever comes behind them is answered. */
 static void a_thousand_at_once(void **state)
 {
@@ -351,10 +403,20 @@ static void answer_at_close(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(request_and_answer),   TEST(last_words),	  TEST(too_long_a_line),
-		TEST(reads_nothing),	    TEST(many_clients),	  TEST(a_thousand_at_once),
-		TEST(strangers_leave_room), TEST(silent_ones_go), TEST(second_daemon),
-		TEST(stale_socket),	    TEST(no_folder),	  TEST(answer_at_close),
+		TEST(request_and_answer),
+		TEST(last_words),
+		TEST(too_long_a_line),
+		TEST(reads_nothing),
+		TEST(many_clients),
+		TEST(a_thousand_at_once),
+		TEST(strangers_leave_room),
+		TEST(silent_ones_go),
+		TEST(second_daemon),
+		TEST(stale_socket),
+		TEST(no_folder),
+		TEST(answer_at_close),
+		TEST(asks_during_a_long_answer),
+		TEST(no_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
