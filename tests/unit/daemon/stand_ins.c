@@ -138,25 +138,26 @@ void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, u
 void dyn_stats_get(const struct dyn *d, struct dyn_stats *out)
 {
 	(void)d;
-	*out = (struct dyn_stats){ 0 };
+	*out = (struct dyn_stats){ .clients = stand_ins.nr_clients };
 }
 
 bool dyn_wants_flush(const struct dyn *d)
 {
 	(void)d;
-	return false;
+	return stand_ins.wants_flush;
 }
 
 bool dyn_is_catching_up(const struct dyn *d)
 {
 	(void)d;
-	return false;
+	return stand_ins.catching_up;
 }
 
 int dyn_fold(struct dyn *d, struct base_err *err)
 {
 	(void)d;
 	(void)err;
+	stand_ins.nr_folds++;
 	return 0;
 }
 
@@ -164,19 +165,20 @@ int dyn_write_ended(struct dyn *d, struct base_err *err)
 {
 	(void)d;
 	(void)err;
+	stand_ins.nr_ended++;
 	return 0;
 }
 
 void dyn_set_hasty(struct dyn *d, bool hasty)
 {
 	(void)d;
-	(void)hasty;
+	stand_ins.hasty = hasty;
 }
 
 bool dyn_wants_fold(const struct dyn *d)
 {
 	(void)d;
-	return false;
+	return stand_ins.wants_fold;
 }
 
 void dyn_fold_forget(struct dyn *d)
@@ -199,6 +201,8 @@ void kernel_images_lost(struct kernel *k)
 int dyn_write_images(struct dyn *d, struct base_err *err)
 {
 	(void)d;
+	stand_ins.nr_writes++;
+	stand_ins.was_hasty = stand_ins.hasty;
 	if (stand_ins.on_write)
 		stand_ins.on_write();
 	if (stand_ins.write_result < 0)
@@ -241,6 +245,7 @@ struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint
 void kernel_look(struct kernel *k)
 {
 	(void)k;
+	stand_ins.nr_kernel_looks++;
 }
 
 struct image *kernel_vdso(struct kernel *k)

@@ -33,7 +33,12 @@ struct stand_ins {
 	/* dyn_write_images: what it answers, and what is done in it */
 	int write_result;
 	void (*on_write)(void);
-	unsigned int nr_take, nr_refresh, nr_ranges;
+	unsigned int nr_take, nr_refresh, nr_ranges, nr_writes;
+	/* What the loop asks of it */
+	bool wants_fold, wants_flush, catching_up;
+	bool hasty, was_hasty; /* now, and when images were written last */
+	unsigned int nr_clients, nr_folds, nr_ended;
+	unsigned int nr_kernel_looks;
 	unsigned int nr_lost; /* dyn_images_lost and kernel_images_lost */
 	/* kernel_lookup: [kernel_start, kernel_end) is kernel_image */
 	struct image *kernel_image, *vdso;

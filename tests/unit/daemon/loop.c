@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* When the loop wakes, what it does then, and what ends it: beside a source that only plays one. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "driver_internal.h"
+#include "stand_ins.h"
+
+#define SECOND 1000000000ull
+
+static char folder[64], command[128];
+static struct trial t;
+static struct daemon d;
+
+/* ---- clocks that can be hurried (linked with --wrap) ----------------------------------------- */
+
+static uint64_t ahead_ns;
+static unsigned int nr_beats;
+static bool no_seconds;	  /* the timer of a second does not go */
+static uint64_t timer_ns; /* its interval, and that of looks, as they were set last */
+static uint64_t look_ns;
+
+uint64_t __real_base_now_ns(void);
+uint64_t __wrap_base_now_ns(void);
+int __real_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *old);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *old);
+void __wrap_profdb_lock_beat(struct profdb *db);
+
+uint64_t __wrap_base_now_ns(void)
+{
+	return __real_base_now_ns() + ahead_ns;
+}
+
+/* A hundred times as fast. The first timer that is made is that of seconds. */
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *old)
+{
+	static int seconds_fd;
+	uint64_t ns = (uint64_t)to->it_interval.tv_sec * SECOND + (uint64_t)to->it_interval.tv_nsec;
+	struct itimerspec fast = { .it_interval.tv_nsec = (long)(ns / 100) };
+
+	(void)flags;
+	if (!timer_ns)
+		seconds_fd = fd;
+	*(fd == seconds_fd ? &timer_ns : &look_ns) = ns;
+	if (fd == seconds_fd && no_seconds)
+		fast.it_interval.tv_nsec = 0;
+	fast.it_value = fast.it_interval;
+	return __real_timerfd_settime(fd, 0, &fast, old);
+}
+
+void __wrap_profdb_lock_beat(struct profdb *db)
+{
+	(void)db;
+	nr_beats++;
+}
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+static struct {
+	struct driver base;
+	int fd;		   /* what the loop is to watch */
+	char calls[1024];  /* what was called: Look, Drain, drain All, Wake at exec, Stop */
+	const char *looks; /* what looks find: Quiet, News, the Last news, Urgent; then quiet */
+	int result;	   /* of drains */
+	unsigned int last; /* with so many drains a signal ends it */
+	void (*on_drain)(const struct driver_sink *sink);
+} source;
+
+static void note(char what)
+{
+	size_t len = strlen(source.calls);
+
+	assert_true(len + 1 < sizeof(source.calls));
+	source.calls[len] = what;
+}
+
+static unsigned int nr_calls(char what)
+{
+	unsigned int nr = 0;
+
+	for (const char *c = source.calls; *c; c++)
+		nr += *c == what;
+	return nr;
+}
+
+static int source_drain(struct driver *s, bool all, const struct driver_sink *sink,
+			struct base_err *err)
+{
+	(void)s;
+	note(all ? 'A' : 'D');
+	if (source.on_drain)
+		source.on_drain(sink);
+	if (!all && nr_calls('D') == source.last)
+		kill(getpid(), SIGTERM);
+	return source.result < 0 ? base_fail_errno(err, source.result, "cannot go on") : 0;
+}
+
+static int source_poll_fd(const struct driver *s)
+{
+	(void)s;
+	return source.fd;
+}
+
+static int source_look(struct driver *s)
+{
+	char found = *source.looks;
+
+	(void)s;
+	note('L');
+	source.looks += found != '\0';
+	if (found == 'L')
+		kill(getpid(), SIGTERM);
+	return found == 'U'		      ? DRIVER_URGENT
+	       : found == 'N' || found == 'L' ? DRIVER_NEWS
+					      : DRIVER_QUIET;
+}
+
+static int source_wake(struct driver *s)
+{
+	(void)s;
+	note('W');
+	return 0;
+}
+
+static void source_stop(struct driver *s)
+{
+	(void)s;
+	note('S');
+}
+
+static const struct driver_ops ops = {
+	.drain = source_drain,
+	.poll_fd = source_poll_fd,
+	.look = source_look,
+	.wake_at_exec = source_wake,
+	.stop = source_stop,
+};
+
+static void count_one(const struct driver_sink *sink)
+{
+	const struct driver_count c = { .pid = 1, .mode = DRIVER_OTHER, .count = 1 };
+
+	source.base.stats.received[0]++;
+	assert_int_equal(sink->count(sink->ctx, &c), 0);
+}
+
+/* ---- a daemon -------------------------------------------------------------------------------- */
+
+static void open_core(void)
+{
+	struct base_err err = { 0 };
+
+	trial_open(&t);
+	memset(&d, 0, sizeof(d));
+	strcpy(d.platform, "here");
+	d.opt.flush_s = 60;
+	d.next_flush_ns = UINT64_MAX;
+	d.driver = &source.base;
+	d.images = t.a.images;
+	d.processes = t.a.processes;
+	d.identity = t.a.identity;
+	d.dyn = t.a.dyn;
+	d.kernel = t.a.kernel;
+	d.attrib = t.a;
+	d.attrib.live = true;
+	snprintf(d.run_dir, sizeof(d.run_dir), "%s", folder);
+	snprintf(command, sizeof(command), "%s/db", folder);
+	assert_int_equal(profdb_open(command, true, &d.db, &err), 0);
+	assert_int_equal(profdb_lock(d.db, d.platform, &err), 0);
+	assert_int_equal(profdb_epoch_start(d.db, 1700000000, d.epoch, &err), 0);
+	assert_int_equal(control_open(d.run_dir, daemon_command, &d, &d.control, &err), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(folder, "/tmp/dcpi-loop-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	memset(&source, 0, sizeof(source));
+	source.base.ops = &ops;
+	source.base.utc = -1;
+	source.base.nr_events = 2;
+	source.looks = "";
+	source.fd = eventfd(0, EFD_CLOEXEC);
+	ahead_ns = timer_ns = look_ns = 0;
+	nr_beats = 0;
+	no_seconds = false;
+	open_core();
+	source.base.events[0] = d.attrib.events[0];
+	source.base.events[1] = d.attrib.events[1];
+	base_log_init(NULL, BASE_LOG_ERROR, BASE_LOG_BARE);
+	alarm(20);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	control_close(d.control);
+	t.a = d.attrib;
+	trial_close(&t);
+	profdb_close(d.db);
+	close(source.fd);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+static int loop(void)
+{
+	struct base_err err = { 0 };
+	int r = daemon_loop(&d, &err);
+
+	assert_int_equal(r, err.code);
+	return r;
+}
+
+static void turn(void)
+{
+	struct base_err err = { 0 };
+
+	assert_int_equal(daemon_turn(&d, &err), 0);
+}
+
+static int ask(const char *request)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/control", folder);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(send(fd, request, strlen(request), 0), strlen(request));
+	return fd;
+}
+
+/* ---- what wakes it, and what ends it --------------------------------------------------------- */
+
+static void a_signal_ends_it(void **state)
+{
+	(void)state;
+	source.last = 3;
+	source.on_drain = count_one;
+	assert_int_equal(loop(), 0);
+	assert_true(d.finished);
+	/* Sampling stops before the last drain. */
+	assert_string_equal(strchr(source.calls, 'S'), "SA");
+	assert_int_equal(d.attrib.account.stored, 4);
+	assert_int_equal(daemon_unwritten(&d), 0);
+	assert_true(nr_beats > 3);
+	assert_int_equal(stand_ins.nr_kernel_looks, 4);
+}
+
+static void a_client_ends_it(void **state)
+{
+	int fd = ask("{\"cmd\":\"quit\"}\n");
+	char text[256] = "";
+
+	(void)state;
+	/* Nothing but the socket wakes it. */
+	no_seconds = true;
+	assert_int_equal(loop(), 0);
+	assert_true(d.finished);
+	control_close(d.control);
+	d.control = NULL;
+	assert_true(recv(fd, text, sizeof(text) - 1, 0) > 0);
+	assert_non_null(strstr(text, "\"ok\":true"));
+	close(fd);
+}
+
+static void the_source_wakes_it(void **state)
+{
+	(void)state;
+	no_seconds = true;
+	source.last = 2;
+	source.looks = "QQQQQQ";
+	assert_int_equal(eventfd_write(source.fd, 1), 0);
+	assert_int_equal(loop(), 0);
+}
+
+/* What came before is on disk all the same. */
+static void a_failure_ends_it(void **state)
+{
+	(void)state;
+	source.on_drain = count_one;
+	source.result = -EIO;
+	assert_int_equal(loop(), -EIO);
+	assert_int_equal(nr_calls('A'), 0);
+	assert_int_equal(nr_calls('S'), 1);
+	assert_true(d.finished);
+	assert_int_equal(d.attrib.account.stored, 1);
+	assert_int_equal(daemon_unwritten(&d), 0);
+}
+
+/* ---- looks ----------------------------------------------------------------------------------- */
+
+static void an_urgent_look_drains(void **state)
+{
+	(void)state;
+	no_seconds = true;
+	/* The first is asked whether it can look at all. */
+	source.looks = "QQNQUU";
+	source.last = 2;
+	assert_int_equal(loop(), 0);
+	assert_string_equal(source.calls, "LLLLLDLDSA");
+	assert_int_equal(look_ns, SECOND / 4);
+}
+
+/* Four times nothing, and it rests until a program begins; one that began meanwhile is seen. */
+static void quiet_looks_rest(void **state)
+{
+	char *to = source.calls;
+
+	(void)state;
+	source.looks = "QQQQQNQQQQQQQQL";
+	assert_int_equal(loop(), 0);
+	for (const char *c = source.calls; *c; c++)
+		if (*c == 'L' || *c == 'W')
+			*to++ = *c;
+	*to = '\0';
+	/* At rest it asks once behind each turn whether there is anything, and then looks again. */
+	assert_string_equal(source.calls, "LLLLLWLLWLLLLLLLL");
+	assert_int_equal(look_ns, SECOND / 4);
+}
+
+/* Where JITs are, their registries are read more often. */
+static void come_and_go(const struct driver_sink *sink)
+{
+	(void)sink;
+	if (nr_calls('D') == 2) {
+		assert_int_equal(timer_ns, SECOND);
+		stand_ins.nr_clients = 1;
+	} else if (nr_calls('D') == 4) {
+		assert_int_equal(timer_ns, SECOND / 4);
+		stand_ins.nr_clients = 0;
+	}
+}
+
+static void clients_hurry_it(void **state)
+{
+	(void)state;
+	source.last = 6;
+	source.on_drain = come_and_go;
+	assert_int_equal(loop(), 0);
+	assert_int_equal(timer_ns, SECOND);
+}
+
+/* ---- one turn -------------------------------------------------------------------------------- */
+
+static void flushes_each_minute(void **state)
+{
+	(void)state;
+	d.next_flush_ns = base_now_ns() + 60 * SECOND;
+	source.on_drain = count_one;
+	turn();
+	ahead_ns += 59 * SECOND;
+	turn();
+	assert_int_equal(d.nr_flushes, 0);
+	ahead_ns += 2 * SECOND;
+	turn();
+	assert_int_equal(d.nr_flushes, 1);
+	assert_int_equal(daemon_unwritten(&d), 0);
+	/* A crowd that has ended does not hold up sampling; who asks for a flush gets all. */
+	assert_true(stand_ins.was_hasty);
+	assert_false(stand_ins.hasty);
+	turn();
+	ahead_ns += 59 * SECOND;
+	turn();
+	assert_int_equal(d.nr_flushes, 1);
+	ahead_ns += 2 * SECOND;
+	turn();
+	assert_int_equal(d.nr_flushes, 2);
+}
+
+/* Its end was lost: it goes with the second flush that does not find it. */
+static void sweeps_who_is_gone(void **state)
+{
+	(void)state;
+	d.next_flush_ns = 0;
+	assert_non_null(processes_add(d.processes, INT32_MAX));
+	assert_non_null(processes_add(d.processes, getpid()));
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(processes_nr(d.processes), 2);
+		ahead_ns += 61 * SECOND;
+		turn();
+	}
+	turn();
+	assert_int_equal(processes_nr(d.processes), 1);
+}
+
+static void clients_are_served(void **state)
+{
+	(void)state;
+	turn();
+	assert_int_equal(nr_calls('A'), 0);
+	assert_int_equal(stand_ins.nr_writes, 0);
+	assert_int_equal(stand_ins.nr_folds, 0);
+	assert_int_equal(stand_ins.nr_ended, 1);
+	assert_int_equal(nr_beats, 1);
+	stand_ins.wants_fold = true;
+	turn();
+	assert_int_equal(stand_ins.nr_folds, 1);
+	stand_ins.wants_flush = true;
+	turn();
+	/* After everything up to now was read, with its ranges. */
+	assert_string_equal(source.calls, "DDDA");
+	assert_int_equal(stand_ins.nr_ranges, 1);
+	assert_int_equal(stand_ins.nr_writes, 1);
+	assert_true(stand_ins.was_hasty);
+	assert_false(stand_ins.hasty);
+}
+
+/* Owned ranges are copied whole: each two seconds, while code in them runs. */
+static void reads_ranges_while_code_runs(void **state)
+{
+	(void)state;
+	ahead_ns = 100 * SECOND;
+	turn();
+	assert_int_equal(stand_ins.nr_ranges, 0);
+	d.attrib.dynamic_ns = base_now_ns();
+	turn();
+	turn();
+	assert_int_equal(stand_ins.nr_ranges, 1);
+	ahead_ns += 3 * SECOND;
+	turn();
+	assert_int_equal(stand_ins.nr_ranges, 2);
+	ahead_ns += 8 * SECOND;
+	turn();
+	assert_int_equal(stand_ins.nr_ranges, 2);
+	/* Samples come as late as tables are drained. */
+	d.opt.drain_ms = 5000;
+	turn();
+	assert_int_equal(stand_ins.nr_ranges, 3);
+}
+
+/* ---- load events that were lost -------------------------------------------------------------- */
+
+static void lose_and_count(const struct driver_sink *sink)
+{
+	const struct driver_load l = { .kind = DRIVER_LOAD_LOST,
+				       .len = source.base.stats.lost_load };
+	const struct driver_count c = { .first_ns = base_now_ns(),
+					.time_ns = base_now_ns(),
+					.pid = getpid(),
+					.mode = DRIVER_USER,
+					.addr = (uintptr_t)lose_and_count,
+					.count = 1 };
+
+	assert_int_equal(sink->load(sink->ctx, &l), 0);
+	source.base.stats.received[0]++;
+	assert_int_equal(sink->count(sink->ctx, &c), 0);
+}
+
+static uint64_t drained(bool all)
+{
+	struct base_err err = { 0 };
+
+	assert_int_equal(daemon_drain(&d, all, &err), 0);
+	return d.attrib.account.pending;
+}
+
+/* Counts wait for what /proc says, which is read at most each five seconds, but for a flush. */
+static void losses_are_mended(void **state)
+{
+	(void)state;
+	ahead_ns = 100 * SECOND;
+	source.on_drain = lose_and_count;
+	source.base.stats.lost_load = 7;
+	drained(false);
+	assert_int_equal(d.attrib.lost_mended, 7);
+	assert_false(d.attrib.doubt);
+	assert_non_null(processes_find(d.processes, getppid()));
+	assert_int_equal(drained(true), 0);
+	source.base.stats.lost_load = 8;
+	assert_int_equal(drained(false), 1);
+	assert_int_equal(drained(false), 2);
+	assert_true(d.attrib.doubt);
+	ahead_ns += 6 * SECOND;
+	drained(false);
+	assert_int_equal(d.attrib.lost_mended, 8);
+	source.base.stats.lost_load = 9;
+	assert_int_equal(drained(true), 0);
+	assert_int_equal(d.attrib.lost_mended, 9);
+}
+
+/* dcpirun's own programs are all that concerns it. */
+static void of_ones_own_alone(void **state)
+{
+	(void)state;
+	d.opt.own = true;
+	source.base.stats.lost_load = 7;
+	assert_non_null(processes_add(d.processes, getpid()));
+	drained(true);
+	assert_int_equal(d.attrib.lost_mended, 7);
+	assert_null(processes_find(d.processes, getppid()));
+	assert_true(processes_find(d.processes, getpid())->known_ns > 0);
+}
+
+/* ---- labels, for the next daemon ------------------------------------------------------------- */
+
+static bool is_kept(void)
+{
+	snprintf(command, sizeof(command), "%s/labels", folder);
+	return access(command, F_OK) == 0;
+}
+
+static void labels_are_kept(void **state)
+{
+	struct process *p = processes_add(d.processes, getpid());
+
+	(void)state;
+	p->start_time_ns = 1;
+	p->label = labels_get(&d.attrib.labels, "mine");
+	turn();
+	assert_false(is_kept());
+	d.attrib.labels.changed = true;
+	turn();
+	assert_true(is_kept());
+	/* Not at every turn while many are given. */
+	assert_int_equal(unlink(command), 0);
+	base_buf_release(&d.attrib.labels.written);
+	d.attrib.labels.changed = true;
+	turn();
+	assert_false(is_kept());
+	ahead_ns += 2 * SECOND;
+	turn();
+	assert_true(is_kept());
+	/* At each flush, and at the end, whatever has changed. */
+	assert_int_equal(unlink(command), 0);
+	base_buf_release(&d.attrib.labels.written);
+	d.next_flush_ns = 0;
+	turn();
+	assert_true(is_kept());
+	assert_int_equal(unlink(command), 0);
+	base_buf_release(&d.attrib.labels.written);
+	source.last = nr_calls('D') + 1;
+	assert_int_equal(loop(), 0);
+	assert_true(is_kept());
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_signal_ends_it),
+		TEST(a_client_ends_it),
+		TEST(the_source_wakes_it),
+		TEST(a_failure_ends_it),
+		TEST(an_urgent_look_drains),
+		TEST(quiet_looks_rest),
+		TEST(clients_hurry_it),
+		TEST(flushes_each_minute),
+		TEST(sweeps_who_is_gone),
+		TEST(clients_are_served),
+		TEST(reads_ranges_while_code_runs),
+		TEST(losses_are_mended),
+		TEST(of_ones_own_alone),
+		TEST(labels_are_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
