@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -143,28 +142,10 @@ void reader_trim(struct reader *r)
 
 /* ---- one request --------------------------------------------------------------------------- */
 
-static int wait_readable(int fd, uint64_t deadline_ns)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	for (;;) {
-		uint64_t now = base_now_ns();
-		int n;
-
-		if (now >= deadline_ns)
-			return -ETIMEDOUT;
-		n = poll(&p, 1, (int)((deadline_ns - now) / 1000000) + 1);
-		if (n > 0)
-			return 0;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-	}
-}
-
 int reader_call(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a,
 		int *fd_out)
 {
-	uint64_t deadline = base_now_ns() + r->timeout_ms * 1000000ull;
+	unsigned int left_ms = r->timeout_ms;
 	int code = 0, none;
 
 	reap(r);
@@ -174,7 +155,7 @@ int reader_call(struct reader *r, const struct reader_request *q, int fd, struct
 	if (code == 0)
 		code = reader_send(r->sock, q, sizeof(*q), fd);
 	if (code == 0)
-		code = wait_readable(r->sock, deadline);
+		code = base_wait_readable(r->sock, &left_ms);
 	if (code == 0)
 		code = reader_receive(r->sock, a, sizeof(*a), fd_out ? fd_out : &none);
 	if (code == 0 && !fd_out && none >= 0)

@@ -2,7 +2,6 @@
 /* The helper that translates: its life, and one request at a time. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,18 +158,14 @@ static int send_request(struct translator *t, size_t len)
 }
 
 /* Until @want bytes of the answer are there. */
-static int receive(struct translator *t, size_t want, uint64_t deadline_ns)
+static int receive(struct translator *t, size_t want, unsigned int *left_ms)
 {
-	struct pollfd p = { .fd = t->sock, .events = POLLIN };
-
 	while (t->have < want) {
-		uint64_t now = base_now_ns();
+		int r = base_wait_readable(t->sock, left_ms);
 		ssize_t n;
 
-		if (now >= deadline_ns)
-			return -ETIMEDOUT;
-		if (poll(&p, 1, (int)((deadline_ns - now) / 1000000) + 1) <= 0)
-			continue;
+		if (r < 0)
+			return r;
 		n = recv(t->sock, (uint8_t *)&t->answer + t->have, want - t->have, MSG_DONTWAIT);
 		if (!n || (n < 0 && errno != EINTR && errno != EAGAIN))
 			return -DCPI_EHELPER;
@@ -182,14 +177,14 @@ static int receive(struct translator *t, size_t want, uint64_t deadline_ns)
 static int receive_answer(struct translator *t)
 {
 	const struct translator_answer *a = &t->answer.head;
-	uint64_t deadline = base_now_ns() + t->timeout_ms * 1000000ull;
+	unsigned int left_ms = t->timeout_ms;
 	int r;
 
 	t->have = 0;
-	r = receive(t, sizeof(*a), deadline);
+	r = receive(t, sizeof(*a), &left_ms);
 	if (r == 0 && a->nr > TRANSLATOR_BLOCKS)
 		r = -DCPI_EHELPER;
-	return r < 0 ? r : receive(t, sizeof(*a) + a->nr * sizeof(struct vtrace_code), deadline);
+	return r < 0 ? r : receive(t, sizeof(*a) + a->nr * sizeof(struct vtrace_code), &left_ms);
 }
 
 int translator_call(struct translator *t, const struct translator_request *q, const uint8_t *code,

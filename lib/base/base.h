@@ -345,6 +345,12 @@ int base_standard_fill(int mode);
 int base_write_all(int fd, const void *data, size_t len);
 /* Read exactly @len bytes: 0, -DCPI_ETRUNCATED at end of file, or -errno. */
 int base_read_all(int fd, void *data, size_t len);
+/*
+ * Wait until @fd can be read or has hung up: 0, -errno, or -ETIMEDOUT when *@left_ms, which tells
+ * what is left, are over. Time in which we did not run ourselves (stopped, or the whole machine
+ * was) is no waiting.
+ */
+int base_wait_readable(int fd, unsigned int *left_ms);
 struct stat;
 /* Open a regular file for reading, and say in *@st what it is. To open a FIFO can wait, and to open
  * a device do things (a watchdog's ends in a restart): they, and links to them, are refused before:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -57,6 +58,27 @@ int base_read_all(int fd, void *data, size_t len)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+int base_wait_readable(int fd, unsigned int *left_ms)
+{
+	enum { STEP_MS = 20 };
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	for (;;) {
+		unsigned int step_ms = *left_ms < STEP_MS ? *left_ms : STEP_MS;
+		uint64_t before = base_now_ns(), took_ms;
+		int n = poll(&p, 1, (int)step_ms);
+
+		took_ms = (base_now_ns() - before) / 1000000;
+		*left_ms -= took_ms < step_ms ? (unsigned int)took_ms : step_ms;
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (!*left_ms)
+			return -ETIMEDOUT;
+	}
 }
 
 const char *base_path_name(const char *path)

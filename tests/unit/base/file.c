@@ -317,6 +317,26 @@ static void descriptors_do_not_leak(void **state)
 	assert_int_equal(first, last);
 }
 
+static void waiting_for_what_can_be_read(void **state)
+{
+	unsigned int left_ms = 30;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(base_wait_readable(ends[0], &left_ms), -ETIMEDOUT);
+	assert_int_equal(left_ms, 0);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	/* What is there is taken, whatever is left. */
+	assert_int_equal(base_wait_readable(ends[0], &left_ms), 0);
+	assert_int_equal(read(ends[0], &(char){ 0 }, 1), 1);
+	left_ms = 10000;
+	close(ends[1]);
+	assert_int_equal(base_wait_readable(ends[0], &left_ms), 0);
+	assert_true(left_ms > 0);
+	close(ends[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +356,7 @@ int main(void)
 		IN_FOLDER(two_at_once),
 		IN_FOLDER(file_systems),
 		IN_FOLDER(descriptors_do_not_leak),
+		IN_FOLDER(waiting_for_what_can_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

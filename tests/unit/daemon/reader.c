@@ -24,11 +24,24 @@
 
 static const uint8_t code[24] = { 0x31, 0xc0, 0xc3, 9, 9, 9 };
 
+/* A clock by which we stand still for two seconds between any two looks at it. */
+static uint64_t stride_ns, ahead_ns;
+
+uint64_t __real_base_now_ns(void);
+uint64_t __wrap_base_now_ns(void);
+
+uint64_t __wrap_base_now_ns(void)
+{
+	ahead_ns += stride_ns;
+	return __real_base_now_ns() + ahead_ns;
+}
+
 static int setup(void **state)
 {
 	struct base_err err = { 0 };
 	struct reader *r = NULL;
 
+	stride_ns = 0;
 	if (!fake_can_exec("dcpid-reader")) {
 		*state = NULL;
 		return 0;
@@ -518,6 +531,23 @@ static void test_hanging_helper(void **state)
 	assert_int_not_equal(r->pid, hung);
 }
 
+/* A daemon that was stopped meanwhile (a container's freezer) blames no file. */
+static void test_stopped_daemon(void **state)
+{
+	struct base_id id;
+	struct driver_load l;
+	pid_t same;
+
+	READER(state);
+	l = mapping_of((uintptr_t)test_image_id);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	same = r->pid;
+	stride_ns = 2000000000;
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
+	stride_ns = 0;
+	assert_int_equal(r->pid, same);
+}
+
 static void test_dying_helper(void **state)
 {
 	struct base_id id;
@@ -592,6 +622,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_mapped_by_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_range_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hanging_helper, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stopped_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dying_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rights, setup, teardown),
 		cmocka_unit_test(test_missing_helper),

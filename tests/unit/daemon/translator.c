@@ -26,11 +26,24 @@ static const struct translator_request request = {
 	.arch = VTRACE_X86_64, .len = sizeof(loop), .base = BASE, .pc = BASE
 };
 
+/* A clock by which we stand still between any two looks at it. */
+static uint64_t stride_ns, ahead_ns;
+
+uint64_t __real_base_now_ns(void);
+uint64_t __wrap_base_now_ns(void);
+
+uint64_t __wrap_base_now_ns(void)
+{
+	ahead_ns += stride_ns;
+	return __real_base_now_ns() + ahead_ns;
+}
+
 static int setup(void **state)
 {
 	struct base_err err = { 0 };
 	struct translator *t = NULL;
 
+	stride_ns = 0;
 	if (!fake_can_exec("dcpid-translate")) {
 		*state = NULL;
 		return 0;
@@ -65,6 +78,21 @@ static void the_block_and_its_successors(void **state)
 	assert_int_equal(blocks[0].block.nr_insns, 5);
 	assert_int_equal(blocks[0].insns[4].class, VTRACE_CLASS_BRANCH);
 	assert_int_equal(blocks[1].successors[0], BASE + 19 + 0x1000);
+}
+
+/* A daemon that was stopped meanwhile does not end a helper that answers. */
+static void a_stopped_daemon_waits(void **state)
+{
+	const struct vtrace_code *blocks;
+	pid_t same;
+
+	TRANSLATOR(state);
+	assert_int_equal(translator_call(t, &request, loop, &blocks), 4);
+	same = translator_pid(t);
+	stride_ns = 2000000000;
+	assert_int_equal(translator_call(t, &request, loop, &blocks), 1);
+	stride_ns = 0;
+	assert_int_equal(translator_pid(t), same);
 }
 
 static const struct vtrace_code *ask(struct translator *t, struct translator_request q, uint64_t pc,
@@ -290,6 +318,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		HELPER(the_block_and_its_successors),
+		HELPER(a_stopped_daemon_waits),
 		HELPER(what_was_told),
 		HELPER(the_end_of_what_is_there),
 		HELPER(one_that_was_killed_is_replaced),
