@@ -519,7 +519,7 @@ int gc_run(struct profdb *db, const struct gc_config *config, struct gc_result *
 
 	*result = (struct gc_result){ 0 };
 	if ((config->old || config->size) && !config->dry_run)
-		r = profdb_keep(db, err);
+		r = profdb_keep_removing(db, err);
 	/* In this order: what is old now, which daemons' flushes count, then what they refer to. */
 	if (r == 0 && profdb_dyn_fd(db) >= 0) {
 		r = start_time(&gc);

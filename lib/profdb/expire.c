@@ -53,7 +53,7 @@ static bool is_in_use(struct profdb *db, const char *epoch)
 int profdb_epoch_remove(struct profdb *db, const char *epoch, struct base_err *err)
 {
 	char gone[PROFDB_EPOCH_LEN + 16];
-	int r = profdb_keep(db, err);
+	int r = profdb_keep_removing(db, err);
 
 	if (r < 0)
 		return r;
@@ -73,7 +73,7 @@ int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
 			 void (*removed)(void *ctx, const char *epoch), void *ctx,
 			 struct base_err *err)
 {
-	int r = dry_run ? 0 : profdb_keep(db, err), count = 0;
+	int r = dry_run ? 0 : profdb_keep_removing(db, err), count = 0;
 	char **epochs = r < 0 ? NULL : profdb_epochs(db, err);
 	size_t nr = 0;
 

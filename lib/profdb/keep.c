@@ -60,3 +60,17 @@ int profdb_keep(struct profdb *db, struct base_err *err)
 	db->keeps = true;
 	return profdb_join_recover(db, err);
 }
+
+int profdb_keep_removing(struct profdb *db, struct base_err *err)
+{
+	struct base_err why = { 0 };
+	int r = profdb_keep(db, &why);
+
+	if (r == -ENOSPC || r == -EDQUOT)
+		return 0;
+	if (r < 0) {
+		base_fail(err, r, "%s", why.text);
+		base_hint(err, "%s", why.hint);
+	}
+	return r;
+}

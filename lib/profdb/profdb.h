@@ -388,6 +388,12 @@ int profdb_hosts_find(const char *text, size_t len, const char *host,
  */
 int profdb_keep(struct profdb *db, struct base_err *err);
 /*
+ * The same for who only removes epochs, which is what makes room on a full disk: there 0 without it,
+ * for nobody else can begin either. An epoch loses its name before its removal frees anything, so
+ * who can begin then finds it gone; each further removal tries again.
+ */
+int profdb_keep_removing(struct profdb *db, struct base_err *err);
+/*
  * Remove the epochs that are more than a week old, began so and written so long ago, but for the
  * three newest and those that a daemon has open (as the original's dcpid -gc); @removed is told of
  * each.

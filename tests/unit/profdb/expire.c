@@ -3,6 +3,39 @@
 
 #include "scratch.h"
 
+/* What making a file fails with, until one is removed. */
+static int no_room;
+
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list args;
+
+	if (flags & O_CREAT) {
+		va_start(args, flags);
+		mode = va_arg(args, mode_t);
+		va_end(args);
+		if (no_room) {
+			errno = no_room;
+			return -1;
+		}
+	}
+	return __real_openat(dir, path, flags, mode);
+}
+
+int __real_unlinkat(int dir, const char *path, int flags);
+int __wrap_unlinkat(int dir, const char *path, int flags);
+int __wrap_unlinkat(int dir, const char *path, int flags)
+{
+	int r = __real_unlinkat(dir, path, flags);
+
+	if (r == 0)
+		no_room = 0;
+	return r;
+}
+
 enum { DAY = 86400 };
 
 static void touch(const char *dir, const char *name, int64_t at)
@@ -79,6 +112,35 @@ static void test_old_ones_go(void **state)
 	profdb_close(db);
 }
 
+/* What makes room does not need any; it is alone again as soon as there is some. */
+static void test_a_full_disk(void **state)
+{
+	struct profdb *db = scratch_open(*state, true), *other = scratch_open(*state, false);
+	int64_t old = SCRATCH_NOW - 8 * DAY;
+	struct base_err err = { 0 };
+
+	for (char name[] = "202611010000"; name[7] < '9'; name[7]++)
+		make(*state, name, old);
+	no_room = ENOSPC;
+	assert_int_equal(profdb_keep(other, NULL), -ENOSPC);
+	expires(db, false, "202611010000 202611020000 202611030000 202611040000 202611050000 ");
+	assert_int_equal(no_room, 0);
+	assert_int_equal(profdb_keep(other, NULL), -DCPI_EBUSY);
+	profdb_close(db);
+	/* One alone; then somebody is at it. */
+	db = scratch_open(*state, false);
+	no_room = EDQUOT;
+	assert_int_equal(profdb_epoch_remove(db, "202611060000", NULL), 0);
+	assert_false(is_there(*state, "202611060000"));
+	assert_int_equal(profdb_keep(other, NULL), 0);
+	assert_int_equal(profdb_epoch_remove(db, "202611070000", &err), -DCPI_EBUSY);
+	assert_non_null(strstr(err.text, "removes or joins"));
+	assert_string_not_equal(err.hint, "");
+	assert_true(is_there(*state, "202611070000"));
+	profdb_close(other);
+	profdb_close(db);
+}
+
 /* What can be made anew goes when it has not been for a week; nothing is followed. */
 static void test_old_indexes_go(void **state)
 {
@@ -129,6 +191,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_old_ones_go),
+		scratch_test(test_a_full_disk),
 		scratch_test(test_old_indexes_go),
 		scratch_test(test_the_newest_and_open_ones_stay),
 	};
