@@ -40,7 +40,7 @@ int dyn_open(const struct dyn_config *config, struct dyn **out, struct base_err 
 		return base_fail_errno(err, r, "cannot follow dynamic code");
 	d->config = *config;
 	d->id = (uint32_t)getpid();
-	d->spool.fd = -1;
+	d->spool.fd = d->spool.memory_fd = -1;
 	d->intake = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1, .spare = -1 };
 	d->host = strdup(config->host ? config->host : "");
 	if (base_buf_printf(&name, "%s/dcpid-pseudoimg",

@@ -17,11 +17,12 @@ struct dyn_segment {
 	uint32_t used; /* bytes of records that begin here, or FREE */
 	uint32_t span; /* segments that a record needs that is larger; 0: free, or within a span */
 	uint32_t prev, next; /* of its registry, or of those that are free; + 1 */
+	uint32_t in_memory;  /* so many bytes at its end are in memory_fd */
 };
 
 int dyn_spool_open(struct dyn_spool *sp, int dir_fd)
 {
-	*sp = (struct dyn_spool){ .fd = -1 };
+	*sp = (struct dyn_spool){ .fd = -1, .memory_fd = -1 };
 	sp->late = malloc(DYN_SPOOL_SEGMENT);
 	if (!sp->late)
 		return -ENOMEM;
@@ -37,9 +38,11 @@ void dyn_spool_close(struct dyn_spool *sp)
 {
 	if (sp->fd >= 0)
 		close(sp->fd);
+	if (sp->memory_fd >= 0)
+		close(sp->memory_fd);
 	free(sp->segments);
 	free(sp->late);
-	*sp = (struct dyn_spool){ .fd = -1 };
+	*sp = (struct dyn_spool){ .fd = -1, .memory_fd = -1 };
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -137,6 +140,16 @@ static int take_segments(struct dyn_spool *sp, struct dyn_store *st, uint32_t nr
 	return 0;
 }
 
+/* Without holes the room is used again all the same. */
+static void punch(const struct dyn_spool *sp, uint64_t at, uint64_t len)
+{
+	const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
+	(void)!fallocate(sp->fd, mode, (off_t)at, (off_t)len);
+	if (sp->memory_fd >= 0)
+		(void)!fallocate(sp->memory_fd, mode, (off_t)at, (off_t)len);
+}
+
 static void give_segments(struct dyn_spool *sp, struct dyn_store *st, uint32_t first)
 {
 	struct dyn_segment *s = &sp->segments[first];
@@ -150,24 +163,25 @@ static void give_segments(struct dyn_spool *sp, struct dyn_store *st, uint32_t f
 		st->first = s->next;
 	if (s->next)
 		sp->segments[s->next - 1].prev = s->prev;
-	/* Without holes the room is used again all the same. */
-	(void)!fallocate(sp->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)len);
+	punch(sp, at, len);
 	if (sp->late_at >= at && sp->late_at < at + len)
 		sp->late_len = 0;
 	if (st->at >= at && st->at <= at + len)
 		st->at = st->end = 0;
-	for (uint32_t i = first; i < first + nr; i++)
+	for (uint32_t i = first; i < first + nr; i++) {
+		sp->in_memory -= sp->segments[i].in_memory ? DYN_SPOOL_SEGMENT : 0;
 		add_free(sp, i);
+	}
 	st->held -= len;
 	sp->held -= len;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static int write_at(const struct dyn_spool *sp, uint64_t at, const uint8_t *data, size_t len)
+static int write_to(int fd, uint64_t at, const uint8_t *data, size_t len)
 {
 	while (len) {
-		ssize_t n = pwrite(sp->fd, data, len, (off_t)at);
+		ssize_t n = pwrite(fd, data, len, (off_t)at);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -178,6 +192,39 @@ static int write_at(const struct dyn_spool *sp, uint64_t at, const uint8_t *data
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+/* @r: why the file did not take it. */
+static int write_to_memory(struct dyn_spool *sp, uint64_t at, const uint8_t *data, size_t len,
+			   int r)
+{
+	size_t first = at / DYN_SPOOL_SEGMENT, last = (at + len - 1) / DYN_SPOOL_SEGMENT;
+	uint64_t more = 0;
+
+	for (size_t i = first; i <= last; i++)
+		more += sp->segments[i].in_memory ? 0 : DYN_SPOOL_SEGMENT;
+	if (sp->in_memory + more > DYN_SPOOL_MEMORY_MAX)
+		return r;
+	if (sp->memory_fd < 0)
+		sp->memory_fd = memfd_create("dcpid-spool", MFD_CLOEXEC);
+	if (sp->memory_fd < 0 || write_to(sp->memory_fd, at, data, len) < 0)
+		return r;
+	sp->in_memory += more;
+	for (size_t i = first; i <= last; i++, at = i * DYN_SPOOL_SEGMENT)
+		if (!sp->segments[i].in_memory)
+			sp->segments[i].in_memory =
+				DYN_SPOOL_SEGMENT - (uint32_t)(at % DYN_SPOOL_SEGMENT);
+	return 0;
+}
+
+/* Segments are filled from the front: behind what is in memory all is. */
+static int write_at(struct dyn_spool *sp, uint64_t at, const uint8_t *data, size_t len)
+{
+	int r = -ENOSPC;
+
+	if (!sp->segments[at / DYN_SPOOL_SEGMENT].in_memory)
+		r = write_to(sp->fd, at, data, len);
+	return r < 0 ? write_to_memory(sp, at, data, len, r) : 0;
 }
 
 static int write_late(struct dyn_spool *sp)
@@ -255,20 +302,47 @@ void dyn_spool_release(struct dyn_spool *sp, struct dyn_store *st)
 	*st = (struct dyn_store){ 0 };
 }
 
-/* How many bytes from @at on could be read, at most @len. */
-static size_t read_at(const struct dyn_spool *sp, uint64_t at, uint8_t *to, size_t len)
+static size_t read_from(int fd, uint64_t at, uint8_t *to, size_t len)
 {
 	size_t done = 0;
 
-	/* What is written late covers what the file has. */
 	while (done < len) {
-		ssize_t n = pread(sp->fd, to + done, len - done, (off_t)(at + done));
+		ssize_t n = pread(fd, to + done, len - done, (off_t)(at + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			break;
 		done += (size_t)n;
+	}
+	return done;
+}
+
+/* The first bytes from @at on that are in one file; which one into @fd. */
+static size_t piece_at(const struct dyn_spool *sp, uint64_t at, size_t len, int *fd)
+{
+	size_t segment = at / DYN_SPOOL_SEGMENT, in = at % DYN_SPOOL_SEGMENT, from, piece;
+
+	*fd = sp->fd;
+	if (sp->memory_fd < 0 || segment >= sp->nr_segments)
+		return len;
+	from = DYN_SPOOL_SEGMENT - sp->segments[segment].in_memory;
+	piece = (in < from ? from : DYN_SPOOL_SEGMENT) - in;
+	if (in >= from)
+		*fd = sp->memory_fd;
+	return piece < len ? piece : len;
+}
+
+/* How many bytes from @at on could be read, at most @len. */
+static size_t read_at(const struct dyn_spool *sp, uint64_t at, uint8_t *to, size_t len)
+{
+	size_t done = 0, piece, n = 0;
+	int fd;
+
+	/* What is written late covers what the file has. */
+	for (piece = 0; done < len && n == piece; done += n) {
+		piece = piece_at(sp, at + done, len - done, &fd);
+		n = read_from(fd, at + done, to + done, piece);
 	}
 	if (sp->late_len && sp->late_at < at + len && at < sp->late_at + sp->late_len) {
 		uint64_t from = at > sp->late_at ? at : sp->late_at,

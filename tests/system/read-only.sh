@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # A disk that turns read-only under a running daemon, and is writable again: what was stored stays readable, the
-# daemon says so once, goes on and keeps what it samples; nothing of that is lost.
+# daemon says so once, goes on and keeps what it samples; nothing of that is lost. A disk that is full: the same, with
+# the names of code whose process is gone; and what makes room needs none.
 set -eu
 . "$DCPI_SRC/tests/support/daemon.sh"
+. "$DCPI_SRC/tests/support/dyn.sh"
 need_root
 
 mkdir "$work/disk"
-mount -t tmpfs none "$work/disk" || {
+mount -t tmpfs -o size=16m none "$work/disk" || {
 	echo "skip: cannot mount a tmpfs"
 	exit 77
 }
@@ -67,3 +69,27 @@ account_holds "writable again"
 [ "$(grep -c 'flush works again' "$work/log")" = 1 ] || fail "the log does not say that they work again"
 stop_daemon
 [ "$(total_on_disk)" -ge "$stored" ] || fail "$stored were stored, $(total_on_disk) are on disk at the end"
+
+# Of two processes, whose records do not lie in one segment, the first is killed.
+fill() { ! cat /dev/zero >"$work/disk/filler" 2>"$work/err" || fail "the disk is not full"; }
+earlier=$(total_on_disk)
+start_daemon -platform box
+fill
+"$DCPI_BIN/examples/hello" 10 >"$work/out" &
+hello=$!
+"$DCPI_BIN/examples/hello" 1 >"$work/out"
+kill -9 $hello
+wait $hello 2>"$work/err" || :
+"$DCPI_BIN/examples/hello" 1 >"$work/out"
+! "$DCPI_BIN/dcpictl" flush 2>"$work/refused" || fail "a flush to a full disk says that it worked"
+grep 'No space left' "$work/refused" || fail "a flush to a full disk says: $(cat "$work/refused")"
+rm "$work/disk/filler"
+flush_holds "room again" -"$earlier"
+[ "$(samples hello)" -gt 1000 ] || fail "only $(samples hello) samples of hello"
+within "share without a name" "$(share '(no' hello)" 0 0.01
+[ "$(status_field routines_refused)" = 0 ] || fail "routines were refused"
+stop_daemon
+fill
+[ "$(find "$db" -path '*/box/*@*' -o -path '*/box/*.file.*' | wc -l)" -gt 3 ] || fail "no profiles"
+"$DCPI_BIN/dcpid" -gc -gc_size 1 "$db" >"$work/out" || fail "dcpid -gc on a full disk"
+[ -z "$(find "$db" -path '*/box/*')" ] || fail "dcpid -gc left: $(find "$db" -path '*/box/*')"

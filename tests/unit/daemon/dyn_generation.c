@@ -605,7 +605,7 @@ static void list_before_the_retirement(void **state)
 	assert_string_equal(who(0x10000, 4), "Y");
 }
 
-/* Whoever of a list cannot be kept lives all the same. */
+/* Whoever of a list cannot be kept lives all the same: no disk, and no memory in its place. */
 static void listed_on_a_full_disk(void **state)
 {
 	static uint8_t large[40000];
@@ -617,6 +617,7 @@ static void listed_on_a_full_disk(void **state)
 	fd = t.dyn->spool.fd;
 	t.dyn->spool.late_len = 0;
 	t.dyn->spool.fd = open("/dev/full", O_RDWR | O_CLOEXEC);
+	t.dyn->spool.in_memory = DYN_SPOOL_MEMORY_MAX;
 	fake_routine_rec(&t.b, 0, 0x20000, "B", large, sizeof(large));
 	((struct wire_routine *)last_record(0))->seq = 3;
 	((struct wire_head *)last_record(0))->flags |= LISTED;
@@ -625,6 +626,7 @@ static void listed_on_a_full_disk(void **state)
 	assert_string_equal(who(0x20000, 3), "nowhere");
 	close(t.dyn->spool.fd);
 	t.dyn->spool.fd = fd;
+	t.dyn->spool.in_memory = 0;
 }
 
 /* Who retires by address ends nobody else's. */

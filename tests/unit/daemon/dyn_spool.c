@@ -198,7 +198,67 @@ static void test_limit(void **state)
 	dyn_spool_close(&sp);
 }
 
-/* A disk that is full: what was kept stays. */
+/* From here on @fd can be read alone; what it was. */
+static int turn_read_only(int fd)
+{
+	char path[64];
+	int ro, was = dup(fd);
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ro = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(was >= 0 && ro >= 0);
+	assert_int_equal(dup2(ro, fd), fd);
+	close(ro);
+	return was;
+}
+
+/* A disk that cannot be written for a while: nothing is missing, whatever was put when. */
+static void test_in_memory_meanwhile(void **state)
+{
+	enum { NR = 3000 };
+	static uint32_t a[NR], b[NR];
+	struct dyn_store one = { 0 }, two = { 0 };
+	struct dyn_window w = { 0 };
+	struct dyn_spool sp;
+	int fd = -1, dir = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(dyn_spool_open(&sp, dir), 0);
+	for (uint64_t i = 0; i < NR; i++) {
+		if (i == NR / 3)
+			fd = turn_read_only(sp.fd);
+		if (i == 2 * NR / 3)
+			assert_int_equal(dup2(fd, sp.fd), sp.fd);
+		a[i] = put(&sp, &one, i, length(i));
+		if (i % 3)
+			b[i] = put(&sp, &two, NR + i, length(i));
+		check(&sp, a[i / 2], i / 2, length(i / 2), &w, 100000);
+		base_buf_clear(&w.bytes);
+	}
+	assert_true(sp.in_memory > 0 && sp.in_memory < one.held + two.held);
+	for (uint64_t i = 0; i < NR; i++)
+		check(&sp, a[i], i, length(i), &w, 100000);
+	for (uint64_t i = 0; i < NR; i++)
+		if (i % 3)
+			check(&sp, b[i], NR + i, length(i), &w, 0);
+	/* Segments that are used again are the file's. */
+	for (uint64_t i = 0; i < NR; i++)
+		dyn_spool_drop(&sp, &one, a[i], length(i));
+	dyn_spool_release(&sp, &two);
+	assert_int_equal(sp.in_memory, 0);
+	for (uint64_t i = 0; i < NR / 3; i++)
+		a[i] = put(&sp, &one, i, length(i));
+	assert_int_equal(sp.in_memory, 0);
+	base_buf_clear(&w.bytes);
+	for (uint64_t i = 0; i < NR / 3; i++)
+		check(&sp, a[i], i, length(i), &w, 5000);
+	dyn_window_release(&w);
+	dyn_spool_close(&sp);
+	close(fd);
+	close(dir);
+}
+
+/* Neither the disk nor memory has room: what was kept stays. */
 static void test_cannot_write(void **state)
 {
 	struct dyn_store st = { 0 };
@@ -213,9 +273,11 @@ static void test_cannot_write(void **state)
 	first = put(&sp, &st, 7, 4096);
 	fd = sp.fd;
 	sp.fd = open("/dev/full", O_RDWR | O_CLOEXEC);
+	sp.in_memory = DYN_SPOOL_MEMORY_MAX;
 	big->head.len = DYN_SPOOL_SEGMENT;
 	assert_int_equal(dyn_spool_put(&sp, &st, &big->head, &record), -ENOSPC);
 	assert_int_equal(st.used, 4096);
+	sp.in_memory = 0;
 	close(sp.fd);
 	sp.fd = fd;
 	check(&sp, first, 7, 4096, &w, 0);
@@ -233,6 +295,7 @@ int main(void)
 		cmocka_unit_test(test_in_memory),    cmocka_unit_test(test_in_a_folder),
 		cmocka_unit_test(test_sparse),	     cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_cannot_write), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_in_memory_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
