@@ -61,11 +61,12 @@ static void own_text(char text[PROFDB_LOCK_TEXT])
 		 (long)getpid(), machine, boot);
 }
 
-static void read_text(int fd, char text[PROFDB_LOCK_TEXT])
+static int read_text(int fd, char text[PROFDB_LOCK_TEXT])
 {
 	ssize_t n = pread(fd, text, PROFDB_LOCK_TEXT - 1, 0);
 
 	text[n > 0 ? n : 0] = '\0';
+	return n < 0 ? -errno : 0;
 }
 
 static bool parse(const char *text, struct owner *o)
@@ -156,21 +157,20 @@ static bool is_there(struct profdb *db, int fd, const char *name)
 }
 
 /* What the file says now, to whoever opens it now: a network file system may show an old state to
- * who has it open. */
-static bool look(struct profdb *db, const char *name, char text[PROFDB_LOCK_TEXT],
-		 struct timespec *touched)
+ * who has it open. 0 or -errno. */
+static int look(struct profdb *db, const char *name, char text[PROFDB_LOCK_TEXT],
+		struct timespec *touched)
 {
-	int fd = openat(db->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = openat(db->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), r;
 	struct stat st;
-	bool there = fd >= 0 && fstat(fd, &st) == 0;
 
-	if (there) {
-		read_text(fd, text);
+	if (fd < 0)
+		return -errno;
+	r = fstat(fd, &st) < 0 ? -errno : read_text(fd, text);
+	if (r == 0)
 		*touched = st.st_mtim;
-	}
-	if (fd >= 0)
-		close(fd);
-	return there;
+	close(fd);
+	return r;
 }
 
 /* Of another machine: it lives if it touches its file. */
@@ -179,11 +179,11 @@ static bool lives(struct profdb *db, const char *name)
 	char first[PROFDB_LOCK_TEXT], text[PROFDB_LOCK_TEXT];
 	struct timespec begin, now;
 
-	if (!look(db, name, first, &begin))
+	if (look(db, name, first, &begin) < 0)
 		return true;
 	for (int ms = 0; ms < WATCH_MS; ms += LOOK_MS) {
 		wait_ms(LOOK_MS);
-		if (!look(db, name, text, &now) || strcmp(first, text) != 0 ||
+		if (look(db, name, text, &now) < 0 || strcmp(first, text) != 0 ||
 		    begin.tv_sec != now.tv_sec || begin.tv_nsec != now.tv_nsec)
 			return true;
 	}
@@ -226,13 +226,16 @@ static int sign(struct profdb *db, int fd)
 	return 0;
 }
 
-static bool is_ours(struct profdb *db, const char *name)
+/* 1, 0, or -errno: that cannot be told. */
+static int is_ours(struct profdb *db, const char *name)
 {
 	char text[PROFDB_LOCK_TEXT];
 	struct timespec touched;
+	int r = look(db, name, text, &touched);
 
-	return look(db, name, text, &touched) &&
-	       !strncmp(text, db->lock_text, strlen(db->lock_text));
+	if (r < 0)
+		return r == -ENOENT || r == -ELOOP ? 0 : r;
+	return !strncmp(text, db->lock_text, strlen(db->lock_text));
 }
 
 /* ---- taking ------------------------------------------------------------------------------------
@@ -267,7 +270,7 @@ static int take_over(struct profdb *db, int fd, const char *name)
 		return -EBUSY;
 	r = sign(db, fd);
 	wait_ms(SETTLE_MS);
-	return r < 0 ? r : is_ours(db, name) ? 0 : -EBUSY;
+	return r < 0 ? r : is_ours(db, name) == 1 ? 0 : -EBUSY;
 }
 
 /* -EAGAIN: its owner gave it back meanwhile. */
@@ -343,10 +346,14 @@ void profdb_lock_beat(struct profdb *db)
 int profdb_lock_check(struct profdb *db, struct base_err *err)
 {
 	char name[PROFDB_PLATFORM_MAX + 8];
+	int ours;
 
 	lock_name(db->platform, name);
-	if (is_ours(db, name))
+	ours = is_ours(db, name);
+	if (ours == 1)
 		return 0;
+	if (ours < 0)
+		return base_fail_errno(err, ours, "cannot read '%s/%s'", db->path, name);
 	base_fail(err, -DCPI_EBUSY,
 		  "platform '%s' of database '%s' is not ours any more: its lock file was taken or "
 		  "removed",
@@ -362,7 +369,7 @@ void profdb_unlock(struct profdb *db)
 	if (db->lock_fd < 0)
 		return;
 	lock_name(db->platform, name);
-	if (is_there(db, db->lock_fd, name) && is_ours(db, name))
+	if (is_there(db, db->lock_fd, name) && is_ours(db, name) == 1)
 		unlinkat(db->fd, name, 0);
 	close(db->lock_fd);
 	db->lock_fd = -1;

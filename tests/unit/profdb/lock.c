@@ -173,6 +173,35 @@ static void test_who_is_watched(void **state)
 	profdb_close(db);
 }
 
+static int pread_error;
+
+ssize_t __real_pread(int fd, void *to, size_t len, off_t at);
+ssize_t __wrap_pread(int fd, void *to, size_t len, off_t at);
+ssize_t __wrap_pread(int fd, void *to, size_t len, off_t at)
+{
+	if (!pread_error)
+		return __real_pread(fd, to, len, at);
+	errno = pread_error;
+	return -1;
+}
+
+/* Whose it is cannot be told: nothing is committed then, and nobody is accused. */
+static void test_a_lock_that_cannot_be_read(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct base_err err = { 0 };
+
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	scratch_put(db, "prog", 1, 1);
+	pread_error = EIO;
+	assert_int_equal(profdb_flush_commit(db, &err), -EIO);
+	pread_error = 0;
+	assert_non_null(strstr(err.text, ".lock-box': Input/output error"));
+	assert_string_equal(err.hint, "");
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	profdb_close(db);
+}
+
 /* Taken while we were suspended: nothing is committed any more, and the other's file stays. */
 static void test_a_lock_that_was_taken(void **state)
 {
@@ -229,6 +258,7 @@ int main(void)
 		scratch_test(test_another_machine_lives),
 		scratch_test(test_another_machine_is_dead),
 		scratch_test(test_who_is_watched),
+		scratch_test(test_a_lock_that_cannot_be_read),
 		scratch_test(test_a_lock_that_was_taken),
 		scratch_test(test_platform_names),
 		scratch_test(test_a_link_in_the_way),
