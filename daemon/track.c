@@ -293,7 +293,7 @@ static struct process *next_life(struct attrib *a, struct process *p, uint64_t t
 
 	base_log(BASE_LOG_DEBUG, "process %d has another life than events told", p->pid);
 	if (a->windows)
-		windows_ended(a->windows, p->pid, p->seen_ns);
+		windows_ended(a->windows, a, p->pid, p->seen_ns);
 	/* What /proc listed was another life's than that of the counts of before. */
 	if (time_ns < p->known_ns) {
 		map_clear(p);
@@ -407,7 +407,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 		return;
 	}
 	if (a->windows)
-		windows_ended(a->windows, l->pid, l->time_ns);
+		windows_ended(a->windows, a, l->pid, l->time_ns);
 	p = processes_add(a->processes, l->pid);
 	if (!p)
 		return;
@@ -440,7 +440,7 @@ static void on_exit_event(struct attrib *a, const struct driver_load *l)
 	bool own;
 
 	if (a->windows)
-		windows_ended(a->windows, l->pid, l->time_ns);
+		windows_ended(a->windows, a, l->pid, l->time_ns);
 	if (!p || is_late(p, l))
 		return;
 	processes_end(a->processes, p);

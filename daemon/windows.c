@@ -111,10 +111,11 @@ static void place_mapped(struct attrib *a, const struct process *p, struct windo
 		s->where = WINDOWS_OPEN;
 }
 
-/* It is older than the reading of /proc that its process's mappings come from. */
-static bool is_unsettled(const struct process *p, const struct vtrace_window *w)
+/* It is older than the reading of /proc that its process's mappings come from, or waits for one. */
+static bool is_unsettled(const struct attrib *a, const struct process *p,
+			 const struct vtrace_window *w)
 {
-	return p && !p->exited && w->time_ns < p->known_ns;
+	return p && !p->exited && (a->doubt || w->time_ns < p->known_ns);
 }
 
 /* @m: of the address, or NULL. */
@@ -125,8 +126,9 @@ static void place_user(struct attrib *a, struct process *p, const struct vtrace_
 		s->memory = m->start;
 		track_watch(a, p);
 	}
-	/* Events still to come may tell that what /proc listed is younger than the window. */
-	if (m && is_unsettled(p, w) && m->listed && !m->since_ns)
+	/* Events still to come may tell that what /proc listed is younger than the window. Those
+	 * that were lost tell nothing, but what /proc lists next may. */
+	if (is_unsettled(a, p, w) && (a->doubt || (m && m->listed && !m->since_ns)))
 		return;
 	if (m && m->since_ns > w->time_ns)
 		lose(s, WINDOWS_LOST_AMBIGUOUS);
@@ -344,7 +346,8 @@ static int keep_words(const struct windows *t, struct windows_pending *k, const 
 	return 0;
 }
 
-static void wait_for(struct windows *t, struct windows_pending *k, const uint64_t *words)
+static void wait_for(struct windows *t, const struct attrib *a, struct windows_pending *k,
+		     const uint64_t *words)
 {
 	struct windows_pending *copy = NULL;
 
@@ -358,7 +361,7 @@ static void wait_for(struct windows *t, struct windows_pending *k, const uint64_
 	}
 	*copy = *k;
 	windows_values_met(t, &k->w);
-	if (is_unsettled(k->p, &k->w)) {
+	if (is_unsettled(a, k->p, &k->w)) {
 		copy->unsettled = true;
 		if (k->p->known_ns < t->unsettled_ns)
 			t->unsettled_ns = k->p->known_ns;
@@ -408,7 +411,7 @@ void windows_take(struct windows *t, struct attrib *a, const struct vtrace_windo
 	place_all(a, k.p, w, k.steps, k.nr);
 	if (is_open(&k)) {
 		a->dynamic_ns = base_now_ns();
-		wait_for(t, &k, words);
+		wait_for(t, a, &k, words);
 		return;
 	}
 	store(t, a, &k, words);
@@ -431,7 +434,7 @@ static bool may_wait(const struct attrib *a, struct windows_pending *k, bool las
 }
 
 /* What /proc listed, and no event up to then has contradicted. */
-static void place_listed(struct attrib *a, struct windows_pending *k)
+void windows_place_listed(struct attrib *a, struct windows_pending *k)
 {
 	k->unsettled = false;
 	for (size_t i = 0; i < k->nr; i++) {
@@ -450,14 +453,14 @@ static void place_listed(struct attrib *a, struct windows_pending *k)
 void windows_pass(struct windows *t, struct attrib *a, uint64_t time_ns)
 {
 	windows_stepped_pass(t, a, time_ns);
-	if (time_ns < t->unsettled_ns)
+	if (a->doubt || time_ns < t->unsettled_ns)
 		return;
 	t->unsettled_ns = UINT64_MAX;
 	for (size_t i = 0; i < t->nr_waiting; i++) {
 		struct windows_pending *k = t->waiting[i];
 
 		if (k->unsettled && k->p->known_ns <= time_ns)
-			place_listed(a, k);
+			windows_place_listed(a, k);
 		else if (k->unsettled && k->p->known_ns < t->unsettled_ns)
 			t->unsettled_ns = k->p->known_ns;
 	}
@@ -469,7 +472,7 @@ static bool settle(struct windows *t, struct attrib *a, struct windows_pending *
 	bool wait;
 
 	if (k->unsettled && (last || k->p->exited))
-		place_listed(a, k);
+		windows_place_listed(a, k);
 	if (k->unsettled)
 		return false;
 	wait = may_wait(a, k, last);

@@ -51,7 +51,7 @@ const char *windows_loss_name(enum windows_loss loss);
 struct windows_stats {
 	uint64_t received; /* from driver_window_stats, as what is not in the daemon's hands */
 	uint64_t stored;   /* some part of it is in a profile */
-	uint64_t pending;  /* held for order, or for a registry to be read */
+	uint64_t pending;  /* held for order, or for a registry or /proc to be read */
 	uint64_t lost[WINDOWS_NR_LOSSES];
 	uint64_t missing;    /* places that windows met without a block */
 	uint64_t translated; /* blocks put */
@@ -144,7 +144,7 @@ void windows_moved(struct windows *t, const struct image *from, const struct wir
 /* After dyn_refresh: those that wait for it; @last: nothing is to be waited for. */
 void windows_resolve(struct windows *t, struct attrib *a, bool last);
 /* @tgid ended, or runs another program, since @time_ns; what it had mapped is still known. */
-void windows_ended(struct windows *t, int32_t tgid, uint64_t time_ns);
+void windows_ended(struct windows *t, struct attrib *a, int32_t tgid, uint64_t time_ns);
 /*
  * Translate what is missing, in a share of the time that is small but at the start. True: there was
  * so much that more may come soon.

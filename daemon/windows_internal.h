@@ -111,6 +111,9 @@ struct windows {
 /* The block of a word. */
 const struct vtrace_code *windows_block(void *ctx, uint32_t id);
 
+/* windows.c: where it was, by what /proc listed and no event up to then has contradicted. */
+void windows_place_listed(struct attrib *a, struct windows_pending *k);
+
 /* windows_stepped.c */
 
 static inline bool windows_is_stepped(const struct vtrace_window *w)

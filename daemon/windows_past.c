@@ -65,16 +65,26 @@ static void end_tickets(struct windows_values *v, int32_t tgid, struct windows_p
 		end_ticket(k, tgid, past);
 }
 
-void windows_ended(struct windows *t, int32_t tgid, uint64_t time_ns)
+/* All that will be known of @p is; a life that has not been listed since is as its events told. */
+static void end_waiting(struct windows *t, struct attrib *a, const struct process *p)
+{
+	for (size_t i = 0; t->unsettled_ns != UINT64_MAX && i < t->nr_waiting; i++)
+		if (t->waiting[i]->p == p && t->waiting[i]->unsettled)
+			windows_place_listed(a, t->waiting[i]);
+}
+
+void windows_ended(struct windows *t, struct attrib *a, int32_t tgid, uint64_t time_ns)
 {
 	struct windows_values *v = &t->values;
 	struct values_owner *o = base_map_del(&v->owners, &tgid, sizeof(tgid));
-	struct process *p = t->attrib ? processes_find(t->attrib->processes, tgid) : NULL;
+	struct process *p = processes_find(a->processes, tgid);
 	struct windows_past *past = NULL;
 
 	if (o)
 		values_owner_end(o, time_ns);
 	/* What was listed after it is of another life. */
+	if (p && p->known_ns <= time_ns)
+		end_waiting(t, a, p);
 	if (p && p->known_ns <= time_ns && (v->nr_queued || v->nr_sent || t->nr_waiting))
 		past = windows_past_new(p, o);
 	end_tickets(v, tgid, past);

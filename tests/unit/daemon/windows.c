@@ -380,6 +380,77 @@ static void of_a_listed_process(void **state)
 	assert_int_equal(fake_moved("/bin/a", A(MAIN), A(CALL), A(AFTER)), 3);
 }
 
+static void lose_events(uint64_t nr)
+{
+	const struct driver_load l = { .kind = DRIVER_LOAD_LOST, .len = nr };
+
+	core.a.live = true;
+	assert_int_equal(attrib_load(&core.a, &l), 0);
+}
+
+/* As /proc has it. */
+static void list(struct process *p, uint64_t addr, uint64_t file_off, const char *path, uint8_t id)
+{
+	const struct driver_load l = { .kind = DRIVER_LOAD_MMAP,
+				       .pid = PID,
+				       .addr = addr,
+				       .len = 0x1000,
+				       .file_off = file_off,
+				       .id = trial_id(id),
+				       .path = path };
+
+	track_mmap(&core.a, p, &l, TRACK_LISTED);
+}
+
+/*
+ * One of the events that were lost may have told of another file there: windows since wait until
+ * /proc was read, as counts do, and are where that finds the same one.
+ */
+static void after_lost_events(void **state)
+{
+	struct vtrace_window window;
+	struct windows_stats stats;
+	struct process *p;
+
+	(void)state;
+	fake_windows_map();
+	lose_events(7);
+	window = fake_run(LIB, 1);
+	fake_take(&window);
+	window = fake_run(MAIN, 2);
+	fake_take(&window);
+	attrib_resolve(&core.a, 0);
+	windows_stats_get(windows, &stats);
+	assert_int_equal(stats.pending, 2);
+	assert_int_equal(fake_stored(), 0);
+	/* The library was replaced. */
+	p = processes_find(core.a.processes, PID);
+	p->known_ns = core.time_ns + 10;
+	list(p, MAIN, 0x1000, "/bin/a", 1);
+	list(p, LIB, 0x5000, "/lib/c", 4);
+	core.a.doubt = false;
+	attrib_resolve(&core.a, p->known_ns);
+	assert_int_equal(fake_stored(), 1);
+	assert_int_equal(fake_lost(WINDOWS_LOST_AMBIGUOUS), 1);
+	assert_int_equal(fake_nr_moves("/bin/a"), 2);
+}
+
+/* What was lost of it, nobody can tell any more: it has what events told. */
+static void lost_before_the_end(void **state)
+{
+	struct vtrace_window window = fake_run(MAIN, 64);
+
+	(void)state;
+	fake_windows_map();
+	lose_events(7);
+	fake_take(&window);
+	assert_int_equal(fake_stored(), 0);
+	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
+	attrib_resolve(&core.a, 0);
+	assert_int_equal(fake_stored(), 1);
+	assert_int_equal(fake_moved("/bin/a", A(MAIN), A(CALL), A(AFTER)), 3);
+}
+
 /* What the driver lost, or holds, is in the account. */
 static void the_drivers_part(void **state)
 {
@@ -419,6 +490,8 @@ int main(void)
 		PLAIN(excluded),
 		PLAIN(malformed),
 		PLAIN(of_a_listed_process),
+		PLAIN(after_lost_events),
+		PLAIN(lost_before_the_end),
 		PLAIN(the_drivers_part),
 	};
 

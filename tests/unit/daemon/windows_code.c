@@ -108,7 +108,7 @@ static void another_process(void **state)
 	windows_serve(windows);
 	nr = driver.nr_put;
 	assert_true(nr >= 1);
-	windows_ended(windows, PID, base_now_ns());
+	windows_ended(windows, &core.a, PID, base_now_ns());
 	attrib_resolve(&core.a, 0);
 	miss(1);
 	driver.missing.tgid++;

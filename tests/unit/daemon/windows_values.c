@@ -237,13 +237,13 @@ static void whose_values(void **state)
 	assert_int_equal(i->nr_owners, 1);
 	assert_int_equal(i->owners[0]->uid, getuid());
 	assert_false(i->owners[0]->certain);
-	windows_ended(windows, getpid(), base_now_ns());
+	windows_ended(windows, &core.a, getpid(), base_now_ns());
 	assert_true(i->owners[0]->certain);
 	take_values(&window);
 	answer(&tuple, 1);
 	assert_int_equal(i->uid, getuid());
 	assert_int_equal(i->nr_owners, 1);
-	windows_ended(windows, getpid(), 1);
+	windows_ended(windows, &core.a, getpid(), 1);
 	assert_int_equal(i->owners[0]->uid, IMAGE_VALUES_NOBODY);
 	/* One that runs another program by the time its registry is read. */
 	trial_mmap(&core, getpid(), LIB, 0x1000, 0, "//anon", 0);
