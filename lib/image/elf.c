@@ -57,13 +57,31 @@ static int check_sections(const struct image_elf *f)
 	return 0;
 }
 
+/* A git hash of 12 digits, say: linkers do not pad it, and libdw (0.188) then sees no note. */
+static void read_odd_build_id(struct image_elf *f)
+{
+	uint8_t notes[4096];
+	GElf_Shdr sh;
+
+	for (Elf_Scn *scn = NULL; !f->id.len && (scn = elf_nextscn(f->elf, scn));) {
+		size_t len = sizeof(notes);
+
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_NOTE)
+			continue;
+		len = image_elf_read(f, sh.sh_offset, notes, sh.sh_size < len ? sh.sh_size : len);
+		base_id_of_notes(&f->id, notes, len, sh.sh_addralign);
+	}
+}
+
 static void read_build_id(struct image_elf *f)
 {
 	const void *bytes;
 	ssize_t len = dwelf_elf_gnu_build_id(f->elf, &bytes);
 
-	if (len <= 0)
+	if (len <= 0) {
+		read_odd_build_id(f);
 		return;
+	}
 	f->id.len =
 		len > (ssize_t)sizeof(f->id.bytes) ? (uint8_t)sizeof(f->id.bytes) : (uint8_t)len;
 	memcpy(f->id.bytes, bytes, f->id.len);

@@ -458,6 +458,17 @@ static void mapped_place(const char *path, uint64_t where[3])
 
 /* A file without build-id is known by its contents, or, where nobody could read those, by its path.
  */
+/* Its length is no multiple of 4. */
+static void test_odd_build_id(void **state)
+{
+	struct image *img = open_fixture("overlap.so", IMAGE_FILE);
+	char text[BASE_ID_TEXT_LEN];
+
+	(void)state;
+	assert_string_equal(base_id_text(image_id(img), text), "0123456789ab");
+	image_close(img);
+}
+
 static void test_no_build_id(void **state)
 {
 	static const char *const paths[] = { FIXTURES "/no_id.so", NULL };
@@ -663,7 +674,7 @@ int main(void)
 		cmocka_unit_test(test_cut),	    cmocka_unit_test(test_no_waiting),
 		cmocka_unit_test(test_at_sign),	    cmocka_unit_test(test_named_path),
 		cmocka_unit_test(test_no_identity), cmocka_unit_test(test_pointer),
-		cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_overlap),	    cmocka_unit_test(test_odd_build_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
