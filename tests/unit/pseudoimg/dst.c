@@ -239,6 +239,54 @@ static void test_unfinished_module(void **state)
 }
 
 /* Every cut of a good DST: no byte beyond the end is read (asan), at most one complaint. */
+/* Lines left open reach to the end of their module's routine that the last one is in. */
+static void test_open_lines(void **state)
+{
+	struct base_buf b = { 0 };
+	struct pseudoimg_dst dst;
+
+	(void)state;
+	dst_modbeg(&b);
+	dst_rtnbeg(&b, 0, 'a');
+	dst_rtnend(&b, 0x80);
+	dst_modend(&b);
+	dst_modbeg(&b);
+	DST_BYTES(&b, 190, 1 << 5, 4, 0, 0, 0, 0, 0, 0, 0, 1, 'p'); /* has no code */
+	dst_rtnend(&b, 4);
+	dst_rtnbeg(&b, 0x10, 'b');
+	dst_rtnend(&b, 0x10);
+	dst_rtnbeg(&b, 0x20, 'c');
+	dst_rtnend(&b, 0x10);
+	DST_BYTES(&b, 185, 0, (uint8_t)-0x14);
+	dst_modend(&b);
+	decode(&b, &dst);
+	assert_int_equal(dst.nr_bad, 0);
+	assert_int_equal(dst.rows.nr, 3);
+	assert_int_equal(dst.rows.v[0].addr, BASE + 0x10);
+	assert_int_equal(dst.rows.v[1].addr, BASE + 0x24);
+	assert_int_equal(dst.rows.v[2].addr, BASE + 0x30);
+	assert_true(dst.rows.v[2].end);
+	done(&b, &dst);
+}
+
+/* Those of a module without routines count from its base. */
+static void test_lines_without_routines(void **state)
+{
+	struct base_buf b = { 0 };
+	struct pseudoimg_dst dst;
+
+	(void)state;
+	dst_modbeg(&b);
+	DST_BYTES(&b, 185, 0, 14, 4);
+	dst_modend(&b);
+	decode(&b, &dst);
+	assert_int_equal(dst.nr_bad, 0);
+	assert_int_equal(dst.rows.nr, 2);
+	assert_int_equal(dst.rows.v[0].addr, BASE);
+	assert_int_equal(dst.rows.v[1].addr, BASE + 4);
+	done(&b, &dst);
+}
+
 static void test_every_cut(void **state)
 {
 	static const uint8_t source[] = { 1, 21,  0, 1,	   0,	 0,    0,    0,	   0,	 0,
@@ -366,6 +414,8 @@ int main(void)
 		cmocka_unit_test(test_scopes_must_match),
 		cmocka_unit_test(test_depth_is_bounded),
 		cmocka_unit_test(test_unfinished_module),
+		cmocka_unit_test(test_open_lines),
+		cmocka_unit_test(test_lines_without_routines),
 		cmocka_unit_test(test_every_cut),
 		cmocka_unit_test(test_base_record),
 		cmocka_unit_test(test_wrapping_addresses),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <elfutils/libdw.h>
 
+#include "dst_bytes.h"
 #include "image.h"
 #include "pseudoimg_internal.h"
 
@@ -145,16 +146,37 @@ static void test_rows_are_read_back(void **state)
 	free(code);
 }
 
+struct row {
+	uint64_t addr;
+	int line;
+	bool end;
+};
+
+static void assert_rows(const struct written *w, const struct row *rows, size_t nr)
+{
+	assert_int_equal(w->nr, nr);
+	for (size_t i = 0; i < nr; i++) {
+		Dwarf_Line *row = dwarf_onesrcline(w->rows, i);
+		Dwarf_Addr addr;
+		bool end;
+		int line;
+
+		assert_int_equal(dwarf_lineaddr(row, &addr), 0);
+		assert_int_equal(dwarf_lineendsequence(row, &end), 0);
+		assert_int_equal(dwarf_lineno(row, &line), 0);
+		assert_int_equal(addr, rows[i].addr);
+		assert_int_equal(end, rows[i].end);
+		if (!end)
+			assert_int_equal(line, rows[i].line);
+	}
+}
+
 /* One sequence in a section: gaps have a row without line, neighbours none between them. */
 static void test_sequences_are_joined(void **state)
 {
-	static const struct {
-		uint64_t addr;
-		int line;
-		bool end;
-	} rows[] = {
+	static const struct row rows[] = {
 		{ 0x1000, 5, false }, { 0x1004, 0, false }, { 0x1010, 6, false },
-		{ 0x1014, 7, false }, { 0x1018, 0, true },  { 0x90000, 8, false },
+		{ 0x1014, 7, false }, { 0x1018, 0, true },  { 0x90001, 8, false },
 		{ 0x90004, 0, true },
 	};
 	static const uint64_t addrs[] = { 0x1000, 0x1010, 0x1014, 0x90000 };
@@ -172,25 +194,49 @@ static void test_sequences_are_joined(void **state)
 						   .name = "r",
 						   .code = code,
 						   .code_len = 4,
-						   .lines = &(struct wire_line){ .line = 5 + i },
+						   .lines = &(struct wire_line){ .code_off = i / 3,
+										 .line = 5 + i },
 						   .nr_lines = 1,
 						   .files = files });
 	written_open(&w, &job);
-	assert_int_equal(w.nr, 7);
-	for (size_t i = 0; i < w.nr; i++) {
-		Dwarf_Line *row = dwarf_onesrcline(w.rows, i);
-		Dwarf_Addr addr;
-		bool end;
-		int line;
+	assert_rows(&w, rows, 7);
+	written_close(&w);
+}
 
-		assert_int_equal(dwarf_lineaddr(row, &addr), 0);
-		assert_int_equal(dwarf_lineendsequence(row, &end), 0);
-		assert_int_equal(dwarf_lineno(row, &line), 0);
-		assert_int_equal(addr, rows[i].addr);
-		assert_int_equal(end, rows[i].end);
-		if (!end)
-			assert_int_equal(line, rows[i].line);
-	}
+static void put_module(struct base_buf *dst, uint8_t addr, uint8_t len, uint8_t line)
+{
+	dst_modbeg(dst);
+	dst_rtnbeg(dst, addr, 'r');
+	DST_BYTES(dst, 185, 19, line - 1, 0, 14, len);
+	dst_rtnend(dst, len);
+	dst_modend(dst);
+}
+
+/* Code that was changed has the lines of the addresses where it stood, as far as it reaches. */
+static void test_lines_of_changed_code(void **state)
+{
+	static const struct row rows[] = {
+		{ 0x503e, 5, false },	  { 0x5043, 0, false },	    { 0x5048, 6, false },
+		{ 0x5058, 0, true },	  { 0x70000010, 5, false }, { 0x70000013, 0, false },
+		{ 0x70000018, 6, false }, { 0x70000020, 0, true },
+	};
+	static const uint8_t bytes[0x60] = { 0x90, [0x5f] = 0xc3 };
+	struct base_buf job = { 0 }, dst = { 0 };
+	struct written w;
+
+	(void)state;
+	put_module(&dst, 0x3e, 5, 5);	 /* reaches into what was changed */
+	put_module(&dst, 0x48, 0x10, 6); /* leaves it */
+	job_image(&job, &head);
+	job_run(&job, 0x5000, 0, 0x1000);
+	job_run(&job, 0x70000000, 0x1000, 0x1000);
+	job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, bytes, sizeof(bytes));
+	job_place(&job, 0x5040, 0x70000010, 0x10);
+	job_bytes(&job, WIRE_RANGE_CODE, 0x70000010, 0x10, bytes, 1);
+	job_bytes(&job, WIRE_RANGE_DST, 0x7000, 0x1000, dst.data, dst.len);
+	base_buf_release(&dst);
+	written_open(&w, &job);
+	assert_rows(&w, rows, 8);
 	written_close(&w);
 }
 
@@ -200,6 +246,7 @@ int main(void)
 		cmocka_unit_test(test_leb128),
 		cmocka_unit_test(test_rows_are_read_back),
 		cmocka_unit_test(test_sequences_are_joined),
+		cmocka_unit_test(test_lines_of_changed_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,9 +21,14 @@ static const uint8_t code[] = { 0x55, 0x90, 0x90, 0x90, 0xc3 };
 
 static void put_head(struct base_buf *job, uint32_t pid)
 {
-	job_image(job,
-		  &(struct job_image){
-			  .machine = 62, .facility = "jit", .host = "h", .exe = "/x", .pid = pid });
+	job_image(job, &(struct job_image){ .machine = 62,
+					    .facility = "jit",
+					    .host = "h",
+					    .exe = "/x",
+					    .pid = pid,
+					    .uid = 1000 + pid,
+					    .start_time_ns = 2000 + pid,
+					    .created_s = 3000 + pid });
 }
 
 /* A routine whose lines leave gaps, with parts inlined into parts; what it is, is its name. */
@@ -365,6 +371,7 @@ static void three_jobs(struct base_buf *job)
 static void test_folds(void **state)
 {
 	struct base_buf job = { 0 };
+	const struct wire_instance *instance;
 	const struct wire_place *place;
 	const struct wire_replaces *replaces;
 	struct folded f;
@@ -383,6 +390,7 @@ static void test_folds(void **state)
 	assert_int_equal(moved(&f, 2, 0), moved(&f, 1, 0x1020));
 	assert_int_equal(moved(&f, 2, 0x44), 4);
 	assert_string_equal(name_at(&f.img, moved(&f, 2, 0x24)), "d");
+	assert_int_equal(moved(&f, 2, 0x20) % 4, 0); /* where an instruction may stand */
 	/* What was in no routine is in none now. */
 	assert_int_equal(moved(&f, 1, 0x1000), PSEUDOIMG_GAP_OFF + 0x1000);
 	assert_int_equal(moved(&f, 2, 0x25), PSEUDOIMG_GAP_OFF + 0x25);
@@ -390,10 +398,15 @@ static void test_folds(void **state)
 	/* The note: who was in it, where the code stood, which images it replaces. */
 	assert_int_equal(((const struct wire_image *)note(&f.img, WIRE_IMAGE, 0))->pid, 1);
 	assert_int_equal(((const struct wire_instance *)note(&f.img, WIRE_INSTANCE, 0))->pid, 2);
-	assert_int_equal(((const struct wire_instance *)note(&f.img, WIRE_INSTANCE, 1))->pid, 3);
+	instance = note(&f.img, WIRE_INSTANCE, 1);
+	assert_int_equal(instance->pid, 3);
+	assert_int_equal(instance->uid, 1003);
+	assert_int_equal(instance->start_time_ns, 2003);
+	assert_int_equal(instance->created_s, 3003);
 	assert_null(note(&f.img, WIRE_INSTANCE, 2));
 	place = note(&f.img, WIRE_PLACE, 0);
 	assert_int_equal(place->vaddr, 0x7f5020);
+	assert_int_not_equal(place->from_seq, 0);
 	assert_int_equal(place->elf, PSEUDOIMG_ROOM);
 	place = note(&f.img, WIRE_PLACE, 1);
 	assert_int_equal(place->vaddr, 0x9020);
@@ -579,8 +592,194 @@ static void test_torn(void **state)
 	base_buf_release(&job);
 }
 
+/* Offsets of the images that this one had replaced before go through both maps. */
+static void test_earlier_ids(void **state)
+{
+	/* Into, over and beyond what moves here; two that lie apart there and together here. */
+	static const struct wire_moved before[] = { { 0xa, 0x22, 1 },	    { 0x100, 0, 0x30 },
+						    { 0x200, 0xffc, 0x10 }, { 0x300, 0x9, 2 },
+						    { 0x400, 0x8, 2 },	    { 0x500, 0xa, 3 },
+						    { 0x700, 0x2000, 4 } };
+	const struct wire_replaces *rec;
+	struct base_buf job = { 0 };
+	struct folded f;
+
+	(void)state;
+	put_head(&job, 1);
+	job_run(&job, 0x5000, 0, 0x1000);
+	put(&job, 0x5000, "a");
+	put(&job, 0x5010, "b");
+	put_head(&job, 2);
+	job_run(&job, 0x5000, 0, 0x40);
+	job_run(&job, PSEUDOIMG_ROOM, 0x1000, 0x20);
+	put(&job, 0x5008, "b");
+	put(&job, 0x5020, "a");
+	put(&job, PSEUDOIMG_ROOM, "stays at its offset");
+	job_moved(&job, old_id, before, sizeof(before) / sizeof(before[0]));
+	assert_int_equal(fold(&f, NULL, &job), 0);
+	assert_int_equal(moved(&f, 1, 0x1000), 0x1000);
+	rec = note(&f.img, WIRE_REPLACES, 0);
+	assert_memory_equal(rec->id, old_id, sizeof(old_id));
+	assert_int_equal(wire_check(&rec->head), 0);
+	for (uint64_t off = 0; off < 0x2010; off++) {
+		uint64_t then = off;
+
+		for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+			if (off - before[i].from < before[i].len)
+				then = before[i].to + (off - before[i].from);
+		assert_int_equal(wire_moved_off(rec, off), moved(&f, 1, then));
+	}
+	folded_release(&f);
+	base_buf_release(&job);
+}
+
+/* Where a later occupant stood is told of where it stands now; not where others tell that. */
+static void test_places(void **state)
+{
+	const struct wire_place *place;
+	struct base_buf job = { 0 };
+	struct folded f;
+
+	(void)state;
+	put_head(&job, 1);
+	job_run(&job, 0x5000, 0, 0x1000);
+	put(&job, 0x5000, "a");
+	put_head(&job, 2);
+	job_run(&job, 0x5000, 0, 0x1000);
+	job_run(&job, PSEUDOIMG_ROOM, 0x3000, 0x1000);
+	put(&job, PSEUDOIMG_ROOM, "a");
+	put(&job, PSEUDOIMG_ROOM + 0x10, "new");
+	job_place(&job, 0x5000, PSEUDOIMG_ROOM, 5);	   /* the first one has it */
+	job_place(&job, 0x5100, PSEUDOIMG_ROOM + 0x12, 3); /* within */
+	job_place(&job, 0x5200, PSEUDOIMG_ROOM + 0x20, 5); /* in no routine */
+	job_place(&job, 0x5300, PSEUDOIMG_ROOM + 0x12, 4); /* leaves it */
+	assert_int_equal(fold(&f, NULL, &job), 0);
+	assert_int_equal(f.img.result.nr_bad, 0);
+	place = note(&f.img, WIRE_PLACE, 0);
+	assert_non_null(place);
+	assert_int_equal(place->vaddr, 0x5100);
+	assert_int_equal(place->elf, vaddr_of(&f.img, moved(&f, 1, 0x3012)));
+	assert_string_equal(name_at(&f.img, moved(&f, 1, 0x3012)), "new");
+	assert_null(note(&f.img, WIRE_PLACE, 1));
+	folded_release(&f);
+	base_buf_release(&job);
+}
+
+/* One that the first image has in pieces is at no one place there: it gets room. */
+static void test_torn_first(void **state)
+{
+	struct base_buf job = { 0 };
+	struct folded f;
+
+	(void)state;
+	put_head(&job, 1);
+	job_run(&job, 0x5000, 0x8000, 0x1000);
+	job_run(&job, 0x6000, 0x2000, 0x1000);
+	put(&job, 0x5ffe, "a");
+	put_head(&job, 2);
+	job_run(&job, 0x5000, 0, 0x1000);
+	put(&job, 0x5000, "a");
+	assert_int_equal(fold(&f, NULL, &job), 0);
+	assert_string_equal(name_at(&f.img, moved(&f, 0, 0x2002)), "a");
+	assert_string_equal(name_at(&f.img, moved(&f, 1, 0)), "a");
+	assert_string_equal(name_at(&f.img, moved(&f, 1, 4)), "a");
+	folded_release(&f);
+	base_buf_release(&job);
+}
+
+/* More than any table of names or routines begins with. */
+static void test_many_routines(void **state)
+{
+	enum { MANY = 512 };
+	struct base_buf job = { 0 };
+	struct folded f;
+	char name[16];
+
+	(void)state;
+	for (uint32_t pid = 1; pid < 3; pid++) {
+		put_head(&job, pid);
+		job_run(&job, 0x5000, 0, 0x8000);
+		for (uint32_t i = 0; i < MANY; i++) {
+			snprintf(name, sizeof(name), "r%u", pid == 1 ? i : MANY - 1 - i);
+			put_plain(&job, 0x5000 + i * 16, name);
+		}
+	}
+	put_plain(&job, 0x5000 + MANY * 16, "one more");
+	assert_int_equal(fold(&f, NULL, &job), 0);
+	assert_int_equal(f.img.result.nr_routines, MANY + 1);
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_int_equal(moved(&f, 1, i * 16), (MANY - 1 - i) * 16);
+	folded_release(&f);
+	base_buf_release(&job);
+}
+
+/* What is refused of a further image is counted, as of the first. */
+static void test_refused_routines(void **state)
+{
+	struct base_buf job = { 0 };
+	struct folded f;
+
+	(void)state;
+	for (uint32_t pid = 1; pid < 4; pid++) {
+		put_head(&job, pid);
+		job_run(&job, 0x5000, 0, 0x1000);
+		put_plain(&job, 0x5000, "stays");
+		put_plain(&job, 0x5004, "overlaps");
+		put_plain(&job, 0x9000, "nowhere");
+	}
+	assert_int_equal(fold(&f, NULL, &job), 0);
+	assert_int_equal(f.img.result.nr_bad, 6);
+	assert_int_equal(f.img.result.nr_overlaps, 3);
+	folded_release(&f);
+	base_buf_release(&job);
+}
+
+static void put_other(struct base_buf *job, uint32_t machine, const char *facility)
+{
+	job_image(job,
+		  &(struct job_image){
+			  .machine = machine, .facility = facility, .host = "h", .exe = "/x" });
+}
+
+/* Offsets that reach into those that are kept for what is in no routine. */
+static void test_no_room(void **state)
+{
+	static const struct {
+		uint64_t first, other;
+	} ends[] = {
+		{ PSEUDOIMG_GAP_LEN, 0x1000 },		/* no room at all */
+		{ PSEUDOIMG_GAP_LEN - 0x1000, 0x1000 }, /* none for all of it */
+		{ 0x1000, PSEUDOIMG_GAP_LEN + 0x1000 },
+		{ 0x1000, PSEUDOIMG_GAP_LEN }, /* just enough */
+	};
+	static const uint8_t much[0x1001];
+	struct base_buf job = { 0 };
+	struct folded f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		job.len = 0;
+		put_head(&job, 1);
+		job_run(&job, 0x5000, ends[i].first - 0x1000, 0x1000);
+		put_head(&job, 2);
+		job_run(&job, 0x5000, ends[i].other - 0x1000, 0x1000);
+		job_run(&job, 0x9000, 0x4000, 0x2000);
+		job_routine(&job, &(struct job_routine){ .addr = 0x9000,
+							 .name = "r",
+							 .code = much,
+							 .code_len = sizeof(much) });
+		assert_int_equal(fold(&f, NULL, &job), i == 3 ? 0 : -DCPI_ELIMIT);
+		folded_release(&f);
+	}
+	base_buf_release(&job);
+}
+
 static void test_refused(void **state)
 {
+	static const struct {
+		uint32_t machine;
+		const char *facility;
+	} others[] = { { 62, "k" }, { 62, "jix" }, { 183, "jit" } };
 	struct base_buf job = { 0 };
 	struct folded f;
 	size_t len;
@@ -588,11 +787,12 @@ static void test_refused(void **state)
 	(void)state;
 	put_head(&job, 1);
 	len = job.len;
-	job_image(&job,
-		  &(struct job_image){ .machine = 62, .facility = "k", .host = "h", .exe = "/x" });
-	assert_int_equal(fold(&f, NULL, &job), -EINVAL);
-	folded_release(&f);
-	job.len = len;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		put_other(&job, others[i].machine, others[i].facility);
+		assert_int_equal(fold(&f, NULL, &job), -EINVAL);
+		folded_release(&f);
+		job.len = len;
+	}
 	put_head(&job, 2);
 	job_run(&job, 0x5000, 0, 0x1000);
 	job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, code, sizeof(code));
@@ -675,7 +875,10 @@ int main(void)
 		cmocka_unit_test(test_many_instances), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_damaged),	       cmocka_unit_test(test_ids_once),
 		cmocka_unit_test(test_same_offset),    cmocka_unit_test(test_gap_again),
-		cmocka_unit_test(test_compressed),
+		cmocka_unit_test(test_compressed),     cmocka_unit_test(test_earlier_ids),
+		cmocka_unit_test(test_places),	       cmocka_unit_test(test_torn_first),
+		cmocka_unit_test(test_many_routines),  cmocka_unit_test(test_refused_routines),
+		cmocka_unit_test(test_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,6 +208,71 @@ static void test_id_is_in_the_file(void **state)
 	image_release(&a);
 }
 
+/* A routine over two runs stands at two places, and both count. */
+static void test_both_places_count(void **state)
+{
+	struct image img[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct base_buf job = { 0 };
+
+		job_image(&job, &plain.where);
+		((struct wire_image *)(void *)job.data)->machine = plain.machine;
+		job_run(&job, 0x5000, 0, 0x1000);
+		job_run(&job, 0x6000, i ? 0x3000 : 0x2000, 0x1000);
+		job_routine(&job,
+			    &(struct job_routine){ .addr = 0x5ffe, .name = "r", .code_len = 4 });
+		image_write(&img[i], &job);
+		assert_int_equal(img[i].result.nr_routines, 1);
+		base_buf_release(&job);
+	}
+	assert_memory_not_equal(img[0].result.build_id, img[1].result.build_id, 20);
+	image_release(&img[0]);
+	image_release(&img[1]);
+}
+
+static void put_module(struct base_buf *dst, uint8_t addr, char name)
+{
+	dst_modbeg(dst);
+	dst_rtnbeg(dst, addr, name);
+	dst_rtnend(dst, 4);
+	dst_modend(dst);
+}
+
+/* DST ranges stand in the order of what they hold, also where one begins as the other. */
+static void test_order_of_dst(void **state)
+{
+	static const uint8_t code[] = { 0x90, 0x90, 0x90, 0xc3, 0x90, 0x90, 0x90, 0xc3 };
+	struct image img[2];
+	struct base_buf one = { 0 }, both = { 0 };
+
+	(void)state;
+	put_module(&one, 0, 'd');
+	put_module(&both, 0, 'd');
+	put_module(&both, 4, 'e');
+	for (int i = 0; i < 2; i++) {
+		const struct base_buf *first = i ? &both : &one, *second = i ? &one : &both;
+		struct base_buf job = { 0 };
+
+		job_image(&job, &plain.where);
+		((struct wire_image *)(void *)job.data)->machine = plain.machine;
+		job_run(&job, 0x5000, 0, 0x1000);
+		job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, code, sizeof(code));
+		job_bytes(&job, WIRE_RANGE_DST, 0x7000, 0x1000, first->data, first->len);
+		job_bytes(&job, WIRE_RANGE_DST, 0x8000, 0x1000, second->data, second->len);
+		image_write(&img[i], &job);
+		assert_int_equal(img[i].status, 0);
+		assert_int_equal(img[i].result.nr_routines, 2);
+		base_buf_release(&job);
+	}
+	assert_memory_equal(img[0].result.build_id, img[1].result.build_id, 20);
+	image_release(&img[0]);
+	image_release(&img[1]);
+	base_buf_release(&one);
+	base_buf_release(&both);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +280,8 @@ int main(void)
 		cmocka_unit_test(test_contents_matter),
 		cmocka_unit_test(test_bytes_are_deterministic),
 		cmocka_unit_test(test_id_is_in_the_file),
+		cmocka_unit_test(test_order_of_dst),
+		cmocka_unit_test(test_both_places_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,7 @@ void job_image(struct base_buf *job, const struct job_image *image)
 	const struct wire_image rec = { .head = { .type = WIRE_IMAGE },
 					.machine = image->machine,
 					.pid = image->pid,
+					.uid = image->uid,
 					.start_time_ns = image->start_time_ns,
 					.created_s = image->created_s,
 					.facility_len = (uint16_t)strlen(image->facility),

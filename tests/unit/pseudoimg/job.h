@@ -9,7 +9,7 @@
 struct job_image {
 	uint32_t machine;
 	const char *facility, *host, *exe;
-	uint32_t pid;
+	uint32_t pid, uid;
 	uint64_t start_time_ns, created_s;
 };
 

@@ -133,10 +133,12 @@ static void test_refused_routines(void **state)
 	put(&job, 0x1ffc, "overlaps");
 	put(&job, 0x2ffd, "leaves");
 	put(&job, 0x9000, "nowhere");
+	job_run(&job, 0x3004, 0x3000, 0x1000);
+	job_routine(&job, &(struct job_routine){ .addr = 0x2ff8, .name = "hole", .code_len = 16 });
 	write_job(&img, &job);
 	assert_int_equal(img.status, 0);
 	assert_int_equal(img.result.nr_routines, 1);
-	assert_int_equal(img.result.nr_bad, 5);
+	assert_int_equal(img.result.nr_bad, 6);
 	assert_int_equal(img.result.nr_overlaps, 3); /* two runs, one routine */
 	assert_symbol(&img, "spans", 0x1ffe, 4);
 	image_release(&img);
@@ -160,6 +162,28 @@ static void test_first_come_stays(void **state)
 		assert_int_equal(img.result.nr_overlaps, 1);
 		assert_non_null(image_symbol(&img, "stays"));
 		assert_null(image_symbol(&img, "goes"));
+		image_release(&img);
+	}
+}
+
+/* The same of runs: code stands where the first one has its offset. */
+static void test_first_run_stays(void **state)
+{
+	struct image img;
+
+	(void)state;
+	for (int order = 0; order < 2; order++) {
+		struct base_buf job = { 0 };
+
+		job_image(&job, &head);
+		job_run(&job, order ? 0x1800 : 0x1000, 0, 0x1000);
+		job_run(&job, order ? 0x1000 : 0x1800, 0x4000, 0x1000);
+		put(&job, order ? 0x2700 : 0x1100, "stays");
+		put(&job, order ? 0x1100 : 0x2700, "goes");
+		write_job(&img, &job);
+		assert_int_equal(img.result.nr_bad, 2);
+		assert_int_equal(img.result.nr_overlaps, 1);
+		assert_non_null(image_symbol(&img, "stays"));
 		image_release(&img);
 	}
 }
@@ -207,6 +231,27 @@ static void test_owned_ranges(void **state)
 	image_release(&img);
 }
 
+/* Zeros at a range's end are none of it, however many they are; those between are. */
+static void test_trailing_zeros(void **state)
+{
+	static const uint8_t bytes[0x3001] = { 0x90, [0x1234] = 0xc3 };
+	struct image img;
+
+	(void)state;
+	for (size_t len = 0x1235; len <= sizeof(bytes); len += 0xedc) {
+		struct base_buf job = { 0 };
+
+		job_image(&job, &head);
+		job_run(&job, 0x5000, 0, 0x4000);
+		job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x4000, bytes, len);
+		write_job(&img, &job);
+		assert_int_equal(img.result.text_bytes, 0x1235);
+		assert_int_equal(image_byte(&img, 0x5000), 0x90);
+		assert_int_equal(image_byte(&img, 0x6234), 0xc3);
+		image_release(&img);
+	}
+}
+
 static size_t nr_symbols_at(const struct image *img, const char *name, uint64_t addr, uint64_t len)
 {
 	const Elf64_Shdr *tab = image_section(img, ".symtab"), *str = image_section(img, ".strtab");
@@ -240,6 +285,8 @@ static void test_changed_code(void **state)
 	job_place(&job, 0x5040, 0x70000010, 0x10);
 	job_place(&job, 0x5000, 0x70000100, 0x10); /* no range begins there: a routine's */
 	job_bytes(&job, WIRE_RANGE_CODE, 0x70000010, 0x10, later, sizeof(later));
+	job_place(&job, 0x5080, 0x70000030, 4); /* a shorter one, told later */
+	job_bytes(&job, WIRE_RANGE_CODE, 0x70000030, 4, later, 4);
 	job_bytes(&job, WIRE_RANGE_DST, 0x7000, 0x1000, dst.data, dst.len);
 	write_job(&img, &job);
 	assert_int_equal(img.status, 0);
@@ -259,20 +306,71 @@ static void test_changed_code(void **state)
 static void test_dst_in_parts(void **state)
 {
 	static const uint8_t bytes[8] = { [7] = 0xc3 };
-	struct base_buf job = { 0 }, dst = { 0 };
+	struct base_buf job = { 0 }, dst = { 0 }, stray = { 0 };
 	struct image img;
 
 	(void)state;
 	put_dst_module(&dst, 0, 8, 'd');
+	put_dst_module(&stray, 0x20, 8, 's');
 	job_image(&job, &head);
 	job_run(&job, 0x5000, 0, 0x1000);
 	job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, bytes, sizeof(bytes));
 	job_part(&job, WIRE_RANGE_DST, 0x7000, 0x1000, 0, dst.data, 16);
 	job_part(&job, WIRE_RANGE_DST, 0x7000, 0x1000, 16, dst.data + 16, dst.len - 16);
-	job_part(&job, WIRE_RANGE_DST, 0x7000, 0x1000, 0x200, dst.data, dst.len);
-	job_part(&job, WIRE_RANGE_DST, 0x8000, 0x1000, 0x10, dst.data, dst.len);
+	job_part(&job, WIRE_RANGE_DST, 0x7000, 0x1000, 0x200, stray.data, stray.len);
+	job_part(&job, WIRE_RANGE_DST, 0x8000, 0x1000, dst.len, stray.data, stray.len);
+	job_part(&job, WIRE_RANGE_DST, 0x7000, 0x800, dst.len, stray.data, stray.len);
 	write_job(&img, &job);
-	assert_int_equal(img.result.nr_bad, 2);
+	assert_int_equal(img.result.nr_bad, 3);
+	assert_int_equal(img.result.nr_routines, 1);
+	assert_symbol(&img, "d", 0x5000, 8);
+	base_buf_release(&dst);
+	base_buf_release(&stray);
+	image_release(&img);
+}
+
+/* Zeros that end the last record were not sent, however long the range is. */
+static void test_dst_ends_in_zeros(void **state)
+{
+	static const uint8_t bytes[8] = { [7] = 0xc3 };
+	struct base_buf dst = { 0 };
+	struct image img;
+
+	(void)state;
+	put_dst_module(&dst, 0, 8, 'd');
+	assert_int_equal(dst.data[dst.len - 1], 0);
+	for (uint64_t len = 0x1000; len <= 0x1000000; len <<= 6) {
+		struct base_buf job = { 0 };
+
+		job_image(&job, &head);
+		job_run(&job, 0x5000, 0, 0x1000);
+		job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, bytes, sizeof(bytes));
+		job_bytes(&job, WIRE_RANGE_DST, 0x7000, len, dst.data, dst.len - 1);
+		write_job(&img, &job);
+		assert_int_equal(img.result.nr_bad, 0);
+		assert_symbol(&img, "d", 0x5000, 8);
+		assert_int_equal(image_section(&img, PSEUDOIMG_DST_SECTION)->sh_size, dst.len);
+		image_release(&img);
+	}
+	base_buf_release(&dst);
+}
+
+/* What is malformed ends the DST there and is counted; what stood before it counts. */
+static void test_bad_dst(void **state)
+{
+	static const uint8_t bytes[8] = { [7] = 0xc3 };
+	struct base_buf job = { 0 }, dst = { 0 };
+	struct image img;
+
+	(void)state;
+	put_dst_module(&dst, 0, 8, 'd');
+	dst_modend(&dst); /* of no module */
+	job_image(&job, &head);
+	job_run(&job, 0x5000, 0, 0x1000);
+	job_bytes(&job, WIRE_RANGE_CODE, 0x5000, 0x100, bytes, sizeof(bytes));
+	job_bytes(&job, WIRE_RANGE_DST, 0x7000, 0x1000, dst.data, dst.len);
+	write_job(&img, &job);
+	assert_int_equal(img.result.nr_bad, 1);
 	assert_symbol(&img, "d", 0x5000, 8);
 	base_buf_release(&dst);
 	image_release(&img);
@@ -317,6 +415,8 @@ static void test_nested_and_overlapping_dst(void **state)
 	dst_rtnend(&dst, 8);
 	dst_rtnbeg(&dst, 0, 't'); /* o again */
 	dst_rtnend(&dst, 0x20);
+	dst_rtnbeg(&dst, 0x20, 'n'); /* where o ends */
+	dst_rtnend(&dst, 4);
 	dst_rtnbeg(&dst, 0x40, 'r'); /* over a record */
 	dst_rtnend(&dst, 0x10);
 	dst_rtnbeg(&dst, 0x60, 's'); /* in a record */
@@ -331,8 +431,9 @@ static void test_nested_and_overlapping_dst(void **state)
 	write_job(&img, &job);
 	assert_int_equal(img.status, 0);
 	assert_int_equal(img.result.nr_bad, 4);
-	assert_int_equal(image_nr_symbols(&img), 4);
+	assert_int_equal(image_nr_symbols(&img), 5);
 	assert_symbol(&img, "o", 0x5000, 0x20);
+	assert_symbol(&img, "n", 0x5020, 4);
 	assert_symbol(&img, "i", 0x5010, 8);
 	assert_symbol(&img, "rec", 0x5044, 4);
 	assert_symbol(&img, "rec2", 0x5060, 4);
@@ -389,8 +490,9 @@ static void test_note(void **state)
 	job_moved(&job, id, moved, 2); /* not ascending: refused */
 	job_moved(&job, other, moved, 1);
 	job_moved(&job, id, moved, 1); /* once more: not repeated */
+	job_image(&job, &head);	       /* there is one, the first */
 	write_job(&img, &job);
-	assert_int_equal(img.result.nr_bad, 2);
+	assert_int_equal(img.result.nr_bad, 3);
 	nh = image_bytes(&img, image_section(&img, PSEUDOIMG_NOTE_SECTION));
 	assert_int_equal(nh->n_type, PSEUDOIMG_NOTE_TYPE);
 	assert_int_equal(nh->n_namesz, 5);
@@ -529,9 +631,13 @@ int main(void)
 		cmocka_unit_test(test_too_scattered),
 		cmocka_unit_test(test_refused_routines),
 		cmocka_unit_test(test_first_come_stays),
+		cmocka_unit_test(test_first_run_stays),
 		cmocka_unit_test(test_owned_ranges),
+		cmocka_unit_test(test_trailing_zeros),
 		cmocka_unit_test(test_changed_code),
 		cmocka_unit_test(test_dst_in_parts),
+		cmocka_unit_test(test_dst_ends_in_zeros),
+		cmocka_unit_test(test_bad_dst),
 		cmocka_unit_test(test_first_range_is_the_base),
 		cmocka_unit_test(test_nested_and_overlapping_dst),
 		cmocka_unit_test(test_names),
