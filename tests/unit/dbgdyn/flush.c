@@ -122,6 +122,35 @@ static int an_end_meanwhile_refuses(void)
 	dbgdyn_unlock(s);
 	pthread_join(thread, NULL);
 	CHECK(result == DBGDYN_EREFUSED && s->reg->head == 0 && s->reg->nr_dropped == 0);
+	CHECK(dbgdyn_lock(s)); /* nobody is held up */
+	fake_close(&fake);
+	return 0;
+}
+
+/* Numbers of requests begin again, at 1: an answer of before is none to those. */
+static int numbers_of_requests_wrap(void)
+{
+	struct wire_registry reg;
+
+	CHECK(begin(FAKE_SOCKET, 20) == 0 && fake_take(&fake));
+	dbgdyn_state_get(false)->flush_wanted = UINT32_MAX - 1;
+	CHECK(dbgdyn_flush(context) == DBGDYN_ETIMEDOUT);
+	fake_answer(&fake, 0);
+	CHECK(dbgdyn_flush(context) == DBGDYN_ETIMEDOUT);
+	fake_header(&fake, &reg);
+	CHECK(reg.flush_done == UINT32_MAX && reg.flush_wanted == 1);
+	fake_close(&fake);
+	return 0;
+}
+
+static int each_facility_has_its_own_limit(void)
+{
+	struct dbgdyn_options o = { .size = sizeof(o), .timeout_ms = 20 };
+	uint64_t hasty;
+
+	CHECK(begin(FAKE_SOCKET, 100000) == 0 && fake_take(&fake));
+	CHECK(dbgdyn_begin("hasty", 5, &o, &hasty) == DBGDYN_OK);
+	CHECK(dbgdyn_flush(hasty) == DBGDYN_ETIMEDOUT);
 	fake_close(&fake);
 	return 0;
 }
@@ -271,6 +300,8 @@ FAKE_TEST(flush_waits_for_the_answer)
 FAKE_TEST(a_failed_write_is_said)
 FAKE_TEST(end_closes_whatever_the_result)
 FAKE_TEST(an_end_meanwhile_refuses)
+FAKE_TEST(numbers_of_requests_wrap)
+FAKE_TEST(each_facility_has_its_own_limit)
 FAKE_TEST(without_a_daemon_it_says_so)
 FAKE_TEST(a_killed_daemon_is_found_out)
 FAKE_TEST(a_killed_daemon_out_of_sight_is_found_out)
@@ -287,6 +318,8 @@ int main(void)
 		cmocka_unit_test(test_a_failed_write_is_said),
 		cmocka_unit_test(test_end_closes_whatever_the_result),
 		cmocka_unit_test(test_an_end_meanwhile_refuses),
+		cmocka_unit_test(test_numbers_of_requests_wrap),
+		cmocka_unit_test(test_each_facility_has_its_own_limit),
 		cmocka_unit_test(test_without_a_daemon_it_says_so),
 		cmocka_unit_test(test_a_killed_daemon_is_found_out),
 		cmocka_unit_test(test_a_killed_daemon_out_of_sight_is_found_out),

@@ -271,6 +271,25 @@ static int regions_are_told_once(void)
 	return 0;
 }
 
+/* What grows on ends where the next region begins, on either side. */
+static int regions_do_not_overlap(void)
+{
+	const uint64_t two = 2u << 20;
+	uint8_t *base = (uint8_t *)((uintptr_t)code + (1ull << 32));
+
+	CHECK(open_all() == 0);
+	fake_attach(&fake, 0);
+	s->handed = 0;
+	CHECK(put(base, 16) && put(base - 4 * two, 16) && put(base - 16, 16));
+	CHECK(s->nr_ranges == 3 && arena(2)->base == (uintptr_t)base - 2 * two);
+	CHECK(put(base - 2 * two - 16, 16) && s->nr_ranges == 4);
+	CHECK(arena(3)->base == (uintptr_t)base - 3 * two && arena(3)->len == two);
+	CHECK(put(base + 2 * two, 16) && put(base + two, 16) && s->nr_ranges == 6);
+	CHECK(arena(5)->base == (uintptr_t)base + two && arena(5)->len == two);
+	fake_close(&fake);
+	return 0;
+}
+
 /* Bounds: the arenas of the library, and the slots of the registry. */
 static int regions_have_a_bound(void)
 {
@@ -307,6 +326,11 @@ static int child(void)
 	context = own;
 	CHECK(word(code) == 0 && put(code, 16) && word(code) == 1);
 	CHECK(put(code + 8 * BLOCK, 16) && word(code + 8 * BLOCK) == 2);
+	/* Nor does it know where what found no room in its heap may be. */
+	s->heap_len = s->heap_end;
+	CHECK(put(code + 16 * BLOCK, 300) && s->nr_unlisted == 1);
+	CHECK(dbgdyn_retire_code(context, code + 16 * BLOCK, 16) == DBGDYN_OK);
+	CHECK(seq_now() == 4 && word(code + 16 * BLOCK) == 4);
 	return 0;
 }
 
@@ -343,6 +367,27 @@ static int what_is_dropped_ends_what_it_replaces(void)
 	return 0;
 }
 
+/* What found no room in the heap is ended wherever something ever was, and nowhere else. */
+static int what_is_not_listed_ends_by_address(void)
+{
+	CHECK(open_all() == 0 && put(code, 16));
+	s->heap_len = s->heap_end;
+	CHECK(put(code + 5 * BLOCK + 3000, 16) && put(code + 7 * BLOCK, 16));
+	CHECK(s->nr_unlisted == 2 && word(code + 5 * BLOCK) == 0);
+	CHECK(dbgdyn_retire_code(context, code + 2 * BLOCK, 3 * BLOCK) == DBGDYN_OK);
+	CHECK(seq_now() == 3);
+	CHECK(dbgdyn_retire_code(context, code + 2 * BLOCK, 6 * BLOCK) == DBGDYN_OK);
+	CHECK(seq_now() == 4 && s->reg->nr_dropped == 0);
+	for (int i = 0; i < 10; i++)
+		CHECK(word(code + i * BLOCK) == (i == 5 || i == 7 ? 4 : 0));
+	/* Nobody could be told either: counted, and the words move all the same. */
+	s->ring_len = s->head;
+	CHECK(dbgdyn_retire_code(context, code + 7 * BLOCK, 16) == DBGDYN_OK);
+	CHECK(word(code + 7 * BLOCK) == 5 && s->reg->nr_dropped == 1);
+	fake_close(&fake);
+	return 0;
+}
+
 FAKE_TEST(virgin_addresses_move_nothing)
 FAKE_TEST(an_overlap_ends_what_was_there)
 FAKE_TEST(retired_code_moves_its_words)
@@ -351,10 +396,12 @@ FAKE_TEST(a_routine_moves)
 FAKE_TEST(numbers_pass_32_bits)
 FAKE_TEST(far_addresses_share_words)
 FAKE_TEST(regions_are_told_once)
+FAKE_TEST(regions_do_not_overlap)
 FAKE_TEST(regions_have_a_bound)
 FAKE_TEST(end_of_address_space)
 FAKE_TEST(a_child_begins_with_all_used)
 FAKE_TEST(what_is_dropped_ends_what_it_replaces)
+FAKE_TEST(what_is_not_listed_ends_by_address)
 
 int main(void)
 {
@@ -367,10 +414,12 @@ int main(void)
 		cmocka_unit_test(test_numbers_pass_32_bits),
 		cmocka_unit_test(test_far_addresses_share_words),
 		cmocka_unit_test(test_regions_are_told_once),
+		cmocka_unit_test(test_regions_do_not_overlap),
 		cmocka_unit_test(test_regions_have_a_bound),
 		cmocka_unit_test(test_end_of_address_space),
 		cmocka_unit_test(test_a_child_begins_with_all_used),
 		cmocka_unit_test(test_what_is_dropped_ends_what_it_replaces),
+		cmocka_unit_test(test_what_is_not_listed_ends_by_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

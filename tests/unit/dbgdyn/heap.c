@@ -310,6 +310,30 @@ static int a_full_heap_is_counted(void)
 	return 0;
 }
 
+/* The heap's last bytes are a slot, shorter than others of its kind, for what it has room for. */
+static int the_last_slot_is_short(void)
+{
+	static const struct dbgdyn_line lines[345];
+	struct dbgdyn_routine r = fake_routine("f", code, 1);
+	struct dbgdyn_state *s;
+	uint64_t handle;
+
+	CHECK(open_all() == 0 && dbgdyn_register(context, &r, NULL) == DBGDYN_OK);
+	s = dbgdyn_state_get(false);
+	s->heap_len = s->heap_end + 100u * WIRE_SLOT_ALIGN;
+	r = fake_routine("g", code + 16, 1);
+	r.lines = lines;
+	r.nr_lines = 270; /* of 69 units, where 128 are taken else */
+	CHECK(dbgdyn_register(context, &r, &handle) == DBGDYN_OK);
+	CHECK(dbgdyn_retire(context, handle) == DBGDYN_OK);
+	r.nr_lines = 345;
+	CHECK(dbgdyn_register(context, &r, NULL) == DBGDYN_EFULL);
+	r.nr_lines = 150; /* nor is there so much behind it */
+	CHECK(dbgdyn_register(context, &r, &handle) == DBGDYN_OK && s->nodes_end == 2);
+	fake_close(&fake);
+	return 0;
+}
+
 static uint32_t first_version;
 
 static int take_version(const struct wire_head *h)
@@ -366,6 +390,7 @@ static int small_routines_fill_little(void)
 FAKE_TEST(all_that_lives_is_listed)
 FAKE_TEST(a_reader_sees_whole_routines)
 FAKE_TEST(a_full_heap_is_counted)
+FAKE_TEST(the_last_slot_is_short)
 FAKE_TEST(each_change_of_a_slot_has_its_version)
 FAKE_TEST(small_routines_fill_little)
 
@@ -375,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_all_that_lives_is_listed),
 		cmocka_unit_test(test_a_reader_sees_whole_routines),
 		cmocka_unit_test(test_a_full_heap_is_counted),
+		cmocka_unit_test(test_the_last_slot_is_short),
 		cmocka_unit_test(test_each_change_of_a_slot_has_its_version),
 		cmocka_unit_test(test_small_routines_fill_little),
 	};
