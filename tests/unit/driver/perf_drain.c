@@ -312,6 +312,48 @@ static void a_flush_while_it_runs_invents_no_misses(void **state)
 	assert_int_equal(p->base.stats.missed[0], 1);
 }
 
+/* Samples that nobody knows the CPU of came all the same: the CPUs miss so many less, never again.
+ */
+static void what_came_somewhere_is_not_missed(void **state)
+{
+	struct perf_sampler *s = &p->sampler;
+	struct perf_count *c = &s->events[0].count;
+
+	(void)state;
+	s->pid = -1;
+	s->in_kernel = true;
+	s->specs[0].clock = true;
+	c->period = s->periods[0] = 1000;
+	c->now.running_ns = c->now.value = 10000;
+	perf_sampler_received(s, 0, 0, 4);
+	perf_sampler_received(s, PERF_CPU_UNKNOWN, 0, 5);
+	perf_sampler_account(s, true);
+	assert_int_equal(p->base.stats.missed[0], 1);
+	perf_sampler_received(s, PERF_CPU_UNKNOWN, 0, 1);
+	perf_sampler_account(s, true);
+	assert_int_equal(p->base.stats.missed[0], 1);
+}
+
+/* A clock that stops in some mode, or with its process, does not tell what it missed. */
+static void a_clock_that_stops_misses_nothing(void **state)
+{
+	struct perf_sampler *s = &p->sampler;
+	struct perf_count *c = &s->events[0].count;
+
+	(void)state;
+	s->in_kernel = true;
+	c->period = s->periods[0] = 1000;
+	c->now.running_ns = c->now.value = 10000;
+	for (int i = 0; i < 4; i++) {
+		s->pid = i == 0 ? 1 : -1;
+		s->specs[0] = (struct event_spec){ .clock = i != 1,
+						   .exclude_user = i == 2,
+						   .exclude_kernel = i == 3 };
+		perf_sampler_account(s, true);
+		assert_int_equal(p->base.stats.missed[0], 0);
+	}
+}
+
 /* Of bpf, whose samples are told only when its tables are read, the counters at every drain. */
 static void a_period_is_of_readings_of_one_moment(void **state)
 {
@@ -347,6 +389,8 @@ int main(void)
 		IN_SOURCE(a_rest_that_makes_no_sense_is_lost),
 		IN_SOURCE(a_ring_without_samples_loses_none),
 		IN_SOURCE(a_flush_while_it_runs_invents_no_misses),
+		IN_SOURCE(what_came_somewhere_is_not_missed),
+		IN_SOURCE(a_clock_that_stops_misses_nothing),
 		IN_SOURCE(a_period_is_of_readings_of_one_moment),
 	};
 
