@@ -307,7 +307,7 @@ static int write_range(const struct dyn_range *range, int fd)
 					  .range_base = range->range.base,
 					  .range_len = range->range.len };
 
-		part = part < WIRE_RECORD_MAX / 2 ? part : WIRE_RECORD_MAX / 2;
+		part = part < WIRE_BYTES_MOST ? part : WIRE_BYTES_MOST;
 		rec.bytes_len = part;
 		rec.head.len = (uint32_t)base_align_up(sizeof(rec) + part, 8);
 		r = base_write_all(fd, &rec, sizeof(rec));

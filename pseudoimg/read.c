@@ -10,7 +10,7 @@
 
 #include "pseudoimg_internal.h"
 
-enum { NOTE_MOST = 256 << 20, PIECE = 16 << 20 };
+enum { NOTE_MOST = 256 << 20 };
 
 struct reader {
 	struct pseudoimg_file file;
@@ -85,7 +85,7 @@ static int put_bytes(struct reader *rd, const struct wire_range *range, uint64_t
 	int r = 0;
 
 	do {
-		size_t n = len - done < PIECE ? (size_t)(len - done) : PIECE;
+		size_t n = len - done < WIRE_BYTES_MOST ? (size_t)(len - done) : WIRE_BYTES_MOST;
 		const struct wire_bytes rec = {
 			.head = { .len = (uint32_t)base_align_up(sizeof(rec) + n, 8),
 				  .type = WIRE_BYTES },

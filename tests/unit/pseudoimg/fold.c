@@ -254,6 +254,24 @@ static void test_owned(void **state)
 	assert_reads_back(&job);
 }
 
+/* A long one is one range again. */
+static void test_long_range(void **state)
+{
+	enum { LEN = (16 << 20) + 100 };
+	uint8_t *bytes = calloc(1, LEN);
+	struct base_buf job = { 0 };
+
+	(void)state;
+	assert_non_null(bytes);
+	bytes[0] = 0x90;
+	bytes[LEN - 1] = 0xc3;
+	put_head(&job, 1);
+	job_run(&job, 0x5000, 0, 0x2000000);
+	job_bytes(&job, WIRE_RANGE_CODE, 0x5000, LEN, bytes, LEN);
+	free(bytes);
+	assert_reads_back(&job);
+}
+
 /* ---- folding --------------------------------------------------------------------------------- */
 
 struct folded {
@@ -878,7 +896,7 @@ int main(void)
 		cmocka_unit_test(test_compressed),     cmocka_unit_test(test_earlier_ids),
 		cmocka_unit_test(test_places),	       cmocka_unit_test(test_torn_first),
 		cmocka_unit_test(test_many_routines),  cmocka_unit_test(test_refused_routines),
-		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_no_room),	       cmocka_unit_test(test_long_range),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
