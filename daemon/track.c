@@ -182,6 +182,9 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 	if (strcmp(l.path, "[vdso]") == 0) {
 		m.file_off = 0;
 		m.image = vdso_image(a, &l);
+		/* Its event does not tell, so that a stream that is recorded of it would not. */
+		if (m.image)
+			l.id = m.image->id;
 	} else if (!is_dynamic(&l, how)) {
 		m.image = file_image(a, p, &l, listed, &dump);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -118,12 +119,22 @@ static void marker_is_no_mapping(void **state)
 static void vdso(void **state)
 {
 	const struct base_id id = trial_id(3);
+	char *text = NULL;
+	size_t len;
 
 	(void)state;
 	stand_ins.vdso = images_get(t.a.images, PROFDB_VDSO, &id, "[vdso]", "vdso");
 	trial_mmap(&t, 10, 0x7000, 0x1000, 0x7000, "[vdso]", 0);
 	trial_sample(&t, 10, 0x7123);
 	assert_int_equal(trial_count(&t, "[vdso]", 0x123), 1);
+	/* Who replays what is recorded here has another one. */
+	t.a.record = open_memstream(&text, &len);
+	trial_mmap(&t, 11, 0x7000, 0x1000, 0x7000, "[vdso]", 0);
+	fclose(t.a.record);
+	t.a.record = NULL;
+	assert_non_null(strstr(text, " id=0303"));
+	assert_non_null(strstr(text, " path=[vdso]"));
+	free(text);
 	/* The kernel's page that /proc lists beside it is no memory that a JIT could use. */
 	trial_mmap(&t, 10, 0xffffffffff600000, 0x1000, 0, "[vsyscall]", 0);
 	assert_null(at(10, 0xffffffffff600000));
