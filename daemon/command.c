@@ -13,6 +13,16 @@ static int reply_done(const struct daemon *d, const char *epoch, struct base_buf
 			       (unsigned long long)d->attrib.account.stored);
 }
 
+/* The flush that quit begins with worked, its last one did not, and that came without sampling. */
+static int go_on(struct daemon *d, int r, struct base_err *err)
+{
+	base_hint(err, "the daemon goes on; remove the cause and try again");
+	/* Where it cannot, that ends it. */
+	if (driver_start(d->driver, &d->source_error) >= 0 && !d->opt.no_scan)
+		scan_all(&d->attrib);
+	return r;
+}
+
 static int quit(struct daemon *d, struct base_err *err)
 {
 	struct base_err own = { 0 };
@@ -31,7 +41,8 @@ static int quit(struct daemon *d, struct base_err *err)
 		base_hint(err, "the daemon goes on; remove the cause and try again");
 		return r;
 	}
-	return daemon_finish(d, err);
+	r = daemon_finish(d, err);
+	return r < 0 && !d->finished ? go_on(d, r, err) : r;
 }
 
 /* ---- what clients tell of their processes ---------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
@@ -66,10 +67,11 @@ void __wrap_profdb_lock_beat(struct profdb *db)
 static struct {
 	struct driver base;
 	int fd;		   /* what the loop is to watch */
-	char calls[1024];  /* what was called: Look, Drain, drain All, Wake at exec, Stop */
+	char calls[1024];  /* what was called: Look, Drain, drain All, Wake at exec, Begin, Stop */
 	const char *looks; /* what looks find: Quiet, News, the Last news, Urgent; then quiet */
-	int result;	   /* of drains */
-	unsigned int last; /* with so many drains a signal ends it */
+	int result, result_all; /* of drains, and of whole ones */
+	unsigned int last;	/* with so many drains a signal ends it */
+	unsigned int more;	/* of a replay: so many drains leave something behind them */
 	void (*on_drain)(const struct driver_sink *sink);
 } source;
 
@@ -93,13 +95,16 @@ static unsigned int nr_calls(char what)
 static int source_drain(struct driver *s, bool all, const struct driver_sink *sink,
 			struct base_err *err)
 {
+	int r;
+
 	(void)s;
 	note(all ? 'A' : 'D');
 	if (source.on_drain)
 		source.on_drain(sink);
 	if (!all && nr_calls('D') == source.last)
 		kill(getpid(), SIGTERM);
-	return source.result < 0 ? base_fail_errno(err, source.result, "cannot go on") : 0;
+	r = all ? source.result_all : source.result;
+	return r < 0 ? base_fail_errno(err, r, "cannot go on") : nr_calls('D') < source.more;
 }
 
 static int source_poll_fd(const struct driver *s)
@@ -129,6 +134,14 @@ static int source_wake(struct driver *s)
 	return 0;
 }
 
+static int source_start(struct driver *s, struct base_err *err)
+{
+	(void)s;
+	(void)err;
+	note('B');
+	return 0;
+}
+
 static void source_stop(struct driver *s)
 {
 	(void)s;
@@ -136,6 +149,7 @@ static void source_stop(struct driver *s)
 }
 
 static const struct driver_ops ops = {
+	.start = source_start,
 	.drain = source_drain,
 	.poll_fd = source_poll_fd,
 	.look = source_look,
@@ -180,7 +194,10 @@ static void open_core(void)
 
 static int setup(void **state)
 {
+	const struct rlimit all = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
+
 	(void)state;
+	setrlimit(RLIMIT_FSIZE, &all);
 	strcpy(folder, "/tmp/dcpi-loop-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	memset(&source, 0, sizeof(source));
@@ -262,14 +279,48 @@ static void a_client_ends_it(void **state)
 	char text[256] = "";
 
 	(void)state;
-	/* Nothing but the socket wakes it. */
+	/* Nothing but the socket wakes it; and that a flush is due means nothing behind the end. */
 	no_seconds = true;
+	d.opt.flush_s = 0;
 	assert_int_equal(loop(), 0);
 	assert_true(d.finished);
+	assert_int_equal(d.flush_error.code, 0);
 	control_close(d.control);
 	d.control = NULL;
 	assert_true(recv(fd, text, sizeof(text) - 1, 0) > 0);
 	assert_non_null(strstr(text, "\"ok\":true"));
+	close(fd);
+}
+
+static void the_last_flush_fails(const struct driver_sink *sink)
+{
+	struct rlimit l = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
+
+	count_one(sink);
+	/* Between the flush that quit begins with and the one that it ends with. */
+	if (nr_calls('A') == 2 && !strchr(source.calls, 'B'))
+		l.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &l), 0);
+	if (nr_calls('A') == 2 && strchr(source.calls, 'B'))
+		source.last = nr_calls('D');
+}
+
+/* Whoever is told that it goes on, for he cannot have it end, has a daemon that samples. */
+static void an_end_that_fails(void **state)
+{
+	int fd = ask("{\"cmd\":\"quit\"}\n");
+	char text[512] = "";
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	source.on_drain = the_last_flush_fails;
+	assert_int_equal(loop(), 0);
+	assert_true(recv(fd, text, sizeof(text) - 1, 0) > 0);
+	assert_non_null(strstr(text, "\"ok\":false"));
+	assert_non_null(strstr(text, "goes on"));
+	assert_non_null(strstr(source.calls, "ASABDSA"));
+	assert_int_equal(d.attrib.account.stored, nr_calls('D') + nr_calls('A'));
+	assert_int_equal(daemon_unwritten(&d), 0);
 	close(fd);
 }
 
@@ -281,6 +332,55 @@ static void the_source_wakes_it(void **state)
 	source.looks = "QQQQQQ";
 	assert_int_equal(eventfd_write(source.fd, 1), 0);
 	assert_int_equal(loop(), 0);
+}
+
+static void a_doorbell_wakes_it(void **state)
+{
+	(void)state;
+	no_seconds = true;
+	source.last = 1;
+	stand_ins.bell = source.fd;
+	source.fd = -1;
+	assert_int_equal(eventfd_write(stand_ins.bell, 1), 0);
+	assert_int_equal(loop(), 0);
+	source.fd = stand_ins.bell;
+}
+
+/* A client waits for what was not all read yet. */
+static void catching_up_it_does_not_sleep(void **state)
+{
+	(void)state;
+	no_seconds = true;
+	source.last = 3;
+	stand_ins.catching_up = true;
+	assert_int_equal(loop(), 0);
+}
+
+/* What a flush finds broken ends it, too. */
+static void a_failure_for_a_client_ends_it(void **state)
+{
+	int fd = ask("{\"cmd\":\"flush\"}\n");
+
+	(void)state;
+	source.result_all = -EIO;
+	assert_int_equal(loop(), -EIO);
+	close(fd);
+}
+
+/* Its end is all that ends it; a flush on the way does not wait for the rest. */
+static void a_replay(void **state)
+{
+	(void)state;
+	source.base.utc = 1700000000;
+	source.on_drain = count_one;
+	source.more = 2;
+	d.attrib.live = false;
+	d.opt.flush_s = 0;
+	assert_int_equal(loop(), 0);
+	assert_string_equal(source.calls, "DDSA");
+	assert_int_equal(d.nr_flushes, 2);
+	assert_int_equal(d.attrib.account.stored, 3);
+	assert_int_equal(daemon_unwritten(&d), 0);
 }
 
 /* What came before is on disk all the same. */
@@ -326,6 +426,20 @@ static void quiet_looks_rest(void **state)
 	/* At rest it asks once behind each turn whether there is anything, and then looks again. */
 	assert_string_equal(source.calls, "LLLLLWLLWLLLLLLLL");
 	assert_int_equal(look_ns, SECOND / 4);
+}
+
+static void looks_keep_their_pace(void **state)
+{
+	char news[1000];
+
+	(void)state;
+	memset(news, 'N', sizeof(news) - 1);
+	news[sizeof(news) - 1] = '\0';
+	source.looks = news;
+	source.last = 3;
+	assert_int_equal(loop(), 0);
+	/* Four to a second. */
+	assert_true(nr_calls('L') < 100);
 }
 
 /* Where JITs are, their registries are read more often. */
@@ -413,6 +527,38 @@ static void clients_are_served(void **state)
 	assert_int_equal(stand_ins.nr_writes, 1);
 	assert_true(stand_ins.was_hasty);
 	assert_false(stand_ins.hasty);
+}
+
+static unsigned int nr_said(const char *what)
+{
+	unsigned int nr = 0;
+	const char *line;
+
+	for (size_t i = 0; (line = base_log_kept(i)); i++)
+		nr += strstr(line, what) != NULL;
+	return nr;
+}
+
+/* Who asks is told each time that his image could not be written, the log once. */
+static void failures_are_said_once(void **state)
+{
+	FILE *nowhere = fopen("/dev/null", "w");
+
+	(void)state;
+	base_log_init(nowhere, BASE_LOG_WARN, BASE_LOG_BARE);
+	base_log_keep();
+	stand_ins.wants_flush = true;
+	stand_ins.write_result = -ENOSPC;
+	turn();
+	turn();
+	assert_int_equal(nr_said("cannot write 'x.dyn'"), 1);
+	stand_ins.write_result = 0;
+	turn();
+	stand_ins.write_result = -ENOSPC;
+	turn();
+	assert_int_equal(nr_said("cannot write 'x.dyn'"), 2);
+	base_log_init(NULL, BASE_LOG_ERROR, BASE_LOG_BARE);
+	fclose(nowhere);
 }
 
 /* Owned ranges are copied whole: each two seconds, while code in them runs. */
@@ -550,14 +696,21 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_signal_ends_it),
 		TEST(a_client_ends_it),
+		TEST(an_end_that_fails),
 		TEST(the_source_wakes_it),
+		TEST(a_doorbell_wakes_it),
+		TEST(catching_up_it_does_not_sleep),
 		TEST(a_failure_ends_it),
+		TEST(a_failure_for_a_client_ends_it),
+		TEST(a_replay),
 		TEST(an_urgent_look_drains),
 		TEST(quiet_looks_rest),
+		TEST(looks_keep_their_pace),
 		TEST(clients_hurry_it),
 		TEST(flushes_each_minute),
 		TEST(sweeps_who_is_gone),
 		TEST(clients_are_served),
+		TEST(failures_are_said_once),
 		TEST(reads_ranges_while_code_runs),
 		TEST(losses_are_mended),
 		TEST(of_ones_own_alone),

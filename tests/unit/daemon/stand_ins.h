@@ -36,6 +36,7 @@ struct stand_ins {
 	unsigned int nr_take, nr_refresh, nr_ranges, nr_writes;
 	/* What the loop asks of it */
 	bool wants_fold, wants_flush, catching_up;
+	int bell;	       /* dyn_poll_fds; 0: none */
 	bool hasty, was_hasty; /* now, and when images were written last */
 	unsigned int nr_clients, nr_folds, nr_ended;
 	unsigned int nr_kernel_looks;
