@@ -10,13 +10,25 @@ need_root
 tests=${DCPI_BIN%/bin}/tests
 NR=100000 BASE=0x300000000000 END=0x30000186a000
 
+# kernel DATABASE: how many samples it holds, and how many of them the kernel has, the idle task's too, which a stream
+# does not tell from others.
+kernel()
+{
+	"$DCPI_BIN/dcpiprof" -db "$1" -i -no_header 2>>"$work/err" |
+		awk '$NF == "total" { all = $1 } /\(idle\)|vmlinux/ { n += $1 } END { print all, n }'
+}
+
 # count_keys [OPTION…]: $keys in which the samples come, and $addresses, which were as many without generations.
 count_keys()
 {
-	local samples read
+	local samples read live
 	start_daemon -source bpf -record "$work/stream"
 	"$tests/million_jit" -routines $NR -seconds 6 "$@" >"$work/jit" || fail "the JIT: $(cat "$work/jit")"
 	stop_daemon
+	live=$(kernel "$db")
+	"$DCPI_BIN/dcpid" -quiet -platform again -replay "$work/stream" "$work/again" || fail "the replay"
+	echo "samples in all, and in the kernel: $live; replayed: $(kernel "$work/again")"
+	[ "${live#* }" -gt 0 ] && [ "$(kernel "$work/again")" = "$live" ] || fail "a replay's samples"
 	"$tests/stream_keys" "$work/stream" $BASE $END >"$work/keys" || fail "the stream cannot be read"
 	keys=$(truth "$work/keys" keys) addresses=$(truth "$work/keys" addresses)
 	samples=$(truth "$work/keys" samples) read=$(truth "$work/keys" read)
@@ -24,7 +36,7 @@ count_keys()
 	[ "$samples" -gt 1000 ] || fail "$samples samples"
 	[ "$read" -gt $((samples * 9 / 10)) ] || fail "generations were read of $read samples of $samples"
 	[ "$addresses" -ge 40 ] || fail "samples at $addresses addresses"
-	rm -rf "$db" "$work/stream"
+	rm -rf "$db" "$work/again" "$work/stream"
 }
 
 count_keys -warm
