@@ -94,6 +94,8 @@ static int bury(struct values *v)
 			return status;
 		nanosleep(&pause, NULL);
 	}
+	/* One that only closed its socket would go on for as long as we do. */
+	kill(v->pid, SIGKILL);
 	for (size_t i = 0; i < VALUES_ZOMBIES_MAX; i++) {
 		if (!v->zombies[i]) {
 			v->zombies[i] = v->pid;

@@ -522,6 +522,29 @@ static void crashes(void **state)
 	fails(bad("crashes"), false);
 }
 
+/* It is not there any more, though it would not end by itself. */
+static void leaves(void **state)
+{
+	const char *const profilers[] = { bad("leaves") };
+	struct values *v;
+	pid_t left, ended = 0;
+
+	NEEDS_PROCESS(state);
+	v = open_values(profilers, 1);
+	left = v->pid;
+	assert_int_equal(send(v, 0), 0);
+	while (v->nr_pending)
+		receive(v);
+	for (int i = 0; i < 100 && !ended; i++) {
+		ended = waitpid(left, NULL, WNOHANG);
+		usleep(10000);
+	}
+	if (!ended)
+		kill(left, SIGKILL);
+	assert_int_equal(ended, left);
+	values_close(v);
+}
+
 static void exits(void **state)
 {
 	NEEDS_PROCESS(state);
@@ -669,6 +692,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(loads_forever, setup, teardown),
 		cmocka_unit_test_setup_teardown(ends_with_its_parent, setup, teardown),
 		cmocka_unit_test_setup_teardown(crashes, setup, teardown),
+		cmocka_unit_test_setup_teardown(leaves, setup, teardown),
 		cmocka_unit_test_setup_teardown(exits, setup, teardown),
 		cmocka_unit_test_setup_teardown(loops, setup, teardown),
 		cmocka_unit_test_setup_teardown(wild_tuples, setup, teardown),

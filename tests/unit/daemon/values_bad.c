@@ -2,6 +2,7 @@
 /* Value profilers that do not behave, one for each number BAD (values.c beside this). */
 #include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <vprofiler.h>
 
 enum {
@@ -17,7 +18,8 @@ enum {
 	ELSEWHERE,
 	EXITS,
 	ODD_NAME,
-	LOADS_FOREVER
+	LOADS_FOREVER,
+	LEAVES
 };
 
 #if BAD != NOTHING
@@ -52,6 +54,12 @@ static int vp_prof_process(uint pid, trace_parser_t *parser, vsample_t **vsample
 		*(volatile int *)8 = 1;
 	if (BAD == EXITS)
 		_Exit(0);
+	/* It takes its hands off what it does not know, and goes on. */
+	if (BAD == LEAVES)
+		for (int fd = 3; fd < 256; fd++)
+			close(fd);
+	while (BAD == LEAVES)
+		;
 	/* One where it was, and one where nothing was. */
 	trace_parser_next(parser, NULL, &samples[0].pc, NULL, NULL, 0, NULL);
 	samples[1].pc = samples[0].pc + 1;
