@@ -31,7 +31,7 @@ static const struct base_cmd cmd = {
 	.examples =
 		(const struct base_example[]){
 			{ "dcpidis /usr/bin/perl Perl_hv_common", "One procedure of a program." },
-			{ "dcpidis -source -bytes $DCPIDB/dyn/hello.box.4711.dyn",
+			{ "dcpidis -source -bytes $DCPIDB/dyn/hello-box-4711-1f2e3d4c5b6a7988.dyn",
 			  "All routines that a JIT made." },
 			{ "dcpidis a.out 0x401136..0x401150",
 			  "What stands between two addresses." },
