@@ -57,17 +57,23 @@ static uint64_t room_at(const struct elf_object *o, const struct section *s, uin
 
 	if (vaddr - s->vaddr >= s->len || vaddr - rec->addr >= rec->code_len)
 		return 0;
-	return least(WIRE_CODE_MAX,
-		     least(s->len - (vaddr - s->vaddr), rec->code_len - (vaddr - rec->addr)));
+	return least(s->len - (vaddr - s->vaddr), rec->code_len - (vaddr - rec->addr));
+}
+
+/* Longer is no routine but room for code to come: QEMU lists its buffer of 128 MiB as one. */
+static bool is_routine(uint64_t len)
+{
+	return len <= WIRE_CODE_MAX;
 }
 
 static int add(struct elf_object *o, const struct section *s, const GElf_Sym *sym, const char *name,
 	       uint32_t order)
 {
 	uint64_t addr = symbol_vaddr(o, s, sym->st_value), room = room_at(o, s, addr);
+	uint64_t len = least(sym->st_size, room);
 	int r;
 
-	if (!room)
+	if (!room || !is_routine(len))
 		return 0;
 	if (o->nr_routines == FOREIGN_ROUTINES_MAX)
 		return -DCPI_ELIMIT;
@@ -76,7 +82,7 @@ static int add(struct elf_object *o, const struct section *s, const GElf_Sym *sy
 		return r;
 	o->routines[o->nr_routines++] = (struct elf_routine){
 		.addr = addr,
-		.len = least(sym->st_size, room),
+		.len = len,
 		.room = room,
 		.name = name,
 		.bytes = s->bytes ? s->bytes + (addr - s->vaddr) : NULL,
@@ -158,7 +164,10 @@ static void choose(struct elf_object *o)
 	}
 	if (nr && !v[nr - 1].len)
 		v[nr - 1].len = v[nr - 1].room;
-	o->nr_routines = nr;
+	o->nr_routines = 0;
+	for (size_t i = 0; i < nr; i++)
+		if (is_routine(v[i].len))
+			v[o->nr_routines++] = v[i];
 }
 
 int elf_symbols_read(struct elf_object *o)

@@ -33,7 +33,8 @@ struct foreign_object {
 /*
  * Append the object's routines, ascending and disjoint, as WIRE_ROUTINE records of its seq, part 0,
  * 1, …: its FUNC symbols within [addr, addr + code_len) of @rec, one for each address, none within
- * another; with the lines and inlined parts of its DWARF (not compressed, nor in another file).
+ * another, none above WIRE_CODE_MAX; with the lines and inlined parts of its DWARF (not compressed,
+ * nor in another file).
  * Code is what runs (WIRE_ROUTINE_FETCHED), where that cannot be read what the file has. Returns
  * how many; -DCPI_EFORMAT (not an ELF64 file of that machine, or a table that leaves it or is not
  * aligned), -DCPI_ELIMIT (then those in @out are good, and there were more), -ENOMEM.

@@ -158,6 +158,30 @@ static void test_overlaps(void **state)
 	base_buf_release(&rd.out);
 }
 
+/* A buffer in which code will be made is no routine; what is told of within it is. */
+static void test_too_long(void **state)
+{
+	struct reading rd;
+
+	(void)state;
+	begin(&rd);
+	rd.elf.section[SMALL_TEXT].sh_type = SHT_NOBITS;
+	rd.elf.section[SMALL_TEXT].sh_size = rd.rec.code_len = WIRE_CODE_MAX + 4096;
+	rd.elf.symbol[3].st_size = WIRE_CODE_MAX;
+	assert_int_equal(run(&rd), 1);
+	check(&rd, 0, "alpha", SMALL_VADDR, WIRE_CODE_MAX);
+	/* Its place is beta's then; delta, without a length, would reach to the end. */
+	rd.elf.symbol[3].st_size = WIRE_CODE_MAX + 1;
+	assert_int_equal(run(&rd), 2);
+	check(&rd, 0, "beta", SMALL_VADDR, 32);
+	check(&rd, 1, "gamma", SMALL_VADDR + 32, 32);
+	rd.elf.section[SMALL_SYMTAB].sh_size = 2 * sizeof(Elf64_Sym);
+	assert_int_equal(run(&rd), 0);
+	rd.rec.code_len = WIRE_CODE_MAX;
+	assert_int_equal(run(&rd), 1);
+	base_buf_release(&rd.out);
+}
+
 static void test_lies(void **state)
 {
 	struct reading rd;
@@ -594,12 +618,12 @@ static void test_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	       cmocka_unit_test(test_places),
-		cmocka_unit_test(test_overlaps),       cmocka_unit_test(test_lies),
-		cmocka_unit_test(test_lines),	       cmocka_unit_test(test_inlined),
-		cmocka_unit_test(test_relocatable),    cmocka_unit_test(test_two_tables),
-		cmocka_unit_test(test_long_directory), cmocka_unit_test(test_relocations),
-		cmocka_unit_test(test_folder),
+		cmocka_unit_test(test_symbols),	    cmocka_unit_test(test_places),
+		cmocka_unit_test(test_overlaps),    cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_lies),	    cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_inlined),	    cmocka_unit_test(test_relocatable),
+		cmocka_unit_test(test_two_tables),  cmocka_unit_test(test_long_directory),
+		cmocka_unit_test(test_relocations), cmocka_unit_test(test_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
