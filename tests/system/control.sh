@@ -8,18 +8,21 @@ reachable_programs
 
 # A group dcpi, seen by this daemon alone. Whatever the umask, all reach its sockets; and whoever waits for the end of
 # what it prints, or for a lock that was held when it was started, is not kept waiting by it, or by a helper of its own.
+# Each client of dynamic code takes it a descriptor: it may open as many files as anybody lets it.
 { grep -v '^dcpi:' /etc/group; echo 'dcpi:x:54321:'; } >"$work/group"
 start_daemon_with_group()
 {
 	exec {lock}>"$work/lock"
 	flock "$lock"
-	(umask 077 && exec unshare -m sh -c 'mount --bind "$0" /etc/group && shift && exec "$@"' "$work/group" x \
+	(umask 077 && ulimit -Sn 256 && exec unshare -m sh -c 'mount --bind "$0" /etc/group && shift && exec "$@"' "$work/group" x \
 		"$DCPI_BIN/dcpid" -background -log "$work/log" "$db") 2>&1 | timeout 60 cat >"$work/started" ||
 		fail "dcpid keeps the output that it was started with"
 	exec {lock}>&-
 	flock -n "$work/lock" true || fail "dcpid keeps a lock that it was started under"
 	daemon=$(status_field pid)
 	[ -n "$daemon" ] || fail "dcpid does not start: $(cat "$work/started")"
+	[ "$(awk '/^Max open files/ { print $4 == $5 }' "/proc/$daemon/limits")" = 1 ] ||
+		fail "its limits: $(cat "/proc/$daemon/limits")"
 }
 as() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 as_member() { setpriv --reuid=65534 --regid=65534 --groups=54321 "$@"; }

@@ -53,7 +53,9 @@ end_by TERM
 # Without anybody's flush, all but the last interval is there.
 db=$work/interval
 export DCPIDB=$db
-start_daemon -platform interval -flush 1
+listed=$(grep -c 'were running already' "$work/log")
+start_daemon -platform interval -flush 1 -b
+[ "$(grep -c 'were running already' "$work/log")" = "$listed" ] || fail "-b reads /proc"
 # On a slow machine they are longer.
 for _ in $(seq 100); do
 	sleep 0.5
