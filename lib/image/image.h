@@ -195,10 +195,10 @@ const struct image_symbol *image_symbol(struct image *img, size_t index); /* asc
 const struct image_symbol *image_symbol_find(struct image *img, const char *name, size_t *pos);
 
 /*
- * A stripped image without .eh_frame tells of few procedures, or of none, where they stand. Where a
- * program has said how, others are guessed then: they begin at the entry, where code begins, and
- * where code or a pointer in data leads to, end where the next one begins, and are named by their
- * address. What nothing in sight leads to is taken for a part of the one before it.
+ * A stripped image without .eh_frame, or with little, tells of few procedures, or of none, where
+ * they stand. Where a program has said how, others are guessed then: they begin at the entry, where
+ * code begins, and where code or a pointer in data leads to, end where the next one begins, and are
+ * named by their address. What nothing in sight leads to is taken for a part of the one before it.
  */
 typedef int image_start_fn(void *ctx, uint64_t vaddr);
 /* What comes before the instruction at an address, padding apart. */

@@ -13,7 +13,7 @@
 
 #include "image_internal.h"
 
-enum { BLOCK = 4096, VERSION = 2 };
+enum { BLOCK = 4096, VERSION = 3 };
 
 static const char magic[8] = "DCPIsym";
 

@@ -6,4 +6,14 @@
 	.text
 	nop
 	nop
+	/* Code that is an object, as GHC has it; one without a size is none. */
+	.globl	proc_info
+	.type	proc_info, %object
+proc_info:
+	.skip	8
+	.size	proc_info, . - proc_info
+	.globl	proc_alias
+	.type	proc_alias, %object
+	.set	proc_alias, proc_info
+	.size	proc_alias, 0
 	.section .note.GNU-stack, "", %progbits

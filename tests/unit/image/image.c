@@ -53,6 +53,7 @@ static void test_symbols(void **state)
 {
 	struct image *img = open_fixture("fixture.so", IMAGE_FILE);
 	uint64_t a = addr(img, "alpha"), o = addr(img, "outer_proc"), b = addr(img, "bare_label");
+	size_t pos = 0;
 
 	(void)state;
 	expect_at(img, a, "alpha");
@@ -68,6 +69,8 @@ static void test_symbols(void **state)
 	expect_at(img, o + 16, "outer_proc");
 	expect_at(img, o + 20, "outer_proc");
 	expect_at(img, o + 31, "outer_proc");
+	expect_at(img, addr(img, "proc_info") + 7, "proc_info");
+	assert_null(image_symbol_find(img, "proc_alias", &pos));
 	expect_at(img, 0, NULL);
 	expect_at(img, UINT64_MAX, NULL);
 	image_close(img);
@@ -661,6 +664,49 @@ static void test_overlap(void **state)
 	image_close(img);
 }
 
+/* What a program would say of partly.S: one procedure begins 32 bytes behind the begin of its code,
+ * one 8 behind that, and "something" in the middle of what .eh_frame tells of. */
+static int guess_partly(uint32_t machine, const uint8_t *code, size_t len, uint64_t vaddr,
+			struct image_pointed *pointed, size_t nr_pointed, image_start_fn *fn,
+			void *ctx)
+{
+	static const uint64_t starts[] = { 8, 32, 40 };
+	int r = 0;
+
+	(void)machine, (void)code, (void)len, (void)pointed, (void)nr_pointed;
+	for (size_t i = 0; i < 3 && r >= 0; i++)
+		r = fn(ctx, vaddr + starts[i]);
+	return r;
+}
+
+/* Most of the code has no .eh_frame: it is looked for, but not in what has. */
+static void test_partly_told(void **state)
+{
+	struct image *img, *most;
+	struct image_code code;
+
+	(void)state;
+	image_guess_by(guess_partly);
+	img = open_fixture("partly.so", IMAGE_FILE);
+	most = open_fixture("mostly.so", IMAGE_FILE);
+	image_symbols_load(most, NULL);
+	image_symbols_load(img, NULL);
+	image_guess_by(NULL);
+	assert_true(image_code_at(img, 0, &code));
+	assert_true(image_guessed(img));
+	assert_int_equal(image_nr_symbols(img), 3);
+	assert_int_equal(image_symbol(img, 0)->vaddr, code.vaddr);
+	assert_int_equal(image_symbol(img, 0)->len, 16);
+	assert_int_equal(image_symbol(img, 1)->vaddr, code.vaddr + 32);
+	assert_int_equal(image_symbol(img, 1)->len, 8);
+	assert_int_equal(image_symbol(img, 2)->vaddr, code.vaddr + 40);
+	assert_int_equal(image_symbol(img, 2)->len, 24);
+	assert_false(image_guessed(most));
+	assert_int_equal(image_nr_symbols(most), 1);
+	image_close(img);
+	image_close(most);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -675,6 +721,7 @@ int main(void)
 		cmocka_unit_test(test_at_sign),	    cmocka_unit_test(test_named_path),
 		cmocka_unit_test(test_no_identity), cmocka_unit_test(test_pointer),
 		cmocka_unit_test(test_overlap),	    cmocka_unit_test(test_odd_build_id),
+		cmocka_unit_test(test_partly_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
