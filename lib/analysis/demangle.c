@@ -303,13 +303,20 @@ static char *cxx(const char *linkage, size_t len, const char *rest)
 	return name;
 }
 
+bool dem_may(const char *linkage)
+{
+	return linkage[0] == '_' && (linkage[1] == 'Z' || linkage[1] == 'R');
+}
+
 char *demangle_name(const char *linkage)
 {
 	size_t len = strnlen(linkage, DEMANGLE_MAX + 1), own;
 	char *name;
 
-	if (strncmp(linkage, "_Z", 2) != 0 || len > DEMANGLE_MAX)
+	if (!dem_may(linkage) || len > DEMANGLE_MAX)
 		return NULL;
+	if (linkage[1] == 'R')
+		return dem_v0(linkage);
 	name = dem_rust(linkage);
 	if (name)
 		return name;

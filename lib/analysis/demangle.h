@@ -10,10 +10,10 @@
 
 /*
  * The readable form of a linker's name, the caller's to free; NULL where it is none of
- * C++ (Itanium ABI, "_Z…") or of Rust's older scheme ("_ZN…17h<16 digits>E", hash dropped), where
- * it uses what is not known here (Rust's "_R…" among it), where it or its readable form is above
- * DEMANGLE_MAX bytes, and without memory. Written as binutils' c++filt does. Takes bounded time,
- * memory and stack, whatever the bytes.
+ * C++ (Itanium ABI, "_Z…") or of Rust's schemes ("_ZN…17h<16 digits>E", and "_R…" of version 0;
+ * hashes dropped), where it uses what is not known here, where it or its readable form is above
+ * DEMANGLE_MAX bytes, and without memory. Written as binutils' c++filt does, of "_R…" as LLVM's.
+ * Takes bounded time, memory and stack, whatever the bytes.
  */
 #define DEMANGLE_MAX 4096
 char *demangle_name(const char *linkage);

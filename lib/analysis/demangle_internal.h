@@ -121,7 +121,11 @@ struct dem_operator {
 /* NULL where the next two bytes are none. Not taken. */
 const struct dem_operator *dem_operator(const struct dem *d);
 
+/* It begins as a name that can be read. */
+bool dem_may(const char *linkage);
 /* Rust's older scheme: NULL where @name is not of it. */
 char *dem_rust(const char *name);
+/* Its newer one: @name begins with "_R". NULL where it cannot be read. */
+char *dem_v0(const char *name);
 
 #endif

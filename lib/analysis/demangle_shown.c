@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "demangle.h"
+#include "demangle_internal.h"
 
 bool demangle_off;
 
@@ -32,7 +32,7 @@ const char *demangle_shown(const char *linkage)
 {
 	const char *name;
 
-	if (demangle_off || !linkage || strncmp(linkage, "_Z", 2) != 0)
+	if (demangle_off || !linkage || !dem_may(linkage))
 		return linkage;
 	pthread_mutex_lock(&lock);
 	name = made(linkage);
@@ -125,7 +125,7 @@ bool demangle_is(const char *linkage, const char *what)
 
 	if (strcmp(linkage, what) == 0)
 		return true;
-	if (strncmp(what, "_Z", 2) == 0 || !(name = demangle_name(linkage)))
+	if (dem_may(what) || !(name = demangle_name(linkage)))
 		return false;
 	yes = demangle_match(name, what);
 	free(name);

@@ -88,7 +88,41 @@ static void test_rust(void **state)
 		/* No hash: C++, in which a "$" is any character. */
 		{ "_ZN1a3b$cE", "a::b$c" },
 		{ "_ZN1a17hx123456789abcdefE", "a::hx123456789abcdef" },
-		{ "_RNvC6_123foo3bar", "_RNvC6_123foo3bar" },
+	};
+
+	(void)state;
+	CHECK(names);
+}
+
+/* Its newer one: forms, and names that rustc 1.63 made. */
+static void test_rust_v0(void **state)
+{
+	static const struct expected names[] = {
+		{ "_RNvC6_123foo3bar", "123foo::bar" },
+		{ "_RNvCsdQ2w3SxtEgR_3rs14main", "rs1::main" },
+		{ "_RNCNvCs1_3rs14mains0_0", "rs1::main::{closure#2}" },
+		{ "_RNSNvC1a1b5inner", "a::b::{shim:inner#0}" },
+		{ "_RINvCsdQ2w3SxtEgR_3rs13gendKj3e8_EB2_", "rs1::gen::<f64, 1000>" },
+		{ "_RNvXs_CsdQ2w3SxtEgR_3rs1NtB4_2CiNtB4_5Shape4area",
+		  "<rs1::Ci as rs1::Shape>::area" },
+		{ "_RNvMNtCsdQ2w3SxtEgR_3rs15innerINtB2_1WmE5totalB4_",
+		  "<rs1::inner::W<u32>>::total" },
+		{ "_RNvYNtC1a1TNtC1a1B1f", "<a::T as a::B>::f" },
+		{ "_RINvC1a1bThEAhj3_SeRhQShPaOxE", "a::b::<(u8,), [u8; 3], [str], &u8, &mut [u8], "
+						    "*const i8, *mut i64>" },
+		{ "_RINvC1a1bFUKCiEuE", "a::b::<unsafe extern \"C\" fn(isize)>" },
+		{ "_RINvC1a1bFK12sys_v_unwindEzE", "a::b::<extern \"sys-v-unwind\" fn() -> !>" },
+		{ "_RINvC1a1bFG0_RL1_hRL0_hEuE", "a::b::<for<'a, 'b> fn(&'a u8, &'b u8)>" },
+		{ "_RINvC1a1bDG_INtC1a2FnTRL0_hEEp6OutputRL0_tNtC1a4SendEL_E",
+		  "a::b::<dyn for<'a> a::Fn<(&'a u8,), Output = &'a u16> + a::Send>" },
+		{ "_RINvC1a1bDNtC1a1Tp1Aup1BbEL_E", "a::b::<dyn a::T<A = (), B = bool>>" },
+		{ "_RINvC1a1bL_Kb1_Kan5_Kc41_Kc27_Kc1f600_KpE",
+		  "a::b::<'_, true, -5, 'A', '\\'', '\\u{1f600}', _>" },
+		{ "_RINvC1a1bKo123456789abcdef01_E", "a::b::<0x123456789abcdef01>" },
+		{ "_RNvC1au10gre_xka5fa", "a::punycode{gre_xka5fa}" },
+		{ "_RNvC1a1b.llvm.12345", "a::b" },
+		{ "_RNvC1a1b.cold", "a::b.cold" },
+		{ "_RNvC1a1b@plt", "a::b@plt" },
 	};
 
 	(void)state;
@@ -99,12 +133,58 @@ static void test_rust(void **state)
 static void test_refused(void **state)
 {
 	static const char *const names[] = {
-		"",	  "main",	"_Z",		"_ZN",		 "_Z1",	     "_Z9f",
-		"_Z1fS_", "_Z1fT_",	"_ZN1AE1",	"_Z1fIi",	 "_ZNSE",    "_Z1fS",
-		"_Z1fA_", "_Z1fSZ_v",	"_ZL",		"_ZZ",		 "_ZGR",     "_ZTC1A",
-		"_Z1fDp", "_Z1fI",	"_Z1fIJ",	"_Z1fv.",	 "_Z1fU",    "_ZC1v",
-		"_ZNSsC", "_ZNC1Ev",	"_Z1fLi",	"_ZN1aS_E",	 "_ZN1aStE", "_Z1fv\xff",
-		"_Z0v",	  "_Z1fIXEEvv", "_Z1fIXflEEvv", "_Z4294967295a", "_Z1fP",
+		"",
+		"main",
+		"_Z",
+		"_ZN",
+		"_Z1",
+		"_Z9f",
+		"_Z1fS_",
+		"_Z1fT_",
+		"_ZN1AE1",
+		"_Z1fIi",
+		"_ZNSE",
+		"_Z1fS",
+		"_Z1fA_",
+		"_Z1fSZ_v",
+		"_ZL",
+		"_ZZ",
+		"_ZGR",
+		"_ZTC1A",
+		"_Z1fDp",
+		"_Z1fI",
+		"_Z1fIJ",
+		"_Z1fv.",
+		"_Z1fU",
+		"_ZC1v",
+		"_ZNSsC",
+		"_ZNC1Ev",
+		"_Z1fLi",
+		"_ZN1aS_E",
+		"_ZN1aStE",
+		"_Z1fv\xff",
+		"_Z0v",
+		"_Z1fIXEEvv",
+		"_Z1fIXflEEvv",
+		"_Z4294967295a",
+		"_Z1fP",
+		"_R",
+		"_R0NvC1a1b",
+		"_RNvC1a",
+		"_RNvC1a9b",
+		"_RNvC1a1b1",
+		"_RB_",
+		"_RNvB_1a",
+		"_RNvB9_1a",
+		"_RINvC1a1bB3_E",
+		"_RINvC1a1bRL0_hE",
+		"_RC0",
+		"_RNvC1a1bE",
+		"_RINvC1a1bKb2_E",
+		"_RINvC1a1bKcfffffffff_E",
+		"_RINvC1a1bFGzzzzzzzzzzz_EuE",
+		"_RINvC1a1bDNtC1a1TEE",
+		"_RCszzzzzzzzzzzz_1a",
 	};
 
 	(void)state;
@@ -132,6 +212,34 @@ static void refuse(char *text)
 }
 
 /* What would fill the memory, the stack, or take for ever. */
+/* Each tuple holds the one before twice. */
+static char *doubled(unsigned int nr)
+{
+	static const char digits[] =
+		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char *text = malloc(64 + nr * 16), *to;
+	size_t last, begin;
+
+	assert_non_null(text);
+	to = stpcpy(text, "_RINvC1a1bTmmE");
+	last = strlen("INvC1a1b");
+	for (unsigned int i = 0; i < nr; i++) {
+		begin = (size_t)(to - text) - 2;
+		*to++ = 'T';
+		for (int twice = 0; twice < 2; twice++) {
+			*to++ = 'B';
+			if (last > 62)
+				*to++ = digits[(last - 1) / 62];
+			*to++ = digits[(last - 1) % 62];
+			*to++ = '_';
+		}
+		*to++ = 'E';
+		last = begin;
+	}
+	strcpy(to, "E");
+	return text;
+}
+
 static void test_hostile(void **state)
 {
 	char text[DEMANGLE_MAX] = "_Z1f1A", *to = text + strlen(text), *name;
@@ -161,6 +269,15 @@ static void test_hostile(void **state)
 	refuse(repeated("_Z", "Z", 3000, "1fv"));
 	refuse(repeated("_Z1fIJiiiiiiiiEEvDp", "FiT_", 100, "E"));
 	refuse(repeated("_Z", "4000a", 1, ""));
+	refuse(repeated("_RINvC1a1b", "T", 3000, "E"));
+	refuse(repeated("_R", "Nv", 2000, "C1a"));
+	name = doubled(2);
+	to = demangle_name(name);
+	assert_string_equal(to, "a::b::<(u32, u32), ((u32, u32), (u32, u32)), "
+				"(((u32, u32), (u32, u32)), ((u32, u32), (u32, u32)))>");
+	free(to);
+	free(name);
+	refuse(doubled(60));
 	/* Long, and nothing wrong with it. */
 	name = repeated("_Z1f", "i", 500, "");
 	to = demangle_name(name);
@@ -222,8 +339,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cxx),	cmocka_unit_test(test_rust),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_match),	cmocka_unit_test(test_shown),
+		cmocka_unit_test(test_rust_v0), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_hostile), cmocka_unit_test(test_match),
+		cmocka_unit_test(test_shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
