@@ -469,6 +469,17 @@ static void say_unreadable(const struct gc *gc)
 	c->kept(c->ctx, &err);
 }
 
+/* What can be made anew goes before an epoch does. */
+static uint64_t choose_epochs(struct gc *gc, uint64_t size)
+{
+	uint64_t total = gc_tree_len(profdb_dir_fd(gc->db), "."), rest;
+
+	rest = gc_epochs_choose(&gc->epochs, gc->files, gc->nr, gc->young_ns, total, UINT64_MAX);
+	if (rest > size)
+		total -= profdb_index_shrink(gc->db, rest - size, gc->config->dry_run);
+	return gc_epochs_choose(&gc->epochs, gc->files, gc->nr, gc->young_ns, total, size);
+}
+
 /* After all has been read; the pseudo-images first, which costs are of. */
 static void choose(struct gc *gc, struct gc_result *result)
 {
@@ -481,8 +492,7 @@ static void choose(struct gc *gc, struct gc_result *result)
 		gc->files[i].last = last_use(gc, &gc->files[i]);
 	say_unreadable(gc);
 	if (c->size)
-		result->size = gc_epochs_choose(&gc->epochs, gc->files, gc->nr, gc->young_ns,
-						gc_tree_len(profdb_dir_fd(gc->db), "."), c->size);
+		result->size = choose_epochs(gc, c->size);
 	for (size_t i = 0; i < gc->nr; i++)
 		gc->files[i].used = gc->files[i].last > gc->epochs.removed;
 	gc_choose(gc->files, gc->nr, gc->young_ns, c->quota);

@@ -109,3 +109,22 @@ int profdb_index_expire(struct profdb *db, int64_t now)
 	profdb_names_release(&names);
 	return r == -ENOENT ? 0 : r < 0 ? r : nr;
 }
+
+uint64_t profdb_index_shrink(struct profdb *db, uint64_t excess, bool dry_run)
+{
+	struct profdb_names names = { 0 };
+	int fd, r = profdb_names_list(&names, db->fd, "index");
+	uint64_t freed = 0;
+
+	fd = r < 0 ? -1 : profdb_index_fd(db);
+	for (size_t i = 0; fd >= 0 && i < names.nr && freed < excess; i++) {
+		struct stat st;
+
+		if (fstatat(fd, names.items[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode) &&
+		    (dry_run || unlinkat(fd, names.items[i], 0) == 0))
+			freed += base_align_up((uint64_t)st.st_size, 4096);
+	}
+	profdb_names_release(&names);
+	return freed;
+}

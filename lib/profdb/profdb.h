@@ -406,6 +406,9 @@ int profdb_epochs_expire(struct profdb *db, int64_t now, bool dry_run,
 /* Of <db>/index what was made more than a week before @now: whoever needs it makes it anew. How
  * many files, or -errno. */
 int profdb_index_expire(struct profdb *db, int64_t now);
+/* Whichever of it, until they had @excess bytes together, in blocks of 4 KiB. How many they had;
+ * @dry_run: they stay. */
+uint64_t profdb_index_shrink(struct profdb *db, uint64_t excess, bool dry_run);
 
 /* This one, however old it is. 0, -DCPI_EBUSY (a daemon is in it), or -errno. */
 int profdb_epoch_remove(struct profdb *db, const char *epoch, struct base_err *err);

@@ -146,6 +146,16 @@ set -o pipefail
 	head -c 1048576 /dev/zero >db/202312020000/box/pad.file.ab09
 	run -gc -n -gc_size 3 db
 	ls -d db/2*
+	# What can be made anew is not worth an epoch.
+	mkdir -p db/index
+	for i in 1 2 3; do
+		head -c 4194304 /dev/zero >db/index/$i.sym
+	done
+	run -gc -n -gc_size 6 db
+	ls db/index
+	run -gc -gc_size 6 db
+	ls db/index
+	ls -d db/2*
 	run -gc -gc_size 3 db
 	ls -d db/2*
 	run -gc -gc_size 1 db

@@ -149,6 +149,7 @@ static void test_old_indexes_go(void **state)
 	const struct timespec recent[2] = { { .tv_sec = SCRATCH_NOW - 6 * DAY },
 					    { .tv_sec = SCRATCH_NOW - 6 * DAY } };
 	struct profdb *db = scratch_open(*state, true);
+	struct stat st;
 
 	assert_int_equal(profdb_index_expire(db, SCRATCH_NOW), 0);
 	assert_true(profdb_index_fd(db) >= 0);
@@ -163,6 +164,15 @@ static void test_old_indexes_go(void **state)
 	assert_false(is_there(*state, "index/aa.sym"));
 	assert_true(is_there(*state, "index/bb.sym"));
 	assert_true(is_there(*state, "index/link.sym"));
+	/* As many as it takes, in blocks; the link is none of ours. */
+	scratch_write(*state, "index/cc.sym", "x", 1);
+	assert_int_equal(profdb_index_shrink(db, 0, false), 0);
+	assert_int_equal(profdb_index_shrink(db, 4097, true), 8192);
+	assert_int_equal(profdb_index_shrink(db, 4096, false), 4096);
+	assert_true(is_there(*state, "index/bb.sym") != is_there(*state, "index/cc.sym"));
+	assert_int_equal(profdb_index_shrink(db, UINT64_MAX, false), 4096);
+	assert_int_equal(profdb_index_shrink(db, UINT64_MAX, false), 0);
+	assert_int_equal(fstatat(profdb_dir_fd(db), "index/link.sym", &st, AT_SYMLINK_NOFOLLOW), 0);
 	profdb_close(db);
 }
 
