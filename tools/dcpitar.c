@@ -214,8 +214,12 @@ static int check(int nr, char **operands, struct base_err *err)
 	if ((extract || list) && (also.images || also.values || sel.epoch || sel.platform))
 		return base_fail(err, -DCPI_EUSAGE,
 				 "-images, -values, -epoch and -platform say what is packed");
-	if (nr == 2 && !extract)
-		return base_fail(err, -DCPI_EUSAGE, "one file is enough without -x");
+	if (nr == 2 && !extract) {
+		base_fail(err, -DCPI_EUSAGE, "unexpected operand '%s' without -x", operands[1]);
+		if (!list)
+			base_hint(err, "name the database by -db");
+		return -DCPI_EUSAGE;
+	}
 	if (nr == 2)
 		sel.db = operands[1];
 	return list ? 0 : select_check(&sel, err);
