@@ -603,6 +603,8 @@ int main(int argc, char **argv)
 		return fail(&err);
 	/* Whoever closes a socket or a pipe on us is told by the call that failed. */
 	signal(SIGPIPE, SIG_IGN);
+	/* Likewise what is too long for a limit of our user's. */
+	signal(SIGXFSZ, SIG_IGN);
 	/* Were it ignored, as we inherited it, no child's end could be waited for. */
 	signal(SIGCHLD, SIG_DFL);
 #ifdef M_MMAP_THRESHOLD

@@ -405,6 +405,8 @@ static int run(char **argv, const char *run_dir, const char *path)
 	if (r >= 0)
 		r = child_start(&c, argv, &env, &old, &err);
 	signal(SIGPIPE, SIG_IGN);
+	/* What is too long for a limit of the user's is told by the write that failed. */
+	signal(SIGXFSZ, SIG_IGN);
 	/* Were it ignored, as we inherited it, nobody would tell how the program ended. */
 	signal(SIGCHLD, SIG_DFL);
 	if (r >= 0)

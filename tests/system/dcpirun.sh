@@ -278,6 +278,12 @@ run 2 -source nothing true
 says 'sources are: perf, inprocess'
 run 2 -source inprocess -event cycles true
 says 'thread-clock'
+# A limit on the length of files fails a write, and ends a program that it would have ended without us.
+before=(prlimit --fsize=2048)
+run 3 -source inprocess sh -c 'exit 3'
+run 153 -source inprocess dd if=/dev/zero of="$work/user/long" bs=4096 count=1
+says 'samples of thread-clock'
+before=()
 run 125 -db /proc/db sh -c 'echo ran'
 says "/proc/db"
 [ ! -s "$work/out" ] || fail "the program ran without a database"
