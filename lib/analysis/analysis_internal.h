@@ -33,8 +33,8 @@ void analysis_insn_text(struct image *img, const struct analysis_insn *insn, cha
 
 /*
  * Zero in the instruction at the start of @code, of which @len bytes are there, what moving
- * changes;
- * [@start, @end) is the procedure. Returns its length, 1 where it is none (disasm.c).
+ * changes; [@start, @end) is the procedure. Returns its length, of what is none that of a step over
+ * it (disasm.c).
  */
 size_t analysis_disasm_mask_x86(struct analysis_disasm *d, uint8_t *code, size_t len,
 				uint64_t vaddr, uint64_t start, uint64_t end);

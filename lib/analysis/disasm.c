@@ -109,7 +109,8 @@ static void data_text(const struct analysis_disasm *d, const uint8_t *code, uint
 
 	if (in_bytes(d, len)) {
 		for (uint32_t i = 0; i < len && n < size; i++)
-			n += (size_t)snprintf(out + n, size - n, i ? ", 0x%02x" : "0x%02x", code[i]);
+			n += (size_t)snprintf(out + n, size - n, i ? ", 0x%02x" : "0x%02x",
+					      code[i]);
 		return;
 	}
 	for (uint32_t i = 0; i < len; i++)
@@ -292,7 +293,7 @@ size_t analysis_disasm_mask_x86(struct analysis_disasm *d, uint8_t *code, size_t
 
 	if (!d->opened || !cs_disasm_iter(d->handle, &at, &len, &address, d->insn) ||
 	    !d->insn->detail)
-		return 1;
+		return data_len(d, code, len);
 	x = &d->insn->detail->x86;
 	/* Of a far jump, which only 32-bit code has, capstone leaves the size undefined. */
 	if (is_direct_branch(d->insn) ? !stays(d->insn, start, end)

@@ -67,6 +67,12 @@ static void test_x86(void **state)
 	expect(EM_X86_64, CODE("\x8b\x87\x11\x22\x33\x44"), CODE("\x8b\x87\x11\x22\x33\x44"));
 	/* bytes that are no instruction stay, and what follows is found again */
 	expect(EM_X86_64, CODE("\x06\xe8\x11\x22\x33\x44"), CODE("\x06\xe8\0\0\0\0"));
+	/* nor is the call behind what capstone does not know missed, or that taken for others:
+	 * vpcmpeqb (%rdi),%ymm16,%k0; and an opcode of nobody, by the layout of VEX alone */
+	expect(EM_X86_64, CODE("\x62\xf3\x7d\x20\x3f\x07\x00\xe8\x11\x22\x33\x44"),
+	       CODE("\x62\xf3\x7d\x20\x3f\x07\x00\xe8\0\0\0\0"));
+	expect(EM_X86_64, CODE("\xc5\xfb\x0d\x87\xe8\x11\x22\x33\xe8\x11\x22\x33\x44"),
+	       CODE("\xc5\xfb\x0d\x87\xe8\x11\x22\x33\xe8\0\0\0\0"));
 	/* cut in the middle */
 	expect(EM_X86_64, CODE("\xe8\x11\x22"), CODE("\xe8\x11\x22"));
 }

@@ -214,14 +214,10 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_x86),
-		cmocka_unit_test(test_x86_new),
-		cmocka_unit_test(test_386),
-		cmocka_unit_test(test_no_disassembler),
-		cmocka_unit_test(test_aarch64),
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_riscv),
-		cmocka_unit_test(test_unknown_machine),
+		cmocka_unit_test(test_x86),	  cmocka_unit_test(test_x86_new),
+		cmocka_unit_test(test_386),	  cmocka_unit_test(test_no_disassembler),
+		cmocka_unit_test(test_aarch64),	  cmocka_unit_test(test_text),
+		cmocka_unit_test(test_riscv),	  cmocka_unit_test(test_unknown_machine),
 		cmocka_unit_test(test_any_bytes),
 	};
 
