@@ -557,6 +557,12 @@ static void failures_are_said_once(void **state)
 	stand_ins.write_result = -ENOSPC;
 	turn();
 	assert_int_equal(nr_said("cannot write 'x.dyn'"), 2);
+	/* So is a record that lacks something from now on. */
+	d.opt.record = "stream";
+	d.attrib.record_error = -ENOSPC;
+	turn();
+	turn();
+	assert_int_equal(nr_said("cannot write 'stream'"), 1);
 	base_log_init(NULL, BASE_LOG_ERROR, BASE_LOG_BARE);
 	fclose(nowhere);
 }
