@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,9 @@ int report_open(const struct select *s, struct analysis **out, struct base_err *
 					  .apart = s->apart,
 					  .sums = s->sums };
 
+	/* What is kept for the next question may be too long for a limit of the user's. Nobody who
+	 * opens a database so runs programs. */
+	signal(SIGXFSZ, SIG_IGN);
 	return analysis_open(&sel, out, err);
 }
 

@@ -47,3 +47,10 @@ compare dcpiprof
 # The lines above the total sum to it, in the column that all have.
 "$DCPI_BIN/dcpiprof" -no_header 2>/dev/null | awk '
 	/ total$/ { total = $1; next } { sum += $1 } END { exit !(sum == 214 && total == 214) }'
+
+# A limit on the length of files ends no report: what would be kept for the next one is left out.
+cp -r db limited
+find limited -name .index -delete
+rm -rf limited/index
+(ulimit -f 0 && exec "$DCPI_BIN/dcpiprof" -db limited -i) 2>&1 | cat >out
+grep ' 214 .* total$' out >/dev/null || { cat out; exit 1; }
