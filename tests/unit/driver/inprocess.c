@@ -279,12 +279,13 @@ static void young_ones_wait(void **state)
 	/* A time to come is no better than now. */
 	put_sample(&f, UINT64_MAX, 0x2);
 	put_sample(&f, base_ns, 0x1);
+	put_map(&f, UINT64_MAX, 0x5000, "/lib/x.so");
 	drain(false);
 	EXPECT(ME("exec %d prog"), ME("sample %d.7 1"));
 	driver_stats_get(source, &s);
-	assert_int_equal(s.held, 1);
+	assert_int_equal(s.held, 1); /* sample */
 	drain(true);
-	EXPECT(ME("sample %d.7 2"));
+	EXPECT(ME("sample %d.7 2"), ME("mmap %d 5000+1000 /lib/x.so id 20:ab"));
 	/* Nor is one that is past already. */
 	put_sample(&f, 5, 0x3);
 	drain(true);
@@ -404,6 +405,7 @@ static void children_and_programs(void **state)
 {
 	int32_t pid = dead_pid();
 	/* Found in any order: by name, not by birth. */
+	struct fake next = fake_open("0", pid, INPROCESS_EXEC, base_ns + 40);
 	struct fake program = fake_open("a", pid, INPROCESS_EXEC, base_ns + 30);
 	struct fake child = fake_open("b", pid, INPROCESS_FORK, base_ns + 20);
 	struct fake parent = fake_open("c", getpid(), INPROCESS_EXEC, base_ns + 10);
@@ -413,15 +415,19 @@ static void children_and_programs(void **state)
 	fake_head(&child);
 	put_sample(&child, base_ns + 25, 0xc);
 	put_sample(&program, base_ns + 35, 0xe);
+	put_sample(&next, base_ns + 45, 0xf);
 	drain(true);
 	snprintf(handed[LOG - 1], 128, "fork %d of %d", pid, getpid());
 	assert_string_equal(handed[1], handed[LOG - 1]);
 	assert_string_equal(handed[2], line_pid("sample %d.7 c", pid));
 	assert_string_equal(handed[3], line_pid("exec %d prog", pid));
 	assert_string_equal(handed[4], line_pid("sample %d.7 e", pid));
+	assert_string_equal(handed[5], line_pid("exec %d prog", pid));
+	assert_string_equal(handed[6], line_pid("sample %d.7 f", pid));
 	/* One end, of the last life. */
-	assert_string_equal(handed[5], line_pid("exit %d", pid));
-	assert_int_equal(nr_handed, 6);
+	assert_string_equal(handed[7], line_pid("exit %d", pid));
+	assert_int_equal(nr_handed, 8);
+	close(next.fd);
 	close(program.fd);
 	close(child.fd);
 	close(parent.fd);
@@ -458,6 +464,35 @@ static void other_namespaces(void **state)
 	assert_int_equal(nr_handed, 2);
 	close(f.fd);
 	close(g.fd);
+}
+
+/* A child of somebody there is told as his, by the number that he has here; else as of nobody. */
+static void children_in_other_namespaces(void **state)
+{
+	struct fake parent = fake_open("a", 2, INPROCESS_EXEC, base_ns);
+	struct fake child = fake_open("b", 3, INPROCESS_FORK, base_ns + 5);
+	struct fake orphan = fake_open("c", 4, INPROCESS_FORK, base_ns + 6);
+	int first, second, of;
+
+	(void)state;
+	parent.head.pid_space = child.head.pid_space = orphan.head.pid_space = own_space + 1;
+	child.head.parent_space = orphan.head.parent_space = own_space + 1;
+	child.head.parent_pid = 2;
+	orphan.head.parent_pid = getpid();
+	fake_head(&parent);
+	fake_head(&child);
+	fake_head(&orphan);
+	drain(true);
+	assert_int_equal(nr_handed, 3);
+	assert_int_equal(sscanf(handed[0], "exec %d prog", &first), 1);
+	assert_int_equal(sscanf(handed[1], "fork %d of %d", &second, &of), 2);
+	assert_int_equal(of, first);
+	assert_int_not_equal(second, first);
+	assert_int_equal(sscanf(handed[2], "fork %d of %d", &second, &of), 2);
+	assert_int_equal(of, second);
+	close(parent.fd);
+	close(child.fd);
+	close(orphan.fd);
 }
 
 /* Nobody can ask whether it lives: it says that it ends, and is quiet then. */
@@ -536,6 +571,8 @@ static void crowds_are_read_in_turns(void **state)
 	old = limit_to(3);
 	drain(true);
 	assert_int_equal(nr_counted, 3);
+	driver_stats_get(source, &s);
+	assert_int_equal(s.nr_unread, 0); /* their turn will come */
 	driver_stop(source);
 	drain(true);
 	setrlimit(RLIMIT_NOFILE, &old);
@@ -582,6 +619,7 @@ static void liars(void **state)
 	struct fake bad = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
 	struct fake far = fake_open("b", getpid(), INPROCESS_EXEC, base_ns + 1);
 	struct fake many = fake_open("c", dead_pid(), INPROCESS_EXEC, base_ns + 2);
+	struct fake nobody = fake_open("d", 0, INPROCESS_EXEC, base_ns + 3);
 	struct driver_stats s;
 
 	(void)state;
@@ -592,6 +630,8 @@ static void liars(void **state)
 	many.head.received = many.head.lost = UINT64_MAX;
 	fake_head(&many);
 	drain(true);
+	for (size_t i = 0; i < nr_handed; i++)
+		assert_null(strstr(handed[i], " 0 "));
 	drain(true);
 	driver_stats_get(source, &s);
 	assert_int_equal(s.lost_ring, UINT64_MAX);
@@ -599,6 +639,44 @@ static void liars(void **state)
 	close(bad.fd);
 	close(far.fd);
 	close(many.fd);
+	close(nobody.fd);
+}
+
+/* Who says that it began more samples than its ring holds has lost no more than that. */
+static void torn_samples_have_a_bound(void **state)
+{
+	struct fake f = fake_open("a", dead_pid(), INPROCESS_EXEC, base_ns);
+	struct driver_stats s;
+
+	(void)state;
+	f.head.received = 1000000;
+	fake_head(&f);
+	drain(true);
+	driver_stats_get(source, &s);
+	assert_int_equal(s.lost_bad, UNITS);
+	assert_int_equal(s.received[0], UNITS);
+	close(f.fd);
+}
+
+/* A head that runs past the ring leaves what is still in it; one that goes back leaves nothing. */
+static void heads_that_jump(void **state)
+{
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+
+	(void)state;
+	for (int i = 0; i < UNITS + 10; i++)
+		put_sample(&f, base_ns + 1, 0x1);
+	drain(true);
+	assert_int_equal(nr_counted, UNITS);
+	f.head.head -= 5;
+	fake_head(&f);
+	drain(true);
+	assert_int_equal(nr_counted, UNITS);
+	f.head.head += 5;
+	put_sample(&f, base_ns + 2, 0x2);
+	drain(true);
+	EXPECT(ME("sample %d.7 2"));
+	close(f.fd);
 }
 
 static void bad_records(void **state)
@@ -613,13 +691,88 @@ static void bad_records(void **state)
 	put_unit(&f, 1, &u);
 	u = (struct inprocess_unit){ .seq = 3, .type = INPROCESS_SAMPLE, .nr = 60000 };
 	put_unit(&f, 2, &u);
-	f.head.head = 3;
+	u = (struct inprocess_unit){ .seq = 4, .type = INPROCESS_SAMPLE, .nr = 2 };
+	put_unit(&f, 3, &u);
+	f.head.head = 5;
 	put_sample(&f, base_ns + 1, 0x1);
 	drain(true);
 	EXPECT(ME("exec %d prog"), ME("sample %d.7 1"));
 	driver_stats_get(source, &s);
 	assert_int_equal(s.lost_load, 1);
 	close(f.fd);
+}
+
+/* A mapping of a page at 0x5000 whose path takes up all of the record's @nr units. */
+static void put_full_map(struct fake *f, struct inprocess_map m, uint16_t nr)
+{
+	struct inprocess_unit u = { .seq = f->head.head + 1,
+				    .time_ns = base_ns + 1,
+				    .addr = 0x5000,
+				    .type = INPROCESS_MAP,
+				    .nr = nr };
+	uint8_t bytes[32 * UNITS];
+
+	memset(bytes, 'x', sizeof(bytes));
+	memcpy(bytes, &u, sizeof(u));
+	memcpy(bytes + 32, &m, sizeof(m));
+	for (uint16_t i = 0; i < nr; i++)
+		put_unit(f, f->head.head++, bytes + 32 * i);
+	fake_head(f);
+}
+
+/* A mapping that leaves its record, has no length or no name, is refused, and no more. */
+static void bad_maps(void **state)
+{
+	enum { NR = 4, ROOM = 32 * (NR - 1) - sizeof(struct inprocess_map) };
+	static const struct inprocess_map good = { .len = 0x1000, .path_len = ROOM, .id_len = 20 };
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+	struct inprocess_map bad[6];
+	struct driver_stats s;
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		bad[i] = good;
+	bad[0].path_len++; /* into the next record */
+	bad[1].path_len = 0;
+	bad[2].len = 0;
+	bad[3].len = UINT64_MAX - 0x4fff;
+	bad[4].id_len = sizeof(bad[4].id) + 1;
+	bad[5].path_len = UINT16_MAX;
+	put_full_map(&f, good, NR);
+	for (int i = 0; i < 6; i++)
+		put_full_map(&f, bad[i], NR);
+	put_sample(&f, base_ns + 2, 0x1);
+	drain(true);
+	assert_int_equal(nr_handed, 3);
+	assert_non_null(strstr(handed[1], " 5000+1000 xxxx"));
+	assert_string_equal(handed[2], ME("sample %d.7 1"));
+	driver_stats_get(source, &s);
+	assert_int_equal(s.lost_load, 6);
+	close(f.fd);
+}
+
+/* What is not, or not any more, what was begun at its place is waited for. */
+static void units_of_another_time(void **state)
+{
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+	struct fake g = fake_open("b", dead_pid(), INPROCESS_EXEC, base_ns + 3);
+
+	(void)state;
+	/* A record longer than what was written. */
+	put_full_map(&g, (struct inprocess_map){ .len = 0x1000, .path_len = 1 }, 4);
+	g.head.head--;
+	fake_head(&g);
+	put_sample(&f, base_ns + 1, 0x1);
+	put_sample_at(&f, 1 + UNITS, base_ns + 2, 0x2);
+	f.head.head = 2;
+	fake_head(&f);
+	drain(true);
+	assert_int_equal(nr_handed, 4);
+	assert_string_equal(handed[1], ME("sample %d.7 1"));
+	assert_string_equal(handed[2], line_pid("exec %d prog", g.head.pid));
+	assert_string_equal(handed[3], line_pid("exit %d", g.head.pid));
+	close(f.fd);
+	close(g.fd);
 }
 
 static void stop_is_told(void **state)
@@ -697,7 +850,12 @@ int main(void)
 		TRIAL(who_was_not_read_is_counted),
 		TRIAL(without_descriptors_none_is_dead),
 		TRIAL(liars),
+		TRIAL(torn_samples_have_a_bound),
+		TRIAL(heads_that_jump),
 		TRIAL(bad_records),
+		TRIAL(bad_maps),
+		TRIAL(units_of_another_time),
+		TRIAL(children_in_other_namespaces),
 		TRIAL(stop_is_told),
 		TRIAL(strangers_are_left_alone),
 		TRIAL(wrong_use),

@@ -48,7 +48,11 @@ static void check_common(void)
 
 static void specs_become_attributes(void **state)
 {
+	struct event_spec of_kernel = precise;
+
 	(void)state;
+	of_kernel.exclude_user = true;
+	of_kernel.exclude_kernel = of_kernel.exclude_hv = false;
 	perf_attr_sampling(&attr, &clock_event, 250000, 4000, -1, PERF_USE_ALL);
 	check_common();
 	assert_int_equal(attr.type, PERF_TYPE_SOFTWARE);
@@ -77,6 +81,9 @@ static void specs_become_attributes(void **state)
 	assert_int_equal(attr.freq, 0);
 	assert_int_equal(attr.sample_period, 250000);
 	assert_true(attr.exclude_kernel && attr.exclude_hv && !attr.exclude_user);
+
+	perf_attr_sampling(&attr, &of_kernel, 250000, 4000, -1, PERF_USE_ALL);
+	assert_true(attr.exclude_user && !attr.exclude_kernel && !attr.exclude_hv);
 }
 
 static void periods_are_told_or_follow_from_the_rate(void **state)

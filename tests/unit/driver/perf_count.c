@@ -39,6 +39,8 @@ static void missed_is_what_was_due_less_what_came(void **state)
 	ran(20000, 20000, 3);
 	expect_missed(10);
 	/* Late samples do not take back what was said, nor do early ones. */
+	c.received = 8;
+	expect_missed(10);
 	c.received = 30;
 	expect_missed(10);
 	ran(50000, 50000, 3);
@@ -86,6 +88,19 @@ static void an_absent_cpu_takes_nothing_back(void **state)
 	assert_int_equal(perf_count_value(&c), 111000);
 }
 
+/* One that was drawn for before counts from nothing, too. */
+static void an_absence_ends_a_draw(void **state)
+{
+	(void)state;
+	ran(100000, 100000, 0);
+	perf_count_draw(&c, 1000);
+	ran(105000, 105000, 0);
+	perf_count_close(&c);
+	ran(3000, 3000, 0);
+	c.received = 100;
+	expect_missed(8);
+}
+
 static void readings_never_shrink(void **state)
 {
 	(void)state;
@@ -131,6 +146,7 @@ int main(void)
 		cmocka_unit_test_setup(each_interval_has_its_period, reset),
 		cmocka_unit_test_setup(only_running_time_is_due, reset),
 		cmocka_unit_test_setup(an_absent_cpu_takes_nothing_back, reset),
+		cmocka_unit_test_setup(an_absence_ends_a_draw, reset),
 		cmocka_unit_test_setup(readings_never_shrink, reset),
 		cmocka_unit_test_setup(rare_events_are_not_starved, reset),
 		cmocka_unit_test_setup(fractions_of_time, reset),
