@@ -90,6 +90,36 @@ static int an_object_is_told(void)
 	CHECK(dbgdyn_move(context, again, code) == DBGDYN_EINVAL);
 	CHECK(dbgdyn_retire(context, again) == DBGDYN_OK && s->reg->seq == 3);
 	CHECK(dbgdyn_register_object(0, &file.h, sizeof(file) - 1, 0, &h) == DBGDYN_EREFUSED);
+	/* Where one was before, its words move. */
+	CHECK(put(0, &h) == DBGDYN_OK);
+	CHECK(s->words[(((uintptr_t)code + 4096) >> WIRE_BLOCK_SHIFT) % s->nr_words] == 4);
+	fake_close(&fake);
+	return 0;
+}
+
+/* Section headers may be longer than those of today. */
+static int long_section_headers(void)
+{
+	static struct __attribute__((packed)) {
+		Elf64_Ehdr h;
+		struct __attribute__((packed)) {
+			Elf64_Shdr s;
+			uint64_t more;
+		} s[5];
+	} wide;
+	const struct wire_object *o;
+
+	CHECK(open_all() == 0);
+	file_make();
+	wide.h = file.h;
+	wide.h.e_shentsize = sizeof(wide.s[0]);
+	for (int i = 0; i < 5; i++) {
+		wide.s[i].s = file.s[i];
+		wide.s[i].more = UINT64_MAX;
+	}
+	CHECK(dbgdyn_register_object(context, &wide, sizeof(wide), 0, NULL) == DBGDYN_OK);
+	o = next_object();
+	CHECK(o && o->addr == (uintptr_t)code + 4096 && o->code_len == 4196);
 	fake_close(&fake);
 	return 0;
 }
@@ -252,6 +282,7 @@ static int depth_has_a_bound(void)
 }
 
 FAKE_TEST(an_object_is_told)
+FAKE_TEST(long_section_headers)
 FAKE_TEST(nonsense_is_refused)
 FAKE_TEST(inlined_parts_are_told)
 FAKE_TEST(parts_not_nested_are_refused)
@@ -261,6 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_object_is_told),
+		cmocka_unit_test(test_long_section_headers),
 		cmocka_unit_test(test_nonsense_is_refused),
 		cmocka_unit_test(test_inlined_parts_are_told),
 		cmocka_unit_test(test_parts_not_nested_are_refused),

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,28 @@ static int in_child(int (*run)(int), int fd)
 	return status;
 }
 
+/* The limit of files lets it make a small one only, but it was given a large one. */
+static int limited_client(int fd)
+{
+	const struct rlimit little = { 4u << 20, RLIM_INFINITY };
+	struct dbgdyn_options o = { .size = sizeof(o),
+				    .flags = DBGDYN_REGISTRY_FD,
+				    .registry_fd = fd };
+	uint64_t c;
+
+	CHECK(setrlimit(RLIMIT_FSIZE, &little) == 0);
+	CHECK(dbgdyn_begin("jit", 3, &o, &c) == DBGDYN_OK);
+	CHECK(dbgdyn_state_get(false)->ring_len == 4u << 20);
+	for (size_t i = 0; i < sizeof(code); i++) {
+		struct dbgdyn_routine r = fake_routine("f", code + i, 1);
+		uint64_t handle;
+
+		CHECK(dbgdyn_register(c, &r, &handle) == DBGDYN_OK);
+		CHECK(dbgdyn_retire(c, handle) == DBGDYN_OK);
+	}
+	return 0;
+}
+
 static int refused(int fd)
 {
 	struct dbgdyn_options o = { .size = sizeof(o),
@@ -69,6 +92,8 @@ static int a_broker_makes_the_registry(void)
 	/* Not one that has served, nor what is none. */
 	CHECK(in_child(refused, fd) == 0 && pipe(pipes) == 0 && in_child(refused, pipes[0]) == 0);
 	CHECK(in_child(refused, 9999) == 0);
+	fd = dbgdyn_registry_make();
+	CHECK(fd >= 0 && in_child(limited_client, fd) == 0);
 	fd = dbgdyn_memory_make(4096);
 	CHECK(fd >= 0 && dbgdyn_memory_seal(fd) && in_child(refused, fd) == 0);
 	fake_close(&fake);

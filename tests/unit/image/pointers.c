@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which words of data are addresses: of both kinds of relocations, in a file made by hand. */
 #include <elf.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,6 +117,31 @@ static void test_pointers(void **state)
 	image_pointers_free(p);
 }
 
+/* What is no such address is what stands there, where all of it does. */
+static void test_values(void **state)
+{
+	char path[] = "/tmp/dcpi-unit-XXXXXX";
+	int fd = mkstemp(path);
+	struct image *img = NULL;
+	uint64_t value = 0;
+	struct file f;
+
+	(void)state;
+	make(&f);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, &f, sizeof(f)), sizeof(f));
+	close(fd);
+	assert_int_equal(image_open_path(path, IMAGE_FILE, &img, NULL), 0);
+	assert_int_equal(image_pointer(img, TABLE + 0x10, &value), 0);
+	assert_int_equal(value, 0x99);
+	assert_int_equal(image_pointer(img, TABLE + 0x20, &value), 0);
+	assert_int_equal(value, 0xa004);
+	assert_int_equal(image_pointer(img, TABLE + (NR_WORDS - 2) * 8, &value), 0);
+	assert_int_equal(image_pointer(img, TABLE + (NR_WORDS - 2) * 8 + 1, &value), -ENOENT);
+	image_close(img);
+	unlink(path);
+}
+
 /* What its kind, or its machine, does not make an address is none. */
 static void test_of_others(void **state)
 {
@@ -138,6 +164,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pointers),
+		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_of_others),
 	};
 
