@@ -27,10 +27,12 @@ END
 	run dcpiprof -no_header 0123 vmlinux-6.1.0
 	run dcpiprof -no_header gone/lib.so
 	run dcpiprof -no_header ap
+	run dcpiprof -no_header app ap
 	run dcpiprof -epoch 200001010000
 	run dcpiprof -platform bx
 	run dcpiprof -event cycles
 	run dcpiprof -db mods
+	run dcpiprof -db mods -keep 60 -no_header
 	run dcpiprof -csl -keep 60
 	echo "# an image that is elsewhere; another one than that which was profiled is not taken"
 	cp "$app/app" moved
