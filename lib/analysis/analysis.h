@@ -253,6 +253,8 @@ const char *analysis_row_image(const struct analysis_row *row);
  * constants. x86, aarch64, riscv; code of other machines stays. 0, -ENOMEM, -DCPI_EUNSUPPORTED.
  */
 int analysis_code_mask(uint32_t machine, uint8_t *code, size_t len, uint64_t vaddr);
+/* image_bytes, but none of a procedure that is all zeros: its code was not kept. */
+size_t analysis_code_bytes(struct image *img, uint64_t vaddr, void *out, size_t len);
 /* Of a procedure's bytes, or of what masking leaves of them. -ENOENT: they are not in the image. */
 int analysis_code_hash(struct image *img, const struct image_symbol *symbol, bool masked,
 		       uint64_t *out);

@@ -199,6 +199,28 @@ static bool any_byte(const uint8_t *code, size_t len)
 	return false;
 }
 
+/* Of the procedure at @vaddr, if there is one. */
+static bool is_kept(struct image *img, uint64_t vaddr)
+{
+	const struct image_symbol *symbol = image_symbol_at(img, vaddr);
+	uint8_t part[4096];
+
+	for (uint64_t at = 0; symbol && at < symbol->len; at += sizeof(part)) {
+		size_t len = symbol->len - at < sizeof(part) ? symbol->len - at : sizeof(part);
+
+		if (any_byte(part, image_bytes(img, symbol->vaddr + at, part, len)))
+			return true;
+	}
+	return !symbol;
+}
+
+size_t analysis_code_bytes(struct image *img, uint64_t vaddr, void *out, size_t len)
+{
+	size_t n = image_bytes(img, vaddr, out, len);
+
+	return any_byte(out, n) || is_kept(img, vaddr) ? n : 0;
+}
+
 int analysis_code_hash(struct image *img, const struct image_symbol *symbol, bool masked,
 		       uint64_t *out)
 {

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis.h"
 #include "flow_internal.h"
 
 /* Walk, see where the indirect jumps lead, walk on from there; at last what nothing led to. */
@@ -48,7 +49,7 @@ int flow_build_from(const struct flow_source *source, struct flow_decoder *d,
 
 static size_t image_source_bytes(void *context, uint64_t vaddr, void *out, size_t len)
 {
-	return image_bytes(context, vaddr, out, len);
+	return analysis_code_bytes(context, vaddr, out, len);
 }
 
 static int image_source_pointer(void *context, uint64_t vaddr, uint64_t *value)

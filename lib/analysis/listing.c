@@ -266,7 +266,7 @@ static int read_code(struct analysis_listing *l)
 	l->total = calloc(l->a->nr_events + 1, sizeof(*l->total));
 	if (!l->code || !l->total)
 		return -ENOMEM;
-	l->code_len = image_bytes(l->img, l->symbol.vaddr, l->code, len);
+	l->code_len = analysis_code_bytes(l->img, l->symbol.vaddr, l->code, len);
 	/* A machine we cannot disassemble is listed by address, as code without bytes is. */
 	if (l->code_len && analysis_disasm_open(image_machine(l->img), &l->disasm, NULL) == -ENOMEM)
 		return -ENOMEM;

@@ -129,8 +129,8 @@ static char *instruction(struct image *img, struct analysis_disasm *d, const str
 	code = malloc(len);
 	if (!code)
 		return NULL;
-	find_instruction(img, d, code, image_bytes(img, start, code, len), start, vaddr, text,
-			 sizeof(text));
+	find_instruction(img, d, code, analysis_code_bytes(img, start, code, len), start, vaddr,
+			 text, sizeof(text));
 	free(code);
 	return strdup(text);
 }

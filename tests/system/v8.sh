@@ -105,12 +105,21 @@ echo "workers: $(image_samples node) samples, $images pseudo-images"
 [ "$images" -ge 1 ] && [ "$images" -le 2 ] || fail "workers leave more than a pseudo-image (and one of unnamed code)"
 rows node | awk '/[*]hot_a /{ n++ } END { exit n != 1 }' || fail "workers are not one row"
 
-# Without any switch it is countable, and can be disassembled.
+# Without any switch it is countable, and can be disassembled, as flushes came while it ran.
 "$DCPI_BIN/dcpiepoch" >/dev/null || fail "dcpiepoch"
-run none "$support/v8_hot.js" 1
+(cd "$work" && exec node "$support/v8_hot.js" 3) >"$work/none.out" 2>&1 &
+ran=$!
+while kill -0 $ran 2>/dev/null; do
+	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+	sleep 0.5
+done
+wait $ran || fail "node"
+sleep 1
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 [ "$(image_samples "node: dynamic, unnamed")" -gt 500 ] || fail "code that nobody names is not counted"
 page=$(hottest "node: dynamic, unnamed" .)
 "$DCPI_BIN/dcpilist" -asm -no_header "$page" "node: dynamic, unnamed" >"$work/listing" || fail "dcpilist '$page'"
 [ "$(grep -c ' 0x' "$work/listing")" -gt 100 ] || fail "code that nobody names has no bytes"
+! grep 'no bytes of this code' "$work/listing" || fail "code that nobody names has no bytes"
 account_holds "at the end"
 stop_daemon
