@@ -21,6 +21,7 @@ set -eu
 	run dcpiwhatcg -db insns -conf_high app
 	run dcpiwhatcg -db waits -json -stall stores app
 	run dcpiwhatcg -stall memory app hi
+	run dcpiwhatcg -stall memory
 	run dcpiwhatcg -stall thirst app
 	run dcpiwhatcg -event imiss
 	run dcpiwhatcg no_such_image

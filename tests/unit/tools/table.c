@@ -63,11 +63,36 @@ static void test_wide_cell(void **state)
 	table_release(&t);
 }
 
+/* A comma or a quote, be there both or one, has the cell quoted. */
+static void test_csl(void **state)
+{
+	struct table t = { 0 };
+	char *out = NULL;
+	size_t len = 0;
+	FILE *to = open_memstream(&out, &len);
+
+	(void)state;
+	table_column(&t, false, "n");
+	table_column(&t, true, "name");
+	table_cell(&t, "%d", 1);
+	table_cell(&t, "f(a, b)");
+	table_cell(&t, "%d", 2);
+	table_cell(&t, "operator\"\"_s");
+	assert_int_equal(table_print_csl(&t, true, to), 0);
+	assert_int_equal(table_print_csl(&t, false, to), 0);
+	fclose(to);
+	assert_string_equal(out, "n,name\n1,\"f(a, b)\"\n2,\"operator\"\"\"\"_s\"\n"
+				 "1,\"f(a, b)\"\n2,\"operator\"\"\"\"_s\"\n");
+	free(out);
+	table_release(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_wide_cell),
+		cmocka_unit_test(test_csl),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
