@@ -67,8 +67,8 @@ struct estimate_rest {
 
 /*
  * Visit each procedure of the image that has samples, once; cold parts with the procedure that
- * leads to them. Where procedures share instructions, the innermost has their samples, of such as do
- * not lie inside of one another the first; each is in one @by_insn, or in @rest (may be NULL).
+ * leads to them. Where procedures share instructions, the innermost has their samples, of such as
+ * do not lie inside of one another the first; each is in one @by_insn, or in @rest (may be NULL).
  * Returns the first negative of @visit, those of flow_build, or 0.
  */
 int estimate_procedures(struct image *img, const struct estimate_samples *s, estimate_visit *visit,

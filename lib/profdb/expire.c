@@ -121,8 +121,7 @@ uint64_t profdb_index_shrink(struct profdb *db, uint64_t excess, bool dry_run)
 		struct stat st;
 
 		if (fstatat(fd, names.items[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISREG(st.st_mode) &&
-		    (dry_run || unlinkat(fd, names.items[i], 0) == 0))
+		    S_ISREG(st.st_mode) && (dry_run || unlinkat(fd, names.items[i], 0) == 0))
 			freed += base_align_up((uint64_t)st.st_size, 4096);
 	}
 	profdb_names_release(&names);

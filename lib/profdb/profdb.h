@@ -388,9 +388,9 @@ int profdb_hosts_find(const char *text, size_t len, const char *host,
  */
 int profdb_keep(struct profdb *db, struct base_err *err);
 /*
- * The same for who only removes epochs, which is what makes room on a full disk: there 0 without it,
- * for nobody else can begin either. An epoch loses its name before its removal frees anything, so
- * who can begin then finds it gone; each further removal tries again.
+ * The same for who only removes epochs, which is what makes room on a full disk: there 0 without
+ * it, for nobody else can begin either. An epoch loses its name before its removal frees anything,
+ * so who can begin then finds it gone; each further removal tries again.
  */
 int profdb_keep_removing(struct profdb *db, struct base_err *err);
 /*

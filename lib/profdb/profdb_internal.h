@@ -414,8 +414,8 @@ struct profdb {
 	struct profdb_commit commit; /* of the flush under way, or to be redone */
 };
 
-/* The lock is ours still, as far as other machines see: asked before each commit. 0, -DCPI_EBUSY, or
- * -errno where that cannot be told. */
+/* The lock is ours still, as far as other machines see: asked before each commit. 0, -DCPI_EBUSY,
+ * or -errno where that cannot be told. */
 int profdb_lock_check(struct profdb *db, struct base_err *err);
 void profdb_unlock(struct profdb *db);
 /* As profdb_lock; @name: of a platform, or one that none can have. */

@@ -292,9 +292,12 @@ static void test_cannot_write(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_memory),    cmocka_unit_test(test_in_a_folder),
-		cmocka_unit_test(test_sparse),	     cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_cannot_write), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_in_memory),
+		cmocka_unit_test(test_in_a_folder),
+		cmocka_unit_test(test_sparse),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_cannot_write),
+		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_in_memory_meanwhile),
 	};
 
