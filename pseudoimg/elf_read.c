@@ -321,17 +321,27 @@ static const struct pseudoimg_section *section_at(const struct pseudoimg_file *f
 	return lo < f->text.nr ? &f->text.v[lo] : NULL;
 }
 
-uint64_t pseudoimg_file_extent(const struct pseudoimg_file *f, uint64_t vaddr)
+uint64_t pseudoimg_file_range(const struct pseudoimg_file *f, uint64_t base, uint64_t len)
 {
-	const struct pseudoimg_section *s = section_at(f, vaddr);
+	const struct pseudoimg_section *s;
+	uint64_t extent = 0, last;
 
-	return s && vaddr >= s->addr ? s->len - (vaddr - s->addr) : 0;
+	/* The next part wraps around where a file claims all addresses. */
+	for (uint64_t part = 0; part < len && part >= extent;
+	     part = base_align_up(extent, WIRE_BYTES_MOST)) {
+		s = section_at(f, base + part);
+		if (!s || s->addr > base + part)
+			break;
+		last = s->addr + s->len - base;
+		extent = last < len ? last : len;
+	}
+	return extent;
 }
 
 int pseudoimg_file_code(const struct pseudoimg_file *f, uint64_t vaddr, void *out, size_t len)
 {
-	uint64_t there = pseudoimg_file_extent(f, vaddr);
 	const struct pseudoimg_section *s = section_at(f, vaddr);
+	uint64_t there = s && vaddr >= s->addr ? s->len - (vaddr - s->addr) : 0;
 	size_t n = there < len ? (size_t)there : len;
 
 	memset((uint8_t *)out + n, 0, len - n);

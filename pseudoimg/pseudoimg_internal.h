@@ -535,10 +535,14 @@ struct pseudoimg_file {
 int pseudoimg_file_open(struct pseudoimg_file *f, int fd, struct base_err *err);
 void pseudoimg_file_close(struct pseudoimg_file *f);
 int pseudoimg_file_bytes(const struct pseudoimg_part *part, int fd, struct pseudoimg_bytes *b);
-/* Copy of @len bytes at @vaddr; what is in no section is zero. 0 or -errno. */
+/* Copy of @len bytes at @vaddr; what is not in the section there is zero. 0 or -errno. */
 int pseudoimg_file_code(const struct pseudoimg_file *f, uint64_t vaddr, void *out, size_t len);
-/* How many bytes the section that holds @vaddr has from there on. */
-uint64_t pseudoimg_file_extent(const struct pseudoimg_file *f, uint64_t vaddr);
+/*
+ * How many bytes an owned range has, without zeros that end it. Of each of its parts, all but the
+ * last WIRE_BYTES_MOST long, what is not zero lies in the section at the part's beginning; one that
+ * has none is the end, as for who reads the range from memory.
+ */
+uint64_t pseudoimg_file_range(const struct pseudoimg_file *f, uint64_t base, uint64_t len);
 
 /* Lines and inlined parts of a file that this library wrote, routine after routine. */
 struct pseudoimg_abstract {

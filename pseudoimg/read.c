@@ -127,7 +127,6 @@ static int put_range(struct reader *rd, const struct wire_range_rec *rec, uint64
 {
 	const struct wire_range *range = &rec->range;
 	struct pseudoimg_span *owned;
-	uint64_t len;
 	int r;
 
 	if (range->kind == WIRE_RANGE_DST) {
@@ -143,8 +142,8 @@ static int put_range(struct reader *rd, const struct wire_range_rec *rec, uint64
 	if (!owned)
 		return -ENOMEM;
 	*owned = (struct pseudoimg_span){ .start = range->base, .len = range->len };
-	len = pseudoimg_file_extent(&rd->file, range->base);
-	return put_bytes(rd, range, len < range->len ? len : range->len, get_code, range->base);
+	return put_bytes(rd, range, pseudoimg_file_range(&rd->file, range->base, range->len),
+			 get_code, range->base);
 }
 
 static int put_note(struct reader *rd)

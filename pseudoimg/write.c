@@ -124,14 +124,23 @@ static int put_range(struct base_buf *b, enum wire_range_kind kind, uint64_t bas
 	return base_buf_append(b, &rec, sizeof(rec));
 }
 
-/* What the application owned, so that the image can be read back. */
+static bool same_range(const struct pseudoimg_range *a, const struct pseudoimg_range *b)
+{
+	return a->range_base == b->range_base && a->range_len == b->range_len &&
+	       a->facility == b->facility;
+}
+
+/* What the application owned, so that the image can be read back: once, however
+ * many parts it came in. */
 static int put_ranges(struct base_buf *b, const struct pseudoimg_model *m)
 {
+	const struct pseudoimg_range *v = m->ranges.v;
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < m->ranges.nr; i++)
-		r = put_range(b, WIRE_RANGE_CODE, m->ranges.v[i].range_base,
-			      m->ranges.v[i].range_len, m->ranges.v[i].facility, 0);
+		if (!i || !same_range(&v[i], &v[i - 1]))
+			r = put_range(b, WIRE_RANGE_CODE, v[i].range_base, v[i].range_len,
+				      v[i].facility, 0);
 	for (size_t i = 0; r >= 0 && i < m->dst.nr; i++)
 		r = put_range(b, WIRE_RANGE_DST, m->dst.v[i].range_base, m->dst.v[i].range_len,
 			      m->dst.v[i].facility, m->dst.v[i].len);

@@ -272,6 +272,26 @@ static void test_long_range(void **state)
 	assert_reads_back(&job);
 }
 
+/* And one of two records, of which the first ends in zeros: that is two sections. */
+static void test_parted_range(void **state)
+{
+	enum { LEN = WIRE_BYTES_MOST + 100 };
+	uint8_t *bytes = calloc(1, LEN);
+	struct base_buf job = { 0 };
+
+	(void)state;
+	assert_non_null(bytes);
+	bytes[0] = 0x90;
+	bytes[WIRE_BYTES_MOST] = 0x90;
+	bytes[LEN - 1] = 0xc3;
+	put_head(&job, 1);
+	job_run(&job, 0x5000, 0, 0x4000000);
+	job_part(&job, WIRE_RANGE_CODE, 0x5000, LEN, 0, bytes, WIRE_BYTES_MOST);
+	job_part(&job, WIRE_RANGE_CODE, 0x5000, LEN, WIRE_BYTES_MOST, bytes + WIRE_BYTES_MOST, 100);
+	free(bytes);
+	assert_reads_back(&job);
+}
+
 /* ---- folding --------------------------------------------------------------------------------- */
 
 struct folded {
@@ -897,6 +917,7 @@ int main(void)
 		cmocka_unit_test(test_places),	       cmocka_unit_test(test_torn_first),
 		cmocka_unit_test(test_many_routines),  cmocka_unit_test(test_refused_routines),
 		cmocka_unit_test(test_no_room),	       cmocka_unit_test(test_long_range),
+		cmocka_unit_test(test_parted_range),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
