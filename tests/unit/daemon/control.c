@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fast_clock.h"
 #include "stand_ins.h"
 
 static char dir[] = "/tmp/dcpi-control-XXXXXX";
@@ -16,19 +17,6 @@ static struct control *c;
 static unsigned int nr_asked;
 static size_t answer_len;
 static uint64_t answer_ns;
-
-/* ---- a clock that can be hurried (linked with --wrap) -----------------------------------------
- */
-
-static uint64_t ahead_ns;
-
-uint64_t __real_base_now_ns(void);
-uint64_t __wrap_base_now_ns(void);
-
-uint64_t __wrap_base_now_ns(void)
-{
-	return __real_base_now_ns() + ahead_ns;
-}
 
 /* ---- both ends ------------------------------------------------------------------------------- */
 

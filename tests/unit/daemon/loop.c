@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "driver_internal.h"
+#include "fast_clock.h"
 #include "stand_ins.h"
 
 #define SECOND 1000000000ull
@@ -20,24 +21,16 @@ static char folder[64], command[128];
 static struct trial t;
 static struct daemon d;
 
-/* ---- clocks that can be hurried (linked with --wrap) ----------------------------------------- */
+/* ---- timers that are faster (linked with --wrap) ---------------------------------------------- */
 
-static uint64_t ahead_ns;
 static unsigned int nr_beats;
 static bool no_seconds;	  /* the timer of a second does not go */
 static uint64_t timer_ns; /* its interval, and that of looks, as they were set last */
 static uint64_t look_ns;
 
-uint64_t __real_base_now_ns(void);
-uint64_t __wrap_base_now_ns(void);
 int __real_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *old);
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *old);
 void __wrap_profdb_lock_beat(struct profdb *db);
-
-uint64_t __wrap_base_now_ns(void)
-{
-	return __real_base_now_ns() + ahead_ns;
-}
 
 /* A hundred times as fast. The first timer that is made is that of seconds. */
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *old)

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "fake_registry.h"
+#include "fast_clock.h"
 #include "translator.h"
 
 #define BASE 0x10000ull
@@ -25,18 +26,6 @@ static const uint8_t loop[48] = { 0x31, 0xc0, 0xb9, 0x0a, 0x00, 0x00, 0x00, 0x48
 static const struct translator_request request = {
 	.arch = VTRACE_X86_64, .len = sizeof(loop), .base = BASE, .pc = BASE
 };
-
-/* A clock by which we stand still between any two looks at it. */
-static uint64_t stride_ns, ahead_ns;
-
-uint64_t __real_base_now_ns(void);
-uint64_t __wrap_base_now_ns(void);
-
-uint64_t __wrap_base_now_ns(void)
-{
-	ahead_ns += stride_ns;
-	return __real_base_now_ns() + ahead_ns;
-}
 
 static int setup(void **state)
 {
