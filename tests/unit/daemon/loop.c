@@ -21,7 +21,7 @@ static char folder[64], command[128];
 static struct trial t;
 static struct daemon d;
 
-/* ---- timers that are faster (linked with --wrap) ---------------------------------------------- */
+/* ---- timers that are faster (linked with --wrap) -------------------------------------------- */
 
 static unsigned int nr_beats;
 static bool no_seconds;	  /* the timer of a second does not go */
