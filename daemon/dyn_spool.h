@@ -11,8 +11,7 @@
 #include "wire.h"
 
 #define DYN_SPOOL_SEGMENT (64u << 10)
-/* Bytes of one registry's segments, and of all; of segments of which a part had to stay in memory.
- */
+/* Bytes of one registry's segments, and of all; of those of which a part had to stay in memory. */
 #define DYN_STORE_MAX	     (2ull << 30)
 #define DYN_SPOOL_MAX	     (8ull << 30)
 #define DYN_SPOOL_MEMORY_MAX (256ull << 20)
@@ -21,8 +20,7 @@ struct dyn_segment;
 
 struct dyn_spool {
 	int fd; /* -1: none yet */
-	/* What @fd could not take, at the same places: a disk may be full for hours. -1: nothing.
-	 */
+	/* What @fd could not take, at the same places: a disk may be full for long. -1: nothing */
 	int memory_fd;
 	uint64_t in_memory; /* bytes of segments of which it has a part */
 	struct dyn_segment *segments;

@@ -130,8 +130,7 @@ static bool same_range(const struct pseudoimg_range *a, const struct pseudoimg_r
 	       a->facility == b->facility;
 }
 
-/* What the application owned, so that the image can be read back: once, however
- * many parts it came in. */
+/* What the application owned, each range once, so that the image can be read back. */
 static int put_ranges(struct base_buf *b, const struct pseudoimg_model *m)
 {
 	const struct pseudoimg_range *v = m->ranges.v;

@@ -330,8 +330,7 @@ struct wire_bytes {
 	uint64_t range_base, range_len; /* the whole range */
 };
 static_assert(sizeof(struct wire_bytes) == 48, "bytes");
-/* A longer range is several records, of so many bytes each; an image's identity tells them apart.
- */
+/* A longer range is several records of so many bytes; an image's identity tells them apart. */
 #define WIRE_BYTES_MOST (WIRE_RECORD_MAX / 2)
 
 /* Head of a pseudo-image job: what the note outside the hash says. Strings follow: facility, host,

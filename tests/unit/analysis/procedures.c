@@ -260,8 +260,7 @@ static int visit(void *context, const struct image_symbol *symbol, const struct 
 	return 0;
 }
 
-/* The code of the outer one leads through the inner one, whose samples are its own in each report.
- */
+/* The code of the outer one leads through the inner one, whose samples are its own everywhere. */
 static void test_estimate_nested(void **state)
 {
 	struct analysis *a = open_db();

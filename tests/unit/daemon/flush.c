@@ -41,20 +41,9 @@ static int setup(void **state)
 	snprintf(db_path, sizeof(db_path), "%s/db", folder);
 	write_stream(path);
 	config.replay_path = path;
-	trial_open(&t);
-	memset(&d, 0, sizeof(d));
-	strcpy(d.platform, "here");
+	trial_daemon(&t, &d, db_path);
 	assert_int_equal(driver_open(&config, &d.driver, &err), 0);
 	assert_int_equal(driver_start(d.driver, &err), 0);
-	assert_int_equal(profdb_open(db_path, true, &d.db, &err), 0);
-	assert_int_equal(profdb_lock(d.db, d.platform, &err), 0);
-	assert_int_equal(profdb_epoch_start(d.db, 1700000000, d.epoch, &err), 0);
-	d.images = t.a.images;
-	d.processes = t.a.processes;
-	d.identity = t.a.identity;
-	d.dyn = t.a.dyn;
-	d.kernel = t.a.kernel;
-	d.attrib = t.a;
 	base_log_init(quiet, BASE_LOG_ERROR, BASE_LOG_BARE);
 	return 0;
 }

@@ -164,24 +164,13 @@ static void open_core(void)
 {
 	struct base_err err = { 0 };
 
-	trial_open(&t);
-	memset(&d, 0, sizeof(d));
-	strcpy(d.platform, "here");
+	snprintf(command, sizeof(command), "%s/db", folder);
+	trial_daemon(&t, &d, command);
 	d.opt.flush_s = 60;
 	d.next_flush_ns = UINT64_MAX;
 	d.driver = &source.base;
-	d.images = t.a.images;
-	d.processes = t.a.processes;
-	d.identity = t.a.identity;
-	d.dyn = t.a.dyn;
-	d.kernel = t.a.kernel;
-	d.attrib = t.a;
 	d.attrib.live = true;
 	snprintf(d.run_dir, sizeof(d.run_dir), "%s", folder);
-	snprintf(command, sizeof(command), "%s/db", folder);
-	assert_int_equal(profdb_open(command, true, &d.db, &err), 0);
-	assert_int_equal(profdb_lock(d.db, d.platform, &err), 0);
-	assert_int_equal(profdb_epoch_start(d.db, 1700000000, d.epoch, &err), 0);
 	assert_int_equal(control_open(d.run_dir, daemon_command, &d, &d.control, &err), 0);
 }
 

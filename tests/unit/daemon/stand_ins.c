@@ -411,6 +411,24 @@ void trial_open(struct trial *t)
 	assert_non_null(t->a.identity);
 }
 
+void trial_daemon(struct trial *t, struct daemon *d, const char *db)
+{
+	struct base_err err = { 0 };
+
+	trial_open(t);
+	memset(d, 0, sizeof(*d));
+	strcpy(d->platform, "here");
+	d->images = t->a.images;
+	d->processes = t->a.processes;
+	d->identity = t->a.identity;
+	d->dyn = t->a.dyn;
+	d->kernel = t->a.kernel;
+	d->attrib = t->a;
+	assert_int_equal(profdb_open(db, true, &d->db, &err), 0);
+	assert_int_equal(profdb_lock(d->db, d->platform, &err), 0);
+	assert_int_equal(profdb_epoch_start(d->db, 1700000000, d->epoch, &err), 0);
+}
+
 void trial_close(struct trial *t)
 {
 	attrib_release(&t->a);

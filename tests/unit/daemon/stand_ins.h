@@ -72,6 +72,8 @@ struct trial {
 
 void trial_open(struct trial *t);
 void trial_close(struct trial *t);
+/* And a daemon around it, as platform "here" in an epoch of a new database @db; no driver yet. */
+void trial_daemon(struct trial *t, struct daemon *d, const char *db);
 struct base_id trial_id(uint8_t byte);
 
 void trial_mmap(struct trial *t, int32_t pid, uint64_t addr, uint64_t len, uint64_t file_off,
