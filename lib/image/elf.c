@@ -73,17 +73,17 @@ static void read_odd_build_id(struct image_elf *f)
 	}
 }
 
+/* One that is longer than a struct base_id holds is none, as to base_id_of_notes. */
 static void read_build_id(struct image_elf *f)
 {
 	const void *bytes;
 	ssize_t len = dwelf_elf_gnu_build_id(f->elf, &bytes);
 
-	if (len <= 0) {
+	if (len <= 0 || len > (ssize_t)sizeof(f->id.bytes)) {
 		read_odd_build_id(f);
 		return;
 	}
-	f->id.len =
-		len > (ssize_t)sizeof(f->id.bytes) ? (uint8_t)sizeof(f->id.bytes) : (uint8_t)len;
+	f->id.len = (uint8_t)len;
 	memcpy(f->id.bytes, bytes, f->id.len);
 }
 

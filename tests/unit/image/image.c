@@ -472,10 +472,36 @@ static void test_odd_build_id(void **state)
 	image_close(img);
 }
 
+static void head_id(const char *path, struct base_id *id)
+{
+	struct base_buf whole = { 0 };
+	struct base_err err = { 0 };
+
+	assert_true(base_file_read(AT_FDCWD, path, 1 << 20, &whole, &err) >= 0);
+	base_id_of_head(id, whole.len, whole.data, whole.len);
+	base_buf_release(&whole);
+}
+
+/* The daemon takes no note for a build-id that is longer than one can be. */
+static void test_long_build_id(void **state)
+{
+	static const char *const paths[] = { FIXTURES "/longer_id.so", NULL };
+	struct image *img = open_fixture("longest_id.so", IMAGE_FILE);
+	struct image_query q = query(IMAGE_FILE, OTHER_ID, paths);
+	struct base_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(image_id(img)->len, 32);
+	image_close(img);
+	head_id(paths[0], &q.id);
+	assert_int_equal(open_query(&q, &img, &err), 0);
+	assert_int_equal(image_id(img)->len, 0);
+	image_close(img);
+}
+
 static void test_no_build_id(void **state)
 {
 	static const char *const paths[] = { FIXTURES "/no_id.so", NULL };
-	struct base_buf whole = { 0 };
 	struct image_query q = query(IMAGE_FILE, OTHER_ID, paths);
 	struct base_err err = { 0 };
 	struct image *img;
@@ -497,12 +523,9 @@ static void test_no_build_id(void **state)
 	base_id_of_place(&q.id, where, paths[0]);
 	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
 	q.known = IMAGE_BY_ID;
-	memset(&err, 0, sizeof(err));
-	assert_true(base_file_read(AT_FDCWD, paths[0], 1 << 20, &whole, &err) >= 0);
-	base_id_of_head(&q.id, whole.len, whole.data, whole.len);
+	head_id(paths[0], &q.id);
 	assert_int_equal(open_query(&q, &img, &err), 0);
 	image_close(img);
-	base_buf_release(&whole);
 }
 
 static void test_debug_path(void **state)
@@ -710,18 +733,18 @@ static void test_partly_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	    cmocka_unit_test(test_symbols_ascend),
-		cmocka_unit_test(test_stripped),    cmocka_unit_test(test_source),
-		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_offsets),	    cmocka_unit_test(test_dynamic),
-		cmocka_unit_test(test_off),	    cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_store),	    cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_no_build_id), cmocka_unit_test(test_debug_path),
-		cmocka_unit_test(test_cut),	    cmocka_unit_test(test_no_waiting),
-		cmocka_unit_test(test_at_sign),	    cmocka_unit_test(test_named_path),
-		cmocka_unit_test(test_no_identity), cmocka_unit_test(test_pointer),
-		cmocka_unit_test(test_overlap),	    cmocka_unit_test(test_odd_build_id),
-		cmocka_unit_test(test_partly_told),
+		cmocka_unit_test(test_symbols),	      cmocka_unit_test(test_symbols_ascend),
+		cmocka_unit_test(test_stripped),      cmocka_unit_test(test_source),
+		cmocka_unit_test(test_lines),	      cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_offsets),	      cmocka_unit_test(test_dynamic),
+		cmocka_unit_test(test_off),	      cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_store),	      cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_no_build_id),   cmocka_unit_test(test_debug_path),
+		cmocka_unit_test(test_cut),	      cmocka_unit_test(test_no_waiting),
+		cmocka_unit_test(test_at_sign),	      cmocka_unit_test(test_named_path),
+		cmocka_unit_test(test_no_identity),   cmocka_unit_test(test_pointer),
+		cmocka_unit_test(test_overlap),	      cmocka_unit_test(test_odd_build_id),
+		cmocka_unit_test(test_long_build_id), cmocka_unit_test(test_partly_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
