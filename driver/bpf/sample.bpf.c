@@ -175,10 +175,8 @@ static __always_inline void ask_for_drain(struct count_head *h, uint64_t now)
 		h->told_ns = now;
 }
 
-/* Out of the way of what a rare sample runs through. */
-static __attribute__((noinline)) int count_hashed(uint32_t table, struct count_head *h,
-						  struct count_key *k, const struct count_place *p,
-						  uint64_t now)
+static __always_inline int count_hashed(uint32_t table, struct count_head *h, struct count_key *k,
+					const struct count_place *p, uint64_t now)
 {
 	const struct count_shape s = shared.shape;
 	union count_bucket *floods;
@@ -192,8 +190,8 @@ static __attribute__((noinline)) int count_hashed(uint32_t table, struct count_h
 }
 
 /* What a user-mode sample is, while there are clients: *@k gets its generation. */
-static __attribute__((noinline)) int count_range(uint32_t table, const struct count_head *h,
-						 struct count_key *k)
+static __always_inline int count_range(uint32_t table, const struct count_head *h,
+				       struct count_key *k)
 {
 	uint64_t word = 0;
 	enum range_found found = range_find(k->tgid, k->addr, &word);
@@ -203,6 +201,21 @@ static __attribute__((noinline)) int count_range(uint32_t table, const struct co
 	else if (found >= RANGE_WORDS)
 		k->what |= COUNT_WHAT_UNREAD;
 	return found;
+}
+
+/* Both out of the way of what a rare sample runs through; a frequent one would pay for the calls.
+ */
+static __attribute__((noinline)) int count_hashed_apart(uint32_t table, struct count_head *h,
+							struct count_key *k,
+							const struct count_place *p, uint64_t now)
+{
+	return count_hashed(table, h, k, p, now);
+}
+
+static __attribute__((noinline)) int count_range_apart(uint32_t table, const struct count_head *h,
+						       struct count_key *k)
+{
+	return count_range(table, h, k);
 }
 
 /*
@@ -220,13 +233,16 @@ static __always_inline void count_in(uint32_t table, struct count_head *h, struc
 		p = count_place_of(&s, k);
 		if (!rare)
 			count_touch(table, &s, &p);
-		found = count_range(table, h, k);
+		found = rare ? count_range_apart(table, h, k) : count_range(table, h, k);
 	}
 	if (found == RANGE_SINGLE || (rare && h->nr_log + 1 < s.nr_log / 2)) {
 		count_add_single(table, &s, h, k, now);
 	} else {
 		p = count_place_of(&s, k);
-		count_hashed(table, h, k, &p, now);
+		if (rare)
+			count_hashed_apart(table, h, k, &p, now);
+		else
+			count_hashed(table, h, k, &p, now);
 	}
 	if (count_should_tell(&s, h))
 		ask_for_drain(h, now);
@@ -254,12 +270,11 @@ static __always_inline uint64_t time_of(uint32_t set, uint64_t now)
 }
 
 /*
- * @known: where it was; else it is lost by name. @rare_ns: it is a rare one, of that time; or 0.
- * *@k, which the caller has cleared, is what it counted as; of tgid 0 where it did not, or of the
- * idle task.
+ * @known: where it was; else it is lost by name. @rare, @now: see count_in, time_of. *@k, which the
+ * caller has cleared, is what it counted as; of tgid 0 where it did not, or of the idle task.
  */
 static __always_inline void count(struct count_key *k, uint32_t of, bool known, uint64_t addr,
-				  bool user, uint64_t rare_ns)
+				  bool user, bool rare, uint64_t now)
 {
 	uint32_t set = *(volatile uint32_t *)&shared.set;
 	uint32_t table = own_table(set);
@@ -280,7 +295,7 @@ static __always_inline void count(struct count_key *k, uint32_t of, bool known, 
 		key_process(k);
 	else
 		k->tgid = (uint32_t)bpf_get_current_pid_tgid() ? (uint32_t)-1 : 0;
-	count_in(table, &first->head, k, user, rare_ns != 0, time_of(set, rare_ns));
+	count_in(table, &first->head, k, user, rare, time_of(set, now));
 	count_leave(&first->head);
 }
 
@@ -289,7 +304,7 @@ int sample_event(struct bpf_perf_event_data *ctx)
 {
 	struct count_key k = { 0 };
 
-	count(&k, event, true, ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD), 0);
+	count(&k, event, true, ctx->regs.ip, KERNEL_IS_USER(ctx->regs.KERNEL_MODE_WORD), false, 0);
 	SAMPLE_AFTER_EVENT(ctx, &k);
 	return 0;
 }
@@ -347,7 +362,7 @@ int sample_tick(uint64_t *ctx)
 	known = read_interrupted(timer, &regs, v);
 	/* When the interrupt began: the tick is a timer of CLOCK_MONOTONIC. */
 	read_word((void *)ctx[1], &now);
-	count(&k, shared.tick_event, known, v[0], KERNEL_IS_USER(v[1]), now);
+	count(&k, shared.tick_event, known, v[0], KERNEL_IS_USER(v[1]), true, now);
 	SAMPLE_AFTER_TICK((void *)regs, &k);
 	return 0;
 }
