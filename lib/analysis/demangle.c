@@ -174,6 +174,14 @@ static struct dem_text temporary(struct dem *d)
 	return dem_join(d, dem_lit(d, head), name);
 }
 
+static struct dem_text initializer(struct dem *d)
+{
+	struct dem_text module = dem_module(d, (struct dem_text){ 0 });
+
+	return module.len ? dem_join(d, dem_lit(d, "initializer for module "), module)
+			  : dem_fail(d);
+}
+
 static struct dem_text special(struct dem *d)
 {
 	static const struct {
@@ -198,6 +206,8 @@ static struct dem_text special(struct dem *d)
 		return construction(d);
 	if (dem_take(d, "GR"))
 		return temporary(d);
+	if (dem_take(d, "GI"))
+		return initializer(d);
 	if (dem_take(d, "GTt") || dem_take(d, "GTn"))
 		return thunk(d, "transaction clone for ");
 	if (dem_take(d, "Tc")) {

@@ -59,6 +59,8 @@ static struct dem_type again(struct dem *d, const struct dem_type *t)
 		(!t->dependent || (t->args == d->template_args && t->in_lambda == d->in_lambda)) &&
 		(!t->pack || t->pack == d->expansion);
 
+	if (t->module)
+		return *t;
 	if (!here && t->param)
 		return param(d, t->param - 1);
 	if (!here)

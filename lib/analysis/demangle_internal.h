@@ -32,6 +32,7 @@ struct dem_type {
 	struct dem_text left, right;
 	enum dem_kind kind;
 	bool nothing;	/* a pack without elements */
+	bool module;	/* no type: what a module is called */
 	uint32_t param; /* "T_" by itself: which, + 1 */
 	/* What it holds for: the arguments that "T_" in it means (dependent; of a lambda: "auto"),
 	 * the expansion whose element it has (0: any). */
@@ -100,6 +101,8 @@ struct dem_text dem_unqualified(struct dem *d, struct dem_name *of);
 struct dem_type dem_type(struct dem *d);
 struct dem_text dem_type_text(struct dem *d);
 struct dem_type dem_substitution(struct dem *d, bool spelled);
+/* From "W" on, of C++20's modules: "a.b:c", or empty. @m: what was read of it. */
+struct dem_text dem_module(struct dem *d, struct dem_text m);
 struct dem_type dem_param(struct dem *d);
 /* @from: where the type begins, or NULL. */
 void dem_sub(struct dem *d, struct dem_type t, const char *from);

@@ -103,11 +103,25 @@ static struct dem_text binding(struct dem *d)
 	return dem_add(d, t, "]");
 }
 
-struct dem_text dem_unqualified(struct dem *d, struct dem_name *of)
+struct dem_text dem_module(struct dem *d, struct dem_text m)
+{
+	while (!d->failed && dem_take(d, "W")) {
+		const char *behind = dem_take(d, "P") ? ":" : m.len ? "." : "";
+		struct dem_type t = { .module = true };
+
+		m = dem_join(d, dem_add(d, m, behind), source_name(d));
+		t.left = m;
+		dem_sub(d, t, NULL);
+	}
+	return m;
+}
+
+static struct dem_text unqualified(struct dem *d, struct dem_name *of, struct dem_text module)
 {
 	struct dem_text t;
 
 	of->no_return = false;
+	module = dem_module(d, module);
 	dem_take(d, "L");
 	if (dem_digit(dem_peek(d, 0)))
 		t = source_name(d);
@@ -120,9 +134,16 @@ struct dem_text dem_unqualified(struct dem *d, struct dem_name *of)
 	else
 		t = operator_name(d, of);
 	d->base = t;
+	if (module.len)
+		t = dem_join(d, dem_add(d, t, "@"), module);
 	while (dem_take(d, "B"))
 		t = dem_add(d, dem_join(d, dem_add(d, t, "[abi:"), source_name(d)), "]");
 	return t;
+}
+
+struct dem_text dem_unqualified(struct dem *d, struct dem_name *of)
+{
+	return unqualified(d, of, (struct dem_text){ 0 });
 }
 
 /* ---- nested ---------------------------------------------------------------------------------- */
@@ -188,28 +209,37 @@ static struct dem_text template_args_of(struct dem *d, struct dem_text t, bool t
 	return t;
 }
 
+/* What was there before; false, as in part: not a new one in that module. */
+static bool known_part(struct dem *d, struct dem_name *n)
+{
+	bool first = !n->text.len, spelled;
+	struct dem_type t;
+
+	if (first && dem_take(d, "St")) {
+		n->text = dem_lit(d, "std");
+		return false;
+	}
+	/* Constructors of the abbreviated ones are called as these are in full. */
+	spelled = dem_peek(d, 2) == 'C' || dem_peek(d, 2) == 'D';
+	t = dem_substitution(d, spelled);
+	if (t.module) {
+		n->is_template = false;
+		n->text = within(d, n->text, unqualified(d, n, t.left));
+		return true;
+	}
+	if (!first) /* types only to begin with */
+		dem_fail(d);
+	n->text = t.left;
+	return false;
+}
+
 /* A part of it; false: none that others can refer to. */
 static bool part(struct dem *d, struct dem_name *n, bool tag)
 {
 	char c = dem_peek(d, 0), next = dem_peek(d, 1);
 
-	/* Only to begin with. */
-	if (c == 'S' && n->text.len) {
-		dem_fail(d);
-		return false;
-	}
-	if (c == 'S' && next == 't') {
-		d->p += 2;
-		n->text = dem_lit(d, "std");
-		return false;
-	}
-	if (c == 'S') {
-		/* Constructors of the abbreviated ones are called as these are in full. */
-		bool spelled = dem_peek(d, 2) == 'C' || dem_peek(d, 2) == 'D';
-
-		n->text = dem_substitution(d, spelled).left;
-		return false;
-	}
+	if (c == 'S')
+		return known_part(d, n);
 	if (c == 'I') {
 		n->text = template_args_of(d, n->text, tag);
 		n->is_template = true;
@@ -284,9 +314,11 @@ static struct dem_name unscoped(struct dem *d, bool tag)
 	bool std = dem_take(d, "St"), known = false;
 
 	if (!std && dem_peek(d, 0) == 'S') {
-		n.text = dem_substitution(d, false).left;
-		known = true;
-		if (dem_peek(d, 0) != 'I')
+		struct dem_type t = dem_substitution(d, false);
+
+		known = !t.module;
+		n.text = known ? t.left : unqualified(d, &n, t.left);
+		if (known && dem_peek(d, 0) != 'I')
 			d->failed = true;
 	} else {
 		n.text = dem_unqualified(d, &n);

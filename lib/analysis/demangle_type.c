@@ -290,11 +290,16 @@ static struct dem_type with_args(struct dem *d, struct dem_type t, bool fresh)
 
 static struct dem_type type_s(struct dem *d, bool *kept)
 {
+	const char *from = d->p;
 	struct dem_type t;
 
 	if (dem_peek(d, 1) == 't')
 		return dem_plain(dem_name(d, false).text);
 	t = dem_substitution(d, false);
+	if (t.module) {
+		d->p = from;
+		return dem_plain(dem_name(d, false).text);
+	}
 	*kept = dem_peek(d, 0) == 'I';
 	return with_args(d, t, false);
 }
