@@ -35,6 +35,11 @@ static bool is_marker(const char *path)
 	       (!path[sizeof(name) - 1] || strcmp(path + sizeof(name) - 1, deleted) == 0);
 }
 
+static bool is_file(const char *path)
+{
+	return path[0] == '/' && strcmp(path, "//anon") != 0;
+}
+
 /*
  * Memory that programs write code into themselves. A file that has no name in any folder is taken
  * for an image only when it has a build-id (programs run from a memfd have).
@@ -43,7 +48,7 @@ static bool is_dynamic(const struct driver_load *l, enum track_how how)
 {
 	const char *path = l->path;
 
-	if (path[0] != '/' || strcmp(path, "//anon") == 0)
+	if (!is_file(path))
 		return true;
 	if (l->id.len)
 		return false;
@@ -193,8 +198,9 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		return;
 	}
 	m.kind = m.image ? MAP_IMAGE : MAP_DYNAMIC;
-	/* The kernel maps the program before all else that exec brings. */
-	if (p->begins && how == TRACK_EVENT) {
+	/* The kernel maps the program before all else that exec brings, but for a stack that may be
+	 * executed. */
+	if (p->begins && how == TRACK_EVENT && is_file(l.path)) {
 		p->begins = false;
 		p->exe = strdup(l.path);
 	}

@@ -225,6 +225,9 @@ static void program_of_a_process(void **state)
 	assert_null(processes_find(t.a.processes, 11)->exe);
 	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
 	assert_null(processes_find(t.a.processes, 11)->exe);
+	/* A stack that may be executed is there before the program. */
+	trial_mmap(&t, 11, 0x9000, 0x1000, 0, "//anon", 0);
+	assert_null(processes_find(t.a.processes, 11)->exe);
 	trial_mmap(&t, 11, 0x1000, 0x1000, 0, "/opt/a/bin/worker", 3);
 	trial_mmap(&t, 11, 0x4000, 0x1000, 0, "/lib/ld.so", 4);
 	assert_string_equal(processes_find(t.a.processes, 11)->exe, "/opt/a/bin/worker");
