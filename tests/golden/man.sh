@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Every program that is installed for users has a page; every page is well-formed, has its sections,
-# names every option of its program, and refers to pages that exist.
+# names every option of its program, and refers to pages that exist. What the installed headers declare
+# stands in the pages of their libraries.
 set -eu -o pipefail
 cd "$DCPI_BUILD/man"
 bad=0
@@ -11,12 +12,22 @@ complain()
 	bad=$((bad + 1))
 }
 
+# words_of PAGE PATTERN: what the page as it is read has of that.
+words_of()
+{
+	mandoc -T ascii "$1" | sed 's/.\x08//g' | grep -oE -- "$2" | sort -u
+}
+
 for program in "$DCPI_BUILD"/bin/dcpi*; do
 	name=${program##*/}
 	case $name in
 	dcpid-*) continue ;; # helpers, started by dcpid alone
 	esac
-	ls "$name".[0-9] >/dev/null 2>&1 || complain "$name has no page"
+	ls "$name".[0-9] >/dev/null 2>&1 || { complain "$name has no page"; continue; }
+	words_of "$name".[0-9] '-[[:alnum:]_-]*' >.told
+	for option in $("$program" -help-options | sort -u | comm -23 - .told); do
+		complain "$name's page lacks $option"
+	done
 done
 
 for page in *.[0-9]; do
@@ -48,6 +59,30 @@ if [ -s .dangling ]; then
 	bad=$((bad + 1))
 fi
 rm -f .dangling
+# tells PAGE BUT HEADER…: the page has the functions, constants and members that the headers declare, but for BUT.
+tells()
+{
+	words_of "$1" '[[:alnum:]_$]+' >.told
+	cat "${@:3}" | sed 's,/\*.*\*/,,; /\/\*/,/\*\//{ s,/\*.*,,; t
+		d }' >.code
+	{
+		grep -oE '\b(dbgdyn|DBGDYN|sprofil|SPROFIL|PROF|trace|TRACE|VSAMPLE)_\w+|\b(DBG|SS)\$\w+' .code
+		sed -nE '/struct.*\{$/,/^\}/ { s/\(\*(\w+)\).*/\1;/; s/, /;\n/; p }' .code | sed -nE 's/.*\b(\w+);$/\1/p'
+	} | grep -vxE "$2" | sort -u >.words
+	[ -s .words ] || complain "${*:3} declare nothing"
+	for word in $(comm -23 .words .told); do
+		complain "$1 does not tell of $word"
+	done
+	rm .told .code .words
+}
+include=$DCPI_SRC/include
+tells dbgdyn.3 'DBGDYN_(API|H|VERSION_.*)|dbgdyn_(kind|result)' "$include/dbgdyn.h"
+# What records hold is told by the header alone.
+tells dbgdyn.3 '[^$]*' "$include/dbgdyn_vms.h"
+tells sprofil.3 'SPROFIL_(API|H)' "$include/sprofil.h"
+# Of the classes, the header's list is the one.
+tells dcpivprofiler.5 'TRACE_OP_.*|TRACE_NR_.*|TRACE_REGISTERS|trace_(vlist|vlist_table|parser)(_t)?|trace_value_t|word' \
+	"$include"/dcpi/*.h
 # What the service reads is where the pages say.
 config=$(sed -n 's/^ExecStart=.* -config //p' "$DCPI_BUILD/packaging/dcpid.service")
 for page in dcpid.8 dcpid.json.5 dcpiexclusions.5; do
