@@ -113,11 +113,6 @@ static void store_bucket(struct attrib *a, enum account_bucket bucket, const str
 		a->account.bucket[bucket] += n;
 }
 
-void attrib_store_bucket(struct attrib *a, enum account_bucket bucket, uint32_t event, uint64_t n)
-{
-	store_bucket(a, bucket, NULL, event, n);
-}
-
 static enum account_bucket bucket_of(const struct pending *c)
 {
 	if (c->dynamic)
@@ -153,11 +148,11 @@ static void count_kernel(struct attrib *a, const struct driver_count *c)
 	struct image *img = a->kernel ? kernel_lookup(a->kernel, c, &off, &idle) : NULL;
 
 	if (idle)
-		attrib_store_bucket(a, ACCOUNT_BUCKET_IDLE, c->event, c->count);
+		store_bucket(a, ACCOUNT_BUCKET_IDLE, NULL, c->event, c->count);
 	else if (img)
 		store_soon(a, img, off, c->event, c->count);
 	else
-		attrib_store_bucket(a, ACCOUNT_BUCKET_KERNEL_UNKNOWN, c->event, c->count);
+		store_bucket(a, ACCOUNT_BUCKET_KERNEL_UNKNOWN, NULL, c->event, c->count);
 }
 
 /* Somebody has told of code there: a private mapping of a file may be written to like any other. */
@@ -287,7 +282,7 @@ int attrib_count(void *ctx, const struct driver_count *c)
 	else if (c->mode == DRIVER_KERNEL)
 		count_kernel(a, c);
 	else
-		attrib_store_bucket(a, ACCOUNT_BUCKET_OTHER, c->event, c->count);
+		store_bucket(a, ACCOUNT_BUCKET_OTHER, NULL, c->event, c->count);
 	return 0;
 }
 

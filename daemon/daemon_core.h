@@ -301,9 +301,8 @@ void told_handle(struct attrib *a, uint64_t time_ns);
 void told_release(struct tolds *t);
 /* Put a load event into the record, if there is one. */
 void attrib_record_load(struct attrib *a, const struct driver_load *l);
-/* Add to an image or to a bucket, and to the account. */
+/* Add to an image, and to the account. */
 void attrib_store(struct attrib *a, struct image *img, uint64_t off, uint32_t event, uint64_t n);
-void attrib_store_bucket(struct attrib *a, enum account_bucket bucket, uint32_t event, uint64_t n);
 /* What is on its way into profiles gets there; attrib_resolve does that, too. */
 void attrib_store_all(struct attrib *a);
 

@@ -26,7 +26,7 @@ static int apply_facility(struct dyn_registry *reg, const struct wire_facility_r
 	return 0;
 }
 
-struct dyn_facility *dyn_apply_facility(const struct dyn_registry *reg, uint32_t index)
+static struct dyn_facility *facility_at(const struct dyn_registry *reg, uint32_t index)
 {
 	return index < WIRE_NR_FACILITIES ? reg->facilities[index] : NULL;
 }
@@ -34,7 +34,7 @@ struct dyn_facility *dyn_apply_facility(const struct dyn_registry *reg, uint32_t
 static int apply_range(struct dyn_registry *reg, const struct wire_range_rec *rec, uint64_t lo,
 		       uint64_t hi)
 {
-	struct dyn_facility *f = dyn_apply_facility(reg, rec->range.facility);
+	struct dyn_facility *f = facility_at(reg, rec->range.facility);
 	struct dyn_range *range;
 	size_t nr = reg->nr_ranges;
 	int r;
@@ -112,8 +112,7 @@ int dyn_apply_object(struct dyn_registry *reg, const struct wire_object *rec,
 			     (rec->head.flags & WIRE_ROUTINE_LISTED ? DYN_LISTED : 0);
 	struct dyn_tenants *t = &reg->tenants;
 
-	if (!dyn_apply_facility(reg, rec->facility) || rec->code_len > UINT32_MAX ||
-	    m->seq == UINT64_MAX)
+	if (!facility_at(reg, rec->facility) || rec->code_len > UINT32_MAX || m->seq == UINT64_MAX)
 		return -EINVAL;
 	if (flags & DYN_LISTED && (dyn_tenant_knows_object(t, rec->addr, rec->code_len, m->seq) ||
 				   dyn_tenant_is_older(t, rec->addr, rec->code_len, m->seq)))
@@ -124,7 +123,7 @@ int dyn_apply_object(struct dyn_registry *reg, const struct wire_object *rec,
 int dyn_apply_routine(struct dyn_registry *reg, const struct wire_routine_view *v,
 		      const struct dyn_moment *m)
 {
-	struct dyn_facility *f = dyn_apply_facility(reg, v->rec->facility);
+	struct dyn_facility *f = facility_at(reg, v->rec->facility);
 	unsigned int flags = (v->rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0) |
 			     (v->rec->head.flags & WIRE_ROUTINE_LISTED ? DYN_LISTED : 0);
 	uint32_t index;

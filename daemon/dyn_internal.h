@@ -491,7 +491,6 @@ int dyn_apply_routine(struct dyn_registry *reg, const struct wire_routine_view *
 /* An object is: all of its extent, until its routines come behind it. 0 or negative. */
 int dyn_apply_object(struct dyn_registry *reg, const struct wire_object *rec,
 		     const struct dyn_moment *m);
-struct dyn_facility *dyn_apply_facility(const struct dyn_registry *reg, uint32_t index);
 /* Normalized records, read in the window (lo, hi]. Returns how many could not be used. */
 int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi);
 /*

@@ -14,7 +14,7 @@ enum { BLOCK = 4096, DEPTH = 4 };
 /* ---- how much -------------------------------------------------------------------------------- */
 
 /* What file systems say of blocks comes late, or is packed: a size that is asked for is counted. */
-uint64_t gc_block_len(uint64_t len)
+static uint64_t block_len(uint64_t len)
 {
 	return base_align_up(len, BLOCK);
 }
@@ -39,7 +39,7 @@ static uint64_t tree_len(int dir_fd, const char *name, int depth)
 		if (S_ISDIR(st.st_mode) && depth)
 			sum += tree_len(fd, entry->d_name, depth - 1);
 		else if (S_ISREG(st.st_mode))
-			sum += gc_block_len((uint64_t)st.st_size);
+			sum += block_len((uint64_t)st.st_size);
 	}
 	closedir(dir);
 	return sum;
@@ -145,7 +145,7 @@ static uint64_t freed_with(const struct gc_file *files, size_t nr, uint64_t youn
 
 	for (size_t i = 0; i < nr; i++)
 		if (files[i].last == rank && files[i].time_ns < young_ns)
-			sum += gc_block_len(files[i].len);
+			sum += block_len(files[i].len);
 	return sum;
 }
 

@@ -35,6 +35,5 @@ uint64_t gc_epochs_choose(struct gc_epochs *e, const struct gc_file *files, size
 			  uint64_t young_ns, uint64_t total, uint64_t size);
 /* Bytes of all files in folder @name of @dir_fd, in blocks, and of the folders below. */
 uint64_t gc_tree_len(int dir_fd, const char *name);
-uint64_t gc_block_len(uint64_t len);
 
 #endif

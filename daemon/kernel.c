@@ -84,7 +84,8 @@ static bool is_within(const struct kernel_area *a, uint64_t start, uint64_t end)
 	return a->node.start >= start && (a->guess || a->node.end <= end);
 }
 
-void kernel_area_end(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns)
+/* Whatever lies within [start, end) is gone. */
+static void end_areas(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns)
 {
 	struct kernel_area *a;
 
@@ -171,7 +172,7 @@ void kernel_load(struct kernel *k, const struct driver_load *l)
 	else if (l->kind == DRIVER_LOAD_POKE)
 		kernel_text_poke(k, l);
 	else if (l->kind == DRIVER_LOAD_KSYMBOL && (l->flags & DRIVER_LOAD_GONE))
-		kernel_area_end(k, l->addr, end, l->time_ns);
+		end_areas(k, l->addr, end, l->time_ns);
 	else if (l->kind == DRIVER_LOAD_KSYMBOL)
 		kernel_code_add(k, name, l->addr, l->len, true, l->time_ns);
 }

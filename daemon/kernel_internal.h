@@ -29,8 +29,6 @@ struct kernel_area {
 
 /* From @now_ns on; what stood there is gone. 0 or negative. @image NULL: -ENOMEM. */
 int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t now_ns);
-/* Whatever lies within [start, end) is gone. */
-void kernel_area_end(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
 /* The code of a module is gone that begins in [start, end), wherever it ends. */
 void kernel_area_end_module(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
 
@@ -44,7 +42,7 @@ struct kernel {
 	/* kernel_live.c */
 	uint64_t checked_ns; /* when /proc/modules was read last */
 	struct kernel_module *modules;
-	size_t nr_modules, cap_modules;
+	size_t nr_modules;
 
 	/* kernel_code.c */
 	struct kernel_bpf bpf;

@@ -221,7 +221,7 @@ void step_target_close(struct step_target *t)
 	*t = (struct step_target){ .fd = -1 };
 }
 
-bool step_target_is_gone(const struct step_target *t)
+static bool is_gone(const struct step_target *t)
 {
 	struct pollfd p = { .fd = t->fd, .events = POLLIN };
 
@@ -315,7 +315,7 @@ int step_target_stop(struct step_target *t, pid_t tid, struct step_regs *regs)
 		let_go(tid, status >> 16 ? 0 : WSTOPSIG(status));
 		return 0;
 	}
-	if (step_target_is_gone(t) || step_regs_get(tid, regs) < 0 || !is_fit(regs)) {
+	if (is_gone(t) || step_regs_get(tid, regs) < 0 || !is_fit(regs)) {
 		let_go(tid, 0);
 		return 0;
 	}

@@ -47,7 +47,6 @@ struct step_target {
  * else, it may not be looked at. */
 int step_target_open(pid_t pid, struct step_target *t, struct base_err *err);
 void step_target_close(struct step_target *t);
-bool step_target_is_gone(const struct step_target *t);
 /* A thread of it that runs now, each in its turn; 0: none does. */
 pid_t step_target_next(struct step_target *t);
 

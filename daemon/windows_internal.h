@@ -145,8 +145,6 @@ struct windows_past {
 			     stood in them */
 };
 
-/* One reference. NULL: no memory. */
-struct windows_past *windows_past_new(const struct process *p, struct values_owner *owner);
 struct windows_past *windows_past_get(struct windows_past *past);
 void windows_past_put(struct windows_past *past);
 /* What the process of @k has mapped, or had when it ended; NULL: that is not known. */

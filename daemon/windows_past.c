@@ -4,7 +4,8 @@
 
 #include "windows_internal.h"
 
-struct windows_past *windows_past_new(const struct process *p, struct values_owner *owner)
+/* One reference. NULL: no memory. */
+static struct windows_past *new_past(const struct process *p, struct values_owner *owner)
 {
 	struct windows_past *past = calloc(1, sizeof(*past));
 
@@ -86,7 +87,7 @@ void windows_ended(struct windows *t, struct attrib *a, int32_t tgid, uint64_t t
 	if (p && p->known_ns <= time_ns)
 		end_waiting(t, a, p);
 	if (p && p->known_ns <= time_ns && (v->nr_queued || v->nr_sent || t->nr_waiting))
-		past = windows_past_new(p, o);
+		past = new_past(p, o);
 	end_tickets(v, tgid, past);
 	for (size_t i = 0; past && i < t->nr_waiting; i++)
 		if (t->waiting[i]->p == p && !t->waiting[i]->past)

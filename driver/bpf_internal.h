@@ -198,8 +198,6 @@ int bpf_windows_until(struct bpf *b, uint64_t until_ns, const struct driver_sink
 /* All were handed on that had begun by then. */
 void bpf_windows_settle(struct bpf *b, uint64_t until_ns);
 
-/* Say of each CPU that has events and no table that it has none. */
-void bpf_tell_tables(struct bpf *b);
 /* For a CPU that is about to get events. 0 or -errno. */
 int bpf_add_cpu(struct driver *d, unsigned int cpu);
 

@@ -14,7 +14,8 @@
 /* Least time between two exchanges for the sake of new code. */
 #define BPF_CODE_NS 200000000u
 
-void bpf_tell_tables(struct bpf *b)
+/* Say of each CPU that has events and no table that it has none. */
+static void tell_tables(struct bpf *b)
 {
 	for (size_t i = 0; i < b->sampler.nr_cpus; i++) {
 		const struct perf_cpu *c = &b->sampler.cpus[i];
@@ -284,7 +285,7 @@ static int bpf_drain(struct driver *d, bool all, const struct driver_sink *sink,
 
 	perf_sampler_turn(&b->sampler, base_now_ns());
 	r = perf_sampler_read(&b->sampler, UINT64_MAX, due);
-	bpf_tell_tables(b);
+	tell_tables(b);
 	if (due && r >= 0)
 		handed = drain_due(b, all, sink);
 	bpf_clients_sweep(&b->programs);

@@ -26,8 +26,6 @@ void check_head(struct check_report *c, const char *text);
 /* A line: what, and how it stands. */
 void check_item(struct check_report *c, const char *what, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Behind an item: how to get what lacks; nothing where the text is empty. */
-void check_hint(struct check_report *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The last part (check_summary_linux.c). */
 void check_costs(struct check_report *c);
 

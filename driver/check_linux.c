@@ -31,7 +31,9 @@ void check_item(struct check_report *c, const char *what, const char *fmt, ...)
 		c->error = base_buf_printf(c->out, "  %-26s %s\n", what, text);
 }
 
-void check_hint(struct check_report *c, const char *fmt, ...)
+/* Behind an item: how to get what lacks; nothing where the text is empty. */
+__attribute__((format(printf, 2, 3))) static void put_hint(struct check_report *c, const char *fmt,
+							   ...)
 {
 	char text[400];
 	va_list args;
@@ -121,7 +123,7 @@ static void check_source(struct check_report *c, const char *source)
 		return;
 	}
 	check_item(c, source, "no: %s", err.text);
-	check_hint(c, "%s", err.hint);
+	put_hint(c, "%s", err.hint);
 }
 
 static void check_bpf(struct check_report *c)
@@ -133,22 +135,22 @@ static void check_bpf(struct check_report *c)
 	check_item(c, "  built with programs", "yes");
 #else
 	check_item(c, "  built with programs", "no: clang or bpftool were missing");
-	check_hint(c, "install clang and bpftool, and build again");
+	put_hint(c, "install clang and bpftool, and build again");
 #endif
 	check_item(c, "  kernel takes programs", "%s%s", r < 0 ? "no: " : "yes",
 		   r < 0 ? base_strerror(r) : "");
 	if (r == -EPERM)
-		check_hint(c,
-			   "%s or with CAP_BPF and CAP_PERFMON; a kernel locked down for "
-			   "confidentiality refuses it to root too",
-			   driver_run_as_root());
+		put_hint(c,
+			 "%s or with CAP_BPF and CAP_PERFMON; a kernel locked down for "
+			 "confidentiality refuses it to root too",
+			 driver_run_as_root());
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0) {
 		check_item(c, "  kernel's types (BTF)", "yes");
 		return;
 	}
 	check_item(c, "  kernel's types (BTF)", "no: /sys/kernel/btf/vmlinux is missing");
 	driver_no_types(&hint);
-	check_hint(c, "%s", hint);
+	put_hint(c, "%s", hint);
 }
 
 /* The program that interprets instructions is one that the kernel may find too much. */
@@ -167,7 +169,7 @@ static void check_windows(struct check_report *c)
 	check_item(c, "  windows", "%s%s", r < 0 ? "no: " : "yes: -vwindows and what needs them",
 		   r < 0 ? err.text : "");
 	if (r < 0)
-		check_hint(c, "%s", err.hint);
+		put_hint(c, "%s", err.hint);
 }
 
 static void check_sources(struct check_report *c)
@@ -194,10 +196,10 @@ static void check_event(struct check_report *c, const char *event, const char *h
 	else
 		check_item(c, event, "no: %s", check_cause(error, true, true));
 	if (reach == CHECK_OWN)
-		check_hint(c, "%s or with CAP_PERFMON, or lower kernel.perf_event_paranoid to 0",
-			   driver_run_as_root());
+		put_hint(c, "%s or with CAP_PERFMON, or lower kernel.perf_event_paranoid to 0",
+			 driver_run_as_root());
 	else if (reach == CHECK_REFUSED)
-		check_hint(c, "%s", hint);
+		put_hint(c, "%s", hint);
 }
 
 static void check_precise(struct check_report *c)
@@ -220,7 +222,7 @@ static void check_tick(struct check_report *c)
 
 	c->has_tick = check_source_try("bpf", "tick", c->frequency, NULL, 0, &err) >= 0;
 	check_item(c, "tick", "%s%s", c->has_tick ? "yes" : "no: ", err.text);
-	check_hint(c, "%s", err.hint);
+	put_hint(c, "%s", err.hint);
 }
 
 static void check_events(struct check_report *c)
@@ -257,7 +259,7 @@ static void check_capabilities(struct check_report *c)
 		check_item(c, "capabilities",
 			   "of a user namespace: no right to count in the kernel, or to sample "
 			   "others");
-		check_hint(c, "%s", driver_run_as_root());
+		put_hint(c, "%s", driver_run_as_root());
 		return;
 	}
 	for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
@@ -267,7 +269,7 @@ static void check_capabilities(struct check_report *c)
 		nr++;
 	}
 	if (nr)
-		check_hint(c, "run as root, or give dcpid these capabilities");
+		put_hint(c, "run as root, or give dcpid these capabilities");
 	else
 		check_item(c, "capabilities", "all that are needed");
 }
@@ -313,8 +315,7 @@ static void check_lockdown(struct check_report *c)
 	*close = '\0';
 	check_item(c, "lockdown", "%s", open + 1);
 	if (!strcmp(open + 1, "confidentiality"))
-		check_hint(c,
-			   "BPF and perf are refused in this mode: boot with lockdown=integrity");
+		put_hint(c, "BPF and perf are refused in this mode: boot with lockdown=integrity");
 }
 
 static void check_rights(struct check_report *c)

@@ -55,14 +55,7 @@ void event_near_hint(const struct event_near *n, const char *otherwise, struct b
 
 /* ---- PMUs (event_sysfs.c) -------------------------------------------------------------------- */
 
-/*
- * The file <sysfs>/<pmu>/<folder>/<file> (@pmu, @folder, @file NULL: left out) without its
- * newline as a string into @text. Length, or -errno; -DCPI_EFORMAT where it holds other bytes than
- * printable ones.
- */
-int event_sysfs_read(const char *sysfs, const char *pmu, const char *folder, const char *file,
-		     char *text, size_t text_len);
-/* A decimal number in such a file. */
+/* A decimal number in the file <sysfs>/<pmu>/<folder>/<file> (what is NULL is left out). */
 int event_sysfs_number(const char *sysfs, const char *pmu, const char *folder, const char *file,
 		       uint64_t max, uint64_t *out);
 /* The decimal number that is all there is in the file @path; @otherwise where it cannot be read. */
@@ -71,8 +64,6 @@ int64_t event_number_read(const char *path, int64_t otherwise);
  * returns other than 0, which is returned. @pmu NULL: names of PMUs. -errno. */
 int event_sysfs_list(const char *sysfs, const char *pmu, const char *folder,
 		     int (*each)(void *ctx, const char *name), void *ctx);
-/* Whether <sysfs>/<pmu>/events/<name> is there. */
-bool event_sysfs_has(const char *sysfs, const char *pmu, const char *name);
 /* A PMU that counts what a CPU executes (of several the first by name) and that knows the event
  * @name, into @pmu (EVENT_PMU_LEN bytes). 0 or -ENOENT. */
 enum { EVENT_PMU_LEN = 64 };

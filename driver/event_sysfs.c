@@ -44,7 +44,9 @@ static int make_path(char *path, size_t len, const char *sysfs, const char *pmu,
 	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
 }
 
-int event_sysfs_read(const char *sysfs, const char *pmu, const char *folder, const char *file,
+/* The file <sysfs>/<pmu>/<folder>/<file> without its newline as a string into @text. Length, or
+ * -errno; -DCPI_EFORMAT where it holds other bytes than printable ones. */
+static int read_text(const char *sysfs, const char *pmu, const char *folder, const char *file,
 		     char *text, size_t text_len)
 {
 	struct base_buf buf = { 0 };
@@ -74,7 +76,7 @@ int event_sysfs_number(const char *sysfs, const char *pmu, const char *folder, c
 		       uint64_t max, uint64_t *out)
 {
 	char text[32];
-	int r = event_sysfs_read(sysfs, pmu, folder, file, text, sizeof(text));
+	int r = read_text(sysfs, pmu, folder, file, text, sizeof(text));
 
 	if (r < 0)
 		return r;
@@ -86,7 +88,7 @@ int64_t event_number_read(const char *path, int64_t otherwise)
 	int64_t n;
 	char text[32];
 
-	if (event_sysfs_read(path, NULL, NULL, NULL, text, sizeof(text)) < 0 ||
+	if (read_text(path, NULL, NULL, NULL, text, sizeof(text)) < 0 ||
 	    !replay_signed_parse(text, INT64_MIN, INT64_MAX, &n))
 		return otherwise;
 	return n;
@@ -147,7 +149,8 @@ int event_sysfs_list(const char *sysfs, const char *pmu, const char *folder,
 	return r;
 }
 
-bool event_sysfs_has(const char *sysfs, const char *pmu, const char *name)
+/* Whether <sysfs>/<pmu>/events/<name> is there. */
+static bool has_event(const char *sysfs, const char *pmu, const char *name)
 {
 	char path[1024];
 
@@ -170,7 +173,7 @@ static int look_in(void *ctx, const char *pmu)
 	    (make_path(path, sizeof(path), c->sysfs, pmu, NULL, "cpus") < 0 ||
 	     access(path, F_OK) < 0))
 		return 0;
-	if (!event_sysfs_has(c->sysfs, pmu, c->name))
+	if (!has_event(c->sysfs, pmu, c->name))
 		return 0;
 	snprintf(c->pmu, EVENT_PMU_LEN, "%s", pmu);
 	return 1;
@@ -289,9 +292,8 @@ static int set_field(const struct resolve *r, const char *term, const char *valu
 	char text[SYSFS_TEXT_MAX];
 	struct field f;
 	uint64_t n = 1;
-	int e = name_ok(term)
-			? event_sysfs_read(r->sysfs, r->pmu, "format", term, text, sizeof(text))
-			: -ENOENT;
+	int e = name_ok(term) ? read_text(r->sysfs, r->pmu, "format", term, text, sizeof(text))
+			      : -ENOENT;
 
 	if (e < 0)
 		return unknown_term(r, term);
@@ -315,7 +317,7 @@ static int set_event(const struct resolve *r, const char *term)
 {
 	struct resolve inner = *r;
 	char text[SYSFS_TEXT_MAX], ignored[EVENT_NAME_LEN] = "";
-	int e = event_sysfs_read(r->sysfs, r->pmu, "events", term, text, sizeof(text));
+	int e = read_text(r->sysfs, r->pmu, "events", term, text, sizeof(text));
 
 	if (e < 0)
 		return base_fail_errno(r->err, e, "cannot read event '%s' of PMU '%s'", term,
@@ -364,7 +366,7 @@ static int one_term(const struct resolve *r, char *term)
 	e = set_word(r, term, value);
 	if (e)
 		return e;
-	if (!value && !r->inside && event_sysfs_has(r->sysfs, r->pmu, term))
+	if (!value && !r->inside && has_event(r->sysfs, r->pmu, term))
 		return set_event(r, term);
 	return set_field(r, term, value);
 }

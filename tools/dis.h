@@ -47,7 +47,6 @@ void dis_text_label(void *ctx, const struct dis_range *range, const struct image
 void dis_text_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct analysis_text *t);
 /* Only "callq   name+0x12". */
 void dis_text_operation(struct dis_text *x, const struct analysis_text *t);
-void dis_text_name(struct dis_text *x, const char *name);
 void dis_text_bytes(struct dis_text *x, const uint8_t *code, size_t len);
 void dis_text_release(struct dis_text *x);
 

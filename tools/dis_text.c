@@ -38,7 +38,7 @@ static void put_hex(struct dis_text *x, uint64_t value)
 }
 
 /* From outside; most names need no cleaning. */
-void dis_text_name(struct dis_text *x, const char *name)
+static void put_name(struct dis_text *x, const char *name)
 {
 	size_t len = 0;
 	char *copy;
@@ -63,7 +63,7 @@ static void put_where(struct dis_text *x, uint64_t vaddr)
 		put_hex(x, vaddr);
 		return;
 	}
-	dis_text_name(x, demangle_shown(s->name));
+	put_name(x, demangle_shown(s->name));
 	if (s->vaddr != vaddr) {
 		put(x, "+", 1);
 		put_hex(x, vaddr - s->vaddr);
@@ -123,7 +123,7 @@ static void put_line(struct dis_text *x, uint64_t vaddr)
 	x->line = line.line;
 	snprintf(text, sizeof(text), ":%u\n", line.line);
 	put(x, "; ", 2);
-	dis_text_name(x, known ? line.file : "(no source line)");
+	put_name(x, known ? line.file : "(no source line)");
 	put_string(x, known ? text : "\n");
 }
 

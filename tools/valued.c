@@ -101,7 +101,9 @@ static const char *built_in_preface(struct valued *v, enum vtrace_arch arch,
 	return of ? of : "?";
 }
 
-const char *valued_preface(struct valued *v, uint32_t machine, const struct valued_insn *insn)
+/* What stands before the values of an instruction: mostly a register. NULL: they are not to be
+ * shown. Up to the next call. */
+static const char *preface_of(struct valued *v, uint32_t machine, const struct valued_insn *insn)
 {
 	enum vtrace_arch arch;
 	bool known = valued_arch(machine, &arch) && insn->len;
@@ -143,8 +145,9 @@ bool valued_is_told(const struct hotlist_spot *s, size_t i)
 	return s->thld <= 1 || s->v[i].count >= 2 * (double)s->thld;
 }
 
-int valued_put(struct valued *v, const char *preface, const struct hotlist_spot *s,
-	       struct base_buf *to)
+/* "eax: (51.1% 0x58a3de2) ..." with the @preface, appended to @to. */
+static int put_values(struct valued *v, const char *preface, const struct hotlist_spot *s,
+		      struct base_buf *to)
 {
 	size_t nr = s->nv < (size_t)v->opt->show ? s->nv : (size_t)v->opt->show, dots = 0;
 	int r = base_buf_printf(to, "%s:", preface);
@@ -182,7 +185,7 @@ void valued_cells_as(struct valued *v, const char *preface, const struct hotlist
 	table_cell(t, "%" PRIu64, s->vtot);
 	table_cell(t, "%" PRIu64, s->thld);
 	table_cell(t, "%zu", s->nv);
-	if (preface && valued_put(v, preface, s, &text) >= 0)
+	if (preface && put_values(v, preface, s, &text) >= 0)
 		table_cell(t, "%.*s", (int)text.len, (const char *)text.data);
 	else
 		table_cell(t, "%s", "");
@@ -193,7 +196,7 @@ void valued_cells(struct valued *v, uint32_t machine, const struct valued_insn *
 		  const struct hotlist_spot *s, struct table *t)
 {
 	if (s && s->vtot) {
-		valued_cells_as(v, valued_preface(v, machine, insn), s, t);
+		valued_cells_as(v, preface_of(v, machine, insn), s, t);
 		return;
 	}
 	for (int i = 0; i < 4; i++)
@@ -249,7 +252,7 @@ struct json_object *valued_json_as(struct valued *v, const char *preface,
 struct json_object *valued_json(struct valued *v, uint32_t machine, const struct valued_insn *insn,
 				const struct hotlist_spot *s)
 {
-	return s && s->vtot ? valued_json_as(v, valued_preface(v, machine, insn), s) : NULL;
+	return s && s->vtot ? valued_json_as(v, preface_of(v, machine, insn), s) : NULL;
 }
 
 struct json_object *valued_head_json(const struct valued *v, uint64_t here)

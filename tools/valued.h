@@ -78,17 +78,11 @@ bool valued_arch(uint32_t machine, enum vtrace_arch *arch);
  * @name, VTRACE_REGISTER_NAME bytes), "mem", "taken", "target"; NULL: of nothing.
  */
 const char *valued_of(enum vtrace_arch arch, const struct vtrace_operands *o, char *name);
-/* What stands before the values of an instruction: mostly a register. NULL: they are not to be
- * shown. Up to the next call. */
-const char *valued_preface(struct valued *v, uint32_t machine, const struct valued_insn *insn);
-/* A value of the instruction that the preface was asked for last. Likewise. */
+/* A value of the instruction whose cells were put last. Up to the next call. */
 const char *valued_text(struct valued *v, uint64_t value);
 
 /* Did it come so often that its share means something? Else a dot stands for it. */
 bool valued_is_told(const struct hotlist_spot *s, size_t i);
-/* "eax: (51.1% 0x58a3de2) ..." with the @preface, appended to @to. */
-int valued_put(struct valued *v, const char *preface, const struct hotlist_spot *s,
-	       struct base_buf *to);
 /* vtot, thld, nv and the values; all empty for NULL or a spot where nothing was seen. */
 void valued_columns(struct table *t);
 void valued_cells(struct valued *v, uint32_t machine, const struct valued_insn *insn,

@@ -25,7 +25,7 @@ static int compare_vma(const void *a, const void *b)
 	return order(((const struct opagent_code *)a)->vma, ((const struct opagent_code *)b)->vma);
 }
 
-struct opagent_code *opagent_known_find(uintptr_t code)
+static struct opagent_code *find(uintptr_t code)
 {
 	struct opagent_code key = { .code = code }, **found = tfind(&key, &by_code, compare_code);
 
@@ -34,7 +34,7 @@ struct opagent_code *opagent_known_find(uintptr_t code)
 
 struct opagent_code *opagent_known_get(uintptr_t code)
 {
-	struct opagent_code *c = opagent_known_find(code);
+	struct opagent_code *c = find(code);
 
 	if (c)
 		return c;
@@ -67,7 +67,7 @@ static void remove_one(struct opagent_code *c)
 
 void opagent_known_remove(uintptr_t code)
 {
-	struct opagent_code *c = opagent_known_find(code);
+	struct opagent_code *c = find(code);
 
 	if (c)
 		remove_one(c);

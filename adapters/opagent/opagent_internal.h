@@ -24,9 +24,7 @@ struct opagent_code {
 
 /* ---- known.c: what was told; the caller holds the lock --------------------------------------- */
 
-/* NULL: nothing was. */
-struct opagent_code *opagent_known_find(uintptr_t code);
-/* The same, made where there is none; NULL: no memory. */
+/* That code, made where there is none; NULL: no memory. */
 struct opagent_code *opagent_known_get(uintptr_t code);
 /* Forget the one with that vma, or with that code pointer. */
 void opagent_known_remove_vma(uint64_t vma);

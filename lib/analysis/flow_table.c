@@ -10,7 +10,6 @@ enum {
 	ENTRIES_MAX = 1 << 14,
 	UNBOUNDED_MAX = 1 << 12, /* of a table whose length nothing tells */
 	RANGE_DEPTH = 6,
-	DEPENDS_MAX = 64,
 };
 
 /* ---- how large the index is ---------------------------------------------------------------- */

@@ -37,7 +37,8 @@ char stall_cause_letter(enum stall_cause cause)
 	return letters[cause];
 }
 
-double stall_likely(const struct stall_tally *t, enum stall_cause cause)
+/* Of a cause, or what is unexplained. */
+static double likely(const struct stall_tally *t, enum stall_cause cause)
 {
 	return cause < STALL_NR_CAUSES ? t->cause[cause].likely : t->unexplained;
 }
@@ -47,12 +48,12 @@ size_t stall_order(const struct stall_tally *t, enum stall_cause order[STALL_NR_
 	size_t nr = 0;
 
 	for (int k = 0; k <= STALL_NR_CAUSES; k++) {
-		double mine = stall_likely(t, (enum stall_cause)k);
+		double mine = likely(t, (enum stall_cause)k);
 		size_t at = nr;
 
 		if (mine <= 0)
 			continue;
-		for (; at > 0 && stall_likely(t, order[at - 1]) < mine; at--)
+		for (; at > 0 && likely(t, order[at - 1]) < mine; at--)
 			order[at] = order[at - 1];
 		order[at] = (enum stall_cause)k;
 		nr++;

@@ -122,8 +122,6 @@ void stall_tally_add(struct stall_tally *to, const struct stall_tally *t);
 const char *stall_cause_name(enum stall_cause cause);
 /* What graphs and lists show for it: DCPI's letter where it has such a cause; '?' */
 char stall_cause_letter(enum stall_cause cause);
-/* Of a cause, or what is unexplained. */
-double stall_likely(const struct stall_tally *t, enum stall_cause cause);
 /* Those that likely took something, most first. Returns how many. */
 size_t stall_order(const struct stall_tally *t, enum stall_cause order[STALL_NR_CAUSES + 1]);
 

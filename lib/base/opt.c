@@ -6,7 +6,8 @@
 
 #include "opt.h"
 
-const struct base_opt base_opt_common[] = {
+/* The options every command has; those without help are for the build and not listed. */
+static const struct base_opt common_opts[] = {
 	{ .name = "help", .help = "Print this help and exit." },
 	{ .name = "version", .help = "Print the version and exit." },
 	{ .name = "help-man" },
@@ -40,7 +41,7 @@ const struct base_opt *base_opt_nth(const struct base_cmd *cmd, size_t i)
 	for (const struct base_opt *o = cmd->opts; o && o->name; o++)
 		if (!i--)
 			return o;
-	for (const struct base_opt *o = base_opt_common; o->help; o++)
+	for (const struct base_opt *o = common_opts; o->help; o++)
 		if (!i--)
 			return o;
 	return NULL;
@@ -206,7 +207,7 @@ int base_opt_set(const struct base_opt *o, const char *text, struct base_err *er
 
 static int serve(const struct base_cmd *cmd, const struct base_opt *o)
 {
-	switch (o - base_opt_common) {
+	switch (o - common_opts) {
 	case 0:
 		base_opt_help(cmd, stdout);
 		break;
@@ -228,7 +229,7 @@ static int serve(const struct base_cmd *cmd, const struct base_opt *o)
 static int take(const struct base_cmd *cmd, char **args, int left, int *used, struct base_err *err)
 {
 	struct word w = split(args[0]);
-	const struct base_opt *o = find(cmd->opts, &w), *common = find(base_opt_common, &w);
+	const struct base_opt *o = find(cmd->opts, &w), *common = find(common_opts, &w);
 
 	*used = 1;
 	if (!o && !common)

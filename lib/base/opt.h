@@ -5,9 +5,6 @@
 
 #include "base.h"
 
-/* The options every command has; those without help are for the build and not listed. */
-extern const struct base_opt base_opt_common[];
-
 /* The @i-th listed option: the command's own, then the common ones. NULL after the last. */
 const struct base_opt *base_opt_nth(const struct base_cmd *cmd, size_t i);
 /* -help-man and -help-options. */

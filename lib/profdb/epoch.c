@@ -106,7 +106,8 @@ static void read_began(struct profdb *db)
 	base_buf_release(&buf);
 }
 
-int profdb_epoch_enter(struct profdb *db, const char *epoch, int fd, struct base_err *err)
+/* Make @fd (owned from here on) the current epoch, recovered where a daemon left it half-way. */
+static int enter(struct profdb *db, const char *epoch, int fd, struct base_err *err)
 {
 	struct base_err why = { 0 };
 	int r;
@@ -183,7 +184,7 @@ static int enter_left_open(struct profdb *db, const char *except, struct base_er
 			continue;
 		r = profdb_platform_open(db, epochs[nr], db->platform);
 		if (r >= 0)
-			r = profdb_epoch_enter(db, epochs[nr], r, err);
+			r = enter(db, epochs[nr], r, err);
 		else
 			base_fail_errno(err, r, "cannot open epoch '%s'", epochs[nr]);
 		break;
@@ -293,7 +294,7 @@ int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
 		return r;
 	}
 	strcpy(epoch, made);
-	return profdb_epoch_enter(db, made, fd, err);
+	return enter(db, made, fd, err);
 }
 
 int profdb_epoch_start(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_LEN + 1],

@@ -13,8 +13,8 @@
 
 /* ---- chance ---------------------------------------------------------------------------------- */
 
-/* splitmix64: any state is as good as any other. */
-uint64_t profdb_coins_next(struct profdb_coins *c)
+/* Any number, each as likely. splitmix64: any state is as good as any other. */
+static uint64_t next(struct profdb_coins *c)
 {
 	uint64_t v = c->state += UINT64_C(0x9e3779b97f4a7c15);
 
@@ -26,7 +26,7 @@ uint64_t profdb_coins_next(struct profdb_coins *c)
 /* Above 0, below 1. */
 static double fraction(struct profdb_coins *c)
 {
-	return ((double)(profdb_coins_next(c) >> 11) + 0.5) * 0x1p-53;
+	return ((double)(next(c) >> 11) + 0.5) * 0x1p-53;
 }
 
 static bool coin(struct profdb_coins *c, double p)

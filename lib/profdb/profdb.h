@@ -357,7 +357,6 @@ int profdb_profile_add_sum(struct profdb_profile *p, const struct profdb_event *
 /* One more profile, whose word "epoch" is lost by it. 0 or negative. */
 int profdb_sums_add(struct profdb_sums *s, struct profdb_profile *p);
 void profdb_sums_release(struct profdb_sums *s);
-int profdb_sums_format(const struct profdb_sums *s, struct base_buf *out);
 /* Keep them beside the profiles: for who owns the folder, of a finished epoch; else -EPERM.
  * -EAGAIN: it has changed just now. */
 int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform,

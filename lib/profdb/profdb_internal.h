@@ -192,7 +192,6 @@ struct profdb_coins {
 	uint64_t state;
 };
 
-uint64_t profdb_coins_next(struct profdb_coins *c); /* any number, each as likely */
 void profdb_hotlist_add(struct profdb_hotlist *l, uint64_t value, struct profdb_coins *c);
 /* Of one place; the sum of both vtot must fit. */
 void profdb_hotlist_merge(struct profdb_hotlist *to, const struct profdb_hotlist *from,
@@ -222,7 +221,6 @@ struct profdb_values {
 };
 
 bool profdb_profiler_ok(const char *name);
-void profdb_values_sort(struct profdb_values *v);
 /* One more list, or more of one. 0, -ENOMEM, -DCPI_EOVERFLOW. */
 int profdb_values_take_list(struct profdb_values *v, const struct profdb_hotlist *from);
 /* As profdb_values_move (@moved NULL: as profdb_values_merge), whoever may read them. */
@@ -427,8 +425,6 @@ int64_t profdb_epoch_begin_time(const char *epoch);
 bool profdb_epoch_is_old(struct profdb *db, const char *epoch, int64_t before);
 /* Descriptor of <db>/<epoch>/<platform>, or -errno. */
 int profdb_platform_open(const struct profdb *db, const char *epoch, const char *platform);
-/* Make @fd (owned from here on) the current epoch, recovered where a daemon left it half-way. */
-int profdb_epoch_enter(struct profdb *db, const char *epoch, int fd, struct base_err *err);
 void profdb_epoch_leave(struct profdb *db);
 /* The file of @key in the current epoch, new ones without a name; NULL: no memory. */
 struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, bool *made);

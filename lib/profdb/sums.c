@@ -101,7 +101,7 @@ void profdb_sums_release(struct profdb_sums *s)
 	s->nr = 0;
 }
 
-int profdb_sums_format(const struct profdb_sums *s, struct base_buf *out)
+static int format(const struct profdb_sums *s, struct base_buf *out)
 {
 	int r = base_buf_append(out, MAGIC, 8);
 
@@ -313,7 +313,7 @@ int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform
 	else if (dir.st_uid != geteuid() || profdb_epoch_open(db, epoch, platform))
 		r = -EPERM;
 	else
-		r = profdb_sums_format(s, &buf);
+		r = format(s, &buf);
 	if (r >= 0)
 		r = write_file(fd, &dir, &buf);
 	base_buf_release(&buf);

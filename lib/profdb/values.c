@@ -252,7 +252,7 @@ static int by_place(const void *a, const void *b)
 	return profdb_hotlist_compare(a, b);
 }
 
-void profdb_values_sort(struct profdb_values *v)
+static void sort(struct profdb_values *v)
 {
 	if (!v->unsorted)
 		return;
@@ -274,7 +274,7 @@ size_t profdb_values_nr(const struct profdb_values *v)
 const struct profdb_hotlist *profdb_values_at(const struct profdb_values *v, size_t index)
 {
 	/* The order is no part of what it says: sorting does not change a const one. */
-	profdb_values_sort((struct profdb_values *)v);
+	sort((struct profdb_values *)v);
 	return index < v->nr ? &v->v[index] : NULL;
 }
 

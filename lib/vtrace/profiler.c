@@ -83,7 +83,8 @@ static bool is_reserved(const char *name)
 	       !strcmp(name, "values.trace") || !strncmp(name, "values.arg", 10);
 }
 
-int vtrace_profiler_name_check(const char *name, struct base_err *err)
+/* 0 where @name may be that of a value profiler; else says why not. */
+static int check_name(const char *name, struct base_err *err)
 {
 	size_t len = strlen(name);
 	/* It becomes a part of files' names. */
@@ -116,7 +117,7 @@ static int take(struct vtrace_profiler *p, const char *path, struct base_err *er
 				 "cannot use value profiler '%s': its _dispatch lacks a function",
 				 path);
 	name = p->dispatch->name();
-	if (vtrace_profiler_name_check(name ? name : "", &why) < 0)
+	if (check_name(name ? name : "", &why) < 0)
 		return base_fail(err, -DCPI_EFORMAT, "cannot use value profiler '%s': %s", path,
 				 why.text);
 	snprintf(p->name, sizeof(p->name), "%s", name);

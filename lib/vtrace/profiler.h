@@ -25,7 +25,5 @@ int vtrace_profiler_check(const char *path, struct base_err *err);
 int vtrace_profiler_load(const char *path, struct vtrace_profiler *out, struct base_err *err);
 /* Calls its fini. Safe on a zeroed object. */
 void vtrace_profiler_unload(struct vtrace_profiler *p);
-/* 0 where @name may be that of a value profiler; else says why not. */
-int vtrace_profiler_name_check(const char *name, struct base_err *err);
 
 #endif
