@@ -83,6 +83,15 @@ tells sprofil.3 'SPROFIL_(API|H)' "$include/sprofil.h"
 # Of the classes, the header's list is the one.
 tells dcpivprofiler.5 'TRACE_OP_.*|TRACE_NR_.*|TRACE_REGISTERS|trace_(vlist|vlist_table|parser)(_t)?|trace_value_t|word' \
 	"$include"/dcpi/*.h
+# What becomes of samples, by the names that 'dcpictl status' prints.
+for name in LOST:dcpictl.1 BUCKET:dcpid.8; do
+	text=$(mandoc -T ascii "${name#*:}" | sed 's/.\x08//g' | tr -s ' \n' ' ')
+	names=$(sed -n "s/.*X(${name%:*}_[A-Z_]*, \"\([^\"]*\)\".*/\1/p" "$DCPI_SRC/daemon/daemon_internal.h")
+	[ -n "$names" ] || complain "no ${name%:*}"
+	while read -r what; do
+		[[ $text == *"$what"* ]] || complain "${name#*:} does not tell of '$what'"
+	done <<<"$names"
+done
 # What the service reads is where the pages say.
 config=$(sed -n 's/^ExecStart=.* -config //p' "$DCPI_BUILD/packaging/dcpid.service")
 for page in dcpid.8 dcpid.json.5 dcpiexclusions.5; do
