@@ -26,7 +26,7 @@ int valued_check(const struct valued_options *o, const struct select *sel, struc
 
 static int choose_profiler(struct valued *v, struct base_err *err)
 {
-	const char *name = v->opt->replay ? "values.replay" : "values";
+	const char *name = v->opt->replay ? PROFDB_VALUES_REPLAY : PROFDB_VALUES;
 	int r = 0;
 
 	if (v->opt->trace) {

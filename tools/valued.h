@@ -9,7 +9,7 @@
 #include "report.h"
 
 /* What -vprof collects at calls: argument number %u (from 0) where procedures begin. */
-#define VALUED_ARGUMENT "values.arg%u"
+#define VALUED_ARGUMENT PROFDB_VALUES_ARG "%u"
 
 struct valued_options {
 	bool prof, replay, concise;

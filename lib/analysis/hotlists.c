@@ -183,9 +183,10 @@ static int walk_epoch(struct hotlists *x, const char *profiler, struct base_err 
 /* With what the daemon would have made them. */
 static void hint_option(const char *profiler, struct base_err *err)
 {
-	if (!strcmp(profiler, PROFDB_VALUES) || !strncmp(profiler, PROFDB_VALUES ".arg", 10))
+	if (!strcmp(profiler, PROFDB_VALUES) ||
+	    !strncmp(profiler, PROFDB_VALUES_ARG, strlen(PROFDB_VALUES_ARG)))
 		base_hint(err, "the daemon makes them with -vprof, see dcpid(8)");
-	else if (!strcmp(profiler, PROFDB_VALUES ".replay"))
+	else if (!strcmp(profiler, PROFDB_VALUES_REPLAY))
 		base_hint(err, "the daemon makes them with -vreplay, see dcpid(8)");
 	else
 		base_hint(err, "the daemon makes them with -vtrace, given the file of '%s'",

@@ -174,7 +174,7 @@ int profdb_profile_format(const struct profdb_profile *p, enum profdb_format for
 /* Names that no other profiler has. */
 #define PROFDB_VALUES	     "values"
 #define PROFDB_VALUES_REPLAY "values.replay"
-#define PROFDB_VALUES_TRACE  "values.trace"
+#define PROFDB_VALUES_ARG    "values.arg" /* and the argument's number, from 0 */
 
 struct profdb_hot {
 	uint64_t value;
