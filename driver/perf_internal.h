@@ -357,6 +357,8 @@ struct perf_record {
  * type or a string has no end; then what says only what it would have been.
  */
 int perf_record_parse(const uint8_t *rec, size_t len, struct perf_record *out);
+/* In what mode the CPU was, by the misc of a sample's header. */
+enum driver_mode perf_mode_of(uint16_t misc);
 /*
  * What lies between head and trailer of a record that is no sample, into @out, which is empty;
  * false where it is too short or a string has no end. No times, and nothing sorted out (perf.data).

@@ -77,7 +77,7 @@ static bool take_text(struct body *b, const char **out)
 	return memchr(b->at, 0, b->len);
 }
 
-static enum driver_mode mode_of(uint16_t misc)
+enum driver_mode perf_mode_of(uint16_t misc)
 {
 	switch (misc & PERF_RECORD_MISC_CPUMODE_MASK) {
 	case PERF_RECORD_MISC_USER:
@@ -98,7 +98,7 @@ static bool parse_sample(struct body *b, uint16_t misc, struct perf_record *out)
 		return false;
 	/* The kernel says 0 for the idle task, and for tasks that our PID namespace does not show;
 	 * the idle task never runs in user mode. */
-	if (!s.pid && mode_of(misc) == DRIVER_USER)
+	if (!s.pid && perf_mode_of(misc) == DRIVER_USER)
 		s.pid = s.tid = (uint32_t)-1;
 	out->time_ns = s.time_ns;
 	out->id = s.id;
@@ -107,7 +107,7 @@ static bool parse_sample(struct body *b, uint16_t misc, struct perf_record *out)
 		.time_ns = s.time_ns,
 		.pid = (int32_t)s.pid,
 		.tid = (int32_t)s.tid,
-		.mode = mode_of(misc),
+		.mode = perf_mode_of(misc),
 		.addr = s.ip,
 		.count = 1,
 	};

@@ -112,18 +112,6 @@ static size_t sample_len(uint64_t type)
 	return nr * 8;
 }
 
-static enum driver_mode mode_of(uint16_t misc)
-{
-	switch (misc & PERF_RECORD_MISC_CPUMODE_MASK) {
-	case PERF_RECORD_MISC_USER:
-		return DRIVER_USER;
-	case PERF_RECORD_MISC_KERNEL:
-		return DRIVER_KERNEL;
-	default:
-		return DRIVER_OTHER;
-	}
-}
-
 /* Below 0 is nobody, whatever it is. */
 static int32_t pid_or_none(int32_t pid)
 {
@@ -144,7 +132,7 @@ static bool parse_sample(struct perfdata_events *e, struct sample *s, uint16_t m
 	s->type = out->event->attr.sample_type;
 	if (s->body.len < sample_len(s->type))
 		return false;
-	*c = (struct driver_count){ .pid = -1, .tid = -1, .mode = mode_of(misc), .count = 1 };
+	*c = (struct driver_count){ .pid = -1, .tid = -1, .mode = perf_mode_of(misc), .count = 1 };
 	c->event = (uint32_t)out->event->index;
 	sample_word(s, PERF_SAMPLE_IP, &c->addr);
 	sample_word(s, PERF_SAMPLE_PERIOD, &out->period);
