@@ -302,22 +302,6 @@ void dyn_spool_release(struct dyn_spool *sp, struct dyn_store *st)
 	*st = (struct dyn_store){ 0 };
 }
 
-static size_t read_from(int fd, uint64_t at, uint8_t *to, size_t len)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = pread(fd, to + done, len - done, (off_t)(at + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	return done;
-}
-
 /* The first bytes from @at on that are in one file; which one into @fd. */
 static size_t piece_at(const struct dyn_spool *sp, uint64_t at, size_t len, int *fd)
 {
@@ -342,7 +326,7 @@ static size_t read_at(const struct dyn_spool *sp, uint64_t at, uint8_t *to, size
 	/* What is written late covers what the file has. */
 	for (piece = 0; done < len && n == piece; done += n) {
 		piece = piece_at(sp, at + done, len - done, &fd);
-		n = read_from(fd, at + done, to + done, piece);
+		n = base_read_part(fd, at + done, to + done, piece);
 	}
 	if (sp->late_len && sp->late_at < at + len && at < sp->late_at + sp->late_len) {
 		uint64_t from = at > sp->late_at ? at : sp->late_at,

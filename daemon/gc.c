@@ -218,18 +218,12 @@ static int add_file(struct gc *gc, enum gc_folder folder, const char *name)
 
 static int list_folder(struct gc *gc, enum gc_folder folder)
 {
-	int fd = openat(folder_fd(gc, folder), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	struct dirent *entry;
+	struct dirent *entry = NULL;
 	DIR *dir;
+	int r = base_dir_open(folder_fd(gc, folder), ".", &dir);
 
-	if (fd < 0)
-		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		r = -errno;
-		close(fd);
+	if (r < 0)
 		return r;
-	}
 	while (r == 0 && (errno = 0, entry = readdir(dir)))
 		if (is_ours(folder, entry->d_name))
 			r = add_file(gc, folder, entry->d_name);

@@ -202,23 +202,15 @@ static int check_answer(const struct base_buf *b, size_t from)
 static int fetch_answer(const struct reader *r, const struct reader_answer *a,
 			reader_check_fn *check, struct base_buf *out)
 {
-	size_t from = out->len, have = 0;
+	size_t from = out->len;
 	void *to;
 	int code;
 
 	if (a->len > READER_ANSWER_MAX)
 		return -DCPI_EFORMAT;
 	code = base_buf_extend(out, a->len, &to);
-	while (code == 0 && have < a->len) {
-		ssize_t n = pread(r->answers, (uint8_t *)to + have, a->len - have, (off_t)have);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			code = n < 0 ? -errno : -DCPI_ETRUNCATED;
-		else
-			have += (size_t)n;
-	}
+	if (code == 0)
+		code = base_read_at(r->answers, 0, to, a->len);
 	if (code == 0)
 		code = check(out, from);
 	if (code < 0)

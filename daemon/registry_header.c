@@ -1,30 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "registry_internal.h"
 
 #define RING_MAX (1ull << 30)
 #define HEAP_MAX (1ull << 30)
-
-int registry_read_at(int fd, uint64_t off, void *to, size_t len)
-{
-	uint8_t *p = to;
-
-	while (len) {
-		ssize_t n = pread(fd, p, len, (off_t)off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -DCPI_ETRUNCATED;
-		p += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
 
 bool registry_vaddr_good(uint64_t base, uint64_t len)
 {
@@ -79,16 +60,16 @@ static bool header_good(const struct wire_registry *h)
  */
 static int read_counters(int fd, struct wire_registry *h)
 {
-	int r = registry_read_at(fd, offsetof(struct wire_registry, heap_end), &h->heap_end,
-				 sizeof(h->heap_end));
+	int r = base_read_at(fd, offsetof(struct wire_registry, heap_end), &h->heap_end,
+			     sizeof(h->heap_end));
 
 	if (r == 0)
-		r = registry_read_at(fd, offsetof(struct wire_registry, head), &h->head,
-				     sizeof(h->head));
+		r = base_read_at(fd, offsetof(struct wire_registry, head), &h->head,
+				 sizeof(h->head));
 	if (r == 0)
-		r = registry_read_at(fd, offsetof(struct wire_registry, nr_facilities),
-				     &h->nr_facilities,
-				     sizeof(h->nr_facilities) + sizeof(h->nr_ranges));
+		r = base_read_at(fd, offsetof(struct wire_registry, nr_facilities),
+				 &h->nr_facilities,
+				 sizeof(h->nr_facilities) + sizeof(h->nr_ranges));
 	return r;
 }
 
@@ -99,7 +80,7 @@ int registry_header_read(int fd, struct wire_registry *h)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	r = registry_read_at(fd, 0, h, sizeof(*h));
+	r = base_read_at(fd, 0, h, sizeof(*h));
 	if (r < 0)
 		return r;
 	if (h->magic != WIRE_REGISTRY_MAGIC)

@@ -103,7 +103,7 @@ static int copy(struct heap *h, struct base_buf *to, uint64_t at, size_t len)
 
 	base_buf_clear(to);
 	r = base_buf_extend(to, len, NULL);
-	return r < 0 ? r : registry_read_at(h->p->fd, h->p->h.heap_off + at, to->data, len);
+	return r < 0 ? r : base_read_at(h->p->fd, h->p->h.heap_off + at, to->data, len);
 }
 
 /* Bytes of whole slots that are the same in both copies. */
@@ -154,7 +154,7 @@ static ssize_t take(struct heap *h, uint64_t at, size_t len, size_t *still)
 static ssize_t pass_over(struct heap *h, uint64_t at)
 {
 	struct wire_slot slot;
-	int r = registry_read_at(h->p->fd, h->p->h.heap_off + at, &slot, sizeof(slot));
+	int r = base_read_at(h->p->fd, h->p->h.heap_off + at, &slot, sizeof(slot));
 
 	if (r < 0)
 		return r;

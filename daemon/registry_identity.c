@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "registry.h"
 
@@ -22,22 +21,6 @@ struct segment {
 	uint64_t off, len, align;
 };
 
-static size_t read_some(int fd, uint64_t off, uint8_t *to, size_t len)
-{
-	size_t have = 0;
-
-	while (have < len) {
-		ssize_t n = pread(fd, to + have, len - have, (off_t)(off + have));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		have += (size_t)n;
-	}
-	return have;
-}
-
 static int segment_id(const struct file *f, const struct segment *s, struct base_id *id)
 {
 	size_t len = s->len < NOTES_MAX ? (size_t)s->len : NOTES_MAX;
@@ -49,7 +32,7 @@ static int segment_id(const struct file *f, const struct segment *s, struct base
 	notes = malloc(len);
 	if (!notes)
 		return -ENOMEM;
-	r = base_id_of_notes(id, notes, read_some(f->fd, s->off, notes, len), s->align);
+	r = base_id_of_notes(id, notes, base_read_part(f->fd, s->off, notes, len), s->align);
 	free(notes);
 	return r;
 }
@@ -103,7 +86,7 @@ static int build_id(const struct file *f, struct base_id *id)
 	phdrs = malloc(nr * entry + 1);
 	if (!phdrs)
 		return -ENOMEM;
-	nr = read_some(f->fd, off, phdrs, nr * entry) / entry;
+	nr = base_read_part(f->fd, off, phdrs, nr * entry) / entry;
 	r = -ENOENT;
 	for (size_t i = 0; i < nr && r == -ENOENT; i++) {
 		struct segment s = segment_get(phdrs + i * entry, wide);
@@ -129,7 +112,7 @@ int registry_file_id(int fd, struct base_id *id, bool *elf)
 		goto out;
 	}
 	f.len = (uint64_t)st.st_size;
-	f.head_len = read_some(fd, 0, f.head, HEAD_LEN);
+	f.head_len = base_read_part(fd, 0, f.head, HEAD_LEN);
 	if (elf)
 		*elf = f.head_len >= SELFMAG && memcmp(f.head, ELFMAG, SELFMAG) == 0;
 	r = build_id(&f, id);

@@ -26,8 +26,6 @@ bool registry_parse_full(const struct parse *p);
 /* To be called after what may take time. */
 void registry_parse_clock(struct parse *p);
 
-/* registry_header.c: all of [off, off + len), 0, -DCPI_ETRUNCATED or -errno. */
-int registry_read_at(int fd, uint64_t off, void *to, size_t len);
 /* Can a process have that? Above nothing, below REGISTRY_VADDR_MAX. */
 bool registry_vaddr_good(uint64_t base, uint64_t len);
 

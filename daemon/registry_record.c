@@ -66,16 +66,16 @@ static bool is_untouched(const struct parse *p, uint64_t addr, uint64_t len, uin
 	uint32_t words[WORDS_READ];
 
 	if (!p->h.nr_words)
-		return registry_read_at(p->fd, offsetof(struct wire_registry, seq), &now,
-					sizeof(now)) == 0 &&
+		return base_read_at(p->fd, offsetof(struct wire_registry, seq), &now,
+				    sizeof(now)) == 0 &&
 		       now <= seq;
 	for (uint64_t n; nr; block += n, nr -= n) {
 		uint64_t first = block & (p->h.nr_words - 1);
 
 		n = p->h.nr_words - first < nr ? p->h.nr_words - first : nr;
 		n = n < WORDS_READ ? n : WORDS_READ;
-		if (registry_read_at(p->fd, p->h.words_off + first * sizeof(*words), words,
-				     n * sizeof(*words)) < 0)
+		if (base_read_at(p->fd, p->h.words_off + first * sizeof(*words), words,
+				 n * sizeof(*words)) < 0)
 			return false;
 		for (uint64_t i = 0; i < n; i++)
 			if (words[i] && (int32_t)(words[i] - (uint32_t)seq) > 0)

@@ -83,7 +83,7 @@ static int take_contiguous(struct parse *p, struct registry_place *place, struct
 	base_buf_clear(copy);
 	r = base_buf_extend(copy, len, NULL);
 	if (r == 0)
-		r = registry_read_at(p->fd, p->h.ring_off + at, copy->data, len);
+		r = base_read_at(p->fd, p->h.ring_off + at, copy->data, len);
 	if (r < 0)
 		return r;
 	p->has_page = false;

@@ -74,13 +74,12 @@ int registry_table_put(struct parse *p)
 	int r = t ? 0 : -ENOMEM;
 
 	if (r == 0)
-		r = registry_read_at(p->fd, p->h.facilities_off, t->facility,
-				     nr_facilities * sizeof(t->facility[0]));
+		r = base_read_at(p->fd, p->h.facilities_off, t->facility,
+				 nr_facilities * sizeof(t->facility[0]));
 	for (uint32_t i = 0; r == 0 && i < nr_facilities; i++)
 		r = put_facility(p, i, &t->facility[i]);
 	if (r == 0)
-		r = registry_read_at(p->fd, p->h.ranges_off, t->range,
-				     nr_ranges * sizeof(t->range[0]));
+		r = base_read_at(p->fd, p->h.ranges_off, t->range, nr_ranges * sizeof(t->range[0]));
 	for (uint32_t i = 0; r == 0 && i < nr_ranges; i++)
 		r = put_range(p, i, &t->range[i]);
 	free(t);

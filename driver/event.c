@@ -106,11 +106,9 @@ static bool raw_parse(const char *name, struct event_spec *out)
 	if (name[0] != 'r' || !name[1] || strlen(name) > 17)
 		return false;
 	for (const char *c = name + 1; *c; c++) {
-		if (!isxdigit((unsigned char)*c))
+		if (base_digit(*c) < 0)
 			return false;
-		code = code << 4 | (uint64_t)(isdigit((unsigned char)*c)
-						      ? *c - '0'
-						      : tolower((unsigned char)*c) - 'a' + 10);
+		code = code << 4 | (uint64_t)base_digit(*c);
 	}
 	out->type = PERF_TYPE_RAW;
 	out->config = code;

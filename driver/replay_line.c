@@ -40,17 +40,6 @@ char *replay_word_next(char **at)
 	return w;
 }
 
-static int digit_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 99;
-}
-
 /* Decimal, or hexadecimal behind 0x. No sign, no blank, nothing behind it. */
 bool replay_number_parse(const char *s, uint64_t *out)
 {
@@ -63,7 +52,7 @@ bool replay_number_parse(const char *s, uint64_t *out)
 	if (!*s)
 		return false;
 	for (; *s; s++) {
-		uint64_t d = (uint64_t)digit_value(*s);
+		uint64_t d = (uint64_t)base_digit(*s); /* none: more than any base */
 
 		if (d >= base || base_mul_overflow(v, base, &v) || base_add_overflow(v, d, &v))
 			return false;
@@ -119,9 +108,9 @@ static bool data_parse(const char *s, uint8_t *to, size_t *len)
 	size_t n = 0;
 
 	for (; *s; s += 2) {
-		int hi = digit_value(s[0]), lo = s[1] ? digit_value(s[1]) : 99;
+		int hi = base_digit(s[0]), lo = base_digit(s[1]);
 
-		if (hi > 15 || lo > 15)
+		if (hi < 0 || lo < 0)
 			return false;
 		to[n++] = (uint8_t)(hi << 4 | lo);
 	}

@@ -10,24 +10,6 @@
 
 enum { BUFFER = 64 << 10, STRING_MOST = 256 << 10, NAMES_MOST = 1 << 20 };
 
-static int get(int fd, uint64_t off, void *out, size_t len)
-{
-	uint8_t *to = out;
-	ssize_t n;
-
-	while (len) {
-		n = pread(fd, to, len, (off_t)off);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -DCPI_ETRUNCATED;
-		to += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /* ---- bytes in order -------------------------------------------------------------------------- */
 
 bool pseudoimg_bytes_left(const struct pseudoimg_bytes *b)
@@ -46,7 +28,7 @@ static bool refill(struct pseudoimg_bytes *b)
 	}
 	n = b->end - at < BUFFER ? (size_t)(b->end - at) : BUFFER;
 	b->bad = (b->inflater ? pseudoimg_inflate(b->inflater, b->fd, b->buf, n)
-			      : get(b->fd, b->start + at, b->buf, n)) < 0;
+			      : base_read_at(b->fd, b->start + at, b->buf, n)) < 0;
 	b->at = at;
 	b->pos = 0;
 	b->len = b->bad ? 0 : n;
@@ -211,7 +193,7 @@ static int add_sections(struct pseudoimg_file *f, const Elf64_Ehdr *e, const Elf
 	text = calloc(1, names->sh_size + 1);
 	if (!text)
 		return -ENOMEM;
-	r = get(f->fd, names->sh_offset, text, names->sh_size);
+	r = base_read_at(f->fd, names->sh_offset, text, names->sh_size);
 	for (size_t i = 1; r >= 0 && i < e->e_shnum; i++) {
 		if (h[i].sh_type == SHT_NOBITS)
 			continue;
@@ -231,7 +213,7 @@ static int read_sections(struct pseudoimg_file *f)
 
 	if (file_len < 0)
 		return -errno;
-	r = get(f->fd, 0, &e, sizeof(e));
+	r = base_read_at(f->fd, 0, &e, sizeof(e));
 	if (r < 0)
 		return r;
 	f->machine = e.e_machine;
@@ -242,7 +224,7 @@ static int read_sections(struct pseudoimg_file *f)
 	h = calloc(e.e_shnum, sizeof(*h));
 	if (!h)
 		return -ENOMEM;
-	r = get(f->fd, e.e_shoff, h, e.e_shnum * sizeof(*h));
+	r = base_read_at(f->fd, e.e_shoff, h, e.e_shnum * sizeof(*h));
 	if (r >= 0)
 		r = add_sections(f, &e, h, (uint64_t)file_len);
 	free(h);
@@ -262,7 +244,7 @@ static int check_abbrevs(const struct pseudoimg_file *f)
 	bytes = malloc(pseudoimg_abbrevs_len);
 	if (!bytes)
 		return -ENOMEM;
-	r = get(f->fd, f->abbrev.off, bytes, pseudoimg_abbrevs_len);
+	r = base_read_at(f->fd, f->abbrev.off, bytes, pseudoimg_abbrevs_len);
 	if (r >= 0 && memcmp(bytes, pseudoimg_abbrevs, pseudoimg_abbrevs_len) != 0)
 		r = -DCPI_EVERSION;
 	free(bytes);
@@ -345,5 +327,5 @@ int pseudoimg_file_code(const struct pseudoimg_file *f, uint64_t vaddr, void *ou
 	size_t n = there < len ? (size_t)there : len;
 
 	memset((uint8_t *)out + n, 0, len - n);
-	return n ? get(f->fd, s->file_off + (vaddr - s->addr), out, n) : 0;
+	return n ? base_read_at(f->fd, s->file_off + (vaddr - s->addr), out, n) : 0;
 }

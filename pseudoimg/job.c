@@ -37,9 +37,6 @@ void pseudoimg_job_release(struct pseudoimg_job *j)
 
 int pseudoimg_job_read(struct pseudoimg_job *j, uint64_t off, void *out, size_t len)
 {
-	uint8_t *to = out;
-	ssize_t n;
-
 	if (off > j->len || len > j->len - off)
 		return -DCPI_ETRUNCATED;
 	if (!len)
@@ -48,17 +45,7 @@ int pseudoimg_job_read(struct pseudoimg_job *j, uint64_t off, void *out, size_t 
 		memcpy(out, j->data + off, len);
 		return 0;
 	}
-	while (len) {
-		n = pread(j->fd, to, len, (off_t)(j->start + off));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -DCPI_ETRUNCATED;
-		to += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return base_read_at(j->fd, j->start + off, out, len);
 }
 
 /* Large steps for who goes on where the window ends, small ones for who jumps about. */

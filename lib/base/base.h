@@ -10,6 +10,7 @@
 #ifndef DCPI_BASE_H
 #define DCPI_BASE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -261,6 +262,8 @@ struct base_sort_item *base_sort(struct base_sort_item *v, struct base_sort_item
 /* In place: control characters and what is not UTF-8 become '?', so that names from outside may
  * reach a terminal. Returns @text. */
 char *base_text_clean(char *text);
+/* Value of a digit, hexadecimal in either case; -1: it is none. */
+int base_digit(char c);
 
 /* ---- identities ---------------------------------------------------------------------------- */
 
@@ -345,6 +348,10 @@ int base_standard_fill(int mode);
 int base_write_all(int fd, const void *data, size_t len);
 /* Read exactly @len bytes: 0, -DCPI_ETRUNCATED at end of file, or -errno. */
 int base_read_all(int fd, void *data, size_t len);
+/* The same from @off on, wherever the descriptor stands. */
+int base_read_at(int fd, uint64_t off, void *data, size_t len);
+/* As base_read_at, but what is there, and can be read, is enough: how many bytes. */
+size_t base_read_part(int fd, uint64_t off, void *data, size_t len);
 /*
  * Wait until @fd can be read or has hung up: 0, -errno, or -ETIMEDOUT when *@left_ms, which tells
  * what is left, are over. Time in which we did not run ourselves (stopped, or the whole machine
@@ -356,6 +363,9 @@ struct stat;
  * a device do things (a watchdog's ends in a restart): they, and links to them, are refused before:
  * -EINVAL, folders -EISDIR; or -errno. */
 int base_regular_open(int dir_fd, const char *path, struct stat *st);
+/* Folder @name of @dir_fd (".": itself) for readdir, from its first entry on; closedir. 0 or
+ * -errno. */
+int base_dir_open(int dir_fd, const char *name, DIR **out);
 /* Read a regular file of at most @max bytes into @out. Refuses FIFOs, devices and links' targets of
  * such kind without blocking. */
 int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *out,

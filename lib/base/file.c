@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -58,6 +59,35 @@ int base_read_all(int fd, void *data, size_t len)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+static int read_at(int fd, uint64_t off, uint8_t *to, size_t len, size_t *done)
+{
+	for (*done = 0; *done < len;) {
+		ssize_t n = pread(fd, to + *done, len - *done, (off_t)(off + *done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -DCPI_ETRUNCATED;
+		*done += (size_t)n;
+	}
+	return 0;
+}
+
+int base_read_at(int fd, uint64_t off, void *data, size_t len)
+{
+	size_t done;
+
+	return read_at(fd, off, data, len, &done);
+}
+
+size_t base_read_part(int fd, uint64_t off, void *data, size_t len)
+{
+	size_t done;
+
+	read_at(fd, off, data, len, &done);
+	return done;
 }
 
 int base_wait_readable(int fd, unsigned int *left_ms)
@@ -370,6 +400,21 @@ static int read_to_end(int fd, size_t max, struct base_buf *out)
 			return -DCPI_ELIMIT;
 		out->len += (size_t)n;
 	}
+}
+
+int base_dir_open(int dir_fd, const char *name, DIR **out)
+{
+	/* Opened anew: a shared descriptor would share its place in the listing. */
+	int r, fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	*out = fdopendir(fd);
+	if (*out)
+		return 0;
+	r = -errno;
+	close(fd);
+	return r;
 }
 
 int base_file_read(int dir_fd, const char *path, size_t max, struct base_buf *out,

@@ -18,17 +18,6 @@ char *base_id_text(const struct base_id *id, char *text)
 	return text;
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 int base_id_parse(struct base_id *id, const char *text, size_t len)
 {
 	struct base_id got = { 0 };
@@ -37,7 +26,7 @@ int base_id_parse(struct base_id *id, const char *text, size_t len)
 		return -EINVAL;
 	got.len = (uint8_t)(len / 2);
 	for (size_t i = 0; i < got.len; i++) {
-		int hi = digit(text[2 * i]), lo = digit(text[2 * i + 1]);
+		int hi = base_digit(text[2 * i]), lo = base_digit(text[2 * i + 1]);
 
 		if (hi < 0 || lo < 0)
 			return -EINVAL;

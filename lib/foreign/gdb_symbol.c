@@ -32,18 +32,9 @@ struct file {
 
 static int read_at(const struct file *f, uint64_t off, void *to, size_t len)
 {
-	for (uint8_t *p = to; len;) {
-		ssize_t n = pread(f->fd, p, len, (off_t)off);
+	int r = base_read_at(f->fd, off, to, len);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -DCPI_EFORMAT;
-		p += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return r == -DCPI_ETRUNCATED ? -DCPI_EFORMAT : r;
 }
 
 static bool inside(const struct file *f, uint64_t off, uint64_t len)

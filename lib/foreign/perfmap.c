@@ -17,17 +17,6 @@ struct perfmap {
 
 /* ---- a line ---------------------------------------------------------------------------------- */
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 static bool read_number(const char **p, const char *end, uint64_t *v)
 {
 	const char *begin = *p;
@@ -35,10 +24,10 @@ static bool read_number(const char **p, const char *end, uint64_t *v)
 	if (end - begin > 2 && begin[0] == '0' && (begin[1] == 'x' || begin[1] == 'X'))
 		begin += 2;
 	*v = 0;
-	for (*p = begin; *p < end && digit(**p) >= 0; ++*p) {
+	for (*p = begin; *p < end && base_digit(**p) >= 0; ++*p) {
 		if (*v >> 60)
 			return false;
-		*v = *v << 4 | (uint64_t)digit(**p);
+		*v = *v << 4 | (uint64_t)base_digit(**p);
 	}
 	return *p > begin;
 }

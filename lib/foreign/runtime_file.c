@@ -32,22 +32,6 @@ void runtime_file_release(struct runtime_file *f)
 	free(f->pages);
 }
 
-static int read_at(int fd, uint64_t off, uint8_t *to, size_t len)
-{
-	while (len) {
-		ssize_t n = pread(fd, to, len, (off_t)off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -DCPI_ETRUNCATED;
-		to += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 static bool in_window(const struct runtime_file *f, uint64_t off, size_t len)
 {
 	return off >= f->window_off && off - f->window_off <= f->window.len &&
@@ -66,7 +50,7 @@ int runtime_file_peek(struct runtime_file *f, uint64_t off, size_t len, const ui
 		base_buf_clear(&f->window);
 		r = base_buf_extend(&f->window, n, NULL);
 		if (r == 0)
-			r = read_at(f->from->fd, off, f->window.data, n);
+			r = base_read_at(f->from->fd, off, f->window.data, n);
 	}
 	if (r < 0)
 		runtime_file_forget(f);
@@ -86,7 +70,7 @@ static int sum_before(struct runtime_file *f, uint64_t off, uint32_t *sum)
 {
 	size_t len = off < SUMMED ? (size_t)off : SUMMED;
 	uint8_t bytes[SUMMED];
-	int r = read_at(f->from->fd, off - len, bytes, len);
+	int r = base_read_at(f->from->fd, off - len, bytes, len);
 
 	*sum = r == 0 ? base_crc32c(0, bytes, len) : 0;
 	return r;
@@ -226,7 +210,7 @@ int runtime_code_copy(struct runtime_file *f, uint64_t off, size_t len, const ui
 	if (r == 0 && in_window(f, off, len))
 		memcpy(f->code.data, f->window.data + (off - f->window_off), len);
 	else if (r == 0)
-		r = read_at(f->from->fd, off, f->code.data, len);
+		r = base_read_at(f->from->fd, off, f->code.data, len);
 	*code = f->code.data;
 	return r;
 }

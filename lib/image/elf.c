@@ -187,18 +187,5 @@ Elf_Scn *image_elf_section(const struct image_elf *f, const char *name, GElf_Shd
 
 size_t image_elf_read(const struct image_elf *f, uint64_t file_off, void *out, size_t len)
 {
-	size_t done = 0;
-
-	if (file_off >= f->len)
-		return 0;
-	while (done < len) {
-		ssize_t n = pread(f->fd, (char *)out + done, len - done, (off_t)(file_off + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	return done;
+	return file_off < f->len ? base_read_part(f->fd, file_off, out, len) : 0;
 }

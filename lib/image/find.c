@@ -142,21 +142,15 @@ static int dir_add_file(struct store_dir *d, const char *name)
 static int dir_index(struct store_dir *d)
 {
 	struct dirent *entry;
-	int r = 0, fd;
 	DIR *dir;
+	int r;
 
 	if (d->indexed || d->fd < 0)
 		return 0;
 	d->indexed = true;
-	fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		r = -errno;
-		close(fd);
+	r = base_dir_open(d->fd, ".", &dir);
+	if (r < 0)
 		return r;
-	}
 	while (r >= 0 && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
 			r = dir_add_file(d, entry->d_name);

@@ -93,7 +93,7 @@ struct kernel_memory;
  */
 int kernel_memory_open(struct kernel_memory **out, struct base_err *err);
 void kernel_memory_close(struct kernel_memory *k);
-/* All @len bytes at @addr (a true address) into @to: 0, or -errno where not all are there. */
+/* All @len bytes at @addr (a true address) into @to: 0, or negative where not all are there. */
 int kernel_memory_read(struct kernel_memory *k, uint64_t addr, void *to, size_t len);
 
 /* ---- files (job.c) --------------------------------------------------------------------------- */

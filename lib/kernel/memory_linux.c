@@ -123,20 +123,6 @@ static int run_program(const struct kernel_memory *k, uint64_t addr, uint8_t *to
 /* ---- /proc/kcore -------------------------------------------------------------------------------
  */
 
-static int read_at(int fd, uint64_t off, void *to, size_t len)
-{
-	for (size_t done = 0; done < len;) {
-		ssize_t n = pread(fd, (char *)to + done, len - done, (off_t)(off + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EFAULT;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 static int open_kcore(struct kernel_memory *k)
 {
 	Elf64_Ehdr h;
@@ -145,7 +131,7 @@ static int open_kcore(struct kernel_memory *k)
 	k->kcore = open("/proc/kcore", O_RDONLY | O_CLOEXEC);
 	if (k->kcore < 0)
 		return -errno;
-	r = read_at(k->kcore, 0, &h, sizeof(h));
+	r = base_read_at(k->kcore, 0, &h, sizeof(h));
 	if (r < 0)
 		return r;
 	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_phentsize != sizeof(Elf64_Phdr) ||
@@ -155,7 +141,7 @@ static int open_kcore(struct kernel_memory *k)
 	if (!k->segments)
 		return -ENOMEM;
 	k->nr_segments = h.e_phnum;
-	return read_at(k->kcore, h.e_phoff, k->segments, h.e_phnum * sizeof(*k->segments));
+	return base_read_at(k->kcore, h.e_phoff, k->segments, h.e_phnum * sizeof(*k->segments));
 }
 
 static int read_kcore(const struct kernel_memory *k, uint64_t addr, void *to, size_t len)
@@ -165,7 +151,7 @@ static int read_kcore(const struct kernel_memory *k, uint64_t addr, void *to, si
 
 		if (s->p_type == PT_LOAD && addr >= s->p_vaddr && addr - s->p_vaddr < s->p_memsz &&
 		    len <= s->p_memsz - (addr - s->p_vaddr))
-			return read_at(k->kcore, s->p_offset + (addr - s->p_vaddr), to, len);
+			return base_read_at(k->kcore, s->p_offset + (addr - s->p_vaddr), to, len);
 	}
 	return -EFAULT;
 }

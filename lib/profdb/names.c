@@ -88,18 +88,11 @@ static int take_entries(struct profdb_names *n, DIR *dir)
 
 int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name)
 {
-	/* Opened anew: a shared descriptor would share its place in the listing. */
-	int r, fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir;
+	int r = base_dir_open(dir_fd, name, &dir);
 
-	if (fd < 0)
-		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		r = -errno;
-		close(fd);
+	if (r < 0)
 		return r;
-	}
 	r = take_entries(n, dir);
 	closedir(dir);
 	return r;

@@ -13,12 +13,8 @@ int profdb_number_parse(const char *text, unsigned int base, uint64_t *out)
 	if (!*text)
 		return -EINVAL;
 	for (; *text; text++) {
-		unsigned int digit = 99;
+		unsigned int digit = (unsigned int)base_digit(*text); /* none: more than any base */
 
-		if (*text >= '0' && *text <= '9')
-			digit = (unsigned int)(*text - '0');
-		else if ((*text | 32) >= 'a' && (*text | 32) <= 'f')
-			digit = (unsigned int)((*text | 32) - 'a') + 10;
 		if (digit >= base || base_mul_overflow(v, base, &v) ||
 		    base_add_overflow(v, digit, &v))
 			return -EINVAL;

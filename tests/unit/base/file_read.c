@@ -138,12 +138,71 @@ static void short_and_interrupted(void **state)
 	waitpid(pid, NULL, 0);
 }
 
+static void from_a_place(void **state)
+{
+	char got[8] = "";
+	int fd;
+
+	(void)state;
+	assert_int_equal(base_file_write(dir_fd, "f", 0644, "0123456789", 10, &err), 0);
+	fd = openat(dir_fd, "f", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	/* Wherever the descriptor stands, and it stays there. */
+	assert_int_equal(lseek(fd, 1, SEEK_SET), 1);
+	assert_int_equal(base_read_at(fd, 6, got, 4), 0);
+	assert_memory_equal(got, "6789", 5);
+	assert_int_equal(base_read_at(fd, 7, got, 4), -DCPI_ETRUNCATED);
+	assert_int_equal(base_read_at(fd, 20, got, 1), -DCPI_ETRUNCATED);
+	assert_int_equal(base_read_at(fd, 20, got, 0), 0);
+	assert_int_equal(base_read_part(fd, 0, got, 3), 3);
+	assert_memory_equal(got, "0129", 5);
+	assert_int_equal(base_read_part(fd, 8, got, 4), 2);
+	assert_memory_equal(got, "8929", 5);
+	assert_int_equal(base_read_part(fd, 10, got, 4), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_CUR), 1);
+	close(fd);
+	assert_int_equal(base_read_at(-1, 0, got, 1), -EBADF);
+	assert_int_equal(base_read_part(-1, 0, got, 1), 0);
+}
+
+static int nr_entries(DIR *d)
+{
+	int nr = 0;
+
+	while (readdir(d))
+		nr++;
+	closedir(d);
+	return nr;
+}
+
+static void folders(void **state)
+{
+	DIR *d;
+
+	(void)state;
+	assert_int_equal(base_file_write(dir_fd, "f", 0644, "", 0, &err), 0);
+	assert_int_equal(mkdirat(dir_fd, "d", 0755), 0);
+	/* Each time all of it: ".", "..", "f", "d". */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(base_dir_open(dir_fd, ".", &d), 0);
+		assert_int_equal(nr_entries(d), 4);
+	}
+	assert_int_equal(base_dir_open(dir_fd, "d", &d), 0);
+	assert_int_equal(nr_entries(d), 2);
+	assert_int_equal(base_dir_open(dir_fd, "f", &d), -ENOTDIR);
+	assert_int_equal(base_dir_open(dir_fd, "none", &d), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_FOLDER(read_limits),		  IN_FOLDER(read_large),
-		IN_FOLDER(only_regular_files),	  IN_FOLDER(whole_transfers),
+		IN_FOLDER(read_limits),
+		IN_FOLDER(read_large),
+		IN_FOLDER(only_regular_files),
+		IN_FOLDER(whole_transfers),
 		IN_FOLDER(short_and_interrupted),
+		IN_FOLDER(from_a_place),
+		IN_FOLDER(folders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -29,10 +30,25 @@ static void test_clean(void **state)
 	}
 }
 
+static void test_digit(void **state)
+{
+	static const char digits[] = "0123456789abcdef", others[] = "/:@GZ`gz -+";
+
+	(void)state;
+	for (int i = 0; i < 16; i++) {
+		assert_int_equal(base_digit(digits[i]), i);
+		assert_int_equal(base_digit((char)toupper(digits[i])), i);
+	}
+	for (size_t i = 0; i < sizeof(others); i++) /* and the 0 at its end */
+		assert_int_equal(base_digit(others[i]), -1);
+	assert_int_equal(base_digit('\xb2'), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_digit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
