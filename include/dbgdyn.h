@@ -29,7 +29,7 @@
  *
  * Two ways to use it, also both at once:
  *  - record writer: begin, then register each routine as it is made, end when no more will come;
- *  - the seed's own contract: begin and add name ranges that the application owns, into which it
+ *  - as those calls had it: begin and add name ranges that the application owns, into which it
  *    writes code and debug-symbol (DST) records; the daemon reads them when it likes.
  */
 #ifndef DBGDYN_H

@@ -2,7 +2,7 @@
 /*
  * The next instructions after a sample: machine code is translated into micro-ops (uop.h), which
  * the interpreter (interp.h) runs from the sampled registers, in the sampling interrupt or, from
- * any memory that can be read, in user space. Source: reference values.md, windows.md.
+ * any memory that can be read, in user space. Why so: docs/decisions/windows.md.
  *
  * Not safe for threads at once on one object.
  */

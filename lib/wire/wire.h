@@ -127,7 +127,7 @@ struct wire_range {
 };
 static_assert(sizeof(struct wire_range) == 32, "range");
 
-/* The daemon reads the range's bytes itself (the seed's contract); else routines bring theirs. */
+/* The daemon reads the range's bytes itself (as DBG$DYN_ADD has it); else routines bring theirs. */
 #define WIRE_RANGE_OWNED 1u
 
 /*
