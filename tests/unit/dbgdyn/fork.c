@@ -176,14 +176,19 @@ static int a_call_within_a_call_gives_up(void)
 {
 	struct dbgdyn_routine r = fake_routine("f", code, sizeof(code));
 	struct dbgdyn_state *s;
-	uint64_t c, other, mine = 7;
+	uint64_t c, other, h, mine = 7;
 
 	fake_open(&fake, 0);
 	CHECK(dbgdyn_begin("jit", 3, NULL, &c) == DBGDYN_OK);
 	CHECK(dbgdyn_begin("other", 5, NULL, &other) == DBGDYN_OK);
+	CHECK(dbgdyn_register(c, &r, &h) == DBGDYN_OK);
 	s = dbgdyn_state_get(false);
 	CHECK(dbgdyn_lock(s));
 	CHECK(dbgdyn_register(c, &r, NULL) == DBGDYN_EFULL && s->reg->nr_dropped == 1);
+	CHECK(dbgdyn_move(c, h, code + 1) == DBGDYN_EFULL && s->reg->nr_dropped == 2);
+	CHECK(dbgdyn_retire(c, h) == DBGDYN_EFULL && s->reg->nr_dropped == 3);
+	CHECK(dbgdyn_retire_code(c, code, 1) == DBGDYN_EFULL && s->reg->nr_dropped == 4);
+	CHECK(s->lock && s->reg->seq == 1);
 	CHECK(dbgdyn_add(c, DBGDYN_CODE, code, 1) == DBGDYN_EFULL);
 	CHECK(dbgdyn_begin("jit", 3, NULL, &mine) == DBGDYN_EFULL && mine == 0);
 	CHECK(dbgdyn_flush(c) == DBGDYN_ETIMEDOUT && s->facilities[0].state == WIRE_FACILITY_OPEN);

@@ -3,6 +3,7 @@
 #include "fake.h"
 #include "dbgdyn_internal.h"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,6 +170,28 @@ static int code_is_retired_by_address(void)
 	return 0;
 }
 
+/* Whose code it is, in the ring and in what is listed for a daemon that comes later. */
+static int each_facility_has_its_own(void)
+{
+	struct dbgdyn_routine theirs = fake_routine("theirs", code, 16);
+	const struct wire_routine *r, *listed;
+	const struct wire_retire *gone;
+	const struct wire_move *m;
+	uint64_t other, h;
+
+	CHECK(open_all() == 0 && dbgdyn_begin("other", 5, NULL, &other) == DBGDYN_OK);
+	CHECK(dbgdyn_register(other, &theirs, &h) == DBGDYN_OK);
+	CHECK((r = next(WIRE_ROUTINE)) && r->facility == 1);
+	listed = (const void *)(s->heap + sizeof(struct wire_slot));
+	CHECK(listed->facility == 1 && listed->seq == 1);
+	CHECK(dbgdyn_move(other, h, code + 64) == DBGDYN_OK);
+	CHECK((m = next(WIRE_MOVE)) && m->facility == 1 && listed->facility == 1);
+	CHECK(dbgdyn_retire(other, h) == DBGDYN_OK);
+	CHECK((gone = next(WIRE_RETIRE)) && gone->facility == 1);
+	fake_close(&fake);
+	return 0;
+}
+
 static int a_routine_moves(void)
 {
 	const struct wire_routine *listed;
@@ -200,6 +223,47 @@ static int a_routine_moves(void)
 	CHECK(dbgdyn_move(0, h, code) == DBGDYN_EREFUSED && seq_now() == 5);
 	CHECK(dbgdyn_retire(context, h) == DBGDYN_OK && word(code + 2 * BLOCK) == 6);
 	CHECK(dbgdyn_move(context, h, code) == DBGDYN_EINVAL);
+	fake_close(&fake);
+	return 0;
+}
+
+/* Where its bytes find no room its place is told all the same; and its list tells where not even
+ * that. */
+static int a_move_needs_no_room_for_bytes(void)
+{
+	const struct wire_move *m;
+	uint64_t h;
+
+	CHECK(open_all() == 0);
+	h = put(code, 100);
+	s->ring_len = s->head + sizeof(*m); /* as if all else were full */
+	CHECK(h && dbgdyn_move(context, h, code + BLOCK) == DBGDYN_OK && next(WIRE_ROUTINE));
+	m = next(WIRE_MOVE);
+	CHECK(m && m->seq == 2 && m->head.len == sizeof(*m) && !m->head.flags);
+	CHECK(m->to == (uintptr_t)code + BLOCK && m->code_len == 100);
+	s->ring_len = s->head;
+	s->reg->tail = 0;
+	CHECK(dbgdyn_move(context, h, code + 2 * BLOCK) == DBGDYN_OK && s->reg->head == s->head);
+	CHECK(seq_now() == 3 && s->reg->nr_dropped == 0 && word(code + BLOCK) == 3);
+	CHECK(((const struct wire_routine *)(void *)(s->heap + sizeof(struct wire_slot)))->addr ==
+	      (uintptr_t)code + 2 * BLOCK);
+	fake_close(&fake);
+	return 0;
+}
+
+/* The sampler must hear of addresses that nobody told before, whatever brings code there. */
+static int a_move_to_a_new_region_rings(void)
+{
+	uint8_t *far = mmap(NULL, BLOCK, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t h;
+
+	CHECK(open_all() == 0 && far != MAP_FAILED);
+	h = put(code, 100);
+	CHECK(h && fake_bells(&fake) == 1);
+	CHECK(dbgdyn_move(context, h, code + BLOCK) == DBGDYN_OK && fake_bells(&fake) == 0);
+	CHECK(dbgdyn_move(context, h, far) == DBGDYN_OK && fake_bells(&fake) == 1);
+	CHECK(s->nr_ranges == 2 && s->ranges[1].base <= (uintptr_t)far);
+	CHECK(s->ranges[1].base + s->ranges[1].len >= (uintptr_t)far + 100);
 	fake_close(&fake);
 	return 0;
 }
@@ -392,7 +456,10 @@ FAKE_TEST(virgin_addresses_move_nothing)
 FAKE_TEST(an_overlap_ends_what_was_there)
 FAKE_TEST(retired_code_moves_its_words)
 FAKE_TEST(code_is_retired_by_address)
+FAKE_TEST(each_facility_has_its_own)
 FAKE_TEST(a_routine_moves)
+FAKE_TEST(a_move_needs_no_room_for_bytes)
+FAKE_TEST(a_move_to_a_new_region_rings)
 FAKE_TEST(numbers_pass_32_bits)
 FAKE_TEST(far_addresses_share_words)
 FAKE_TEST(regions_are_told_once)
@@ -410,7 +477,10 @@ int main(void)
 		cmocka_unit_test(test_an_overlap_ends_what_was_there),
 		cmocka_unit_test(test_retired_code_moves_its_words),
 		cmocka_unit_test(test_code_is_retired_by_address),
+		cmocka_unit_test(test_each_facility_has_its_own),
 		cmocka_unit_test(test_a_routine_moves),
+		cmocka_unit_test(test_a_move_needs_no_room_for_bytes),
+		cmocka_unit_test(test_a_move_to_a_new_region_rings),
 		cmocka_unit_test(test_numbers_pass_32_bits),
 		cmocka_unit_test(test_far_addresses_share_words),
 		cmocka_unit_test(test_regions_are_told_once),

@@ -97,6 +97,43 @@ static int an_object_is_told(void)
 	return 0;
 }
 
+/* Its bytes stay where they are for want of room; and new addresses ring. */
+static int an_object_needs_no_room_for_bytes(void)
+{
+	const struct wire_object *o;
+	struct dbgdyn_state *s;
+
+	CHECK(open_all() == 0);
+	s = dbgdyn_state_get(false);
+	fake_bells(&fake);
+	file_make();
+	s->ring_len = sizeof(file) + sizeof(*o); /* its bytes are more than half of that */
+	CHECK(put(0, NULL) == DBGDYN_OK && fake_bells(&fake) == 1);
+	o = next_object();
+	CHECK(o && o->head.len == sizeof(*o) && !o->head.flags && o->elf_len == sizeof(file) - 1);
+	s->ring_len = DBGDYN_RING_LEN; /* where all but the end is full */
+	s->reg->tail = 0;
+	s->head = s->ring_len - sizeof(*o);
+	CHECK(put(0, NULL) == DBGDYN_OK && s->reg->nr_dropped == 0);
+	o = (const void *)(s->ring + s->head - sizeof(*o));
+	CHECK(o->seq == 2 && o->head.len == sizeof(*o) && o->head.flags == WIRE_ROUTINE_REUSES);
+	fake_close(&fake);
+	return 0;
+}
+
+/* The sampler must hear of addresses that nobody told before. */
+static int an_object_in_a_new_region_rings(void)
+{
+	CHECK(open_all() == 0);
+	fake_bells(&fake);
+	file_make();
+	CHECK(put(0, NULL) == DBGDYN_OK && fake_bells(&fake) == 1);
+	CHECK(put(96, NULL) == DBGDYN_OK && fake_bells(&fake) == 0);
+	CHECK(put(UINT64_C(1) << 32, NULL) == DBGDYN_OK && fake_bells(&fake) == 1);
+	fake_close(&fake);
+	return 0;
+}
+
 /* Section headers may be longer than those of today. */
 static int long_section_headers(void)
 {
@@ -282,6 +319,8 @@ static int depth_has_a_bound(void)
 }
 
 FAKE_TEST(an_object_is_told)
+FAKE_TEST(an_object_needs_no_room_for_bytes)
+FAKE_TEST(an_object_in_a_new_region_rings)
 FAKE_TEST(long_section_headers)
 FAKE_TEST(nonsense_is_refused)
 FAKE_TEST(inlined_parts_are_told)
@@ -292,6 +331,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_object_is_told),
+		cmocka_unit_test(test_an_object_needs_no_room_for_bytes),
+		cmocka_unit_test(test_an_object_in_a_new_region_rings),
 		cmocka_unit_test(test_long_section_headers),
 		cmocka_unit_test(test_nonsense_is_refused),
 		cmocka_unit_test(test_inlined_parts_are_told),
