@@ -720,7 +720,8 @@ static void put_full_map(struct fake *f, struct inprocess_map m, uint16_t nr)
 	fake_head(f);
 }
 
-/* A mapping that leaves its record, has no length or no name, is refused, and no more. */
+/* A mapping that leaves its record, has no length or no name, is refused, and no more. Nor may a
+ * name end before its end: what is stored would be another one. */
 static void bad_maps(void **state)
 {
 	enum { NR = 4, ROOM = 32 * (NR - 1) - sizeof(struct inprocess_map) };
@@ -741,13 +742,18 @@ static void bad_maps(void **state)
 	put_full_map(&f, good, NR);
 	for (int i = 0; i < 6; i++)
 		put_full_map(&f, bad[i], NR);
+	put_full_map(&f, good, NR);
+	/* In the midst of its name. */
+	assert_int_equal(pwrite(f.fd, "", 1,
+				INPROCESS_HEAD_LEN + (off_t)((f.head.head - 1) % UNITS) * 32 + 24),
+			 1);
 	put_sample(&f, base_ns + 2, 0x1);
 	drain(true);
 	assert_int_equal(nr_handed, 3);
 	assert_non_null(strstr(handed[1], " 5000+1000 xxxx"));
 	assert_string_equal(handed[2], ME("sample %d.7 1"));
 	driver_stats_get(source, &s);
-	assert_int_equal(s.lost_load, 6);
+	assert_int_equal(s.lost_load, 7);
 	close(f.fd);
 }
 

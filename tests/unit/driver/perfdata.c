@@ -70,6 +70,32 @@ static void samples_come_by_event_and_mode(void **state)
 	assert_int_equal(out.stats.held, 0);
 }
 
+/* perf opens an event on each CPU, with an id of its own. */
+static void an_event_has_an_id_for_each_cpu(void **state)
+{
+	static const uint64_t ids[] = { 31, 12, 23 };
+	struct perf_event_attr a = file_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 5);
+
+	(void)state;
+	put_pipe_head(&f);
+	rec_begin(&f, PERFDATA_ATTR, 0);
+	base_buf_append(&f, &a, sizeof(a));
+	base_buf_append(&f, ids, sizeof(ids));
+	rec_end(&f);
+	a.config = PERF_COUNT_SW_CPU_CLOCK;
+	put_attr(&f, &a, 22);
+	put_sample(&f, USER, 1, 7, 10, 23, 1);
+	put_sample(&f, USER, 2, 7, 11, 22, 1);
+	put_sample(&f, USER, 3, 7, 12, 12, 1);
+	put_sample(&f, USER, 4, 7, 13, 31, 1);
+	replay();
+	assert_string_equal(out.text, "count t=10 pid=7 addr=0x1\n"
+				      "count t=11 pid=7 event=1 addr=0x2\n"
+				      "count t=12 pid=7 addr=0x3\n"
+				      "count t=13 pid=7 addr=0x4\n");
+	assert_int_equal(out.stats.lost_bad, 0);
+}
+
 static void load_events_come_as_from_the_kernel(void **state)
 {
 	(void)state;
@@ -137,6 +163,7 @@ static void the_kernels_code_is_named(void **state)
 	put_mmap2(&f, KERNEL | PERF_RECORD_MISC_MMAP_BUILD_ID, (uint32_t)-1, 0, "[zram]", 0);
 	put_numbers(&f, PERF_RECORD_KSYMBOL, 0, 0xffffffffc0009000, 0x0000000100000040, 2, 3, 11);
 	put_numbers(&f, PERF_RECORD_TEXT_POKE, 0, 0xffffffff81000100, 0xbbaa909000020002, 2, 4, 11);
+	put_comm(&f, 0, 7, "what follows", 5); /* stands where the new bytes were read */
 	replay();
 	assert_string_equal(
 		out.text, "kernel addr=0xffffffff81000000 len=0x1000000 id=01020304 path=vmlinux\n"
@@ -145,7 +172,8 @@ static void the_kernels_code_is_named(void **state)
 			  " id=0102030400000000550000000000000000000000 path=ext4.ko\n"
 			  "kernel addr=0xffffffffc0002000 len=0x1000 path=a.ko\n"
 			  "kernel addr=0x400000 len=0x2000 id=aabbccdd path=zram.ko\n"
-			  "poke t=4 addr=0xffffffff81000100 data=aabb\n");
+			  "poke t=4 addr=0xffffffff81000100 data=aabb\n"
+			  "comm t=5 pid=7 path=what follows\n");
 	/* A symbol whose name has no end. */
 	assert_int_equal(out.stats.lost_load, 1);
 }
@@ -510,6 +538,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(samples_come_by_event_and_mode),
+		TEST(an_event_has_an_id_for_each_cpu),
 		TEST(load_events_come_as_from_the_kernel),
 		TEST(told_processes_share_no_mappings),
 		TEST(the_kernels_code_is_named),
