@@ -40,6 +40,7 @@ END
 	DCPI_DEBUG_PATH='' run dcpiprof -no_header -p nowhere -p db/dyn/hi.box.1.dyn -p moved app
 	run dcpiprof -no_header -p moved lib.so
 	run dcpiprof -json -keep 60 lib.so idle
+	run dcpiprof -json -keep 60 app hi
 	echo "# nothing was flushed yet"
 	"$mkdb" begun </dev/null && printf 'platform box\nepoch 1700000000\n' | "$mkdb" begun
 	run dcpiprof -db begun

@@ -49,6 +49,8 @@ all="-set -epoch $one -set -epoch $two -set -epoch $three"
 	run dcpistats -set -epoch $one app -set -epoch $two -factor 1.25 app
 	run dcpistats -epoch $one -event imiss -no_header -set -set app
 	run dcpistats -epoch $one app hi
+	run dcpistats -set -epoch $one..$two app hi -set -epoch $three app
+	run dcpistats -json -keep 60 -set -epoch $one app hi -set -epoch $two app
 	run dcpistats -json -i -cutoff 50 -set -epoch $one -set -epoch $two -factor 0.5
 	run dcpistats -set -epoch $one
 	run dcpistats app -set -set

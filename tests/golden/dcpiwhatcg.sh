@@ -6,6 +6,21 @@ set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 . "$DCPI_SRC/tests/support/stall-db.sh"
 
+# Both wait for the front end, the one behind more than the one before it.
+"$mkdb" both <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/app $app/app
+	event cpu-clock 1000000
+	at hot+0x13 30
+	at hot+0x1c 10
+	at warm 20
+	at warm+1 15
+	at warm+0x1d 60
+	at warm+0x1e 5
+	finish
+END
+
 {
 	run dcpiwhatcg
 	run dcpiwhatcg -no_header -conf_low
@@ -16,6 +31,7 @@ set -eu
 	run dcpiwhatcg -db odd -conf_low
 	run dcpiwhatcg -db waits -stall memory -pr app
 	run dcpiwhatcg -db waits -no_header -stall 'unexplained stall' app
+	run dcpiwhatcg -db both -no_header -conf_low -stall 'front end' app
 	run dcpiwhatcg -db waits -no_header -cross_procedure selective app
 	run dcpiwhatcg -db waits -no_header -cross_procedure pessimistic app
 	run dcpiwhatcg -db insns -conf_high app
