@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -87,21 +86,10 @@ static int next(struct trial *t)
 	return fd;
 }
 
-static unsigned int nr_descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void test_hand_over(void **state)
 {
 	struct trial *t = *state;
-	unsigned int before = nr_descriptors();
+	unsigned int before = fake_nr_descriptors();
 	struct stat a, b;
 	struct fake f;
 	int fd;
@@ -117,13 +105,13 @@ static void test_hand_over(void **state)
 	close(fd);
 	assert_int_equal(next(t), -EAGAIN);
 	fake_close(&f);
-	assert_int_equal(nr_descriptors(), before);
+	assert_int_equal(fake_nr_descriptors(), before);
 }
 
 static void test_refused(void **state)
 {
 	struct trial *t = *state;
-	unsigned int before = nr_descriptors();
+	unsigned int before = fake_nr_descriptors();
 	char path[64];
 	int pair[2], plain, readonly, sock, fd;
 	struct fake f;
@@ -161,13 +149,13 @@ static void test_refused(void **state)
 	close(plain);
 	close(readonly);
 	fake_close(&f);
-	assert_int_equal(nr_descriptors(), before);
+	assert_int_equal(fake_nr_descriptors(), before);
 }
 
 static void test_several_descriptors(void **state)
 {
 	struct trial *t = *state;
-	unsigned int before = nr_descriptors();
+	unsigned int before = fake_nr_descriptors();
 	struct wire_doorbell bell = { .magic = WIRE_DOORBELL_MAGIC };
 	union {
 		struct cmsghdr head;
@@ -193,14 +181,14 @@ static void test_several_descriptors(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	fake_close(&f);
-	assert_int_equal(nr_descriptors(), before);
+	assert_int_equal(fake_nr_descriptors(), before);
 }
 
 /* Who connects and says nothing holds nobody up. */
 static void test_silence(void **state)
 {
 	struct trial *t = *state;
-	unsigned int before = nr_descriptors();
+	unsigned int before = fake_nr_descriptors();
 	struct wire_doorbell bell = { .magic = WIRE_DOORBELL_MAGIC };
 	int socks[DYN_NR_WAITING + 6], fd;
 	struct fake f;
@@ -230,7 +218,7 @@ static void test_silence(void **state)
 	assert_int_equal(t->in.nr_waiting, 0);
 	assert_true(dyn_intake_is_quiet(&t->in));
 	fake_close(&f);
-	assert_int_equal(nr_descriptors(), before);
+	assert_int_equal(fake_nr_descriptors(), before);
 }
 
 static void test_second_daemon(void **state)

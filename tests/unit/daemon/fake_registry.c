@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +272,17 @@ const char *fake_helper_dir(void)
 	const char *dir = getenv("DCPI_BIN");
 
 	return dir ? dir : "build-dev/bin";
+}
+
+unsigned int fake_nr_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
 }
 
 bool fake_can_exec(const char *program)

@@ -56,6 +56,8 @@ unsigned int fake_count(const struct base_buf *b, uint16_t type);
 const void *fake_first(const struct base_buf *b, uint16_t type);
 const void *fake_nth(const struct base_buf *b, uint16_t type, unsigned int nth);
 
+/* Open in this process, and a few more: for comparing. */
+unsigned int fake_nr_descriptors(void);
 /* Under user-mode emulation a program cannot start another one of its kind: can it be run? */
 bool fake_can_exec(const char *program);
 /* Where the helper programs are. */

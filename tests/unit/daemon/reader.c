@@ -25,12 +25,15 @@
 
 static const uint8_t code[24] = { 0x31, 0xc0, 0xc3, 9, 9, 9 };
 
+static unsigned int nr_before;
+
 static int setup(void **state)
 {
 	struct base_err err = { 0 };
 	struct reader *r = NULL;
 
 	stride_ns = 0;
+	nr_before = fake_nr_descriptors();
 	if (!fake_can_exec("dcpid-reader")) {
 		*state = NULL;
 		return 0;
@@ -44,7 +47,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	reader_close(*state);
-	return 0;
+	return fake_nr_descriptors() == nr_before ? 0 : -1;
 }
 
 #define READER(state)                                                                              \

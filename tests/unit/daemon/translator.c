@@ -28,12 +28,15 @@ static const struct translator_request request = {
 	.arch = VTRACE_X86_64, .len = sizeof(loop), .base = BASE, .pc = BASE
 };
 
+static unsigned int nr_before;
+
 static int setup(void **state)
 {
 	struct base_err err = { 0 };
 	struct translator *t = NULL;
 
 	stride_ns = 0;
+	nr_before = fake_nr_descriptors();
 	if (!fake_can_exec("dcpid-translate")) {
 		*state = NULL;
 		return 0;
@@ -44,10 +47,11 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Neither one that runs on, nor one that nobody waits for. */
+/* Neither one that runs on, nor one that nobody waits for, nor an end of its socket. */
 static bool nothing_is_left(void)
 {
-	return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+	return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD &&
+	       fake_nr_descriptors() == nr_before;
 }
 
 static int teardown(void **state)
@@ -199,6 +203,7 @@ static void a_bad_helper(void **state)
 	struct base_err err = { 0 };
 
 	(void)state;
+	nr_before = fake_nr_descriptors();
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/dcpid-translate", dir);
 	assert_int_equal(translator_open(dir, &t, &err), -ENOENT);
