@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -553,6 +554,118 @@ static void test_dying_helper(void **state)
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
 }
 
+/* As if a helper ran that has answered already: @told, with @bytes as its long answer, and with the
+ * descriptor @fd (-1: none). */
+static void told_already(struct reader *r, const struct reader_answer *told,
+			 const struct base_buf *bytes, int fd)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	r->answers = memfd_create("answers", MFD_CLOEXEC);
+	assert_int_equal(write(r->answers, bytes->data, bytes->len), bytes->len);
+	assert_int_equal(reader_send(pair[1], told, sizeof(*told), fd), 0);
+	r->sock = pair[0];
+	r->pid = fork();
+	if (r->pid == 0) {
+		sleep(60);
+		_exit(0);
+	}
+	close(pair[1]);
+}
+
+/* Until the next one. */
+static void end_of(struct reader *r)
+{
+	kill(r->pid, SIGKILL);
+	waitpid(r->pid, NULL, 0);
+	close(r->sock);
+	close(r->answers);
+	r->pid = 0;
+	r->sock = r->answers = -1;
+}
+
+/* Its answers are checked: it reads what applications wrote, and may have become one's tool. */
+static void test_hostile_answers(void **state)
+{
+	struct base_buf records = { 0 }, out = { 0 };
+	struct reader_request q = { 0 };
+	struct reader_answer a;
+	struct wire_routine *rec;
+	size_t at;
+
+	READER(state);
+	fake_facility_rec(&records, 0, "jit");
+	at = records.len;
+	fake_routine_rec(&records, 0, 0x1000, "f", code, sizeof(code));
+	rec = (void *)(records.data + at);
+#define HOSTILE(change, told)                                                                      \
+	do {                                                                                       \
+		struct wire_routine was = *rec;                                                    \
+                                                                                                   \
+		change;                                                                            \
+		told_already(r, &(struct reader_answer){ .len = told }, &records, -1);             \
+		assert_int_equal(reader_call_long(r, &q, -1, &a, &out), -DCPI_EHELPER);            \
+		assert_true(!r->pid && r->sock < 0 && r->answers < 0 && !out.len);                 \
+		*rec = was;                                                                        \
+	} while (0)
+	HOSTILE(, READER_ANSWER_MAX + 1ull);
+	HOSTILE(, UINT64_MAX);
+	HOSTILE(, records.len + 8); /* than are there */
+	HOSTILE(, records.len - 8);
+	HOSTILE(rec->head.type = WIRE_PAD, records.len);
+	HOSTILE(rec->head.type = 99, records.len);
+	HOSTILE(rec->head.len -= 8, records.len);
+	HOSTILE(rec->code_len = 0, records.len);
+	HOSTILE(rec->name_len = UINT16_MAX, records.len);
+	/* A descriptor that nobody asked for does not stay. */
+	told_already(r, &(struct reader_answer){ .len = records.len }, &records, STDERR_FILENO);
+	assert_int_equal(reader_call_long(r, &q, -1, &a, &out), 0);
+	assert_true(out.len == records.len && !memcmp(out.data, records.data, out.len));
+	base_buf_release(&records);
+	base_buf_release(&out);
+}
+
+/* No length of its own leads out of what the caller has. */
+static void test_answers_that_do_not_fit(void **state)
+{
+	const struct driver_load l = { .kind = DRIVER_LOAD_MMAP, .path = "/bin/x" };
+	const struct reader_who who = { .pid = getpid() };
+	struct reader_answer told = { .id_len = sizeof(told.id) + 1 };
+	struct base_buf bytes = { 0 }, out = { 0 };
+	struct foreign_gdb g = { 0 };
+	struct base_id id = { 0 };
+	uint8_t room[16] = { 0 };
+
+	READER(state);
+	assert_int_equal(base_buf_append(&bytes, code, sizeof(code)), 0);
+	told_already(r, &told, &bytes, -1);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), -DCPI_EHELPER);
+	end_of(r);
+	told.id_len = 0;
+	told_already(r, &told, &bytes, -1);
+	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), -DCPI_EHELPER);
+	assert_int_equal(id.len, 0);
+	end_of(r);
+	told.len = bytes.len;
+	told_already(r, &told, &bytes, -1);
+	assert_int_equal(reader_code_read(r, getpid(), 0x1000, room, 8), 8);
+	assert_true(!memcmp(room, code, 8) && !room[8]);
+	end_of(r);
+	told_already(r, &told, &bytes, -1);
+	assert_int_equal(reader_gdb_list(r, &who, &g, &out), -DCPI_EHELPER);
+	told.gdb.nr_heads = FOREIGN_GDB_HEADS + 1;
+	told_already(r, &told, &bytes, -1);
+	assert_int_equal(reader_gdb_find(r, &who, &g), -DCPI_EHELPER);
+	assert_int_equal(g.nr_heads, 0);
+	end_of(r);
+	/* Good, but without what it is good for. */
+	told_already(r, &told, &bytes, -1);
+	assert_int_equal(reader_registry_open(r, getpid(), 0, 1), -DCPI_EHELPER);
+	base_buf_release(&bytes);
+	base_buf_release(&out);
+}
+
 /* Nothing but what reading needs is left to it. */
 static void test_rights(void **state)
 {
@@ -616,6 +729,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hanging_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dying_helper, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_answers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_answers_that_do_not_fit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rights, setup, teardown),
 		cmocka_unit_test(test_missing_helper),
 	};

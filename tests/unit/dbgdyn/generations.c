@@ -227,6 +227,23 @@ static int a_routine_moves(void)
 	return 0;
 }
 
+/* Samples of who lived there before are in the tables yet. */
+static int a_move_to_where_code_was_moves_words(void)
+{
+	const struct wire_move *m;
+	uint64_t h, gone;
+
+	CHECK(open_all() == 0);
+	gone = put(code, 100);
+	h = put(code + BLOCK, 100);
+	CHECK(gone && h && dbgdyn_retire(context, gone) == DBGDYN_OK && word(code) == 3);
+	CHECK(dbgdyn_move(context, h, code + 50) == DBGDYN_OK && word(code) == 4);
+	CHECK(next(WIRE_ROUTINE) && next(WIRE_ROUTINE) && next(WIRE_RETIRE));
+	CHECK((m = next(WIRE_MOVE)) && m->head.flags & WIRE_ROUTINE_REUSES);
+	fake_close(&fake);
+	return 0;
+}
+
 /* Where its bytes find no room its place is told all the same; and its list tells where not even
  * that. */
 static int a_move_needs_no_room_for_bytes(void)
@@ -458,6 +475,7 @@ FAKE_TEST(retired_code_moves_its_words)
 FAKE_TEST(code_is_retired_by_address)
 FAKE_TEST(each_facility_has_its_own)
 FAKE_TEST(a_routine_moves)
+FAKE_TEST(a_move_to_where_code_was_moves_words)
 FAKE_TEST(a_move_needs_no_room_for_bytes)
 FAKE_TEST(a_move_to_a_new_region_rings)
 FAKE_TEST(numbers_pass_32_bits)
@@ -479,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_code_is_retired_by_address),
 		cmocka_unit_test(test_each_facility_has_its_own),
 		cmocka_unit_test(test_a_routine_moves),
+		cmocka_unit_test(test_a_move_to_where_code_was_moves_words),
 		cmocka_unit_test(test_a_move_needs_no_room_for_bytes),
 		cmocka_unit_test(test_a_move_to_a_new_region_rings),
 		cmocka_unit_test(test_numbers_pass_32_bits),
