@@ -470,8 +470,10 @@ static int run_report(int (*report)(uint64_t frequency, struct base_buf *out, st
 	struct base_buf text = { 0 };
 	int r = report((uint64_t)opt.rate, &text, &err);
 
-	if (text.len && (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout)))
-		r = base_fail_errno(&err, -EIO, "cannot write");
+	if (text.len)
+		fwrite(text.data, 1, text.len, stdout);
+	if (base_output_end(&err) < 0)
+		r = -EIO;
 	base_buf_release(&text);
 	return r < 0 ? fail(&err) : BASE_EXIT_OK;
 }
@@ -556,8 +558,8 @@ static int run_gc(const char *database)
 	if (r >= 0 && result.size > gc_config.size)
 		fprintf(stderr, "dcpid: %llu bytes are left: no finished epoch is\n",
 			(unsigned long long)result.size);
-	if (fflush(stdout) != 0)
-		r = base_fail_errno(&err, -EIO, "cannot write");
+	if (base_output_end(&err) < 0)
+		r = -EIO;
 	profdb_close(db);
 	return r < 0 ? fail(&err) : BASE_EXIT_OK;
 }
@@ -591,7 +593,7 @@ int main(int argc, char **argv)
 	r = r < 0 ? base_fail_errno(&err, r, "cannot start")
 		  : base_opt_parse(&command, &argc, &argv, &err);
 	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
+		return base_output_end(&err) < 0 ? fail(&err) : BASE_EXIT_OK;
 	if (r >= 0 && config)
 		r = config_read(config, &command, given, &config_root, &err);
 	find_exclusions();

@@ -434,7 +434,7 @@ int main(int argc, char **argv)
 	int r = base_opt_parse(&command, &argc, &argv, &err);
 
 	if (r == BASE_OPT_DONE)
-		return BASE_EXIT_OK;
+		return base_output_end(&err) < 0 ? fail(&err, DCPIRUN_FAILED) : BASE_EXIT_OK;
 	if (r >= 0 && opt.quiet && opt.verbose)
 		r = base_fail(&err, -DCPI_EUSAGE, "-quiet does not go with -verbose");
 	if (r < 0)

@@ -120,9 +120,11 @@ static int own_options(int argc, char **argv)
 /* A report that did not reach its file is no success, whatever the command thinks of it. */
 static int finish(const char *name, int code)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	struct base_err err = { 0 };
+
+	if (base_output_end(&err) >= 0)
 		return code;
-	fprintf(stderr, "%s: cannot write the output: %s\n", name, strerror(errno));
+	base_err_print(&err, name, stderr);
 	return BASE_EXIT_FAILED;
 }
 

@@ -344,6 +344,9 @@ int base_sync_file_system(int fd);
  * in it alone: the next file that it opens would, and what is said go into that. @mode: O_RDWR, or
  * O_RDONLY, with which to write there fails. 0 or -errno. */
 int base_standard_fill(int mode);
+/* Before a program ends: has all that it printed reached standard output? 0, or -errno with @err
+ * filled. */
+int base_output_end(struct base_err *err);
 /* Write everything, going on after EINTR and short writes. 0 or -errno. */
 int base_write_all(int fd, const void *data, size_t len);
 /* Read exactly @len bytes: 0, -DCPI_ETRUNCATED at end of file, or -errno. */

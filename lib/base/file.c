@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +26,13 @@ int base_standard_fill(int mode)
 		return -errno;
 	close(fd);
 	return 0;
+}
+
+int base_output_end(struct base_err *err)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	return base_fail_errno(err, errno ? -errno : -EIO, "cannot write the output");
 }
 
 int base_write_all(int fd, const void *data, size_t len)
