@@ -38,7 +38,7 @@ static int check_room(struct profdb *db, const struct archive_list *list, struct
 		return 0;
 	return base_fail(err, -ENOSPC,
 			 "the archive's files take %llu MiB, and '%s' has room for %llu",
-			 (unsigned long long)(need >> 20), profdb_path(db),
+			 (unsigned long long)((need + (1 << 20) - 1) >> 20), profdb_path(db),
 			 (unsigned long long)(have >> 20));
 }
 

@@ -219,8 +219,9 @@ static int make_waiting(struct profdb_import *i, struct base_err *err)
 		char epoch[PROFDB_EPOCH_LEN + 1];
 
 		snprintf(epoch, sizeof(epoch), "%s", i->folders.items[f]);
-		mkdirat(i->fd, epoch, 0755);
-		if (mkdirat(i->fd, i->folders.items[f], 0755) < 0)
+		/* Another platform's folder may be in it already. */
+		if ((mkdirat(i->fd, epoch, 0755) < 0 && errno != EEXIST) ||
+		    mkdirat(i->fd, i->folders.items[f], 0755) < 0)
 			r = -errno;
 	}
 	return r < 0 ? base_fail_errno(err, r, "cannot write into '%s'", i->db->path) : 0;
