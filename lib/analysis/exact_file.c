@@ -264,7 +264,11 @@ static int parse(struct exact *e, const char *text, size_t len, bool tab, const 
 	if (r >= 0)
 		r = check_crc(text, len);
 	if (r < 0)
-		return base_fail_errno(err, r, "cannot read '%s'", name);
+		base_fail_errno(err, r, "cannot read '%s'", name);
+	if (r == -DCPI_EVERSION)
+		base_hint(err, "a newer DCPI wrote it");
+	if (r < 0)
+		return r;
 	r = parse_lines(&p, text + strlen("dcpi-xct 1\n"), text + len - CRC_LINE_LEN, &line);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot read '%s': line %zu", name, line - 1);

@@ -176,8 +176,12 @@ int archive_list_parse(struct archive_list *l, const char *text, size_t len, str
 	char *copy;
 	int r;
 
-	if (len < head || memcmp(text, first_line, head) != 0)
-		return base_fail_errno(err, -DCPI_EVERSION, "cannot read the archive's list");
+	if (len < head || memcmp(text, first_line, head) != 0) {
+		base_fail_errno(err, -DCPI_EVERSION, "cannot read the archive's list");
+		if (len >= head && memcmp(text, first_line, strlen(ARCHIVE_LIST_NAME " ")) == 0)
+			base_hint(err, "a newer DCPI wrote this archive");
+		return -DCPI_EVERSION;
+	}
 	r = check_crc(text, len, &body, err);
 	if (r < 0)
 		return r;

@@ -36,6 +36,8 @@ static int take_version(struct header *h, char *value)
 	if (!strncmp(value, "1.", 2))
 		base_hint(h->err, "version 1.01 of the original DCPI was never published; its own "
 				  "dcpicat reads it");
+	if (!strncmp(value, "dcpi-dynamic ", 13))
+		base_hint(h->err, "a newer DCPI wrote this profile");
 	return -DCPI_EVERSION;
 }
 

@@ -210,10 +210,13 @@ static void refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct exact e = { 0 };
-		int r = parse(&e, bad[i].lines, false, NULL);
+		struct base_err err = { 0 };
+		int r = parse(&e, bad[i].lines, false, &err);
 
 		if (r != bad[i].code)
 			fail_msg("%zu: %d, not %d: %s", i, r, bad[i].code, bad[i].lines);
+		assert_int_equal(strcmp(err.hint, "a newer DCPI wrote it") == 0,
+				 r == -DCPI_EVERSION);
 		exact_release(&e);
 	}
 }

@@ -106,8 +106,9 @@ static void test_numbers_that_cannot_be(void **state)
 
 static void test_damage(void **state)
 {
-	static const char lines[] = "file 644 0 12 " SUM " a\n";
+	static const char lines[] = "file 644 0 12 " SUM " a\n", newer[] = "dcpi-archive 2\n";
 	struct base_buf text = { 0 };
+	struct base_err err = { 0 };
 	struct archive_list l;
 
 	(void)state;
@@ -124,6 +125,8 @@ static void test_damage(void **state)
 		assert_true(archive_list_parse(&l, (char *)text.data, i, NULL) < 0);
 	}
 	base_buf_release(&text);
+	assert_int_equal(archive_list_parse(&l, newer, sizeof(newer) - 1, &err), -DCPI_EVERSION);
+	assert_string_equal(err.hint, "a newer DCPI wrote this archive");
 }
 
 int main(void)

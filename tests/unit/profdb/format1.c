@@ -180,6 +180,7 @@ static void test_errors_tell_what_is_wrong(void **state)
 	memset(&err, 0, sizeof(err));
 	assert_int_equal(profdb_profile_parse(buf.data, buf.len, &q, &err), -DCPI_EVERSION);
 	assert_non_null(strstr(err.text, "dcpi-dynamic 2"));
+	assert_string_equal(err.hint, "a newer DCPI wrote this profile");
 	base_buf_release(&buf);
 	profdb_profile_free(p);
 }
