@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The control socket. Clients are whoever can reach it, so each has bounds: length of a line, of
- * unread answers, of silence; and unprivileged ones cannot take all the room.
+ * unread answers, of silence; and unprivileged ones cannot take all the room, nor one user theirs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 
 enum {
 	UNPRIVILEGED_MAX = CONTROL_CLIENTS / 2,
+	USER_MAX = UNPRIVILEGED_MAX / 2,
 	OUT_MAX = 256 << 10,
 	NR_GROUPS = 1024,
 	CLOSE_WAIT_MS = 200,
@@ -201,20 +202,22 @@ static void client_serve(struct control *c, struct client *cl, uint32_t events)
 
 /* ---- all clients --------------------------------------------------------------------------- */
 
-static struct client *free_slot(struct control *c, bool privileged)
+static struct client *free_slot(struct control *c, const struct control_peer *peer)
 {
 	struct client *slot = NULL;
-	int nr = 0;
+	int nr = 0, nr_own = 0;
 
 	for (int i = 0; i < CONTROL_CLIENTS; i++) {
 		struct client *cl = &c->clients[i];
 
-		if (cl->fd < 0)
+		if (cl->fd < 0) {
 			slot = slot ? slot : cl;
-		else if (!cl->peer.privileged)
+		} else if (!cl->peer.privileged) {
 			nr++;
+			nr_own += cl->peer.uid == peer->uid;
+		}
 	}
-	return privileged || nr < UNPRIVILEGED_MAX ? slot : NULL;
+	return peer->privileged || (nr < UNPRIVILEGED_MAX && nr_own < USER_MAX) ? slot : NULL;
 }
 
 static void refuse(int fd, const char *why)
@@ -258,7 +261,7 @@ static void accept_one(struct control *c)
 		return;
 	}
 	peer = find_peer(c, fd);
-	cl = free_slot(c, peer.privileged);
+	cl = free_slot(c, &peer);
 	if (!cl) {
 		refuse(fd, "too many clients");
 		return;
