@@ -12,9 +12,14 @@
 #include "step.h"
 #include "values.h"
 
+/* What a path may hold, and no string of JSON: cleaned as reports do. */
 static void add_text(struct json_object *o, const char *name, const char *text)
 {
-	json_object_object_add(o, name, json_object_new_string(text));
+	char *copy = strdup(text);
+
+	json_object_object_add(o, name,
+			       copy ? json_object_new_string(base_text_clean(copy)) : NULL);
+	free(copy);
 }
 
 static void add_u64(struct json_object *o, const char *name, uint64_t v)

@@ -5,6 +5,7 @@ set -eu -o pipefail
 . "$DCPI_SRC/tests/support/daemon.sh"
 need_root
 reachable_programs
+db=$work/$'d\xff' DCPIDB=$work/$'d\xff' # what JSON cannot say
 
 # A group dcpi, seen by this daemon alone. Whatever the umask, all reach its sockets; and whoever waits for the end of
 # what it prints, or for a lock that was held when it was started, is not kept waiting by it, or by a helper of its own.
@@ -48,6 +49,8 @@ as "$DCPI_BIN/dcpictl" status | grep -q "^pid  *$daemon\$" || fail "nobody canno
 for verb in flush epoch quit; do
 	refused 'permission denied' as "$DCPI_BIN/dcpictl" $verb
 done
+"$DCPI_BIN/dcpictl" status -json >"$work/out" || fail "dcpictl status -json"
+iconv -f UTF-8 -t UTF-8 "$work/out" | grep -qF "\"database\":\"$work/d?\"" || fail "the status is no JSON: $(cat "$work/out")"
 as_member "$DCPI_BIN/dcpictl" flush || fail "a member of group dcpi may not flush"
 "$DCPI_BIN/dcpiflush" || fail "root may not flush"
 [ "$(status_field pid)" = "$daemon" ] || fail "it is another daemon"
