@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fake.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +20,9 @@ static void must(bool good, const char *what)
 	_exit(99);
 }
 
+#define TMP  "/tmp"
+#define STEM "dbgdyn-test-" /* and the process that made it */
+
 static struct sockaddr_un address(const struct fake *f)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -32,9 +36,9 @@ void fake_open(struct fake *f, int parts)
 	struct mq_attr attr = { .mq_maxmsg = 10, .mq_msgsize = sizeof(struct wire_doorbell) };
 
 	*f = (struct fake){ .listen = -1, .queue = (mqd_t)-1, .fd = -1 };
-	strcpy(f->dir, "/tmp/dbgdyn-test.XXXXXX");
+	snprintf(f->dir, sizeof(f->dir), TMP "/" STEM "%d-XXXXXX", (int)getpid());
 	must(mkdtemp(f->dir), "mkdtemp");
-	snprintf(f->queue_name, sizeof(f->queue_name), "/dbgdyn-test-%s", strrchr(f->dir, '.') + 1);
+	snprintf(f->queue_name, sizeof(f->queue_name), "%s", strrchr(f->dir, '/'));
 	setenv("DCPI_RUN", f->dir, 1);
 	setenv("DCPI_QUEUE", f->queue_name, 1);
 	if (parts & FAKE_SOCKET) {
@@ -185,6 +189,28 @@ size_t fake_read(const struct fake *f, void *to, size_t room)
 	return got;
 }
 
+/* What a child that failed, or died, left. There is room for 256 queues, and none for the tests
+ * after them. */
+static void sweep(pid_t pid)
+{
+	DIR *dir = opendir(TMP);
+	struct dirent *e;
+	struct fake f;
+	char stem[32];
+
+	snprintf(stem, sizeof(stem), STEM "%d-", (int)pid);
+	while (dir && (e = readdir(dir))) {
+		if (strncmp(e->d_name, stem, strlen(stem)) != 0)
+			continue;
+		snprintf(f.dir, sizeof(f.dir), TMP "/%.40s", e->d_name);
+		fake_hide(&f);
+		rmdir(f.dir);
+		mq_unlink(strrchr(f.dir, '/'));
+	}
+	if (dir)
+		closedir(dir);
+}
+
 void fake_in_child(int (*run)(void))
 {
 	int status = 0;
@@ -197,6 +223,8 @@ void fake_in_child(int (*run)(void))
 	assert_true(pid > 0);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	if (status)
+		sweep(pid);
 	assert_int_equal(status, 0);
 }
 
