@@ -284,6 +284,23 @@ static void mask_part(uint8_t *code, size_t insn_len, uint8_t at, uint8_t len)
 		memset(code + at, 0, len);
 }
 
+/* Behind an operand-size prefix, which is part of most opcodes of SSE and AVX, capstone 4 takes the
+ * 4 bytes for 2. */
+static uint8_t place_size(const cs_x86 *x)
+{
+	return x->encoding.disp_size < 4 ? 4 : x->encoding.disp_size;
+}
+
+/* What capstone does not know; a byte of no instruction stays. */
+static size_t mask_newer(const struct analysis_disasm *d, uint8_t *code, size_t len)
+{
+	size_t own = data_len(d, code, len);
+
+	if (d->machine == EM_X86_64)
+		mask_part(code, own, flow_x86_new_place(code, own), 4);
+	return own;
+}
+
 size_t analysis_disasm_mask_x86(struct analysis_disasm *d, uint8_t *code, size_t len,
 				uint64_t vaddr, uint64_t start, uint64_t end)
 {
@@ -293,13 +310,13 @@ size_t analysis_disasm_mask_x86(struct analysis_disasm *d, uint8_t *code, size_t
 
 	if (!d->opened || !cs_disasm_iter(d->handle, &at, &len, &address, d->insn) ||
 	    !d->insn->detail)
-		return data_len(d, code, len);
+		return mask_newer(d, code, len);
 	x = &d->insn->detail->x86;
 	/* Of a far jump, which only 32-bit code has, capstone leaves the size undefined. */
 	if (is_direct_branch(d->insn) ? !stays(d->insn, start, end)
 				      : d->machine == EM_X86_64 && x->encoding.imm_size == 8)
 		mask_part(code, d->insn->size, x->encoding.imm_offset, x->encoding.imm_size);
-	if (x->encoding.disp_size >= 4 && is_place(x))
-		mask_part(code, d->insn->size, x->encoding.disp_offset, x->encoding.disp_size);
+	if (is_place(x))
+		mask_part(code, d->insn->size, x->encoding.disp_offset, place_size(x));
 	return d->insn->size;
 }

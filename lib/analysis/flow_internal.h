@@ -58,6 +58,8 @@ void flow_x86_op(struct flow_x86 *x, const uint8_t *code, size_t len, uint64_t v
 enum flow_condition flow_x86_condition(const uint8_t *code, size_t len);
 /* The same for what is newer than capstone. 64 bits. */
 bool flow_x86_new_insn(const uint8_t *code, size_t len, struct flow_insn *out);
+/* Where it has the 4 bytes of an address that counts from no register, or from itself; 0: none. */
+uint8_t flow_x86_new_place(const uint8_t *code, size_t len);
 int flow_x86_stack_move(const uint8_t *code, size_t len);
 
 bool flow_aarch64_insn(uint32_t w, struct flow_insn *out);

@@ -114,3 +114,15 @@ bool flow_x86_new_insn(const uint8_t *code, size_t len, struct flow_insn *out)
 	out->len = (uint8_t)n;
 	return n <= len;
 }
+
+uint8_t flow_x86_new_place(const uint8_t *code, size_t len)
+{
+	struct flow_insn out = { .base = FLOW_NO_REGISTER, .index = FLOW_NO_REGISTER };
+	struct shape s = { .code = code, .len = len };
+	size_t n;
+
+	if (!parse_vex(&s) || s.at >= len || code[s.at] >> 6 != 0)
+		return 0;
+	n = operand_len(&s, &out);
+	return n > 4 ? (uint8_t)(s.at + n - 4) : 0;
+}

@@ -57,6 +57,20 @@ static void test_x86(void **state)
 	expect(EM_X86_64, CODE("\xc7\x05\x11\x22\x33\x44\x01\0\0\0"),
 	       CODE("\xc7\x05\0\0\0\0\x01\0\0\0"));
 	expect(EM_X86_64, CODE("\xff\x25\x11\x22\x33\x44"), CODE("\xff\x25\0\0\0\0"));
+	/* where the operand-size prefix is part of the opcode, or is one: movdqa
+	 * 0x44332211(%rip),%xmm0; vpand 0x44332211(%rip),%ymm1,%ymm2; movw $1,0x44332211(%rip) */
+	expect(EM_X86_64, CODE("\x66\x0f\x6f\x05\x11\x22\x33\x44"),
+	       CODE("\x66\x0f\x6f\x05\0\0\0\0"));
+	expect(EM_X86_64, CODE("\xc5\xf5\xdb\x15\x11\x22\x33\x44"),
+	       CODE("\xc5\xf5\xdb\x15\0\0\0\0"));
+	expect(EM_X86_64, CODE("\x66\xc7\x05\x11\x22\x33\x44\x01\0"),
+	       CODE("\x66\xc7\x05\0\0\0\0\x01\0"));
+	/* what capstone does not know: vpcmpub $1,0x44332211(%rip),%zmm16,%k0, and with a distance
+	 * from %rdi */
+	expect(EM_X86_64, CODE("\x62\xf3\x7d\x40\x3e\x05\x11\x22\x33\x44\x01\xc3"),
+	       CODE("\x62\xf3\x7d\x40\x3e\x05\0\0\0\0\x01\xc3"));
+	expect(EM_X86_64, CODE("\x62\xf3\x7d\x40\x3e\x87\x11\x22\x33\x44\x01\xc3"),
+	       CODE("\x62\xf3\x7d\x40\x3e\x87\x11\x22\x33\x44\x01\xc3"));
 	/* movabs $…,%rax */
 	expect(EM_X86_64, CODE("\x48\xb8\x11\x22\x33\x44\x55\x66\x77\x88\xc3"),
 	       CODE("\x48\xb8\0\0\0\0\0\0\0\0\xc3"));
