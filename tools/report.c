@@ -345,9 +345,24 @@ static int image_problems(const char *prog, const struct analysis *a, struct ana
 	return code;
 }
 
+/* Of what -p names, that it can be no image at all; it may well be none that was sampled. */
+static void bad_files(const char *prog, const struct analysis *a, FILE *to)
+{
+	for (size_t i = 0; i < a->nr_files; i++) {
+		struct base_err why = { 0 };
+		struct image *img;
+
+		if (image_open_path(a->files[i], IMAGE_FILE, &img, &why) < 0)
+			fprintf(to, "%s: warning: -p: %s\n", prog, why.text);
+		else
+			image_close(img);
+	}
+}
+
 int report_bad(const char *prog, const struct analysis *a, FILE *to)
 {
 	fflush(stdout);
+	bad_files(prog, a, to);
 	for (size_t i = 0; i < a->nr_bad; i++)
 		base_err_print(&a->bad[i].err, prog, to);
 	for (size_t i = 0; i < a->nr_images; i++) {
