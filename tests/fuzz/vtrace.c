@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vtrace.h"
+#include "vtrace_blocks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -3,7 +3,7 @@
 #ifndef DCPI_VTRACE_BLAME_H
 #define DCPI_VTRACE_BLAME_H
 
-#include "vtrace.h"
+#include "vtrace_blocks.h"
 
 struct blame {
 	bool found; /* false: it was unknown when the window began */

@@ -5,6 +5,7 @@
 #define FAKE_WINDOWS_H
 
 #include "stand_ins.h"
+#include "vtrace_blocks.h"
 #include "windows.h"
 
 /* At MAIN: xor eax,eax; mov ecx,3; 1: call LIB; dec ecx; jnz 1b; syscall. At LIB: inc eax; ret. */

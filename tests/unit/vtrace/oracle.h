@@ -8,7 +8,7 @@
 
 #include <unicorn/unicorn.h>
 
-#include "vtrace.h"
+#include "vtrace_blocks.h"
 
 enum {
 	ORACLE_CODE = 0x400000,

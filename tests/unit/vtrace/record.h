@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "vtrace.h"
+#include "vtrace_blocks.h"
 #include "window.h"
 
 #define RECORD_CODE 0x10000ull

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base.h"
-#include "vtrace.h"
+#include "vtrace_blocks.h"
 
 enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP };
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Windows in user space: blocks are translated where they are met. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base.h"
-#include "vtrace.h"
+#include "vtrace_blocks.h"
 
 struct vtrace_blocks {
 	struct vtrace_translator *translator;
@@ -56,18 +55,6 @@ uint64_t vtrace_pc(const struct vtrace_blocks *b, const struct vtrace_state *s)
 		return s->pc;
 	done = vtrace_code_at(c, s->words[s->block_word + 1]) + (int)VTRACE_WORD_INSNS(word);
 	return done < c->block.nr_insns ? s->block_pc + c->insns[done].offset : s->pc;
-}
-
-int vtrace_memory_read(void *memory, void *to, size_t len, uint64_t addr)
-{
-	const struct vtrace_memory *m = memory;
-
-	return m->read(m->ctx, to, len, addr);
-}
-
-uint64_t vtrace_memory_now(void)
-{
-	return base_now_ns();
 }
 
 /* As much of the code at @pc as can be read: its page may be the last one. */
