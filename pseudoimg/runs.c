@@ -79,11 +79,11 @@ const struct pseudoimg_span *pseudoimg_runs_find(const struct pseudoimg_model *m
 
 bool pseudoimg_runs_place(const struct pseudoimg_model *m, struct pseudoimg_span *at)
 {
-	const struct pseudoimg_span *run = pseudoimg_runs_find(m, at->start);
-	const struct pseudoimg_span *end = m->runs.v + m->runs.nr;
+	const struct pseudoimg_span *run = pseudoimg_runs_find(m, at->start), *end;
 
 	if (!run)
 		return false;
+	end = m->runs.v + m->runs.nr;
 	at->img_off = run->img_off + (at->start - run->start);
 	while (pseudoimg_span_end(run) < pseudoimg_span_end(at)) {
 		if (run + 1 == end || run[1].start != pseudoimg_span_end(run))
