@@ -259,6 +259,14 @@ void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 	adopt(d, p, fd);
 }
 
+/* Does @c hold what @of inherited? Numbers in /proc, and what processes say, may go in a circle. */
+static bool is_of(const struct dyn_client *c, const struct dyn_client *of)
+{
+	while (of && of != c)
+		of = of->inherited;
+	return of != NULL;
+}
+
 void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint64_t time_ns,
 	      const uint64_t *cursor)
 {
@@ -275,7 +283,7 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 		seq = from->fork_seq;
 		from = from->inherited;
 	}
-	if (!from || (c && c->inherited) || (!c && !(c = client_new(child))))
+	if (!from || (c && (c->inherited || is_of(c, from))) || (!c && !(c = client_new(child))))
 		return;
 	c->inherited = from;
 	c->fork_ns = time_ns;

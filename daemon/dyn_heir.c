@@ -34,14 +34,6 @@ static uint64_t began_ns(const struct process *child)
 	return child->start_time_ns > ahead ? child->start_time_ns - ahead : 0;
 }
 
-/* Does @c hold what @of inherited? Numbers in /proc, and what processes say, may go in a circle. */
-static bool is_of(const struct dyn_client *c, const struct dyn_client *of)
-{
-	while (of && of != c)
-		of = of->inherited;
-	return of != NULL;
-}
-
 bool dyn_inherit(struct dyn *d, struct process *ancestor, struct process *child)
 {
 	struct dyn_registry *from = ancestor->dyn ? ancestor->dyn->own : NULL;
@@ -50,7 +42,7 @@ bool dyn_inherit(struct dyn *d, struct process *ancestor, struct process *child)
 
 	if (!from || !from->h.number || !from->h.heritage_addr)
 		return false;
-	if (child->dyn && (child->dyn->inherited || is_of(child->dyn, ancestor->dyn)))
+	if (child->dyn && child->dyn->inherited)
 		return false;
 	if (own)
 		has = own->h.inherited;

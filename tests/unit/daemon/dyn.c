@@ -553,6 +553,31 @@ static void test_hand_on(void **state)
 	trial_close(&t);
 }
 
+/* Numbers in a recorded stream may say that a process was born of its own child. */
+static void test_fork_in_a_circle(void **state)
+{
+	struct process child = { .pid = 43 };
+	struct image *img = NULL;
+	struct trial t;
+	uint64_t off;
+
+	(void)state;
+	trial_open(&t);
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
+	tell(&t, 100);
+	dyn_fork(t.dyn, &t.p, &child, 150, NULL);
+	fake_facility_rec(&t.b, 0, "j");
+	fake_routine_rec(&t.b, 0, 0x20000, "B", code_b, 64);
+	assert_int_equal(dyn_records(t.dyn, &child, 200, t.b.data, t.b.len), 0);
+	base_buf_clear(&t.b);
+	dyn_fork(t.dyn, &child, &t.p, 300, NULL);
+	assert_int_equal(ask(&t, &t.p, 0x30000, 400, 400, &img, &off), DYN_NONE);
+	assert_int_equal(ask(&t, &child, 0x10000, 400, 400, &img, &off), DYN_FOUND);
+	dyn_end(t.dyn, &child);
+	trial_close(&t);
+}
+
 static void test_malformed_records(void **state)
 {
 	struct wire_routine *r;
@@ -1055,6 +1080,7 @@ int main(void)
 		cmocka_unit_test(test_changed_ranges),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_hand_on),
+		cmocka_unit_test(test_fork_in_a_circle),
 		cmocka_unit_test(test_malformed_records),
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_what_is_kept),
