@@ -75,6 +75,9 @@ static int read_stored(struct profdb *db, const struct profdb_file *file,
 		db->epoch_fd, put ? profdb_new_name(db->seq, file->name, new_name) : file->name,
 		file->name, out, err);
 
+	/* One bad block must not keep the samples of all images from the disk. */
+	if (r == -EIO && !put)
+		r = -DCPI_EFORMAT;
 	if (r < 0)
 		return r;
 	if ((*out)->kind == p->kind &&

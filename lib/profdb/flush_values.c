@@ -45,6 +45,8 @@ static int read_file(struct profdb *db, const struct profdb_file *file, struct p
 	const char *name = current_name(db, file, text);
 	int r = profdb_values_read_at(db->epoch_fd, name, file->name, out, err);
 
+	if (r == -EIO && file->put_seq != db->seq) /* as in flush.c */
+		r = -DCPI_EFORMAT;
 	if (r >= 0)
 		r = read_reader(db, name, &(*out)->uid);
 	if (r < 0) {

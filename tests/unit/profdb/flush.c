@@ -1,7 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "scratch.h"
+
+/* The file of this inode lies where the disk has gone bad; 0: none. */
+static ino_t unreadable;
+
+ssize_t __real_read(int fd, void *buf, size_t len);
+ssize_t __wrap_read(int fd, void *buf, size_t len);
+ssize_t __wrap_read(int fd, void *buf, size_t len)
+{
+	struct stat st;
+
+	if (!unreadable || fstat(fd, &st) < 0 || st.st_ino != unreadable)
+		return __real_read(fd, buf, len);
+	errno = EIO;
+	return -1;
+}
 
 struct seen {
 	int profiles, bad;
@@ -293,6 +310,37 @@ static void test_a_damaged_file_stays(void **state)
 	profdb_close(db);
 }
 
+/* Nor does a bad block below it: what comes later is for other blocks. */
+static void test_an_unreadable_file_stays(void **state)
+{
+	static const char name[] = SCRATCH_EPOCH "/box/prog.file.ab02";
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_profile *p = scratch_profile("/prog", 2, 1, 4);
+	struct base_err err = { 0 };
+	struct seen s = { 0 };
+	struct stat st;
+
+	flush_one(db, p, "prog", 0);
+	assert_int_equal(stat(scratch_path(*state, name), &st), 0);
+	unreadable = st.st_ino;
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_flush_put(db, "prog", p, &err), 1);
+	assert_non_null(strstr(err.text, "Input/output error; it stays"));
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	flush_one(db, p, "prog", 0);
+	walk(db, &s);
+	assert_int_equal(s.bad, 1);
+	assert_string_equal(s.files, "prog.file.ab02~1 ");
+	assert_int_equal(s.samples, 8);
+	unreadable = 0;
+	walk(db, &s);
+	assert_string_equal(s.files, "prog.file.ab02 prog.file.ab02~1 ");
+	assert_int_equal(s.samples, 12);
+	profdb_profile_free(p);
+	profdb_profile_free(s.last);
+	profdb_close(db);
+}
+
 /* A file of another image under our name is none of ours either. */
 static void test_a_file_of_another_image_stays(void **state)
 {
@@ -415,6 +463,7 @@ int main(void)
 		scratch_test(test_a_profile_moves),
 		scratch_test(test_what_differs_stays_apart),
 		scratch_test(test_a_damaged_file_stays),
+		scratch_test(test_an_unreadable_file_stays),
 		scratch_test(test_a_file_of_another_image_stays),
 		scratch_test(test_overflow_stores_nothing),
 		scratch_test(test_planted_files),
