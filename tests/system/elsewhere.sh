@@ -75,11 +75,13 @@ for files in $(seq 2 12); do
 done
 
 # The same user that may read the copy and nothing else of ours; the programs of others on this
-# machine may be closed to it, so that the JIT's reports alone must be the same.
+# machine may be closed to it, so that the JIT's reports alone must be the same, without the
+# problems of reading others.
 chown -R 65534:65534 "$work/there"
 as="setpriv --reuid 65534 --regid 65534 --clear-groups"
 $as test -r "$work/there/copy" || fail "the test's folder is closed"
 ask "$work/there/copy" "${jit[@]}" >"$work/jit-after"
-diff "$work/jit-before" "$work/jit-after" || fail "an unprivileged user gets other answers"
+without_problems() { sed '/"problems":\[$/,/\]/d' "$1"; }
+diff <(without_problems "$work/jit-before") <(without_problems "$work/jit-after") || fail "an unprivileged user gets other answers"
 $as "$DCPI_BIN/dcpiprof" -i -db "$work/there/copy" | grep -c 'total$' >/dev/null || fail "dcpiprof -i"
 echo "$(grep -c . "$work/jit-after") lines are the same for an unprivileged user"
