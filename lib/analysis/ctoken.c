@@ -5,7 +5,9 @@
 
 void ctoken_init(struct ctoken_reader *r, const char *text, size_t len)
 {
-	*r = (struct ctoken_reader){ .at = text, .end = text + len, .line = text, .row = 1 };
+	*r = (struct ctoken_reader){
+		.at = text, .end = len ? text + len : text, .line = text, .row = 1
+	};
 }
 
 static size_t left(const struct ctoken_reader *r)
