@@ -86,9 +86,10 @@ static void test_image_id(void **state)
 {
 	struct base_id id = { 0 }, direct = { 0 };
 	struct driver_load l, gone;
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	int fd;
 
 	READER(state);
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(registry_file_id(fd, &direct, NULL), 0);
 	close(fd);
 	l = mapping_of((uintptr_t)test_image_id);
