@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * interruption CPU HZ ROUNDS FOLDER: what the interrupt of a sample costs whoever is interrupted,
- *as the median gap that a thread on CPU sees (spin.h), with each of these sampling all CPUs at HZ:
+ * interruption CPU HZ ROUNDS FOLDER [jit]: what the interrupt of a sample costs whoever is
+ * interrupted, as the median gap that a thread on CPU sees (spin.h), with each of these sampling
+ * all CPUs at HZ:
  *	bare	a clock event, whose samples nobody takes
  *	empty	the same with an empty program
  *	ours	our driver
@@ -9,6 +10,8 @@
  *	perf-g	"perf record -a -g"; both write into FOLDER
  * All are there all the time, and one at a time is enabled, for 40 ms: what the host does to this
  * machine changes within a second by more than what is sought, so they are compared within less.
+ * The thread does nothing else, or, with "jit", runs routines of dynamic code by chance, with
+ * generation words: then what samples touch is in no cache, and addresses seldom come again.
  * Prints a line for each round, the medians in this order (nanoseconds); within a round the order
  * is drawn.
  */
@@ -27,6 +30,7 @@
 #include <unistd.h>
 
 #include "driver.h"
+#include "jit_code.h"
 #include "perf_internal.h"
 #include "spin.h"
 
@@ -35,6 +39,10 @@
 #define REST_NS 5000000
 
 enum { BARE, EMPTY, OURS, PERF, PERF_G, NR_KINDS, CPUS_MAX = 256 };
+enum { NR_ROUTINES = 2000, COUNT = 5000, NR_WORDS = 65536 };
+
+static struct jit_code routines;
+static uint32_t words[NR_WORDS];
 
 struct kind {
 	int events[CPUS_MAX];  /* BARE, EMPTY: by CPU, ended by -1 */
@@ -96,6 +104,19 @@ static int open_empty(struct kind *k, uint64_t hz)
 
 /* ---- ours ------------------------------------------------------------------------------------ */
 
+/* As dcpid says it of who uses libdbgdyn. */
+static int tell_client(struct driver *d)
+{
+	const uint64_t start = (uintptr_t)routines.arena;
+	const struct driver_range range = { start, start + JIT_CODE_MAX * JIT_CODE_APART,
+					    DRIVER_RANGE_WORDS };
+	const struct driver_client client = {
+		.ranges = &range, .nr_ranges = 1, .words = (uintptr_t)words, .nr_words = NR_WORDS
+	};
+
+	return routines.arena ? driver_client_set(d, getpid(), &client) : 0;
+}
+
 static int open_ours(struct kind *k, uint64_t hz)
 {
 	const char *slot = "cpu-clock";
@@ -104,10 +125,11 @@ static int open_ours(struct kind *k, uint64_t hz)
 	};
 	struct base_err err = { 0 };
 
-	if (driver_open(&config, &k->driver, &err) >= 0)
-		return 0;
-	fprintf(stderr, "interruption: %s\n", err.text);
-	return -1;
+	if (driver_open(&config, &k->driver, &err) < 0) {
+		fprintf(stderr, "interruption: %s\n", err.text);
+		return -1;
+	}
+	return tell_client(k->driver) < 0 ? fail("client") : 0;
 }
 
 static int on_load(void *ctx, const struct driver_load *load)
@@ -262,20 +284,40 @@ static int one_round(struct spin *s, struct kind *kinds, unsigned int *seed, uin
 	return r;
 }
 
+/* ---- the work -------------------------------------------------------------------------------- */
+
+static int make_routines(void)
+{
+	if (jit_code_begin(&routines) < 0)
+		return fail("memory for code");
+	while (routines.nr < NR_ROUTINES)
+		jit_code_make(&routines);
+	memset(words, 1, sizeof(words));
+	return 0;
+}
+
+static void run_one(void)
+{
+	jit_code_call(&routines, COUNT);
+}
+
 int main(int argc, char **argv)
 {
 	static struct kind kinds[NR_KINDS];
+	bool jit = argc == 6 && !strcmp(argv[5], "jit");
 	uint32_t medians[NR_KINDS];
 	unsigned int seed = 1;
 	struct spin s;
 	int r;
 
-	if (argc != 5) {
-		fputs("usage: interruption CPU HZ ROUNDS FOLDER\n", stderr);
+	if (argc != 5 && !jit) {
+		fputs("usage: interruption CPU HZ ROUNDS FOLDER [jit]\n", stderr);
 		return 2;
 	}
-	r = open_all(kinds, strtoull(argv[2], NULL, 10), argv[4]);
-	if (r >= 0 && spin_begin(&s, atoi(argv[1])) < 0)
+	r = jit ? make_routines() : 0;
+	if (r >= 0)
+		r = open_all(kinds, strtoull(argv[2], NULL, 10), argv[4]);
+	if (r >= 0 && spin_begin(&s, atoi(argv[1]), jit ? run_one : NULL) < 0)
 		r = fail("real-time thread");
 	/* The first one is not as warm as those that follow. */
 	for (int i = -1; r >= 0 && i < atoi(argv[3]); i++) {

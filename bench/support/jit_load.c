@@ -4,6 +4,7 @@
  * own, 500 at once and RATE (1,000) more each second, registers them with libdbgdyn, or writes them
  * to DIR/jit-PID.dump, and runs them by turns. Prints how many times it ran one.
  */
+#include "jit_code.h"
 #include "jitdump.h"
 
 #include <dbgdyn.h>
@@ -12,20 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST = 500, ROUTINES_MAX = 100000, APART = 64, THREADS_MAX = 256 };
-
-/* Decrement the argument to 0, then return. */
-#if defined(__x86_64__)
-static const unsigned char countdown[] = { 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3 };
-#elif defined(__aarch64__)
-static const unsigned int countdown[] = { 0xf1000400, 0x54ffffe1, 0xd65f03c0 };
-#else
-#error "jit_load speaks x86-64 and aarch64 only"
-#endif
+enum { FIRST = 500, THREADS_MAX = 256 };
 
 static uint64_t context;
 static double seconds, rate = 1000;
@@ -39,45 +30,37 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void make(unsigned char *arena, size_t i)
+static void make(struct jit_code *j)
 {
-	unsigned char *code = arena + i * APART;
+	unsigned char *code = jit_code_make(j);
 	char name[32];
 	struct dbgdyn_routine r = {
-		.size = sizeof(r), .name = { name, 0 }, .code = code, .code_len = sizeof(countdown)
+		.size = sizeof(r), .name = { name, 0 }, .code = code, .code_len = jit_code_len
 	};
 
 	r.name.len = (size_t)snprintf(name, sizeof(name), "routine_%p", (void *)code);
-	memcpy(code, countdown, sizeof(countdown));
-	__builtin___clear_cache((char *)code, (char *)code + sizeof(countdown));
 	if (dump)
-		jitdump_write(dump, code, sizeof(countdown), name, i);
+		jitdump_write(dump, code, jit_code_len, name, j->nr - 1);
 	else
 		dbgdyn_register(context, &r, NULL);
 }
 
 static void *work(void *nr_calls)
 {
-	unsigned char *arena =
-		mmap(NULL, (size_t)ROUTINES_MAX * APART, PROT_READ | PROT_WRITE | PROT_EXEC,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	double start = now(), t = start;
 	unsigned int seed = 1;
-	size_t nr = 0, calls = 0;
+	struct jit_code j;
+	size_t calls = 0;
 
-	if (arena == MAP_FAILED)
+	if (jit_code_begin(&j) < 0)
 		return NULL;
-	while (nr < FIRST)
-		make(arena, nr++);
+	while (j.nr < FIRST)
+		make(&j);
 	while ((t = now()) < start + seconds) {
-		while (nr < ROUTINES_MAX && nr < FIRST + (size_t)((t - start) * rate))
-			make(arena, nr++);
-		for (int i = 0; i < 20; i++, calls++) {
-			unsigned char *code = arena + (size_t)rand_r(&seed) % nr * APART;
-
-			((void (*)(unsigned long))(void *)code)(
-				1000 + (unsigned long)rand_r(&seed) % 9000);
-		}
+		while (j.nr < JIT_CODE_MAX && j.nr < FIRST + (size_t)((t - start) * rate))
+			make(&j);
+		for (int i = 0; i < 20; i++, calls++)
+			jit_code_call(&j, 1000 + (unsigned long)rand_r(&seed) % 9000);
 	}
 	*(size_t *)nr_calls = calls;
 	return NULL;

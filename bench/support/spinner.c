@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 		fputs("usage: spinner CPU SECONDS\n", stderr);
 		return 2;
 	}
-	if (spin_begin(&s, atoi(argv[1])) < 0) {
+	if (spin_begin(&s, atoi(argv[1]), NULL) < 0) {
 		perror("spinner");
 		return 1;
 	}
