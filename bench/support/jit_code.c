@@ -16,6 +16,12 @@ static const unsigned int countdown[] = { 0xf1000400, 0x54ffffe1, 0xd65f03c0 };
 
 const size_t jit_code_len = sizeof(countdown);
 
+void jit_code_put(unsigned char *at)
+{
+	memcpy(at, countdown, sizeof(countdown));
+	__builtin___clear_cache((char *)at, (char *)at + sizeof(countdown));
+}
+
 int jit_code_begin(struct jit_code *j)
 {
 	void *arena = mmap(NULL, (size_t)JIT_CODE_MAX * JIT_CODE_APART,
@@ -29,8 +35,7 @@ unsigned char *jit_code_make(struct jit_code *j)
 {
 	unsigned char *code = j->arena + j->nr++ * JIT_CODE_APART;
 
-	memcpy(code, countdown, sizeof(countdown));
-	__builtin___clear_cache((char *)code, (char *)code + sizeof(countdown));
+	jit_code_put(code);
 	return code;
 }
 

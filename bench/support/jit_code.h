@@ -15,11 +15,13 @@ struct jit_code {
 
 extern const size_t jit_code_len; /* of a routine */
 
+/* A routine of one argument, which counts down from that, to where @at is. */
+void jit_code_put(unsigned char *at);
 /* 0, or -1 with errno. */
 int jit_code_begin(struct jit_code *j);
 /* One more, up to JIT_CODE_MAX. Returns where it is. */
 unsigned char *jit_code_make(struct jit_code *j);
-/* Run one of them, which counts down from @count. */
+/* Run one of them. */
 void jit_code_call(struct jit_code *j, unsigned long count);
 
 #endif

@@ -14,6 +14,7 @@
  * Prints "told SECONDS", "ran CALLS", "end SECONDS RESULT": of dbgdyn_end, which waits for the
  * image.
  */
+#include "jit_code.h"
 #include "jitdump.h"
 
 #include <dbgdyn.h>
@@ -42,15 +43,6 @@ static const struct dbgdyn_string source = { "/home/me/src/engine/fib.js", 26 };
 static uint64_t context;
 static FILE *dump;
 
-/* Decrement the argument to 0, then return. */
-#if defined(__x86_64__)
-static const unsigned char countdown[] = { 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3 };
-#elif defined(__aarch64__)
-static const unsigned int countdown[] = { 0xf1000400, 0x54ffffe1, 0xd65f03c0 };
-#else
-#error "million_jit speaks x86-64 and aarch64 only"
-#endif
-
 static uint64_t now_ns(void)
 {
 	struct timespec t;
@@ -75,7 +67,7 @@ static void make_code(void)
 	}
 	for (size_t i = 0; i < o.routines; i++) {
 		memset(code + i * CODE, 0x90 + (int)(i % 7), CODE);
-		memcpy(code + i * CODE, countdown, sizeof(countdown));
+		jit_code_put(code + i * CODE);
 		memcpy(code + (i + 1) * CODE - sizeof(i), &i, sizeof(i));
 	}
 	__builtin___clear_cache((char *)code, (char *)code + o.routines * CODE);

@@ -466,6 +466,25 @@ static void test_changed_ranges(void **state)
 	trial_close(&t);
 }
 
+/* @child, born at 150, has inherited routine A at 0x10000. */
+static void trial_fork(struct trial *t, struct process *child)
+{
+	trial_open(t);
+	fake_facility_rec(&t->b, 0, "j");
+	fake_routine_rec(&t->b, 0, 0x10000, "A", code_a, 64);
+	tell(t, 100);
+	dyn_fork(t->dyn, &t->p, child, 150, NULL);
+}
+
+/* A routine at 0x20000, in a registry of @p's own. */
+static void tell_of_own(struct trial *t, struct process *p, const char *name, uint64_t time_ns)
+{
+	fake_facility_rec(&t->b, 0, "j");
+	fake_routine_rec(&t->b, 0, 0x20000, name, code_b, 64);
+	assert_int_equal(dyn_records(t->dyn, p, time_ns, t->b.data, t->b.len), 0);
+	base_buf_clear(&t->b);
+}
+
 static void test_fork(void **state)
 {
 	struct process child = { .pid = 43 }, grandchild = { .pid = 44 };
@@ -474,11 +493,7 @@ static void test_fork(void **state)
 	uint64_t off;
 
 	(void)state;
-	trial_open(&t);
-	fake_facility_rec(&t.b, 0, "j");
-	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
-	tell(&t, 100);
-	dyn_fork(t.dyn, &t.p, &child, 150, NULL);
+	trial_fork(&t, &child);
 	fake_routine_rec(&t.b, 0, 0x10000, "B", code_b, 64);
 	tell(&t, 200);
 	fake_routine_rec(&t.b, 0, 0x20000, "C", code_b, 64);
@@ -491,10 +506,7 @@ static void test_fork(void **state)
 	/* The grandchild inherited as of its parent's birth. */
 	assert_int_equal(ask(&t, &grandchild, 0x20000, 500, 500, &mine, &off), DYN_NONE);
 	/* With a registry of its own, that comes first. */
-	fake_facility_rec(&t.b, 0, "j");
-	fake_routine_rec(&t.b, 0, 0x20000, "D", code_b, 64);
-	assert_int_equal(dyn_records(t.dyn, &child, 600, t.b.data, t.b.len), 0);
-	base_buf_clear(&t.b);
+	tell_of_own(&t, &child, "D", 600);
 	assert_int_equal(ask(&t, &child, 0x20000, 700, 700, &mine, &off), DYN_FOUND);
 	assert_ptr_not_equal(mine, img);
 	/* Before that its parent's code may have stood there, if its parent had any at the fork. */
@@ -524,18 +536,11 @@ static void test_hand_on(void **state)
 	uint64_t off;
 
 	(void)state;
-	trial_open(&t);
-	fake_facility_rec(&t.b, 0, "j");
-	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
-	tell(&t, 100);
-	dyn_fork(t.dyn, &t.p, &child, 150, NULL);
+	trial_fork(&t, &child);
 	/* Nothing of its own: nothing to hand on. */
 	assert_int_equal(dyn_hand_on(&child, &next), 0);
 	assert_null(next.dyn);
-	fake_facility_rec(&t.b, 0, "j");
-	fake_routine_rec(&t.b, 0, 0x20000, "B", code_b, 64);
-	assert_int_equal(dyn_records(t.dyn, &child, 600, t.b.data, t.b.len), 0);
-	base_buf_clear(&t.b);
+	tell_of_own(&t, &child, "B", 600);
 	dyn_fork(t.dyn, &child, &grandchild, 400, NULL);
 	assert_int_equal(dyn_hand_on(&child, &next), 0);
 	assert_true(dyn_has_registry(&next));
@@ -562,15 +567,8 @@ static void test_fork_in_a_circle(void **state)
 	uint64_t off;
 
 	(void)state;
-	trial_open(&t);
-	fake_facility_rec(&t.b, 0, "j");
-	fake_routine_rec(&t.b, 0, 0x10000, "A", code_a, 64);
-	tell(&t, 100);
-	dyn_fork(t.dyn, &t.p, &child, 150, NULL);
-	fake_facility_rec(&t.b, 0, "j");
-	fake_routine_rec(&t.b, 0, 0x20000, "B", code_b, 64);
-	assert_int_equal(dyn_records(t.dyn, &child, 200, t.b.data, t.b.len), 0);
-	base_buf_clear(&t.b);
+	trial_fork(&t, &child);
+	tell_of_own(&t, &child, "B", 200);
 	dyn_fork(t.dyn, &child, &t.p, 300, NULL);
 	assert_int_equal(ask(&t, &t.p, 0x30000, 400, 400, &img, &off), DYN_NONE);
 	assert_int_equal(ask(&t, &child, 0x10000, 400, 400, &img, &off), DYN_FOUND);
