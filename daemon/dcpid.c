@@ -2,6 +2,7 @@
 /* dcpid: sample the whole system into a database. Options, and coming up in the background. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
@@ -483,10 +484,12 @@ static int run_report(int (*report)(uint64_t frequency, struct base_buf *out, st
 static void say_removed(void *ctx, const struct gc_file *file)
 {
 	static const char *const folders[GC_NR_FOLDERS] = { "", "kernel/", "costs/" };
+	char name[NAME_MAX + 1];
 
 	(void)ctx;
+	snprintf(name, sizeof(name), "%s", file->name);
 	printf("%s %s%s, %llu bytes\n", gc_config.dry_run ? "would remove" : "removed",
-	       folders[file->folder], file->name, (unsigned long long)file->len);
+	       folders[file->folder], base_text_clean(name), (unsigned long long)file->len);
 }
 
 static void say_kept(void *ctx, const struct base_err *why)

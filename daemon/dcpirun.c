@@ -87,7 +87,7 @@ static void say(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	fprintf(stderr, "dcpirun: %s\n", text);
+	fprintf(stderr, "dcpirun: %s\n", base_text_clean(text));
 }
 
 static int fail(const struct base_err *err, int status)

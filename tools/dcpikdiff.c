@@ -219,10 +219,16 @@ static int print_text(const struct kdiff *d)
 	printf("kernel     %s, build-id %s\n", d->kernel.name, base_id_text(&d->kernel.id, id));
 	printf("code       %zu routines, %" PRIu64 " bytes; %zu cannot be read\n",
 	       d->kernel.nr_routines, d->kernel.len, d->kernel.nr_unread);
-	if (d->against)
-		printf("compared   %zu routines with '%s'\n", d->nr_compared, d->against);
-	if (d->db && !dry_run)
-		printf("kept       '%s/kernel/%s'\n", profdb_path(d->db), d->text);
+	if (d->against) {
+		printf("compared   %zu routines with '", d->nr_compared);
+		report_print_clean(stdout, d->against);
+		puts("'");
+	}
+	if (d->db && !dry_run) {
+		fputs("kept       '", stdout);
+		report_print_clean(stdout, profdb_path(d->db));
+		printf("/kernel/%s'\n", d->text);
+	}
 	if (!d->against) {
 		puts("compared   with nothing: there is no earlier code");
 		return 0;

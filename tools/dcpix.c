@@ -298,6 +298,19 @@ static void flush_daemon(void)
 		;
 }
 
+/* The name is the program's, where -o says no other. */
+static void say_files(const struct dcpix_run *run, const char *stem, const struct exact *e)
+{
+	size_t nr = dcpix_nr_processes(run);
+
+	fprintf(stderr, "dcpix: %" PRIu64 " instructions of %zu process%s are in '",
+		nr_instructions(e), nr, nr == 1 ? "" : "es");
+	report_print_clean(stderr, stem);
+	fputs(".xct', their procedures in '", stderr);
+	report_print_clean(stderr, stem);
+	fputs(".tab'\n", stderr);
+}
+
 static int finish(struct dcpix_run *run, const char *stem, char **argv, int status,
 		  struct base_err *err)
 {
@@ -320,11 +333,7 @@ static int finish(struct dcpix_run *run, const char *stem, char **argv, int stat
 	if (r >= 0 && json)
 		r = tell(run, stem, &e, status, err);
 	else if (r >= 0 && !quiet)
-		fprintf(stderr,
-			"dcpix: %" PRIu64 " instructions of %zu process%s are in '%s.xct', their "
-			"procedures in '%s.tab'\n",
-			nr_instructions(&e), dcpix_nr_processes(run),
-			dcpix_nr_processes(run) == 1 ? "" : "es", stem, stem);
+		say_files(run, stem, &e);
 	callgrind_sum_close(s);
 	exact_release(&e);
 	return r;

@@ -117,6 +117,9 @@ set -o pipefail
 		touch -d "2023-11-15 00:00:0$i" "db/dyn/big$i.dyn"
 	done
 	run -gc -n -quota 4 db
+	# A name that a terminal would obey.
+	: >$'db/dyn/.tmp-1-1-\e[31mred'
+	touch -d "2023-11-14 21:00" db/dyn/.tmp-1-1-*
 	run -gc -quota 2 db
 	truncate -s 3M db/dyn/used.dyn
 	run -gc -quota 1 db

@@ -57,5 +57,7 @@ show() # what does not depend on when it was
 	run dcpix ./not-there
 	run dcpix ./app.out
 	ls none.* 2>&1 || :
+	echo "# a name that a terminal would obey"
+	"$DCPI_BIN/dcpix" -o $'red\e[31m' -from app.out 2>&1
 } >out 2>&1
 compare dcpix

@@ -192,6 +192,10 @@ inside 0 printf '%s,' -quiet -- -x
 echo input | "${as_user[@]}" "$DCPI_BIN/dcpirun" -quiet -source inprocess cat >"$work/out" 2>"$work/err"
 [ "$(cat "$work/out")" = input ] || fail "standard input: $(cat "$work/out")"
 [ ! -s "$work/err" ] || fail "-quiet says something"
+odd=$work/user/$'odd\e[31m' # a terminal would obey
+"${as_user[@]}" "$DCPI_BIN/dcpirun" -source inprocess -db "$odd" true 2>"$work/err" || fail "a database of an odd name"
+! grep $'\e' "$work/err" || fail "control characters of a name"
+rm -r "$odd"
 
 # Signals go to the program; and what ends dcpirun does not end it.
 rm "$work/out"

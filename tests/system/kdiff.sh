@@ -16,7 +16,7 @@ work=$(mktemp -d)
 knob=/proc/sys/kernel/bpf_stats_enabled
 before=$(cat $knob 2>/dev/null || echo none)
 trap '[ "$before" = none ] || echo "$before" >$knob; rm -rf "$work"' EXIT
-export DCPIDB=$work/db
+export DCPIDB=$work/$'db\e[31m' # a terminal would obey
 kdiff=$DCPI_BIN/dcpikdiff
 "$DCPI_BIN/../tests/mkdb" "$DCPIDB" </dev/null
 [ "$before" = none ] || echo 0 >$knob
@@ -26,6 +26,7 @@ kdiff=$DCPI_BIN/dcpikdiff
 	exit 77
 }
 cat "$work/out"
+! grep -q $'\e' "$work/out" || fail "control characters of a name"
 grep -q '^compared   with nothing' "$work/out" || fail "compared with what?"
 text=$(ls "$DCPIDB"/kernel/vmlinux-*.text)
 [ "$(stat -c %a "$text")" = 640 ] || fail "mode of the code"
