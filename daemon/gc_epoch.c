@@ -153,6 +153,7 @@ uint64_t gc_epochs_choose(struct gc_epochs *e, const struct gc_file *files, size
 			  uint64_t young_ns, uint64_t total, uint64_t size)
 {
 	size_t last = 0;
+	uint64_t freed;
 
 	for (size_t i = 0; i < e->nr; i++)
 		if (e->v[i].rank != GC_STAYS && e->v[i].rank > last)
@@ -160,7 +161,9 @@ uint64_t gc_epochs_choose(struct gc_epochs *e, const struct gc_file *files, size
 	for (size_t rank = 0; rank <= last; rank++) {
 		if (rank > e->removed && total <= size)
 			break;
-		total -= len_of_rank(e, rank) + freed_with(files, nr, young_ns, rank);
+		/* Files that went since they were listed (folding, a quota) are not in @total. */
+		freed = len_of_rank(e, rank) + freed_with(files, nr, young_ns, rank);
+		total -= freed < total ? freed : total;
 		e->removed = rank > e->removed ? rank : e->removed;
 	}
 	return total;

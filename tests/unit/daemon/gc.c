@@ -107,6 +107,19 @@ static void chooses_epochs_until_the_database_fits(void **state)
 	assert_int_equal(e.removed, 3);
 }
 
+/* The quota's child, or folding, removes files after they were listed, before all is measured. */
+static void files_gone_meanwhile_cost_no_epoch(void **state)
+{
+	struct gc_epoch v[] = { { .len = 1 << 12, .rank = 1 }, { .len = 1 << 12, .rank = 2 } };
+	struct gc_epochs e = { .v = v, .nr = 2 };
+	struct gc_file gone = file_of(0, 10);
+
+	(void)state;
+	gone.len = 100 << 12;
+	gc_epochs_choose(&e, &gone, 1, YOUNG, 3 << 12, 10 << 12);
+	assert_int_equal(e.removed, 0);
+}
+
 /* ---- the child ------------------------------------------------------------------------------- */
 
 static void make_epoch(const char *path, int64_t at, bool finish)
@@ -227,6 +240,7 @@ int main(void)
 		cmocka_unit_test(chooses_all_that_may_go),
 		cmocka_unit_test(chooses_the_oldest_until_there_is_room),
 		cmocka_unit_test(chooses_epochs_until_the_database_fits),
+		cmocka_unit_test(files_gone_meanwhile_cost_no_epoch),
 		cmocka_unit_test(the_child_removes_and_reports),
 		cmocka_unit_test(tells_owned_platforms_and_locks_images),
 	};
