@@ -118,6 +118,7 @@ static void refuses(void **state)
 		HEAD "-1 2 a\n",
 		HEAD "2147483648 2 a\n",
 		HEAD "1 18446744073709551616 a\n",
+		HEAD "1 18446744073709551616\n",
 		HEAD "1 2\n",
 		HEAD "1 2 \n",
 		HEAD "1 2 a b\n",
@@ -140,6 +141,26 @@ static void refuses(void **state)
 	assert_int_equal(l.nr_kept, 0);
 	assert_int_equal(parse(&l, HEAD "1 2 a\n"), 0);
 	assert_int_equal(l.nr_kept, 1);
+	labels_release(&l);
+}
+
+/* As many as are written, and no more. */
+static void refuses_too_many(void **state)
+{
+	static const char line[] = "1 2 a\n";
+	struct base_buf text = { 0 };
+	struct labels l = { 0 };
+
+	(void)state;
+	assert_true(base_buf_append(&text, HEAD, strlen(HEAD)) >= 0);
+	for (int i = 0; i < 1 << 16; i++)
+		assert_true(base_buf_append(&text, line, strlen(line)) >= 0);
+	assert_int_equal(labels_keep_parse(&l, (char *)text.data, text.len, BOOT), 0);
+	assert_int_equal(l.nr_kept, 1 << 16);
+	assert_true(base_buf_append(&text, line, strlen(line)) >= 0);
+	assert_int_equal(labels_keep_parse(&l, (char *)text.data, text.len, BOOT), -DCPI_ELIMIT);
+	assert_int_equal(l.nr_kept, 0);
+	base_buf_release(&text);
 	labels_release(&l);
 }
 
@@ -202,6 +223,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(gives_labels_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(hands_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(refuses_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(keeps_in_a_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(restores_when_met, setup, teardown),
 	};

@@ -543,6 +543,36 @@ static void label_waits_for_its_time(void **state)
 	assert_int_equal(t.a.told.nr, 1);
 }
 
+/* What the client wrote is gone by the time. */
+static void what_is_told_is_kept(void **state)
+{
+	char text[] = "mine";
+
+	(void)state;
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	give_label(10, text, t.time_ns + 1);
+	memset(text, 'x', sizeof(text) - 1);
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	assert_string_equal(label_of(10), "mine");
+}
+
+/* A client that tells and tells does not take all memory. */
+static void so_many_wait_at_most(void **state)
+{
+	const struct driver_load l = { .kind = DRIVER_LOAD_LABEL, .time_ns = 50, .path = "run" };
+	size_t nr = 0;
+
+	(void)state;
+	while (nr < 5000 && told_add(&t.a.told, &l) == 0)
+		nr++;
+	assert_int_equal(nr, 4096);
+	assert_int_equal(t.a.told.nr, nr);
+	assert_int_equal(told_add(&t.a.told, &l), -DCPI_ELIMIT);
+	told_handle(&t.a, 50);
+	assert_int_equal(t.a.told.nr, 0);
+	assert_int_equal(told_add(&t.a.told, &l), 0);
+}
+
 /* What was listed in /proc is told of late. */
 static void label_of_the_listed(void **state)
 {
@@ -596,6 +626,7 @@ static void labels_that_are_none(void **state)
 	assert_int_equal(label_check("run 1", 5, &err), -EINVAL);
 	assert_string_equal(err.text, "'run 1' is no label");
 	assert_int_equal(label_check("v1.2_x+y-z:@=/%,", 16, NULL), 0);
+	assert_int_equal(label_check("09azAZ", 6, NULL), 0);
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
 	give_label(10, "a b", t.time_ns + 1);
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
@@ -626,8 +657,16 @@ static void few_labels(void **state)
 	}
 	assert_int_equal(labels_give(l, "full", 0, &err), -DCPI_ELIMIT);
 	assert_int_equal(labels_give(l, "full", 1001, &err), -DCPI_ELIMIT);
+	assert_non_null(strstr(err.hint, "dcpictl epoch"));
 	labels_new_epoch(l);
 	assert_int_equal(labels_give(l, "full", 1000, &err), 0);
+	for (int i = 1; i < LABELS_OF_USER; i++) {
+		snprintf(text, sizeof(text), "l%d", i);
+		assert_int_equal(labels_give(l, text, 1000, &err), 0);
+	}
+	assert_int_equal(labels_give(l, "l0", 1000, &err), -DCPI_ELIMIT);
+	/* One text is kept once, however often it is given. */
+	assert_ptr_equal(labels_get(l, "full"), labels_get(l, "full"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -646,6 +685,7 @@ int main(void)
 		TEST(child_older_than_listing),	 TEST(many_of_the_unknown),
 		TEST(recorded_registry),	 TEST(no_memory_of_unused_images),
 		TEST(label_from_exec_on),	 TEST(label_waits_for_its_time),
+		TEST(what_is_told_is_kept),	 TEST(so_many_wait_at_most),
 		TEST(label_of_the_listed),	 TEST(label_before_late_events),
 		TEST(labels_that_are_none),	 TEST(few_labels),
 	};
