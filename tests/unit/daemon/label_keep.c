@@ -139,8 +139,10 @@ static void refuses(void **state)
 	/* Of another boot: nobody is there any more. */
 	assert_int_equal(parse(&l, "dcpi-labels 1 other\n1 2 a\n"), 0);
 	assert_int_equal(l.nr_kept, 0);
-	assert_int_equal(parse(&l, HEAD "1 2 a\n"), 0);
-	assert_int_equal(l.nr_kept, 1);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(parse(&l, HEAD "2147483647 2 a\n"), 0);
+		assert_int_equal(l.nr_kept, 1);
+	}
 	labels_release(&l);
 }
 
@@ -170,7 +172,7 @@ static void keeps_in_a_file(void **state)
 	char dir[] = "/tmp/dcpi-label-XXXXXX", path[64], other[64];
 	struct labels after = { 0 };
 	struct process p = { .pid = getpid() };
-	struct stat st;
+	struct stat st, again;
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
@@ -181,6 +183,10 @@ static void keeps_in_a_file(void **state)
 	labels_keep_write(&t.a.labels, t.a.processes, dir);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
+	/* What stands there already is not written again. */
+	labels_keep_write(&t.a.labels, t.a.processes, dir);
+	assert_int_equal(stat(path, &again), 0);
+	assert_int_equal(again.st_ino, st.st_ino);
 
 	labels_keep_read(&after, dir);
 	assert_int_equal(scan_describe(&p), 0);
@@ -199,6 +205,92 @@ static void keeps_in_a_file(void **state)
 	processes_end(t.a.processes, processes_find(t.a.processes, getpid()));
 	labels_keep_write(&t.a.labels, t.a.processes, dir);
 	assert_int_equal(rmdir(dir), 0);
+}
+
+static int32_t dead_pid(void)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	return child;
+}
+
+/* Nobody met them yet: those that live keep theirs, what is gone makes room. */
+static void keeps_for_those_not_met(void **state)
+{
+	char dir[] = "/tmp/dcpi-label-XXXXXX", text[128], path[64];
+	struct labels after = { 0 };
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(text, sizeof(text), HEAD "%d 2 dead\n%d 2 live\n", dead_pid(), getpid());
+	assert_int_equal(parse(&t.a.labels, text), 0);
+	t.a.labels.changed = true;
+	errno = ENOENT;
+	labels_keep_write(&t.a.labels, t.a.processes, dir);
+	assert_false(t.a.labels.changed);
+	labels_keep_read(&after, dir);
+	assert_int_equal(after.nr_kept, 1);
+	assert_int_equal(after.kept[0].pid, getpid());
+	assert_string_equal(after.kept[0].text, "live");
+	labels_release(&after);
+	snprintf(path, sizeof(path), "%s/labels", dir);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* Times that @what was logged since the last call. */
+static int said(FILE *log, const char *what)
+{
+	char line[300];
+	int nr = 0;
+
+	rewind(log);
+	while (fgets(line, sizeof(line), log))
+		nr += strstr(line, what) != NULL;
+	rewind(log);
+	assert_int_equal(ftruncate(fileno(log), 0), 0);
+	return nr;
+}
+
+static void says_once_what_fails(void **state)
+{
+	char dir[] = "/tmp/dcpi-label-XXXXXX", path[64];
+	FILE *log = tmpfile(), *file;
+
+	(void)state;
+	assert_non_null(log);
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/labels", dir);
+	base_log_init(log, BASE_LOG_WARN, BASE_LOG_BARE);
+	process_of(getpid(), BEGAN, "me");
+	/* None yet is no failure. */
+	labels_keep_read(&t.a.labels, dir);
+	labels_keep_write(&t.a.labels, t.a.processes, dir);
+	labels_keep_read(&t.a.labels, dir);
+	assert_int_equal(said(log, ""), 0);
+	assert_int_equal(t.a.labels.nr_kept, 1);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fclose(file), 0);
+	labels_keep_read(&t.a.labels, dir);
+	assert_int_equal(said(log, "what runs already has no labels: cannot read"), 1);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	/* The text is not what was written last, or it would not be written again. */
+	process_of(1, BEGAN, "other");
+	for (int i = 0; i < 2; i++)
+		labels_keep_write(&t.a.labels, t.a.processes, dir);
+	assert_int_equal(said(log, "labels would not outlive this daemon"), 1);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	labels_keep_write(&t.a.labels, t.a.processes, dir);
+	assert_int_equal(said(log, ""), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
+	fclose(log);
 }
 
 /* Reading /proc gives it back; who had none gets none. */
@@ -225,6 +317,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(refuses, setup, teardown),
 		cmocka_unit_test_setup_teardown(refuses_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(keeps_in_a_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(keeps_for_those_not_met, setup, teardown),
+		cmocka_unit_test_setup_teardown(says_once_what_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(restores_when_met, setup, teardown),
 	};
 

@@ -45,7 +45,7 @@ static void check(size_t total_len)
 	assert_true(is_power(l.nr_nodes) && l.nr_nodes >= 32);
 	assert_true(l.nr_nodes >= l.heap_len / (2 * WIRE_SLOT_ALIGN));
 	assert_true(l.nr_nodes == 32 || l.nr_nodes / 2 < l.heap_len / (2 * WIRE_SLOT_ALIGN));
-	assert_true(l.area_len >= area_needed(&l));
+	assert_true(l.area_len >= area_needed(&l) && l.area_len < 2 * area_needed(&l));
 }
 
 static void parts_stand_in_order(void **state)
