@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include "daily.h"
+#include "stand_ins.h"
 
 enum { HOUR = 3600, DAY = 24 * HOUR };
+#define SECOND_NS UINT64_C(1000000000)
 
 /* 2026-11-20 00:00 UTC */
 #define MIDNIGHT INT64_C(1795132800)
@@ -114,6 +114,231 @@ static void jumps_put_it_off(void **state)
 	assert_int_equal(s.last, MIDNIGHT + 4 * HOUR);
 }
 
+/* ---- in a daemon ----------------------------------------------------------------------------- */
+
+static char folder[64];
+static struct trial t;
+static struct daemon d;
+static FILE *quiet;
+
+static int setup(void **state)
+{
+	(void)state;
+	zone("UTC");
+	strcpy(folder, "/tmp/dcpi-daily-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	trial_daemon(&t, &d, folder);
+	d.opt.database = folder;
+	d.opt.gc_daily = true;
+	base_log_init(quiet, BASE_LOG_ERROR, BASE_LOG_BARE);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	daily_close(&d);
+	t.a = d.attrib;
+	trial_close(&t);
+	profdb_close(d.db);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+	return 0;
+}
+
+static int64_t remembered(void)
+{
+	struct base_buf text = { 0 };
+	int64_t at = -1;
+
+	if (base_file_read(profdb_dir_fd(d.db), ".gc-here", 64, &text, NULL) >= 0 &&
+	    base_buf_append(&text, "", 1) >= 0)
+		at = strtoll((const char *)text.data, NULL, 10);
+	base_buf_release(&text);
+	return at;
+}
+
+static void remember(const char *text)
+{
+	int fd = openat(profdb_dir_fd(d.db), ".gc-here", O_CREAT | O_TRUNC | O_WRONLY, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(close(fd), 0);
+}
+
+static void remember_days_ago(int days)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%lld\n", (long long)time(NULL) - days * DAY);
+	remember(text);
+}
+
+/* An epoch of another platform with a file of @len bytes, written when its name says. */
+static void make_epoch(const char *name, off_t len)
+{
+	struct timespec times[2] = { { .tv_sec = 1577880000 }, { .tv_sec = 1577880000 } };
+	char path[160];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/box");
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/other.named.p01");
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, len), 0);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	*strrchr(path, '/') = '\0';
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static bool has_epoch(const char *name)
+{
+	return faccessat(profdb_dir_fd(d.db), name, F_OK, 0) == 0;
+}
+
+static void turn_until_done(void)
+{
+	for (int i = 0; i < 10000 && d.daily.child; i++) {
+		usleep(1000);
+		daily_turn(&d);
+	}
+	assert_int_equal(d.daily.child, 0);
+}
+
+/* Of a first daemon nobody knows what was before it: it waits, and the next one knows. */
+static void begins_to_count(const char *text)
+{
+	int64_t before = time(NULL);
+
+	if (text)
+		remember(text);
+	d.daily = (struct dailies){ 0 };
+	daily_turn(&d);
+	assert_int_equal(d.daily.child, 0);
+	assert_in_range(remembered(), before, time(NULL));
+}
+
+static void a_first_daemon_waits(void **state)
+{
+	(void)state;
+	d.opt.gc_daily = false;
+	daily_turn(&d);
+	assert_int_equal(remembered(), -1);
+	d.opt.gc_daily = true;
+	begins_to_count(NULL);
+	begins_to_count("");
+	begins_to_count("yesterday\n");
+	begins_to_count("99999999999999\n"); /* to come */
+	assert_int_equal(stand_ins.nr_spared, 0);
+}
+
+/* A look is not had at each turn, nor is what is known written again. */
+static void looks_now_and_then(void **state)
+{
+	uint64_t before_ns = base_now_ns();
+
+	(void)state;
+	begins_to_count(NULL);
+	assert_in_range(d.daily.next_ns, before_ns + 10 * SECOND_NS,
+			base_now_ns() + 10 * SECOND_NS);
+	remember("1\n");
+	d.daily.next_ns = UINT64_MAX;
+	daily_turn(&d);
+	assert_int_equal(d.daily.next_ns, UINT64_MAX);
+	d.daily.next_ns = 0;
+	daily_turn(&d);
+	assert_int_equal(remembered(), 1);
+	assert_int_equal(d.daily.child, 0);
+}
+
+static void makes_good_for_a_night(void **state)
+{
+	int64_t before = time(NULL);
+
+	(void)state;
+	make_epoch("202001010000", 1);
+	make_epoch("202001020000", 1);
+	make_epoch("202001030000", 3 << 20);
+	make_epoch("202001040000", 1);
+	remember_days_ago(2);
+	/* Not while the database is away. */
+	d.gone_ns = 1;
+	daily_turn(&d);
+	assert_int_equal(d.daily.child, 0);
+	d.gone_ns = 0;
+	d.opt.gc_size_mib = 1;
+	daily_turn(&d);
+	assert_true(d.daily.child > 0);
+	assert_int_equal(stand_ins.nr_spared, 1);
+	turn_until_done();
+	/* Two are old, the third is too much; one is small, one open. */
+	assert_false(has_epoch("202001010000"));
+	assert_false(has_epoch("202001020000"));
+	assert_false(has_epoch("202001030000"));
+	assert_true(has_epoch("202001040000"));
+	assert_true(has_epoch(d.epoch));
+	assert_in_range(remembered(), before, time(NULL));
+	/* Neither this daemon does it again, nor the next one. */
+	for (int i = 0; i < 2; i++) {
+		d.daily.next_ns = 0;
+		daily_turn(&d);
+		assert_int_equal(d.daily.child, 0);
+		d.daily = (struct dailies){ 0 };
+	}
+	assert_int_equal(stand_ins.nr_spared, 1);
+}
+
+/* Somebody else keeps house: later, not at once. */
+static void tries_again_later(void **state)
+{
+	uint64_t before_ns = base_now_ns();
+	struct profdb *other = NULL;
+
+	(void)state;
+	assert_int_equal(profdb_open(folder, false, &other, NULL), 0);
+	assert_int_equal(profdb_keep(other, NULL), 0);
+	remember_days_ago(3);
+	daily_turn(&d);
+	assert_true(d.daily.child > 0);
+	turn_until_done();
+	profdb_close(other);
+	assert_true(remembered() < time(NULL) - 2 * DAY);
+	assert_in_range(d.daily.next_ns, before_ns + 600 * SECOND_NS,
+			base_now_ns() + 600 * SECOND_NS);
+	d.daily.next_ns = 0;
+	daily_turn(&d);
+	turn_until_done();
+	assert_true(remembered() > time(NULL) - DAY);
+}
+
+static void ends_with_the_daemon(void **state)
+{
+	char path[64];
+	int fd;
+
+	(void)state;
+	daily_close(&d);
+	remember_days_ago(2);
+	daily_turn(&d);
+	assert_true(d.daily.child > 0);
+	fd = d.daily.report;
+	daily_close(&d);
+	assert_int_equal(d.daily.child, 0);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,7 +346,13 @@ int main(void)
 		cmocka_unit_test(slots_are_once_a_day_when_summer_comes_and_goes),
 		cmocka_unit_test(is_due_once_a_day),
 		cmocka_unit_test(jumps_put_it_off),
+		TEST(a_first_daemon_waits),
+		TEST(looks_now_and_then),
+		TEST(makes_good_for_a_night),
+		TEST(tries_again_later),
+		TEST(ends_with_the_daemon),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	quiet = fopen("/dev/null", "w");
+	return quiet ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

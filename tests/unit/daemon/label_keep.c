@@ -203,7 +203,9 @@ static void keeps_in_a_file(void **state)
 	labels_release(&after);
 	/* Nobody has a label any more. */
 	processes_end(t.a.processes, processes_find(t.a.processes, getpid()));
+	errno = EIO;
 	labels_keep_write(&t.a.labels, t.a.processes, dir);
+	assert_false(t.a.labels.failed);
 	assert_int_equal(rmdir(dir), 0);
 }
 

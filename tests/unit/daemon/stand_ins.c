@@ -138,7 +138,8 @@ void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, u
 void dyn_stats_get(const struct dyn *d, struct dyn_stats *out)
 {
 	(void)d;
-	*out = (struct dyn_stats){ .clients = stand_ins.nr_clients };
+	*out = (struct dyn_stats){ .clients = stand_ins.nr_clients,
+				   .images_written = stand_ins.images_written };
 }
 
 bool dyn_wants_flush(const struct dyn *d)
@@ -523,10 +524,11 @@ uint64_t trial_sum(const struct trial *t)
 void dyn_set_full(struct dyn *d, bool full)
 {
 	(void)d;
-	(void)full;
+	stand_ins.full = full;
 }
 
 void dyn_spare_images(const struct dyn *d)
 {
 	(void)d;
+	stand_ins.nr_spared++;
 }

@@ -34,6 +34,10 @@ struct stand_ins {
 	int write_result;
 	void (*on_write)(void);
 	unsigned int nr_take, nr_refresh, nr_ranges, nr_writes;
+	/* The quota: dyn_stats_get's images, dyn_set_full, dyn_spare_images */
+	uint64_t images_written;
+	bool full;
+	unsigned int nr_spared;
 	/* What the loop asks of it */
 	bool wants_fold, wants_flush, catching_up;
 	int bell;	       /* dyn_poll_fds; 0: none */

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The quota of pseudo-images: what nothing refers to goes, else no more is taken in. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stand_ins.h"
+
+static char folder[64];
+static struct trial t;
+static struct daemon d;
+static FILE *said;
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(folder, "/tmp/dcpi-quota-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	trial_daemon(&t, &d, folder);
+	d.opt.database = folder;
+	d.attrib.live = true;
+	d.quota.max = 1000;
+	said = tmpfile();
+	assert_non_null(said);
+	base_log_init(said, BASE_LOG_INFO, BASE_LOG_BARE);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	quota_close(&d);
+	t.a = d.attrib;
+	trial_close(&t);
+	profdb_close(d.db);
+	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
+	fclose(said);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+	return 0;
+}
+
+/* Lines with @what that were logged since the last call. */
+static int count_said(const char *what)
+{
+	char line[300];
+	int nr = 0;
+
+	rewind(said);
+	while (fgets(line, sizeof(line), said))
+		nr += strstr(line, what) != NULL;
+	rewind(said);
+	assert_int_equal(ftruncate(fileno(said), 0), 0);
+	return nr;
+}
+
+/* A file of long ago. What a killed daemon began, .tmp-, may go; what cannot be read stays. */
+static void put(const char *name, off_t len)
+{
+	const struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	int fd = openat(profdb_dyn_fd(d.db), name, O_CREAT | O_WRONLY, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, len), 0);
+	assert_int_equal(futimens(fd, times), 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static bool is_there(const char *name)
+{
+	return faccessat(profdb_dyn_fd(d.db), name, F_OK, 0) == 0;
+}
+
+/* A new image was written: it is measured. */
+static void check(void)
+{
+	stand_ins.images_written++;
+	quota_check(&d);
+}
+
+static void turn_until_done(void)
+{
+	for (int i = 0; i < 10000 && d.quota.child; i++) {
+		usleep(1000);
+		quota_turn(&d);
+	}
+	assert_int_equal(d.quota.child, 0);
+}
+
+static void measures_when_something_was_written(void **state)
+{
+	(void)state;
+	d.quota.max = 0;
+	put("a.dyn", 400);
+	quota_check(&d);
+	assert_int_equal(d.quota.len, 0);
+	d.quota.max = 1000;
+	quota_check(&d);
+	assert_int_equal(d.quota.len, 400);
+	put("b.dyn", 600);
+	quota_check(&d);
+	assert_int_equal(d.quota.len, 400);
+	check();
+	assert_int_equal(d.quota.len, 1000);
+	assert_false(d.quota.over || stand_ins.full);
+	assert_int_equal(d.quota.child, 0);
+	assert_int_equal(count_said(""), 0);
+}
+
+static void removes_what_it_may(void **state)
+{
+	(void)state;
+	put("a.dyn", 400);
+	put(".tmp-1-0-b.dyn", 601);
+	quota_check(&d);
+	assert_true(d.quota.child > 0);
+	assert_int_equal(stand_ins.nr_spared, 1);
+	/* Until it is known what goes. */
+	assert_true(stand_ins.full);
+	turn_until_done();
+	assert_true(is_there("a.dyn"));
+	assert_false(is_there(".tmp-1-0-b.dyn"));
+	assert_int_equal(d.quota.len, 400);
+	assert_false(d.quota.over || stand_ins.full);
+	assert_int_equal(count_said(""), 0);
+}
+
+static void tells_once_that_it_is_over(void **state)
+{
+	(void)state;
+	put("a.dyn", 1001);
+	for (int i = 0; i < 3; i++) {
+		quota_check(&d);
+		assert_true(d.quota.child > 0);
+		turn_until_done();
+		assert_true(is_there("a.dyn"));
+		assert_true(d.quota.over && stand_ins.full);
+		assert_int_equal(count_said("take 1001 bytes, more than -quota allows, and epochs "
+					    "refer to them"),
+				 i == 0);
+	}
+	/* Somebody made room: seen at the next flush, whatever was written. */
+	assert_int_equal(unlinkat(profdb_dyn_fd(d.db), "a.dyn", 0), 0);
+	quota_check(&d);
+	assert_false(d.quota.over || stand_ins.full);
+	assert_int_equal(d.quota.child, 0);
+	assert_int_equal(count_said("there is room for pseudo-images again"), 1);
+	put("a.dyn", 1001);
+	check();
+	turn_until_done();
+	assert_int_equal(count_said("more than -quota allows"), 1);
+}
+
+/* While one is at work no other begins. */
+static void one_child_at_a_time(void **state)
+{
+	int lock = profdb_dyn_lock(d.db, false, 0, NULL);
+	int32_t child;
+
+	(void)state;
+	assert_true(lock >= 0);
+	put(".tmp-1-0-a.dyn", 1001);
+	check();
+	child = d.quota.child;
+	assert_true(child > 0);
+	check();
+	assert_int_equal(d.quota.child, child);
+	quota_turn(&d);
+	assert_int_equal(d.quota.child, child);
+	close(lock);
+	turn_until_done();
+	assert_false(is_there(".tmp-1-0-a.dyn"));
+	quota_close(&d);
+	/* And none outlives the daemon. */
+	lock = profdb_dyn_lock(d.db, false, 0, NULL);
+	put(".tmp-1-0-a.dyn", 1001);
+	check();
+	assert_true(d.quota.child > 0);
+	quota_close(&d);
+	assert_int_equal(d.quota.child, 0);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	close(lock);
+}
+
+static void says_that_removing_failed(void **state)
+{
+	struct profdb *db = d.db;
+	char path[96];
+
+	(void)state;
+	put("a.dyn", 1001);
+	snprintf(path, sizeof(path), "%s/none", folder);
+	d.opt.database = path;
+	check();
+	turn_until_done();
+	assert_ptr_equal(d.db, db);
+	assert_int_equal(count_said("and none could be removed ('dcpid -gc' says why)"), 1);
+}
+
+/* Of a recorded stream all comes at once: it is waited for. */
+static void waits_where_nothing_is_live(void **state)
+{
+	(void)state;
+	d.attrib.live = false;
+	put("a.dyn", 1000);
+	put(".tmp-1-0-b.dyn", 1);
+	check();
+	assert_int_equal(d.quota.child, 0);
+	assert_false(is_there(".tmp-1-0-b.dyn"));
+	assert_false(d.quota.over);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(measures_when_something_was_written), TEST(removes_what_it_may),
+		TEST(tells_once_that_it_is_over),	   TEST(one_child_at_a_time),
+		TEST(says_that_removing_failed),	   TEST(waits_where_nothing_is_live),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
