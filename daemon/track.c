@@ -156,11 +156,23 @@ void track_watch(struct attrib *a, struct process *p)
 	dyn_watch(a->dyn, p);
 }
 
+/*
+ * The kernel has another vdso for programs of 32 bits, of the same name and no build-id, below
+ * 4 GiB, where it maps none of ours. What it holds a program may have changed: so it is code that
+ * nobody named.
+ */
+static bool is_vdso_of_32_bits(const struct driver_load *l)
+{
+	return UINTPTR_MAX > UINT32_MAX && !l->id.len && l->addr <= UINT32_MAX;
+}
+
 /* A recorded stream may tell which one it was; its image is not here. */
 static struct image *vdso_image(struct attrib *a, const struct driver_load *l)
 {
 	struct image *img = a->kernel ? kernel_vdso(a->kernel) : NULL;
 
+	if (is_vdso_of_32_bits(l))
+		return NULL;
 	if (!img && !a->live && l->id.len)
 		img = images_get(a->images, PROFDB_VDSO, &l->id, "[vdso]", "vdso");
 	return img;
@@ -170,7 +182,7 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		enum track_how how)
 {
 	struct driver_load l = *event;
-	bool listed = how == TRACK_LISTED;
+	bool listed = how == TRACK_LISTED, is_vdso = l.path && strcmp(l.path, "[vdso]") == 0;
 	struct reader_dump dump = { .fd = -1 };
 	struct map m = { .start = l.addr,
 			 .file_off = l.file_off,
@@ -184,7 +196,7 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		marker(a, p, &l, how);
 		return;
 	}
-	if (strcmp(l.path, "[vdso]") == 0) {
+	if (is_vdso) {
 		m.file_off = 0;
 		m.image = vdso_image(a, &l);
 		/* Its event does not tell, so that a stream that is recorded of it would not. */
@@ -208,8 +220,8 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 	put(a, p, &m, how);
 	if (m.kind == MAP_IMAGE && p->watched)
 		dyn_mapped(p);
-	/* Before it has a sample: it may be gone when that comes. */
-	if (m.kind == MAP_DYNAMIC && how != TRACK_LATE)
+	/* Before it has a sample: it may be gone when that comes. No runtime lives by a vdso. */
+	if (m.kind == MAP_DYNAMIC && how != TRACK_LATE && !is_vdso)
 		track_watch(a, p);
 }
 

@@ -119,17 +119,26 @@ static void marker_is_no_mapping(void **state)
 static void vdso(void **state)
 {
 	const struct base_id id = trial_id(3);
+	const uint64_t far = UINT64_C(0x7fff00007000);
+	const struct map *m;
 	char *text = NULL;
 	size_t len;
 
 	(void)state;
 	stand_ins.vdso = images_get(t.a.images, PROFDB_VDSO, &id, "[vdso]", "vdso");
-	trial_mmap(&t, 10, 0x7000, 0x1000, 0x7000, "[vdso]", 0);
-	trial_sample(&t, 10, 0x7123);
+	trial_mmap(&t, 10, far, 0x1000, far, "[vdso]", 0);
+	trial_sample(&t, 10, far + 0x123);
 	assert_int_equal(trial_count(&t, "[vdso]", 0x123), 1);
+	/* A program of 32 bits has not that one. */
+	trial_mmap(&t, 12, 0xf7f2a000, 0x2000, 0, "[vdso]", 0);
+	m = at(12, 0xf7f2a000);
+	assert_non_null(m);
+	assert_int_equal(m->kind, MAP_DYNAMIC);
+	assert_null(m->image);
+	assert_false(processes_find(t.a.processes, 12)->watched);
 	/* Who replays what is recorded here has another one. */
 	t.a.record = open_memstream(&text, &len);
-	trial_mmap(&t, 11, 0x7000, 0x1000, 0x7000, "[vdso]", 0);
+	trial_mmap(&t, 11, far, 0x1000, far, "[vdso]", 0);
 	fclose(t.a.record);
 	t.a.record = NULL;
 	assert_non_null(strstr(text, " id=0303"));
