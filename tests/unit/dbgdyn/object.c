@@ -134,6 +134,47 @@ static int an_object_in_a_new_region_rings(void)
 	return 0;
 }
 
+/* What was a routine's slot is an object's now, which cannot be moved as one. */
+static int an_object_in_a_routines_slot(void)
+{
+	struct dbgdyn_routine r = fake_routine("f", code, 0);
+	uint64_t h;
+
+	CHECK(open_all() == 0);
+	for (r.code_len = 1; r.code_len < 512; r.code_len += 8) {
+		CHECK(dbgdyn_register(context, &r, &h) == DBGDYN_OK);
+		CHECK(dbgdyn_retire(context, h) == DBGDYN_OK);
+	}
+	uint32_t nodes_end = dbgdyn_state_get(false)->nodes_end;
+
+	file_make();
+	CHECK(put(0, &h) == DBGDYN_OK);
+	CHECK(dbgdyn_state_get(false)->nodes_end == nodes_end);
+	CHECK(dbgdyn_move(context, h, code) == DBGDYN_EINVAL);
+	fake_close(&fake);
+	return 0;
+}
+
+/* The heap is full: the daemon is told, and told that there is one more than it finds listed. */
+static int an_object_that_is_not_listed(void)
+{
+	struct dbgdyn_state *s;
+	uint64_t h;
+
+	CHECK(open_all() == 0);
+	s = dbgdyn_state_get(false);
+	s->heap_len = 0;
+	file_make();
+	CHECK(put(0, &h) == DBGDYN_OK && h && next_object());
+	CHECK(s->nr_unlisted == 1 && s->reg->nr_unlisted == 1 && s->reg->nr_dropped == 0);
+	CHECK(dbgdyn_retire(context, h) == DBGDYN_EFULL);
+	/* Its words move all the same when that memory is given back. */
+	CHECK(dbgdyn_retire_code(context, code + 4096, 1) == DBGDYN_OK);
+	CHECK(s->words[(((uintptr_t)code + 4096) >> WIRE_BLOCK_SHIFT) % s->nr_words]);
+	fake_close(&fake);
+	return 0;
+}
+
 /* Section headers may be longer than those of today. */
 static int long_section_headers(void)
 {
@@ -321,6 +362,8 @@ static int depth_has_a_bound(void)
 FAKE_TEST(an_object_is_told)
 FAKE_TEST(an_object_needs_no_room_for_bytes)
 FAKE_TEST(an_object_in_a_new_region_rings)
+FAKE_TEST(an_object_in_a_routines_slot)
+FAKE_TEST(an_object_that_is_not_listed)
 FAKE_TEST(long_section_headers)
 FAKE_TEST(nonsense_is_refused)
 FAKE_TEST(inlined_parts_are_told)
@@ -333,6 +376,8 @@ int main(void)
 		cmocka_unit_test(test_an_object_is_told),
 		cmocka_unit_test(test_an_object_needs_no_room_for_bytes),
 		cmocka_unit_test(test_an_object_in_a_new_region_rings),
+		cmocka_unit_test(test_an_object_in_a_routines_slot),
+		cmocka_unit_test(test_an_object_that_is_not_listed),
 		cmocka_unit_test(test_long_section_headers),
 		cmocka_unit_test(test_nonsense_is_refused),
 		cmocka_unit_test(test_inlined_parts_are_told),
