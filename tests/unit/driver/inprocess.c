@@ -270,6 +270,119 @@ static void one_process(void **state)
 	close(f.fd);
 }
 
+/* Each has its own path, although they are read one by one into one place. */
+static void several_mappings(void **state)
+{
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+
+	(void)state;
+	put_map(&f, base_ns + 10, 0x5000, "/lib/one.so");
+	put_map(&f, base_ns + 10, 0x6000, "/lib/two.so");
+	put_map(&f, base_ns + 5, 0x7000, "/lib/first.so");
+	drain(false);
+	EXPECT(ME("exec %d prog"), ME("mmap %d 7000+1000 /lib/first.so id 20:ab"),
+	       ME("mmap %d 5000+1000 /lib/one.so id 20:ab"),
+	       ME("mmap %d 6000+1000 /lib/two.so id 20:ab"));
+	close(f.fd);
+}
+
+/* What the program counts is read each time, and once more at the end. */
+static void counters_go_on(void **state)
+{
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+	struct driver_stats s;
+
+	(void)state;
+	put_sample(&f, base_ns + 10, 0x1);
+	drain(true);
+	f.head.lost = 3;
+	f.head.missed = 4;
+	f.head.lost_maps = 5;
+	f.head.received += 3 + 2; /* two were begun and never written */
+	for (int i = 0; i < 2; i++) {
+		fake_head(&f);
+		drain(true);
+		driver_stats_get(source, &s);
+		assert_int_equal(s.received[0], i ? 6 : 4);
+		assert_int_equal(s.lost_ring, 3);
+		assert_int_equal(s.missed[0], 4);
+		assert_int_equal(s.lost_load, 5);
+		assert_int_equal(s.lost_bad, i ? 2 : 0);
+		driver_stop(source);
+	}
+	close(f.fd);
+}
+
+static uint64_t tail_of(const struct fake *f)
+{
+	uint64_t tail = 0;
+
+	assert_int_equal(pread(f->fd, &tail, 8, offsetof(struct inprocess_head, tail)), 8);
+	return tail;
+}
+
+/* What was awaited up to a head that went back is given up as far as there is something. */
+static void a_head_goes_back_over_a_torn_record(void **state)
+{
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+
+	(void)state;
+	f.head.head = 10;
+	fake_head(&f);
+	drain(true);
+	f.head.head = 5;
+	fake_head(&f);
+	ahead_ns = 1100000000;
+	drain(true);
+	assert_int_equal(tail_of(&f), 5);
+	put_sample(&f, base_ns + 1, 0x1);
+	drain(true);
+	EXPECT(ME("sample %d.7 1"));
+	close(f.fd);
+}
+
+/* More lost than fits beside what was read: then none is torn. */
+static void sums_that_do_not_fit(void **state)
+{
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+	struct driver_stats s;
+
+	(void)state;
+	put_sample(&f, base_ns + 10, 0x1);
+	f.head.lost = UINT64_MAX;
+	f.head.received = 50;
+	fake_head(&f);
+	driver_stop(source);
+	assert_int_equal(driver_drain(source, true, &sink, &err), 0);
+	driver_stats_get(source, &s);
+	assert_int_equal(s.lost_bad, 0);
+	assert_int_equal(s.received[0], UINT64_MAX);
+	close(f.fd);
+}
+
+/* Who it is stands fast: it cannot seem to be another, or dead, later. */
+static void who_it_is_is_believed_once(void **state)
+{
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+
+	(void)state;
+	put_sample(&f, base_ns + 10, 0x1);
+	drain(true);
+	f.head.pid = dead_pid();
+	f.head.pid_space = own_space + 1;
+	f.head.start_ns = 1;
+	f.head.ended = 1;
+	put_sample(&f, base_ns + 20, 0x2);
+	drain(true);
+	EXPECT(ME("sample %d.7 2"));
+	ahead_ns = 2000000000;
+	for (int i = 0; i < 2; i++) {
+		drain(true);
+		assert_int_equal(nr_handed, 0);
+	}
+	close(f.fd);
+}
+
 static void young_ones_wait(void **state)
 {
 	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
@@ -843,6 +956,11 @@ int main(void)
 #define TRIAL(test) cmocka_unit_test_setup_teardown(test, begin, end)
 	const struct CMUnitTest tests[] = {
 		TRIAL(one_process),
+		TRIAL(several_mappings),
+		TRIAL(counters_go_on),
+		TRIAL(a_head_goes_back_over_a_torn_record),
+		TRIAL(sums_that_do_not_fit),
+		TRIAL(who_it_is_is_believed_once),
 		TRIAL(young_ones_wait),
 		TRIAL(wraps),
 		TRIAL(a_record_begun_is_waited_for),
