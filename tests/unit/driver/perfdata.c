@@ -178,6 +178,28 @@ static void the_kernels_code_is_named(void **state)
 	assert_int_equal(out.stats.lost_load, 1);
 }
 
+/* Where the first symbol is not in the mapping, the mapping begins where it says. */
+static void the_kernel_begins_at_its_symbol(void **state)
+{
+	static const uint64_t symbols[] = { 0xffffffff80000000, 0x1000,
+					    0xffffffff80100000, 0xffffffff8fffffff,
+					    0xffffffff90000000, 0xffffffffa0000000 };
+
+	(void)state;
+	put_two_events(&f);
+	for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++)
+		put_mmap(&f, KERNEL, (uint32_t)-1, 0xffffffff80000000, 0x10000000, symbols[i],
+			 "[kernel.kallsyms]_text", 0);
+	replay();
+	assert_string_equal(out.text,
+			    "kernel addr=0xffffffff80000000 len=0x10000000 path=vmlinux\n"
+			    "kernel addr=0xffffffff80000000 len=0x10000000 path=vmlinux\n"
+			    "kernel addr=0xffffffff80100000 len=0xff00000 path=vmlinux\n"
+			    "kernel addr=0xffffffff8fffffff len=0x1 path=vmlinux\n"
+			    "kernel addr=0xffffffff80000000 len=0x10000000 path=vmlinux\n"
+			    "kernel addr=0xffffffff80000000 len=0x10000000 path=vmlinux\n");
+}
+
 /* The kernel's mark of a build-id where nobody asked for one: device and inode stand there. */
 static void marks_of_others_are_not_believed(void **state)
 {
@@ -542,6 +564,7 @@ int main(void)
 		TEST(load_events_come_as_from_the_kernel),
 		TEST(told_processes_share_no_mappings),
 		TEST(the_kernels_code_is_named),
+		TEST(the_kernel_begins_at_its_symbol),
 		TEST(marks_of_others_are_not_believed),
 		TEST(perfs_own_build_ids_are_believed),
 		TEST(numbers_below_0_are_nobody),
