@@ -392,6 +392,46 @@ FAKE_TEST(a_reader_sees_whole_routines)
 FAKE_TEST(a_full_heap_is_counted)
 FAKE_TEST(the_last_slot_is_short)
 FAKE_TEST(each_change_of_a_slot_has_its_version)
+/* A slot for a record of @len bytes: it holds that, whoever had it before. */
+static int slot_for(struct dbgdyn_state *s, size_t len, struct dbgdyn_node **n)
+{
+	*n = dbgdyn_heap_take(s, len);
+	CHECK(*n && (*n)->nr_units * (size_t)WIRE_SLOT_ALIGN >= sizeof(struct wire_slot) + len);
+	CHECK(((*n)->unit + (uint64_t)(*n)->nr_units) * WIRE_SLOT_ALIGN <= s->heap_end);
+	return 0;
+}
+
+/* Around the longest length that has slots of its own, and the powers of two behind it. */
+static int a_slot_holds_what_it_is_taken_for(void)
+{
+	struct dbgdyn_node *n, *other;
+	struct dbgdyn_state *s;
+	uint32_t nodes_end;
+
+	CHECK(open_all() == 0);
+	s = dbgdyn_state_get(false);
+	for (size_t len = 8; len < 260 * WIRE_SLOT_ALIGN; len += 8) {
+		CHECK(slot_for(s, len, &n) == 0);
+		dbgdyn_heap_give(s, n);
+	}
+	nodes_end = s->nodes_end;
+	for (size_t len = 260 * WIRE_SLOT_ALIGN - 8; len; len -= 8) {
+		CHECK(slot_for(s, len, &n) == 0 && slot_for(s, len, &other) == 0);
+		CHECK(n != other && n->unit != other->unit);
+		dbgdyn_heap_give(s, n);
+		dbgdyn_heap_give(s, other);
+	}
+	/* Of each length one was there already, and is used again. */
+	CHECK(s->nodes_end - nodes_end <= nodes_end);
+	/* With nothing new to be had, what is longer serves; and too long is too long. */
+	s->heap_len = s->heap_end;
+	CHECK(slot_for(s, 8, &n) == 0 && slot_for(s, 8, &n) == 0 && slot_for(s, 8, &n) == 0);
+	CHECK(!dbgdyn_heap_take(s, 4000 * WIRE_SLOT_ALIGN));
+	fake_close(&fake);
+	return 0;
+}
+
+FAKE_TEST(a_slot_holds_what_it_is_taken_for)
 FAKE_TEST(small_routines_fill_little)
 
 int main(void)
@@ -402,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_a_full_heap_is_counted),
 		cmocka_unit_test(test_the_last_slot_is_short),
 		cmocka_unit_test(test_each_change_of_a_slot_has_its_version),
+		cmocka_unit_test(test_a_slot_holds_what_it_is_taken_for),
 		cmocka_unit_test(test_small_routines_fill_little),
 	};
 

@@ -298,6 +298,24 @@ static void rounds_order_by_time(void **state)
 	assert_int_equal(out.stats.lost_load, 1);
 }
 
+/* What perf writes without a time belongs where it stands. */
+static void records_without_a_time(void **state)
+{
+	(void)state;
+	put_two_events(&f);
+	put_comm(&f, 0, 6, "first", UINT64_MAX);
+	put_sample(&f, USER, 2, 7, 20, 11, 1);
+	put_sample(&f, USER, 1, 7, 10, 11, 1);
+	put_comm(&f, 0, 7, "x", UINT64_MAX);
+	put_sample(&f, USER, 3, 7, 30, 11, 1);
+	replay();
+	assert_string_equal(out.text, "comm pid=6 path=first\n"
+				      "count t=10 pid=7 addr=0x1\n"
+				      "count t=20 pid=7 addr=0x2\n"
+				      "comm t=20 pid=7 path=x\n"
+				      "count t=30 pid=7 addr=0x3\n");
+}
+
 static void long_files_come_in_several_drains(void **state)
 {
 	enum { NR = 100000 };
@@ -570,6 +588,7 @@ int main(void)
 		TEST(numbers_below_0_are_nobody),
 		TEST(build_ids_come_from_the_table),
 		TEST(rounds_order_by_time),
+		TEST(records_without_a_time),
 		TEST(long_files_come_in_several_drains),
 		TEST(a_sink_may_stop_a_drain),
 		TEST(losses_are_received),
