@@ -313,6 +313,46 @@ static void counters_go_on(void **state)
 	close(f.fd);
 }
 
+/* Its name is there before its head is: it is looked at again. */
+static void a_head_comes_late(void **state)
+{
+	struct fake f = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+
+	(void)state;
+	f.head.magic = 0;
+	put_sample(&f, base_ns + 10, 0x1);
+	drain(true);
+	assert_int_equal(nr_handed, 0);
+	f.head.magic = INPROCESS_MAGIC;
+	fake_head(&f);
+	drain(true);
+	EXPECT(ME("exec %d prog"), ME("sample %d.7 1"));
+	close(f.fd);
+}
+
+/* What another version of the agent wrote, or nobody's, is not taken apart; nor looked at again. */
+static void heads_of_others(void **state)
+{
+	struct fake newer = fake_open("a", getpid(), INPROCESS_EXEC, base_ns);
+	struct fake nobodys = fake_open("b", getpid(), INPROCESS_EXEC, base_ns);
+
+	(void)state;
+	newer.head.version++;
+	put_sample(&newer, base_ns + 10, 0x1);
+	nobodys.head.magic++;
+	put_sample(&nobodys, base_ns + 10, 0x1);
+	drain(true);
+	assert_int_equal(nr_handed, 0);
+	newer.head.version--;
+	fake_head(&newer);
+	nobodys.head.magic--;
+	fake_head(&nobodys);
+	drain(true);
+	assert_int_equal(nr_handed, 0);
+	close(newer.fd);
+	close(nobodys.fd);
+}
+
 static uint64_t tail_of(const struct fake *f)
 {
 	uint64_t tail = 0;
@@ -958,6 +998,8 @@ int main(void)
 		TRIAL(one_process),
 		TRIAL(several_mappings),
 		TRIAL(counters_go_on),
+		TRIAL(a_head_comes_late),
+		TRIAL(heads_of_others),
 		TRIAL(a_head_goes_back_over_a_torn_record),
 		TRIAL(sums_that_do_not_fit),
 		TRIAL(who_it_is_is_believed_once),

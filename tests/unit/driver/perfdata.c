@@ -178,6 +178,19 @@ static void the_kernels_code_is_named(void **state)
 	assert_int_equal(out.stats.lost_load, 1);
 }
 
+/* Some perfs do not say that such a mapping is the kernel's; of a file nobody's is none. */
+static void the_kernel_without_a_mark(void **state)
+{
+	(void)state;
+	put_two_events(&f);
+	put_mmap(&f, USER, (uint32_t)-1, 0xffffffffc0000000, 0x1000, 0, "[ext4]", 0);
+	put_mmap(&f, USER, (uint32_t)-1, 0x1000, 0x1000, 0, "/bin/a", 0);
+	put_mmap(&f, USER, 7, 0x1000, 0x1000, 0, "[vdso]", 5);
+	replay();
+	assert_string_equal(out.text, "kernel addr=0xffffffffc0000000 len=0x1000 path=ext4.ko\n"
+				      "mmap t=5 pid=7 addr=0x1000 len=0x1000 path=[vdso]\n");
+}
+
 /* Where the first symbol is not in the mapping, the mapping begins where it says. */
 static void the_kernel_begins_at_its_symbol(void **state)
 {
@@ -582,6 +595,7 @@ int main(void)
 		TEST(load_events_come_as_from_the_kernel),
 		TEST(told_processes_share_no_mappings),
 		TEST(the_kernels_code_is_named),
+		TEST(the_kernel_without_a_mark),
 		TEST(the_kernel_begins_at_its_symbol),
 		TEST(marks_of_others_are_not_believed),
 		TEST(perfs_own_build_ids_are_believed),
