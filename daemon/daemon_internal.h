@@ -263,9 +263,9 @@ bool dyn_claims(const struct process *p, uint64_t addr);
 void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
 		void *ctx);
 
-/* Where the generation words of @p and the number of its last change stand in its memory (*@cursor
- * 0: nowhere). False: it has none. */
-bool dyn_words(const struct process *p, uint64_t *words, uint32_t *nr_words, uint64_t *cursor);
+/* Where the generation words of @p are, and the number of its last change, goes into @client.
+ * False: it has none. */
+bool dyn_words(const struct process *p, struct driver_client *client);
 
 /* @count samples at @addr, taken from @first_ns to @time_ns, as driver_count tells. */
 struct dyn_query {

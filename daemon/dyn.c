@@ -422,7 +422,7 @@ void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, u
 				dyn_facility_ranges(c->own->facilities[i], fn, ctx);
 }
 
-bool dyn_words(const struct process *p, uint64_t *words, uint32_t *nr_words, uint64_t *cursor)
+bool dyn_words(const struct process *p, struct driver_client *client)
 {
 	const struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
 	const struct wire_registry *h = reg ? &reg->h : NULL;
@@ -431,9 +431,14 @@ bool dyn_words(const struct process *p, uint64_t *words, uint32_t *nr_words, uin
 	    h->nr_words & (h->nr_words - 1) || !h->words_addr || h->words_addr % 4 ||
 	    h->words_addr >= REGISTRY_VADDR_MAX - 4ull * WIRE_NR_WORDS)
 		return false;
-	*words = h->words_addr;
-	*nr_words = h->nr_words;
-	*cursor = h->seq_addr % 8 || h->seq_addr >= REGISTRY_VADDR_MAX - 8 ? 0 : h->seq_addr;
+	client->words = h->words_addr;
+	client->nr_words = h->nr_words;
+	client->cursor = h->seq_addr % 8 || h->seq_addr >= REGISTRY_VADDR_MAX - 8 ? 0 : h->seq_addr;
+	if (h->words_off % WIRE_PAGE)
+		return true;
+	client->words_ino = reg->ino;
+	client->words_off = h->words_off;
+	client->words_fd = reg->fd;
 	return true;
 }
 

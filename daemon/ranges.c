@@ -134,7 +134,8 @@ static bool is_told(const struct ranges *told, const struct driver_client *c)
 {
 	if (!told || told->refused || told->client.nr_ranges != c->nr_ranges ||
 	    told->client.words != c->words || told->client.nr_words != c->nr_words ||
-	    told->client.cursor != c->cursor)
+	    told->client.cursor != c->cursor || told->client.words_ino != c->words_ino ||
+	    told->client.words_off != c->words_off)
 		return false;
 	for (size_t i = 0; i < c->nr_ranges; i++) {
 		if (told->items[i].start != c->ranges[i].start ||
@@ -189,7 +190,7 @@ out:
 static void tell_one(struct attrib *a, struct process *p)
 {
 	struct driver_client client = { 0 };
-	bool words = dyn_words(p, &client.words, &client.nr_words, &client.cursor);
+	bool words = dyn_words(p, &client);
 
 	if (words || dyn_reuses(p))
 		tell(a, p, &client, words);

@@ -15,6 +15,7 @@ struct bpf_clients {
 	uint16_t slots[SAMPLE_NR_CLIENTS];
 	bool used[SAMPLE_NR_SLOTS];
 	uint16_t spare[SAMPLE_NR_CLIENTS]; /* the first so many that are left: places of ranges */
+	struct bpf_pins pins[SAMPLE_NR_CLIENTS]; /* by the same places */
 };
 
 static struct sample_client *slot(const struct bpf_programs *p, uint32_t at)
@@ -69,10 +70,11 @@ static void clear(const struct bpf_programs *p, uint32_t at)
 static void leave(struct bpf_programs *p, size_t k)
 {
 	struct bpf_clients *c = p->clients;
-	uint16_t at = c->slots[k];
+	uint16_t at = c->slots[k], place = slot(p, at)->ranges;
 
+	bpf_pins_close(p, &c->pins[place]);
 	c->slots[k] = c->slots[--c->nr];
-	c->spare[SAMPLE_NR_CLIENTS - 1 - c->nr] = slot(p, at)->ranges;
+	c->spare[SAMPLE_NR_CLIENTS - 1 - c->nr] = place;
 	c->used[at] = false;
 	clear(p, at);
 }
@@ -142,9 +144,12 @@ static void fill_ranges(struct sample_client *c, struct sample_ranges *ranges,
 	c->end = end;
 }
 
-static void fill(const struct bpf_programs *p, uint32_t at, const struct driver_client *client)
+static void fill(const struct bpf_programs *p, uint32_t at, uint32_t tgid,
+		 const struct driver_client *client)
 {
 	struct sample_client *c = slot(p, at);
+	struct bpf_pins *pins = &p->clients->pins[c->ranges];
+	bool known = bpf_pins_known(pins, client);
 	uint32_t seq = c->seq;
 
 	__atomic_store_n(&c->seq, seq + 1, __ATOMIC_SEQ_CST);
@@ -153,7 +158,13 @@ static void fill(const struct bpf_programs *p, uint32_t at, const struct driver_
 	c->mask = client->nr_words ? client->nr_words - 1 : 0;
 	c->cursor = client->cursor;
 	fill_ranges(c, &p->objects[0]->bss->ranges[c->ranges], client);
+	if (!known)
+		p->objects[0]->bss->pages[c->ranges] = (struct sample_pages){ 0 };
 	__atomic_store_n(&c->seq, seq + 2, __ATOMIC_SEQ_CST);
+	if (known)
+		return;
+	bpf_pins_close(p, pins);
+	bpf_pins_open(p, pins, tgid, client);
 }
 
 static int put(struct bpf_programs *p, uint32_t tgid, const struct driver_client *client)
@@ -165,7 +176,7 @@ static int put(struct bpf_programs *p, uint32_t tgid, const struct driver_client
 		at = enter(p, tgid);
 	if (at < 0)
 		return at;
-	fill(p, (uint32_t)at, client);
+	fill(p, (uint32_t)at, tgid, client);
 	if (known)
 		return 0;
 	/* Before it is there, or a sample would not look. */
@@ -204,11 +215,26 @@ static void unwatch(struct bpf_programs *p)
 	p->on_exec = p->on_exit = p->on_fork = NULL;
 }
 
+/* What samples have asked for since. */
+static void take_pins(const struct bpf_programs *p)
+{
+	struct sample__bss *bss = p->objects[0]->bss;
+
+	if (!__atomic_exchange_n(&bss->pages_wanted, 0, __ATOMIC_SEQ_CST))
+		return;
+	for (size_t k = 0; k < p->clients->nr; k++) {
+		uint16_t place = slot(p, p->clients->slots[k])->ranges;
+
+		bpf_pins_take(p, &p->clients->pins[place], &bss->pages[place]);
+	}
+}
+
 void bpf_clients_sweep(struct bpf_programs *p)
 {
 	if (!p->clients)
 		return;
 	sweep(p);
+	take_pins(p);
 	if (!p->clients->nr)
 		unwatch(p);
 }
@@ -216,6 +242,8 @@ void bpf_clients_sweep(struct bpf_programs *p)
 void bpf_clients_close(struct bpf_programs *p)
 {
 	unwatch(p);
+	while (p->clients && p->clients->nr)
+		leave(p, p->clients->nr - 1);
 	free(p->clients);
 	p->clients = NULL;
 }

@@ -89,6 +89,7 @@ struct bpf_programs {
 	size_t nr;
 	struct sample_window *windows; /* in place of the first event's program, or NULL */
 	uint64_t mix[COUNT_NR_MIX];    /* see COUNT_MIX */
+	int pins_fd;		       /* see bpf_pins_make; -1: this kernel pins nothing */
 	void *tick, *on_begin;	       /* links, or NULL */
 	struct bpf_clients *clients;
 	void *on_exec, *on_exit, *on_fork; /* links, while there are clients */
@@ -137,6 +138,35 @@ int bpf_clients_set(struct bpf_programs *p, int32_t pid, const struct driver_cli
 /* Let go of who has ended; no program on everybody's exec and exit when there is no client. */
 void bpf_clients_sweep(struct bpf_programs *p);
 void bpf_clients_close(struct bpf_programs *p);
+
+/* ---- pinned pages of clients' words (bpf_pins_linux.c) ----------------------------------------
+ */
+
+struct bpf_pins {
+	uint32_t tgid;
+	uint64_t ino, off, words; /* of the client's words: see struct driver_client */
+	uint32_t nr_words;
+	uint32_t nr; /* pages that are pinned */
+	uint8_t pages[SAMPLE_NR_PINS];
+	void *base; /* the words, mapped from a page of the file on; NULL: none of them can be
+		       pinned */
+	size_t len, before; /* of the mapping; up to the words */
+};
+
+/* The storage of pins: a descriptor; or -errno: this kernel has no such thing. */
+int bpf_pins_make(void);
+/* Before an object is loaded: @map (struct bpf_map) of it is that storage, or is left out. */
+int bpf_pins_use(const struct bpf_programs *p, void *map);
+/* Are @pins of the same words? Else close them and open others, when no sample finds their pages.
+ */
+bool bpf_pins_known(const struct bpf_pins *pins, const struct driver_client *client);
+/* From nothing, or what was closed. Without a file, or where it cannot be mapped, none are pinned.
+ */
+void bpf_pins_open(const struct bpf_programs *p, struct bpf_pins *pins, uint32_t tgid,
+		   const struct driver_client *client);
+void bpf_pins_close(const struct bpf_programs *p, struct bpf_pins *pins);
+/* Pin those of its @pages that are wanted, if there is room, and tell where they are. */
+void bpf_pins_take(const struct bpf_programs *p, struct bpf_pins *pins, struct sample_pages *pages);
 
 /* ---- forks of clients (bpf_forks.c: no kernel needed) ---------------------------------------- */
 

@@ -180,6 +180,7 @@ int bpf_open(const struct driver_config *config, struct driver **out, struct bas
 	b->base.ops = &bpf_ops;
 	b->base.utc = -1;
 	b->timer_fd = -1;
+	b->programs.pins_fd = -1;
 	b->tables.gate_fd = b->tables.inner_fd = -1;
 	b->drain_ms = config->drain_ms ? config->drain_ms : BPF_DRAIN_MS;
 	r = open_parts(b, config, err);

@@ -21,6 +21,8 @@ SAME_PLACE(shared);
 SAME_PLACE(untabled);
 SAME_PLACE(clients);
 SAME_PLACE(ranges);
+SAME_PLACE(pages);
+SAME_PLACE(pages_wanted);
 _Static_assert(sizeof(struct sample__bss) == sizeof(struct sample_window__bss), "bss");
 
 #endif

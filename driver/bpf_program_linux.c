@@ -79,6 +79,7 @@ static int share_maps(struct sample *own, const struct sample *first)
 /* Only what is used is loaded: a kernel without a part of it may still do. */
 static void choose_programs(struct sample *own, bool tick, bool first, bool windows)
 {
+	bpf_program__set_autoload(own->progs.pins_take, first && own->rodata->can_pin);
 	bpf_program__set_autoload(own->progs.sample_event, !tick && !windows);
 	bpf_program__set_autoload(own->progs.sample_tick, tick && !windows);
 	bpf_program__set_autoload(own->progs.program_begins, first);
@@ -93,6 +94,7 @@ static int set_constants(struct bpf_programs *p, const struct bpf_tables *t, siz
 	struct sample_shared *s = bpf_programs_shared(p);
 
 	p->objects[event]->rodata->event = (uint32_t)event;
+	p->objects[event]->rodata->can_pin = p->pins_fd >= 0;
 	for (size_t i = 0; i < COUNT_NR_MIX; i++)
 		p->objects[event]->rodata->mix[i] = p->mix[i];
 	s->shape = t->shape;
@@ -122,6 +124,8 @@ static int open_one(struct bpf_programs *p, size_t event, bool tick, bool window
 	r = event == 0 ? bpf_map__set_max_entries(own->maps.tables, t->nr_elements)
 		       : share_maps(own, p->objects[0]);
 	if (r >= 0)
+		r = bpf_pins_use(p, own->maps.pins);
+	if (r >= 0)
 		r = sample__load(own);
 	return r < 0 ? bpf_refused(err, r, "cannot load a BPF program") : 0;
 }
@@ -135,21 +139,36 @@ static void draw_mix(struct bpf_programs *p)
 		p->mix[i] |= 1;
 }
 
-int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,
-		      const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
-		      struct base_err *err)
+static int open_all(struct bpf_programs *p, const struct driver_config *config,
+		    const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
+		    struct base_err *err)
 {
 	bool windows = config->window_every != 0;
 	int r = 0;
 
-	*p = (struct bpf_programs){ 0 };
 	draw_mix(p);
-	libbpf_set_print(keep_silent);
 	for (size_t i = 0; i < nr && r >= 0; i++)
 		r = open_one(p, i, specs[i].tick, windows && i == 0, t, err);
 	if (r >= 0 && windows)
 		r = bpf_programs_windows(p, config, specs[0].tick, t->nr_cpus, err);
 	return r;
+}
+
+int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,
+		      const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
+		      struct base_err *err)
+{
+	int r;
+
+	*p = (struct bpf_programs){ 0 };
+	libbpf_set_print(keep_silent);
+	p->pins_fd = bpf_pins_make();
+	r = open_all(p, config, specs, nr, t, err);
+	if (r >= 0 || p->pins_fd < 0)
+		return r;
+	/* It may be this alone that the kernel does not take. */
+	bpf_programs_close(p);
+	return open_all(p, config, specs, nr, t, err);
 }
 
 void bpf_programs_close(struct bpf_programs *p)
@@ -161,7 +180,9 @@ void bpf_programs_close(struct bpf_programs *p)
 	sample_window__destroy(p->windows);
 	while (p->nr)
 		sample__destroy(p->objects[--p->nr]);
-	*p = (struct bpf_programs){ 0 };
+	if (p->pins_fd >= 0)
+		close(p->pins_fd);
+	*p = (struct bpf_programs){ .pins_fd = -1 };
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */

@@ -314,6 +314,7 @@ static void set_constants(struct sample_window *own, const struct sample *first,
 {
 	own->rodata->event = first->rodata->event;
 	own->rodata->can_cast = first->rodata->can_cast;
+	own->rodata->can_pin = first->rodata->can_pin;
 	for (size_t i = 0; i < COUNT_NR_MIX; i++)
 		own->rodata->mix[i] = first->rodata->mix[i];
 	own->rodata->window_every = config->window_every;
@@ -338,7 +339,10 @@ int bpf_programs_windows(struct bpf_programs *p, const struct driver_config *con
 	bpf_program__set_autoload(own->progs.sample_exec, false);
 	bpf_program__set_autoload(own->progs.sample_exit, false);
 	bpf_program__set_autoload(own->progs.sample_fork, false);
+	bpf_program__set_autoload(own->progs.pins_take, false);
 	r = share_maps(own, p->objects[0]);
+	if (r >= 0)
+		r = bpf_pins_use(p, own->maps.pins);
 	if (r >= 0)
 		r = bpf_map__set_max_entries(own->maps.window_cpus, (uint32_t)nr_cpus);
 	if (r >= 0)

@@ -209,7 +209,8 @@ const char *driver_agent_env(const struct driver *d);
  * A process whose code comes and goes, so that a count over an interval does not tell enough. In a
  * range of kind SINGLE each sample is handed on by itself, with its time. In one of kind WORDS
  * counts come apart by generation, which the sampler reads from the process with the sample: the
- * word (32 bits) of address a is number (a >> 12) % nr_words of those at @words. At the end of a
+ * word (32 bits) of address a is number (a >> 12) % nr_words of those at @words. A sampler that can
+ * reads them where the kernel has the pages of @words_fd, which is cheaper. At the end of a
  * fork of the process the 64-bit number at @cursor is read, and handed on with that event.
  */
 enum driver_range_kind { DRIVER_RANGE_SINGLE, DRIVER_RANGE_WORDS };
@@ -227,6 +228,10 @@ struct driver_client {
 	uint64_t words;	   /* vaddr, a multiple of 4 */
 	uint32_t nr_words; /* a power of two */
 	uint64_t cursor;   /* vaddr, a multiple of 8; 0: none */
+	/* The same words in a file, whose length cannot shrink; 0: in none that is known. */
+	uint64_t words_ino; /* its inode */
+	uint64_t words_off; /* where they begin, a multiple of 4096 */
+	int words_fd;	    /* read and write; during the call only */
 };
 
 /*

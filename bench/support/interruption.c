@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -42,7 +43,8 @@ enum { BARE, EMPTY, OURS, PERF, PERF_G, NR_KINDS, CPUS_MAX = 256 };
 enum { NR_ROUTINES = 2000, COUNT = 5000, NR_WORDS = 65536 };
 
 static struct jit_code routines;
-static uint32_t words[NR_WORDS];
+static uint32_t *words;
+static int words_fd;
 
 struct kind {
 	int events[CPUS_MAX];  /* BARE, EMPTY: by CPU, ended by -1 */
@@ -110,9 +112,12 @@ static int tell_client(struct driver *d)
 	const uint64_t start = (uintptr_t)routines.arena;
 	const struct driver_range range = { start, start + JIT_CODE_MAX * JIT_CODE_APART,
 					    DRIVER_RANGE_WORDS };
-	const struct driver_client client = {
-		.ranges = &range, .nr_ranges = 1, .words = (uintptr_t)words, .nr_words = NR_WORDS
-	};
+	const struct driver_client client = { .ranges = &range,
+					      .nr_ranges = 1,
+					      .words = (uintptr_t)words,
+					      .nr_words = NR_WORDS,
+					      .words_ino = 1,
+					      .words_fd = words_fd };
 
 	return routines.arena ? driver_client_set(d, getpid(), &client) : 0;
 }
@@ -292,7 +297,14 @@ static int make_routines(void)
 		return fail("memory for code");
 	while (routines.nr < NR_ROUTINES)
 		jit_code_make(&routines);
-	memset(words, 1, sizeof(words));
+	words_fd = memfd_create("words", MFD_CLOEXEC);
+	if (words_fd < 0 || ftruncate(words_fd, NR_WORDS * sizeof(*words)) < 0)
+		return fail("memory for words");
+	words = mmap(NULL, NR_WORDS * sizeof(*words), PROT_READ | PROT_WRITE, MAP_SHARED, words_fd,
+		     0);
+	if (words == MAP_FAILED)
+		return fail("memory for words");
+	memset(words, 1, NR_WORDS * sizeof(*words));
 	return 0;
 }
 

@@ -26,6 +26,8 @@ typedef __u32 __wsum;
 enum {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+	BPF_F_NO_PREALLOC = 1,
 	BPF_F_MMAPABLE = 1024,
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
@@ -126,6 +128,11 @@ struct timespec64 {
 	int64_t tv_sec;
 };
 
+/* Stands for any four. */
+struct seqcount {
+	unsigned int sequence;
+};
+
 struct hrtimer_clock_base {
 	void *cpu_base;
 };
@@ -143,7 +150,9 @@ extern const void _end __ksym __weak;
 extern const void page_offset_base __ksym __weak;
 extern const void vmalloc_base __ksym __weak;
 
-/* Linux 6.2; no call, but a word to the verifier. */
+/* Linux 6.2; the first is no call, but a word to the verifier. */
 extern void *bpf_rdonly_cast(const void *obj, uint32_t btf_id) __ksym __weak;
+extern struct task_struct *bpf_task_from_pid(int32_t pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
 #endif

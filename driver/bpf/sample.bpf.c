@@ -32,6 +32,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile uint32_t event = 0; /* the index of what is sampled: each has its own program */
 /* The kernel lets a program read what an address points to, without a call. */
 const volatile bool can_cast = false;
+/* Pages of words may be pinned: then it lets it, too. */
+const volatile bool can_pin = false;
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
@@ -56,8 +58,25 @@ uint64_t untabled[COUNT_NR_EVENTS] __attribute__((aligned(64))) = { 0 };
 struct sample_client clients[SAMPLE_NR_SLOTS] __attribute__((aligned(64)));
 struct sample_ranges ranges[SAMPLE_NR_CLIENTS] __attribute__((aligned(64)));
 
+struct sample_pages pages[SAMPLE_NR_CLIENTS] __attribute__((aligned(64)));
+
 /* Set by the daemon when it rests, cleared by who wakes it (sample.h). */
 uint32_t wake_at_exec __attribute__((aligned(64))) = 0;
+/* A page became SAMPLE_PAGE_WANTED. */
+uint32_t pages_wanted = 0;
+
+/* Pages that a process has pinned, as long as its first thread is there: bpf_pins_linux.c makes it,
+ * as the types that it needs are more than every compiler can tell. */
+struct pins {
+	void *pages[SAMPLE_NR_PINS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct pins);
+} pins SEC(".maps");
 
 /* A byte for whatever wakes the daemon: enum sample_note. */
 struct {
@@ -114,8 +133,17 @@ static __always_inline uint32_t range_number(const struct sample_client *c, uint
 	return SAMPLE_NR_RANGES;
 }
 
-/* In which of the ranges of its process @addr lies; *@word: where its generation stands. */
-static __always_inline enum range_found range_find(uint32_t tgid, uint64_t addr, uint64_t *word)
+/* Where a generation stands. */
+struct place {
+	uint64_t word;	 /* in the process's memory */
+	uint64_t *page;	 /* of it: see struct sample_pages; … */
+	uint64_t at;	 /* … what was there */
+	uint32_t number; /* of the word */
+};
+
+/* In which of the ranges of its process @addr lies, and *@place of what runs there. */
+static __always_inline enum range_found range_find(uint32_t tgid, uint64_t addr,
+						   struct place *place)
 {
 	struct sample_client *c = client_find(tgid);
 	uint32_t seq, number, with_words;
@@ -126,7 +154,11 @@ static __always_inline enum range_found range_find(uint32_t tgid, uint64_t addr,
 	COUNT_BARRIER();
 	number = range_number(c, addr);
 	with_words = (uint32_t)c->with_words >> number & 1;
-	*word = c->words + (addr >> SAMPLE_BLOCK_SHIFT & c->mask) * sizeof(uint32_t);
+	place->number = (uint32_t)(addr >> SAMPLE_BLOCK_SHIFT) & c->mask;
+	place->word = c->words + (uint64_t)place->number * sizeof(uint32_t);
+	place->page = &pages[c->ranges % SAMPLE_NR_CLIENTS]
+			       .at[place->number >> SAMPLE_PAGE_SHIFT & (SAMPLE_NR_PAGES - 1)];
+	place->at = can_pin ? *(volatile uint64_t *)place->page : SAMPLE_PAGE_WANTED;
 	COUNT_BARRIER();
 	/* Nothing of what was read is known to belong together, not even that it is in no range. */
 	if (seq & 1 || *(volatile uint32_t *)&c->seq != seq ||
@@ -137,10 +169,32 @@ static __always_inline enum range_found range_find(uint32_t tgid, uint64_t addr,
 	return with_words ? RANGE_WORDS : RANGE_SINGLE;
 }
 
-/* The generation that runs there now, into the key. */
-static __always_inline void generation_read(struct count_key *k, uint64_t word)
+static __always_inline uint32_t pinned_read(const struct place *place)
 {
-	if (bpf_probe_read_user(&k->generation, sizeof(k->generation), (void *)word) == 0) {
+	const uint32_t in_page = place->number & ((1u << SAMPLE_PAGE_SHIFT) - 1);
+	struct seqcount *word = bpf_rdonly_cast((void *)(place->at + in_page * sizeof(uint32_t)),
+						bpf_core_type_id_kernel(struct seqcount));
+
+	return word->sequence;
+}
+
+/* The generation that runs at @place now; false: it cannot be read. */
+static __always_inline bool generation_read(uint32_t *generation, const struct place *place)
+{
+	if (can_pin && place->at > SAMPLE_PAGE_WANTED) {
+		*generation = pinned_read(place);
+		return true;
+	}
+	if (bpf_probe_read_user(generation, sizeof(*generation), (void *)place->word) < 0)
+		return false;
+	if (!place->at && !__sync_val_compare_and_swap(place->page, 0, SAMPLE_PAGE_WANTED))
+		pages_wanted = 1;
+	return true;
+}
+
+static __always_inline void generation_put(struct count_key *k, const struct place *place)
+{
+	if (generation_read(&k->generation, place)) {
 		k->what |= COUNT_WHAT_READ;
 		return;
 	}
@@ -193,11 +247,11 @@ static __always_inline int count_hashed(uint32_t table, struct count_head *h, st
 static __always_inline int count_range(uint32_t table, const struct count_head *h,
 				       struct count_key *k)
 {
-	uint64_t word = 0;
-	enum range_found found = range_find(k->tgid, k->addr, &word);
+	struct place place = { 0 };
+	enum range_found found = range_find(k->tgid, k->addr, &place);
 
 	if (found == RANGE_WORDS && !is_flooded(table, h, k->tgid))
-		generation_read(k, word);
+		generation_put(k, &place);
 	else if (found >= RANGE_WORDS)
 		k->what |= COUNT_WHAT_UNREAD;
 	return found;
@@ -428,4 +482,23 @@ int sample_exit(uint64_t *ctx)
 	if (task->signal->live.counter == 0)
 		client_drop(task->tgid);
 	return 0;
+}
+
+/* ---- pins ------------------------------------------------------------------------------------ */
+
+/* Run by the daemon: where the kernel has what @p->tgid has pinned. */
+SEC("syscall")
+int pins_take(struct sample_pins *p)
+{
+	struct task_struct *task = bpf_task_from_pid(p->tgid);
+	struct pins *pinned = task ? bpf_task_storage_get(&pins, task, NULL, 0) : NULL;
+
+	if (pinned) {
+#pragma clang loop unroll(full)
+		for (int i = 0; i < SAMPLE_NR_PINS; i++)
+			p->at[i] = (uint64_t)pinned->pages[i];
+	}
+	if (task)
+		bpf_task_release(task);
+	return pinned ? 0 : 1;
 }

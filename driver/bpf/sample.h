@@ -9,9 +9,12 @@ enum { SAMPLE_USER = 0, SAMPLE_KERNEL = 1 };
 enum {
 	SAMPLE_NR_RANGES = 16, /* of one process */
 	SAMPLE_NR_CLIENTS = 1024,
-	SAMPLE_NR_SLOTS = 4096,	       /* for clients; a power of two */
-	SAMPLE_NR_PROBES = 16,	       /* slots in which a client may stand */
-	SAMPLE_BLOCK_SHIFT = 12,       /* of addresses that share a word */
+	SAMPLE_NR_SLOTS = 4096,	 /* for clients; a power of two */
+	SAMPLE_NR_PROBES = 16,	 /* slots in which a client may stand */
+	SAMPLE_BLOCK_SHIFT = 12, /* of addresses that share a word */
+	SAMPLE_NR_PAGES = 64,	 /* of a client's words, each of 2^SAMPLE_PAGE_SHIFT words */
+	SAMPLE_PAGE_SHIFT = 10,
+	SAMPLE_NR_PINS = 8,	       /* pages of a client that are pinned at most */
 	SAMPLE_NOTES_LEN = 4096,       /* ring of notes */
 	SAMPLE_FORKS_LEN = 256 * 1024, /* ring of forks */
 };
@@ -66,6 +69,25 @@ struct sample_ranges {
 	struct {
 		uint64_t start, end;
 	} items[SAMPLE_NR_RANGES];
+};
+
+/*
+ * The kernel's own addresses of pages of its words, by which they are read without asking the
+ * process's memory: once, as nothing of that is in the caches behind an interrupt, most of what a
+ * sample with a word costs. 0: no sample met it; SAMPLE_PAGE_WANTED: one did, and read it from the
+ * process. The daemon pins pages that are wanted (bpf_pins_linux.c) and writes their addresses.
+ */
+struct sample_pages {
+	uint64_t at[SAMPLE_NR_PAGES];
+};
+
+#define SAMPLE_PAGE_WANTED 1
+
+/* What the program pins_take is asked and answers. */
+struct sample_pins {
+	uint64_t at[SAMPLE_NR_PINS]; /* the kernel's own addresses; 0: nothing is pinned there */
+	int32_t tgid;
+	uint32_t unused;
 };
 
 static inline __attribute__((always_inline)) uint32_t sample_slot(uint32_t tgid)

@@ -226,17 +226,16 @@ static __always_inline int window_read(const struct run *kernel, void *to, uint3
 /* The generation at @pc; false: nobody can say. */
 static __always_inline bool find_generation(struct run *run, uint64_t pc)
 {
-	uint64_t word = 0;
+	struct place place = { 0 };
 	enum range_found found;
 
 	if (!run->client)
 		return true;
 	run->generation = 0;
-	found = range_find(run->tgid, pc, &word);
+	found = range_find(run->tgid, pc, &place);
 	if (found == RANGE_UNREAD)
 		return false;
-	return found != RANGE_WORDS ||
-	       bpf_probe_read_user(&run->generation, sizeof(uint32_t), (void *)word) == 0;
+	return found != RANGE_WORDS || generation_read(&run->generation, &place);
 }
 
 static __always_inline struct window_block *block_at(uint32_t number)

@@ -55,7 +55,7 @@ struct wire_heritage {
 
 /*
  * Page 0. Two writers, on different cache lines: the library (mapping) and the daemon (pwrite on
- * the descriptor; it maps nothing of a client). All counters only grow.
+ * the descriptor; it touches nothing of a client in its own memory). All counters only grow.
  */
 struct wire_registry {
 	/* 0: written once, before the descriptor leaves the process */
@@ -72,7 +72,8 @@ struct wire_registry {
 	uint64_t words_off; /* uint32_t [nr_words] */
 	uint64_t heap_off;  /* live routines: struct wire_slot, one behind the other */
 	uint64_t heap_len;
-	/* For the sampler, which reads the process's memory: where words and seq are mapped. */
+	/* For the sampler, which reads the process's memory, or has the words' pages pinned: where
+	 * words and seq are mapped. */
 	uint64_t words_addr, seq_addr;
 	/* For a daemon that comes after a fork. number 0: by a library that tells nothing of it. */
 	uint64_t number;		/* of this registry: no other process has it */

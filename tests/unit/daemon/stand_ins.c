@@ -75,12 +75,13 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 	return stand_ins.where == DYN_LATER && q->last ? DYN_GENERATION : stand_ins.where;
 }
 
-bool dyn_words(const struct process *p, uint64_t *words, uint32_t *nr_words, uint64_t *cursor)
+bool dyn_words(const struct process *p, struct driver_client *client)
 {
 	(void)p;
-	*words = stand_ins.words;
-	*nr_words = stand_ins.words ? 16 : 0;
-	*cursor = stand_ins.words ? 0x5000 : 0;
+	client->words = stand_ins.words;
+	client->nr_words = stand_ins.words ? 16 : 0;
+	client->cursor = stand_ins.words ? 0x5000 : 0;
+	client->words_ino = stand_ins.words_ino;
 	return stand_ins.words;
 }
 

@@ -25,6 +25,7 @@ struct stand_ins {
 	uint64_t code_start, code_end;
 	bool code_virgin; /* no address had two routines yet */
 	uint64_t words;	  /* dyn_words; 0: none */
+	uint64_t words_ino;
 	struct dyn_client *looked_up_by;
 	/* dyn calls seen */
 	unsigned int nr_fork, nr_hand_on, nr_end, nr_marker, nr_records;

@@ -12,7 +12,7 @@
 
 static struct sample__bss bss;
 static struct sample object = { .bss = &bss };
-static struct bpf_programs p = { .objects = { &object } };
+static struct bpf_programs p = { .objects = { &object }, .pins_fd = -1 };
 
 /* What asks whether a process is there yet: 0, or the error of that. */
 static int kill_error;
