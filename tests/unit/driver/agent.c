@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -81,6 +82,8 @@ static void lines_parsed(void **state)
 	static const char *const bad[] = { "",
 					   "5000-6000",
 					   "5000-6000 r-x",
+					   "5000-6000 r-xp",
+					   "5000-6000 r-xpx1000 08:01 7 /a",
 					   "5000 6000 r-xp 0 0:0 0 ",
 					   "5000-6000 r-xp 1000 08:01 x /a",
 					   "5000-6000 r-xp 1000 0801 7 /a" };
@@ -97,6 +100,9 @@ static void lines_parsed(void **state)
 	assert_int_equal(l.inode, 123);
 	assert_int_equal(l.prot, PROT_READ | PROT_EXEC);
 	assert_string_equal(l.path, "/a b");
+	assert_int_equal(agent_line_parse("5000-6000 --xs 90001000 00:00 7 /a", &l), 0);
+	assert_int_equal(l.file_off, 0x90001000);
+	assert_int_equal(l.prot, PROT_EXEC);
 	assert_int_equal(agent_line_parse("5000-6000 rwxp 00000000 00:00 0 ", &l), 0);
 	assert_string_equal(l.path, "");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -117,32 +123,56 @@ static void head_written(void **state)
 	assert_true(h.start_ns && h.start_ns <= base_now_ns());
 }
 
+static void head_of_a_child(void **state)
+{
+	const struct inprocess_head parent = { .pid = 4711, .pid_space = 17, .parent_pid = 1 };
+	struct agent_ring r;
+	char comm[16];
+
+	(void)state;
+	assert_int_equal(agent_ring_open(&orders, &parent, &r), 0);
+	assert_int_equal(r.head->born, INPROCESS_FORK);
+	assert_int_equal(r.head->pid, getpid());
+	assert_int_equal(r.head->parent_pid, 4711);
+	assert_int_equal(r.head->parent_space, 17);
+	assert_int_equal(r.head->period_ns, orders.period_ns);
+	assert_int_equal(prctl(PR_GET_NAME, comm), 0);
+	assert_string_equal(r.head->comm, comm);
+	munmap(r.head, INPROCESS_HEAD_LEN + sizeof(copy));
+}
+
+/* Each record is another one, and over the ring's end at another place. */
 static void records_wrap_and_fill(void **state)
 {
 	static const char long_path[] = "/somewhere/far/below/the/root/of/all/evil/libx.so.6";
 	struct inprocess_unit u = { .time_ns = 5, .type = INPROCESS_SAMPLE, .tid = 9 };
 	struct inprocess_unit v = { .time_ns = 6, .addr = 0x1000, .type = INPROCESS_MAP };
-	struct inprocess_map m = {
-		.len = 0x2000, .path_len = sizeof(long_path) - 1, .id_len = 2, .id = { 0xca, 0xfe }
-	};
+	struct inprocess_map m = { .len = 0x2000, .id_len = 32 };
 
 	(void)state;
-	for (int round = 0; round < 40; round++) {
+	for (int round = 0; round < 400; round++) {
+		const char *path = long_path + round % 23;
 		struct inprocess_span span;
 		uint64_t pos;
 
 		u.addr = (uint64_t)round;
+		m.path_len = (uint16_t)strlen(path);
+		memset(m.id, round, sizeof(m.id));
+		if (round % 5 == 0) {
+			assert_true(agent_ring_put(&ring, &u, NULL, 0, NULL, 0));
+			take();
+		}
 		assert_true(agent_ring_put(&ring, &u, NULL, 0, NULL, 0));
-		assert_true(agent_ring_put(&ring, &v, &m, sizeof(m), long_path, m.path_len));
+		assert_true(agent_ring_put(&ring, &v, &m, sizeof(m), path, m.path_len));
 		span = take();
 		pos = span.from;
 		assert_int_equal(inprocess_record_next(&span, &pos, &rec), 1);
 		assert_int_equal(rec.count.addr, round);
 		assert_int_equal(rec.count.tid, 9);
 		assert_int_equal(inprocess_record_next(&span, &pos, &rec), 1);
-		assert_string_equal(rec.load.path, long_path);
+		assert_string_equal(rec.load.path, path);
 		assert_int_equal(rec.load.addr, 0x1000);
-		assert_int_equal(rec.load.id.bytes[1], 0xfe);
+		assert_memory_equal(rec.load.id.bytes, m.id, sizeof(m.id));
 		assert_int_equal(inprocess_record_next(&span, &pos, &rec), 0);
 	}
 	for (int i = 0; i < 64; i++)
@@ -156,7 +186,10 @@ static void own_code_is_told_once(void **state)
 {
 	uint64_t pc = (uintptr_t)own_code_is_told_once, pos;
 	struct inprocess_span span;
+	struct agent_object object;
 	struct base_id id;
+	uint8_t bytes[32];
+	uint64_t at;
 	char exe[256];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
@@ -171,6 +204,8 @@ static void own_code_is_told_once(void **state)
 	assert_string_equal(rec.load.path, exe);
 	assert_int_equal(rec.load.prot, PROT_READ | PROT_EXEC);
 	id = rec.load.id;
+	if (agent_object_find(pc, &object))
+		assert_int_equal(id.len, agent_object_id(object.start, bytes, &at));
 	agent_map_tell(&ring, pc);
 	assert_int_equal(ring.head->head, ring.head->tail);
 	agent_map_forget();
@@ -200,6 +235,36 @@ static void other_addresses(void **state)
 	agent_map_tell(&ring, 16);
 	assert_int_equal(ring.head->head, ring.head->tail);
 	assert_int_equal(ring.head->lost_maps, 1);
+	munmap(code, 8192);
+}
+
+/* Two that lie side by side, of a file whose name the kernel writes with \\012. */
+static void a_name_of_two_lines(void **state)
+{
+	struct inprocess_span span;
+	uint64_t pos;
+	char path[128];
+	uint8_t *code;
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/a\nb", folder);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	code = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (code == MAP_FAILED)
+		skip();
+	assert_int_equal(mprotect(code, 4096, PROT_READ), 0);
+	agent_map_tell(&ring, (uintptr_t)code + 4096);
+	span = take();
+	pos = span.from;
+	assert_int_equal(inprocess_record_next(&span, &pos, &rec), 1);
+	assert_string_equal(rec.load.path, path);
+	assert_int_equal(rec.load.addr, (uintptr_t)code + 4096);
+	assert_int_equal(rec.load.file_off, 4096);
+	assert_int_equal(rec.load.prot, PROT_READ | PROT_EXEC);
 	munmap(code, 8192);
 }
 
@@ -243,8 +308,10 @@ int main(void)
 {
 #define TRIAL(test) cmocka_unit_test_setup_teardown(test, begin, end)
 	const struct CMUnitTest tests[] = {
-		TRIAL(orders_parsed),	      TRIAL(lines_parsed),	    TRIAL(head_written),
-		TRIAL(records_wrap_and_fill), TRIAL(own_code_is_told_once), TRIAL(other_addresses),
+		TRIAL(orders_parsed),	      TRIAL(lines_parsed),
+		TRIAL(head_written),	      TRIAL(head_of_a_child),
+		TRIAL(records_wrap_and_fill), TRIAL(own_code_is_told_once),
+		TRIAL(other_addresses),	      TRIAL(a_name_of_two_lines),
 		TRIAL(build_id_of_objects),   TRIAL(no_room_for_a_ring),
 	};
 
