@@ -49,7 +49,9 @@ static int check_header(const struct wire_registry *reg)
 	CHECK(reg->nr_words == WIRE_NR_WORDS && reg->ring_off == reg->words_off + 4 * 65536);
 	CHECK(reg->ring_len == 4u << 20 && reg->heap_off == reg->ring_off + reg->ring_len);
 	CHECK(reg->heap_len == 512u << 20 && reg->total_len == reg->heap_off + reg->heap_len);
-	CHECK(reg->words_addr && reg->words_addr % 4096 == 0 && reg->seq_addr % 8 == 0);
+	CHECK(reg->words_addr > reg->words_off && reg->words_addr % 4096 == 0);
+	CHECK(reg->seq_addr ==
+	      reg->words_addr - reg->words_off + offsetof(struct wire_registry, seq));
 	CHECK(reg->seq == 0 && reg->heap_end == 0 && reg->nr_unlisted == 0);
 	CHECK(reg->machine == 62 || reg->machine == 183 || reg->machine == 243);
 	CHECK(reg->head == 0 && reg->tail == 0 && reg->attached == 0 && reg->flush_wanted == 0);

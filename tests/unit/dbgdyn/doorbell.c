@@ -3,7 +3,6 @@
 #include "fake.h"
 #include "dbgdyn_internal.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -95,39 +94,27 @@ static int of_a_longer_one_nothing_is_written(void)
 
 /* ---- what it leaves behind ------------------------------------------------------------------- */
 
-static int nr_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int nr = 0;
-
-	while (dir && readdir(dir))
-		nr++;
-	if (dir)
-		closedir(dir);
-	return nr;
-}
-
 static int no_descriptor_is_left_open(void)
 {
 	int nr;
 
 	fake_open(&fake, FAKE_SOCKET | FAKE_QUEUE);
 	CHECK(dbgdyn_begin("jit", 3, NULL, &context) == DBGDYN_OK && fake_take(&fake));
-	nr = nr_descriptors();
+	nr = fake_descriptors();
 	for (int i = 0; i < 5; i++) {
 		CHECK(dbgdyn_begin("jit", 3, NULL, &context) == DBGDYN_OK);
 		CHECK(dbgdyn_hand_over(dbgdyn_state_get(false)) == DBGDYN_LIVE);
 		CHECK(dbgdyn_doorbell(dbgdyn_state_get(false)));
 	}
-	CHECK(nr_descriptors() == nr);
+	CHECK(fake_descriptors() == nr);
 	fake_die(&fake);
-	CHECK(nr_descriptors() == --nr);
+	CHECK(fake_descriptors() == --nr);
 	CHECK(dbgdyn_hand_over(dbgdyn_state_get(false)) == DBGDYN_REFUSED);
 	fake_hide(&fake);
 	CHECK(dbgdyn_hand_over(dbgdyn_state_get(false)) == DBGDYN_ABSENT);
 	CHECK(mq_unlink(fake.queue_name) == 0);
 	CHECK(!dbgdyn_doorbell(dbgdyn_state_get(false)));
-	CHECK(nr_descriptors() == nr);
+	CHECK(fake_descriptors() == nr);
 	fake_close(&fake);
 	return 0;
 }

@@ -73,5 +73,7 @@ void fake_in_child(int (*run)(void));
 /* A routine named @name with @code, no lines. */
 struct dbgdyn_routine fake_routine(const char *name, const void *code, size_t code_len);
 double fake_seconds(void);
+/* How many this process has open. */
+int fake_descriptors(void);
 
 #endif

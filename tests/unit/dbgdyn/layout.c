@@ -62,9 +62,41 @@ static void parts_stand_in_order(void **state)
 	check(SIZE_MAX);
 }
 
+/* One part behind the other, in memory that is the library's alone. */
+static int the_private_area_is_divided(void)
+{
+	struct dbgdyn_state *s;
+	struct fake fake;
+	uint64_t context;
+	uint8_t *at;
+
+	fake_open(&fake, 0);
+	CHECK(dbgdyn_begin("jit", 3, NULL, &context) == DBGDYN_OK);
+	s = dbgdyn_state_get(false);
+	CHECK(s->area_len);
+	at = (uint8_t *)s + WIRE_PAGE;
+	CHECK((uint8_t *)s->used == at);
+	at += (size_t)s->nr_words * 32;
+	CHECK((uint8_t *)s->arenas == at);
+	at += DBGDYN_NR_ARENAS * sizeof(struct dbgdyn_arena);
+	CHECK((uint8_t *)s->nodes == at);
+	at += s->nr_nodes * sizeof(struct dbgdyn_node);
+	for (int i = 0; i < DBGDYN_NR_LEVELS; i++) {
+		CHECK((uint8_t *)s->live[i] == at);
+		CHECK(is_power(s->nr_live_chains[i]) && s->nr_live_chains[i] >= 64);
+		at += s->nr_live_chains[i] * sizeof(uint32_t);
+	}
+	CHECK(at <= (uint8_t *)s + WIRE_PAGE + s->area_len);
+	fake_close(&fake);
+	return 0;
+}
+
+FAKE_TEST(the_private_area_is_divided)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_private_area_is_divided),
 		cmocka_unit_test(parts_stand_in_order),
 	};
 

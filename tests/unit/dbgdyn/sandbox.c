@@ -69,8 +69,10 @@ static int refused(int fd)
 				    .flags = DBGDYN_REGISTRY_FD,
 				    .registry_fd = fd };
 	uint64_t c = 7;
+	int nr = fake_descriptors();
 
 	CHECK(dbgdyn_begin("jit", 3, &o, &c) == DBGDYN_EINVAL && c == 0);
+	CHECK(fake_descriptors() == nr);
 	CHECK(dbgdyn_begin("jit", 3, NULL, &c) == DBGDYN_OK);
 	return 0;
 }
