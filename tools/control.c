@@ -185,6 +185,15 @@ static int take_answer(int fd, const char *cmd, const struct control_wait *wait,
 	return r;
 }
 
+/* Whom the daemon cannot serve it tells so, and closes, before it is asked: that may be now. */
+static bool is_turned_away(int fd, int r)
+{
+	char byte;
+
+	return (r == -EPIPE || r == -ECONNRESET) &&
+	       recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 static int converse(const char *run_dir, const struct control_wait *wait,
 		    struct json_object *request, struct base_buf *text, struct base_err *err)
 {
@@ -194,7 +203,9 @@ static int converse(const char *run_dir, const struct control_wait *wait,
 	if (fd < 0)
 		return fd;
 	r = send_request(fd, request);
-	if (r < 0)
+	if (is_turned_away(fd, r))
+		r = 0;
+	else if (r < 0)
 		base_fail_errno(err, r, "the daemon was not asked '%s'", cmd);
 	else
 		r = await(fd, cmd, wait, err);

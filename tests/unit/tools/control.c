@@ -152,13 +152,46 @@ static void test_half_an_answer(void **state)
 	silent_end(&s);
 }
 
+/*
+ * The answer of one that cannot serve comes before it is asked, and its end is closed: a request
+ * that no socket's buffer holds is not sent by then.
+ */
+static void test_turned_away(void **state)
+{
+	const struct control_wait wait = { .name = "test", .notice_ms = 60000, .limit_ms = 60000 };
+	static const char answer[] = "{\"ok\":false,\"error\":\"no place\",\"hint\":\"later\"}\n";
+	const size_t len = sizeof(answer) - 1, cmd_len = 16 << 20;
+	char *cmd = malloc(cmd_len + 1);
+	struct base_err err = { 0 };
+	struct silent s;
+	int status, fd;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(cmd);
+	memset(cmd, 'x', cmd_len);
+	cmd[cmd_len] = '\0';
+	silent_begin(&s);
+	pid = fork();
+	if (pid == 0) {
+		fd = accept(s.fd, NULL, NULL);
+		_exit(send(fd, answer, len, MSG_NOSIGNAL) == (ssize_t)len ? 0 : 1);
+	}
+	assert_true(ask(&s, &wait, cmd, &err) < 0);
+	assert_string_equal(err.text, "no place");
+	assert_string_equal(err.hint, "later");
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	silent_end(&s);
+	free(cmd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gives_up),
-		cmocka_unit_test(test_full_queue),
-		cmocka_unit_test(test_waits),
-		cmocka_unit_test(test_half_an_answer),
+		cmocka_unit_test(test_gives_up),    cmocka_unit_test(test_full_queue),
+		cmocka_unit_test(test_waits),	    cmocka_unit_test(test_half_an_answer),
+		cmocka_unit_test(test_turned_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
