@@ -158,16 +158,17 @@ int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config
 		      const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
 		      struct base_err *err)
 {
-	int r;
-
 	*p = (struct bpf_programs){ 0 };
 	libbpf_set_print(keep_silent);
 	p->pins_fd = bpf_pins_make();
-	r = open_all(p, config, specs, nr, t, err);
-	if (r >= 0 || p->pins_fd < 0)
-		return r;
-	/* It may be this alone that the kernel does not take. */
-	bpf_programs_close(p);
+	if (p->pins_fd >= 0) {
+		int r = open_all(p, config, specs, nr, t, NULL);
+
+		if (r >= 0)
+			return r;
+		/* It may be this alone that the kernel does not take. */
+		bpf_programs_close(p);
+	}
 	return open_all(p, config, specs, nr, t, err);
 }
 

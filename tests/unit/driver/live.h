@@ -255,6 +255,8 @@ static inline void start(const struct driver_config *config)
 	c.source = "bpf";
 	if (driver_open(&c, &d, &err) < 0 || driver_start(d, &err) < 0)
 		fail_msg("%s (%s)", err.text, err.hint);
+	/* Another one that comes later would not be told. */
+	assert_int_equal(err.code, 0);
 }
 
 static inline void stop(struct seen *s)
