@@ -146,7 +146,7 @@ struct bpf_pins {
 	uint32_t tgid;
 	uint64_t ino, off, words; /* of the client's words: see struct driver_client */
 	uint32_t nr_words;
-	uint32_t nr; /* pages that are pinned */
+	uint32_t nr; /* pages that are pinned, or were to be */
 	uint8_t pages[SAMPLE_NR_PINS];
 	void *base; /* the words, mapped from a page of the file on; NULL: none of them can be
 		       pinned */

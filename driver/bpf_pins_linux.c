@@ -147,12 +147,12 @@ static uint32_t add_wanted(struct bpf_pins *pins, const struct sample_pages *pag
 	return nr;
 }
 
-static int pin(const struct bpf_programs *p, const struct bpf_pins *pins, uint32_t nr, uint64_t *at)
+static int pin(const struct bpf_programs *p, const struct bpf_pins *pins, uint64_t *at)
 {
 	uint64_t values[SAMPLE_NR_PINS] = { 0 };
 	int r;
 
-	for (uint32_t i = 0; i < nr; i++)
+	for (uint32_t i = 0; i < pins->nr; i++)
 		values[i] = (uintptr_t)pins->base + pins->before + pins->pages[i] * PAGE_LEN;
 	r = store(p, pins->tgid, values);
 	return r < 0 ? r : ask(p, pins->tgid, at);
@@ -165,13 +165,14 @@ void bpf_pins_take(const struct bpf_programs *p, struct bpf_pins *pins, struct s
 
 	if (nr == pins->nr)
 		return;
-	if (pin(p, pins, nr, at) < 0) {
+	/* Also what fails may have been stored. */
+	pins->nr = nr;
+	if (pin(p, pins, at) < 0) {
 		/* What was pinned before still is, and this will not do a second time. */
 		munmap(pins->base, pins->len);
 		pins->base = NULL;
 		return;
 	}
-	pins->nr = nr;
 	for (uint32_t i = 0; i < nr; i++)
 		__atomic_store_n(&pages->at[pins->pages[i]], at[i], __ATOMIC_RELEASE);
 }

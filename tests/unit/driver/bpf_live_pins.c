@@ -20,6 +20,17 @@ enum {
 	LEN = NR_WORDS * sizeof(uint32_t),
 };
 
+/* What says where pages are pinned fails. */
+static bool nobody_says;
+
+int __real_bpf_prog_test_run_opts(int fd, struct bpf_test_run_opts *opts);
+int __wrap_bpf_prog_test_run_opts(int fd, struct bpf_test_run_opts *opts);
+
+int __wrap_bpf_prog_test_run_opts(int fd, struct bpf_test_run_opts *opts)
+{
+	return nobody_says ? -ENOMEM : __real_bpf_prog_test_run_opts(fd, opts);
+}
+
 struct words {
 	int fd;
 	uint32_t *own;	  /* by which we write */
@@ -143,6 +154,12 @@ static void check_released(const struct words *w)
 	close(w->fd);
 }
 
+static void start_with(const struct driver_client *c)
+{
+	start(&fast);
+	assert_int_equal(driver_client_set(d, getpid(), c), 0);
+}
+
 /* From then on in places that we cannot read ourselves. */
 static void spin_until_pinned(struct seen *s, const struct words *w)
 {
@@ -191,8 +208,7 @@ static void words_are_read_where_they_are_pinned(void **state)
 	struct seen s = see_range();
 
 	(void)state;
-	start(&fast);
-	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
+	start_with(&c);
 	spin_until_pinned(&s, &w);
 	for (uint32_t g = 2; g < 5; g++)
 		check_hidden(&s, &w, g);
@@ -214,8 +230,7 @@ static void other_words_are_others(void **state)
 	struct seen s = see_range();
 
 	(void)state;
-	start(&fast);
-	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
+	start_with(&c);
 	spin_until_pinned(&s, &w);
 	other = make_words(w.shared);
 	w.shared = map(&w, NULL);
@@ -264,8 +279,7 @@ static void few_pages_are_pinned(void **state)
 	size_t most = 0;
 
 	(void)state;
-	start(&fast);
-	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
+	start_with(&c);
 	most = can_pin() ? SAMPLE_NR_PINS : 0;
 	want(pages_of((uint32_t)getpid()), 3);
 	drain(&s, false);
@@ -293,14 +307,34 @@ static void files_to_read_only_are_read_from_memory(void **state)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", w.fd);
 	c.words_fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(c.words_fd >= 0);
-	start(&fast);
-	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
+	start_with(&c);
 	close(c.words_fd);
 	w.own[number()] = 3;
 	spin_until(&s, &s.windows[3].counts, 11);
 	assert_int_equal(nr_pinned((uint32_t)getpid()), 0);
 	w.own[number()] = 4;
 	spin_until(&s, &s.windows[4].counts, 11);
+	assert_int_equal(driver_client_set(d, getpid(), NULL), 0);
+	check_released(&w);
+	stop(&s);
+}
+
+/* What was pinned all the same is let go of with the client. */
+static void pages_that_nobody_finds_are_let_go(void **state)
+{
+	struct words w = make_words(NULL);
+	struct driver_client c = client_of(&w);
+	struct seen s = see_range();
+
+	(void)state;
+	start_with(&c);
+	nobody_says = true;
+	want(pages_of((uint32_t)getpid()), 2);
+	drain(&s, false);
+	nobody_says = false;
+	assert_int_equal(nr_pinned((uint32_t)getpid()), 0);
+	w.own[number()] = 5;
+	spin_until(&s, &s.windows[5].counts, 11);
 	assert_int_equal(driver_client_set(d, getpid(), NULL), 0);
 	check_released(&w);
 	stop(&s);
@@ -318,8 +352,7 @@ static void ends_let_go(void **state)
 	if (!child)
 		for (;;)
 			pause();
-	start(&fast);
-	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
+	start_with(&c);
 	c.words_fd = w.fd;
 	assert_int_equal(driver_client_set(d, child, &c), 0);
 	want(pages_of((uint32_t)child), 2);
@@ -388,6 +421,7 @@ int main(int argc, char **argv)
 		LIVE_TEST(other_words_are_others),
 		LIVE_TEST(few_pages_are_pinned),
 		LIVE_TEST(files_to_read_only_are_read_from_memory),
+		LIVE_TEST(pages_that_nobody_finds_are_let_go),
 		LIVE_TEST(ends_let_go),
 		LIVE_TEST(kernels_without_pins_read_from_memory),
 		LIVE_TEST(pins_that_no_program_takes_are_left_out),
