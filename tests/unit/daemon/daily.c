@@ -140,9 +140,7 @@ static int teardown(void **state)
 
 	(void)state;
 	daily_close(&d);
-	t.a = d.attrib;
-	trial_close(&t);
-	profdb_close(d.db);
+	trial_daemon_close(&t, &d);
 	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	assert_int_equal(system(command), 0);

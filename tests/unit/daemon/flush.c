@@ -53,10 +53,8 @@ static int teardown(void **state)
 	char command[128];
 
 	(void)state;
-	t.a = d.attrib;
-	trial_close(&t);
+	trial_daemon_close(&t, &d);
 	driver_close(d.driver);
-	profdb_close(d.db);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	return system(command);
 }

@@ -243,20 +243,6 @@ static void keeps_for_those_not_met(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* Times that @what was logged since the last call. */
-static int said(FILE *log, const char *what)
-{
-	char line[300];
-	int nr = 0;
-
-	rewind(log);
-	while (fgets(line, sizeof(line), log))
-		nr += strstr(line, what) != NULL;
-	rewind(log);
-	assert_int_equal(ftruncate(fileno(log), 0), 0);
-	return nr;
-}
-
 static void says_once_what_fails(void **state)
 {
 	char dir[] = "/tmp/dcpi-label-XXXXXX", path[64];
@@ -272,23 +258,23 @@ static void says_once_what_fails(void **state)
 	labels_keep_read(&t.a.labels, dir);
 	labels_keep_write(&t.a.labels, t.a.processes, dir);
 	labels_keep_read(&t.a.labels, dir);
-	assert_int_equal(said(log, ""), 0);
+	assert_int_equal(trial_said(log, ""), 0);
 	assert_int_equal(t.a.labels.nr_kept, 1);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	assert_int_equal(fclose(file), 0);
 	labels_keep_read(&t.a.labels, dir);
-	assert_int_equal(said(log, "what runs already has no labels: cannot read"), 1);
+	assert_int_equal(trial_said(log, "what runs already has no labels: cannot read"), 1);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(dir), 0);
 	/* The text is not what was written last, or it would not be written again. */
 	process_of(1, BEGAN, "other");
 	for (int i = 0; i < 2; i++)
 		labels_keep_write(&t.a.labels, t.a.processes, dir);
-	assert_int_equal(said(log, "labels would not outlive this daemon"), 1);
+	assert_int_equal(trial_said(log, "labels would not outlive this daemon"), 1);
 	assert_int_equal(mkdir(dir, 0700), 0);
 	labels_keep_write(&t.a.labels, t.a.processes, dir);
-	assert_int_equal(said(log, ""), 0);
+	assert_int_equal(trial_said(log, ""), 0);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(dir), 0);
 	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);

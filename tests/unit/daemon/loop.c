@@ -203,9 +203,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	control_close(d.control);
-	t.a = d.attrib;
-	trial_close(&t);
-	profdb_close(d.db);
+	trial_daemon_close(&t, &d);
 	close(source.fd);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	return system(command);

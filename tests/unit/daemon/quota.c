@@ -35,28 +35,12 @@ static int teardown(void **state)
 
 	(void)state;
 	quota_close(&d);
-	t.a = d.attrib;
-	trial_close(&t);
-	profdb_close(d.db);
+	trial_daemon_close(&t, &d);
 	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	fclose(said);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	assert_int_equal(system(command), 0);
 	return 0;
-}
-
-/* Lines with @what that were logged since the last call. */
-static int count_said(const char *what)
-{
-	char line[300];
-	int nr = 0;
-
-	rewind(said);
-	while (fgets(line, sizeof(line), said))
-		nr += strstr(line, what) != NULL;
-	rewind(said);
-	assert_int_equal(ftruncate(fileno(said), 0), 0);
-	return nr;
 }
 
 /* A file of long ago. What a killed daemon began, .tmp-, may go; what cannot be read stays. */
@@ -109,7 +93,7 @@ static void measures_when_something_was_written(void **state)
 	assert_int_equal(d.quota.len, 1000);
 	assert_false(d.quota.over || stand_ins.full);
 	assert_int_equal(d.quota.child, 0);
-	assert_int_equal(count_said(""), 0);
+	assert_int_equal(trial_said(said, ""), 0);
 }
 
 static void removes_what_it_may(void **state)
@@ -127,7 +111,7 @@ static void removes_what_it_may(void **state)
 	assert_false(is_there(".tmp-1-0-b.dyn"));
 	assert_int_equal(d.quota.len, 400);
 	assert_false(d.quota.over || stand_ins.full);
-	assert_int_equal(count_said(""), 0);
+	assert_int_equal(trial_said(said, ""), 0);
 }
 
 static void tells_once_that_it_is_over(void **state)
@@ -140,7 +124,8 @@ static void tells_once_that_it_is_over(void **state)
 		turn_until_done();
 		assert_true(is_there("a.dyn"));
 		assert_true(d.quota.over && stand_ins.full);
-		assert_int_equal(count_said("take 1001 bytes, more than -quota allows, and epochs "
+		assert_int_equal(trial_said(said,
+					    "take 1001 bytes, more than -quota allows, and epochs "
 					    "refer to them"),
 				 i == 0);
 	}
@@ -149,11 +134,11 @@ static void tells_once_that_it_is_over(void **state)
 	quota_check(&d);
 	assert_false(d.quota.over || stand_ins.full);
 	assert_int_equal(d.quota.child, 0);
-	assert_int_equal(count_said("there is room for pseudo-images again"), 1);
+	assert_int_equal(trial_said(said, "there is room for pseudo-images again"), 1);
 	put("a.dyn", 1001);
 	check();
 	turn_until_done();
-	assert_int_equal(count_said("more than -quota allows"), 1);
+	assert_int_equal(trial_said(said, "more than -quota allows"), 1);
 }
 
 /* While one is at work no other begins. */
@@ -199,7 +184,7 @@ static void says_that_removing_failed(void **state)
 	check();
 	turn_until_done();
 	assert_ptr_equal(d.db, db);
-	assert_int_equal(count_said("and none could be removed ('dcpid -gc' says why)"), 1);
+	assert_int_equal(trial_said(said, "and none could be removed ('dcpid -gc' says why)"), 1);
 }
 
 /* Of a recorded stream all comes at once: it is waited for. */

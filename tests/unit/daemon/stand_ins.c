@@ -438,6 +438,26 @@ void trial_close(struct trial *t)
 	images_free(t->a.images);
 }
 
+void trial_daemon_close(struct trial *t, struct daemon *d)
+{
+	t->a = d->attrib;
+	trial_close(t);
+	profdb_close(d->db);
+}
+
+int trial_said(FILE *log, const char *what)
+{
+	char line[300];
+	int nr = 0;
+
+	rewind(log);
+	while (fgets(line, sizeof(line), log))
+		nr += strstr(line, what) != NULL;
+	rewind(log);
+	assert_int_equal(ftruncate(fileno(log), 0), 0);
+	return nr;
+}
+
 struct base_id trial_id(uint8_t byte)
 {
 	struct base_id id = { .len = byte ? 20 : 0 };

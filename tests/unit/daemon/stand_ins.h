@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 #include "daemon_core.h"
@@ -79,6 +80,9 @@ void trial_open(struct trial *t);
 void trial_close(struct trial *t);
 /* And a daemon around it, as platform "here" in an epoch of a new database @db; no driver yet. */
 void trial_daemon(struct trial *t, struct daemon *d, const char *db);
+void trial_daemon_close(struct trial *t, struct daemon *d);
+/* Lines with @what that were logged into @log (base_log_init) since the last call. */
+int trial_said(FILE *log, const char *what);
 struct base_id trial_id(uint8_t byte);
 
 void trial_mmap(struct trial *t, int32_t pid, uint64_t addr, uint64_t len, uint64_t file_off,
