@@ -8,8 +8,6 @@
 
 /* Programs that one process runs one after the other before the event of the first is seen. */
 enum { LATER_MAX = 4 };
-/* So many more counts may wait one by one. */
-enum { WAITING_MAX = 32768 };
 /* Counts that wait for a loss to be mended; what is more is charged as if nothing had been lost. */
 enum { DOUBTFUL_MAX = 1 << 17 };
 /* For a reading of the registry to tell: there are four in a second. */
@@ -321,15 +319,13 @@ void attrib_record_load(struct attrib *a, const struct driver_load *l)
  */
 static bool may_wait(const struct attrib *a, struct pending *c, bool last)
 {
-	uint64_t now = base_now_ns();
-
 	if (last || !c->p || c->p->exited)
 		return false;
 	if (!dyn_has_registry(c->p))
 		return !a->flushing;
 	if (!c->until_ns)
-		c->until_ns = now + WAIT_NS;
-	return !a->live || now < c->until_ns;
+		c->until_ns = a->resolved_ns + WAIT_NS;
+	return !a->live || a->resolved_ns < c->until_ns;
 }
 
 static void label_dynamic(struct image *img, const struct process *p)
@@ -408,39 +404,6 @@ static bool resolve(struct attrib *a, struct pending *c, bool last)
 	return true;
 }
 
-static int by_place(const void *a, const void *b)
-{
-	const struct pending *x = a, *y = b;
-
-	if (x->p != y->p)
-		return (uintptr_t)x->p < (uintptr_t)y->p ? -1 : 1;
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	return x->event < y->event ? -1 : x->event > y->event;
-}
-
-/* Counts of one address become one over the whole time: less is told of it where it was reused. */
-static bool join(struct pending *to, const struct pending *c)
-{
-	if (by_place(to, c) != 0 || !c->p || dyn_has_registry(c->p) || !c->dynamic || !to->dynamic)
-		return false;
-	to->first_ns = c->first_ns < to->first_ns ? c->first_ns : to->first_ns;
-	to->time_ns = c->time_ns > to->time_ns ? c->time_ns : to->time_ns;
-	to->count += c->count;
-	return true;
-}
-
-static void join_waiting(struct pendings *d)
-{
-	size_t last = 0;
-
-	qsort(d->items, d->nr, sizeof(*d->items), by_place);
-	for (size_t i = 1; i < d->nr; i++)
-		if (!join(&d->items[last], &d->items[i]))
-			d->items[++last] = d->items[i];
-	d->nr = last + 1;
-}
-
 /* What the look-ups that come next will read of memory is asked for now. */
 static void expect_lookup(const struct pendings *d, size_t i)
 {
@@ -452,26 +415,36 @@ static void expect_lookup(const struct pendings *d, size_t i)
 				   step);
 }
 
+static bool resolve_waiting(void *ctx, struct pending *c)
+{
+	return resolve(ctx, c, false);
+}
+
+static bool resolve_last(void *ctx, struct pending *c)
+{
+	return resolve(ctx, c, true);
+}
+
+/* Who has a registry is read all the time; others write files when they like. */
 static void resolve_all(struct attrib *a, bool last)
 {
 	struct pendings *d = &a->dynamic;
 	size_t kept = 0;
 
+	if (d->nr || a->waiting.nr)
+		a->resolved_ns = base_now_ns();
 	if (d->nr)
-		a->dynamic_ns = base_now_ns();
+		a->dynamic_ns = a->resolved_ns;
 	for (size_t i = 0; i < d->nr; i++) {
 		struct pending c = d->items[i];
 
 		expect_lookup(d, i);
-		if (!resolve(a, &c, last))
+		if (!resolve(a, &c, last) &&
+		    (dyn_has_registry(c.p) || waiting_add(&a->waiting, &c) < 0))
 			d->items[kept++] = c;
 	}
 	d->nr = kept;
-	if (kept > a->joined_nr + WAITING_MAX) {
-		join_waiting(d);
-		a->joined_nr = d->nr;
-	}
-	a->joined_nr = d->nr < a->joined_nr ? d->nr : a->joined_nr;
+	waiting_look(&a->waiting, last || a->flushing, last ? resolve_last : resolve_waiting, a);
 }
 
 static void let_go(void *ctx, struct process *p)
@@ -605,6 +578,7 @@ void attrib_release(struct attrib *a)
 	free(a->dynamic.items);
 	free(a->unsettled.items);
 	a->dynamic = a->unsettled = (struct pendings){ 0 };
+	waiting_release(&a->waiting);
 	processes_free(a->processes, let_go, a);
 	a->processes = NULL;
 	labels_release(&a->labels);

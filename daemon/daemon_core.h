@@ -206,6 +206,35 @@ struct pendings {
 	size_t nr, cap;
 };
 
+/*
+ * Counts that wait for files (waiting.c). Runtimes write them late, so some wait until the next
+ * flush, and they are looked up again only when something new was told of their process. Those of
+ * one place are joined when there are many: no more of them than there is code.
+ */
+struct waiting {
+	struct process *p;
+	struct pendings counts;
+	uint64_t first_ns; /* not after the first of them */
+	uint64_t news;	   /* dyn_news when they were looked up last */
+};
+
+/* Zero-initialize. */
+struct waitings {
+	struct waiting **items;
+	size_t nr, cap;
+	size_t joined_nr; /* how many counts were left when they were joined last */
+};
+
+/* True: it waits no more. It may be changed. */
+typedef bool waiting_fn(void *ctx, struct pending *c);
+
+/* Of c->p, which has no registry and lives. 0 or -ENOMEM. */
+int waiting_add(struct waitings *t, const struct pending *c);
+/* @fn of @all, or of those it may now say something else of: also of who ended, or has a registry
+ * since. To be called before processes are let go. */
+void waiting_look(struct waitings *t, bool all, waiting_fn *fn, void *ctx);
+void waiting_release(struct waitings *t);
+
 /* A load event that is not the driver's: a client told of it (told.c). */
 struct told {
 	struct driver_load load;
@@ -258,11 +287,11 @@ struct attrib {
 	struct tolds told;	     /* what clients said, until its time comes */
 	struct attrib_stores stores; /* none between two drains */
 	struct pendings dynamic;   /* lie in dynamic code: resolved when the registries were read */
+	struct waitings waiting;   /* of these, those that nobody told of then */
 	struct pendings unsettled; /* older than the listing of their mapping: settled after the
 				      events up to then were seen; or of a time of doubt */
 	uint64_t unsettled_ns;	   /* the first of these */
 	uint64_t now_ns;	   /* time of the last count or event */
-	size_t joined_nr;	   /* how many of dynamic were left when they were joined last */
 	uint64_t lost_mended;	   /* load events that were lost before /proc was read for them */
 	bool doubt;		   /* others were since: counts wait for that */
 	bool hollow_made;	   /* there may be hollow processes */
@@ -270,6 +299,7 @@ struct attrib {
 	bool ranges_changed;	   /* of some process the driver may have to be told */
 	bool ranges_refused;	   /* of some process it did not take them in this round */
 	uint64_t ranges_round;	   /* a round: from one flush to the next */
+	uint64_t resolved_ns;	   /* base_now_ns when pending ones were looked up last */
 	uint64_t dynamic_ns; /* when counts in dynamic code, or a new client, were seen last; 0 */
 	int record_error;    /* first failure of writing the record, or 0 */
 };

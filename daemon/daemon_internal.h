@@ -171,10 +171,11 @@ struct process {
 	uint64_t seen_ns;  /* when an event or a count told last that it lived */
 	uint16_t execs;	   /* of its instance to be, if execs_told */
 	bool execs_told;
-	uint64_t attached_ns;  /* when the registry last handed over was made (at most DYN_MADE_NS
-				  less), or 0 */
-	struct process *later; /* a life after this one, of which only its hand-over has told */
-	struct ranges *told;   /* what the driver was told of its dynamic code, or NULL */
+	uint64_t attached_ns;	 /* when the registry last handed over was made (at most DYN_MADE_NS
+				    less), or 0 */
+	struct process *later;	 /* a life after this one, of which only its hand-over has told */
+	struct ranges *told;	 /* what the driver was told of its dynamic code, or NULL */
+	struct waiting *waiting; /* its counts that wait for files (waiting.c), or NULL */
 };
 
 /* ---- dynamic code (dyn.c) -------------------------------------------------------------------- */
@@ -253,6 +254,12 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 bool dyn_refresh(struct dyn *d, bool ranges);
 /* All samples up to @time_ns have been looked up. */
 void dyn_settled(struct dyn *d, uint64_t time_ns);
+/* Another number whenever what is told of @p's code, by whomever, may have changed: a lookup that
+ * ended in DYN_LATER does so again until then, but for one that is the last. */
+uint64_t dyn_news(const struct process *p);
+/* Samples of @p from @first_ns on will be looked up again: for one more dyn_refresh, who lived then
+ * is not forgotten. dyn_lookup says so itself of what it answers by DYN_LATER. */
+void dyn_wait(const struct process *p, uint64_t first_ns);
 /* A registry of its own is attached to this life; it can have no other. */
 bool dyn_has_registry(const struct process *p);
 /* An address in @p's own registry may have had more than one routine by now. */

@@ -325,6 +325,7 @@ void dyn_end(struct dyn *d, struct process *p)
 		if (d->config.reader)
 			dyn_registry_read(reg, false);
 		reg->over = true;
+		reg->nr_changes++;
 		if (reg->exe[0] != '/' && p->exe)
 			snprintf(reg->exe, sizeof(reg->exe), "%s", p->exe);
 		dyn_registry_detach(reg);
@@ -373,6 +374,22 @@ bool dyn_refresh(struct dyn *d, bool ranges)
 void dyn_settled(struct dyn *d, uint64_t time_ns)
 {
 	d->settled_ns = time_ns;
+}
+
+uint64_t dyn_news(const struct process *p)
+{
+	const struct dyn_registry *reg;
+	uint64_t news = 0;
+
+	for (const struct dyn_client *c = p->dyn; c; c = c->inherited)
+		for (size_t i = 0; (reg = held(c, i)); i++)
+			news += 1 + reg->nr_changes;
+	return news;
+}
+
+void dyn_wait(const struct process *p, uint64_t first_ns)
+{
+	dyn_source_wait(p->dyn, first_ns);
 }
 
 bool dyn_has_registry(const struct process *p)

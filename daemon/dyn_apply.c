@@ -311,6 +311,7 @@ int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const 
 	struct base_buf fresh = { 0 };
 	int r = flatten(&range->range, data, len, &fresh);
 
+	reg->nr_changes++;
 	if (r == 0)
 		r = keep_first(reg, range, &fresh, when);
 	if (r == 0)
@@ -360,6 +361,7 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 	size_t pos = 0;
 	int bad = 0;
 
+	reg->nr_changes++;
 	reg->tenants.nr_misses = 0;
 	while ((h = wire_next(data, len, &pos))) {
 		int r = wire_check(h);

@@ -357,6 +357,7 @@ struct dyn_registry {
 	int flush_error;	 /* of that reading, or 0 */
 	uint32_t flush_answered; /* as told to the library */
 	uint64_t nr_bad;
+	uint64_t nr_changes;		   /* a lookup may say something else since (dyn_news) */
 	uint64_t budget_ns;		   /* one reading begins no request after so long */
 	uint64_t pause_until_ns, pause_ns; /* after its reading took too long */
 

@@ -216,6 +216,7 @@ int dyn_registry_peek(struct dyn_registry *reg)
 		base_log(BASE_LOG_WARN, "the registry of process %d is not read any more: %s",
 			 reg->pid, base_strerror(r));
 		reg->refused = true;
+		reg->nr_changes++;
 		reg->nr_bad++;
 		return r;
 	}

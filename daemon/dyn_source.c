@@ -253,19 +253,20 @@ static uint64_t written_ns(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-/* The time of a file that is mapped does not move with each byte: its size does, or it was made
+/* The time of a file that is mapped does not move with each byte: its size does, or room was made
  * ahead. */
 static bool has_changed(const struct dyn_registry *reg)
 {
 	struct stat st;
 
 	return !reg->file.at_end || fstat(reg->fd, &st) < 0 || st.st_size != reg->size ||
-	       written_ns(&st) != reg->written_ns || (uint64_t)st.st_size != reg->file.off;
+	       written_ns(&st) != reg->written_ns || reg->file.ahead;
 }
 
 static void refuse(struct dyn_registry *reg, int r)
 {
 	reg->refused = true;
+	reg->nr_changes++;
 	reg->nr_bad++;
 	base_log(BASE_LOG_WARN, "the %s of process %d is not read any more: %s",
 		 reg->kind == DYN_JITDUMP ? "jitdump" : "perf map", reg->pid, base_strerror(r));
@@ -394,5 +395,6 @@ void dyn_source_end(struct dyn_registry *reg)
 		return;
 	dyn_source_read(reg);
 	reg->over = true;
+	reg->nr_changes++;
 	dyn_registry_detach(reg);
 }

@@ -55,6 +55,7 @@ struct foreign_place {
 	uint32_t lines;	    /* jitdump: what it has shown of where they count from */
 	bool in_line;	    /* perf map: off is within a line that is too long */
 	bool at_end; /* of what the file held when it was looked at, but for an unfinished rest */
+	bool ahead;  /* that is room made ahead: it may be filled while the file's size stays */
 };
 
 /* A file that may be written, cut, or be lies, while it is read. */

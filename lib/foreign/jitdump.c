@@ -33,7 +33,7 @@ static int header_check(const struct jitdump_header *h, uint32_t machine)
 	return h->elf_mach == machine || h->elf_mach == EM_NONE ? 0 : -DCPI_EFORMAT;
 }
 
-/* JITDUMP_WAIT: it is not there yet. */
+/* JITDUMP_WAIT, JITDUMP_ROOM: it is not there yet. */
 static int header_read(struct jitdump *d)
 {
 	const uint8_t *at;
@@ -46,7 +46,7 @@ static int header_read(struct jitdump *d)
 		return r;
 	memcpy(&d->header, at, sizeof(d->header));
 	if (!d->place.off && !d->header.magic && runtime_file_is_blank(&d->f, 0))
-		return JITDUMP_WAIT;
+		return JITDUMP_ROOM;
 	r = header_check(&d->header, d->f.from->machine);
 	if (r < 0)
 		return r;
@@ -59,7 +59,7 @@ static int header_read(struct jitdump *d)
 
 /* ---- one after the other --------------------------------------------------------------------- */
 
-/* Its head, where all of it is there. JITDUMP_WAIT: it is not. */
+/* Its head, where all of it is there. JITDUMP_WAIT, JITDUMP_ROOM: it is not. */
 static int record_read(struct jitdump *d, uint64_t off, struct jitdump_record *rec)
 {
 	uint64_t left = d->f.size - off;
@@ -72,7 +72,7 @@ static int record_read(struct jitdump *d, uint64_t off, struct jitdump_record *r
 	if (r < 0)
 		return r;
 	if (!rec->head.total_size && runtime_file_is_blank(&d->f, off + sizeof(rec->head.id)))
-		return JITDUMP_WAIT;
+		return JITDUMP_ROOM;
 	if (!rec->head.total_size) {
 		/* It may have been written since. */
 		runtime_file_forget(&d->f);
@@ -95,7 +95,6 @@ static int take_all(struct jitdump *d)
 	struct jitdump_record rec;
 	int r;
 
-	d->place.at_end = false;
 	do {
 		struct foreign_place before = d->place;
 		size_t mark = d->out->len;
@@ -110,10 +109,7 @@ static int take_all(struct jitdump *d)
 			d->out->len = mark;
 		}
 	} while (r == JITDUMP_TAKEN && !runtime_file_is_enough(&d->f, d->out));
-	if (r < 0 && d->place.off == first)
-		return r;
-	d->place.at_end = r == JITDUMP_WAIT;
-	return 0;
+	return r < 0 && d->place.off != first ? JITDUMP_TAKEN : r;
 }
 
 /*
@@ -133,7 +129,7 @@ static int find_pending(struct jitdump *d)
 		r = jitdump_record_again(d, &rec);
 		off += rec.head.total_size;
 	}
-	return r == -DCPI_EFORMAT || r == JITDUMP_WAIT ? JITDUMP_TAKEN : r;
+	return r == -DCPI_EFORMAT || r >= 0 ? JITDUMP_TAKEN : r;
 }
 
 int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *place,
@@ -145,13 +141,13 @@ int foreign_jitdump_read(const struct foreign_file *file, struct foreign_place *
 
 	if (r == 0)
 		r = header_read(&d);
-	if (r == JITDUMP_WAIT)
-		d.place.at_end = true;
 	if (r == JITDUMP_TAKEN)
 		r = find_pending(&d);
 	if (r == JITDUMP_TAKEN)
 		r = take_all(&d);
 	if (r >= 0) {
+		d.place.at_end = r != JITDUMP_TAKEN;
+		d.place.ahead = r == JITDUMP_ROOM;
 		d.place.debug_off = jitdump_pending_first(&d.pending, d.place.off);
 		r = runtime_file_end(&d.f, &d.place);
 	}

@@ -145,7 +145,8 @@ void jitdump_lines_release(struct jitdump_lines *lines);
 /* ---- jitdump_record.c: what becomes of one record -------------------------------------------- */
 
 /* What becomes of a record. */
-enum { JITDUMP_TAKEN, JITDUMP_WAIT };
+/* What is not there yet is waited for: until the file is longer, or in room that it has already. */
+enum { JITDUMP_TAKEN, JITDUMP_WAIT, JITDUMP_ROOM };
 
 struct jitdump {
 	struct runtime_file f;
@@ -167,7 +168,7 @@ struct jitdump_record {
 };
 
 int jitdump_copy(struct jitdump *d, uint64_t off, void *to, size_t len);
-/* JITDUMP_TAKEN; JITDUMP_WAIT or negative, then @d->place and @d->out may be changed. */
+/* JITDUMP_TAKEN; JITDUMP_ROOM or negative, then @d->place and @d->out may be changed. */
 int jitdump_record_take(struct jitdump *d, const struct jitdump_record *rec);
 /* One that was taken before: only what pends is found again. 0 or negative. */
 int jitdump_record_again(struct jitdump *d, const struct jitdump_record *rec);

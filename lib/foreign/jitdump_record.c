@@ -20,7 +20,7 @@ int jitdump_copy(struct jitdump *d, uint64_t off, void *to, size_t len)
 static int bad(struct jitdump *d, const struct jitdump_record *rec)
 {
 	if (runtime_file_is_blank(&d->f, rec->off + sizeof(rec->head)))
-		return JITDUMP_WAIT;
+		return JITDUMP_ROOM;
 	d->nr_bad++;
 	return JITDUMP_TAKEN;
 }

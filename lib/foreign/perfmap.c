@@ -90,8 +90,10 @@ static int piece_take(struct perfmap *m)
 	if (r != TAKEN)
 		return r;
 	end = memchr(at, '\n', len);
-	if (!end && is_unfinished(m, at, len))
+	if (!end && is_unfinished(m, at, len)) {
+		m->place.ahead = !at[len - 1];
 		return WAIT;
+	}
 	if (end && !m->place.in_line)
 		r = line_take(m, (const char *)at, end);
 	if (r < 0)
@@ -108,7 +110,7 @@ static int take_all(struct perfmap *m)
 	uint64_t first = m->place.off;
 	int r;
 
-	m->place.at_end = false;
+	m->place.at_end = m->place.ahead = false;
 	do {
 		size_t mark = m->out->len;
 

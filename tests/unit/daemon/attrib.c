@@ -475,6 +475,8 @@ static void generations(void **state)
 	(void)state;
 	stand_ins.dyn_image = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	stand_ins.registered = true;
 	/* The registry does not tell yet: it waits, and counts as pending. */
 	stand_ins.where = DYN_LATER;
 	assert_int_equal(attrib_count(&t.a, &c), 0);
@@ -540,7 +542,7 @@ static void waits_for_the_flush(void **state)
 	assert_true(processes_find(t.a.processes, 10)->watched);
 	for (int i = 0; i < 3; i++)
 		attrib_resolve(&t.a, 0);
-	assert_int_equal(t.a.dynamic.nr, 1);
+	assert_int_equal(t.a.account.pending, 1);
 	assert_false(stand_ins.query.last);
 	assert_true(stand_ins.query.dynamic);
 	assert_int_equal(stand_ins.query.map_start, 0x1000);
@@ -548,31 +550,119 @@ static void waits_for_the_flush(void **state)
 	attrib_resolve(&t.a, 0);
 	t.a.flushing = false;
 	assert_true(stand_ins.query.last);
-	assert_int_equal(t.a.dynamic.nr, 0);
+	assert_int_equal(t.a.account.pending, 0);
 	t.a.live = false;
 }
 
-/* Those that wait long are joined by their places: no more memory than there is code. */
-static void waiting_is_joined(void **state)
+/* Nobody asks again before something new was told; until then who lived is not forgotten. */
+static void waits_for_news(void **state)
 {
-	enum { NR = 50000, PLACES = 7 };
+	uint64_t first_ns;
 
 	(void)state;
 	t.a.live = true;
 	stand_ins.where = DYN_LATER;
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_sample(&t, 10, 0x1234);
+	first_ns = t.time_ns;
+	trial_sample(&t, 10, 0x1238);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stand_ins.nr_lookups, 2);
+	trial_sample(&t, 10, 0x1234);
+	for (int i = 0; i < 3; i++) {
+		stand_ins.waited_ns = 0;
+		attrib_resolve(&t.a, 0);
+		assert_int_equal(stand_ins.waited_ns, first_ns);
+	}
+	assert_int_equal(stand_ins.nr_lookups, 3);
+	/* What came since is asked for, too; and again only by the next news. */
+	stand_ins.news++;
+	attrib_resolve(&t.a, 0);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stand_ins.nr_lookups, 6);
+	assert_int_equal(t.a.account.pending, 3);
+	stand_ins.dyn_image = images_get(t.a.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn");
+	stand_ins.where = DYN_FOUND;
+	stand_ins.news++;
+	attrib_resolve(&t.a, 0);
+	t.a.live = false;
+	assert_int_equal(trial_count(&t, "x.dyn", 0), 3);
+	assert_int_equal(given(), 3);
+}
+
+/* Nor does anybody wait who is gone, or of whom a registry tells since. */
+static void waits_no_more(void **state)
+{
+	(void)state;
+	t.a.live = true;
+	stand_ins.where = DYN_LATER;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_mmap(&t, 11, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_sample(&t, 10, 0x1234);
+	trial_sample(&t, 11, 0x1234);
+	attrib_resolve(&t.a, 0);
+	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(t.a.account.pending, 1);
+	assert_int_equal(processes_nr(t.a.processes), 1);
+	trial_mmap(&t, 11, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
+	stand_ins.registered = true;
+	stand_ins.where = DYN_NONE;
+	attrib_resolve(&t.a, 0);
+	t.a.live = false;
+	assert_int_equal(given(), 2);
+	assert_int_equal(t.a.account.pending, 0);
+}
+
+/* Who leaves with counts that wait takes them along. */
+static void released_while_waiting(void **state)
+{
+	(void)state;
+	t.a.live = true;
+	stand_ins.where = DYN_LATER;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	trial_sample(&t, 10, 0x1234);
+	attrib_resolve(&t.a, 0);
+	t.a.live = false;
+	assert_int_equal(t.a.account.pending, 1);
+}
+
+/* Those that wait long are joined by their places: no more memory than there is code. */
+static void waiting_is_joined(void **state)
+{
+	enum { NR = 50000, PLACES = 3000, IN_FILE = 2 };
+	uint64_t first_ns;
+
+	(void)state;
+	t.a.live = true;
+	stand_ins.where = DYN_LATER;
+	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "//anon", 0);
+	/* In a file's memory each has its own time of mapping. */
+	trial_mmap(&t, 10, 0x10000, 0x1000, 0, "/bin/a", 1);
+	stand_ins.claimed = true;
+	first_ns = t.time_ns + 1;
+	for (int i = 0; i < IN_FILE; i++)
+		trial_sample(&t, 10, 0x10234);
 	for (uint64_t i = 0; i < NR; i++)
 		trial_sample(&t, 10, 0x1000 + i % PLACES);
 	attrib_resolve(&t.a, 0);
-	assert_int_equal(t.a.dynamic.nr, PLACES);
-	assert_int_equal(t.a.account.pending, NR);
-	assert_true(t.a.dynamic.items[0].first_ns < t.a.dynamic.items[0].time_ns);
+	assert_int_equal(t.a.account.pending, NR + IN_FILE);
+	/* Not only those of a neighbour: each has its whole time, and keeps its count. */
+	stand_ins.nr_lookups = 0;
+	stand_ins.news++;
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stand_ins.nr_lookups, PLACES + IN_FILE);
+	attrib_resolve(&t.a, 0);
+	assert_int_equal(stand_ins.waited_ns, first_ns);
+	assert_int_equal(stand_ins.query.time_ns - stand_ins.query.first_ns,
+			 (NR / PLACES - 1) * PLACES);
 	t.a.flushing = true;
 	stand_ins.where = DYN_NONE;
 	attrib_resolve(&t.a, 0);
 	t.a.flushing = t.a.live = false;
 	assert_int_equal(t.a.account.pending, 0);
 	assert_int_equal(trial_count(&t, "dynamic, unknown", 0), NR);
+	assert_int_equal(trial_count(&t, "/bin/a", 0x234), IN_FILE);
 }
 
 /* Code that was written over a file's is its runtime's; where that tells nothing, the file's. */
@@ -685,6 +775,9 @@ int main(void)
 		TEST(generations),
 		TEST(waits_a_second),
 		TEST(waits_for_the_flush),
+		TEST(waits_for_news),
+		TEST(waits_no_more),
+		TEST(released_while_waiting),
 		TEST(waiting_is_joined),
 		TEST(dump_is_no_image),
 		TEST(written_over),

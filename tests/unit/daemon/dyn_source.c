@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -244,6 +245,51 @@ static void jitdump(void **state)
 	/* The rest of A nobody has told. */
 	assert_string_equal(at(t, 0x10000, 4001), "-");
 	assert_true(dyn_reuses(&t->p));
+}
+
+/* As V8 leaves its dump until its buffer is full: nothing is read, or told, before it goes on. */
+static void cut_in_a_record(void **state)
+{
+	TRIAL(state);
+	const struct load second = load(2000, 0x10000, 'B');
+	uint64_t news;
+
+	put_header(t);
+	assert_int_equal(follow(t, getuid()), 0);
+	put_load(t, 1000, 0x10000, 'A');
+	put(t, &second, 20);
+	assert_true(dyn_refresh(t->dyn, false));
+	news = dyn_news(&t->p);
+	assert_false(dyn_refresh(t->dyn, false));
+	assert_int_equal(dyn_news(&t->p), news);
+	put(t, (const char *)&second + 20, sizeof(second) - 20);
+	assert_true(dyn_refresh(t->dyn, false));
+	assert_int_not_equal(dyn_news(&t->p), news);
+	assert_string_equal(who(t, 0x10000, 1500, 1500, true), "A");
+}
+
+/* Whoever has made room fills it without the file's telling. */
+static void room_made_ahead(void **state)
+{
+	TRIAL(state);
+	const struct load first = load(1000, 0x10000, 'A'), second = load(2000, 0x20000, 'B');
+	off_t at;
+	char *map;
+
+	put_header(t);
+	at = lseek(t->fd, 0, SEEK_END);
+	assert_int_equal(ftruncate(t->fd, 65536), 0);
+	map = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+	assert_true(map != MAP_FAILED);
+	memset(map + 65535, 0, 1); /* the page is known as written to from now on */
+	assert_int_equal(follow(t, getuid()), 0);
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(who(t, 0x10000, 500, 500, true), "later");
+	memcpy(map + at, &first, sizeof(first));
+	memcpy(map + at + sizeof(first), &second, sizeof(second));
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(who(t, 0x10000, 1500, 1500, true), "A");
+	munmap(map, 65536);
 }
 
 /* Nothing in a jitdump tells that code is gone: a file that is mapped in its place does. */
@@ -502,8 +548,10 @@ static void unnamed(void **state)
 	struct image *img = NULL;
 	uint64_t off;
 
+	assert_int_equal(dyn_news(&t->p), 0);
 	dyn_watch(t->dyn, &t->p);
 	/* A map may still come. */
+	assert_int_not_equal(dyn_news(&t->p), 0);
 	assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_LATER);
 	q.last = true;
 	assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_FOUND);
@@ -525,6 +573,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(jitdump),
+		TEST(cut_in_a_record),
+		TEST(room_made_ahead),
 		TEST(mapped_over),
 		TEST(told_late),
 		TEST(not_his),

@@ -70,6 +70,7 @@ enum dyn_where dyn_lookup(struct dyn *d, struct process *p, const struct dyn_que
 	(void)d;
 	stand_ins.looked_up_by = p->dyn;
 	stand_ins.query = *q;
+	stand_ins.nr_lookups++;
 	*image = stand_ins.dyn_image;
 	*off = stand_ins.dyn_off;
 	return stand_ins.where == DYN_LATER && q->last ? DYN_GENERATION : stand_ins.where;
@@ -115,6 +116,18 @@ void dyn_settled(struct dyn *d, uint64_t time_ns)
 {
 	(void)d;
 	stand_ins.settled_ns = time_ns;
+}
+
+uint64_t dyn_news(const struct process *p)
+{
+	(void)p;
+	return stand_ins.news;
+}
+
+void dyn_wait(const struct process *p, uint64_t first_ns)
+{
+	(void)p;
+	stand_ins.waited_ns = first_ns;
 }
 
 bool dyn_has_registry(const struct process *p)

@@ -20,6 +20,8 @@ struct stand_ins {
 	struct image *dyn_image;
 	uint64_t dyn_off;
 	struct dyn_query query; /* the last one */
+	unsigned int nr_lookups;
+	uint64_t news, waited_ns; /* dyn_news; what dyn_wait was told last */
 	uint64_t settled_ns;
 	bool registered; /* dyn_has_registry, of who has a client */
 	/* dyn_ranges: one, or none where its end is 0 */

@@ -222,6 +222,8 @@ static void test_byte_by_byte(void **state)
 	for (size_t i = 0; i < d->bytes.len; i++) {
 		reading_write(&d->rd, d->bytes.data + i, 1);
 		assert_int_equal(reading_run(&d->rd), 0);
+		/* Until the file is longer nothing can have come. */
+		assert_false(d->rd.place.ahead);
 	}
 	reading_check(&d->rd, EVERYTHING);
 	assert_int_equal(d->rd.nr_bad, 2);
@@ -238,6 +240,7 @@ static void test_zeros_behind(void **state)
 	reading_resize(&d->rd, 100 << 20);
 	assert_int_equal(reading_run(&d->rd), 0);
 	assert_int_equal(d->rd.place.off, 0);
+	assert_true(d->rd.place.ahead);
 	for (size_t i = 0; i < len;) {
 		struct jitdump_head head;
 		/* A header's bytes come as one, and so does what follows. */
@@ -253,6 +256,7 @@ static void test_zeros_behind(void **state)
 		i += n;
 		assert_int_equal(reading_run(&d->rd), 0);
 		assert_int_equal(d->rd.place.off, i);
+		assert_true(d->rd.place.ahead);
 	}
 	reading_check(&d->rd, EVERYTHING);
 	assert_int_equal(d->rd.nr_bad, 2);
@@ -268,6 +272,7 @@ static void test_zeros_within(void **state)
 	reading_resize(&d->rd, 8192);
 	assert_int_equal(reading_run(&d->rd), 0);
 	assert_int_equal(d->rd.nr_bad, 0);
+	assert_true(d->rd.place.ahead);
 	assert_int_equal(pwrite(d->rd.file.fd, d->bytes.data, len, 0), len);
 	assert_int_equal(reading_run(&d->rd), 0);
 	reading_check(&d->rd, "time 3\n1 routine 1000+8 alpha code 0007\n");

@@ -191,6 +191,8 @@ static void test_byte_by_byte(void **state)
 	for (size_t i = 0; i < sizeof(MAP) - 1; i++) {
 		reading_write(rd, MAP + i, 1);
 		assert_int_equal(reading_run(rd), 0);
+		/* Until the file is longer nothing can have come. */
+		assert_false(rd->place.ahead);
 	}
 	reading_check(rd, MAP_IS);
 	assert_int_equal(rd->nr_bad, 2);
@@ -215,6 +217,7 @@ static void test_zeros_behind(void **state)
 	reading_resize(rd, 100 << 20);
 	expect(rd, "");
 	for (size_t i = 0; i < sizeof(MAP) - 1; i++) {
+		assert_true(rd->place.ahead);
 		assert_int_equal(pwrite(rd->file.fd, MAP + i, 1, (off_t)i), 1);
 		assert_int_equal(reading_run(rd), 0);
 	}
