@@ -393,7 +393,7 @@ void windows_take(struct windows *t, struct attrib *a, const struct vtrace_windo
 	memcpy(&k.w, w, VTRACE_WINDOW_LEN(w->has));
 	k.number = t->number;
 	k.words = NULL;
-	k.until_ns = 0;
+	k.until_ns = k.news = 0;
 	k.unsettled = false;
 	k.past = NULL;
 	t->attrib = a;
@@ -466,6 +466,13 @@ void windows_pass(struct windows *t, struct attrib *a, uint64_t time_ns)
 	}
 }
 
+/* As counts that wait (waiting.c): nothing new was told, so a look-up would say the same. */
+static bool is_old_news(const struct attrib *a, const struct windows_pending *k, bool last)
+{
+	return !last && !a->flushing && !k->p->exited && !dyn_has_registry(k->p) &&
+	       k->news == dyn_news(k->p);
+}
+
 /* Every event up to now was seen. False: it goes on waiting. */
 static bool settle(struct windows *t, struct attrib *a, struct windows_pending *k, bool last)
 {
@@ -475,6 +482,11 @@ static bool settle(struct windows *t, struct attrib *a, struct windows_pending *
 		windows_place_listed(a, k);
 	if (k->unsettled)
 		return false;
+	if (k->news && is_old_news(a, k, last)) {
+		dyn_wait(k->p, k->w.time_ns);
+		return false;
+	}
+	k->news = dyn_news(k->p);
 	wait = may_wait(a, k, last);
 	for (size_t i = 0; i < k->nr; i++) {
 		struct windows_step *s = &k->steps[i];

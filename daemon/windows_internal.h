@@ -15,6 +15,7 @@ struct windows_pending {
 	uint64_t number;
 	uint64_t *words;   /* its own, where values are wanted; or NULL */
 	uint64_t until_ns; /* base_now_ns up to which it waits for its registry; 0: not asked yet */
+	uint64_t news;	   /* dyn_news when its places were looked up last; 0: they were not */
 	bool unsettled;	   /* see struct attrib */
 	struct windows_past *past; /* a reference, once the process's life is over; or NULL */
 	size_t nr;

@@ -155,6 +155,40 @@ static void in_the_order_of_time(void **state)
 	assert_int_equal(fake_nr_moves("/bin/a"), 2);
 }
 
+/* Of a file that a runtime writes. */
+static void waits_for_news(void **state)
+{
+	struct vtrace_window window = fake_run(MAIN, 1);
+	unsigned int nr_lookups;
+
+	(void)state;
+	core.a.live = true;
+	trial_mmap(&core, PID, MAIN, 0x1000, 0, "//anon", 0);
+	processes_find(core.a.processes, PID)->dyn = (struct dyn_client *)&driver;
+	stand_ins.where = DYN_LATER;
+	stand_ins.news = 5;
+	fake_take(&window);
+	attrib_resolve(&core.a, 0);
+	nr_lookups = stand_ins.nr_lookups;
+	assert_int_not_equal(nr_lookups, 0);
+	stand_ins.waited_ns = 0;
+	attrib_resolve(&core.a, 0);
+	assert_int_equal(stand_ins.nr_lookups, nr_lookups);
+	assert_int_equal(stand_ins.waited_ns, core.time_ns);
+	stand_ins.news++;
+	attrib_resolve(&core.a, 0);
+	assert_in_range(stand_ins.nr_lookups, nr_lookups + 1, 2 * nr_lookups);
+	stand_ins.dyn_image = images_get(core.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	stand_ins.where = DYN_FOUND;
+	attrib_resolve(&core.a, 0);
+	assert_int_equal(fake_stored(), 0);
+	core.a.flushing = true;
+	attrib_resolve(&core.a, 0);
+	core.a.flushing = core.a.live = false;
+	processes_find(core.a.processes, PID)->dyn = NULL;
+	assert_int_equal(fake_stored(), 1);
+}
+
 static void dynamic_code(void **state)
 {
 	struct vtrace_window window = fake_run(MAIN, 64);
@@ -480,6 +514,7 @@ int main(void)
 		PLAIN(partly_unknown),
 		PLAIN(of_nobody),
 		PLAIN(in_the_order_of_time),
+		PLAIN(waits_for_news),
 		PLAIN(dynamic_code),
 		PLAIN(dynamic_code_of_the_dead),
 		PLAIN(refused_image),
