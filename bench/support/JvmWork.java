@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A fixed amount of work for a JVM: collections, strings, numbers, in some hundred methods that get compiled.
+// A fixed amount of work for a JVM (60 rounds, or as many as its argument says): collections, strings, numbers, in some hundred methods that get compiled.
 
 import java.util.ArrayList;
 import java.util.Collections;
@@ -48,8 +48,9 @@ public class JvmWork {
 	}
 
 	public static void main(String[] args) {
+		int rounds = args.length > 0 ? Integer.parseInt(args[0]) : 60;
 		long sink = 0;
-		for (int round = 0; round < 60; round++) {
+		for (int round = 0; round < rounds; round++) {
 			sink += numbers(3000000, round + 1) + words(60000) + sort(30000);
 			sink += text(1500).length() + tree(30000);
 		}
