@@ -14,6 +14,9 @@
 /* Of one reading: the rest comes with the next. */
 #define BUDGET_NS 500000000ull
 enum { TRIES_MAX = 3 };
+/* A list that takes longer to read is read again after so many times as long. */
+#define LIST_NS 5000000ull
+enum { LIST_REST = 50 };
 
 struct object {
 	struct foreign_gdb_entry e;
@@ -250,7 +253,7 @@ static void read_parent(const struct dyn_gdb *gdb)
 	struct dyn_registry *reg = c ? dyn_source_find(c, DYN_GDB) : NULL;
 
 	if (reg)
-		dyn_gdb_read(reg);
+		dyn_gdb_read(reg, true);
 }
 
 static void apply(struct dyn_registry *reg, struct object *o, uint64_t seq,
@@ -361,11 +364,28 @@ static int read_list(struct dyn_registry *reg)
 	return taken < 0 ? taken : r;
 }
 
-bool dyn_gdb_read(struct dyn_registry *reg)
+/*
+ * Who tells of an object each moment, and has thousands, has his whole list read each time: but for
+ * @all, that may take its part of our time and no more.
+ */
+static int read_list_in_time(struct dyn_registry *reg, bool all)
+{
+	uint64_t now = base_now_ns(), took;
+	int r;
+
+	if (!all && now < reg->list_ns)
+		return -EINPROGRESS;
+	r = read_list(reg);
+	took = base_now_ns() - now;
+	reg->list_ns = took > LIST_NS ? now + LIST_REST * took : 0;
+	return r;
+}
+
+bool dyn_gdb_read(struct dyn_registry *reg, bool all)
 {
 	struct dyn_gdb *gdb = reg->gdb;
 	uint64_t now = base_now_ns();
-	bool news;
+	bool news, rests;
 	int r;
 
 	if (!gdb || !reg->life || reg->over || now < reg->pause_until_ns)
@@ -373,7 +393,9 @@ bool dyn_gdb_read(struct dyn_registry *reg)
 	look_for_descriptor(reg);
 	if (!gdb->g.nr_heads || !reg->life || base_now_ns() < reg->pause_until_ns)
 		return false;
-	r = read_list(reg);
+	r = read_list_in_time(reg, all);
+	rests = r == -EINPROGRESS;
+	r = rests ? 0 : r;
 	news = r > 0 || gdb->nr_todo;
 	if (r >= 0 && gdb->nr_todo)
 		r = read_objects(reg);
@@ -382,7 +404,7 @@ bool dyn_gdb_read(struct dyn_registry *reg)
 	else
 		reg->pause_ns = 0;
 	/* Only when all was read up to here was nothing else there before now. */
-	if (r >= 0 && !gdb->nr_todo)
+	if (r >= 0 && !gdb->nr_todo && !rests)
 		reg->read_ns = now;
 	return news;
 }

@@ -372,6 +372,7 @@ struct dyn_registry {
 	uint64_t since_ns;   /* CLOCK_REALTIME of its beginning: older maps are not its */
 	uint64_t look_ns, look_pause_ns;
 	struct dyn_gdb *gdb; /* of kind DYN_GDB (dyn_gdb.c) */
+	uint64_t list_ns;    /* its list is read then at the soonest */
 
 	struct dyn_facility *facilities[WIRE_NR_FACILITIES];
 	struct dyn_range *ranges; /* by slot */
@@ -455,8 +456,8 @@ int dyn_source_facility(struct dyn_registry *reg);
 void dyn_source_pause(struct dyn_registry *reg, int r);
 /* When it is looked for, or read, again; the pause doubles. */
 void dyn_source_look_later(struct dyn_registry *reg);
-/* Read what is new. True: there was something. */
-bool dyn_source_read(struct dyn_registry *reg);
+/* Read what is new; @all: at whatever cost. True: there was something. */
+bool dyn_source_read(struct dyn_registry *reg, bool all);
 /* By time, whoever of @c's sources knows the address. DYN_LATER not where @last. */
 enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_ask *ask, bool last,
 				 struct image **image, uint64_t *off);
@@ -479,7 +480,7 @@ void dyn_gdb_watch(struct dyn *d, struct process *p);
 /* Its process is leaving: its memory is gone, and what was not read is not known. */
 void dyn_gdb_leave(struct dyn_registry *reg);
 /* As dyn_source_read. */
-bool dyn_gdb_read(struct dyn_registry *reg);
+bool dyn_gdb_read(struct dyn_registry *reg, bool all);
 void dyn_gdb_release(struct dyn_registry *reg);
 
 /* ---- changes (dyn_change.c, dyn_apply.c) ----------------------------------------------------- */

@@ -421,7 +421,7 @@ bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 	int r = 0;
 
 	if (reg->kind != DYN_REGISTRY)
-		return dyn_source_read(reg);
+		return dyn_source_read(reg, ranges);
 	if (reg->fd < 0 || reg->refused)
 		return false;
 	dyn_registry_peek(reg);

@@ -332,14 +332,14 @@ static bool follow(struct dyn_registry *reg)
 	return true;
 }
 
-bool dyn_source_read(struct dyn_registry *reg)
+bool dyn_source_read(struct dyn_registry *reg, bool all)
 {
 	bool news = false;
 
 	if (reg->kind == DYN_PERFMAP && reg->fd < 0)
 		look_for_map(reg);
 	if (reg->kind == DYN_GDB)
-		news = dyn_gdb_read(reg);
+		news = dyn_gdb_read(reg, all);
 	if (reg->fd >= 0 && !reg->refused && base_now_ns() >= reg->pause_until_ns &&
 	    has_changed(reg))
 		news = follow(reg);
@@ -393,7 +393,7 @@ void dyn_source_end(struct dyn_registry *reg)
 {
 	if (reg->over)
 		return;
-	dyn_source_read(reg);
+	dyn_source_read(reg, true);
 	reg->over = true;
 	reg->nr_changes++;
 	dyn_registry_detach(reg);

@@ -16,6 +16,8 @@ enum {
 	ACTION_REGISTER = 1,
 	PRINT_PART = 128 << 10, /* of either end */
 	PRINTS_LEN = 4 << 20,	/* of all the prints of one call */
+	PAGE = 4096,
+	WINDOW_LEN = 64 << 10,
 };
 
 /* As they stand in the process. */
@@ -28,8 +30,20 @@ struct node {
 	uint64_t next, prev, elf_addr, elf_len;
 };
 
+/*
+ * Entries, and small files, of a runtime mostly lie near each other: what stood around the last one
+ * was read with it.
+ */
+struct window {
+	const struct foreign_memory *m;
+	uint64_t addr;
+	size_t len;
+	uint8_t bytes[WINDOW_LEN];
+};
+
 struct prints {
-	uint8_t *buf; /* of 2 * PRINT_PART */
+	struct window window;
+	uint8_t buf[2 * PRINT_PART];
 	size_t left;
 };
 
@@ -37,6 +51,35 @@ static bool read_all(const struct foreign_memory *m, uint64_t addr, void *to, si
 {
 	return addr && addr < VADDR_MAX && len <= VADDR_MAX - addr &&
 	       m->read(m->ctx, addr, to, len) == (ssize_t)len;
+}
+
+static bool is_in(const struct window *w, uint64_t addr, size_t len)
+{
+	return addr >= w->addr && addr - w->addr <= w->len && len <= w->len - (addr - w->addr);
+}
+
+static void fill(struct window *w, uint64_t addr)
+{
+	ssize_t n = addr < VADDR_MAX ? w->m->read(w->m->ctx, addr, w->bytes, WINDOW_LEN) : -1;
+
+	w->addr = addr;
+	w->len = n > 0 ? (size_t)n : 0;
+}
+
+/* From the newest entry to the oldest addresses mostly fall. */
+static bool read_near(struct window *w, uint64_t addr, void *to, size_t len)
+{
+	uint64_t page = addr & ~(uint64_t)(PAGE - 1);
+	bool falls = w->len && addr < w->addr && page > WINDOW_LEN;
+
+	if (!is_in(w, addr, len) && falls)
+		fill(w, page + PAGE - WINDOW_LEN);
+	if (!is_in(w, addr, len))
+		fill(w, page);
+	if (!is_in(w, addr, len))
+		return read_all(w->m, addr, to, len);
+	memcpy(to, w->bytes + (addr - w->addr), len);
+	return true;
 }
 
 /* ---- prints ---------------------------------------------------------------------------------- */
@@ -56,12 +99,22 @@ static uint64_t print_bytes(const void *bytes, size_t len)
 
 static uint64_t print_of(const struct foreign_memory *m, const struct node *node, uint8_t *buf)
 {
-	size_t len = print_len(node->elf_len), first = len / 2;
+	size_t len = print_len(node->elf_len), first = len == node->elf_len ? len : len / 2;
 
 	if (!read_all(m, node->elf_addr, buf, first) ||
-	    !read_all(m, node->elf_addr + node->elf_len - (len - first), buf + first, len - first))
+	    (first < len && !read_all(m, node->elf_addr + node->elf_len - (len - first),
+				      buf + first, len - first)))
 		return 1;
 	return print_bytes(buf, len);
+}
+
+static uint64_t print_near(struct prints *p, const struct node *node)
+{
+	if (!node->elf_len || node->elf_len > PAGE)
+		return print_of(p->window.m, node, p->buf);
+	return read_near(&p->window, node->elf_addr, p->buf, node->elf_len)
+		       ? print_bytes(p->buf, node->elf_len)
+		       : 1;
 }
 
 /* The same of a copy. */
@@ -74,8 +127,8 @@ static uint64_t print_copy(const uint8_t *elf, size_t elf_len, uint8_t *buf)
 	return print_bytes(buf, len);
 }
 
-static void add_prints(const struct foreign_memory *m, struct foreign_gdb *g,
-		       struct foreign_gdb_entry *entries, size_t nr, struct prints *p)
+static void add_prints(struct foreign_gdb *g, struct foreign_gdb_entry *entries, size_t nr,
+		       struct prints *p)
 {
 	size_t i = g->next < nr ? g->next : 0;
 
@@ -84,7 +137,7 @@ static void add_prints(const struct foreign_memory *m, struct foreign_gdb *g,
 		const struct node node = { .elf_addr = e->elf_addr, .elf_len = e->elf_len };
 		size_t len = print_len(e->elf_len);
 
-		e->print = print_of(m, &node, p->buf);
+		e->print = print_near(p, &node);
 		p->left -= len < p->left ? len : p->left;
 	}
 	g->next = (uint32_t)i;
@@ -129,7 +182,7 @@ static uint64_t look_at(const struct foreign_memory *m, const struct foreign_gdb
 }
 
 /* @mark: an entry that was met before; each power of two of them it is the next one. */
-static int walk(const struct foreign_memory *m, uint64_t addr, size_t *nr, struct base_buf *out)
+static int walk(struct window *w, uint64_t addr, size_t *nr, struct base_buf *out)
 {
 	uint64_t mark = 0, met = 0;
 
@@ -144,7 +197,7 @@ static int walk(const struct foreign_memory *m, uint64_t addr, size_t *nr, struc
 		met++;
 		if (*nr == FOREIGN_GDB_ENTRIES)
 			return 2;
-		if (!read_all(m, addr, &node, sizeof(node)))
+		if (!read_near(w, addr, &node, sizeof(node)))
 			return -DCPI_EFORMAT;
 		e = (struct foreign_gdb_entry){ addr, node.elf_addr, node.elf_len, 0 };
 		r = base_buf_append(out, &e, sizeof(e));
@@ -169,8 +222,8 @@ static void sort_by_age(const struct descriptor *d, struct foreign_gdb_entry *e,
 	}
 }
 
-static int read_list(const struct foreign_memory *m, struct foreign_gdb *g, const struct look *look,
-		     struct prints *p, struct base_buf *out)
+static int read_list(struct foreign_gdb *g, const struct look *look, struct prints *p,
+		     struct base_buf *out)
 {
 	size_t from = out->len, nr = 0;
 	int r = 1;
@@ -178,34 +231,37 @@ static int read_list(const struct foreign_memory *m, struct foreign_gdb *g, cons
 	for (size_t i = 0; r == 1 && i < FOREIGN_GDB_HEADS; i++) {
 		size_t mark = out->len, before = nr;
 
-		r = walk(m, look->heads[i].first, &nr, out);
+		r = walk(&p->window, look->heads[i].first, &nr, out);
 		if (r > 0 && nr > before)
 			sort_by_age(&look->heads[i],
 				    (struct foreign_gdb_entry *)(void *)(out->data + mark),
 				    nr - before);
 	}
 	if (r > 0 && nr)
-		add_prints(m, g, (struct foreign_gdb_entry *)(void *)(out->data + from), nr, p);
+		add_prints(g, (struct foreign_gdb_entry *)(void *)(out->data + from), nr, p);
 	return r;
 }
 
 int foreign_gdb_list(const struct foreign_memory *memory, struct foreign_gdb *g,
 		     struct base_buf *out)
 {
-	struct prints p = { malloc(2 * PRINT_PART), PRINTS_LEN };
+	struct prints *p = malloc(sizeof(*p));
 	struct look before, after;
 	uint64_t state;
 	size_t from = out->len;
 	uint32_t next = g->next;
 	int r = 0;
 
-	if (!p.buf)
+	if (!p)
 		return -ENOMEM;
-	state = look_at(memory, g, &p, &before);
+	p->window.m = memory;
+	p->window.addr = p->window.len = 0;
+	p->left = PRINTS_LEN;
+	state = look_at(memory, g, p, &before);
 	if (state != g->state)
-		r = read_list(memory, g, &before, &p, out);
+		r = read_list(g, &before, p, out);
 	/* Torn rather than lies, where it was being changed. */
-	if (r && r != -ENOMEM && look_at(memory, g, &p, &after) != state)
+	if (r && r != -ENOMEM && look_at(memory, g, p, &after) != state)
 		r = -EAGAIN;
 	if (r > 0)
 		g->state = state;
@@ -213,7 +269,7 @@ int foreign_gdb_list(const struct foreign_memory *memory, struct foreign_gdb *g,
 		g->next = next;
 		out->len = from;
 	}
-	free(p.buf);
+	free(p);
 	return r;
 }
 

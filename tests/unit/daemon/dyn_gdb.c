@@ -163,7 +163,7 @@ static struct dyn_registry *source(const struct process *p)
 /* A time after all that was seen, and before all that comes. */
 static uint64_t refresh(struct trial *t)
 {
-	dyn_refresh(t->dyn, false);
+	dyn_refresh(t->dyn, true);
 	return base_now_ns();
 }
 
@@ -240,7 +240,7 @@ static void registered(void **state)
 	make(&a, HERE, 'A');
 	link_node(&a.node);
 	/* Nobody had the address before. */
-	dyn_refresh(t->dyn, false);
+	dyn_refresh(t->dyn, true);
 	assert_string_equal(at(t, HERE, 5), "Alpha");
 	assert_string_equal(at(t, HERE + 31, base_now_ns()), "Alpha");
 	assert_string_equal(at(t, HERE + 32, 5), "gamma");
@@ -435,6 +435,34 @@ static void leaving(void **state)
 	assert_string_equal(at(t, HERE + 256, 5), "-");
 }
 
+/* A list that takes long: not before its time, but for a flush. */
+static void rests(void **state)
+{
+	TRIAL(state);
+	struct dyn_registry *reg = source(&t->p);
+	uint64_t before, later = base_now_ns() + 3600000000000u;
+	struct object a, b;
+
+	refresh(t);
+	make(&a, HERE, 'A');
+	link_node(&a.node);
+	before = reg->read_ns;
+	reg->list_ns = later;
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(at(t, HERE, base_now_ns()), "-");
+	assert_int_equal(reg->read_ns, before);
+	dyn_refresh(t->dyn, true);
+	assert_string_equal(at(t, HERE, base_now_ns()), "Alpha");
+	assert_true(reg->read_ns > before);
+	assert_true(reg->list_ns < later);
+	/* Its time has come. */
+	make(&b, HERE + 4096, 'B');
+	link_node(&b.node);
+	reg->list_ns = 1;
+	dyn_refresh(t->dyn, false);
+	assert_string_equal(at(t, HERE + 4096, base_now_ns()), "Blpha");
+}
+
 /* It is looked for when files were mapped, and not often. */
 static void look(void **state)
 {
@@ -529,6 +557,7 @@ int main(void)
 		TEST(no_object),
 		TEST(list_that_lies),
 		TEST(leaving),
+		TEST(rests),
 		TEST(look),
 		TEST(forked),
 		TEST(forked_unread),

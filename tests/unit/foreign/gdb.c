@@ -328,6 +328,90 @@ static void test_prints(void **state)
 	assert_true(entry(t, 16)->print && !entry(t, 10)->print);
 }
 
+/*
+ * As malloc puts them: an entry, and its file behind it, one after the other, with a hole where
+ * nothing can be read. HEAP_AT lies within a page, as the last file ends within one.
+ */
+enum { NR_NEAR = 10000, NEAR = 200, HOLE = 700 };
+#define HEAP_AT 0x7f0000000090ull
+#define GAP	0x5000000ull
+
+static uint8_t heap[NR_NEAR * NEAR];
+
+static uint64_t near_at(unsigned int i)
+{
+	return HEAP_AT + i * NEAR + (i >= HOLE ? GAP : 0);
+}
+
+/* What can be read from @addr on, up to the hole or the end. */
+static ssize_t read_heap(void *ctx, uint64_t addr, void *to, size_t len)
+{
+	bool behind = addr >= near_at(HOLE);
+	uint64_t from = behind ? near_at(HOLE) : HEAP_AT, at;
+	size_t base = behind ? HOLE * NEAR : 0, end = behind ? sizeof(heap) : HOLE * NEAR;
+	struct world *w = ctx;
+
+	if (addr < HEAP_AT - WIRE_PAGE)
+		return world_read(ctx, addr, to, len);
+	w->nr_reads++;
+	at = addr - from;
+	/* A mapping is of whole pages: zeros stand before it. */
+	if (addr < from && from - addr < WIRE_PAGE && addr % WIRE_PAGE == 0) {
+		memset(to, 0, (size_t)(from - addr));
+		memcpy((uint8_t *)to + (from - addr), heap + base, len - (size_t)(from - addr));
+		return (ssize_t)len;
+	}
+	if (addr < from || at >= end - base)
+		return -EFAULT;
+	len = len < end - base - at ? len : end - base - (size_t)at;
+	memcpy(to, heap + base + at, len);
+	return (ssize_t)len;
+}
+
+static ssize_t read_heap_exactly(void *ctx, uint64_t addr, void *to, size_t len)
+{
+	return len > WIRE_PAGE && addr >= HEAP_AT - WIRE_PAGE ? -EFAULT
+							      : read_heap(ctx, addr, to, len);
+}
+
+/* Thousands of entries take few readings, and are what they are by themselves. */
+static void test_near(void **state)
+{
+	struct trial *t = *state;
+	struct base_buf exact = { 0 };
+	unsigned int nr_exact;
+
+	for (unsigned int i = 0; i < NR_NEAR; i++) {
+		struct node node = { .next = i ? near_at(i - 1) : 0,
+				     .elf_addr = near_at(i) + sizeof(node),
+				     .elf_len = 100 + i % 60 };
+
+		/* That file ends in the hole. */
+		if (i == HOLE - 1)
+			node.elf_len = NEAR;
+		memset(heap + i * NEAR, (int)(i % 251) + 1, NEAR);
+		memcpy(heap + i * NEAR, &node, sizeof(node));
+	}
+	t->w.heads[0] = (struct descriptor){ 1, 1, near_at(NR_NEAR - 1), near_at(NR_NEAR - 1) };
+	t->memory.read = read_heap_exactly;
+	assert_int_equal(list(t), 1);
+	nr_exact = t->w.nr_reads;
+	assert_int_equal(nr_entries(t), NR_NEAR);
+	assert_int_equal(printed(t), NR_NEAR);
+	assert_int_equal(entry(t, HOLE - 1)->print, 1);
+	assert_int_equal(base_buf_append(&exact, t->out.data, t->out.len), 0);
+	t->g.state = 0;
+	t->memory.read = read_heap;
+	t->w.nr_reads = 0;
+	assert_int_equal(list(t), 1);
+	assert_int_equal(t->out.len, exact.len);
+	assert_memory_equal(t->out.data, exact.data, exact.len);
+	/* By the page only where a mapping begins. */
+	assert_in_range(t->w.nr_reads, 2 * sizeof(heap) / 65536, 200);
+	assert_true(nr_exact > NR_NEAR);
+	base_buf_release(&exact);
+}
+
 /* ---- objects --------------------------------------------------------------------------------- */
 
 static struct foreign_gdb_entry place(struct trial *t, const struct small_elf *e)
@@ -620,6 +704,7 @@ int main(void)
 		TEST(test_torn),
 		TEST(test_endless),
 		TEST(test_prints),
+		TEST(test_near),
 		TEST(test_object),
 		TEST(test_relocatable),
 		TEST(test_whole_buffer),
