@@ -230,8 +230,10 @@ typedef bool waiting_fn(void *ctx, struct pending *c);
 
 /* Of c->p, which has no registry and lives. 0 or -ENOMEM. */
 int waiting_add(struct waitings *t, const struct pending *c);
-/* @fn of @all, or of those it may now say something else of: also of who ended, or has a registry
- * since. To be called before processes are let go. */
+/* Looked up last at @news of @p's: may a look-up say something else now? Also of who ended, or has
+ * a registry since. */
+bool waiting_is_due(const struct process *p, uint64_t news);
+/* @fn of @all, or of those that are due. To be called before processes are let go. */
 void waiting_look(struct waitings *t, bool all, waiting_fn *fn, void *ctx);
 void waiting_release(struct waitings *t);
 

@@ -107,9 +107,9 @@ static void join_all(struct pendings *d)
 
 /* ---- looking again --------------------------------------------------------------------------- */
 
-static bool is_due(const struct waiting *w, bool all)
+bool waiting_is_due(const struct process *p, uint64_t news)
 {
-	return all || w->p->exited || dyn_has_registry(w->p) || w->news != dyn_news(w->p);
+	return p->exited || dyn_has_registry(p) || news != dyn_news(p);
 }
 
 static void look(struct waiting *w, waiting_fn *fn, void *ctx)
@@ -137,7 +137,7 @@ void waiting_look(struct waitings *t, bool all, waiting_fn *fn, void *ctx)
 	for (size_t i = 0; i < t->nr; i++) {
 		struct waiting *w = t->items[i];
 
-		if (is_due(w, all))
+		if (all || waiting_is_due(w->p, w->news))
 			look(w, fn, ctx);
 		else
 			dyn_wait(w->p, w->first_ns);

@@ -466,13 +466,6 @@ void windows_pass(struct windows *t, struct attrib *a, uint64_t time_ns)
 	}
 }
 
-/* As counts that wait (waiting.c): nothing new was told, so a look-up would say the same. */
-static bool is_old_news(const struct attrib *a, const struct windows_pending *k, bool last)
-{
-	return !last && !a->flushing && !k->p->exited && !dyn_has_registry(k->p) &&
-	       k->news == dyn_news(k->p);
-}
-
 /* Every event up to now was seen. False: it goes on waiting. */
 static bool settle(struct windows *t, struct attrib *a, struct windows_pending *k, bool last)
 {
@@ -482,7 +475,7 @@ static bool settle(struct windows *t, struct attrib *a, struct windows_pending *
 		windows_place_listed(a, k);
 	if (k->unsettled)
 		return false;
-	if (k->news && is_old_news(a, k, last)) {
+	if (k->news && !last && !a->flushing && !waiting_is_due(k->p, k->news)) {
 		dyn_wait(k->p, k->w.time_ns);
 		return false;
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A fixed amount of work for a JVM (60 rounds, or as many as its argument says): collections, strings, numbers, in some hundred methods that get compiled.
+// A fixed amount of work for a JVM (60 rounds, or as many as its argument says): collections, strings,
+// numbers, in some hundred methods that get compiled.
 
 import java.util.ArrayList;
 import java.util.Collections;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A fixed amount of work for V8 (8 rounds, or as many as its argument says): 400 functions made at run time, each hot for a moment, and a few that are
-// hot all the time.
+// A fixed amount of work for V8 (8 rounds, or as many as its argument says): 400 functions made at run
+// time, each hot for a moment, and a few that are hot all the time.
 'use strict';
 const functions = [];
 for (let i = 0; i < 400; i++)

@@ -144,8 +144,8 @@ void jitdump_lines_release(struct jitdump_lines *lines);
 
 /* ---- jitdump_record.c: what becomes of one record -------------------------------------------- */
 
-/* What becomes of a record. */
-/* What is not there yet is waited for: until the file is longer, or in room that it has already. */
+/* What becomes of a record. One that is not there yet is waited for: until the file is longer, or
+ * in room that it has already. */
 enum { JITDUMP_TAKEN, JITDUMP_WAIT, JITDUMP_ROOM };
 
 struct jitdump {
