@@ -94,10 +94,11 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && nr_fds == 3)
 		r = base_opt_parse(&command, &argc, &argv, &err);
+	if (r == BASE_OPT_DONE && base_output_end(&err) >= 0)
+		return BASE_EXIT_OK;
 	if (r != BASE_OPT_RUN) {
-		if (r < 0)
-			base_err_print(&err, command.name, stderr);
-		return r < 0 ? BASE_EXIT_USAGE : BASE_EXIT_OK;
+		base_err_print(&err, command.name, stderr);
+		return err.code == -DCPI_EUSAGE ? BASE_EXIT_USAGE : BASE_EXIT_FAILED;
 	}
 	r = pseudoimg_jail_enter((unsigned int)nr_fds, &err);
 	/* It will not be had the next time either: no cause for flushes to wait, as a full disk is.

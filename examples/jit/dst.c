@@ -186,5 +186,5 @@ int main(int argc, char **argv)
 		all += routines[i].seconds;
 	for (size_t i = 0; i < NR_ROUTINES; i++)
 		printf("%-10s %5.1f %%\n", routines[i].name, 100 * routines[i].seconds / all);
-	return 0;
+	return fflush(stdout) ? perror("dst"), 1 : 0;
 }

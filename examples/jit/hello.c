@@ -91,5 +91,5 @@ int main(int argc, char **argv)
 	dbgdyn_end(context); /* waits until the image is on disk, if a daemon runs */
 	for (size_t i = 0; i < NR_ROUTINES; i++)
 		printf("%-8s %5.1f %%\n", routines[i].name, 100 * routines[i].seconds / all);
-	return 0;
+	return fflush(stdout) ? perror("hello"), 1 : 0;
 }

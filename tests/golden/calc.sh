@@ -88,4 +88,13 @@ $1 == "share" { off = $3 - want[$2]; if (off < -5 || off > 5) { print; bad = 1 }
 BEGIN { want["sixty"] = 60; want["thirty"] = 30; want["ten"] = 10; want["-"] = 0 }
 END { if (nr != 4) print nr " shares"; exit bad || nr != 4 }' || exit 1
 
+# What cannot be written is a failure.
+if [ -w /dev/full ]; then
+	for command in "calc -help" "calc -ast tree.calc" "calc -dump tree.calc" "calc hello.calc" "examples/hello 0" "examples/dst 0"; do
+		# shellcheck disable=SC2086
+		"$DCPI_BIN"/$command >/dev/full 2>stderr && { echo "$command >/dev/full exits 0"; exit 1; }
+		grep -q "No space left on device" stderr || { echo "$command >/dev/full says:"; cat stderr; exit 1; }
+	done
+fi
+
 diff -u "$DCPI_SRC/tests/golden/calc.expected" out

@@ -66,6 +66,13 @@ for command in "dcpiprof" "dcpiprof -json" "dcpitopcounts -json" "dcpi -help" "d
 	grep 'cannot' err | diff want - || { echo "$command >/dev/full"; exit 1; }
 	[ "$code" = $fails ] || { echo "$command >/dev/full exits $code"; exit 1; }
 done
+# Every program; some helpers have no help.
+for program in "$DCPI_BIN"/dcpi*; do
+	name=${program##*/}
+	"$program" -help >/dev/full 2>err </dev/null && { echo "$name -help >/dev/full exits 0"; exit 1; }
+	grep -qxE "$name: (cannot write the output: No space left on device|not for use by hand: dcpid starts it)" err ||
+		{ echo "$name -help >/dev/full says:"; cat err; exit 1; }
+done
 if "$DCPI_BIN/dcpiprof" >&- 2>err; then
 	echo "no output, and no failure"
 	exit 1

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -134,11 +135,19 @@ static void dump(void *arg, const struct calc_routine *r)
 	}
 }
 
+static int end_output(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	fprintf(stderr, "calc: cannot write the output: %s\n", strerror(errno));
+	return -1;
+}
+
 static int execute(const struct command *cmd, const struct calc_options *opts, int64_t *status)
 {
 	struct calc_err err;
 	struct calc *calc = NULL;
-	int r = calc_open(&calc, cmd->path, opts, &err);
+	int r = calc_open(&calc, cmd->path, opts, &err), written;
 
 	if (r == 0 && cmd->mode == AST)
 		calc_print_ast(calc, stdout);
@@ -148,11 +157,11 @@ static int execute(const struct command *cmd, const struct calc_options *opts, i
 		r = run(calc, cmd, status, &err);
 	if (r == 0)
 		print_shares(calc);
-	fflush(stdout);
+	written = end_output();
 	if (r < 0)
 		fprintf(stderr, "%s\n", err.text);
 	calc_free(calc);
-	return r;
+	return r < 0 ? r : written;
 }
 
 /* Tell libdbgdyn of all code that is made, and say at the end that there will be no more. */
@@ -184,8 +193,10 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	r = parse_options(&cmd, argv + 1);
-	if (r != 0)
-		return r < 0 ? 2 : 0;
+	if (r < 0)
+		return 2;
+	if (r > 0)
+		return end_output() < 0;
 	if (cmd.mode == RUN)
 		r = execute_announced(&cmd, &status);
 	else
