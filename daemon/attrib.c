@@ -10,8 +10,6 @@
 enum { LATER_MAX = 4 };
 /* Counts that wait for a loss to be mended; what is more is charged as if nothing had been lost. */
 enum { DOUBTFUL_MAX = 1 << 17 };
-/* For a reading of the registry to tell: there are four in a second. */
-#define WAIT_NS 1000000000ull
 
 /* All profiles have all events, in the driver's order: an event's index is the same everywhere. */
 static int add_events(const struct attrib *a, struct profdb_profile *p)
@@ -313,21 +311,6 @@ void attrib_record_load(struct attrib *a, const struct driver_load *l)
 		recorded(a, driver_record_load(a->record, l));
 }
 
-/*
- * A reading or two more; who writes files writes them late, so these are waited for until the next
- * flush. A life that is over has told all.
- */
-static bool may_wait(const struct attrib *a, struct pending *c, bool last)
-{
-	if (last || !c->p || c->p->exited)
-		return false;
-	if (!dyn_has_registry(c->p))
-		return !a->flushing;
-	if (!c->until_ns)
-		c->until_ns = a->resolved_ns + WAIT_NS;
-	return !a->live || a->resolved_ns < c->until_ns;
-}
-
 static void label_dynamic(struct image *img, const struct process *p)
 {
 	if (p && p->label && !img->label && image_set_label(img, p->label) < 0)
@@ -375,7 +358,7 @@ static bool resolve(struct attrib *a, struct pending *c, bool last)
 			       .generation = c->generation,
 			       .generation_read = c->generation_read,
 			       .generation_unread = c->generation_unread,
-			       .last = !may_wait(a, c, last),
+			       .last = last || !waiting_may(a, c->p, &c->until_ns),
 			       .dynamic = c->dynamic && a->live,
 			       .map_start = c->map_start,
 			       .mapped_ns = c->mapped_ns };
@@ -431,8 +414,7 @@ static void resolve_all(struct attrib *a, bool last)
 	struct pendings *d = &a->dynamic;
 	size_t kept = 0;
 
-	if (d->nr || a->waiting.nr)
-		a->resolved_ns = base_now_ns();
+	a->resolved_ns = base_now_ns();
 	if (d->nr)
 		a->dynamic_ns = a->resolved_ns;
 	for (size_t i = 0; i < d->nr; i++) {

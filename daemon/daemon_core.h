@@ -225,6 +225,8 @@ struct waitings {
 	size_t joined_nr; /* how many counts were left when they were joined last */
 };
 
+struct attrib;
+
 /* True: it waits no more. It may be changed. */
 typedef bool waiting_fn(void *ctx, struct pending *c);
 
@@ -233,6 +235,12 @@ int waiting_add(struct waitings *t, const struct pending *c);
 /* Looked up last at @news of @p's: may a look-up say something else now? Also of who ended, or has
  * a registry since. */
 bool waiting_is_due(const struct process *p, uint64_t news);
+/*
+ * May what @p's code met wait on? For its registry a reading or two more, of which *@until_ns (0 at
+ * first) keeps the end; who writes files writes them late, so for these until the next flush. A
+ * life that is over has told all.
+ */
+bool waiting_may(const struct attrib *a, const struct process *p, uint64_t *until_ns);
 /* @fn of @all, or of those that are due. To be called before processes are let go. */
 void waiting_look(struct waitings *t, bool all, waiting_fn *fn, void *ctx);
 void waiting_release(struct waitings *t);
@@ -301,7 +309,7 @@ struct attrib {
 	bool ranges_changed;	   /* of some process the driver may have to be told */
 	bool ranges_refused;	   /* of some process it did not take them in this round */
 	uint64_t ranges_round;	   /* a round: from one flush to the next */
-	uint64_t resolved_ns;	   /* base_now_ns when pending ones were looked up last */
+	uint64_t resolved_ns;	   /* base_now_ns when pending ones were to be looked up last */
 	uint64_t dynamic_ns; /* when counts in dynamic code, or a new client, were seen last; 0 */
 	int record_error;    /* first failure of writing the record, or 0 */
 };

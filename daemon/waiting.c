@@ -6,6 +6,8 @@
 
 /* So many more counts may wait one by one. */
 enum { WAITING_MAX = 32768 };
+/* For a reading of the registry to tell: there are four in a second. */
+#define WAIT_NS 1000000000ull
 
 static struct waiting *waiting_of(struct waitings *t, struct process *p)
 {
@@ -106,6 +108,17 @@ static void join_all(struct pendings *d)
 }
 
 /* ---- looking again --------------------------------------------------------------------------- */
+
+bool waiting_may(const struct attrib *a, const struct process *p, uint64_t *until_ns)
+{
+	if (!p || p->exited)
+		return false;
+	if (!dyn_has_registry(p))
+		return !a->flushing;
+	if (!*until_ns)
+		*until_ns = a->resolved_ns + WAIT_NS;
+	return !a->live || a->resolved_ns < *until_ns;
+}
 
 bool waiting_is_due(const struct process *p, uint64_t news)
 {

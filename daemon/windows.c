@@ -8,8 +8,6 @@
 
 /* So many may wait for registries. */
 enum { WAITING_MAX = 16384 };
-/* As counts wait (attrib.c). */
-#define WAIT_NS 1000000000ull
 
 static const struct windows_driver real_calls = {
 	.missing = driver_windows_missing,
@@ -420,19 +418,6 @@ void windows_take(struct windows *t, struct attrib *a, const struct vtrace_windo
 
 /* ---- those that wait ------------------------------------------------------------------------- */
 
-static bool may_wait(const struct attrib *a, struct windows_pending *k, bool last)
-{
-	uint64_t now = base_now_ns();
-
-	if (last || k->p->exited)
-		return false;
-	if (!dyn_has_registry(k->p))
-		return !a->flushing;
-	if (!k->until_ns)
-		k->until_ns = now + WAIT_NS;
-	return !a->live || now < k->until_ns;
-}
-
 /* What /proc listed, and no event up to then has contradicted. */
 void windows_place_listed(struct attrib *a, struct windows_pending *k)
 {
@@ -480,7 +465,7 @@ static bool settle(struct windows *t, struct attrib *a, struct windows_pending *
 		return false;
 	}
 	k->news = dyn_news(k->p);
-	wait = may_wait(a, k, last);
+	wait = !last && waiting_may(a, k->p, &k->until_ns);
 	for (size_t i = 0; i < k->nr; i++) {
 		struct windows_step *s = &k->steps[i];
 
