@@ -25,4 +25,13 @@ SAME_PLACE(pages);
 SAME_PLACE(pages_wanted);
 _Static_assert(sizeof(struct sample__bss) == sizeof(struct sample_window__bss), "bss");
 
+/* Of either skeleton: the maps that all programs share. */
+enum { NR_SHARED_MAPS = 4 };
+#define SHARED_MAPS(object)                                                                        \
+	((struct bpf_map *const[NR_SHARED_MAPS]){ (object)->maps.tables, (object)->maps.forks,     \
+						  (object)->maps.notes, (object)->maps.bss })
+
+/* Has @own (SHARED_MAPS of an object not loaded yet) use those of @first. 0 or a negative errno. */
+int bpf_maps_share(struct bpf_map *const *own, struct bpf_map *const *first);
+
 #endif

@@ -63,16 +63,12 @@ static int keep_silent(enum libbpf_print_level level, const char *fmt, va_list a
 	return 0;
 }
 
-static int share_maps(struct sample *own, const struct sample *first)
+int bpf_maps_share(struct bpf_map *const *own, struct bpf_map *const *first)
 {
-	int r = bpf_map__reuse_fd(own->maps.tables, bpf_map__fd(first->maps.tables));
+	int r = 0;
 
-	if (r >= 0)
-		r = bpf_map__reuse_fd(own->maps.forks, bpf_map__fd(first->maps.forks));
-	if (r >= 0)
-		r = bpf_map__reuse_fd(own->maps.notes, bpf_map__fd(first->maps.notes));
-	if (r >= 0)
-		r = bpf_map__reuse_fd(own->maps.bss, bpf_map__fd(first->maps.bss));
+	for (size_t i = 0; r >= 0 && i < NR_SHARED_MAPS; i++)
+		r = bpf_map__reuse_fd(own[i], bpf_map__fd(first[i]));
 	return r;
 }
 
@@ -122,7 +118,7 @@ static int open_one(struct bpf_programs *p, size_t event, bool tick, bool window
 		return r;
 	choose_programs(own, tick, event == 0, windows);
 	r = event == 0 ? bpf_map__set_max_entries(own->maps.tables, t->nr_elements)
-		       : share_maps(own, p->objects[0]);
+		       : bpf_maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
 	if (r >= 0)
 		r = bpf_pins_use(p, own->maps.pins);
 	if (r >= 0)

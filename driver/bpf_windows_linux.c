@@ -296,19 +296,6 @@ const struct driver_window_ops bpf_window_ops = {
 
 /* ---- its program ----------------------------------------------------------------------------- */
 
-static int share_maps(struct sample_window *own, const struct sample *first)
-{
-	int r = bpf_map__reuse_fd(own->maps.tables, bpf_map__fd(first->maps.tables));
-
-	if (r >= 0)
-		r = bpf_map__reuse_fd(own->maps.forks, bpf_map__fd(first->maps.forks));
-	if (r >= 0)
-		r = bpf_map__reuse_fd(own->maps.notes, bpf_map__fd(first->maps.notes));
-	if (r >= 0)
-		r = bpf_map__reuse_fd(own->maps.bss, bpf_map__fd(first->maps.bss));
-	return r;
-}
-
 static void set_constants(struct sample_window *own, const struct sample *first,
 			  const struct driver_config *config)
 {
@@ -340,7 +327,7 @@ int bpf_programs_windows(struct bpf_programs *p, const struct driver_config *con
 	bpf_program__set_autoload(own->progs.sample_exit, false);
 	bpf_program__set_autoload(own->progs.sample_fork, false);
 	bpf_program__set_autoload(own->progs.pins_take, false);
-	r = share_maps(own, p->objects[0]);
+	r = bpf_maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
 	if (r >= 0)
 		r = bpf_pins_use(p, own->maps.pins);
 	if (r >= 0)
