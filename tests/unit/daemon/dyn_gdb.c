@@ -13,6 +13,7 @@
 #include "dyn_internal.h"
 #include "fake_registry.h"
 #include "small_elf.h"
+#include "tracker.h"
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -87,70 +88,18 @@ static void make(struct object *o, uint64_t at, char letter)
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
-struct trial {
-	char dir[64], db_path[128];
-	struct profdb *db;
-	struct images *images;
-	struct reader *reader;
-	struct dyn *dyn;
-	struct process p;
-};
-
 static int setup(void **state)
 {
-	struct trial *t = calloc(1, sizeof(*t));
-	struct dyn_config config = { .helper_dir = fake_helper_dir(), .host = "here" };
-	struct base_err err = { 0 };
-
-	*state = NULL;
-	if (!fake_can_exec("dcpid-reader")) {
-		free(t);
-		return 0;
-	}
-	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
-	__jit_debug_descriptor = (struct descriptor){ .version = 1 };
-	memset(block, 0x90, sizeof(block));
-	strcpy(t->dir, "/tmp/dcpi-unit-XXXXXX");
-	assert_non_null(mkdtemp(t->dir));
-	snprintf(t->db_path, sizeof(t->db_path), "%s/db", t->dir);
-	if (profdb_open(t->db_path, true, &t->db, &err) < 0 ||
-	    reader_open(fake_helper_dir(), &t->reader, &err) < 0)
-		fail_msg("%s", err.text);
-	t->images = images_new();
-	t->p = (struct process){ .pid = getpid(), .uid = getuid(), .comm = "unit" };
-	config.db = t->db;
-	config.images = t->images;
-	config.reader = t->reader;
-	if (dyn_open(&config, &t->dyn, &err) < 0)
-		fail_msg("%s", err.text);
-	dyn_watch(t->dyn, &t->p);
-	*state = t;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct trial *t = *state;
-	char command[128];
+	int r = tracker_setup(state);
+	struct tracker *t = *state;
 
 	if (!t)
-		return 0;
-	if (t->p.dyn)
-		dyn_end(t->dyn, &t->p);
-	dyn_close(t->dyn);
-	images_free(t->images);
-	reader_close(t->reader);
-	profdb_close(t->db);
-	snprintf(command, sizeof(command), "rm -rf '%s'", t->dir);
-	assert_int_equal(system(command), 0);
-	free(t);
+		return r;
+	__jit_debug_descriptor = (struct descriptor){ .version = 1 };
+	memset(block, 0x90, sizeof(block));
+	dyn_watch(t->dyn, &t->p);
 	return 0;
 }
-
-#define TRIAL(state)                                                                               \
-	struct trial *t = *(state);                                                                \
-	if (!t)                                                                                    \
-	skip()
 
 static struct dyn_registry *source(const struct process *p)
 {
@@ -161,7 +110,7 @@ static struct dyn_registry *source(const struct process *p)
 }
 
 /* A time after all that was seen, and before all that comes. */
-static uint64_t refresh(struct trial *t)
+static uint64_t refresh(struct tracker *t)
 {
 	dyn_refresh(t->dyn, true);
 	return base_now_ns();
@@ -195,7 +144,7 @@ static const struct wire_routine *record_at(const struct dyn_client *c, const st
 	return r;
 }
 
-static const char *who(struct trial *t, struct process *p, uint64_t addr, uint64_t time)
+static const char *who(struct tracker *t, struct process *p, uint64_t addr, uint64_t time)
 {
 	static char name[64];
 	const struct dyn_query q = {
@@ -219,7 +168,7 @@ static const char *who(struct trial *t, struct process *p, uint64_t addr, uint64
 	return name;
 }
 
-static const char *at(struct trial *t, uint64_t addr, uint64_t time)
+static const char *at(struct tracker *t, uint64_t addr, uint64_t time)
 {
 	return who(t, &t->p, addr, time);
 }
@@ -228,7 +177,7 @@ static const char *at(struct trial *t, uint64_t addr, uint64_t time)
 
 static void registered(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	const struct wire_routine *r;
 	struct dyn_registry *reg;
 	struct object a;
@@ -255,7 +204,7 @@ static void registered(void **state)
 /* An address that had one name, and no other: that. */
 static void unregistered(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	uint64_t seen, before, gone;
 	struct object a, b;
 
@@ -277,7 +226,7 @@ static void unregistered(void **state)
 /* Who came into another's place may have come just after the reading before. */
 static void replaced(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	uint64_t seen, before, now;
 	struct object a, b;
 
@@ -308,7 +257,7 @@ static void replaced(void **state)
 /* The list is the very same as before: its entry, and where the file stands. */
 static void replaced_in_place(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	uint64_t seen, before, now;
 	struct object a, other;
 
@@ -335,7 +284,7 @@ static void replaced_in_place(void **state)
 /* Its code was freed, and others' stands there. */
 static void never_unregistered(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	uint64_t seen, before, now;
 	struct object a, b;
 
@@ -357,7 +306,7 @@ static void never_unregistered(void **state)
 
 static void no_object(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct dyn_registry *reg = source(&t->p);
 	struct object a, b, c;
 	struct dyn_stats stats;
@@ -394,7 +343,7 @@ static void no_object(void **state)
 
 static void list_that_lies(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct dyn_registry *reg = source(&t->p);
 	struct object a, b;
 	uint64_t now;
@@ -421,7 +370,7 @@ static void list_that_lies(void **state)
 /* Of one that is gone nothing can be read; what was read stays. */
 static void leaving(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct object a, b;
 
 	make(&a, HERE, 'A');
@@ -438,7 +387,7 @@ static void leaving(void **state)
 /* A list that takes long: not before its time, but for a flush. */
 static void rests(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct dyn_registry *reg = source(&t->p);
 	uint64_t before, later = base_now_ns() + 3600000000000u;
 	struct object a, b;
@@ -466,7 +415,7 @@ static void rests(void **state)
 /* It is looked for when files were mapped, and not often. */
 static void look(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct dyn_registry *reg = source(&t->p);
 	struct object a;
 	uint64_t next;
@@ -494,7 +443,7 @@ static void look(void **state)
 /* The child has its parent's list, and what either puts there later is its own. */
 static void forked(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct process child = { .pid = getpid(), .uid = getuid(), .comm = "child" };
 	struct object a, b;
 	uint64_t now;
@@ -520,7 +469,7 @@ static void forked(void **state)
 /* What stood in both at the fork may be seen in the child first. */
 static void forked_unread(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct process child = { .pid = getpid(), .uid = getuid(), .comm = "child" };
 	struct object a, b, c;
 	uint64_t now;
@@ -547,7 +496,7 @@ static void forked_unread(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tracker_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(registered),
 		TEST(unregistered),

@@ -17,94 +17,37 @@
 #include "dyn_internal.h"
 #include "fake_registry.h"
 #include "reader_internal.h"
-
-/* A tracker with its helpers and a database; we are the process it follows. */
-struct trial {
-	char dir[64], db_path[128];
-	struct profdb *db;
-	struct images *images;
-	struct reader *reader;
-	struct dyn *dyn;
-	struct process p;
-	uint64_t made_ns; /* of what was handed over last */
-	struct fake f;
-};
+#include "tracker.h"
 
 static const uint8_t code[16] = { 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3 };
-
-static void open_dyn(struct trial *t, const char *helper_dir)
-{
-	struct dyn_config config = { .run_dir = t->dir,
-				     .helper_dir = helper_dir,
-				     .host = "here",
-				     .db = t->db,
-				     .images = t->images,
-				     .reader = t->reader };
-	struct base_err err = { 0 };
-
-	if (dyn_open(&config, &t->dyn, &err) < 0)
-		fail_msg("%s", err.text);
-}
+static uint64_t handed_over_ns; /* when what was handed over last was made */
+static struct fake fake;
 
 static int setup(void **state)
 {
-	struct trial *t = calloc(1, sizeof(*t));
-	struct base_err err = { 0 };
+	int r = tracker_setup(state);
 
-	*state = NULL;
-	if (!fake_can_exec("dcpid-reader")) {
-		free(t);
-		return 0;
-	}
-	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
-	strcpy(t->dir, "/tmp/dcpi-unit-XXXXXX");
-	assert_non_null(mkdtemp(t->dir));
-	snprintf(t->db_path, sizeof(t->db_path), "%s/db", t->dir);
-	if (profdb_open(t->db_path, true, &t->db, &err) < 0 ||
-	    reader_open(fake_helper_dir(), &t->reader, &err) < 0)
-		fail_msg("%s", err.text);
-	t->images = images_new();
-	t->p = (struct process){ .pid = getpid(), .uid = getuid(), .comm = "unit" };
-	open_dyn(t, fake_helper_dir());
-	fake_open(&t->f, 64 << 10);
-	*state = t;
-	return 0;
+	if (*state)
+		fake_open(&fake, 64 << 10);
+	return r;
 }
 
 static int teardown(void **state)
 {
-	struct trial *t = *state;
-	char command[128];
-
-	if (!t)
-		return 0;
-	if (t->p.dyn)
-		dyn_end(t->dyn, &t->p);
-	dyn_close(t->dyn);
-	images_free(t->images);
-	reader_close(t->reader);
-	profdb_close(t->db);
-	fake_close(&t->f);
-	snprintf(command, sizeof(command), "rm -rf '%s'", t->dir);
-	assert_int_equal(system(command), 0);
-	free(t);
-	return 0;
+	if (*state)
+		fake_close(&fake);
+	return tracker_teardown(state);
 }
-
-#define TRIAL(state)                                                                               \
-	struct trial *t = *(state);                                                                \
-	if (!t)                                                                                    \
-	skip()
 
 static struct process *find(void *ctx, int32_t pid, uint64_t time_ns)
 {
-	struct trial *t = ctx;
+	struct tracker *t = ctx;
 
-	t->made_ns = time_ns;
+	handed_over_ns = time_ns;
 	return pid == t->p.pid ? &t->p : NULL;
 }
 
-static int hand_over(struct trial *t)
+static int hand_over(struct tracker *t)
 {
 	struct wire_doorbell bell = { .magic = WIRE_DOORBELL_MAGIC };
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -112,7 +55,7 @@ static int hand_over(struct trial *t)
 
 	snprintf(to.sun_path, sizeof(to.sun_path), "%s/dyn", t->dir);
 	assert_int_equal(connect(sock, (void *)&to, sizeof(to)), 0);
-	assert_int_equal(reader_send(sock, &bell, sizeof(bell), t->f.fd), 0);
+	assert_int_equal(reader_send(sock, &bell, sizeof(bell), fake.fd), 0);
 	close(sock);
 	return dyn_take(t->dyn, find, t);
 }
@@ -120,15 +63,15 @@ static int hand_over(struct trial *t)
 /* However late it is taken. */
 static void test_when_it_was_made(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	uint64_t made_ns = base_now_ns();
 
 	usleep(3 * DYN_MADE_NS / 1000);
 	assert_int_equal(hand_over(t), 1);
-	assert_in_range(t->made_ns, made_ns - 1000000000u, made_ns + DYN_MADE_NS);
+	assert_in_range(handed_over_ns, made_ns - 1000000000u, made_ns + DYN_MADE_NS);
 }
 
-static enum dyn_where where(struct trial *t, uint64_t addr, struct image **img)
+static enum dyn_where where(struct tracker *t, uint64_t addr, struct image **img)
 {
 	uint64_t off, now = base_now_ns();
 	const struct dyn_query q = { .addr = addr, .first_ns = now, .time_ns = now };
@@ -136,9 +79,9 @@ static enum dyn_where where(struct trial *t, uint64_t addr, struct image **img)
 	return dyn_lookup(t->dyn, &t->p, &q, img, &off);
 }
 
-static void ask_flush(struct trial *t)
+static void ask_flush(struct tracker *t)
 {
-	t->f.h->flush_wanted++;
+	fake.h->flush_wanted++;
 	hand_over(t);
 	assert_true(dyn_wants_flush(t->dyn));
 }
@@ -149,30 +92,30 @@ static void test_follow(void **state)
 	struct image *img = NULL;
 	char path[512];
 	struct stat st;
-	TRIAL(state);
+	TRACKER(state);
 
 	assert_int_equal(hand_over(t), 1);
-	assert_int_equal(t->f.h->attached, t->dyn->id);
+	assert_int_equal(fake.h->attached, t->dyn->id);
 	assert_false(dyn_wants_flush(t->dyn));
 	/* The same one once more is known. */
 	assert_int_equal(hand_over(t), 0);
-	fake_facility(&t->f, "unit jit");
-	fake_put_routine(&t->f, 0, 0x10000, "routine", code, sizeof(code));
+	fake_facility(&fake, "unit jit");
+	fake_put_routine(&fake, 0, 0x10000, "routine", code, sizeof(code));
 	assert_int_equal(where(t, 0x10000, &img), DYN_NONE);
 	dyn_refresh(t->dyn, false);
 	assert_int_equal(where(t, 0x10004, &img), DYN_FOUND);
 	assert_true(img->behind);
-	assert_int_equal(t->f.h->tail, t->f.h->head);
+	assert_int_equal(fake.h->tail, fake.h->head);
 
 	ask_flush(t);
 	/* Whoever waits learns that it was met before it is done. */
 	dyn_refresh(t->dyn, false);
-	assert_int_equal(t->f.h->flush_seen, 1);
-	assert_int_equal(t->f.h->flush_done, 0);
+	assert_int_equal(fake.h->flush_seen, 1);
+	assert_int_equal(fake.h->flush_done, 0);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_false(dyn_wants_flush(t->dyn));
-	assert_int_equal(t->f.h->flush_done, 1);
-	assert_int_equal(t->f.h->flush_status, 0);
+	assert_int_equal(fake.h->flush_done, 1);
+	assert_int_equal(fake.h->flush_status, 0);
 	assert_false(img->behind);
 	assert_int_equal(img->id.len, 20);
 	snprintf(path, sizeof(path), "%s/dyn/%s", t->db_path, img->stem);
@@ -183,7 +126,7 @@ static void test_follow(void **state)
 	/* Nothing new: answered at once. */
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
-	assert_int_equal(t->f.h->flush_done, 2);
+	assert_int_equal(fake.h->flush_done, 2);
 	dyn_stats_get(t->dyn, &stats);
 	assert_int_equal(stats.images_written, 1);
 	assert_int_equal(stats.clients, 1);
@@ -195,16 +138,16 @@ static void test_image_grows(void **state)
 {
 	struct image *img = NULL;
 	struct base_id first;
-	TRIAL(state);
+	TRACKER(state);
 
-	fake_facility(&t->f, "jit");
-	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
 	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	first = img->id;
-	fake_put_routine(&t->f, 0, 0x20000, "two", code, sizeof(code));
+	fake_put_routine(&fake, 0, 0x20000, "two", code, sizeof(code));
 	/* It ended: what is in the ring is still read, and written. */
 	struct dyn_registry *reg = t->p.dyn->own;
 
@@ -259,18 +202,18 @@ static void test_inherited_before(void **state)
 	struct process child = { 0 }, other = { 0 };
 	struct image *img = NULL;
 	int fds[2], other_fds[2];
-	TRIAL(state);
+	TRACKER(state);
 
 	heritage = (struct wire_heritage){ 76, 1 };
 	other.pid = fork_waiting(other_fds);
 	heritage = (struct wire_heritage){ 77, 1 };
 	child.pid = fork_waiting(fds);
 	heritage.seq = 2;
-	t->f.h->number = 77;
-	t->f.h->heritage_addr = (uintptr_t)&heritage;
-	fake_facility(&t->f, "jit");
-	fake_put_routine(&t->f, 0, 0x10000, "before", code, sizeof(code));
-	fake_put_routine(&t->f, 0, 0x20000, "after", code, sizeof(code));
+	fake.h->number = 77;
+	fake.h->heritage_addr = (uintptr_t)&heritage;
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "before", code, sizeof(code));
+	fake_put_routine(&fake, 0, 0x20000, "after", code, sizeof(code));
 	hand_over(t);
 	/* Whoever it is of: another registry's is not this one's. */
 	assert_false(dyn_inherit(t->dyn, &t->p, &other));
@@ -303,22 +246,22 @@ static void test_inherited_with_own(void **state)
 	struct process parent;
 	struct image *img = NULL;
 	struct fake f;
-	TRIAL(state);
+	TRACKER(state);
 
-	t->f.h->number = 77;
-	t->f.h->heritage_addr = (uintptr_t)&heritage;
-	t->f.h->inherited = (struct wire_heritage){ 78, 1 };
-	fake_facility(&t->f, "jit");
-	fake_put_routine(&t->f, 0, 0x10000, "parent's", code, sizeof(code));
+	fake.h->number = 77;
+	fake.h->heritage_addr = (uintptr_t)&heritage;
+	fake.h->inherited = (struct wire_heritage){ 78, 1 };
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "parent's", code, sizeof(code));
 	hand_over(t);
 	dyn_refresh(t->dyn, false);
-	f = t->f;
-	fake_open(&t->f, 64 << 10);
-	t->f.h->number = 78;
-	t->f.h->heritage_addr = (uintptr_t)&heritage;
-	t->f.h->inherited = (struct wire_heritage){ 77, 1 };
-	fake_facility(&t->f, "own");
-	fake_put_routine(&t->f, 0, 0x20000, "own", code, sizeof(code));
+	f = fake;
+	fake_open(&fake, 64 << 10);
+	fake.h->number = 78;
+	fake.h->heritage_addr = (uintptr_t)&heritage;
+	fake.h->inherited = (struct wire_heritage){ 77, 1 };
+	fake_facility(&fake, "own");
+	fake_put_routine(&fake, 0, 0x20000, "own", code, sizeof(code));
 	/* Both are handed over by us. */
 	parent = t->p;
 	t->p.dyn = NULL;
@@ -337,20 +280,20 @@ static void test_failing_write(void **state)
 {
 	struct base_err err = { 0 };
 	struct image *img = NULL;
-	TRIAL(state);
+	TRACKER(state);
 
 	dyn_close(t->dyn);
-	open_dyn(t, "/nonexistent");
-	fake_facility(&t->f, "jit");
-	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	tracker_open_dyn(t, "/nonexistent");
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
 	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
 	ask_flush(t);
 	assert_true(dyn_write_images(t->dyn, &err) < 0);
 	assert_true(err.text[0] != '\0');
-	assert_int_equal(t->f.h->flush_done, 1);
-	assert_true(t->f.h->flush_status < 0);
+	assert_int_equal(fake.h->flush_done, 1);
+	assert_true(fake.h->flush_status < 0);
 	assert_true(img->behind);
 	free(t->dyn->helper);
 	assert_true(asprintf(&t->dyn->helper, "%s/dcpid-pseudoimg", fake_helper_dir()) > 0);
@@ -362,29 +305,29 @@ static void test_failing_write(void **state)
 static void test_database_gone(void **state)
 {
 	char command[160];
-	TRIAL(state);
+	TRACKER(state);
 
-	fake_facility(&t->f, "jit");
-	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
 	ask_flush(t);
 	snprintf(command, sizeof(command), "rm -rf '%s'", t->db_path);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), -ENOENT);
-	assert_int_equal(t->f.h->flush_done, 1);
-	assert_int_equal(t->f.h->flush_status, -ENOENT);
+	assert_int_equal(fake.h->flush_done, 1);
+	assert_int_equal(fake.h->flush_status, -ENOENT);
 	assert_false(dyn_wants_flush(t->dyn));
 }
 
 /* Both live; the first one got a sample. */
-static struct image *two_routines(struct trial *t)
+static struct image *two_routines(struct tracker *t)
 {
 	struct image *img = NULL;
 
-	fake_facility(&t->f, "jit");
-	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
-	fake_put_routine(&t->f, 0, 0x20000, "two", code, sizeof(code));
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
+	fake_put_routine(&fake, 0, 0x20000, "two", code, sizeof(code));
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
 	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
@@ -398,7 +341,7 @@ static void test_database_exchanged(void **state)
 	struct image *img;
 	struct base_id id;
 	char command[300];
-	TRIAL(state);
+	TRACKER(state);
 
 	img = two_routines(t);
 	ask_flush(t);
@@ -411,8 +354,8 @@ static void test_database_exchanged(void **state)
 	assert_true(img->behind);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
-	assert_int_equal(t->f.h->flush_done, 2);
-	assert_int_equal(t->f.h->flush_status, 0);
+	assert_int_equal(fake.h->flush_done, 2);
+	assert_int_equal(fake.h->flush_status, 0);
 	assert_int_equal(faccessat(profdb_dyn_fd(t->db), img->stem, F_OK, 0), 0);
 	/* All that was in it is, sampled or not. */
 	assert_true(base_id_equal(&id, &img->id));
@@ -423,12 +366,12 @@ static void test_database_exchanged(void **state)
 static void test_refused_image(void **state)
 {
 	struct image *img = NULL;
-	TRIAL(state);
+	TRACKER(state);
 
 	free(t->dyn->helper);
 	t->dyn->helper = strdup("/bin/false");
-	fake_facility(&t->f, "jit");
-	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
 	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
@@ -436,12 +379,12 @@ static void test_refused_image(void **state)
 		assert_int_equal(img->refused, i > 3);
 		ask_flush(t);
 		assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
-		assert_int_equal(t->f.h->flush_done, i);
-		assert_int_equal(t->f.h->flush_status, -DCPI_EHELPER);
+		assert_int_equal(fake.h->flush_done, i);
+		assert_int_equal(fake.h->flush_status, -DCPI_EHELPER);
 	}
 	assert_int_equal(t->dyn->stats.images_written, 0);
 	/* What comes later is not waited for either: who is over is forgotten. */
-	fake_put_routine(&t->f, 0, 0x20000, "two", code, sizeof(code));
+	fake_put_routine(&fake, 0, 0x20000, "two", code, sizeof(code));
 	dyn_end(t->dyn, &t->p);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_null(t->dyn->registries);
@@ -451,11 +394,11 @@ static void test_owned_ranges(void **state)
 {
 	static uint8_t text[2 * WIRE_PAGE] __attribute__((aligned(4096)));
 	struct image *img = NULL;
-	TRIAL(state);
+	TRACKER(state);
 
 	memcpy(text, code, sizeof(code));
-	fake_facility(&t->f, "owner");
-	fake_range(&t->f, 0, WIRE_RANGE_CODE, (uintptr_t)text, sizeof(text));
+	fake_facility(&fake, "owner");
+	fake_range(&fake, 0, WIRE_RANGE_CODE, (uintptr_t)text, sizeof(text));
 	hand_over(t);
 	dyn_refresh(t->dyn, false);
 	assert_int_equal(where(t, (uintptr_t)text + 100, &img), DYN_FOUND);
@@ -467,19 +410,19 @@ static void test_owned_ranges(void **state)
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	assert_int_equal(t->p.dyn->own->ranges[0].contents.len, WIRE_PAGE + 1);
-	assert_int_equal(t->f.h->flush_done, 1);
+	assert_int_equal(fake.h->flush_done, 1);
 }
 
 static void test_header_lies_later(void **state)
 {
 	struct dyn_stats stats;
-	TRIAL(state);
+	TRACKER(state);
 
-	fake_facility(&t->f, "jit");
+	fake_facility(&fake, "jit");
 	hand_over(t);
 	dyn_refresh(t->dyn, false);
-	t->f.h->ring_len = WIRE_PAGE;
-	t->f.h->head = 8;
+	fake.h->ring_len = WIRE_PAGE;
+	fake.h->head = 8;
 	dyn_refresh(t->dyn, false);
 	assert_true(t->p.dyn->own->refused);
 	dyn_stats_get(t->dyn, &stats);
@@ -491,13 +434,13 @@ static void test_header_lies_later(void **state)
 
 static void test_no_registry(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 
-	t->f.h->magic = 0;
+	fake.h->magic = 0;
 	assert_int_equal(hand_over(t), 0);
 	assert_null(t->p.dyn);
 	assert_null(t->dyn->registries);
-	assert_int_equal(t->f.h->attached, 0);
+	assert_int_equal(fake.h->attached, 0);
 }
 
 /* A life of a process has one registry; another is refused, and that is counted. */
@@ -505,44 +448,44 @@ static void test_second_registry(void **state)
 {
 	struct dyn_stats stats;
 	struct fake first;
-	TRIAL(state);
+	TRACKER(state);
 
 	assert_int_equal(hand_over(t), 1);
-	first = t->f;
-	fake_open(&t->f, 64 << 10);
+	first = fake;
+	fake_open(&fake, 64 << 10);
 	assert_int_equal(hand_over(t), 0);
-	assert_int_equal(t->f.h->attached, 0);
+	assert_int_equal(fake.h->attached, 0);
 	dyn_stats_get(t->dyn, &stats);
 	assert_int_equal(stats.clients, 1);
 	assert_int_equal(stats.records_bad, 1);
-	fake_close(&t->f);
-	t->f = first;
+	fake_close(&fake);
+	fake = first;
 }
 
 /* One that holds up the reader is asked less and less, and told that it failed. */
 static void test_slow_client(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	uint64_t now;
 
-	fake_facility(&t->f, "jit");
+	fake_facility(&fake, "jit");
 	hand_over(t);
 	dyn_refresh(t->dyn, false);
 	t->reader->timeout_ms = 30;
 	kill(t->reader->pid, SIGSTOP);
-	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
 	now = base_now_ns();
 	dyn_refresh(t->dyn, false);
 	assert_true(t->p.dyn->own->pause_until_ns > now + 500000000);
-	assert_int_equal(t->f.h->tail, 0);
+	assert_int_equal(fake.h->tail, 0);
 	ask_flush(t);
 	dyn_write_images(t->dyn, NULL);
-	assert_int_equal(t->f.h->flush_done, 1);
-	assert_true(t->f.h->flush_status < 0);
+	assert_int_equal(fake.h->flush_done, 1);
+	assert_true(fake.h->flush_status < 0);
 	t->reader->timeout_ms = 60000;
 	t->p.dyn->own->pause_until_ns = 0;
 	dyn_refresh(t->dyn, false);
-	assert_int_equal(t->f.h->tail, t->f.h->head);
+	assert_int_equal(fake.h->tail, fake.h->head);
 	assert_int_equal(t->p.dyn->own->pause_ns, 0);
 }
 
@@ -551,11 +494,11 @@ static void test_slow_ranges(void **state)
 {
 	static uint8_t text[3][WIRE_PAGE] __attribute__((aligned(4096)));
 	struct dyn_registry *reg;
-	TRIAL(state);
+	TRACKER(state);
 
-	fake_facility(&t->f, "owner");
+	fake_facility(&fake, "owner");
 	for (size_t i = 0; i < 3; i++)
-		fake_range(&t->f, 0, WIRE_RANGE_CODE, (uintptr_t)text[i], sizeof(text[i]));
+		fake_range(&fake, 0, WIRE_RANGE_CODE, (uintptr_t)text[i], sizeof(text[i]));
 	hand_over(t);
 	reg = t->p.dyn->own;
 	reg->budget_ns = 0;
@@ -582,10 +525,10 @@ static void test_restart(void **state)
 {
 	struct image *old = NULL, *new = NULL;
 	char stem[256];
-	TRIAL(state);
+	TRACKER(state);
 
-	fake_facility(&t->f, "jit");
-	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
 	assert_int_equal(where(t, 0x10000, &old), DYN_FOUND);
@@ -593,11 +536,11 @@ static void test_restart(void **state)
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
 	dyn_end(t->dyn, &t->p);
 	dyn_close(t->dyn);
-	assert_int_equal(t->f.h->attached, 0);
+	assert_int_equal(fake.h->attached, 0);
 	/* The one after us knows nothing but what is on disk. */
 	images_free(t->images);
 	t->images = images_new();
-	open_dyn(t, fake_helper_dir());
+	tracker_open_dyn(t, fake_helper_dir());
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
 	assert_int_equal(where(t, 0x10000, &new), DYN_FOUND);
@@ -614,10 +557,10 @@ static void test_removed_image(void **state)
 	struct base_id id;
 	char path[512];
 	struct stat st;
-	TRIAL(state);
+	TRACKER(state);
 
-	fake_facility(&t->f, "jit");
-	fake_put_routine(&t->f, 0, 0x10000, "one", code, sizeof(code));
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
 	hand_over(t);
 	dyn_refresh(t->dyn, true);
 	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
@@ -644,24 +587,24 @@ static void test_removed_image(void **state)
 static void test_full_database(void **state)
 {
 	struct image *img;
-	TRIAL(state);
+	TRACKER(state);
 
 	img = two_routines(t);
 	dyn_set_full(t->dyn, true);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
-	assert_int_equal(t->f.h->flush_done, 1);
-	assert_int_equal(t->f.h->flush_status, -EDQUOT);
+	assert_int_equal(fake.h->flush_done, 1);
+	assert_int_equal(fake.h->flush_status, -EDQUOT);
 	assert_int_equal(img->id.len, 20);
 	assert_false(img->behind);
 	assert_int_equal(where(t, 0x20000, &img), DYN_NO_ROOM);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
-	assert_int_equal(t->f.h->flush_status, -EDQUOT);
+	assert_int_equal(fake.h->flush_status, -EDQUOT);
 	dyn_set_full(t->dyn, false);
 	ask_flush(t);
 	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
-	assert_int_equal(t->f.h->flush_status, 0);
+	assert_int_equal(fake.h->flush_status, 0);
 	assert_int_equal(where(t, 0x20000, &img), DYN_FOUND);
 }
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "dyn_internal.h"
-#include "fake_registry.h"
+#include "tracker.h"
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -23,15 +23,8 @@
 #define MACHINE EM_AARCH64
 #endif
 
-struct trial {
-	char dir[64], db_path[128], dump[128], map[64];
-	struct profdb *db;
-	struct images *images;
-	struct reader *reader;
-	struct dyn *dyn;
-	struct process p;
-	int fd; /* of the dump, to write */
-};
+static char dump_path[128], map_path[64];
+static int dump_fd; /* to write */
 
 /* What a perf map names, and what nobody does, is read from here. */
 static _Alignas(WIRE_PAGE) uint8_t block[4 * WIRE_PAGE];
@@ -39,80 +32,44 @@ enum { LEN = 64 };
 
 static int setup(void **state)
 {
-	struct trial *t = calloc(1, sizeof(*t));
-	struct dyn_config config = { .helper_dir = fake_helper_dir(), .host = "here" };
-	struct base_err err = { 0 };
+	int r = tracker_setup(state);
+	const struct tracker *t = *state;
 
-	*state = NULL;
-	if (!fake_can_exec("dcpid-reader")) {
-		free(t);
-		return 0;
-	}
-	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
-	strcpy(t->dir, "/tmp/dcpi-unit-XXXXXX");
-	assert_non_null(mkdtemp(t->dir));
-	snprintf(t->db_path, sizeof(t->db_path), "%s/db", t->dir);
-	snprintf(t->dump, sizeof(t->dump), "%s/any-name", t->dir);
-	snprintf(t->map, sizeof(t->map), "/tmp/perf-%d.map", getpid());
-	if (profdb_open(t->db_path, true, &t->db, &err) < 0 ||
-	    reader_open(fake_helper_dir(), &t->reader, &err) < 0)
-		fail_msg("%s", err.text);
-	t->images = images_new();
-	t->p = (struct process){ .pid = getpid(), .uid = getuid(), .comm = "unit" };
-	config.db = t->db;
-	config.images = t->images;
-	config.reader = t->reader;
-	if (dyn_open(&config, &t->dyn, &err) < 0)
-		fail_msg("%s", err.text);
-	t->fd = open(t->dump, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0600);
-	assert_true(t->fd >= 0);
+	if (!t)
+		return r;
+	snprintf(dump_path, sizeof(dump_path), "%s/any-name", t->dir);
+	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
+	dump_fd = open(dump_path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0600);
+	assert_true(dump_fd >= 0);
 	for (size_t i = 0; i < sizeof(block); i++)
 		block[i] = (uint8_t)(i / LEN);
-	*state = t;
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	struct trial *t = *state;
-	char command[128];
-
-	if (!t)
-		return 0;
-	if (t->p.dyn)
-		dyn_end(t->dyn, &t->p);
-	dyn_close(t->dyn);
-	images_free(t->images);
-	reader_close(t->reader);
-	profdb_close(t->db);
-	close(t->fd);
-	unlink(t->map);
-	snprintf(command, sizeof(command), "rm -rf '%s'", t->dir);
-	assert_int_equal(system(command), 0);
-	free(t);
-	return 0;
+	if (*state) {
+		close(dump_fd);
+		unlink(map_path);
+	}
+	return tracker_teardown(state);
 }
-
-#define TRIAL(state)                                                                               \
-	struct trial *t = *(state);                                                                \
-	if (!t)                                                                                    \
-	skip()
 
 /* ---- what runtimes write --------------------------------------------------------------------- */
 
-static void put(struct trial *t, const void *bytes, size_t len)
+static void put(const void *bytes, size_t len)
 {
-	assert_int_equal(write(t->fd, bytes, len), len);
+	assert_int_equal(write(dump_fd, bytes, len), len);
 }
 
-static void put_header(struct trial *t)
+static void put_header(void)
 {
 	const struct {
 		uint32_t magic, version, size, machine, pad, pid;
 		uint64_t time, flags;
 	} h = { 0x4a695444, 1, sizeof(h), MACHINE, 0, (uint32_t)getpid(), 1, 0 };
 
-	put(t, &h, sizeof(h));
+	put(&h, sizeof(h));
 }
 
 struct load {
@@ -137,25 +94,25 @@ static struct load load(uint64_t time, uint64_t addr, char name)
 	return l;
 }
 
-static void put_load(struct trial *t, uint64_t time, uint64_t addr, char name)
+static void put_load(uint64_t time, uint64_t addr, char name)
 {
 	struct load l = load(time, addr, name);
 
-	put(t, &l, sizeof(l));
+	put(&l, sizeof(l));
 }
 
-static void put_line(const struct trial *t, const void *addr, const char *name)
+static void put_line(const void *addr, const char *name)
 {
-	FILE *f = fopen(t->map, "a");
+	FILE *f = fopen(map_path, "a");
 
 	assert_non_null(f);
 	fprintf(f, "%llx %x %s\n", (unsigned long long)(uintptr_t)addr, LEN, name);
 	assert_int_equal(fclose(f), 0);
 }
 
-static int follow(struct trial *t, uint32_t owner)
+static int follow(struct tracker *t, uint32_t owner)
 {
-	struct reader_dump dump = { .fd = open(t->dump, O_RDONLY | O_CLOEXEC), .owner = owner };
+	struct reader_dump dump = { .fd = open(dump_path, O_RDONLY | O_CLOEXEC), .owner = owner };
 
 	assert_true(dump.fd >= 0);
 	return dyn_dump(t->dyn, &t->p, &dump);
@@ -183,7 +140,7 @@ static const struct wire_routine *record_at(struct image *img, const struct dyn_
 }
 
 /* Name of the routine that samples from @first to @last are charged to; "-", "?" or "later". */
-static const char *who(struct trial *t, uint64_t addr, uint64_t first, uint64_t last, bool wait)
+static const char *who(struct tracker *t, uint64_t addr, uint64_t first, uint64_t last, bool wait)
 {
 	static char name[128];
 	struct dyn_query q = {
@@ -209,24 +166,24 @@ static const char *who(struct trial *t, uint64_t addr, uint64_t first, uint64_t 
 	return name;
 }
 
-static const char *at(struct trial *t, uint64_t addr, uint64_t time)
+static const char *at(struct tracker *t, uint64_t addr, uint64_t time)
 {
 	return who(t, addr, time, time, false);
 }
 
 static void jitdump(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct load half;
 
-	put_header(t);
+	put_header();
 	assert_int_equal(follow(t, getuid()), 0);
 	assert_int_equal(follow(t, getuid()), -EEXIST);
-	put_load(t, 1000, 0x10000, 'A');
-	put_load(t, 2000, 0x10000, 'B');
-	put_load(t, 3000, 0x10000, 'A');
+	put_load(1000, 0x10000, 'A');
+	put_load(2000, 0x10000, 'B');
+	put_load(3000, 0x10000, 'A');
 	half = load(4000, 0x10020, 'C');
-	put(t, &half, 20);
+	put(&half, 20);
 	dyn_refresh(t->dyn, false);
 	assert_string_equal(at(t, 0x10000, 999), "-");
 	assert_string_equal(at(t, 0x10000, 1500), "A");
@@ -238,7 +195,7 @@ static void jitdump(void **state)
 	/* Somebody may have come since the last record. */
 	assert_string_equal(who(t, 0x10000, 2500, 2500, true), "B");
 	assert_string_equal(who(t, 0x10000, 3500, 3500, true), "later");
-	put(t, (const char *)&half + 20, sizeof(half) - 20);
+	put((const char *)&half + 20, sizeof(half) - 20);
 	dyn_refresh(t->dyn, false);
 	assert_string_equal(who(t, 0x10000, 3500, 3500, true), "A");
 	assert_string_equal(at(t, 0x10020, 4001), "C");
@@ -250,19 +207,19 @@ static void jitdump(void **state)
 /* As V8 leaves its dump until its buffer is full: nothing is read, or told, before it goes on. */
 static void cut_in_a_record(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	const struct load second = load(2000, 0x10000, 'B');
 	uint64_t news;
 
-	put_header(t);
+	put_header();
 	assert_int_equal(follow(t, getuid()), 0);
-	put_load(t, 1000, 0x10000, 'A');
-	put(t, &second, 20);
+	put_load(1000, 0x10000, 'A');
+	put(&second, 20);
 	assert_true(dyn_refresh(t->dyn, false));
 	news = dyn_news(&t->p);
 	assert_false(dyn_refresh(t->dyn, false));
 	assert_int_equal(dyn_news(&t->p), news);
-	put(t, (const char *)&second + 20, sizeof(second) - 20);
+	put((const char *)&second + 20, sizeof(second) - 20);
 	assert_true(dyn_refresh(t->dyn, false));
 	assert_int_not_equal(dyn_news(&t->p), news);
 	assert_string_equal(who(t, 0x10000, 1500, 1500, true), "A");
@@ -271,15 +228,15 @@ static void cut_in_a_record(void **state)
 /* Whoever has made room fills it without the file's telling. */
 static void room_made_ahead(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	const struct load first = load(1000, 0x10000, 'A'), second = load(2000, 0x20000, 'B');
 	off_t at;
 	char *map;
 
-	put_header(t);
-	at = lseek(t->fd, 0, SEEK_END);
-	assert_int_equal(ftruncate(t->fd, 65536), 0);
-	map = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+	put_header();
+	at = lseek(dump_fd, 0, SEEK_END);
+	assert_int_equal(ftruncate(dump_fd, 65536), 0);
+	map = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, dump_fd, 0);
 	assert_true(map != MAP_FAILED);
 	memset(map + 65535, 0, 1); /* the page is known as written to from now on */
 	assert_int_equal(follow(t, getuid()), 0);
@@ -295,14 +252,14 @@ static void room_made_ahead(void **state)
 /* Nothing in a jitdump tells that code is gone: a file that is mapped in its place does. */
 static void mapped_over(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct dyn_query q = { .addr = 0x10000, .count = 1, .last = true };
 	struct image *img = NULL;
 	uint64_t off;
 
-	put_header(t);
+	put_header();
 	assert_int_equal(follow(t, getuid()), 0);
-	put_load(t, 1000, 0x10000, 'A');
+	put_load(1000, 0x10000, 'A');
 	dyn_refresh(t->dyn, false);
 	q.first_ns = q.time_ns = 2000;
 	assert_int_equal(dyn_lookup(t->dyn, &t->p, &q, &img, &off), DYN_FOUND);
@@ -316,7 +273,7 @@ static void mapped_over(void **state)
 /* While it waits, who lived then is not forgotten, however much time goes by. */
 static void told_late(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	const uint64_t minute = 60 * 1000000000ull;
 
 	assert_int_equal(follow(t, getuid()), 0);
@@ -327,10 +284,10 @@ static void told_late(void **state)
 		dyn_refresh(t->dyn, false);
 	}
 	assert_string_equal(who(t, 0x10000, 1500, 1500, true), "later");
-	put_header(t);
-	put_load(t, 1000, 0x10000, 'A');
-	put_load(t, 2000, 0x10000, 'B');
-	put_load(t, 5 * minute, 0x20000, 'C');
+	put_header();
+	put_load(1000, 0x10000, 'A');
+	put_load(2000, 0x10000, 'B');
+	put_load(5 * minute, 0x20000, 'C');
 	dyn_refresh(t->dyn, false);
 	assert_string_equal(who(t, 0x10000, 1500, 1500, true), "A");
 	assert_string_equal(who(t, 0x10000, 2500, 2500, true), "B");
@@ -338,20 +295,20 @@ static void told_late(void **state)
 
 static void not_his(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 
-	put_header(t);
+	put_header();
 	assert_int_equal(follow(t, getuid() + 1), -EPERM);
 	assert_null(t->p.dyn ? dyn_source_find(t->p.dyn, DYN_JITDUMP) : NULL);
 }
 
 static void no_dump_after_all(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct dyn_stats stats;
 
 	assert_int_equal(follow(t, getuid()), 0);
-	put(t, "#!/bin/sh\n# it is not, it is something else\n", 45);
+	put("#!/bin/sh\n# it is not, it is something else\n", 45);
 	dyn_refresh(t->dyn, false);
 	assert_true(dyn_source_find(t->p.dyn, DYN_JITDUMP)->refused);
 	dyn_stats_get(t->dyn, &stats);
@@ -362,13 +319,13 @@ static void no_dump_after_all(void **state)
 
 static void perf_map(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	const uint64_t one = (uintptr_t)block, two = (uintptr_t)block + LEN;
 	const struct wire_routine *r;
 	struct dyn_registry *reg;
 	uint64_t before, seen;
 
-	put_line(t, block, "old name");
+	put_line(block, "old name");
 	dyn_watch(t->dyn, &t->p);
 	dyn_refresh(t->dyn, false);
 	seen = base_now_ns();
@@ -380,8 +337,8 @@ static void perf_map(void **state)
 	assert_int_equal(r->head.flags, WIRE_ROUTINE_CODE | WIRE_ROUTINE_FETCHED);
 	assert_memory_equal((const char *)(r + 1) + r->name_len, block, LEN);
 	before = base_now_ns();
-	put_line(t, block, "new name");
-	put_line(t, block + LEN, "other: with (spaces)");
+	put_line(block, "new name");
+	put_line(block + LEN, "other: with (spaces)");
 	dyn_refresh(t->dyn, false);
 	assert_string_equal(at(t, one, 5), "old name");
 	assert_string_equal(at(t, one, before), "?");
@@ -392,14 +349,14 @@ static void perf_map(void **state)
 /* The JVM writes its map anew each time it is asked for it. */
 static void perf_map_anew(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 
-	put_line(t, block, "first");
-	put_line(t, block + LEN, "second");
+	put_line(block, "first");
+	put_line(block + LEN, "second");
 	dyn_watch(t->dyn, &t->p);
 	dyn_refresh(t->dyn, false);
-	assert_int_equal(truncate(t->map, 0), 0);
-	put_line(t, block + LEN, "third");
+	assert_int_equal(truncate(map_path, 0), 0);
+	put_line(block + LEN, "third");
 	dyn_refresh(t->dyn, false);
 	dyn_refresh(t->dyn, false);
 	assert_string_equal(at(t, (uintptr_t)block, base_now_ns()), "first");
@@ -410,11 +367,11 @@ static void perf_map_anew(void **state)
 /* At its end at the latest: by then it may be there. */
 static void perf_map_at_exit(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 
 	dyn_watch(t->dyn, &t->p);
 	dyn_refresh(t->dyn, false);
-	put_line(t, block, "late");
+	put_line(block, "late");
 	dyn_refresh(t->dyn, false);
 	assert_string_equal(at(t, (uintptr_t)block, 5), "-");
 	dyn_leaving(&t->p);
@@ -466,13 +423,13 @@ static void perf_map_of_an_old_process(void **state)
  * runs. */
 static void perf_map_of_another(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	uint64_t now_ns = base_now_ns() + base_boot_ahead_ns();
 	const struct timespec ago[2] = { { .tv_sec = time(NULL) - 2 },
 					 { .tv_sec = time(NULL) - 2 } };
 
-	put_line(t, block, "another's");
-	assert_int_equal(utimensat(AT_FDCWD, t->map, ago, 0), 0);
+	put_line(block, "another's");
+	assert_int_equal(utimensat(AT_FDCWD, map_path, ago, 0), 0);
 	t->p.began_ns = now_ns - 4000000000u;
 	t->p.execed_ns = now_ns - 500000000u;
 	dyn_watch(t->dyn, &t->p);
@@ -482,10 +439,10 @@ static void perf_map_of_another(void **state)
 
 static void perf_map_that_is_none(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct dyn_registry *reg;
 
-	assert_int_equal(mkfifo(t->map, 0600), 0);
+	assert_int_equal(mkfifo(map_path, 0600), 0);
 	dyn_watch(t->dyn, &t->p);
 	dyn_refresh(t->dyn, false);
 	reg = dyn_source_find(t->p.dyn, DYN_PERFMAP);
@@ -495,14 +452,14 @@ static void perf_map_that_is_none(void **state)
 /* Whoever tells times is believed first; where he says nothing the other is asked. */
 static void both(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 
-	put_line(t, block, "by map");
-	put_line(t, block + LEN, "map alone");
+	put_line(block, "by map");
+	put_line(block + LEN, "map alone");
 	dyn_watch(t->dyn, &t->p);
-	put_header(t);
-	put_load(t, 1000, (uintptr_t)block, 'J');
-	put_load(t, 9000, 0x10000, 'K');
+	put_header();
+	put_load(1000, (uintptr_t)block, 'J');
+	put_load(9000, 0x10000, 'K');
 	assert_int_equal(follow(t, getuid()), 0);
 	dyn_refresh(t->dyn, false);
 	assert_string_equal(at(t, (uintptr_t)block, 2000), "J");
@@ -511,15 +468,15 @@ static void both(void **state)
 
 static void forked(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	struct process child = { .pid = getpid(), .uid = getuid(), .comm = "child" };
 
-	put_header(t);
+	put_header();
 	assert_int_equal(follow(t, getuid()), 0);
-	put_load(t, 1000, 0x10000, 'A');
+	put_load(1000, 0x10000, 'A');
 	dyn_fork(t->dyn, &t->p, &child, 1500, NULL);
-	put_load(t, 2000, 0x10000, 'B');
-	put_load(t, 9000, 0x20000, 'C');
+	put_load(2000, 0x10000, 'B');
+	put_load(9000, 0x20000, 'C');
 	dyn_refresh(t->dyn, false);
 	assert_string_equal(at(t, 0x10000, 3000), "B");
 	/* As it was when the child came. */
@@ -536,7 +493,7 @@ static void forked(void **state)
 
 static void unnamed(void **state)
 {
-	TRIAL(state);
+	TRACKER(state);
 	const uint64_t addr = (uintptr_t)block + WIRE_PAGE + 5;
 	struct dyn_query q = { .addr = addr,
 			       .first_ns = 5,
