@@ -208,7 +208,7 @@ static int make_waiting(struct profdb_import *i, struct base_err *err)
 {
 	int r = 0;
 
-	snprintf(i->name, sizeof(i->name), ".import-%ld", (long)getpid());
+	snprintf(i->name, sizeof(i->name), PROFDB_IMPORT_PREFIX "%ld", (long)getpid());
 	if (mkdirat(i->db->fd, i->name, 0755) < 0)
 		r = -errno;
 	if (r == 0)

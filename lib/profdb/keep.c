@@ -33,12 +33,13 @@ int profdb_remove_tree(int dir_fd, const char *name, int depth)
 
 int profdb_epochs_sweep(struct profdb *db)
 {
-	static const char *const prefixes[] = { PROFDB_GONE_PREFIX, NEW_PREFIX };
+	static const char *const prefixes[] = { PROFDB_GONE_PREFIX, NEW_PREFIX,
+						PROFDB_IMPORT_PREFIX };
 	struct profdb_names all = { 0 };
 	int r = profdb_names_list(&all, db->fd, ".");
 
 	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
-		for (int k = 0; r >= 0 && k < 2; k++) {
+		for (int k = 0; r >= 0 && k < 3; k++) {
 			if (!strncmp(all.items[i], prefixes[k], strlen(prefixes[k])))
 				r = profdb_remove_tree(db->fd, all.items[i], PROFDB_DEPTH);
 		}

@@ -322,10 +322,11 @@ int profdb_names_list(struct profdb_names *n, int dir_fd, const char *name);
  * state as of the commit is ".new-SEQ-NAME" where that exists, else NAME, without those that it
  * says are gone. ".commit" stays: it tells readers whether a flush came between.
  */
-#define PROFDB_COMMIT_NAME ".commit"
-#define PROFDB_OPEN_NAME   ".open"
-#define PROFDB_TURNED_NAME ".turned" /* in an epoch's folder: all machines are to follow */
-#define PROFDB_GONE_PREFIX ".gone-"  /* of epochs that are being removed */
+#define PROFDB_COMMIT_NAME   ".commit"
+#define PROFDB_OPEN_NAME     ".open"
+#define PROFDB_TURNED_NAME   ".turned"	/* in an epoch's folder: all machines are to follow */
+#define PROFDB_GONE_PREFIX   ".gone-"	/* of epochs that are being removed */
+#define PROFDB_IMPORT_PREFIX ".import-" /* of profiles that are taken in, by who keeps house */
 
 struct profdb_commit {
 	uint64_t seq; /* 0: no flush yet */
@@ -453,7 +454,8 @@ enum { PROFDB_DEPTH = 3 /* epoch, platform, profile */ };
 
 /* Links are removed, never followed. 0 (it is not there) or -errno, -EISDIR: deeper than @depth. */
 int profdb_remove_tree(int dir_fd, const char *name, int depth);
-/* Remove what nobody can see any more, of whoever was killed while he removed or joined epochs. */
+/* Remove what nobody can see any more, of whoever was killed while he removed or joined epochs, or
+ * took some in. */
 int profdb_epochs_sweep(struct profdb *db);
 /* What became part of @epoch when it was joined, "EPOCH/PLATFORM"; nothing where it was not. 0 or
  * negative. */

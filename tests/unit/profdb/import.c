@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <sys/wait.h>
 
 #include "scratch.h"
 
@@ -146,6 +147,29 @@ static void test_given_up(void **state)
 	profdb_close(db);
 }
 
+/* Whoever keeps house next removes what one was killed at, whose number may be ours now. */
+static void test_killed(void **state)
+{
+	char left[64], ours[64];
+	struct profdb *db;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		import(begin(scratch_open(*state, true)), PROFILE, "profile");
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	snprintf(left, sizeof(left), ".import-%ld", (long)pid);
+	snprintf(ours, sizeof(ours), ".import-%ld", (long)getpid());
+	assert_int_equal(rename(scratch_path(*state, left), scratch_path(*state, ours)), 0);
+	db = scratch_open(*state, false);
+	assert_int_equal(profdb_keep(db, NULL), 0);
+	assert_int_not_equal(access(scratch_path(*state, ours), F_OK), 0);
+	profdb_import_end(begin(db));
+	profdb_close(db);
+}
+
 static void test_no_epoch_twice(void **state)
 {
 	static const char *const paths[] = { "202611200753/box/a.file.ab01", PROFILE };
@@ -190,9 +214,9 @@ static void test_names_taken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),	scratch_test(test_profiles_come_last),
-		scratch_test(test_given_up),	scratch_test(test_no_epoch_twice),
-		scratch_test(test_names_taken),
+		cmocka_unit_test(test_places),	   scratch_test(test_profiles_come_last),
+		scratch_test(test_given_up),	   scratch_test(test_killed),
+		scratch_test(test_no_epoch_twice), scratch_test(test_names_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
