@@ -482,8 +482,10 @@ static void choose(struct gc *gc, struct gc_result *result)
 	mark_young_kernels(gc);
 	for (size_t i = 0; i < gc->nr; i++)
 		gc->has_costs |= gc->files[i].folder == GC_COSTS;
-	for (size_t i = 0; i < gc->nr; i++)
+	for (size_t i = 0; i < gc->nr; i++) {
 		gc->files[i].last = last_use(gc, &gc->files[i]);
+		profdb_lock_beat(gc->db);
+	}
 	say_unreadable(gc);
 	if (c->size)
 		result->size = choose_epochs(gc, c->size);

@@ -42,13 +42,21 @@ static int check_room(struct profdb *db, const struct archive_list *list, struct
 			 (unsigned long long)(have >> 20));
 }
 
+struct target {
+	struct profdb *db;
+	int fd;
+};
+
 static int put(void *ctx, const void *data, size_t len)
 {
-	return base_write_all(*(int *)ctx, data, len);
+	const struct target *t = ctx;
+
+	profdb_lock_beat(t->db);
+	return base_write_all(t->fd, data, len);
 }
 
 /* 1: the database has it; it is read all the same, so that its sum is checked. */
-static int unpack_file(struct archive_reader *a, struct profdb_import *i,
+static int unpack_file(struct archive_reader *a, struct profdb *db, struct profdb_import *i,
 		       const struct archive_member *m, struct base_err *err)
 {
 	struct base_file f = { .fd = -1 };
@@ -58,22 +66,22 @@ static int unpack_file(struct archive_reader *a, struct profdb_import *i,
 		return archive_read(a, NULL, NULL, err) < 0 ? err->code : 1;
 	if (r < 0)
 		return r;
-	r = archive_read(a, put, &f.fd, err);
+	r = archive_read(a, put, &(struct target){ db, f.fd }, err);
 	if (r >= 0)
 		r = base_file_commit(&f, err);
 	base_file_abort(&f);
 	return r < 0 ? base_fail_errno(err, r, "cannot write '%s'", m->path) : 0;
 }
 
-static int unpack_files(struct archive_reader *a, struct profdb_import *i, uint64_t *kept,
-			struct base_err *err)
+static int unpack_files(struct archive_reader *a, struct profdb *db, struct profdb_import *i,
+			uint64_t *kept, struct base_err *err)
 {
 	const struct archive_list *list = archive_members(a);
 	int r = 0;
 
 	*kept = 0;
 	for (size_t m = 0; r >= 0 && m < list->nr; m++) {
-		r = unpack_file(a, i, &list->v[m], err);
+		r = unpack_file(a, db, i, &list->v[m], err);
 		*kept += r == 1;
 	}
 	if (r >= 0)
@@ -110,7 +118,7 @@ static int unpack_into(struct archive_reader *a, struct profdb *db, uint64_t *ke
 	 * then. */
 	r = lock = profdb_dyn_lock(db, false, 10000, err);
 	if (r >= 0)
-		r = unpack_files(a, i, kept, err);
+		r = unpack_files(a, db, i, kept, err);
 	profdb_import_end(i);
 	if (lock >= 0)
 		close(lock);

@@ -332,6 +332,7 @@ int profdb_import_file(struct profdb_import *i, const char *path, const uint8_t 
 	char to[320];
 	int r = profdb_place_parse(path, &place);
 
+	profdb_lock_beat(i->db);
 	if (r < 0)
 		return base_fail(err, r, "'%.300s' is no part of a database", path);
 	/* Whoever could read them elsewhere is somebody else here. */
@@ -361,8 +362,10 @@ static int put_in_place(struct profdb_import *i, const char *folder)
 
 int profdb_import_commit(struct profdb_import *i, struct base_err *err)
 {
-	int r = 0;
+	int r = profdb_keep(i->db, err);
 
+	if (r < 0)
+		return r;
 	while (r == 0 && i->nr_done < i->folders.nr) {
 		r = put_in_place(i, i->folders.items[i->nr_done]);
 		i->nr_done += r == 0;

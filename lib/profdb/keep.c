@@ -53,8 +53,9 @@ int profdb_keep(struct profdb *db, struct base_err *err)
 {
 	int r = 0;
 
+	/* Another machine takes it from who seems dead. */
 	if (db->keeps)
-		return 0;
+		return profdb_lock_check(db, err);
 	r = profdb_lock_name(db, LOCK_NAME, err);
 	if (r < 0)
 		return r;

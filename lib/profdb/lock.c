@@ -354,6 +354,10 @@ int profdb_lock_check(struct profdb *db, struct base_err *err)
 		return 0;
 	if (ours < 0)
 		return base_fail_errno(err, ours, "cannot read '%s/%s'", db->path, name);
+	if (*db->platform == '.')
+		return base_fail(err, -DCPI_EBUSY,
+				 "'%s/%s' is not ours any more: it was taken or removed", db->path,
+				 name);
 	base_fail(err, -DCPI_EBUSY,
 		  "platform '%s' of database '%s' is not ours any more: its lock file was taken or "
 		  "removed",

@@ -383,7 +383,8 @@ int profdb_hosts_find(const char *text, size_t len, const char *host,
 /*
  * Be the only one that removes or joins epochs, until profdb_close; not in a handle that has locked
  * a platform. What somebody before us left half-way is completed. The functions below that change
- * something call it. -DCPI_EBUSY: somebody else is at it.
+ * something call it. -DCPI_EBUSY: somebody else is at it, or took it from us: who is at it for long
+ * calls profdb_lock_beat.
  */
 int profdb_keep(struct profdb *db, struct base_err *err);
 /*

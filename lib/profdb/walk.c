@@ -15,6 +15,7 @@
 enum { ATTEMPTS = 200 };
 
 struct snapshot {
+	struct profdb *db;
 	bool values;		   /* else profiles */
 	const char *profiler;	   /* of values; NULL: of any */
 	struct profdb_names names; /* ascending */
@@ -96,8 +97,10 @@ static int take_snapshot(int fd, const struct profdb_commit *c, struct snapshot 
 	s->files = calloc(s->names.nr + 1, sizeof(*s->files));
 	if (!s->files)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->names.nr; i++)
+	for (size_t i = 0; i < s->names.nr; i++) {
 		take_file(fd, c->seq, s->names.items[i], &s->files[i]);
+		profdb_lock_beat(s->db);
+	}
 	return 0;
 }
 
@@ -219,8 +222,10 @@ static int visit(const struct visitor *v, struct snapshot *s)
 {
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < s->names.nr; i++)
+	for (size_t i = 0; r >= 0 && i < s->names.nr; i++) {
 		r = visit_file(v, s->names.items[i], &s->files[i]);
+		profdb_lock_beat(s->db);
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -228,7 +233,7 @@ static int walk(struct profdb *db, const char *epoch, const char *platform, cons
 		struct base_err *err)
 {
 	struct base_err record;
-	struct snapshot s = { .values = v->values, .profiler = v->profiler };
+	struct snapshot s = { .db = db, .values = v->values, .profiler = v->profiler };
 	int r, fd = profdb_platform_open(db, epoch, platform);
 
 	if (fd < 0)

@@ -58,6 +58,16 @@ int __wrap_fsync(int fd)
 	return 0; /* What is killed here is no machine. */
 }
 
+static int nr_beats;
+
+void __real_profdb_lock_beat(struct profdb *db);
+void __wrap_profdb_lock_beat(struct profdb *db);
+void __wrap_profdb_lock_beat(struct profdb *db)
+{
+	nr_beats++;
+	__real_profdb_lock_beat(db);
+}
+
 /* ---- a database ------------------------------------------------------------------------------ */
 
 static struct profdb *open_db(const char *dir)
@@ -254,9 +264,35 @@ static void test_killed(void **state)
 	assert_true(n > 20);
 }
 
+/* ---- as long as it may take ------------------------------------------------------------------ */
+
+/* Each profile is read, then marked, and each image opened: other machines see that we live. */
+static void test_lives_while_it_reads(void **state)
+{
+	const struct gc_config config = { .dry_run = true,
+					  .removed = ignore,
+					  .removed_epoch = ignore_epoch };
+	char dir[] = "/tmp/dcpi-gc-XXXXXX";
+	struct gc_result result;
+	struct profdb *db;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	make(dir);
+	db = open_db(dir);
+	nr_beats = 0;
+	assert_int_equal(gc_run(db, &config, &result, NULL), 0);
+	assert_int_equal(nr_beats, 2 * 4 * EPOCHS + 2 + 2 * (EPOCHS + 1));
+	profdb_close(db);
+	remove_all(dir);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_killed) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_lives_while_it_reads),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,13 +197,29 @@ static void test_the_newest_and_open_ones_stay(void **state)
 	profdb_close(db);
 }
 
+/* Another machine took us for dead, and keeps house now. */
+static void test_a_lost_lock(void **state)
+{
+	static const char theirs[] = "host other pid 1 machine m boot b\n";
+	struct profdb *db = scratch_open(*state, true);
+	struct base_err err = { 0 };
+
+	make(*state, "202611010000", SCRATCH_NOW - 8 * DAY);
+	assert_int_equal(profdb_keep(db, NULL), 0);
+	scratch_write(*state, ".lock-.gc", theirs, strlen(theirs));
+	assert_int_equal(profdb_epoch_remove(db, "202611010000", &err), -DCPI_EBUSY);
+	assert_non_null(strstr(err.text, "not ours any more"));
+	assert_true(is_there(*state, "202611010000"));
+	profdb_close(db);
+	assert_true(is_there(*state, ".lock-.gc"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(test_old_ones_go),
-		scratch_test(test_a_full_disk),
-		scratch_test(test_old_indexes_go),
-		scratch_test(test_the_newest_and_open_ones_stay),
+		scratch_test(test_old_ones_go),	   scratch_test(test_a_full_disk),
+		scratch_test(test_old_indexes_go), scratch_test(test_the_newest_and_open_ones_stay),
+		scratch_test(test_a_lost_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

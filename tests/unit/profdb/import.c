@@ -4,6 +4,16 @@
 
 #include "scratch.h"
 
+static int nr_beats;
+
+void __real_profdb_lock_beat(struct profdb *db);
+void __wrap_profdb_lock_beat(struct profdb *db);
+void __wrap_profdb_lock_beat(struct profdb *db)
+{
+	nr_beats++;
+	__real_profdb_lock_beat(db);
+}
+
 #define PROFILE SCRATCH_EPOCH "/box/prog.file.ab01"
 
 static void test_places(void **state)
@@ -170,6 +180,27 @@ static void test_killed(void **state)
 	profdb_close(db);
 }
 
+/* An extraction may take long: other machines see that we live, and who takes the lock all the same
+ * is not disturbed. */
+static void test_keeps_its_lock(void **state)
+{
+	static const char theirs[] = "host other pid 1 machine m boot b\n";
+	struct profdb *db = scratch_open(*state, true);
+	struct profdb_import *i = begin(db);
+	struct base_err err = { 0 };
+
+	nr_beats = 0;
+	assert_int_equal(import(i, PROFILE, "profile"), 0);
+	assert_int_equal(import(i, "dyn/hello.dyn", "code"), 0);
+	assert_int_equal(nr_beats, 2);
+	scratch_write(*state, ".lock-.gc", theirs, strlen(theirs));
+	assert_int_equal(profdb_import_commit(i, &err), -DCPI_EBUSY);
+	assert_non_null(strstr(err.text, "not ours any more"));
+	profdb_import_end(i);
+	assert_int_not_equal(access(scratch_path(*state, SCRATCH_EPOCH), F_OK), 0);
+	profdb_close(db);
+}
+
 static void test_no_epoch_twice(void **state)
 {
 	static const char *const paths[] = { "202611200753/box/a.file.ab01", PROFILE };
@@ -216,7 +247,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places),	   scratch_test(test_profiles_come_last),
 		scratch_test(test_given_up),	   scratch_test(test_killed),
-		scratch_test(test_no_epoch_twice), scratch_test(test_names_taken),
+		scratch_test(test_keeps_its_lock), scratch_test(test_no_epoch_twice),
+		scratch_test(test_names_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
