@@ -65,13 +65,13 @@ int gc_marks_values(struct gc_marks *m, size_t rank, const struct profdb_values 
 	return r;
 }
 
-/* By its name a profile that cannot be read is none of a pseudo-image. */
+/* By its name what cannot be read is none of a pseudo-image; values may have callers in one. */
 static bool is_other(const char *file)
 {
 	static const char *const kinds[] = { ".file.", ".kernel.", ".vdso.", ".named." };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (strstr(file, kinds[i]) && !strstr(file, ".dynamic"))
+		if (strstr(file, kinds[i]) && !strstr(file, ".dynamic") && !strstr(file, ".values"))
 			return true;
 	return false;
 }

@@ -93,9 +93,15 @@ set -o pipefail
 	# What cannot be read may be of any kernel, or of any image that costs were measured of.
 	echo damaged >db/202311142213/box/x.kernel.$d
 	run -gc -n db
-	mv db/202311142213/box/x.kernel.$d db/202311142213/box/x.file.$d
+	mv db/202311142213/box/x.kernel.$d db/202311142213/box/x.vdso.$d
+	echo damaged >db/202311142213/box/y.file.$d
 	run -gc -n db
-	rm db/202311142213/box/x.file.$d
+	rm db/202311142213/box/x.vdso.$d
+	run -gc -n db
+	# Callers of values lie anywhere, in pseudo-images too.
+	mv db/202311142213/box/y.file.$d db/202311142213/box/y.file.$d.vp-test.values
+	run -gc -n db
+	rm db/202311142213/box/y.file.$d.vp-test.values
 	run -gc db
 	names
 	run -gc db
