@@ -34,6 +34,10 @@ image second.dyn
 image alone.dyn
 image named.dyn
 image caller.dyn
+image called_from.dyn "moved 5555555555555555555555555555555555555555 0 0 0x1000"
+image valued.dyn
+image further.dyn
+mkdir db/dyn/folder.dyn
 echo no ELF >db/dyn/damaged.dyn
 touch -d "2023-11-14 21:00" db/dyn/damaged.dyn
 : >db/dyn/.tmp-1-0-cut.dyn
@@ -47,7 +51,12 @@ echo of somebody else >db/dyn/README
 	at 0x40 1
 	values vp-test
 	context caller.dyn 4444444444444444444444444444444444444444
+	context before.dyn 5555555555555555555555555555555555555555
 	value 0x40 1 7 1 0x40
+	profile dynamic valued.dyn
+	event cpu-clock 1000000
+	values vp-test
+	value 0x40 1 7
 	profile dynamic long-ago.dyn db/dyn/used.dyn
 	id $replaced
 	event cpu-clock 1000000
@@ -57,6 +66,7 @@ echo of somebody else >db/dyn/README
 	event cpu-clock 1000000
 	at 0x40 4
 	profile dynamic named.dyn
+	path /elsewhere/further.dyn
 	id 3333333333333333333333333333333333333333
 	event cpu-clock 1000000
 	at 0x40 8
@@ -67,6 +77,8 @@ echo of somebody else >db/dyn/README
 	at 0x40 16
 	finish
 END
+
+rm db/202311142213/box/valued.dyn.dynamic # its values are left
 
 # run ARGUMENT…: sizes differ from machine to machine.
 run()
@@ -86,12 +98,13 @@ set -o pipefail
 	run -gc -n db
 	names
 	# A profile that cannot be read might refer to anything.
-	echo damaged >db/202311142213/box/x.dynamic
+	echo damaged >db/202311142213/box/x.file.dyn.dynamic
 	run -gc db
-	rm db/202311142213/box/x.dynamic
+	rm db/202311142213/box/x.file.dyn.dynamic
 	names
 
-	# Beside a daemon whose last flush was before "second" was written.
+	# Beside a daemon whose last flush was before "second" was written. What it finished does not count.
+	touch -d "2023-11-14 20:00" db/202311142213/box/.commit
 	mkdir -p db/202311142300/box
 	: >db/202311142300/box/.open
 	touch -d "2023-11-14 22:00:05" db/202311142300/box/.open
@@ -132,12 +145,22 @@ set -o pipefail
 		find "$epoch" -mindepth 1 -maxdepth 2 -exec touch -h -d "2023-11-20" {} +
 	done
 	touch -d "2023-11-20" db/2*/box/.commit db/2*/box
+	# What goes anyway keeps nothing, though nobody can read it.
+	last=$(ls -d db/2* | tail -n 1)
+	echo damaged >"$last/box/x.dynamic"
+	touch -d "2023-11-20" "$last/box/x.dynamic" "$last/box"
+	rm -rf db/index
+	mkdir db/index
+	: >db/index/old.sym
+	touch -d "2023-11-20" db/index/old.sym
 	for i in 1 2 3; do
 		mkdir -p db/20231201000$i/box
 	done
 	ls -d db/2*
 	run -gc -n -old_epochs db
+	ls db/index
 	run -gc -old_epochs db
+	ls db/index
 	ls -d db/2*
 	names
 	# By size: the oldest first, and what only they refer to, until it fits; what is open stays.
@@ -150,10 +173,10 @@ set -o pipefail
 	run -gc -n -gc_size 3 db
 	ls -d db/2*
 	# What can be made anew is not worth an epoch.
-	mkdir -p db/index
 	for i in 1 2 3; do
 		head -c 4194304 /dev/zero >db/index/$i.sym
 	done
+	run -gc -gc_size 100 db
 	run -gc -n -gc_size 6 db
 	ls db/index
 	run -gc -gc_size 6 db

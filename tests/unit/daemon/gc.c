@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,52 @@
 #include "gc_epoch.h"
 
 #define YOUNG 100
+
+/* What cannot be removed or renamed; how often epochs are joined meanwhile, which mends @damaged.
+ */
+static const char *stuck = "", *damaged;
+static int nr_joined;
+
+int __real_unlinkat(int dir, const char *path, int flags);
+int __wrap_unlinkat(int dir, const char *path, int flags);
+int __wrap_unlinkat(int dir, const char *path, int flags)
+{
+	if (strcmp(path, stuck) != 0)
+		return __real_unlinkat(dir, path, flags);
+	errno = EACCES;
+	return -1;
+}
+
+int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+	if (strcmp(from, stuck) != 0)
+		return __real_renameat(from_dir, from, to_dir, to);
+	errno = EACCES;
+	return -1;
+}
+
+bool __wrap_profdb_epochs_changed(struct profdb *db);
+bool __wrap_profdb_epochs_changed(struct profdb *db)
+{
+	(void)db;
+	if (nr_joined <= 0)
+		return false;
+	if (--nr_joined == 0 && damaged)
+		unlink(damaged);
+	return true;
+}
+
+/* It tells what was left open. */
+static int lowest_fd(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
 
 static bool removes(const struct gc_file *files, size_t nr, const char *names)
 {
@@ -139,12 +186,25 @@ static void make_epoch(const char *path, int64_t at, bool finish)
 	assert_int_equal(utimensat(AT_FDCWD, name, times, 0), 0);
 }
 
+/* So that it has something to tell of, and nobody to tell it to. */
+static void put_damaged(const char *path)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s/costs", path);
+	assert_int_equal(mkdir(name, 0755), 0);
+	snprintf(name, sizeof(name), "%s/costs/aaaa.cpu-clock", path);
+	close(open(name, O_CREAT | O_WRONLY, 0600));
+	snprintf(name, sizeof(name), "cd %s/*/open && ln ../../dcpi-database x.file.ab", path);
+	assert_int_equal(system(name), 0);
+}
+
 static void the_child_removes_and_reports(void **state)
 {
 	const int64_t now = 1700000000, day = 86400;
 	const struct gc_config config = { .old = true, .now = now, .size = 1 };
 	char path[] = "/tmp/dcpi-gc-XXXXXX", text[200] = "", command[64];
-	int report, status;
+	int report, status, fd;
 	struct profdb *db;
 	char **epochs;
 	pid_t child;
@@ -155,11 +215,14 @@ static void the_child_removes_and_reports(void **state)
 	for (int i = 4; i > 0; i--)
 		make_epoch(path, now - i * day, true);
 	make_epoch(path, now - 3600, false);
+	put_damaged(path);
+	fd = lowest_fd();
 	child = gc_child_start(path, &config, &report);
 	assert_true(child > 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(read(report, text, sizeof(text) - 1) > 0);
 	close(report);
+	assert_int_equal(lowest_fd(), fd);
 	assert_string_equal(text, "removed 5 epochs, 0 files of 0 bytes\n");
 	assert_int_equal(status, 0);
 	assert_int_equal(profdb_open(path, false, &db, NULL), 0);
@@ -224,7 +287,9 @@ static void tells_owned_platforms_and_locks_images(void **state)
 		assert_int_equal(write(fd, path, sizeof(path)), sizeof(path));
 		close(fd);
 	}
+	a = lowest_fd();
 	assert_int_equal(gc_measure(db, &len, &nr), 0);
+	assert_int_equal(lowest_fd(), a);
 	assert_int_equal(nr, 2);
 	assert_int_equal(len, 2 * sizeof(path));
 	profdb_close(db);
@@ -233,6 +298,164 @@ static void tells_owned_platforms_and_locks_images(void **state)
 	snprintf(command, sizeof(command), "rm -r %s", path);
 	assert_int_equal(system(command), 0);
 }
+
+/* ---- what others do meanwhile ---------------------------------------------------------------- */
+
+struct run {
+	char path[32];
+	struct profdb *db, *other;
+	struct gc_result result;
+	char removed[64];
+	struct base_err err;
+};
+
+/* Of long ago: left half written, so that nothing refers to it. */
+static void put(const struct run *x, const char *name, int64_t at)
+{
+	const struct timespec times[2] = { { .tv_sec = at }, { .tv_sec = at } };
+	int fd = openat(profdb_dyn_fd(x->db), name, O_CREAT | O_WRONLY, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+}
+
+static int begin_run(void **state)
+{
+	static struct run x;
+
+	x = (struct run){ .path = "/tmp/dcpi-gc-XXXXXX" };
+	assert_non_null(mkdtemp(x.path));
+	make_epoch(x.path, 1700000000, true);
+	assert_int_equal(profdb_open(x.path, false, &x.db, NULL), 0);
+	assert_int_equal(profdb_open(x.path, false, &x.other, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		put(&x, (char[]){ '.', 't', 'm', 'p', '-', (char)('a' + i), 0 }, 1000 + i);
+	*state = &x;
+	return 0;
+}
+
+static int end_run(void **state)
+{
+	struct run *x = *state;
+	char command[64];
+
+	stuck = "";
+	damaged = NULL;
+	nr_joined = 0;
+	profdb_close(x->other);
+	profdb_close(x->db);
+	snprintf(command, sizeof(command), "rm -r %s", x->path);
+	return system(command);
+}
+
+static void note_epoch(void *ctx, const char *epoch)
+{
+	(void)ctx;
+	(void)epoch;
+}
+
+static void note(void *ctx, const struct gc_file *file)
+{
+	struct run *x = ctx;
+
+	strcat(x->removed, file->name + strlen(".tmp-"));
+}
+
+static int run(struct run *x, struct gc_config config)
+{
+	int r, fd;
+
+	profdb_dyn_fd(x->db);
+	profdb_kernel_fd(x->db);
+	fd = lowest_fd();
+	config.removed = config.removed ? config.removed : note;
+	config.removed_epoch = note_epoch;
+	config.ctx = x;
+	r = gc_run(x->db, &config, &x->result, &x->err);
+	/* Who keeps house does so until the end. */
+	assert_true(config.size || lowest_fd() == fd);
+	return r;
+}
+
+/* At the first: one is found in use, another written anew, one is gone, none can be written. */
+static void disturb(void *ctx, const struct gc_file *file)
+{
+	struct run *x = ctx;
+	int dir = profdb_dyn_fd(x->db);
+
+	note(ctx, file);
+	assert_int_equal(utimensat(dir, ".tmp-b", NULL, 0), 0);
+	put(x, "new", 1002);
+	assert_int_equal(renameat(dir, "new", dir, ".tmp-c"), 0);
+	assert_int_equal(unlinkat(dir, ".tmp-d", 0), 0);
+	assert_int_equal(profdb_dyn_lock(x->other, false, 0, NULL), -DCPI_EBUSY);
+}
+
+static void what_changed_since_stays(void **state)
+{
+	struct run *x = *state;
+
+	assert_int_equal(run(x, (struct gc_config){ .removed = disturb }), 0);
+	assert_string_equal(x->removed, "a");
+	assert_int_equal(x->result.nr_removed, 1);
+	assert_int_equal(x->result.nr_left, 2);
+}
+
+/* Who only looks waits for nobody. */
+static void looks_beside_others(void **state)
+{
+	struct run *x = *state;
+	int lock = profdb_dyn_lock(x->other, false, 0, NULL);
+
+	assert_true(lock >= 0);
+	assert_int_equal(profdb_keep(x->other, NULL), 0);
+	assert_int_equal(run(x, (struct gc_config){ .dry_run = true, .size = 1 }), 0);
+	assert_string_equal(x->removed, "abcd");
+	assert_int_equal(x->result.nr_epochs, 1);
+	close(lock);
+}
+
+static void ends_where_one_cannot_be_removed(void **state)
+{
+	struct run *x = *state;
+
+	stuck = ".tmp-b";
+	assert_int_equal(run(x, (struct gc_config){ 0 }), -EACCES);
+	assert_string_equal(x->removed, "a");
+	assert_int_equal(x->result.nr_removed, 1);
+	assert_int_equal(x->result.nr_left, 3);
+	assert_non_null(strstr(x->err.text, ".tmp-b"));
+}
+
+/* An epoch that stays keeps what it refers to. */
+static void ends_where_an_epoch_cannot_be_removed(void **state)
+{
+	struct run *x = *state;
+
+	stuck = "202311142213";
+	assert_int_equal(run(x, (struct gc_config){ .size = 1 }), -EACCES);
+	assert_string_equal(x->removed, "");
+	assert_int_equal(x->result.nr_epochs, 0);
+}
+
+/* What was read of them may be of before, and of after. */
+static void reads_again_what_was_joined(void **state)
+{
+	struct run *x = *state;
+	char name[96];
+
+	snprintf(name, sizeof(name), "%s/202311142213/box/x.dynamic", x->path);
+	assert_int_equal(symlink("../../dcpi-database", name), 0);
+	damaged = name;
+	nr_joined = 2;
+	assert_int_equal(run(x, (struct gc_config){ 0 }), 0);
+	assert_string_equal(x->removed, "abcd");
+	nr_joined = 1000;
+	assert_int_equal(run(x, (struct gc_config){ 0 }), -DCPI_EBUSY);
+}
+
+#define RUN(name) cmocka_unit_test_setup_teardown(name, begin_run, end_run)
 
 int main(void)
 {
@@ -243,6 +466,11 @@ int main(void)
 		cmocka_unit_test(files_gone_meanwhile_cost_no_epoch),
 		cmocka_unit_test(the_child_removes_and_reports),
 		cmocka_unit_test(tells_owned_platforms_and_locks_images),
+		RUN(what_changed_since_stays),
+		RUN(looks_beside_others),
+		RUN(ends_where_one_cannot_be_removed),
+		RUN(ends_where_an_epoch_cannot_be_removed),
+		RUN(reads_again_what_was_joined),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
