@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -414,13 +415,24 @@ static int lock_platform(struct daemon *d, struct base_err *err)
 	return profdb_lock(d->db, d->platform, err);
 }
 
+/* By a path that who asks for the status, or reads the log, can use: their folder is another. Who
+ * replays waits for the end. */
+static int open_folder(struct daemon *d, struct base_err *err)
+{
+	char folder[PATH_MAX], path[2 * PATH_MAX];
+	bool relative = d->attrib.live && *d->opt.database != '/' && getcwd(folder, sizeof(folder));
+	int n = relative ? snprintf(path, sizeof(path), "%s/%s", folder, d->opt.database) : -1;
+
+	return profdb_open(n > 0 && n < PATH_MAX ? path : d->opt.database, true, &d->db, err);
+}
+
 static int open_database(struct daemon *d, struct base_err *err)
 {
 	enum profdb_format format;
 	int r = profdb_format_find(d->opt.format, &format, err);
 
 	if (r >= 0)
-		r = profdb_open(d->opt.database, true, &d->db, err);
+		r = open_folder(d, err);
 	if (r < 0)
 		return r;
 	profdb_set_format(d->db, format);

@@ -15,8 +15,8 @@ start_daemon_with_group()
 {
 	exec {lock}>"$work/lock"
 	flock "$lock"
-	(umask 077 && ulimit -Sn 256 && exec unshare -m sh -c 'mount --bind "$0" /etc/group && shift && exec "$@"' "$work/group" x \
-		"$DCPI_BIN/dcpid" -background -log "$work/log" "$db") 2>&1 | timeout 60 cat >"$work/started" ||
+	(umask 077 && ulimit -Sn 256 && cd "$work" && exec unshare -m sh -c 'mount --bind "$0" /etc/group && shift && exec "$@"' "$work/group" x \
+		"$DCPI_BIN/dcpid" -background -log "$work/log" "${db##*/}") 2>&1 | timeout 60 cat >"$work/started" ||
 		fail "dcpid keeps the output that it was started with"
 	exec {lock}>&-
 	flock -n "$work/lock" true || fail "dcpid keeps a lock that it was started under"
@@ -51,7 +51,8 @@ for verb in flush epoch quit; do
 done
 "$DCPI_BIN/dcpictl" status -json >"$work/out" || fail "dcpictl status -json"
 iconv -f UTF-8 -t UTF-8 "$work/out" >"$work/utf8" || fail "the status is no JSON: $(cat "$work/out")"
-grep -qF "\"database\":\"$work/d?\"" "$work/utf8" || fail "the status has another database: $(cat "$work/out")"
+# It was started with a path from its own folder.
+grep -qF "\"database\":\"$(realpath "$work")/d?\"" "$work/utf8" || fail "the status has another database: $(cat "$work/out")"
 as_member "$DCPI_BIN/dcpictl" flush || fail "a member of group dcpi may not flush"
 "$DCPI_BIN/dcpiflush" || fail "root may not flush"
 [ "$(status_field pid)" = "$daemon" ] || fail "it is another daemon"
