@@ -18,7 +18,7 @@ static struct {
 
 static const struct base_opt options[] = {
 	{ "event", BASE_OPT_STRING, &opt.event, "EVENT", "Only the counts of this event.", 0, 0 },
-	{ "json", BASE_OPT_FLAG, &opt.json, NULL, "Print JSON (schema dcpicat/1).", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &opt.json, NULL, "Print JSON (dcpijson(5)).", 0, 0 },
 	{ "moves", BASE_OPT_FLAG, &opt.moves, NULL,
 	  "Also where windows went (dcpid -vwindows), each way with how often.", 0, 0 },
 	{ "output", BASE_OPT_STRING, &opt.output, "FILE",

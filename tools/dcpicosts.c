@@ -19,7 +19,8 @@ static const struct base_opt options[] = {
 	{ "event", BASE_OPT_STRING, &sel.event, "EVENT",
 	  "Costs in this event (default: of those that measure time, the one with most samples).",
 	  0, 0 },
-	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows (dcpijson(5)).", 0,
+	  0 },
 	{ 0 },
 };
 

@@ -24,7 +24,8 @@ static const struct base_opt options[] = {
 	  "has of its code).",
 	  0, 0 },
 	{ "n", BASE_OPT_FLAG, &dry_run, NULL, "Write nothing, only compare.", 0, 0 },
-	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows (dcpijson(5)).", 0,
+	  0 },
 	{ 0 },
 };
 

@@ -27,7 +27,8 @@ static const struct base_opt options[] = {
 	  "Estimate from the concise samples instead of the counting ones.", 0, 0 },
 	{ "no_header", BASE_OPT_FLAG, &no_header, NULL, "Leave out the lines above the table.", 0,
 	  0 },
-	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same rows (dcpijson(5)).", 0,
+	  0 },
 	{ 0 },
 };
 

@@ -23,7 +23,8 @@ static const struct base_opt options[] = {
 	  "Begin with what this map has, as far as the files are still there. Repeatable.", 0, 0 },
 	{ "pr", BASE_OPT_FLAG, &progress, NULL,
 	  "Say once a second how far it is (on a terminal it does anyway).", 0, 0 },
-	{ "json", BASE_OPT_FLAG, &want_json, NULL, "Print JSON with the same rows.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &want_json, NULL, "Print JSON with the same rows (dcpijson(5)).",
+	  0, 0 },
 	{ 0 },
 };
 

@@ -21,7 +21,8 @@ static const struct base_opt options[] = {
 	  0, 0 },
 	{ "map", BASE_OPT_LIST, &map_files, "FILE",
 	  "A map that dcpicc wrote: say the token of each instruction. Repeatable.", 0, 0 },
-	{ "json", BASE_OPT_FLAG, &json, NULL, "Print JSON with the same rows.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &json, NULL, "Print JSON with the same rows (dcpijson(5)).", 0,
+	  0 },
 	{ 0 },
 };
 

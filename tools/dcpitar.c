@@ -24,7 +24,8 @@ static const struct base_opt options[] = {
 	  "Pack value profiles too, which hold what programs computed with: secrets perhaps.", 0,
 	  0 },
 	SELECT_OPTIONS_DB(sel),
-	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same numbers.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON with the same numbers (dcpijson(5)).",
+	  0, 0 },
 	{ 0 },
 };
 

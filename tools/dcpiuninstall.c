@@ -19,7 +19,8 @@ static const struct base_opt options[] = {
 	{ "n", BASE_OPT_FLAG, &dry_run, NULL, "Remove nothing: list what would be.", 0, 0 },
 	{ "all", BASE_OPT_FLAG, &all, NULL,
 	  "Remove files too that were changed since they were installed.", 0, 0 },
-	{ "json", BASE_OPT_FLAG, &want_json, NULL, "Print JSON with the same rows.", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &want_json, NULL, "Print JSON with the same rows (dcpijson(5)).",
+	  0, 0 },
 	{ 0 },
 };
 

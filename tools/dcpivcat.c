@@ -20,7 +20,7 @@ static const struct base_opt options[] = {
 	  0, 0 },
 	{ "profiler", BASE_OPT_STRING, &profiler, "NAME",
 	  "With -image: of this value profiler (default: values).", 0, 0 },
-	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON (schema dcpivcat/1).", 0, 0 },
+	{ "json", BASE_OPT_FLAG, &sel.json, NULL, "Print JSON (dcpijson(5)).", 0, 0 },
 	{ 0 },
 };
 

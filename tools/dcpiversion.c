@@ -16,7 +16,7 @@ static const struct base_cmd cmd = {
 	.summary = "print the release and revision, and what a report of a defect needs besides",
 	.operands = "",
 	.opts = (const struct base_opt[]){ { "json", BASE_OPT_FLAG, &want_json, NULL,
-					     "Print JSON with the same rows.", 0, 0 },
+					     "Print JSON with the same rows (dcpijson(5)).", 0, 0 },
 					   { 0 } },
 	.examples =
 		(const struct base_example[]){

@@ -15,8 +15,8 @@
 /* clang-format off */
 #define DONE_OPTION(flag)                                                                          \
 	{ "json", BASE_OPT_FLAG, &(flag), NULL,                                                    \
-	  "Tell as JSON what was done. Standard output has nothing else then: what would go "      \
-	  "there is not written.", 0, 0 }
+	  "Tell as JSON what was done (dcpijson(5)). Standard output has nothing else then: what " \
+	  "would go there is not written.", 0, 0 }
 /* clang-format on */
 
 /* An object with "schema", and "files", a list without any yet. */

@@ -45,7 +45,7 @@ struct select {
 	SELECT_OPTIONS_FILES((s).files, (s).maps),                                                 \
 	{ "event", BASE_OPT_STRING, &(s).event, "EVENT", "Only samples of this event.", 0, 0 },    \
 	SELECT_OPTION_MANGLED,                                                                     \
-	{ "json", BASE_OPT_FLAG, &(s).json, NULL, "Print JSON with the same rows.", 0, 0 }
+	{ "json", BASE_OPT_FLAG, &(s).json, NULL, "Print JSON with the same rows (dcpijson(5)).", 0, 0 }
 /* clang-format on */
 
 /* Fill in defaults and refuse what cannot be. 0 or -DCPI_EUSAGE with @err. Call after parsing. */
