@@ -280,6 +280,7 @@ struct analysis_diff_row {
 	double error;	   /* its standard error */
 	double change;	   /* difference, or 0 where chance may have made it (see @bound) */
 	enum analysis_code code;
+	bool moved; /* its image has another path in each set, and one base name */
 };
 
 struct analysis_diff {
@@ -294,12 +295,14 @@ struct analysis_diff {
 /*
  * Compare the samples of @event[i] in @rows[i], which were gathered with @code and are kept by the
  * caller until analysis_diff_release. Sorted by size of change, then of difference, then of share.
- * Pseudo-images match by facility, others by name. 0 or -ENOMEM.
+ * Pseudo-images match by facility, others by name, a file that is in one set alone by its base name
+ * where one file of the other set is so, too. 0 or -ENOMEM.
  */
 int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const rows[2],
 		       const size_t event[2], struct analysis_diff *out);
 void analysis_diff_release(struct analysis_diff *d);
-/* The facility or image, without process; and what stands for the procedure. */
+/* The facility or image, without process, or the base name of one that moved; and what stands for
+ * the procedure. */
 const char *analysis_diff_image(const struct analysis_diff_row *d);
 const char *analysis_diff_label(const struct analysis_diff_row *d);
 /* "equal", "bytes differ only in operands", ... */

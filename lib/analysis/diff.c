@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis_internal.h"
+#include "diff_moved.h"
 #include "diff_renamed.h"
 
 /* Part of a comparison of equal sets in which some row may show a change. */
@@ -18,6 +19,7 @@ struct pair {
 	struct analysis_rows *const *rows;
 	const size_t *event;
 	struct analysis_diff *out;
+	struct diff_moved moved;
 	struct base_map by_name; /* index in out + 1 */
 };
 
@@ -45,16 +47,18 @@ const char *analysis_code_text(enum analysis_code code)
 /* ---- matching ------------------------------------------------------------------------------ */
 
 /* A facility's runs have other processes, and so other names of images. */
-static const char *image_of(const struct analysis_row *row)
+static const char *image_of(const struct analysis_row *row, bool moved)
 {
-	return row->facility ? row->facility->name : row->image->name;
+	if (row->facility)
+		return row->facility->name;
+	return moved ? base_path_name(row->image->name) : row->image->name;
 }
 
-static int name_row(const struct analysis_row *row, struct base_buf *key)
+static int name_row(const struct analysis_row *row, bool moved, struct base_buf *key)
 {
 	const char *label = analysis_row_label(row);
-	const char *image = image_of(row);
-	int r = base_buf_append(key, row->facility ? "f" : "i", 1);
+	const char *image = image_of(row, moved);
+	int r = base_buf_append(key, row->facility ? "f" : moved ? "m" : "i", 1);
 
 	if (r >= 0)
 		r = base_buf_append(key, image, strlen(image) + 1);
@@ -66,9 +70,10 @@ static int name_row(const struct analysis_row *row, struct base_buf *key)
 static int find(struct pair *p, const struct analysis_row *row, struct analysis_diff_row **out)
 {
 	struct analysis_diff *d = p->out;
+	bool moved = diff_moved_is(&p->moved, row);
 	struct base_buf key = { 0 };
 	size_t at = 0;
-	int r = name_row(row, &key);
+	int r = name_row(row, moved, &key);
 
 	if (r >= 0)
 		at = (size_t)(uintptr_t)base_map_get(&p->by_name, key.data, key.len);
@@ -78,7 +83,7 @@ static int find(struct pair *p, const struct analysis_row *row, struct analysis_
 			r = base_map_set(&p->by_name, key.data, key.len,
 					 (void *)(uintptr_t)(d->nr + 1));
 		if (r >= 0) {
-			memset(&d->v[d->nr], 0, sizeof(*d->v));
+			d->v[d->nr] = (struct analysis_diff_row){ .moved = moved };
 			at = ++d->nr;
 		}
 	}
@@ -369,7 +374,7 @@ static const struct analysis_row *any(const struct analysis_diff_row *d)
 
 const char *analysis_diff_image(const struct analysis_diff_row *d)
 {
-	return image_of(any(d));
+	return image_of(any(d), d->moved);
 }
 
 const char *analysis_diff_label(const struct analysis_diff_row *d)
@@ -402,8 +407,10 @@ int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const 
 		       const size_t event[2], struct analysis_diff *out)
 {
 	struct pair p = { .a = a, .rows = rows, .event = event, .out = out };
-	int r = add_set(&p, 0);
+	int r = diff_moved_find(&p.moved, rows, event);
 
+	if (r >= 0)
+		r = add_set(&p, 0);
 	if (r >= 0)
 		r = add_set(&p, 1);
 	if (r >= 0)
@@ -415,6 +422,7 @@ int analysis_diff_rows(struct analysis *const a[2], struct analysis_rows *const 
 	if (r >= 0 && out->nr)
 		qsort(out->v, out->nr, sizeof(*out->v), by_weight);
 	base_map_release(&p.by_name);
+	diff_moved_release(&p.moved);
 	return r < 0 ? r : 0;
 }
 

@@ -56,15 +56,16 @@ static bool renamed(struct renaming *x, const struct analysis_row *a, const stru
 static bool key_of(const struct analysis_diff_row *d, int set, struct base_buf *key, int *r)
 {
 	const struct analysis_row *row = d->row[set];
-	const char *name;
+	const char *name, *image;
 
 	if (!row || d->row[!set] || row->facility || !row->procedure)
 		return false;
 	name = demangle_shown(row->procedure);
 	if (name == row->procedure)
 		return false;
+	image = analysis_diff_image(d);
 	base_buf_clear(key);
-	*r = base_buf_append(key, row->image->name, strlen(row->image->name) + 1);
+	*r = base_buf_append(key, image, strlen(image) + 1);
 	if (*r == 0)
 		*r = base_buf_append(key, name, strlen(name));
 	return *r == 0;
