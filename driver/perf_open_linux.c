@@ -24,14 +24,15 @@ static void hint_rights(int32_t pid, struct base_err *err)
 {
 	int level = (int)event_number_read("/proc/sys/kernel/perf_event_paranoid", -2);
 	int most = pid > 0 ? 2 : 0;
+	const char *else_do = pid > 0 ? "" : "; 'dcpirun PROGRAM' needs no rights";
 	char is[24] = "";
 
 	if (level != -2)
 		snprintf(is, sizeof(is), ", it is %d", level);
 	if (level == -2 || level > most)
 		base_hint(err,
-			  "%s or with CAP_PERFMON, or lower kernel.perf_event_paranoid to %d%s",
-			  driver_run_as_root(), most, is);
+			  "%s or with CAP_PERFMON, or lower kernel.perf_event_paranoid to %d%s%s",
+			  driver_run_as_root(), most, is, else_do);
 	else if (pid > 0)
 		base_hint(err,
 			  "only one's own processes can be sampled, and none that changed its "

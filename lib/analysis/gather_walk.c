@@ -196,6 +196,8 @@ static int check_labels(const struct analysis *a, struct base_err *err)
 		if (a->other_labels.len)
 			base_hint(err, "labels there:%.*s", (int)a->other_labels.len,
 				  (const char *)a->other_labels.data);
+		else
+			base_hint(err, "none there has a label: choose others by -epoch");
 		return -ENOENT;
 	}
 	return 0;

@@ -195,7 +195,10 @@ static int not_found(struct search *s, const char *image, struct base_err *err)
 	else if (s->by_address)
 		base_hint(err, "'dcpidis FILE FROM..TO' prints code that lies in no procedure");
 	else
-		base_hint(err, "'dcpiprof' lists the procedures with samples");
+		base_hint(err,
+			  "'dcpiprof%s%s' lists the procedures with samples; one that was inlined "
+			  "stands in others, where 'dcpilist -asm' names it",
+			  image ? " " : "", image ? image : "");
 	return -DCPI_ENOSYMBOL;
 }
 

@@ -31,6 +31,7 @@ END
 	run dcpiprof -epoch 200001010000
 	run dcpiprof -platform bx
 	run dcpiprof -event cycles
+	run dcpiprof -label none
 	run dcpiprof -db mods
 	run dcpiprof -db mods -keep 60 -no_header
 	run dcpiprof -csl -keep 60
