@@ -126,10 +126,10 @@ static struct dbgdyn_arena arena_plan(const struct dbgdyn_state *s, uint32_t at,
 		a.end = low + grown(a.end - low, low - s->arenas[at - 1].base);
 	else if (a.end >= high && at < s->nr_arenas)
 		a.base = high - grown(high - a.base, s->arenas[at].end - high);
-	/* An underflow, too, ends up below the lower neighbour or above the end. */
+	/* Above it by an underflow. */
 	if (a.base < low || a.base > addr)
 		a.base = low;
-	if (a.end > high || a.end < end)
+	if (a.end > high)
 		a.end = high;
 	return a;
 }

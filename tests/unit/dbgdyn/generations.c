@@ -367,6 +367,14 @@ static int regions_do_not_overlap(void)
 	CHECK(arena(3)->base == (uintptr_t)base - 3 * two && arena(3)->len == two);
 	CHECK(put(base + 2 * two, 16) && put(base + two, 16) && s->nr_ranges == 6);
 	CHECK(arena(5)->base == (uintptr_t)base + two && arena(5)->len == two);
+	/* Downwards by more than there is room for: to the next region, or to address 0. */
+	base += 1ull << 32;
+	CHECK(put(base, 16) && put(base - 5 * two, 16) && put(base - 16, 16));
+	CHECK(put(base - 2 * two - 16, 16) && s->nr_ranges == 10);
+	CHECK(arena(9)->base == (uintptr_t)base - 4 * two && arena(9)->len == 2 * two);
+	CHECK(put((void *)(5 * two), 16) && put((void *)(5 * two - 16), 16));
+	CHECK(put((void *)(3 * two - 16), 16) && s->nr_ranges == 13);
+	CHECK(arena(12)->base == 0 && arena(12)->len == 3 * two);
 	fake_close(&fake);
 	return 0;
 }
