@@ -13,6 +13,7 @@ b=bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 c=cccccccccccccccccccccccccccccccccccccccc
 d=dddddddddddddddddddddddddddddddddddddddd
 e=eeeeeeeeeeeeeeee
+f=ffffffffffffffffffffffffffffffffffffffff
 replaced=1111111111111111111111111111111111111111
 
 "$tests/mkdb" db </dev/null
@@ -31,6 +32,8 @@ END
 	kernel vmlinux-6.2-${b:0:20}.elf $b 0x1000
 	symbol ext4_read 0x40 0x40
 	kernel ext4.ko-${c:0:20}.elf $c 0x1000
+	symbol fb_write 0 0x40
+	kernel fb.ko-${f:0:20}.elf $f 0x40
 	symbol probe 0 0x40
 	kernel an_odd-name-$e.elf $e 0x40
 	epoch 1700000000
@@ -42,6 +45,7 @@ END
 	at 0x40 1
 	values vp-test
 	context ext4.ko $c
+	context fb.ko 9999999999999999999999999999999999999999
 	value 0x40 1 7 1 0x40
 	finish
 	epoch 1700000300

@@ -141,13 +141,60 @@ static void tells_once_that_it_is_over(void **state)
 	assert_int_equal(trial_said(said, "more than -quota allows"), 1);
 }
 
+/* What it says behind @word; -1: it does not. */
+static long long status_of(int32_t pid, const char *word, int base)
+{
+	char path[64], line[256];
+	long long n = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, word, strlen(word)))
+			n = strtoll(line + strlen(word), NULL, base);
+	fclose(f);
+	return n;
+}
+
+static bool has_open(int32_t pid, const char *what)
+{
+	char path[64], to[64];
+	bool has = false;
+
+	for (int fd = 0; fd < 100 && !has; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+		n = readlink(path, to, sizeof(to) - 1);
+		has = n > 0 && (size_t)n == strlen(what) && !memcmp(to, what, (size_t)n);
+	}
+	return has;
+}
+
+/* Of the rights that to remove others' files at most; no descriptor of the daemon's. */
+static bool gave_up(int32_t pid, const char *ours)
+{
+	static const char *const words[] = { "CapEff:", "CapPrm:", "CapInh:" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (status_of(pid, words[i], 16) & ~2)
+			return false;
+	return status_of(pid, "NoNewPrivs:", 10) == 1 && !has_open(pid, ours);
+}
+
 /* While one is at work no other begins. */
 static void one_child_at_a_time(void **state)
 {
-	int lock = profdb_dyn_lock(d.db, false, 0, NULL);
+	int lock = profdb_dyn_lock(d.db, false, 0, NULL), ours[2];
+	char path[64], pipe_name[64] = "";
 	int32_t child;
 
 	(void)state;
+	assert_int_equal(pipe(ours), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ours[0]);
+	assert_true(readlink(path, pipe_name, sizeof(pipe_name) - 1) > 0);
 	assert_true(lock >= 0);
 	put(".tmp-1-0-a.dyn", 1001);
 	check();
@@ -157,6 +204,11 @@ static void one_child_at_a_time(void **state)
 	assert_int_equal(d.quota.child, child);
 	quota_turn(&d);
 	assert_int_equal(d.quota.child, child);
+	for (int i = 0; i < 10000 && !gave_up(child, pipe_name); i++)
+		usleep(1000);
+	assert_true(gave_up(child, pipe_name));
+	close(ours[0]);
+	close(ours[1]);
 	close(lock);
 	turn_until_done();
 	assert_false(is_there(".tmp-1-0-a.dyn"));
