@@ -153,6 +153,23 @@ set -o pipefail
 	mkdir db/index
 	: >db/index/old.sym
 	touch -d "2023-11-20" db/index/old.sym
+	# One image by what it replaces, then by its name: it goes with the later one.
+	image both.dyn "moved 6666666666666666666666666666666666666666 0 0 0x1000"
+	"$tests/mkdb" db <<-END
+		platform crate
+		epoch 1701388860
+		profile dynamic before.dyn db/dyn/both.dyn
+		id 6666666666666666666666666666666666666666
+		event cpu-clock 1000000
+		at 0x40 1
+		finish
+		epoch 1701388920
+		profile dynamic both.dyn
+		id 7777777777777777777777777777777777777777
+		event cpu-clock 1000000
+		at 0x40 1
+		finish
+	END
 	for i in 1 2 3; do
 		mkdir -p db/20231201000$i/box
 	done
@@ -170,6 +187,7 @@ set -o pipefail
 	mkdir -p db/202312020000/box
 	: >db/202312020000/box/.open
 	head -c 1048576 /dev/zero >db/202312020000/box/pad.file.ab09
+	run -gc -n -gc_size 4 db
 	run -gc -n -gc_size 3 db
 	ls -d db/2*
 	# What can be made anew is not worth an epoch.
