@@ -70,11 +70,54 @@ static int by_offset(const void *pa, const void *pb)
 	return (a->order > b->order) - (a->order < b->order);
 }
 
+/*
+ * V8 names a module by its URL, as which the file is found by nobody. In place: the path of a
+ * file's; other names remain. Returns the length.
+ */
+static size_t path_of_url(uint8_t *name, size_t len)
+{
+	size_t scheme = strlen("file://"), nr = 0;
+	int high, low;
+
+	if (len <= scheme || memcmp(name, "file:///", scheme + 1))
+		return len;
+	for (size_t i = scheme; i < len; i++) {
+		name[nr] = name[i];
+		if (name[i] == '%' && len - i > 2) {
+			high = base_digit((char)name[i + 1]);
+			low = base_digit((char)name[i + 2]);
+			if (high >= 0 && low >= 0 && (high || low)) {
+				name[nr] = (uint8_t)(high << 4 | low);
+				i += 2;
+			}
+		}
+		nr++;
+	}
+	return nr;
+}
+
+/* Append it, as a record has it. */
+static int put_file(struct base_buf *files, const char *name, size_t len)
+{
+	uint8_t head[2] = { 0 };
+	size_t at = files->len;
+	int r = base_buf_append(files, head, sizeof(head));
+
+	if (r == 0)
+		r = base_buf_append(files, name, len);
+	if (r < 0)
+		return r;
+	len = path_of_url(files->data + at + sizeof(head), len);
+	files->data[at] = (uint8_t)len;
+	files->data[at + 1] = (uint8_t)(len >> 8);
+	files->len = at + sizeof(head) + len;
+	return 0;
+}
+
 static int file_index(struct jitdump_lines *l, struct base_map *known, const struct jitdump_line *e,
 		      uint32_t *index)
 {
 	size_t len = e->file_len < TEXT_MAX ? e->file_len : TEXT_MAX;
-	uint8_t head[2] = { (uint8_t)len, (uint8_t)(len >> 8) };
 	void *is = base_map_get(known, e->file, len);
 	int r;
 
@@ -84,9 +127,7 @@ static int file_index(struct jitdump_lines *l, struct base_map *known, const str
 	}
 	r = base_map_set(known, e->file, len, (void *)((uintptr_t)l->nr_files + 1));
 	if (r == 0)
-		r = base_buf_append(&l->files, head, sizeof(head));
-	if (r == 0)
-		r = base_buf_append(&l->files, e->file, len);
+		r = put_file(&l->files, e->file, len);
 	*index = l->nr_files++;
 	return r;
 }

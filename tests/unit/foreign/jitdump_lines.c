@@ -93,6 +93,31 @@ static void test_none(void **state)
 	assert_int_equal(d->rd.nr_bad, 0);
 }
 
+/* Node.js names so what an ES module is compiled from. */
+static void test_url(void **state)
+{
+	static const struct small_line lines[] = {
+		{ 0x1000, 1, "file:///srv/some%20dir/%c3%84%C3%A4.mjs" },
+		{ 0x1001, 2, "file:///srv/100%/a%0/b%00%zz%2" },
+		{ 0x1002, 3, "file:///srv/a.mjs" },
+		{ 0x1003, 4, "/srv/a%20b.js" },
+		{ 0x1004, 5, "file://host/a%20b" },
+		{ 0x1005, 6, "file://" },
+		{ 0x1006, 7, "file:///" },
+		{ 0x1007, 8, "node:internal/url" },
+		{ 0x1008, 9, "\xff" },
+		{ 0x1009, 10, "file:///srv/a.mjs" },
+	};
+	struct dump *d = *state;
+
+	put(d, lines, NR(lines), 0x1000, 0x10);
+	expect(d, "time 1\n1 routine 1000+10 f code 000f +0=/srv/some dir/Ää.mjs:1"
+		  " +1=/srv/100%/a%0/b%00%zz%2:2 +2=/srv/a.mjs:3 +3=/srv/a%20b.js:4"
+		  " +4=file://host/a%20b:5 +5=file://:6 +6=/:7 +7=node:internal/url:8"
+		  " +8=node:internal/url:9 +9=/srv/a.mjs:10\n");
+	assert_int_equal(d->rd.nr_bad, 0);
+}
+
 static void test_long_file(void **state)
 {
 	static char file[70000], text[70000];
@@ -378,23 +403,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_order),
-		T(test_outside),
-		T(test_none),
-		T(test_long_file),
-		T(test_lies),
-		T(test_too_many),
-		T(test_of_threads),
-		T(test_said_again),
-		T(test_of_a_bad_one),
-		T(test_long_ago),
-		T(test_crowd),
-		T(test_exact),
-		T(test_high),
-		T(test_likely),
-		T(test_both),
-		T(test_freed),
-		T(test_freed_other_file),
+		T(test_order),	      T(test_outside),	  T(test_none),
+		T(test_url),	      T(test_long_file),  T(test_lies),
+		T(test_too_many),     T(test_of_threads), T(test_said_again),
+		T(test_of_a_bad_one), T(test_long_ago),	  T(test_crowd),
+		T(test_exact),	      T(test_high),	  T(test_likely),
+		T(test_both),	      T(test_freed),	  T(test_freed_other_file),
 		T(test_freed_first),
 	};
 
