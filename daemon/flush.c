@@ -344,6 +344,11 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 	/* A cause that nobody put into words. */
 	if (r < 0)
 		base_fail_errno(&own, r, "cannot flush");
+	if ((own.code == -ENOSPC || own.code == -EDQUOT) && !own.hint[0])
+		base_hint(&own,
+			  "make room on its file system: 'dcpid -gc -old_epochs %s' removes old "
+			  "epochs",
+			  profdb_path(d->db));
 	tell(d, last, &own);
 	if (r < 0) {
 		*err = err->code ? *err : own;

@@ -170,6 +170,7 @@ static void pseudo_image_comes_first(void **state)
 	/* It is not on disk: its profile waits, the others do not. */
 	stand_ins.write_result = -ENOSPC;
 	assert_int_equal(flush(), -ENOSPC);
+	assert_non_null(strstr(d.flush_error.hint, "make room"));
 	assert_int_equal(on_disk().sum, 3);
 	assert_true(img->dirty);
 	stand_ins.write_result = 0;
