@@ -271,7 +271,11 @@ static int not_in_store(const struct store_dir *d, const struct image_query *q,
 				       path, folder);
 	base_fail(err, -DCPI_ENOIMAGE, "image '%s' with build-id %s is not in the database's %s",
 		  path, base_id_text(&q->id, id), folder);
-	base_hint(err, "copy the whole database, its dyn/ and kernel/ folders included");
+	base_hint(err, "copy the whole database, its dyn/ and kernel/ folders included%s",
+		  q->kind == IMAGE_DYNAMIC
+			  ? ""
+			  : "; what was replayed (dcpid -replay) has the kernel's "
+			    "names once a daemon of that machine wrote into the same database");
 	return -DCPI_ENOIMAGE;
 }
 
