@@ -71,7 +71,6 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 	struct dyn_tenants *t = &reg->tenants;
 	uint32_t index = rec->handle ? dyn_tenant_handle(t, rec->from, rec->handle)
 				     : dyn_routine_living(&t->routines, rec->from);
-	uint64_t handle = rec->handle;
 	struct wire_routine *new = NULL;
 	struct wire_routine_view v;
 	uint32_t facility;
@@ -83,8 +82,8 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 		dyn_tenant_codeless(t, rec->seq);
 	if (index) {
 		const struct dyn_routine *old = dyn_routine_get(&t->routines, index);
+		uint64_t handle = old->seq;
 
-		handle = old->seq;
 		if (old->flags & DYN_NAMELESS) {
 			facility = old->facility;
 			r = dyn_tenant_retire(t, old->facility, old->addr, 1, handle, m);

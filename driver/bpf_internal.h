@@ -212,8 +212,6 @@ extern const struct driver_ops bpf_ops;
 
 /* ---- windows (bpf_windows_linux.c); where there are none these do nothing -------------------- */
 
-extern const struct driver_window_ops bpf_window_ops;
-
 /* Can they be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
 int bpf_windows_check(const struct driver_config *config, struct base_err *err);
 /* Behind programs and sampler. 0 or -errno. */

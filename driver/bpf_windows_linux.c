@@ -120,6 +120,8 @@ static struct bpf_window_source *source_of(const struct driver *d)
 
 /* ---- the source ------------------------------------------------------------------------------ */
 
+static const struct driver_window_ops window_ops;
+
 int bpf_windows_open(struct bpf *b, const struct driver_config *config)
 {
 	struct bpf_window_source *s;
@@ -145,7 +147,7 @@ int bpf_windows_open(struct bpf *b, const struct driver_config *config)
 				   NULL);
 	if (!s->ring)
 		return -errno;
-	b->base.windows = &bpf_window_ops;
+	b->base.windows = &window_ops;
 	return perf_sampler_poll_add(&b->sampler, ring_buffer__epoll_fd(s->ring));
 }
 
@@ -287,7 +289,7 @@ static void stats(const struct driver *d, struct driver_window_stats *out)
 	out->held = out->received - out->lost_ring - out->lost_busy - read;
 }
 
-const struct driver_window_ops bpf_window_ops = {
+static const struct driver_window_ops window_ops = {
 	.missing = missing,
 	.block_put = block_put,
 	.block_get = block_get,

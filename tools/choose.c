@@ -70,7 +70,7 @@ int choose_procedure(struct analysis *a, const char *what, const char *image,
 	int r = analysis_find(a, what, image, event, &found, err);
 
 	if (r >= 0 && found.nr > 1 && !analysis_founds_alike(a, &found)) {
-		r = base_fail(err, -DCPI_EUSAGE, "'%s' is %zu procedures", what, found.nr);
+		base_fail(err, -DCPI_EUSAGE, "'%s' is %zu procedures", what, found.nr);
 		hint_candidates(&found, event, err);
 		r = -EEXIST;
 	} else if (r >= 0) {

@@ -302,7 +302,7 @@ static int write_file(int fd, const struct stat *dir, const struct base_buf *buf
 int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform,
 		      const struct profdb_sums *s)
 {
-	int fd = profdb_platform_open(db, epoch, platform), r = fd;
+	int fd = profdb_platform_open(db, epoch, platform), r;
 	struct base_buf buf = { 0 };
 	struct stat dir;
 

@@ -108,8 +108,9 @@ static int take_snapshot(int fd, const struct profdb_commit *c, struct snapshot 
 static int attempt(int fd, struct snapshot *s, struct base_err *record)
 {
 	struct profdb_commit before = { 0 }, after = { 0 };
-	int r = profdb_commit_read(fd, &before, record);
+	int r;
 
+	profdb_commit_read(fd, &before, record);
 	profdb_names_sort(&before.gone);
 	r = take_snapshot(fd, &before, s);
 	profdb_commit_read(fd, &after, NULL);

@@ -21,7 +21,7 @@
 #define B(addr) ((addr)-LIB + 0x5000)
 #define OUTSIDE PROFDB_OUTSIDE
 
-enum { PID = 10, MOVES_MAX = 64, PUT_MAX = 1024 };
+enum { PID = 10, PUT_MAX = 1024 };
 
 struct driver {
 	struct driver_window_stats stats;

@@ -12,7 +12,7 @@
 
 enum { RAX, RDX, RCX, RBX, RSI, RDI };
 
-enum { FACTOR_AT = 16, TABLE_LEN = 256, LONGEST = 64 };
+enum { FACTOR_AT = 16, TABLE_LEN = 256 };
 
 static const uint8_t loop_code[] = {
 	0x31, 0xc0,				  /*  0 xor eax,eax */

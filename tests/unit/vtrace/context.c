@@ -8,7 +8,7 @@
 
 #include "context.h"
 
-enum { RSP = 7, RBP = 6, NONE = VTRACE_ZERO, X29 = 29, A64_STACK = 31 };
+enum { RSP = 7, RBP = 6, NONE = VTRACE_ZERO, A64_STACK = 31 };
 #define TOP 0x7000ull
 
 static struct vtrace_contexts contexts;
