@@ -56,19 +56,11 @@ static void put(struct draw *d, const char *fmt, ...) __attribute__((format(prin
 static void put(struct draw *d, const char *fmt, ...)
 {
 	va_list args;
-	char *text;
-	int n;
 
 	va_start(args, fmt);
-	n = vasprintf(&text, fmt, args);
-	va_end(args);
-	if (n < 0) {
-		d->r = -ENOMEM;
-		return;
-	}
 	if (d->r >= 0)
-		d->r = base_buf_append(d->to, text, (size_t)n);
-	free(text);
+		d->r = base_buf_vprintf(d->to, fmt, args);
+	va_end(args);
 }
 
 /* Text inside of a label; blanks keep their width. At most @max characters of it. */

@@ -30,20 +30,15 @@ struct out {
 static void put(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void put(struct out *o, const char *fmt, ...)
 {
+	size_t at = o->to->len;
 	va_list args;
-	char *text;
-	int n;
 
 	va_start(args, fmt);
-	n = vasprintf(&text, fmt, args);
-	va_end(args);
-	if (n < 0) {
-		o->r = -ENOMEM;
-		return;
-	}
 	if (o->r >= 0)
-		o->r = base_buf_append(o->to, base_text_clean(text), (size_t)n);
-	free(text);
+		o->r = base_buf_vprintf(o->to, fmt, args);
+	va_end(args);
+	if (o->r >= 0)
+		base_text_clean((char *)o->to->data + at);
 }
 
 static void end_line(struct out *o)

@@ -11,6 +11,7 @@
 #define DCPI_BASE_H
 
 #include <dirent.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -173,10 +174,12 @@ struct base_buf {
 };
 
 /* All return 0 or -ENOMEM (also for a length that would wrap). base_buf_extend hands out @len
- * zeroed bytes. */
+ * zeroed bytes; behind what base_buf_printf added stands a 0 that does not count. */
 int base_buf_append(struct base_buf *b, const void *data, size_t len);
 int base_buf_extend(struct base_buf *b, size_t len, void **out);
 int base_buf_printf(struct base_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int base_buf_vprintf(struct base_buf *b, const char *fmt, va_list args)
+	__attribute__((format(printf, 2, 0)));
 void base_buf_clear(struct base_buf *b);
 void base_buf_release(struct base_buf *b);
 

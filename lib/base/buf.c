@@ -68,12 +68,11 @@ int base_buf_extend(struct base_buf *b, size_t len, void **out)
 	return 0;
 }
 
-int base_buf_printf(struct base_buf *b, const char *fmt, ...)
+int base_buf_vprintf(struct base_buf *b, const char *fmt, va_list args)
 {
-	va_list args, again;
+	va_list again;
 	int n, r;
 
-	va_start(args, fmt);
 	va_copy(again, args);
 	n = vsnprintf(NULL, 0, fmt, args);
 	r = n < 0 ? -ENOMEM : reserve(b, (size_t)n + 1);
@@ -82,6 +81,16 @@ int base_buf_printf(struct base_buf *b, const char *fmt, ...)
 		b->len += (size_t)n;
 	}
 	va_end(again);
+	return r;
+}
+
+int base_buf_printf(struct base_buf *b, const char *fmt, ...)
+{
+	va_list args;
+	int r;
+
+	va_start(args, fmt);
+	r = base_buf_vprintf(b, fmt, args);
 	va_end(args);
 	return r;
 }
