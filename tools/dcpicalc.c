@@ -68,16 +68,6 @@ static int add(struct analysis *a, const char *what, const char *image, struct g
 	return r;
 }
 
-static int print(const struct analysis *a, const struct graph *g, struct base_err *err)
-{
-	int r;
-
-	if (!sel.json)
-		return graph_file_print(g, stdout, err);
-	r = report_json_print(graph_file_json(g, "dcpicalc/1", a), a, stdout);
-	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
-}
-
 static int make(struct analysis *a, int nr, char **what, struct base_err *err)
 {
 	const char *image = nr > 1 ? what[nr - 1] : NULL;
@@ -89,7 +79,8 @@ static int make(struct analysis *a, int nr, char **what, struct base_err *err)
 	for (int i = 0; i < nr_procedures && r >= 0; i++)
 		r = add(a, what[i], image, g, err);
 	if (r >= 0)
-		r = print(a, g, err);
+		r = sel.json ? graph_file_print_json(g, "dcpicalc/1", a, err)
+			     : graph_file_print(g, err);
 	graph_free(g);
 	return r;
 }

@@ -35,16 +35,6 @@ static const struct base_cmd cmd = {
 	.max_operands = 2,
 };
 
-static int print(const struct analysis *a, const struct graph *g, struct base_err *err)
-{
-	int r;
-
-	if (!sel.json)
-		return graph_file_print(g, stdout, err);
-	r = report_json_print(graph_file_json(g, "dcpiflow/1", a), a, stdout);
-	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
-}
-
 static int make(struct analysis *a, int nr, char **what, struct base_err *err)
 {
 	struct graph *g = graph_new();
@@ -60,7 +50,8 @@ static int make(struct analysis *a, int nr, char **what, struct base_err *err)
 		r = graph_flow_add(&f, analysis_event_default(a), g, err);
 	if (r >= 0) {
 		g->procs[0].same_size = same_size;
-		r = print(a, g, err);
+		r = sel.json ? graph_file_print_json(g, "dcpiflow/1", a, err)
+			     : graph_file_print(g, err);
 	}
 	graph_flow_close(&f);
 	graph_free(g);

@@ -322,16 +322,6 @@ static int add_sources(struct graph_proc *p, const struct maps *maps, struct bas
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-static int print(const struct graph *g, struct base_err *err)
-{
-	int r;
-
-	if (!json)
-		return graph_file_print(g, stdout, err);
-	r = report_json_put(graph_file_json(g, "dcpisource/1", NULL), stdout);
-	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
-}
-
 static int run(const char *path, struct base_err *err)
 {
 	struct maps maps = { 0 };
@@ -345,7 +335,8 @@ static int run(const char *path, struct base_err *err)
 	for (size_t i = 0; r >= 0 && i < g->nr; i++)
 		r = add_sources(&g->procs[i], &maps, err);
 	if (r >= 0)
-		r = print(g, err);
+		r = json ? graph_file_print_json(g, "dcpisource/1", NULL, err)
+			 : graph_file_print(g, err);
 	graph_free(g);
 	close_maps(&maps);
 	return r;

@@ -39,12 +39,12 @@ int graph_file_read(const char *path, struct graph **out, struct base_err *err)
 	return r;
 }
 
-int graph_file_print(const struct graph *g, FILE *to, struct base_err *err)
+int graph_file_print(const struct graph *g, struct base_err *err)
 {
 	struct base_buf text = { 0 };
 	int r = graph_write(g, &text);
 
-	if (r >= 0 && fwrite(text.data, 1, text.len, to) != text.len)
+	if (r >= 0 && fwrite(text.data, 1, text.len, stdout) != text.len)
 		r = -EIO;
 	base_buf_release(&text);
 	return r < 0 ? base_fail_errno(err, r, "cannot write the graph") : 0;

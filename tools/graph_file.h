@@ -6,15 +6,13 @@
 #include "analysis.h"
 #include "graph.h"
 
-struct json_object;
-
 /* @path NULL or "-": standard input. Errors: those of graph_read, with the file's name. */
 int graph_file_read(const char *path, struct graph **out, struct base_err *err);
-/* 0, -ENOMEM or -EIO. */
-int graph_file_print(const struct graph *g, FILE *to, struct base_err *err);
+/* To standard output. 0, -ENOMEM or -EIO. */
+int graph_file_print(const struct graph *g, struct base_err *err);
 /* The same rows: an object of report_json (@a NULL: with "schema" alone) with "procedures"
- * (graph_json.c). */
-struct json_object *graph_file_json(const struct graph *g, const char *schema,
-				    const struct analysis *a);
+ * (graph_json.c). 0 or -ENOMEM. */
+int graph_file_print_json(const struct graph *g, const char *schema, const struct analysis *a,
+			  struct base_err *err);
 
 #endif

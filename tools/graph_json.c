@@ -150,13 +150,15 @@ static struct json_object *json_root(const char *schema, const struct analysis *
 	return root;
 }
 
-struct json_object *graph_file_json(const struct graph *g, const char *schema,
-				    const struct analysis *a)
+int graph_file_print_json(const struct graph *g, const char *schema, const struct analysis *a,
+			  struct base_err *err)
 {
 	struct json_object *root = json_root(schema, a), *procs = json_object_new_array();
+	int r;
 
 	for (size_t i = 0; i < g->nr; i++)
 		json_object_array_add(procs, json_proc(&g->procs[i]));
 	add(root, "procedures", procs);
-	return root;
+	r = a ? report_json_print(root, a, stdout) : report_json_put(root, stdout);
+	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
 }
