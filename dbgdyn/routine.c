@@ -79,7 +79,7 @@ int dbgdyn_routine_put(struct dbgdyn_state *s, uint32_t facility, const struct d
 	dbgdyn_change_number(&c);
 	addr = (uintptr_t)r->code;
 	replaced = dbgdyn_live_take(s, addr, r->code_len);
-	if (dbgdyn_used_mark(s, addr, r->code_len) || replaced)
+	if (dbgdyn_used_mark(s, addr, r->code_len))
 		j.flags = WIRE_ROUTINE_REUSES;
 	c.bell = dbgdyn_arena_tell(s, facility, addr, r->code_len) && c.asked;
 	tell(&c, &j);
@@ -149,7 +149,7 @@ static void move(struct dbgdyn_change *c, struct dbgdyn_node *n, uint64_t to)
 	dbgdyn_change_number(c);
 	dbgdyn_live_remove(s, n);
 	replaced = dbgdyn_live_take(s, to, n->code_len);
-	if (dbgdyn_used_mark(s, to, n->code_len) || replaced)
+	if (dbgdyn_used_mark(s, to, n->code_len))
 		flags = WIRE_ROUTINE_REUSES;
 	c->bell = dbgdyn_arena_tell(s, c->facility, to, n->code_len) && c->asked;
 	tell_move(c, n, to, flags);

@@ -379,6 +379,23 @@ static int regions_do_not_overlap(void)
 	return 0;
 }
 
+/* Longer than all chains together: each is looked at, the last one too. */
+static int long_ranges_are_retired(void)
+{
+	const uint64_t first = (uintptr_t)code / 256 - 1; /* of 256 bytes, that is looked at */
+	uint64_t chains;
+
+	CHECK(open_all() == 0);
+	fake_attach(&fake, 0);
+	s->handed = 0;
+	chains = s->nr_live_chains[0];
+	CHECK(put((void *)((first + chains - 1) * 256), 16) && s->nr_live[0] == 1);
+	CHECK(dbgdyn_retire_code(context, code, (chains + 2) * 256) == DBGDYN_OK);
+	CHECK(s->nr_live[0] == 0);
+	fake_close(&fake);
+	return 0;
+}
+
 /* Bounds: the arenas of the library, and the slots of the registry. */
 static int regions_have_a_bound(void)
 {
@@ -490,6 +507,7 @@ FAKE_TEST(numbers_pass_32_bits)
 FAKE_TEST(far_addresses_share_words)
 FAKE_TEST(regions_are_told_once)
 FAKE_TEST(regions_do_not_overlap)
+FAKE_TEST(long_ranges_are_retired)
 FAKE_TEST(regions_have_a_bound)
 FAKE_TEST(end_of_address_space)
 FAKE_TEST(a_child_begins_with_all_used)
@@ -512,6 +530,7 @@ int main(void)
 		cmocka_unit_test(test_far_addresses_share_words),
 		cmocka_unit_test(test_regions_are_told_once),
 		cmocka_unit_test(test_regions_do_not_overlap),
+		cmocka_unit_test(test_long_ranges_are_retired),
 		cmocka_unit_test(test_regions_have_a_bound),
 		cmocka_unit_test(test_end_of_address_space),
 		cmocka_unit_test(test_a_child_begins_with_all_used),
