@@ -241,6 +241,16 @@ static int is_ours(struct profdb *db, const char *name)
 /* ---- taking ------------------------------------------------------------------------------------
  */
 
+/* To the database's owner, who must be able to open what root leaves when it is killed. Only what
+ * nobody else can have put there. */
+static void give(struct profdb *db, int fd)
+{
+	struct stat st;
+
+	if (fstat(db->fd, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0)
+		return;
+}
+
 /* 1: made by us, 0: it was there. */
 static int open_lock(struct profdb *db, const char *name, int *fd)
 {
@@ -248,8 +258,12 @@ static int open_lock(struct profdb *db, const char *name, int *fd)
 	struct stat st;
 
 	*fd = openat(db->fd, name, flags | O_CREAT | O_EXCL, 0600);
-	if (*fd >= 0 || errno != EEXIST)
-		return *fd >= 0 ? 1 : -errno;
+	if (*fd < 0 && errno != EEXIST)
+		return -errno;
+	if (*fd >= 0) {
+		give(db, *fd);
+		return 1;
+	}
 	*fd = openat(db->fd, name, flags);
 	if (*fd < 0)
 		return errno == ENOENT ? -EAGAIN : -errno;

@@ -250,6 +250,24 @@ static void test_a_link_in_the_way(void **state)
 	profdb_close(db);
 }
 
+/* What root leaves, killed (sudo dcpitar -x, dcpid -gc), must not lock out the daemon whose
+ * database it is. */
+static void test_the_file_is_the_databases_owners(void **state)
+{
+	struct profdb *db;
+	struct stat st;
+
+	if (geteuid() != 0 || chown(*state, 65534, 65533) < 0)
+		skip();
+	db = scratch_open(*state, true);
+	assert_int_equal(profdb_keep(db, NULL), 0);
+	assert_int_equal(stat(scratch_path(*state, ".lock-.gc"), &st), 0);
+	assert_int_equal(st.st_uid, 65534);
+	assert_int_equal(st.st_gid, 65533);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +280,7 @@ int main(void)
 		scratch_test(test_a_lock_that_was_taken),
 		scratch_test(test_platform_names),
 		scratch_test(test_a_link_in_the_way),
+		scratch_test(test_the_file_is_the_databases_owners),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
