@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 page=$DCPI_SRC/man/dcpijson.5.in
 
-# Each member that the page tells of, as "FORM WAY", without what marks lists. A way that ends with "..." has all of the
+# Each member that the page tells of, as "FORM PATH", without what marks lists. A path that ends with "..." has all of the
 # group that the line behind it names.
 awk '
 	function expand(form, group, before,    i, n, ways, at) {
