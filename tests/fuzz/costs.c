@@ -8,14 +8,9 @@
 #include <string.h>
 
 #include "profdb.h"
+#include "sealed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			abort();                                                                   \
-	} while (0)
 
 static void try(const uint8_t *data, size_t len)
 {

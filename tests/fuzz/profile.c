@@ -4,18 +4,12 @@
  * same. Tried as it is and, because a checksum stops nearly all mutations, with the checksum put
  * right.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "profdb.h"
+#include "sealed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			abort();                                                                   \
-	} while (0)
 
 /* Rows and event @event of @p are event @other of @q. */
 static void check_same(const struct profdb_profile *p, size_t event, const struct profdb_profile *q,
@@ -107,19 +101,6 @@ static void try(const uint8_t *data, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	uint8_t *sealed;
-	uint32_t crc;
-
-	try(data, len);
-	if (len < 4)
-		return 0;
-	sealed = malloc(len);
-	CHECK(sealed);
-	memcpy(sealed, data, len);
-	crc = base_crc32c(0, sealed, len - 4);
-	for (size_t i = 0; i < 4; i++)
-		sealed[len - 4 + i] = (uint8_t)(crc >> 8 * i);
-	try(sealed, len);
-	free(sealed);
+	sealed_try(try, data, len);
 	return 0;
 }
