@@ -37,7 +37,7 @@ static const struct base_cmd cmd = {
 	.max_operands = 0,
 };
 
-enum { MANIFEST_MAX = 16 << 20, CHUNK = 64 << 10 };
+enum { MANIFEST_MAX = 16 << 20 };
 #define DPKG_LIST    "/var/lib/dpkg/info/dcpi.list"
 #define ENABLED_PATH "/etc/systemd/system"
 
@@ -181,19 +181,13 @@ static int refuse_running(const struct uninstall *u, struct base_err *err)
 
 static bool has_sum(const char *path, const uint8_t sum[32])
 {
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct base_sha256 s;
-	uint8_t got[32], *buf = malloc(CHUNK);
-	ssize_t n = -1;
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), r = fd;
 
-	base_sha256_init(&s);
-	while (buf && fd >= 0 && (n = read(fd, buf, CHUNK)) > 0)
-		base_sha256_add(&s, buf, (size_t)n);
-	base_sha256_end(&s, got);
-	free(buf);
-	if (fd >= 0)
+	if (fd >= 0) {
+		r = base_sha256_is(fd, sum);
 		close(fd);
-	return n == 0 && !memcmp(got, sum, sizeof(got));
+	}
+	return r > 0;
 }
 
 static bool has_target(const char *path, const char *target)

@@ -209,6 +209,8 @@ struct base_sha256 {
 void base_sha256_init(struct base_sha256 *s);
 void base_sha256_add(struct base_sha256 *s, const void *data, size_t len);
 void base_sha256_end(struct base_sha256 *s, uint8_t out[32]);
+/* 1: what is to be read of @fd, to its end, has this sum; 0: another. Or a negative errno. */
+int base_sha256_is(int fd, const uint8_t sum[32]);
 
 /* CRC-32C (Castagnoli), start with crc 0. For file checksums. */
 uint32_t base_crc32c(uint32_t crc, const void *data, size_t len);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__x86_64__) && !defined(BASE_SHA256_PLAIN)
 #include <cpuid.h>
@@ -194,4 +196,22 @@ void base_sha256_end(struct base_sha256 *s, uint8_t out[32])
 	base_sha256_add(s, tail, sizeof(tail));
 	for (int i = 0; i < 32; i++)
 		out[i] = (uint8_t)(s->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+int base_sha256_is(int fd, const uint8_t sum[32])
+{
+	uint8_t got[32], part[16384];
+	struct base_sha256 s;
+	ssize_t n;
+
+	base_sha256_init(&s);
+	while ((n = read(fd, part, sizeof(part))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		base_sha256_add(&s, part, (size_t)n);
+	}
+	base_sha256_end(&s, got);
+	return !memcmp(got, sum, sizeof(got));
 }

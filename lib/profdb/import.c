@@ -13,8 +13,6 @@
 
 #include "profdb_internal.h"
 
-enum { CHUNK = 64 << 10 };
-
 struct profdb_import {
 	struct profdb *db;
 	struct profdb_names folders; /* "EPOCH/PLATFORM" */
@@ -274,19 +272,13 @@ static int make_folder(struct profdb *db, const char *folder)
 static int has_sum(const struct profdb *db, const char *path, const uint8_t sum[32])
 {
 	struct stat st;
-	int fd = base_regular_open(db->fd, path, &st);
-	uint8_t *buf = malloc(CHUNK), got[32];
-	struct base_sha256 s;
-	ssize_t n = fd < 0 ? fd : 0;
+	int fd = base_regular_open(db->fd, path, &st), r = fd;
 
-	base_sha256_init(&s);
-	while (buf && fd >= 0 && (n = read(fd, buf, CHUNK)) > 0)
-		base_sha256_add(&s, buf, (size_t)n);
-	base_sha256_end(&s, got);
-	free(buf);
-	if (fd >= 0)
+	if (fd >= 0) {
+		r = base_sha256_is(fd, sum);
 		close(fd);
-	return n == -ENOENT ? -ENOENT : buf && n == 0 && !memcmp(got, sum, sizeof(got));
+	}
+	return r == -ENOENT ? r : r > 0;
 }
 
 /* Another pseudo-image has the name: tools find it by its identity under any other. */

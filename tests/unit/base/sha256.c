@@ -5,7 +5,10 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base.h"
 
@@ -84,12 +87,39 @@ static void any_cut(void **state)
 	check(&all, "c43614ca86d050b81500ab839e2b7e83381ef396e722c27d3e537ab57268e893");
 }
 
+/* Of a file of several parts, from where it stands. */
+static void of_file(void **state)
+{
+	struct base_sha256 s;
+	uint8_t block[1000], sum[32];
+	FILE *f = tmpfile();
+
+	(void)state;
+	assert_non_null(f);
+	memset(block, 'a', sizeof(block));
+	base_sha256_init(&s);
+	for (int i = 0; i < 50; i++) {
+		base_sha256_add(&s, block, sizeof(block));
+		assert_int_equal(write(fileno(f), block, sizeof(block)), sizeof(block));
+	}
+	base_sha256_end(&s, sum);
+	assert_int_equal(lseek(fileno(f), 0, SEEK_SET), 0);
+	assert_int_equal(base_sha256_is(fileno(f), sum), 1);
+	assert_int_equal(base_sha256_is(fileno(f), sum), 0);
+	assert_int_equal(lseek(fileno(f), 0, SEEK_SET), 0);
+	sum[31]++;
+	assert_int_equal(base_sha256_is(fileno(f), sum), 0);
+	fclose(f);
+	assert_int_equal(base_sha256_is(-1, sum), -EBADF);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vectors),
 		cmocka_unit_test(a_million),
 		cmocka_unit_test(any_cut),
+		cmocka_unit_test(of_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
