@@ -57,6 +57,24 @@ one=202311142213 two=202311142214 three=202311142215
 	at hot+17 3
 	finish
 END
+# Nothing of it is worth showing: what has no code, and what one set has by chance.
+"$mkdb" same </dev/null
+{
+	echo platform box
+	for epoch in 1700000000 1700000060; do
+		cat <<-END
+			epoch $epoch
+			profile named unknown
+			event cpu-clock 1000000
+			at 0 5
+			profile file /opt/app/app $app/app
+			event cpu-clock 1000000
+			at hot 100000
+			$([ $epoch = 1700000060 ] || echo at warm 1)
+			finish
+		END
+	done
+} | sed '/^$/d' | "$mkdb" same
 
 {
 	run dcpidiff -set -epoch $one -set -epoch $two
@@ -67,12 +85,15 @@ END
 	run dcpidiff -no_header -set -epoch $two worker -set -epoch $three worker
 	# A set against itself.
 	run dcpidiff -no_header -changed -set -epoch $one -set -epoch $one
+	run dcpidiff -no_header -db same -set -epoch $one -set -epoch $two
+	run dcpidiff -no_header -db same -changed -set -epoch $one -set -epoch $two
 	run dcpidiff -no_header -epoch $one -event imiss -set -set
 	run dcpidiff -json -changed -epoch $one -set worker -set -epoch $two worker
 	run dcpidiff -no_header -set -db db -event cpu-clock -set -db db -event imiss
 	run dcpidiff -set -epoch $one
 	run dcpidiff
 	run dcpidiff worker -set -set
+	run dcpidiff serve worker -set -set
 	run dcpidiff -set -set -set
 	run dcpidiff -set -epoch $one wroker -set -epoch $two
 	run dcpidiff -set -event cycles -set

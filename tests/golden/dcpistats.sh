@@ -46,8 +46,12 @@ all="-set -epoch $one -set -epoch $two -set -epoch $three"
 	run dcpistats -no_header -i $all
 	run dcpistats -no_header -cutoff 50 $all
 	run dcpistats -no_header -keep 60 $all
+	run dcpistats -no_header -keep 62.5 -set -epoch $one app hi -set -epoch $one app hi # hot alone has as many
 	run dcpistats -set -epoch $one app -set -epoch $two -factor 1.25 app
 	run dcpistats -epoch $one -event imiss -no_header -set -set app
+	run dcpistats -no_header -set -epoch $one -event imiss app -set -epoch $two -event cpu-clock app
+	# What a set chooses is no other's: the second is of the newest epoch.
+	run dcpistats -no_header -set -epoch $one -factor 2 app -set app
 	run dcpistats -epoch $one app hi
 	run dcpistats -set -epoch $one..$two app hi -set -epoch $three app
 	run dcpistats -json -keep 60 -set -epoch $one app hi -set -epoch $two app
