@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -152,6 +153,40 @@ static void test_zero_disables(void **state)
 }
 
 /* It is one-for-one with sprofil, errors included. */
+/* Pages of address space. */
+static long space(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	long pages = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld", &pages), 1);
+	fclose(f);
+	return pages;
+}
+
+/* Where all is ignored it is off, as with none; and no call keeps what another one had. */
+static void test_calls_leave_nothing(void **state)
+{
+	static struct prof many[SPROFIL_MAX];
+	struct sigaction now;
+	long before = 0;
+
+	(void)state;
+	for (int i = 0; i < 41; i++) {
+		many[0] = everything();
+		assert_int_equal(sprofil(many, SPROFIL_MAX, NULL, PROF_UINT), 0);
+		assert_int_equal(sprofil(many, SPROFIL_MAX, NULL, PROF_UINT), 0);
+		many[0].pr_scale = 1;
+		assert_int_equal(sprofil(many, SPROFIL_MAX, NULL, PROF_UINT), 0);
+		assert_int_equal(sigaction(SIGPROF, NULL, &now), 0);
+		assert_ptr_equal(now.sa_handler, SIG_DFL);
+		before = i ? before : space();
+	}
+	/* A table has 24 pages or more. */
+	assert_true(space() - before < 40 * 12);
+}
+
 static void test_profil(void **state)
 {
 	static unsigned short bin[1];
@@ -246,6 +281,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_einval, off),
 		cmocka_unit_test_teardown(test_refused_changes_nothing, off),
 		cmocka_unit_test_teardown(test_zero_disables, off),
+		cmocka_unit_test_teardown(test_calls_leave_nothing, off),
 		cmocka_unit_test_teardown(test_profil, off),
 		cmocka_unit_test_teardown(test_eagain, off),
 		cmocka_unit_test_teardown(test_tick, off),
