@@ -178,7 +178,7 @@ struct process {
 	struct waiting *waiting; /* its counts that wait for files (waiting.c), or NULL */
 };
 
-/* ---- dynamic code (dyn.c) -------------------------------------------------------------------- */
+/* ---- dynamic code (dyn.c; dyn_write.c: images) ---------------------------------------------- */
 
 struct dyn;	   /* all clients */
 struct dyn_client; /* one registry of one process life (a fork's child shares its parent's until it

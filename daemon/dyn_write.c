@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* When pseudo-images are written: at a flush, and when processes have ended; clients are told. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "dyn_internal.h"
+
+/* Of a turn, for images of processes that have ended. */
+#define ENDED_NS 200000000ull
+
+/* *@answer: what the client is told. */
+static int write_registry(struct dyn_registry *reg, int *answer, struct base_err *err)
+{
+	bool full = dyn_registry_wants_flush(reg) && !dyn_registry_is_catching_up(reg);
+	int first = 0, refused = 0;
+
+	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
+		struct dyn_facility *f = reg->facilities[i];
+		struct base_err why = { 0 };
+		int r;
+
+		if (f)
+			dyn_image_assure(f);
+		r = f && !dyn_fold_wants(f) ? dyn_image_write(f, full, &why) : 0;
+
+		if (r == 0)
+			continue;
+		if (!f->image->refused && dyn_image_refusal(r))
+			base_log(BASE_LOG_WARN, "%s", why.text);
+		/* What one client said is no reason to call everybody's flush failed. */
+		if (dyn_image_refusal(r) || r == -EDQUOT) {
+			refused = r;
+			continue;
+		}
+		if (!first)
+			base_fail(err, r, "%s", why.text);
+		first = first ? first : r;
+	}
+	*answer = first ? first : refused;
+	return first;
+}
+
+void dyn_registry_settle(struct dyn_registry *reg)
+{
+	bool pending = false;
+
+	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++)
+		pending |=
+			reg->facilities[i] && (dyn_facility_is_behind(reg->facilities[i], false) ||
+					       dyn_fold_wants(reg->facilities[i]));
+	if (reg->over && !reg->refs && !pending)
+		dyn_registry_free(reg);
+}
+
+/* One of its images is to be part of another. */
+static bool folds_some(const struct dyn_registry *reg)
+{
+	bool folds = false;
+
+	for (size_t i = 0; !folds && i < WIRE_NR_FACILITIES; i++)
+		folds = reg->facilities[i] && dyn_fold_wants(reg->facilities[i]);
+	return folds;
+}
+
+static bool has_ended(const struct dyn_registry *reg)
+{
+	return reg->over && !reg->refs;
+}
+
+/* Without a database none waits for its time limit in vain. */
+static void refuse_all(struct dyn *d, int why)
+{
+	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
+		if (d->config.reader && dyn_registry_is_catching_up(reg))
+			dyn_registry_read(reg, true);
+		dyn_registry_answer(reg, why);
+	}
+}
+
+enum which { ALL, ENDED };
+
+/* @deadline_ns: those of processes that have ended, for which only samples wait, are left for the
+ * next time from then on. */
+static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, struct base_err *err)
+{
+	struct dyn_registry *next;
+	int first = 0, lock = -1;
+
+	/* Nobody removes an image between our look at it and the profile that refers to it. */
+	if (d->config.db && d->registries)
+		lock = profdb_dyn_lock(d->config.db, false, DYN_LOCK_MS, err);
+	if (lock < 0 && d->config.db && d->registries) {
+		if (lock != -DCPI_EBUSY)
+			refuse_all(d, lock);
+		return lock;
+	}
+	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
+		int r, answer;
+
+		next = reg->next;
+		if (has_ended(reg) ? base_now_ns() > deadline_ns : which == ENDED)
+			continue;
+		if (d->config.reader && dyn_registry_is_catching_up(reg))
+			dyn_registry_read(reg, true);
+		r = write_registry(reg, &answer, err);
+		dyn_registry_answer(reg, answer);
+		dyn_registry_settle(reg);
+		first = first ? first : r;
+	}
+	if (lock >= 0)
+		close(lock);
+	return first;
+}
+
+int dyn_write_images(struct dyn *d, struct base_err *err)
+{
+	return write_images(d, ALL, d->hasty ? base_now_ns() + ENDED_NS : UINT64_MAX, err);
+}
+
+int dyn_write_ended(struct dyn *d, struct base_err *err)
+{
+	bool some = false;
+	int r = 0;
+
+	if (d->fold_after_ns && base_now_ns() < d->fold_after_ns)
+		return 0;
+	for (const struct dyn_registry *reg = d->registries; !some && reg; reg = reg->next)
+		some = has_ended(reg) && !folds_some(reg);
+	if (some)
+		r = write_images(d, ENDED, base_now_ns() + ENDED_NS, err);
+	if (r < 0)
+		d->fold_after_ns = base_now_ns() + DYN_AGAIN_NS;
+	return r;
+}
+
+void dyn_set_hasty(struct dyn *d, bool hasty)
+{
+	d->hasty = hasty;
+}
+
+void dyn_set_full(struct dyn *d, bool full)
+{
+	d->full = full;
+}
+
+void dyn_spare_images(const struct dyn *d)
+{
+	for (const struct dyn_registry *reg = d->registries; reg; reg = reg->next)
+		for (size_t i = 0; i < WIRE_NR_FACILITIES; i++)
+			if (reg->facilities[i])
+				dyn_image_spare(reg->facilities[i]);
+}
+
+/* What was folded cannot be made again: its records are gone. */
+void dyn_images_lost(struct dyn *d)
+{
+	dyn_fold_forget(d);
+	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next) {
+		for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
+			const struct dyn_facility *f = reg->facilities[i];
+
+			if (f && !f->folded && f->image->id.len)
+				f->image->behind = true;
+		}
+	}
+	d->fold_after_ns = 0;
+}
