@@ -171,6 +171,65 @@ static void test_later_threads(void **state)
 		check_ticks(&work[i].count, work[i].from);
 }
 
+/* Threads that the table of timers looks for in one place. */
+enum { PLACES = 256 };
+
+struct parked {
+	int32_t like; /* 0: any */
+	_Atomic int32_t tid;
+	_Atomic int go;
+};
+
+static bool is_alike(const struct parked *p)
+{
+	return !p->like || (p->tid - p->like) % PLACES == 0;
+}
+
+static void *park(void *arg)
+{
+	struct parked *p = arg;
+
+	p->tid = (int32_t)syscall(SYS_gettid);
+	while (is_alike(p) && !atomic_load(&p->go))
+		usleep(1000);
+	return NULL;
+}
+
+static bool park_alike(struct parked *p, int32_t like, pthread_t *out)
+{
+	for (int i = 0; i < 20 * PLACES; i++) {
+		*p = (struct parked){ .like = like };
+		assert_int_equal(pthread_create(out, NULL, park, p), 0);
+		while (!atomic_load(&p->tid))
+			sched_yield();
+		if (is_alike(p))
+			return true;
+		assert_int_equal(pthread_join(*out, NULL), 0);
+	}
+	return false;
+}
+
+/* One that ends leaves the others to be found. */
+static void test_threads_of_one_place(void **state)
+{
+	struct parked parked[3];
+	pthread_t threads[3];
+	size_t nr_timers;
+	int nr = 0;
+
+	(void)state;
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	nr_timers = inprocess_threads_nr();
+	while (nr < 3 && park_alike(&parked[nr], nr ? parked[0].tid : 0, &threads[nr]))
+		nr++;
+	for (int i = 0; i < nr; i++) {
+		atomic_store(&parked[i].go, 1);
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		assert_int_equal(inprocess_threads_nr(), nr_timers + (size_t)(nr - 1 - i));
+	}
+	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
+}
+
 struct gate {
 	_Atomic int open;
 	struct work work;
@@ -597,6 +656,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_tick, reset, off),
 		cmocka_unit_test_setup_teardown(test_self, reset, off),
 		cmocka_unit_test_setup_teardown(test_later_threads, reset, off),
+		cmocka_unit_test_setup_teardown(test_threads_of_one_place, reset, off),
 		cmocka_unit_test_setup_teardown(test_earlier_thread, reset, off),
 		cmocka_unit_test_setup_teardown(test_fork, reset, off),
 		cmocka_unit_test_setup_teardown(test_switched_off_by_tick, reset, off),
