@@ -87,9 +87,10 @@ static struct image *file_image(struct attrib *a, struct process *p, struct driv
 {
 	struct driver_load asked = *l;
 	struct base_id id = l->id;
+	const char *path = l->path;
 	bool by_path = false;
+	char there[4096];
 	struct image *img;
-	char path[4096];
 
 	/* What /proc lists is there now. */
 	asked.time_ns = listed ? 0 : l->time_ns;
@@ -99,9 +100,11 @@ static struct image *file_image(struct attrib *a, struct process *p, struct driv
 		return NULL;
 	if (!by_path)
 		l->id = id;
-	snprintf(path, sizeof(path), "%s", l->path);
-	if (is_deleted(path))
-		path[strlen(path) - (sizeof(deleted) - 1)] = '\0';
+	if (is_deleted(path)) {
+		snprintf(there, sizeof(there), "%.*s", (int)(strlen(path) - (sizeof(deleted) - 1)),
+			 path);
+		path = there;
+	}
 	img = images_get(a->images, PROFDB_FILE, &id, path, base_path_name(path));
 	if (img && by_path && !profdb_profile_word(img->counts, "identity"))
 		profdb_profile_set_word(img->counts, "identity",
@@ -411,8 +414,12 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 
 static void set_comm(struct process *p, const char *comm)
 {
-	if (comm)
-		snprintf(p->comm, sizeof(p->comm), "%s", comm);
+	size_t len = comm ? strnlen(comm, sizeof(p->comm) - 1) : 0;
+
+	if (!comm)
+		return;
+	memcpy(p->comm, comm, len);
+	p->comm[len] = '\0';
 }
 
 static void on_exec(struct attrib *a, const struct driver_load *l)
