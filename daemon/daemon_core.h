@@ -176,7 +176,7 @@ void identity_free(struct identity *t);
  * time since identity_forget, else a hash of these (*@by_path is set). Of an ELF file that was
  * written over since @l->time_ns (0: not known) a hash that no file has. What is no image but a
  * runtime's dump goes to *@dump (fd; else -1), which also says of a file that was read whether it
- * is ELF. 0 or -ENOMEM.
+ * is ELF. With @l->time_ns 0 the reader is asked once for each @p->known_ns. 0 or -ENOMEM.
  */
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
 		  struct base_id *id, bool *by_path, struct reader_dump *dump);

@@ -2,7 +2,8 @@
 /*
  * Identity of mapped files that brought no build-id. The file is opened by the reader process
  * alone: a file on a FUSE mount of somebody's can keep its reader waiting for ever. It is asked
- * each time, as a file may be written over between two runs.
+ * each time, as a file may be written over between two runs; but once for all that one reading of
+ * /proc lists, as a file may have tens of thousands of mappings in one process.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +17,9 @@ struct known {
 	struct base_id id;
 	bool by_path, no_elf;
 	unsigned int tries;
+	/* The reader told it of a mapping that this process listed then. */
+	int32_t listed_pid;
+	uint64_t listed_ns;
 };
 
 struct identity {
@@ -102,6 +106,19 @@ static int ask_reader(struct identity *t, const struct process *p, const struct 
 	return r >= 0 && !id->len ? -ENOENT : r;
 }
 
+static bool is_told(const struct known *k, const struct process *p, const struct driver_load *l)
+{
+	return !l->time_ns && p->known_ns && k->listed_ns == p->known_ns && k->listed_pid == p->pid;
+}
+
+/* A dump is no image, and asked for each time. */
+static void told(struct known *k, const struct process *p, const struct driver_load *l,
+		 bool is_dump)
+{
+	k->listed_pid = p->pid;
+	k->listed_ns = l->time_ns || is_dump ? 0 : p->known_ns;
+}
+
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
 		  struct base_id *id, bool *by_path, struct reader_dump *dump)
 {
@@ -121,7 +138,7 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 		}
 		k->by_path = true;
 	}
-	if (!k->by_path || k->tries < TRIES) {
+	if (!is_told(k, p, l) && (!k->by_path || k->tries < TRIES)) {
 		struct base_id now = { 0 };
 
 		r = ask_reader(t, p, l, &now, dump);
@@ -131,6 +148,7 @@ int identity_find(struct identity *t, const struct process *p, const struct driv
 			k->id = now;
 			k->by_path = false;
 			k->no_elf = r >= 0 && dump->no_elf;
+			told(k, p, l, dump->fd >= 0);
 		} else if (k->by_path) {
 			k->tries++;
 			id_of_place(l, &k->id);

@@ -62,6 +62,50 @@ static void asked_each_time(void **state)
 	assert_true(by_path);
 }
 
+/* A process may have tens of thousands of mappings of one file. */
+static void asked_once_of_a_listing(void **state)
+{
+	struct process listed = { .pid = 10, .uid = 1000, .known_ns = 5 };
+
+	(void)state;
+	stand_ins.reader_result = 0;
+	stand_ins.reader_id = trial_id(7);
+	find(&listed, "/a", 1);
+	find(&listed, "/a", 1);
+	assert_int_equal(stand_ins.nr_asked, 1);
+	find(&listed, "/a", 2);
+	assert_int_equal(stand_ins.nr_asked, 2);
+	/* Listed again, or of another process: by then it may be written over. */
+	listed.known_ns = 6;
+	stand_ins.reader_id = trial_id(8);
+	find(&listed, "/a", 1);
+	assert_true(base_id_equal(&id, &stand_ins.reader_id));
+	listed.pid = 11;
+	stand_ins.reader_id = trial_id(9);
+	find(&listed, "/a", 1);
+	assert_true(base_id_equal(&id, &stand_ins.reader_id));
+}
+
+/* What an event tells of is of its time. */
+static void asked_at_each_event(void **state)
+{
+	struct process listed = { .pid = 10, .uid = 1000, .known_ns = 5 };
+	struct driver_load l = file("/a", 1);
+
+	(void)state;
+	stand_ins.reader_result = 0;
+	stand_ins.reader_id = trial_id(7);
+	find(&listed, "/a", 1);
+	l.time_ns = 6;
+	stand_ins.reader_result = -ETXTBSY;
+	assert_int_equal(identity_find(t.a.identity, &listed, &l, &id, &by_path, &dump), 0);
+	assert_false(base_id_equal(&id, &stand_ins.reader_id));
+	stand_ins.reader_result = 0;
+	find(&listed, "/a", 1);
+	assert_true(base_id_equal(&id, &stand_ins.reader_id));
+	assert_int_equal(stand_ins.nr_asked, 3);
+}
+
 static void path_where_nothing_else_tells(void **state)
 {
 	struct base_id a, b;
@@ -154,9 +198,10 @@ static void without_reader(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(asked_each_time), TEST(path_where_nothing_else_tells),
-		TEST(tried_again),     TEST(slow_files),
-		TEST(without_reader),  TEST(written_over_since),
+		TEST(asked_each_time),	   TEST(asked_once_of_a_listing),
+		TEST(asked_at_each_event), TEST(path_where_nothing_else_tells),
+		TEST(tried_again),	   TEST(slow_files),
+		TEST(without_reader),	   TEST(written_over_since),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
