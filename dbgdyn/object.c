@@ -158,7 +158,7 @@ int dbgdyn_object_put(struct dbgdyn_state *s, uint32_t facility, const void *elf
 	o.addr = code.addr;
 	o.code_len = code.end - code.addr;
 	replaced = dbgdyn_live_take(s, o.addr, o.code_len);
-	if (dbgdyn_used_mark(s, o.addr, o.code_len) || replaced)
+	if (dbgdyn_used_mark(s, o.addr, o.code_len))
 		o.head.flags = WIRE_ROUTINE_REUSES;
 	c.bell = dbgdyn_arena_tell(s, facility, o.addr, o.code_len) && c.asked;
 	tell(&c, &o);

@@ -22,7 +22,7 @@ static bool hint_names(const struct analysis_founds *f, size_t event, struct bas
 
 static void hint_candidates(const struct analysis_founds *f, size_t event, struct base_err *err)
 {
-	static const char what[] = "name the image, or an address in it", more[] = ", …";
+	static const char what[] = "name one by an address in it, and its image", more[] = ", …";
 	char text[sizeof(err->hint) - sizeof(what) - sizeof(more)] = "";
 	size_t len = 0, shown = 0;
 
@@ -30,8 +30,8 @@ static void hint_candidates(const struct analysis_founds *f, size_t event, struc
 		return;
 
 	for (; shown < f->nr && shown < 4; shown++) {
-		int n = snprintf(text + len, sizeof(text) - len, "%s%s 0x%" PRIx64 " (%" PRIu64 ")",
-				 shown ? ", " : ": ", f->v[shown].image->name, f->v[shown].vaddr,
+		int n = snprintf(text + len, sizeof(text) - len, "%s0x%" PRIx64 " %s (%" PRIu64 ")",
+				 shown ? ", " : ": ", f->v[shown].vaddr, f->v[shown].image->name,
 				 f->v[shown].count[event]);
 
 		/* Half of an address is another address. */
