@@ -414,10 +414,11 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 
 static void set_comm(struct process *p, const char *comm)
 {
-	size_t len = comm ? strnlen(comm, sizeof(p->comm) - 1) : 0;
+	size_t len;
 
 	if (!comm)
 		return;
+	len = strnlen(comm, sizeof(p->comm) - 1);
 	memcpy(p->comm, comm, len);
 	p->comm[len] = '\0';
 }

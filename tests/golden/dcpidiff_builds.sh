@@ -51,7 +51,6 @@ counts()
 export DCPIDB=builds
 one=202311142213 two=202311142214 three=202311142215 four=202311142216
 
-
 build build-3 aaaabbbbccccdddd 3333333333333333
 # at EPOCH PATH BUILD HASH SECOND
 at()

@@ -152,7 +152,6 @@ static void test_zero_disables(void **state)
 	assert_int_equal(all, before);
 }
 
-/* It is one-for-one with sprofil, errors included. */
 /* Pages of address space. */
 static long space(void)
 {
@@ -187,6 +186,7 @@ static void test_calls_leave_nothing(void **state)
 	assert_true(space() - before < 40 * 12);
 }
 
+/* It is one-for-one with sprofil, errors included. */
 static void test_profil(void **state)
 {
 	static unsigned short bin[1];
