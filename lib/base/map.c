@@ -7,12 +7,33 @@
 
 #include "base.h"
 
-/* Open addressing, linear probing; a slot is in use while it has a value. */
+/* Open addressing, linear probing; a slot is in use while it has a value. Most keys are a pid, or
+ * as short. */
 struct base_map_slot {
 	uint64_t hash;
-	void *key, *value;
+	union {
+		void *far;
+		uint8_t here[sizeof(void *)];
+	} key;
+	void *value;
 	size_t key_len;
 };
+
+static bool is_here(const struct base_map_slot *s)
+{
+	return s->key_len <= sizeof(s->key.here);
+}
+
+static const void *key_of(const struct base_map_slot *s)
+{
+	return is_here(s) ? s->key.here : s->key.far;
+}
+
+static void free_key(struct base_map_slot *s)
+{
+	if (!is_here(s))
+		free(s->key.far);
+}
 
 /* Of this process: 0 is not chosen yet. Threads may choose at once; the first one's holds. */
 static uint64_t seed_get(void)
@@ -31,7 +52,13 @@ static uint64_t seed_get(void)
 
 static uint64_t hash_key(const void *key, size_t key_len)
 {
-	return base_hash64_seeded(seed_get(), key, key_len);
+	uint64_t word = 0;
+
+	if (key_len > sizeof(word))
+		return base_hash64_seeded(seed_get(), key, key_len);
+	if (key_len)
+		memcpy(&word, key, key_len);
+	return base_hash_u64(seed_get() ^ word);
 }
 
 /* The slot that holds the key, or the free one where it belongs. There is always a free one. */
@@ -46,7 +73,7 @@ static struct base_map_slot *find(const struct base_map *m, uint64_t hash, const
 		if (!s->value)
 			return s;
 		if (s->hash == hash && s->key_len == key_len &&
-		    (!key_len || !memcmp(s->key, key, key_len)))
+		    (!key_len || !memcmp(key_of(s), key, key_len)))
 			return s;
 	}
 }
@@ -62,7 +89,7 @@ static int rehash(struct base_map *m)
 		const struct base_map_slot *s = &m->slots[i];
 
 		if (s->value)
-			*find(&bigger, s->hash, s->key, s->key_len) = *s;
+			*find(&bigger, s->hash, key_of(s), s->key_len) = *s;
 	}
 	free(m->slots);
 	*m = bigger;
@@ -78,20 +105,20 @@ void *base_map_get(const struct base_map *m, const void *key, size_t key_len)
 
 static int fill(struct base_map *m, uint64_t hash, const void *key, size_t key_len, void *value)
 {
-	void *copy = malloc(key_len ? key_len : 1);
+	struct base_map_slot slot = { .hash = hash, .value = value, .key_len = key_len };
 
-	if (!copy)
+	if (!is_here(&slot))
+		slot.key.far = malloc(key_len);
+	if (!is_here(&slot) && !slot.key.far)
 		return -ENOMEM;
 	/* Three quarters full at most: probes stay short, and a search ends. */
 	if (m->nr >= m->cap - m->cap / 4 && rehash(m) < 0) {
-		free(copy);
+		free_key(&slot);
 		return -ENOMEM;
 	}
 	if (key_len)
-		memcpy(copy, key, key_len);
-	*find(m, hash, key, key_len) = (struct base_map_slot){
-		.hash = hash, .key = copy, .value = value, .key_len = key_len
-	};
+		memcpy(is_here(&slot) ? slot.key.here : slot.key.far, key, key_len);
+	*find(m, hash, key, key_len) = slot;
 	m->nr++;
 	return 0;
 }
@@ -137,7 +164,7 @@ void *base_map_del(struct base_map *m, const void *key, size_t key_len)
 	value = s->value;
 	if (!value)
 		return NULL;
-	free(s->key);
+	free_key(s);
 	close_hole(m, (size_t)(s - m->slots));
 	m->nr--;
 	return value;
@@ -159,7 +186,7 @@ bool base_map_next(const struct base_map *m, size_t *pos, void **value)
 void base_map_release(struct base_map *m)
 {
 	for (size_t i = 0; i < m->cap; i++)
-		free(m->slots[i].key);
+		free_key(&m->slots[i]);
 	free(m->slots);
 	*m = (struct base_map){ 0 };
 }

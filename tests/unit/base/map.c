@@ -47,6 +47,26 @@ static void keys_are_bytes(void **state)
 	assert_int_equal(m.nr, 0);
 }
 
+/* Short keys lie in the table itself, longer ones elsewhere. */
+static void keys_of_each_length(void **state)
+{
+	static const char key[] = "abcdefghijklmnopqrstuvwxyz";
+	struct base_map m = { 0 };
+
+	(void)state;
+	for (size_t len = 0; len < sizeof(key); len++)
+		assert_int_equal(base_map_set(&m, key, len, &values[len]), 0);
+	assert_int_equal(m.nr, sizeof(key));
+	for (size_t len = 0; len < sizeof(key); len++) {
+		assert_ptr_equal(base_map_get(&m, key, len), &values[len]);
+		if (len % 2)
+			assert_ptr_equal(base_map_del(&m, key, len), &values[len]);
+	}
+	for (size_t len = 0; len < sizeof(key); len++)
+		assert_ptr_equal(base_map_get(&m, key, len), len % 2 ? NULL : &values[len]);
+	base_map_release(&m); /* asan tells of what is left */
+}
+
 static void replace_and_delete(void **state)
 {
 	struct base_map m = { 0 };
@@ -189,9 +209,10 @@ static void fill_and_drain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(processes_differ), cmocka_unit_test(empty),
-		cmocka_unit_test(keys_are_bytes),   cmocka_unit_test(replace_and_delete),
-		cmocka_unit_test(random_work),	    cmocka_unit_test(fill_and_drain),
+		cmocka_unit_test(processes_differ),    cmocka_unit_test(empty),
+		cmocka_unit_test(keys_are_bytes),      cmocka_unit_test(replace_and_delete),
+		cmocka_unit_test(keys_of_each_length), cmocka_unit_test(random_work),
+		cmocka_unit_test(fill_and_drain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
