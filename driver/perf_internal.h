@@ -66,13 +66,17 @@ struct perf_cpu {
 
 /* ---- order (perf_order.c) -------------------------------------------------------------------- */
 
-/* A load event, its data and path behind it: one allocation. */
+/* Room for many load events, which nearly all go in the order in which they came. */
+struct perf_chunk;
+
+/* A load event, its data and path behind it. */
 struct perf_load {
+	struct perf_chunk *chunk;
 	struct driver_load load;
 	uint64_t bytes[];
 };
 
-/* What waits for its turn by count.time_ns. @load is owned; NULL: a count. */
+/* What waits for its turn by count.time_ns. @load: the order's; NULL: a count. */
 struct perf_item {
 	struct driver_count count;
 	struct perf_load *load;
@@ -83,12 +87,18 @@ struct perf_queue {
 	size_t first, end, cap; /* [first, end) are in use */
 };
 
+struct perf_head {
+	uint64_t time_ns; /* of the first item */
+	size_t queue;
+};
+
 /* Queues, each sorted by time, merged by a heap of their first items. */
 struct perf_order {
 	struct perf_queue *queues;
-	size_t *heap; /* queues that are not empty, earliest first */
+	struct perf_head *heap; /* of queues that are not empty, earliest first */
 	size_t nr_queues, nr_heap;
-	uint64_t nr_samples; /* in items without a load */
+	uint64_t nr_samples;		  /* in items without a load */
+	struct perf_chunk *chunk, *spare; /* where the next load goes; an empty one; or NULL */
 };
 
 /* ---- turns of slots and periods (perf_turn.c) ------------------------------------------------ */
@@ -371,14 +381,17 @@ bool perf_record_parse_body(uint32_t type, uint16_t misc, const uint8_t *body, s
 int perf_order_init(struct perf_order *o, size_t nr_queues);
 /* Frees the loads that still wait. */
 void perf_order_release(struct perf_order *o);
-/* 0 or -ENOMEM; takes item->load on success. Stable for equal times of one queue. */
-int perf_order_add(struct perf_order *o, size_t queue, const struct perf_item *item);
+/* 0 or -ENOMEM. Stable for equal times of one queue. */
+int perf_order_add(struct perf_order *o, size_t queue, const struct driver_count *count);
 /* The same with a copy of @load, its path and data. */
 int perf_order_add_load(struct perf_order *o, size_t queue, const struct driver_load *load);
 /* After adding, before taking. */
 void perf_order_settle(struct perf_order *o);
-/* Take the earliest item if it is older than @horizon or of that age; its load is the caller's. */
-bool perf_order_take(struct perf_order *o, uint64_t horizon, struct perf_item *out);
+/* Take the earliest item if it is older than @horizon or of that age, else NULL. It is there until
+ * something is added, its load until perf_order_drop. */
+const struct perf_item *perf_order_take(struct perf_order *o, uint64_t horizon);
+/* Of each load that was taken, once. */
+void perf_order_drop(struct perf_order *o, struct perf_load *load);
 
 /* ---- threads (perf_threads.c) ---------------------------------------------------------------- */
 

@@ -176,15 +176,15 @@ static void count_bad_sample(struct perf_sampler *s)
 static int queue_sample(struct perf_sampler *s, size_t index, const struct perf_record *rec)
 {
 	struct perf_cpu *c = &s->cpus[index];
-	struct perf_item item = { .count = rec->count };
+	struct driver_count count = rec->count;
 	int event = event_of(s, c, rec->id), r;
 
 	if (event < 0) {
 		count_bad_sample(s);
 		return 0;
 	}
-	item.count.event = (uint32_t)event;
-	r = perf_order_add(&s->order, index, &item);
+	count.event = (uint32_t)event;
+	r = perf_order_add(&s->order, index, &count);
 	if (r >= 0)
 		c->events[event].count.received++;
 	return r;
@@ -339,7 +339,7 @@ int perf_sampler_read(struct perf_sampler *s, uint64_t until, bool counters)
 
 int perf_sampler_add(struct perf_sampler *s, const struct driver_count *count)
 {
-	return perf_order_add(&s->order, s->nr_cpus, &(struct perf_item){ .count = *count });
+	return perf_order_add(&s->order, s->nr_cpus, count);
 }
 
 void perf_sampler_received(struct perf_sampler *s, unsigned int cpu, size_t event, uint64_t nr)
@@ -397,20 +397,21 @@ static int hand_load(struct perf_sampler *s, struct perf_load *load, const struc
 
 	if (perf_threads_pass(&s->threads, &load->load))
 		r = sink->load(sink->ctx, &load->load);
-	free(load);
+	perf_order_drop(&s->order, load);
 	return r;
 }
 
 int perf_sampler_hand_on(struct perf_sampler *s, uint64_t horizon, const struct driver_sink *sink)
 {
 	uint64_t lost = load_losses(s);
-	struct perf_item item;
+	const struct perf_item *item;
 	int r = tell_loss(s, sink);
 
 	distrust_threads(s, lost);
 	perf_order_settle(&s->order);
-	while (r >= 0 && perf_order_take(&s->order, horizon, &item))
-		r = item.load ? hand_load(s, item.load, sink) : sink->count(sink->ctx, &item.count);
+	while (r >= 0 && (item = perf_order_take(&s->order, horizon)))
+		r = item->load ? hand_load(s, item->load, sink)
+			       : sink->count(sink->ctx, &item->count);
 	distrust_threads(s, lost);
 	s->distrusted = lost;
 	return r < 0 ? r : 0;

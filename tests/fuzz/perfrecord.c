@@ -39,17 +39,17 @@ static void use_record(struct perf_order *o, struct perf_threads *t, const uint8
 		if (perf_order_add_load(o, nr % QUEUES, &rec.load) < 0)
 			abort();
 	} else {
-		struct perf_item item = { .count = rec.count };
+		struct driver_count count = rec.count;
 
-		item.count.time_ns = rec.time_ns;
-		if (perf_order_add(o, nr % QUEUES, &item) < 0)
+		count.time_ns = rec.time_ns;
+		if (perf_order_add(o, nr % QUEUES, &count) < 0)
 			abort();
 	}
 	free(exact);
 }
 
 /* It stays good when the record it came from is gone. */
-static void use_copy(struct perf_load *load)
+static void use_copy(struct perf_order *o, struct perf_load *load)
 {
 	const uint8_t *data = load->load.data;
 	unsigned int sum = 0;
@@ -60,21 +60,21 @@ static void use_copy(struct perf_load *load)
 		sum += (unsigned int)strlen(load->load.path);
 	if (sum == UINT32_MAX)
 		abort();
-	free(load);
+	perf_order_drop(o, load);
 }
 
 static void use_order(struct perf_order *o, size_t nr)
 {
 	uint64_t last = 0;
-	struct perf_item item;
+	const struct perf_item *item;
 
 	perf_order_settle(o);
-	while (perf_order_take(o, UINT64_MAX, &item)) {
-		if (item.count.time_ns < last || !nr--)
+	while ((item = perf_order_take(o, UINT64_MAX))) {
+		if (item->count.time_ns < last || !nr--)
 			abort();
-		last = item.count.time_ns;
-		if (item.load)
-			use_copy(item.load);
+		last = item->count.time_ns;
+		if (item->load)
+			use_copy(o, item->load);
 	}
 	if (nr || o->nr_samples)
 		abort();

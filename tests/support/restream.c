@@ -31,7 +31,7 @@ static int add_count(void *ctx, const struct driver_count *count)
 {
 	struct restream *s = ctx;
 
-	return perf_order_add(&s->order, COUNTS, &(struct perf_item){ .count = *count });
+	return perf_order_add(&s->order, COUNTS, count);
 }
 
 static int write_item(struct restream *s, const struct perf_item *item)
@@ -40,7 +40,7 @@ static int write_item(struct restream *s, const struct perf_item *item)
 
 	if (item->load) {
 		r = driver_record_load(s->to, &item->load->load);
-		free(item->load);
+		perf_order_drop(&s->order, item->load);
 		return r;
 	}
 	s->stored += item->count.count;
@@ -50,15 +50,15 @@ static int write_item(struct restream *s, const struct perf_item *item)
 /* Everything up to @horizon; what is younger waits, as in the source. */
 static int drain(struct restream *s, uint64_t horizon)
 {
-	struct perf_item item;
+	const struct perf_item *item;
 	int r = 0;
 
 	for (int i = 0; i < NR_CPUS; i++)
 		bpf_counts_take(&s->counts, s->tables[i], &s->shape, &s->stats);
 	bpf_counts_hand(&s->counts, add_count, s, &s->stats);
 	perf_order_settle(&s->order);
-	while (r >= 0 && perf_order_take(&s->order, horizon, &item))
-		r = write_item(s, &item);
+	while (r >= 0 && (item = perf_order_take(&s->order, horizon)))
+		r = write_item(s, item);
 	s->due_ns = s->now_ns + s->drain_ns;
 	return r;
 }
