@@ -11,6 +11,7 @@ struct images {
 	struct image *buckets[ACCOUNT_NR_BUCKETS];
 	const struct base_opt_list *apart;
 	const struct exclude *exclude;
+	struct base_buf key; /* what is looked for: room that every search uses */
 };
 
 struct images *images_new(void)
@@ -40,6 +41,7 @@ void images_free(struct images *t)
 	for (size_t pos = 0; base_map_next(&t->by_key, &pos, &value);)
 		image_free(value);
 	base_map_release(&t->by_key);
+	base_buf_release(&t->key);
 	free(t);
 }
 
@@ -51,8 +53,10 @@ static int make_key(struct base_buf *key, enum profdb_kind kind, const struct ba
 		    const char *path, const char *stem)
 {
 	uint8_t byte = (uint8_t)kind;
-	int r = base_buf_append(key, &byte, 1);
+	int r;
 
+	key->len = 0;
+	r = base_buf_append(key, &byte, 1);
 	if (r < 0)
 		return r;
 	if (kind == PROFDB_DYNAMIC)
@@ -81,9 +85,15 @@ static struct image *image_new(enum profdb_kind kind, const struct base_id *id, 
 	return NULL;
 }
 
-static struct image *add(struct images *t, const struct base_buf *key, struct image *img)
+/* By the key that was made last. */
+static struct image *search(const struct images *t)
 {
-	if (img && base_map_set(&t->by_key, key->data, key->len, img) < 0) {
+	return base_map_get(&t->by_key, t->key.data, t->key.len);
+}
+
+static struct image *add(struct images *t, struct image *img)
+{
+	if (img && base_map_set(&t->by_key, t->key.data, t->key.len, img) < 0) {
 		image_free(img);
 		img = NULL;
 	}
@@ -119,14 +129,13 @@ bool images_is_apart(const struct images *t, const char *name)
 struct image *images_get(struct images *t, enum profdb_kind kind, const struct base_id *id,
 			 const char *path, const char *stem)
 {
-	struct base_buf key = { 0 };
-	struct image *img = NULL;
+	struct image *img;
 
-	if (make_key(&key, kind, id, path, stem) < 0)
-		goto out;
-	img = base_map_get(&t->by_key, key.data, key.len);
+	if (make_key(&t->key, kind, id, path, stem) < 0)
+		return NULL;
+	img = search(t);
 	if (!img)
-		img = add(t, &key, image_new(kind, id, path, stem));
+		img = add(t, image_new(kind, id, path, stem));
 	/* Without memory for one more name the image is still the right one. */
 	else if (kind == PROFDB_FILE && strcmp(img->path, path) != 0)
 		profdb_profile_add_path(img->counts, path);
@@ -135,8 +144,6 @@ struct image *images_get(struct images *t, enum profdb_kind kind, const struct b
 	/* A pseudo-image's name says what program made it, and more. */
 	if (img && kind != PROFDB_DYNAMIC && kind != PROFDB_NAMED)
 		img->excluded |= images_is_excluded(t, path);
-out:
-	base_buf_release(&key);
 	return img;
 }
 
@@ -202,7 +209,6 @@ static struct image *new_own(const struct image *img, const char *process, const
 struct image *images_of_process(struct images *t, struct image *img, const struct process *p)
 {
 	const char *label = p ? p->label : NULL;
-	struct base_buf key = { 0 };
 	struct image *own = NULL;
 	char *process = NULL;
 
@@ -210,14 +216,13 @@ struct image *images_of_process(struct images *t, struct image *img, const struc
 		return img;
 	if (img->apart && name_process(p, &process) < 0)
 		return NULL;
-	if (make_key(&key, img->kind, &img->id, img->path, img->stem) >= 0 &&
-	    add_own(&key, process, label) >= 0) {
-		own = base_map_get(&t->by_key, key.data, key.len);
+	if (make_key(&t->key, img->kind, &img->id, img->path, img->stem) >= 0 &&
+	    add_own(&t->key, process, label) >= 0) {
+		own = search(t);
 		if (!own)
-			own = add(t, &key, new_own(img, process, label));
+			own = add(t, new_own(img, process, label));
 	}
 	free(process);
-	base_buf_release(&key);
 	return own;
 }
 

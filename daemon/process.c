@@ -5,11 +5,17 @@
 
 #include "daemon_core.h"
 
+/* NR_LAST: CPUs whose samples come by turns, each in a row of one process. SPARE_MAX: what a storm
+ * of short programs leaves to one drain. */
+enum { NR_LAST = 16, SPARE_MAX = 1024 };
+
 struct processes {
 	struct base_map by_pid;
-	struct process *last;  /* that was found; most samples in a row are of one process */
+	struct process *last[NR_LAST]; /* that were found, by the end of their pid; or NULL */
 	struct process **over; /* in the order in which they ended; room for all that live */
 	size_t nr_over, cap_over;
+	struct process *spare; /* to be used again, by their later lives */
+	size_t nr_spare;
 };
 
 struct processes *processes_new(void)
@@ -25,7 +31,30 @@ static void free_maps(struct process *p)
 	p->cap_maps = 0;
 }
 
-static void process_free(struct process *p)
+static struct process *process_new(struct processes *t)
+{
+	struct process *p = t->spare;
+
+	if (!p)
+		return calloc(1, sizeof(*p));
+	t->spare = p->later;
+	t->nr_spare--;
+	*p = (struct process){ 0 };
+	return p;
+}
+
+static void put_by(struct processes *t, struct process *p)
+{
+	if (t->nr_spare >= SPARE_MAX) {
+		free(p);
+		return;
+	}
+	p->later = t->spare;
+	t->spare = p;
+	t->nr_spare++;
+}
+
+static void process_free(struct processes *t, struct process *p)
 {
 	while (p) {
 		struct process *later = p->later;
@@ -33,7 +62,7 @@ static void process_free(struct process *p)
 		free_maps(p);
 		free(p->told);
 		free(p->exe);
-		free(p);
+		put_by(t, p);
 		p = later;
 	}
 }
@@ -47,16 +76,27 @@ void processes_free(struct processes *t, void (*end)(void *ctx, struct process *
 	for (size_t pos = 0; processes_next(t, &pos, &p); pos = 0)
 		processes_end(t, p);
 	processes_reap(t, end, ctx);
+	while ((p = t->spare)) {
+		t->spare = p->later;
+		free(p);
+	}
 	base_map_release(&t->by_pid);
 	free(t->over);
 	free(t);
 }
 
+static struct process **last_of(struct processes *t, int32_t pid)
+{
+	return &t->last[(uint32_t)pid % NR_LAST];
+}
+
 struct process *processes_find(struct processes *t, int32_t pid)
 {
-	if (!t->last || t->last->pid != pid)
-		t->last = base_map_get(&t->by_pid, &pid, sizeof(pid));
-	return t->last;
+	struct process **last = last_of(t, pid);
+
+	if (!*last || (*last)->pid != pid)
+		*last = base_map_get(&t->by_pid, &pid, sizeof(pid));
+	return *last;
 }
 
 struct process *processes_find_over(const struct processes *t, int32_t pid)
@@ -74,14 +114,14 @@ struct process *processes_add(struct processes *t, int32_t pid)
 	/* Room to end every life there is, so that ending one cannot fail. */
 	if (base_grow(&t->over, &t->cap_over, t->nr_over + t->by_pid.nr + 1, sizeof(*t->over)) < 0)
 		return NULL;
-	p = calloc(1, sizeof(*p));
+	p = process_new(t);
 	if (!p)
 		return NULL;
 	p->pid = pid;
 	if (old)
 		processes_end(t, old);
 	if (base_map_set(&t->by_pid, &pid, sizeof(pid), p) < 0) {
-		free(p);
+		put_by(t, p);
 		return NULL;
 	}
 	return p;
@@ -89,11 +129,13 @@ struct process *processes_add(struct processes *t, int32_t pid)
 
 void processes_end(struct processes *t, struct process *p)
 {
+	struct process **last = last_of(t, p->pid);
+
 	if (p->exited)
 		return;
 	p->exited = true;
 	dyn_leaving(p);
-	t->last = t->last == p ? NULL : t->last;
+	*last = *last == p ? NULL : *last;
 	base_map_del(&t->by_pid, &p->pid, sizeof(p->pid));
 	/* Storms of short programs leave thousands of lives to a drain. */
 	if (!p->unsettled)
@@ -112,7 +154,7 @@ void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *
 		}
 		if (end)
 			end(ctx, t->over[i]);
-		process_free(t->over[i]);
+		process_free(t, t->over[i]);
 	}
 	t->nr_over = kept;
 }

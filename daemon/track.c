@@ -234,9 +234,9 @@ static uint64_t since_boot(const struct attrib *a, uint64_t time_ns)
 }
 
 /* As start times, which come in steps of 10 ms, rounded down. */
-static uint64_t began(const struct attrib *a, uint64_t time_ns)
+static uint64_t began(const struct attrib *a, uint64_t boot_ns)
 {
-	return a->live ? since_boot(a, time_ns) / 10000000 * 10000000 : time_ns;
+	return a->live ? boot_ns / 10000000 * 10000000 : boot_ns;
 }
 
 static bool began_after(const struct process *p, uint64_t time_ns)
@@ -374,6 +374,7 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 {
 	struct process *parent = processes_find(a->processes, l->ppid);
 	struct process *old = processes_find(a->processes, l->pid), *p;
+	uint64_t boot_ns;
 
 	if (l->pid == l->ppid)
 		return;
@@ -391,9 +392,10 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 	p = processes_add(a->processes, l->pid);
 	if (!p)
 		return;
-	p->began_ns = began(a, l->time_ns);
+	boot_ns = since_boot(a, l->time_ns);
+	p->began_ns = began(a, boot_ns);
 	p->seen_ns = l->time_ns;
-	instance_fork(p, parent, since_boot(a, l->time_ns));
+	instance_fork(p, parent, boot_ns);
 	inherit_label(p, parent);
 	carry_client(a, old, p, l);
 	if (!parent) {
@@ -430,7 +432,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
 		old->execed_ns = since_boot(a, l->time_ns);
-		instance_exec(old, old, since_boot(a, l->time_ns));
+		instance_exec(old, old, old->execed_ns);
 		if (!is_labelled_after(old, l))
 			turn_label(old);
 		return;
@@ -442,7 +444,7 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 		return;
 	p->seen_ns = l->time_ns;
 	p->execed_ns = since_boot(a, l->time_ns);
-	instance_exec(p, old, since_boot(a, l->time_ns));
+	instance_exec(p, old, p->execed_ns);
 	inherit_label(p, old);
 	turn_label(p);
 	if (old) {

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+
 #include "stand_ins.h"
 
 static struct process *seen[16];
@@ -66,6 +69,55 @@ static void many(void **state)
 	processes_free(t, NULL, NULL);
 }
 
+/* Each is found, however others' searches fall between, until its end. */
+static void searches_by_turns(void **state)
+{
+	struct processes *t = processes_new();
+	struct process *of[40];
+
+	(void)state;
+	for (int32_t pid = 0; pid < 40; pid++)
+		of[pid] = processes_add(t, pid);
+	for (int32_t ended = 0; ended < 40; ended++) {
+		processes_end(t, of[ended]);
+		for (int32_t pid = 0; pid < 40; pid++) {
+			struct process *want = pid > ended ? of[pid] : NULL;
+
+			assert_ptr_equal(processes_find(t, pid), want);
+			assert_ptr_equal(processes_find(t, pid), want);
+		}
+	}
+	processes_free(t, NULL, NULL);
+}
+
+/* The room of one that is over may be another's; nothing else of it is. */
+static void lives_begin_empty(void **state)
+{
+	static const struct map m = { .start = 0x1000, .end = 0x2000, .kind = MAP_DYNAMIC };
+	struct processes *t = processes_new();
+
+	(void)state;
+	for (int32_t round = 0; round < 3; round++) {
+		for (int32_t pid = 1; pid <= 1500; pid++) {
+			const struct process empty = { .pid = pid };
+			struct process *p = processes_add(t, pid);
+
+			assert_non_null(p);
+			assert_memory_equal(p, &empty, sizeof(empty));
+			assert_int_equal(map_insert(p, &m), 0);
+			p->hollow = p->asked = true;
+			p->seen_ns = p->instance = 7;
+			p->exe = strdup("/bin/x");
+			p->later = calloc(1, sizeof(*p->later));
+			assert_non_null(p->later);
+		}
+		for (int32_t pid = 1; pid <= 1500; pid++)
+			processes_end(t, processes_find(t, pid));
+		processes_reap(t, NULL, NULL);
+	}
+	processes_free(t, NULL, NULL);
+}
+
 static void free_ends_all(void **state)
 {
 	struct processes *t = processes_new();
@@ -82,8 +134,8 @@ static void free_ends_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lives_of_a_pid),
-		cmocka_unit_test(many),
+		cmocka_unit_test(lives_of_a_pid),    cmocka_unit_test(many),
+		cmocka_unit_test(searches_by_turns), cmocka_unit_test(lives_begin_empty),
 		cmocka_unit_test(free_ends_all),
 	};
 
