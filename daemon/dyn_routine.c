@@ -6,11 +6,13 @@
 #include "base.h"
 #include "dyn_routine.h"
 
-/* LINES_MAX: of a routine, for which a hint is made before somebody asks. */
+/* LINES_MAX: of a routine, for which a hint is made before somebody asks. HINTS: of lines that fall
+ * together. */
 enum {
 	FIRST_BUCKETS = 64,
 	HINTS_PER_BUCKET = 4,
 	HINTS_MAX = 1 << 17,
+	HINTS = 2,
 	LINE_SHIFT = 6,
 	LINES_MAX = 8
 };
@@ -27,10 +29,18 @@ static uint64_t end_of(const struct dyn_routine *r)
 	return r->addr + r->len;
 }
 
-/* Samples come back to the same lines of code. */
-static uint32_t *hint_of(const struct dyn_routines *t, uint64_t addr)
+/* Samples come back to the same lines of code. Its HINTS, the newest first; or 0. */
+static uint32_t *hints_of(const struct dyn_routines *t, uint64_t addr)
 {
-	return &t->hints[base_hash_u64(addr >> LINE_SHIFT) & (t->nr_hints - 1)];
+	return &t->hints[base_hash_u64(addr >> LINE_SHIFT) & (t->nr_hints - HINTS)];
+}
+
+static void hint_add(uint32_t *hints, uint32_t index)
+{
+	if (hints[0] == index)
+		return;
+	hints[1] = hints[0];
+	hints[0] = index;
 }
 
 static void hint_at(const struct dyn_routines *t, uint32_t index)
@@ -41,7 +51,7 @@ static void hint_at(const struct dyn_routines *t, uint32_t index)
 
 	for (uint64_t addr = r->addr; t->nr_hints && addr < end;
 	     addr = ((addr >> LINE_SHIFT) + 1) << LINE_SHIFT)
-		*hint_of(t, addr) = index;
+		hint_add(hints_of(t, addr), index);
 }
 
 /* Few lines of code share one. The old ones are as good where there is no memory. */
@@ -203,27 +213,30 @@ static bool lives_at(const struct dyn_routine *r, uint64_t addr)
 /* A hint may be of any age: only the routine itself tells whether it lives there. */
 uint32_t dyn_routine_living(const struct dyn_routines *t, uint64_t addr)
 {
-	uint32_t *hint = t->nr_hints ? hint_of(t, addr) : NULL, index;
+	uint32_t *hints = t->nr_hints ? hints_of(t, addr) : NULL, index;
 
-	if (hint && *hint && lives_at(dyn_routine_get(t, *hint), addr))
-		return *hint;
+	for (size_t i = 0; hints && i < HINTS && hints[i]; i++)
+		if (lives_at(dyn_routine_get(t, hints[i]), addr))
+			return hints[i];
 	index = dyn_routine_find(t, t->live, addr);
-	if (hint && index)
-		*hint = index;
+	if (hints && index)
+		hint_add(hints, index);
 	return index;
 }
 
 void dyn_routine_expect(const struct dyn_routines *t, uint64_t addr, unsigned int step)
 {
-	const uint32_t *hint = t->nr_hints ? hint_of(t, addr) : NULL;
+	const uint32_t *hints = t->nr_hints ? hints_of(t, addr) : NULL;
 	const struct dyn_routine *r;
 
-	if (!hint)
+	if (!hints)
 		return;
 	if (!step) {
-		__builtin_prefetch(hint);
-	} else if (*hint) {
-		r = dyn_routine_get(t, *hint);
+		__builtin_prefetch(hints);
+		return;
+	}
+	for (size_t i = 0; i < HINTS && hints[i]; i++) {
+		r = dyn_routine_get(t, hints[i]);
 		__builtin_prefetch(r);
 		__builtin_prefetch(&r->nr_past);
 	}

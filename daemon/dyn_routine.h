@@ -52,7 +52,7 @@ struct dyn_routines {
 	uint64_t seed;
 	uint32_t live; /* tree of who lives */
 	uint32_t nr_live;
-	uint32_t *hints; /* by address: who came to live there, or was found there, last */
+	uint32_t *hints; /* by address: the last two who came to live there, or were found there */
 	uint32_t nr_hints;
 };
 
