@@ -12,13 +12,20 @@
 
 /* ---- the current epoch and its files --------------------------------------------------------- */
 
+static void file_free(struct profdb_file *file)
+{
+	if (file)
+		free(file->name);
+	free(file);
+}
+
 void profdb_epoch_leave(struct profdb *db)
 {
 	size_t pos = 0;
 	void *file;
 
 	while (base_map_next(&db->files, &pos, &file))
-		free(file);
+		file_free(file);
 	base_map_release(&db->files);
 	profdb_names_release(&db->endings);
 	if (db->epoch_fd >= 0)
@@ -44,20 +51,29 @@ static int know_endings(struct profdb *db, const char *key)
 	return r;
 }
 
-struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, bool *made)
+int profdb_file_rename(struct profdb_file *file, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (!copy)
+		return -ENOMEM;
+	free(file->name);
+	file->name = copy;
+	return 0;
+}
+
+struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, const char *name)
 {
 	struct profdb_file *file = base_map_get(&db->files, key, strlen(key));
 
-	*made = !file;
 	if (file)
 		return file;
 	file = calloc(1, sizeof(*file));
-	if (file &&
-	    (know_endings(db, key) < 0 || base_map_set(&db->files, key, strlen(key), file) < 0)) {
-		free(file);
-		return NULL;
-	}
-	return file;
+	if (file && profdb_file_rename(file, name) == 0 && know_endings(db, key) >= 0 &&
+	    base_map_set(&db->files, key, strlen(key), file) == 0)
+		return file;
+	file_free(file);
+	return NULL;
 }
 
 /* Of several files of one key the last is the one that goes on. */
@@ -66,17 +82,15 @@ static int know_file(struct profdb *db, const char *name)
 	char key[PROFDB_KEY_MAX];
 	struct profdb_file *file;
 	unsigned int version;
-	bool made;
 
 	profdb_key_of_name(name, key, &version);
-	file = profdb_epoch_file(db, key, &made);
+	file = profdb_epoch_file(db, key, name);
 	if (!file)
 		return -ENOMEM;
-	if (!made && version < file->version)
+	if (version < file->version)
 		return 0;
 	file->version = version;
-	snprintf(file->name, sizeof(file->name), "%s", name);
-	return 0;
+	return profdb_file_rename(file, name);
 }
 
 static int know_files(struct profdb *db)

@@ -45,15 +45,11 @@ int profdb_flush_begin(struct profdb *db, struct base_err *err)
 static struct profdb_file *find_file(struct profdb *db, const char *stem,
 				     const struct profdb_profile *p, const char *event)
 {
-	char key[PROFDB_KEY_MAX];
-	struct profdb_file *file;
-	bool made;
+	char key[PROFDB_KEY_MAX], name[256];
 
 	profdb_key(p, stem, event, key);
-	file = profdb_epoch_file(db, key, &made);
-	if (file && made)
-		profdb_file_name(p, stem, event, 0, file->name);
-	return file;
+	profdb_file_name(p, stem, event, 0, name);
+	return profdb_epoch_file(db, key, name);
 }
 
 /* Names of files hold but a part of a long one. */
@@ -103,12 +99,17 @@ static int load(struct profdb *db, struct profdb_file *file, const char *stem, c
 		const struct profdb_profile *p, struct profdb_profile **out, struct base_err *err)
 {
 	struct base_err why = { 0 };
+	char name[256];
 	int left = 0, r;
 
 	while (profdb_flush_is_bad(r = read_stored(db, file, p, out, &why))) {
 		base_fail(err, r, "%s; it stays, its image gets a second file", why.text);
-		profdb_file_name(p, stem, event, ++file->version, file->name);
 		why = (struct base_err){ 0 };
+		profdb_file_name(p, stem, event, file->version + 1, name);
+		r = profdb_file_rename(file, name);
+		if (r < 0)
+			break;
+		file->version++;
 		left = 1;
 	}
 	if (r == -ENOENT) {

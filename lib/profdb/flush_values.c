@@ -10,15 +10,11 @@
 static struct profdb_file *find_file(struct profdb *db, const struct profdb_values *v,
 				     const char *stem)
 {
-	char key[PROFDB_KEY_MAX];
-	struct profdb_file *file;
-	bool made;
+	char key[PROFDB_KEY_MAX], name[256];
 
 	profdb_values_key(v, stem, key);
-	file = profdb_epoch_file(db, key, &made);
-	if (file && made)
-		profdb_values_file_name(v, stem, 0, file->name);
-	return file;
+	profdb_values_file_name(v, stem, 0, name);
+	return profdb_epoch_file(db, key, name);
 }
 
 /* Its name as of this flush so far. */
@@ -81,12 +77,17 @@ static int load(struct profdb *db, struct profdb_file *file, const char *stem,
 		struct base_err *err)
 {
 	struct base_err why = { 0 };
+	char name[256];
 	int left = 0, r;
 
 	while (profdb_flush_is_bad(r = read_stored(db, file, v, out, &why))) {
 		base_fail(err, r, "%s; it stays, its image gets a second file", why.text);
-		profdb_values_file_name(v, stem, ++file->version, file->name);
 		why = (struct base_err){ 0 };
+		profdb_values_file_name(v, stem, file->version + 1, name);
+		r = profdb_file_rename(file, name);
+		if (r < 0)
+			break;
+		file->version++;
 		left = 1;
 	}
 	if (r == -ENOENT) {

@@ -379,11 +379,12 @@ void profdb_key_of_name(const char *name, char key[PROFDB_KEY_MAX], unsigned int
 
 /* ---- the database (db.c) ------------------------------------------------------------------- */
 
+/* One for each file of an epoch, which may go on for months. */
 struct profdb_file {
 	uint64_t put_seq; /* flush in which it was put last */
+	char *name;
 	unsigned int version;
 	bool told; /* that it takes what the old form cannot hold */
-	char name[256];
 };
 
 enum { PROFDB_LOCK_TEXT = 512 };
@@ -427,8 +428,10 @@ bool profdb_epoch_is_old(struct profdb *db, const char *epoch, int64_t before);
 /* Descriptor of <db>/<epoch>/<platform>, or -errno. */
 int profdb_platform_open(const struct profdb *db, const char *epoch, const char *platform);
 void profdb_epoch_leave(struct profdb *db);
-/* The file of @key in the current epoch, new ones without a name; NULL: no memory. */
-struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, bool *made);
+/* The file of @key in the current epoch; @name: of a new one. NULL: no memory. */
+struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, const char *name);
+/* 0 or -ENOMEM. */
+int profdb_file_rename(struct profdb_file *file, const char *name);
 /* As profdb_epoch_start; an epoch that must have this @name, or (NULL) that of @now. */
 int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
 		       char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err);
