@@ -121,7 +121,7 @@ static void put_profile(struct profdb *db, const char *image)
 static void make(const char *dir)
 {
 	struct profdb *db = open_db(dir);
-	char epoch[PROFDB_EPOCH_LEN + 1], name[16];
+	char epoch[PROFDB_EPOCH_LEN + 1], name[32];
 	struct base_err err = { 0 };
 
 	write_image(db, "all.dyn", 0);
