@@ -6,8 +6,12 @@
 #include "daemon_core.h"
 #include "exclude.h"
 
+enum { NR_LATELY = 16 };
+
 struct images {
 	struct base_map by_key;
+	struct image
+		*lately[NR_LATELY]; /* files' images that were got last, by identity; or NULL */
 	struct image *buckets[ACCOUNT_NR_BUCKETS];
 	const struct base_opt_list *apart;
 	const struct exclude *exclude;
@@ -126,11 +130,25 @@ bool images_is_apart(const struct images *t, const char *name)
 	return false;
 }
 
+static struct image **lately_of(struct images *t, const struct base_id *id)
+{
+	return &t->lately[id->bytes[0] % NR_LATELY];
+}
+
+/* Got before by the same path: nothing about it is new. */
+static bool is_as_lately(const struct image *img, const struct base_id *id, const char *path)
+{
+	return img && base_id_equal(&img->id, id) && strcmp(img->path, path) == 0;
+}
+
 struct image *images_get(struct images *t, enum profdb_kind kind, const struct base_id *id,
 			 const char *path, const char *stem)
 {
+	struct image **lately = kind == PROFDB_FILE && id && id->len ? lately_of(t, id) : NULL;
 	struct image *img;
 
+	if (lately && is_as_lately(*lately, id, path))
+		return *lately;
 	if (make_key(&t->key, kind, id, path, stem) < 0)
 		return NULL;
 	img = search(t);
@@ -144,6 +162,8 @@ struct image *images_get(struct images *t, enum profdb_kind kind, const struct b
 	/* A pseudo-image's name says what program made it, and more. */
 	if (img && kind != PROFDB_DYNAMIC && kind != PROFDB_NAMED)
 		img->excluded |= images_is_excluded(t, path);
+	if (lately)
+		*lately = img;
 	return img;
 }
 
@@ -279,17 +299,18 @@ static bool may_be_dropped(const struct image *img)
 
 static bool drop(struct images *t, struct image *img)
 {
-	struct base_buf key = { 0 };
 	/* A pseudo-image has its label beside its own key. */
 	const char *label = img->kind == PROFDB_DYNAMIC ? NULL : img->label;
-	bool done = make_key(&key, img->kind, &img->id, img->path, img->stem) == 0 &&
-		    add_own(&key, img->process, label) == 0 &&
-		    base_map_del(&t->by_key, key.data, key.len) == img;
+	struct image **lately = lately_of(t, &img->id);
+	bool done = make_key(&t->key, img->kind, &img->id, img->path, img->stem) == 0 &&
+		    add_own(&t->key, img->process, label) == 0 &&
+		    base_map_del(&t->by_key, t->key.data, t->key.len) == img;
 
-	base_buf_release(&key);
-	if (done)
-		image_free(img);
-	return done;
+	if (!done)
+		return false;
+	*lately = *lately == img ? NULL : *lately;
+	image_free(img);
+	return true;
 }
 
 void images_drop_unused(struct images *t)

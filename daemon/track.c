@@ -15,9 +15,16 @@
 
 static const char deleted[] = " (deleted)";
 
+/* Asked of each mapping, and most paths differ in the first bytes: @start and @name have two. */
 static bool starts_with(const char *text, const char *start)
 {
-	return strncmp(text, start, strlen(start)) == 0;
+	return text[0] == start[0] && text[1] == start[1] &&
+	       strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool is_named(const char *text, const char *name)
+{
+	return text[0] == name[0] && text[1] == name[1] && strcmp(text, name) == 0;
 }
 
 static bool is_deleted(const char *path)
@@ -37,7 +44,7 @@ static bool is_marker(const char *path)
 
 static bool is_file(const char *path)
 {
-	return path[0] == '/' && strcmp(path, "//anon") != 0;
+	return path[0] == '/' && !is_named(path, "//anon");
 }
 
 /*
@@ -57,16 +64,21 @@ static bool is_dynamic(const struct driver_load *l, enum track_how how)
 	       (how == TRACK_EVENT && is_deleted(path));
 }
 
+static bool is_vdso(const char *path)
+{
+	return is_named(path, "[vdso]");
+}
+
 /* A page of the kernel's that every process lists: no program makes code there. */
 static bool is_vsyscall(const char *path)
 {
-	return strcmp(path, "[vsyscall]") == 0;
+	return is_named(path, "[vsyscall]");
 }
 
 bool track_is_dynamic(const struct driver_load *l)
 {
-	return l->path && !is_marker(l->path) && strcmp(l->path, "[vdso]") != 0 &&
-	       !is_vsyscall(l->path) && is_dynamic(l, TRACK_LISTED);
+	return l->path && !is_marker(l->path) && !is_vdso(l->path) && !is_vsyscall(l->path) &&
+	       is_dynamic(l, TRACK_LISTED);
 }
 
 /*
@@ -185,7 +197,7 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		enum track_how how)
 {
 	struct driver_load l = *event;
-	bool listed = how == TRACK_LISTED, is_vdso = l.path && strcmp(l.path, "[vdso]") == 0;
+	bool listed = how == TRACK_LISTED, vdso = l.path && is_vdso(l.path);
 	struct reader_dump dump = { .fd = -1 };
 	struct map m = { .start = l.addr,
 			 .file_off = l.file_off,
@@ -199,7 +211,7 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 		marker(a, p, &l, how);
 		return;
 	}
-	if (is_vdso) {
+	if (vdso) {
 		m.file_off = 0;
 		m.image = vdso_image(a, &l);
 		/* Its event does not tell, so that a stream that is recorded of it would not. */
@@ -224,7 +236,7 @@ void track_mmap(struct attrib *a, struct process *p, const struct driver_load *e
 	if (m.kind == MAP_IMAGE && p->watched)
 		dyn_mapped(p);
 	/* Before it has a sample: it may be gone when that comes. No runtime lives by a vdso. */
-	if (m.kind == MAP_DYNAMIC && how != TRACK_LATE && !is_vdso)
+	if (m.kind == MAP_DYNAMIC && how != TRACK_LATE && !vdso)
 		track_watch(a, p);
 }
 

@@ -78,6 +78,46 @@ static void drop_unused(void **state)
 	images_free(t);
 }
 
+/* What was found lately is found at once: as it is now, and each by its own identity. */
+static void got_again(void **state)
+{
+	struct images *t = images_new();
+	struct base_id ids[64];
+	struct image *imgs[64];
+	char path[32];
+
+	(void)state;
+	for (size_t i = 0; i < 64; i++) {
+		ids[i] = trial_id((uint8_t)(i + 1));
+		/* Several begin alike, and are of one path: a file that was built anew. */
+		ids[i].bytes[0] = (uint8_t)(i / 8);
+		snprintf(path, sizeof(path), "/a%zu", i / 2);
+		imgs[i] = images_get(t, PROFDB_FILE, &ids[i], path, "a");
+		assert_ptr_equal(images_get(t, PROFDB_FILE, &ids[i], path, "a"), imgs[i]);
+	}
+	for (size_t i = 64; i-- > 0;) {
+		snprintf(path, sizeof(path), "/a%zu", i / 2);
+		assert_ptr_equal(images_get(t, PROFDB_FILE, &ids[i], path, "a"), imgs[i]);
+		assert_ptr_equal(images_get(t, PROFDB_FILE, &ids[i], "/other", "a"), imgs[i]);
+		assert_string_equal(profdb_profile_path(imgs[i]->counts, 1), "/other");
+		/* Nothing has counts: all of them go, and what is got next is new. */
+		imgs[i]->dirty = true;
+		images_drop_unused(t);
+		assert_int_equal(images_nr(t), 1);
+		assert_ptr_equal(images_get(t, PROFDB_FILE, &ids[i], path, "a"), imgs[i]);
+		imgs[i]->dirty = false;
+		images_drop_unused(t);
+		assert_int_equal(images_nr(t), 0);
+		imgs[i] = images_get(t, PROFDB_FILE, &ids[i], path, "a");
+		assert_null(profdb_profile_path(imgs[i]->counts, 1));
+		for (size_t k = 0; k < i; k++) {
+			snprintf(path, sizeof(path), "/a%zu", k / 2);
+			imgs[k] = images_get(t, PROFDB_FILE, &ids[k], path, "a");
+		}
+	}
+	images_free(t);
+}
+
 static void drop_many(void **state)
 {
 	struct images *t = images_new();
@@ -202,6 +242,7 @@ int main(void)
 		cmocka_unit_test(dynamic_keeps_its_name),
 		cmocka_unit_test(buckets),
 		cmocka_unit_test(drop_unused),
+		cmocka_unit_test(got_again),
 		cmocka_unit_test(processes_apart),
 		cmocka_unit_test(labels_apart),
 		cmocka_unit_test(label_of_dynamic_code),
