@@ -314,6 +314,8 @@ static int run(int nr, char **what, struct base_err *err)
 	else
 		json_object_put(list);
 	valued_warn(cmd.name, &x.valued.lists, stderr);
+	for (unsigned int i = 0; i < VARG_REGISTERS; i++)
+		valued_warn(cmd.name, &x.args[i], stderr);
 	if (x.a)
 		code = report_problems(cmd.name, x.a, stderr);
 	release(&x);
