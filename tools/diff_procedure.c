@@ -68,6 +68,11 @@ int diff_measures_parse(const char *list, unsigned int *measures, struct base_er
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
+static bool is_bare(const struct pair *x)
+{
+	return x->bare[0] || x->bare[1];
+}
+
 static void print_head(const struct pair *x)
 {
 	for (int i = 0; i < 2; i++) {
@@ -87,9 +92,10 @@ static void print_head(const struct pair *x)
 		putchar('\n');
 	}
 	printf("Compared by %s; range%% is |A - B| in percent of A + B, ratio is B / A.\n",
-	       !x->by_line    ? "basic block"
-	       : x->same_code ? "source line"
-			      : "source line, as the code is not the same");
+	       !x->by_line		      ? "basic block"
+	       : !x->same_code		      ? "source line, as the code is not the same"
+	       : is_bare(x) && !x->p->by_line ? "source line, as the flow of this code is not known"
+					      : "source line");
 }
 
 /* @known: of A and B. A range is told where both are known and one is not nought. */
@@ -241,7 +247,7 @@ static void print_title(const struct pair *x, enum compare_measure m, const char
 {
 	char text[128];
 
-	if (!is_titled(x))
+	if (!is_titled(x) && !why)
 		return;
 	if (!first || !x->p->no_header)
 		putchar('\n');
@@ -466,7 +472,7 @@ static int compare_estimates(struct pair *x, struct base_err *err)
 
 	x->measures = x->p->measures;
 	x->no_cpi = "the machine of this code is not known here";
-	if (!x->bare[0] && !x->bare[1]) {
+	if (!is_bare(x)) {
 		r = compare_procedures(f, x->event, &o, &x->compare, err);
 		if (r < 0)
 			return r;
@@ -482,7 +488,7 @@ static int compare(struct pair *x, struct base_err *err)
 	int r;
 
 	x->same_code = parts_same_code(x->l[0], x->l[1]);
-	x->by_line = x->p->by_line || !x->same_code;
+	x->by_line = x->p->by_line || !x->same_code || is_bare(x);
 	r = parts_compare(x->l, x->event, x->by_line, &x->parts, err);
 	return r < 0 ? r : compare_estimates(x, err);
 }

@@ -185,7 +185,11 @@ one="-set -epoch 202311142213" two="-set -epoch 202311142214" three="-set -epoch
 	run dcpidiff -cross_procedure sometimes hot $one app $two app
 	run dcpidiff -no_header -compare all hot $one app $two app
 	run dcpidiff -event imiss -no_header -compare frequency,cpi hot $one app $two app
+	# One measure, and no header: what is not known is said.
+	run dcpidiff -no_header -compare cpi hot $one app $two app
 	run dcpidiff -db other -source_line hot $one other $two other
+	# Of code that nobody here can read there are no blocks.
+	run dcpidiff -db other hot $one other $two other
 	run dcpidiff -db other -source_line -compare cpi hot $one other $two other
 	"$DCPI_BIN/dcpidiff" -db counted -json -compare frequency,cpi hot $one app $two app >json
 	sed -n '/"measures"/,/^  \],/p' json
