@@ -92,12 +92,27 @@ static void keep_image(struct keeping *k, struct analysis_image *ai)
 		print_kept(ai, &kept);
 }
 
+/* The one with most samples: instructions tell how often a block ran, not what that costs. */
+static int event_of_time(const struct analysis *a)
+{
+	int best = -ENOENT;
+
+	for (size_t i = 0; i < a->nr_events; i++)
+		if (estimate_model(a->events[i].name) == FREQ_TIME && a->events[i].sum &&
+		    (best < 0 || a->events[i].sum > a->events[best].sum))
+			best = (int)i;
+	return best;
+}
+
 static int keep_all(struct keeping *k, struct base_err *err)
 {
-	int event = estimate_event(k->a);
+	int event = event_of_time(k->a);
 
-	if (event < 0)
-		return base_fail(err, event, "no samples of time or instructions are chosen");
+	if (event < 0) {
+		base_fail(err, event, "no samples of time are chosen");
+		base_hint(err, "costs are times: sample cycles, cpu-clock or tick");
+		return event;
+	}
 	k->event = (size_t)event;
 	for (size_t i = 0; i < k->a->nr_images; i++)
 		if (exact_find(k->truth, profdb_profile_image(k->a->images[i]->profile)))

@@ -179,13 +179,18 @@ static int choose_image(struct feedback *f, struct analysis *a, struct analysis_
 static int of_image(struct feedback *f, struct analysis *a, finish_fn *finish, struct base_err *err)
 {
 	struct analysis_image *ai;
-	int event = estimate_event(a), r;
+	int event = estimate_event(a, NULL), r;
 
 	if (event < 0)
 		return base_fail(err, event, "no samples of time or instructions are chosen");
 	r = choose_image(f, a, &ai, err);
-	if (r >= 0)
-		r = analysis_image_open(a, ai, &f->runs.img, err);
+	if (r < 0)
+		return r;
+	event = estimate_event(a, ai);
+	if (!ai->count[event])
+		return base_fail(err, -ENOENT,
+				 "no samples of time or instructions of '%s' are chosen", ai->name);
+	r = analysis_image_open(a, ai, &f->runs.img, err);
 	if (r >= 0) {
 		f->image = ai->name;
 		f->runs.a = a;

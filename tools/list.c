@@ -161,7 +161,7 @@ static int estimate(struct list *x, struct base_err *err)
 	struct base_err why = { 0 };
 	int r;
 
-	if (x->opt->no_freq || (!x->opt->freq && estimate_event(x->a) < 0))
+	if (x->opt->no_freq || (!x->opt->freq && estimate_event(x->a, NULL) < 0))
 		return 0;
 	r = listing_freq_make(x->l, &x->freq, &why);
 	if (r == -DCPI_EUNSUPPORTED && !x->opt->freq) {

@@ -72,7 +72,7 @@ const char *stall_report_unit(const struct stall_report *x, bool absolute)
 static void counts_text(const struct stall_report *x, bool absolute, uint64_t windows, char *buf,
 			size_t buf_len)
 {
-	int event = estimate_event(x->a);
+	int event = estimate_event(x->a, NULL);
 
 	estimate_text(event < 0 ? "no event" : x->a->events[event].name, absolute, windows, buf,
 		      buf_len);

@@ -163,6 +163,15 @@ size_t analysis_event_default(const struct analysis *a);
 
 /* ---- images (images.c) --------------------------------------------------------------------- */
 
+/* Of its profiles together, or NULL: it has none of @event. */
+const struct profdb_event *analysis_image_event(const struct analysis_image *ai, size_t event);
+/*
+ * Units of @event (cycles, nanoseconds, …) that a sample in @ai stands for, those of the time in
+ * which others were counted in turn (dcpid -slot) included: the mean of its profiles, whose periods
+ * may differ; where it has none of @event, what another image's are. 1 where that is unknown.
+ */
+double analysis_sample_units(const struct analysis *a, const struct analysis_image *ai,
+			     size_t event);
 /* Open it and set its state; negative with @err where it cannot be. Named buckets: -ENOENT. */
 int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct image **out,
 			struct base_err *err);

@@ -36,11 +36,6 @@ static uint32_t insn_index(const struct flow *flow, uint64_t vaddr)
 	return insn ? (uint32_t)(insn - flow->insns) : UINT32_MAX;
 }
 
-static double period_of(const struct analysis_event *ev)
-{
-	return ev->period && !ev->mixed ? (double)ev->period : 1;
-}
-
 static int place_time(struct calc *c)
 {
 	if (c->event >= c->a->nr_events || estimate_model(c->a->events[c->event].name) != FREQ_TIME)
@@ -129,7 +124,7 @@ static int take_estimate(struct calc *c, const struct analysis_event *ev, const 
 static int estimate_all(struct calc *c, struct base_err *err)
 {
 	const struct analysis_listing *l = c->f->parts[0];
-	int event = estimate_event(c->a), r;
+	int event = estimate_event(c->a, l->ai), r;
 	struct profdb_costs costs = { 0 };
 	struct estimate_input in = { .flow = c->flow, .img = l->img };
 	struct estimate e = { 0 };
@@ -142,7 +137,7 @@ static int estimate_all(struct calc *c, struct base_err *err)
 		return -ENOMEM;
 	in.by_insn = by_insn;
 	in.event = c->a->events[event].name;
-	in.period = period_of(&c->a->events[event]);
+	in.period = analysis_sample_units(l->a, l->ai, (size_t)event);
 	r = profdb_costs_read(c->a->db, image_id(l->img), in.event, &costs, err);
 	if (r >= 0)
 		in.costs = &costs;
@@ -232,7 +227,8 @@ static void set_unit(struct calc *c)
 /* What so many of a block's samples are for one execution. */
 static double cost(const struct calc *c, uint32_t block, double samples)
 {
-	return samples * period_of(&c->a->events[c->event]) / c->block[block].value;
+	return samples * analysis_sample_units(c->a, c->f->parts[0]->ai, c->event) /
+	       c->block[block].value;
 }
 
 /*
@@ -347,6 +343,7 @@ static int tell_costs(struct calc *c)
 	if (!c->by_insn)
 		return 0;
 	r = evidence_gather(&(struct evidence_input){ .a = c->a,
+						      .ai = c->f->parts[0]->ai,
 						      .flow = c->flow,
 						      .time = c->event,
 						      .runs = c->absolute ? c->runs : NULL,
@@ -579,7 +576,6 @@ static int take_insns(const struct calc *c, struct calc_insns *out)
 int calc_insns(const struct graph_flow *f, size_t event, enum stall_outside outside,
 	       struct calc_insns *out, struct base_err *err)
 {
-	const struct analysis *a = f->parts[0]->a;
 	const struct calc_options o = { .least = FREQ_LOW, .outside = outside };
 	struct calc c = { .f = f, .flow = f->flow, .o = &o, .a = f->parts[0]->a, .event = event };
 	struct graph *g = graph_new();
@@ -591,7 +587,7 @@ int calc_insns(const struct graph_flow *f, size_t event, enum stall_outside outs
 	}
 	if (r >= 0)
 		r = take_insns(&c, out);
-	out->period = event < a->nr_events ? period_of(&a->events[event]) : 1;
+	out->period = analysis_sample_units(f->parts[0]->a, f->parts[0]->ai, event);
 	release(&c);
 	graph_free(g);
 	return r < 0 ? base_fail_errno(err, r, "cannot calculate '%s'", f->parts[0]->symbol.name)

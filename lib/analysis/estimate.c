@@ -36,21 +36,26 @@ bool estimate_is_cycles(const char *event)
 	return strstr(event, "cycles") != NULL;
 }
 
-int estimate_event(const struct analysis *a)
+static uint64_t samples(const struct analysis *a, const struct analysis_image *ai, size_t event)
+{
+	return ai ? ai->count[event] : a->events[event].sum;
+}
+
+int estimate_event(const struct analysis *a, const struct analysis_image *ai)
 {
 	int best = -ENOENT, best_model = -ENOENT;
 
 	for (size_t i = 0; i < a->nr_events; i++) {
 		int model = estimate_model(a->events[i].name);
 
-		if (model < 0 || !a->events[i].sum || model < best_model)
+		if (model < 0 || !samples(a, ai, i) || model < best_model)
 			continue;
-		if (model > best_model || a->events[i].sum > a->events[best].sum) {
+		if (model > best_model || samples(a, ai, i) > samples(a, ai, (size_t)best)) {
 			best = (int)i;
 			best_model = model;
 		}
 	}
-	return best;
+	return best < 0 && ai ? estimate_event(a, NULL) : best;
 }
 
 double estimate_samples_of(const struct flow *f, uint32_t block, const double *by_insn)

@@ -21,9 +21,10 @@ int estimate_model(const char *event);
 bool estimate_is_cycles(const char *event);
 /*
  * The event that tells most of frequencies: one of instructions, else of time with the most
- * samples. Its index in @a, or -ENOENT.
+ * samples in @ai, or in all that was chosen (NULL, or where @ai has none). Its index in @a, or
+ * -ENOENT.
  */
-int estimate_event(const struct analysis *a);
+int estimate_event(const struct analysis *a, const struct analysis_image *ai);
 
 /* ---- samples --------------------------------------------------------------------------------- */
 

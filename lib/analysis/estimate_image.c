@@ -44,7 +44,7 @@ int estimate_samples_gather(struct estimate_samples *s, const struct analysis *a
 {
 	int r = 0;
 
-	s->period = a->events[event].period ? (double)a->events[event].period : 1;
+	s->period = analysis_sample_units(a, ai, event);
 	snprintf(s->event, sizeof(s->event), "%s", a->events[event].name);
 	for (size_t i = 0; r >= 0 && i < profdb_profile_nr_entries(ai->profile); i++)
 		r = add_entry(s, ai, img, profdb_profile_entry(ai->profile, i), event);

@@ -46,28 +46,10 @@ static const struct kind *kind_of(const char *event)
 	return NULL;
 }
 
-/* Of the time, by the profile in which it is least. */
-static double enabled(const struct analysis *a, size_t event)
-{
-	double least = 1;
-
-	for (size_t i = 0; i < a->nr_images; i++) {
-		const struct analysis_image *ai = a->images[i];
-
-		for (size_t k = 0; k < profdb_profile_nr_events(ai->profile); k++) {
-			double part = profdb_profile_event(ai->profile, k)->enabled;
-
-			if (ai->event_of[k] == event && part > 0 && part < least)
-				least = part;
-		}
-	}
-	return least;
-}
-
 /* Samples of time that one unit of it takes. */
-static double per_unit(const struct analysis *a, size_t time)
+static double per_unit(const struct evidence_input *in)
 {
-	return enabled(a, time) / (double)a->events[time].period;
+	return 1 / analysis_sample_units(in->a, in->ai, in->time);
 }
 
 static double units(const struct most *m, const struct analysis_event *time)
@@ -101,7 +83,7 @@ static int add(const struct evidence_input *in, const struct kind *k, size_t eve
 	const struct analysis *a = in->a;
 	struct stall_evidence *e = &out->v[out->nr];
 	double *samples = in->samples(in->context, event), *beside = NULL;
-	double unit = per_unit(a, in->time);
+	double unit = per_unit(in);
 
 	if (k->last_cache)
 		beside = hits(in->flow, in->runs, units(&hit, &a->events[in->time]) * unit);
@@ -109,7 +91,7 @@ static int add(const struct evidence_input *in, const struct kind *k, size_t eve
 		.cause = k->cause,
 		.adds = k->adds,
 		.samples = samples,
-		.each = (double)a->events[event].period / enabled(a, event) *
+		.each = analysis_sample_units(a, in->ai, event) *
 			units(k->most, &a->events[in->time]) * unit,
 		.beside = beside,
 	};
@@ -127,13 +109,12 @@ int evidence_gather(const struct evidence_input *in, struct evidence *out)
 	const struct analysis *a = in->a;
 	int r = 0;
 
-	if (!a->events[in->time].period || a->events[in->time].mixed)
+	if (!a->events[in->time].period)
 		return 0;
 	for (size_t i = 0; i < a->nr_events && r >= 0; i++) {
 		const struct kind *k = kind_of(a->events[i].name);
 
-		if (!k || !a->events[i].period || a->events[i].mixed ||
-		    (k->last_cache && !in->runs))
+		if (!k || !a->events[i].period || (k->last_cache && !in->runs))
 			continue;
 		r = add(in, k, i, out);
 	}

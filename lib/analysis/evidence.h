@@ -22,6 +22,7 @@ struct evidence {
 /* What evidence is gathered of. */
 struct evidence_input {
 	const struct analysis *a;
+	const struct analysis_image *ai;
 	const struct flow *flow;
 	size_t time; /* an event of time; the others are those sampled beside it */
 	/* Executions by block, or NULL: not known; then misses of the last cache say nothing, as

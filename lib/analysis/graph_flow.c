@@ -261,8 +261,9 @@ static int add_names(struct making *m, struct graph *g, const struct analysis_ev
 {
 	const struct analysis_listing *l = m->f->parts[0];
 	const char *shown = demangle_shown(l->symbol.name);
+	const struct profdb_event *own = analysis_image_event(l->ai, m->event);
 
-	m->p = graph_proc_add(g, shown, l->ai->name, ev->name, ev->period);
+	m->p = graph_proc_add(g, shown, l->ai->name, ev->name, own ? own->period : ev->period);
 	if (m->p && shown != l->symbol.name)
 		m->p->linkage = strdup(l->symbol.name);
 	return m->p && (m->p->linkage || shown == l->symbol.name) ? 0 : -ENOMEM;

@@ -166,6 +166,26 @@ int analysis_image_paths(struct analysis_image *ai, struct image *img, const str
 	return 0;
 }
 
+const struct profdb_event *analysis_image_event(const struct analysis_image *ai, size_t event)
+{
+	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++)
+		if (ai->event_of[i] == event)
+			return profdb_profile_event(ai->profile, i);
+	return NULL;
+}
+
+double analysis_sample_units(const struct analysis *a, const struct analysis_image *ai,
+			     size_t event)
+{
+	const struct profdb_event *e = analysis_image_event(ai, event);
+	double period;
+
+	for (size_t i = 0; !e && i < a->nr_images; i++)
+		e = analysis_image_event(a->images[i], event);
+	period = e && e->period ? (double)e->period : 1;
+	return e && e->enabled > 0 ? period / e->enabled : period;
+}
+
 bool analysis_entry_wanted(const struct analysis_image *ai, const struct profdb_entry *e)
 {
 	for (size_t i = 0; i < profdb_profile_nr_events(ai->profile); i++)

@@ -45,7 +45,7 @@ static int estimate(struct work *w, const struct listing_freq *out, struct base_
 	struct estimate_input in = { .flow = w->flow,
 				     .by_insn = w->by_insn,
 				     .event = ev->name,
-				     .period = ev->mixed || !ev->period ? 1 : (double)ev->period,
+				     .period = analysis_sample_units(w->l->a, w->l->ai, out->event),
 				     .img = w->l->img };
 	int r = profdb_costs_read(w->l->a->db, image_id(w->l->img), ev->name, &w->costs, err);
 
@@ -58,7 +58,7 @@ static int estimate(struct work *w, const struct listing_freq *out, struct base_
 
 static void tell(const struct work *w, struct listing_freq *out)
 {
-	const struct analysis_event *cost = &w->l->a->events[out->cost_event];
+	double each = analysis_sample_units(w->l->a, w->l->ai, out->cost_event);
 
 	for (size_t i = 0; i < w->l->nr_units; i++) {
 		const struct analysis_unit *u = &w->l->units[i];
@@ -70,23 +70,24 @@ static void tell(const struct work *w, struct listing_freq *out)
 			to->freq = w->estimate.freq.block[b];
 		}
 		if (out->has_cost && u->count)
-			to->units = (double)u->count[out->cost_event] * (double)cost->period;
+			to->units = (double)u->count[out->cost_event] * each;
 	}
 	out->absolute = w->estimate.absolute;
 	out->windows = w->estimate.windows;
 	out->nr_unresolved = w->flow->nr_unresolved;
 }
 
-static int choose_events(const struct analysis *a, struct listing_freq *out, struct base_err *err)
+static int choose_events(const struct analysis_listing *l, struct listing_freq *out,
+			 struct base_err *err)
 {
-	int event = estimate_event(a);
+	const struct analysis *a = l->a;
+	int event = estimate_event(a, l->ai);
 
 	if (event < 0)
 		return base_fail(err, -ENOENT, "no event here tells how often code ran");
 	out->event = (size_t)event;
 	out->cost_event = analysis_event_default(a);
-	out->has_cost = estimate_model(a->events[out->cost_event].name) == FREQ_TIME &&
-			!a->events[out->cost_event].mixed;
+	out->has_cost = estimate_model(a->events[out->cost_event].name) == FREQ_TIME;
 	return 0;
 }
 
@@ -94,7 +95,7 @@ int listing_freq_make(const struct analysis_listing *l, struct listing_freq *out
 		      struct base_err *err)
 {
 	struct work w = { .l = l };
-	int r = choose_events(l->a, out, err);
+	int r = choose_events(l, out, err);
 
 	if (r >= 0)
 		r = flow_build(l->img, &l->symbol, &w.flow, err);

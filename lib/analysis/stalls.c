@@ -41,13 +41,6 @@ static int add_part(struct stalls *s, const char *what, double samples)
 	return r;
 }
 
-static double period_of(const struct walk *w, size_t event)
-{
-	const struct analysis_event *ev = &w->a->events[event];
-
-	return ev->period && !ev->mixed ? (double)ev->period : 1;
-}
-
 /* ---- instructions -------------------------------------------------------------------------- */
 
 static void insn_release(struct stalls_insn *insn)
@@ -109,10 +102,12 @@ static int add_insn(struct walk *w, const struct image_symbol *symbol, const str
 					    stall->unexplained[at] >= stall->stalled[at] / 10,
 				    .confidence = e->freq.confidence[block],
 				    .absolute = e->absolute };
+	double each;
 
 	if (insn.stalled < ROUNDING)
 		return 0;
-	insn.length = insn.count > 0 ? insn.stalled * period_of(w, w->o->event) / insn.count : -1;
+	each = analysis_sample_units(w->a, w->ai, w->o->event);
+	insn.length = insn.count > 0 ? insn.stalled * each / insn.count : -1;
 	if ((insn.length >= 0 && insn.length < STALLS_LEAST) || !w->o->max_insns) {
 		w->s->nr_others++;
 		return 0;
@@ -204,6 +199,7 @@ static int find_stalls(struct walk *w, const struct flow *f, const struct estima
 	const struct placing placing = { w, f };
 	struct evidence evidence = { 0 };
 	int r = evidence_gather(&(struct evidence_input){ .a = w->a,
+							  .ai = w->ai,
 							  .flow = f,
 							  .time = w->o->event,
 							  .runs = e->absolute ? in->block : NULL,
@@ -251,7 +247,7 @@ static int estimate(struct walk *w, const struct flow *f, const double *by_insn,
 	struct estimate_input in = { .flow = f,
 				     .by_insn = by_insn,
 				     .event = w->a->events[w->freq].name,
-				     .period = period_of(w, w->freq),
+				     .period = analysis_sample_units(w->a, w->ai, w->freq),
 				     .img = w->img,
 				     .costs = w->has_costs ? &w->costs : NULL,
 				     .paths = w->paths };
@@ -302,7 +298,7 @@ static int add_parts(struct walk *w, double all, const struct estimate_rest *res
 
 static int gather(struct walk *w, struct analysis *a, struct base_err *err)
 {
-	int event = estimate_event(a), r = 0;
+	int event = estimate_event(a, NULL), r = 0;
 
 	w->freq = event < 0 ? w->o->event : (size_t)event;
 	w->of = calloc(a->nr_events + 1, sizeof(*w->of));

@@ -11,7 +11,8 @@
  *	id HEX                        another build-id for the profile
  *	path PATH                     a further path of it
  *	word NAME VALUE               a header word
- *	event NAME PERIOD             events get their numbers in this order, from 0
+ *	event NAME PERIOD [FRACTION]  events get their numbers in this order, from 0; FRACTION of
+ *	                              the time in which it was counted
  *	at WHERE COUNT …              samples by event; WHERE: an offset, or PROCEDURE or
  *	                              PROCEDURE+OFFSET of the image
  *	move START FROM TO EVEN ODD   so many windows went that way (profdb.h); '-': elsewhere
@@ -306,8 +307,12 @@ static int do_line(struct mkdb *m, char **w, size_t nr)
 		return profdb_profile_add_path(p, w[1]);
 	if (strcmp(w[0], "word") == 0 && nr == 3 && p)
 		return profdb_profile_set_word(p, w[1], w[2]);
-	if (strcmp(w[0], "event") == 0 && nr == 3 && p)
-		return profdb_profile_event_add(p, w[1], strtoull(w[2], NULL, 0));
+	if (strcmp(w[0], "event") == 0 && (nr == 3 || nr == 4) && p) {
+		r = profdb_profile_event_add(p, w[1], strtoull(w[2], NULL, 0));
+		return r < 0 || nr == 3
+			       ? r
+			       : profdb_profile_event_set_enabled(p, (size_t)r, strtod(w[3], NULL));
+	}
 	if (strcmp(w[0], "id") == 0 && nr == 2 && p) {
 		r = base_id_parse(&id, w[1], strlen(w[1]));
 		if (r >= 0)

@@ -37,6 +37,7 @@ static void test_events(void **state)
 					   { .name = "cpu-clock", .sum = 20 },
 					   { .name = "instructions", .sum = 0 } };
 	struct analysis a = { .events = events, .nr_events = 4 };
+	uint64_t of_one[] = { 900, 10, 9, 0 }, of_none[] = { 3, 0, 0, 0 };
 
 	(void)state;
 	assert_int_equal(estimate_model("cycles"), FREQ_TIME);
@@ -52,11 +53,14 @@ static void test_events(void **state)
 	assert_int_equal(estimate_model("cpu/instructions/"), FREQ_INSTRUCTIONS);
 	assert_int_equal(estimate_model("cpu/cycles-ht/"), -ENOENT);
 	assert_int_equal(estimate_model("cpu/event=0x3c/"), -ENOENT);
-	assert_int_equal(estimate_event(&a), 2);
+	assert_int_equal(estimate_event(&a, NULL), 2);
 	events[3].sum = 1;
-	assert_int_equal(estimate_event(&a), 3);
+	assert_int_equal(estimate_event(&a, NULL), 3);
+	/* An image may have no samples of it; one without any has nothing to say. */
+	assert_int_equal(estimate_event(&a, &(struct analysis_image){ .count = of_one }), 1);
+	assert_int_equal(estimate_event(&a, &(struct analysis_image){ .count = of_none }), 3);
 	a.nr_events = 1;
-	assert_int_equal(estimate_event(&a), -ENOENT);
+	assert_int_equal(estimate_event(&a, NULL), -ENOENT);
 }
 
 /* Samples between the blocks, and around them, are in neither. */
