@@ -226,7 +226,8 @@ int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump);
 void dyn_watch(struct dyn *d, struct process *p);
 /* @p has mapped a file for its code, which may have a descriptor. */
 void dyn_mapped(const struct process *p);
-/* @p will end when its counts are settled: what is only there now and then is looked for now. */
+/* @p will end when its counts are settled: what is only there now and then is looked for now, and
+ * what was left alone for a while is read. */
 void dyn_leaving(struct process *p);
 /*
  * Inherited code is looked up as it was at the fork: @time_ns (CLOCK_MONOTONIC), and as of the

@@ -195,6 +195,9 @@ void dyn_watch(struct dyn *d, struct process *p)
 
 void dyn_leaving(struct process *p)
 {
+	/* Its memfd stays with us, and to read it takes none of the memory that goes. */
+	if (p->dyn && p->dyn->own)
+		p->dyn->own->pause_until_ns = 0;
 	for (size_t i = 0; p->dyn && i < p->dyn->nr_sources; i++) {
 		struct dyn_registry *reg = p->dyn->sources[i];
 

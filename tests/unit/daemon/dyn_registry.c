@@ -489,6 +489,28 @@ static void test_slow_client(void **state)
 	assert_int_equal(t->p.dyn->own->pause_ns, 0);
 }
 
+/* It ends before it is asked again: what it registered since is in the memfd all the same. */
+static void test_slow_client_ends(void **state)
+{
+	struct image *img;
+	TRACKER(state);
+
+	fake_facility(&fake, "jit");
+	hand_over(t);
+	dyn_refresh(t->dyn, false);
+	t->reader->timeout_ms = 30;
+	kill(t->reader->pid, SIGSTOP);
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
+	dyn_refresh(t->dyn, false);
+	assert_true(t->p.dyn->own->pause_until_ns > base_now_ns());
+	assert_int_equal(fake.h->tail, 0);
+	t->reader->timeout_ms = 60000;
+	dyn_leaving(&t->p);
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(fake.h->tail, fake.h->head);
+	assert_int_equal(where(t, 0x10004, &img), DYN_FOUND);
+}
+
 /* Many ranges, each of which takes its time: a reading ends, the next goes on behind it. */
 static void test_slow_ranges(void **state)
 {
@@ -627,6 +649,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_registry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_second_registry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_client_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 	};
