@@ -246,7 +246,7 @@ static int next_waiting(struct dyn_intake *in, int32_t *pid, uint32_t *uid)
 			continue;
 		}
 		drop_waiting(in, i);
-		if (fd >= 0)
+		if (fd >= 0 || fd == -ENODATA)
 			return fd;
 		in->nr_refused++;
 	}
