@@ -378,7 +378,7 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 			apply_time(reg, (const void *)h, &m, &window);
 		else if (r == 0)
 			r = dyn_change_apply(reg, h, &m);
-		if (r == -ENOMEM || r == -DCPI_ELIMIT)
+		if (r == -ENOMEM || r == -DCPI_ELIMIT || r == -EDQUOT)
 			reg->dyn->stats.records_dropped++;
 		else if (r < 0)
 			bad++;

@@ -348,6 +348,23 @@ static void without_code(void **state)
 	assert_int_equal(t.p.dyn->own->nr_bad, 0);
 }
 
+/* Its process is over its quota by then: nothing is wrong with the record. */
+static void without_code_or_room(void **state)
+{
+	(void)state;
+	fake_routine_rec(&t.b, 0, 0x20000, "B", NULL, 64);
+	((struct wire_routine *)last_record(t.b.len - record_len("B")))->seq = 1;
+	tell();
+	t.dyn->config.process_quota = 1;
+	put(1, 0x20000, "B", LISTED);
+	listed(1, 1, 0);
+	tell();
+	assert_int_equal(record_of(1)->head.flags & WIRE_ROUTINE_CODE, 0);
+	assert_string_equal(who(0x20000, 1), "B");
+	assert_int_equal(t.p.dyn->own->nr_bad, 0);
+	assert_int_equal(t.dyn->stats.records_dropped, 1);
+}
+
 /* What no symbol covers is the object's still, and not of who comes next. */
 static void object_beside_its_symbols(void **state, uint16_t flags)
 {
@@ -948,6 +965,7 @@ int main(void)
 		TEST(partly_overwritten),
 		TEST(moves),
 		TEST(without_code),
+		TEST(without_code_or_room),
 		TEST(retire_by_address),
 		TEST(objects),
 		TEST(a_gap),
