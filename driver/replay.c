@@ -114,6 +114,24 @@ static int magic_parse(struct replay *p, struct base_err *err)
 	return 0;
 }
 
+/* As profiles take it. */
+static bool event_name_ok(const char *name)
+{
+	const unsigned char *c = (const unsigned char *)name;
+
+	while (*c > ' ' && *c != 0x7f)
+		c++;
+	return !*c;
+}
+
+static bool event_is_known(const struct driver *d, const char *name)
+{
+	for (size_t i = 0; i < d->nr_events; i++)
+		if (!strcmp(d->events[i].name, name))
+			return true;
+	return false;
+}
+
 static int event_line_parse(struct replay *p, char *at, struct base_err *err)
 {
 	char *name = replay_word_next(&at), *period = name ? replay_word_next(&at) : NULL;
@@ -121,9 +139,12 @@ static int event_line_parse(struct replay *p, char *at, struct base_err *err)
 
 	if (p->base.nr_events == DRIVER_NR_EVENTS)
 		return bad_line(p, err, -DCPI_EFORMAT, "more than %d events", DRIVER_NR_EVENTS);
-	if (!period || strlen(name) >= sizeof(e->name) ||
+	if (!period || strlen(name) >= sizeof(e->name) || !event_name_ok(name) ||
 	    !replay_number_parse(period, &e->period) || replay_word_next(&at))
 		return bad_line(p, err, -DCPI_EFORMAT, "bad event");
+	/* A profile has one of that name: samples of the other would be lost, or be its. */
+	if (event_is_known(&p->base, name))
+		return bad_line(p, err, -DCPI_EFORMAT, "event '%s' twice", name);
 	memcpy(e->name, name, strlen(name) + 1);
 	e->enabled = 1;
 	p->base.nr_events++;

@@ -286,6 +286,10 @@ static void bad_heads_are_refused(void **state)
 		{ "dcpi-replay 1\nutc 1\nevent a 1 b\n", "line 3: bad event", DCPI_EFORMAT },
 		{ "dcpi-replay 1\nutc 1\nevent aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb 1\n",
 		  "line 3: bad event", DCPI_EFORMAT },
+		{ "dcpi-replay 1\nutc 1\nevent a\tb 1\n", "line 3: bad event", DCPI_EFORMAT },
+		{ "dcpi-replay 1\nutc 1\nevent a\x7f 1\n", "line 3: bad event", DCPI_EFORMAT },
+		{ "dcpi-replay 1\nutc 1\nevent a 1\nevent b 1\nevent a 2\n",
+		  "line 5: event 'a' twice", DCPI_EFORMAT },
 		{ "dcpi-replay 1\nutc 1", "line 2: cut in the middle of a line", DCPI_ETRUNCATED },
 	};
 
