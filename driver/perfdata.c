@@ -141,11 +141,15 @@ static int perfdata_drain(struct driver *d, bool all, const struct driver_sink *
 			  struct base_err *err)
 {
 	struct perfdata *p = (struct perfdata *)d;
+	uint64_t end_ns = replay_drain_end(p->stream.in);
 	int r = 1;
 
 	(void)all; /* what is held has no order yet, however much it is wanted */
-	for (int n = 0; n < DRAIN_RECORDS && r > 0 && !p->ended; n++)
+	for (int n = 0; n < DRAIN_RECORDS && r > 0 && !p->ended; n++) {
 		r = step(p, sink);
+		if (end_ns != UINT64_MAX && base_now_ns() > end_ns)
+			break;
+	}
 	if (r >= 0 && p->ended)
 		r = hand_until(p, UINT64_MAX, sink);
 	p->base.stats.held = p->order.nr_samples;

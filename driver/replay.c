@@ -17,7 +17,7 @@
 
 /* Few enough that a daemon's drains between two flushes are exercised by a stream of any size. */
 enum { REPLAY_DRAIN_RECORDS = 4096 };
-/* Of a stream that comes slowly: so that it is flushed in time. */
+/* Of a pipe, which may come slowly: so that it is flushed in time. */
 #define REPLAY_DRAIN_NS 250000000ull
 /* The longest wire record in hex, and room for the rest of its line. */
 #define REPLAY_LINE_MAX (2 * WIRE_RECORD_MAX + 65536u)
@@ -28,7 +28,6 @@ struct replay {
 	char *name;
 	struct base_buf line; /* the current one, with its NUL */
 	uint64_t line_nr;
-	bool is_pipe;
 	bool waiting;		 /* line was read ahead and not yet used */
 	struct base_err failure; /* the stream stays failed */
 };
@@ -243,17 +242,23 @@ static int replay_step(struct replay *p, const struct driver_sink *sink, struct 
 	return r < 0 ? r : 1;
 }
 
+/* What cannot be sought in may make us wait. */
+uint64_t replay_drain_end(FILE *in)
+{
+	return ftello(in) < 0 ? base_now_ns() + REPLAY_DRAIN_NS : UINT64_MAX;
+}
+
 static int replay_drain(struct driver *d, bool all, const struct driver_sink *sink,
 			struct base_err *err)
 {
 	struct replay *p = (struct replay *)d;
-	uint64_t end_ns = p->is_pipe ? base_now_ns() + REPLAY_DRAIN_NS : UINT64_MAX;
+	uint64_t end_ns = replay_drain_end(p->in);
 	int r = 1;
 
 	(void)all; /* nothing is ever held: the file's order is the order */
 	for (int n = 0; n < REPLAY_DRAIN_RECORDS && r > 0 && !p->failure.code; n++) {
 		r = replay_step(p, sink, &p->failure);
-		if (p->is_pipe && base_now_ns() > end_ns)
+		if (end_ns != UINT64_MAX && base_now_ns() > end_ns)
 			break;
 	}
 	if (!p->failure.code)
@@ -293,7 +298,6 @@ static const struct driver_ops replay_ops = {
 int replay_open_stream(FILE *in, const char *name, struct driver **out, struct base_err *err)
 {
 	struct replay *p = calloc(1, sizeof(*p));
-	struct stat st;
 	int r = -ENOMEM;
 
 	if (p)
@@ -304,7 +308,6 @@ int replay_open_stream(FILE *in, const char *name, struct driver **out, struct b
 		return base_fail_errno(err, r, "cannot replay '%s'", name);
 	}
 	p->in = in;
-	p->is_pipe = fstat(fileno(in), &st) == 0 && !S_ISREG(st.st_mode);
 	p->base.ops = &replay_ops;
 	snprintf(p->base.describe, sizeof(p->base.describe), "replay: '%s'", name);
 	r = head_parse(p, err);

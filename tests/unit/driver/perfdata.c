@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -360,6 +362,55 @@ static void long_files_come_in_several_drains(void **state)
 	}
 }
 
+/* A record each 50 ms, until nobody reads any more. */
+static void write_slowly(int fd)
+{
+	struct base_buf one = { 0 };
+
+	base_buf_append(&one, f.data, f.len);
+	for (uint64_t i = 0; i < 40 && base_write_all(fd, one.data, one.len) == 0; i++) {
+		usleep(50000);
+		base_buf_clear(&one);
+		put_sample(&one, USER, i, 7, 1 + i, 11, 1);
+	}
+	base_buf_release(&one);
+}
+
+static int take_count(void *ctx, const struct driver_count *count)
+{
+	(void)ctx;
+	(void)count;
+	return 0;
+}
+
+/* So that what has come is flushed in time. */
+static void a_slow_pipe_comes_in_several_drains(void **state)
+{
+	const struct driver_sink sink = { .count = take_count };
+	struct driver *d = NULL;
+	int ends[2];
+	pid_t child;
+
+	(void)state;
+	put_two_events(&f);
+	put_sample(&f, USER, 1, 7, 1, 11, 1);
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (!child) {
+		signal(SIGPIPE, SIG_IGN);
+		close(ends[0]);
+		write_slowly(ends[1]);
+		_exit(0);
+	}
+	close(ends[1]);
+	assert_int_equal(perfdata_open_stream(fdopen(ends[0], "r"), "x", &d, &out.err), 0);
+	assert_int_equal(driver_drain(d, false, &sink, &out.err), 1);
+	driver_stats_get(d, &out.stats);
+	assert_in_range(out.stats.received[0], 1, 38);
+	driver_close(d);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 static void a_sink_may_stop_a_drain(void **state)
 {
 	(void)state;
@@ -604,6 +655,7 @@ int main(void)
 		TEST(rounds_order_by_time),
 		TEST(records_without_a_time),
 		TEST(long_files_come_in_several_drains),
+		TEST(a_slow_pipe_comes_in_several_drains),
 		TEST(a_sink_may_stop_a_drain),
 		TEST(losses_are_received),
 		TEST(losses_are_not_counted_twice),
