@@ -16,7 +16,7 @@
 #include "daemon_core.h"
 #include "gc_child.h"
 
-enum { HOUR = 3600, FIRST_HOUR = 3, JUMP_S = 600 };
+enum { HOUR = 3600, FIRST_HOUR = 3, JUMP_S = 600, SETTLE_S = 600 };
 /* After a failure: somebody else keeps house, or a profile cannot be read. */
 #define AGAIN_NS (600 * 1000000000ull)
 #define LOOK_NS	 (10 * 1000000000ull)
@@ -55,9 +55,11 @@ static bool has_jumped(struct daily *s, int64_t now, int64_t boot)
 
 bool daily_is_due(struct daily *s, int64_t now, int64_t boot, uint32_t spread)
 {
+	if (!s->looked)
+		s->first = boot;
 	if (has_jumped(s, now, boot) || !s->last || s->last > now + HOUR)
 		s->last = now;
-	return s->last < daily_slot(now, spread);
+	return boot - s->first >= SETTLE_S && s->last < daily_slot(now, spread);
 }
 
 /* ---- what is remembered ---------------------------------------------------------------------- */

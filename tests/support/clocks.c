@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Clocks that are set, and a machine that sleeps, for one program into which this is preloaded. The
- * file DCPI_CLOCKS says by how many seconds UTC, and the time since boot, are ahead: two numbers of
- * 19 characters, each with a newline behind it. It may be written over at any time.
+ * file DCPI_CLOCKS says by how many seconds UTC, the time since boot, and that without sleep are
+ * ahead: three numbers of 19 characters, each with a newline behind it; what is not there is 0. It
+ * may be written over at any time.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -36,6 +37,8 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 		t->tv_sec += strtol(numbers, NULL, 10);
 	if (r == 0 && numbers && clock == CLOCK_BOOTTIME)
 		t->tv_sec += strtol(numbers + NUMBER, NULL, 10);
+	if (r == 0 && numbers && clock == CLOCK_MONOTONIC)
+		t->tv_sec += strtol(numbers + 2 * NUMBER, NULL, 10);
 	return r;
 }
 

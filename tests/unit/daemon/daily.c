@@ -88,7 +88,9 @@ static void is_due_once_a_day(void **state)
 	s.looked = false;
 	assert_false(daily_is_due(&s, s.last + HOUR, 5, 600));
 	s.looked = false;
-	assert_true(daily_is_due(&s, s.last + 30 * HOUR, 5, 600));
+	assert_false(daily_is_due(&s, s.last + 30 * HOUR, 5, 600));
+	assert_false(daily_is_due(&s, s.last + 30 * HOUR + 599, 604, 600));
+	assert_true(daily_is_due(&s, s.last + 30 * HOUR + 600, 605, 600));
 }
 
 static void jumps_put_it_off(void **state)
@@ -112,6 +114,28 @@ static void jumps_put_it_off(void **state)
 	s = (struct daily){ .last = MIDNIGHT + year };
 	assert_false(daily_is_due(&s, MIDNIGHT + 4 * HOUR, 1, 0));
 	assert_int_equal(s.last, MIDNIGHT + 4 * HOUR);
+}
+
+/* The machine's clock is put right by another one seconds after the daemon began. */
+static void a_clock_wrong_at_boot(void **state)
+{
+	struct daily s = { .last = MIDNIGHT };
+	const int64_t year = 365 * DAY;
+
+	(void)state;
+	zone("UTC0");
+	assert_false(daily_is_due(&s, MIDNIGHT + year + 4 * HOUR, 10, 0));
+	assert_false(daily_is_due(&s, MIDNIGHT + year + 4 * HOUR + 10, 20, 0));
+	assert_false(daily_is_due(&s, MIDNIGHT + 4 * HOUR, 30, 0));
+	assert_int_equal(s.last, MIDNIGHT + 4 * HOUR);
+	assert_false(daily_is_due(&s, MIDNIGHT + 5 * HOUR, 30 + HOUR, 0));
+	assert_true(daily_is_due(&s, MIDNIGHT + DAY + 4 * HOUR, 30 + DAY, 0));
+	/* Behind it: what was done is in the future at first. */
+	s = (struct daily){ .last = MIDNIGHT };
+	assert_false(daily_is_due(&s, 4 * HOUR, 10, 0));
+	assert_false(daily_is_due(&s, MIDNIGHT + 4 * HOUR, 20, 0));
+	assert_int_equal(s.last, MIDNIGHT + 4 * HOUR);
+	assert_false(daily_is_due(&s, MIDNIGHT + 5 * HOUR, 20 + HOUR, 0));
 }
 
 /* ---- in a daemon ----------------------------------------------------------------------------- */
@@ -202,6 +226,16 @@ static bool has_epoch(const char *name)
 	return faccessat(profdb_dir_fd(d.db), name, F_OK, 0) == 0;
 }
 
+/* At the first look nothing is due yet. */
+static void turn_ten_minutes_later(void)
+{
+	daily_turn(&d);
+	assert_int_equal(d.daily.child, 0);
+	d.daily.when.first -= 600;
+	d.daily.next_ns = 0;
+	daily_turn(&d);
+}
+
 static void turn_until_done(void)
 {
 	for (int i = 0; i < 10000 && d.daily.child; i++) {
@@ -273,7 +307,7 @@ static void makes_good_for_a_night(void **state)
 	assert_int_equal(d.daily.child, 0);
 	d.gone_ns = 0;
 	d.opt.gc_size_mib = 1;
-	daily_turn(&d);
+	turn_ten_minutes_later();
 	assert_true(d.daily.child > 0);
 	assert_int_equal(stand_ins.nr_spared, 1);
 	turn_until_done();
@@ -287,7 +321,7 @@ static void makes_good_for_a_night(void **state)
 	/* Neither this daemon does it again, nor the next one. */
 	for (int i = 0; i < 2; i++) {
 		d.daily.next_ns = 0;
-		daily_turn(&d);
+		turn_ten_minutes_later();
 		assert_int_equal(d.daily.child, 0);
 		d.daily = (struct dailies){ 0 };
 	}
@@ -297,14 +331,15 @@ static void makes_good_for_a_night(void **state)
 /* Somebody else keeps house: later, not at once. */
 static void tries_again_later(void **state)
 {
-	uint64_t before_ns = base_now_ns();
 	struct profdb *other = NULL;
+	uint64_t before_ns;
 
 	(void)state;
 	assert_int_equal(profdb_open(folder, false, &other, NULL), 0);
 	assert_int_equal(profdb_keep(other, NULL), 0);
 	remember_days_ago(3);
-	daily_turn(&d);
+	before_ns = base_now_ns();
+	turn_ten_minutes_later();
 	assert_true(d.daily.child > 0);
 	turn_until_done();
 	profdb_close(other);
@@ -325,7 +360,7 @@ static void ends_with_the_daemon(void **state)
 	(void)state;
 	daily_close(&d);
 	remember_days_ago(2);
-	daily_turn(&d);
+	turn_ten_minutes_later();
 	assert_true(d.daily.child > 0);
 	fd = d.daily.report;
 	daily_close(&d);
@@ -344,6 +379,7 @@ int main(void)
 		cmocka_unit_test(slots_are_once_a_day_when_summer_comes_and_goes),
 		cmocka_unit_test(is_due_once_a_day),
 		cmocka_unit_test(jumps_put_it_off),
+		cmocka_unit_test(a_clock_wrong_at_boot),
 		TEST(a_first_daemon_waits),
 		TEST(looks_now_and_then),
 		TEST(makes_good_for_a_night),
