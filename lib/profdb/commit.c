@@ -108,7 +108,7 @@ int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_e
 	if (r < 0)
 		base_fail_errno(err, r, "cannot write '%s'", PROFDB_COMMIT_NAME);
 	else
-		r = base_file_write(dir_fd, PROFDB_COMMIT_NAME, 0644, buf.data, buf.len, err);
+		r = profdb_file_write(dir_fd, PROFDB_COMMIT_NAME, buf.data, buf.len, err);
 	base_buf_release(&buf);
 	return r;
 }

@@ -239,12 +239,16 @@ static int write_costs(struct profdb *db, const struct profdb_costs *c, struct b
 	int r = profdb_costs_format(c, &buf);
 
 	file_name(&c->image, c->event, name);
-	if (r < 0)
+	if (r < 0) {
 		base_fail_errno(err, r, "cannot write '%s/%s'", db->path, name);
-	else if (mkdirat(db->fd, FOLDER, 0755) < 0 && errno != EEXIST)
-		r = base_fail_errno(err, -errno, "cannot make '%s/" FOLDER "'", db->path);
+		goto out;
+	}
+	r = profdb_make_folder(db->fd, FOLDER);
+	if (r < 0 && r != -EEXIST)
+		base_fail_errno(err, r, "cannot make '%s/" FOLDER "'", db->path);
 	else
 		r = base_file_write(db->fd, name, 0644, buf.data, buf.len, err);
+out:
 	base_buf_release(&buf);
 	return r;
 }

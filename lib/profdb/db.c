@@ -23,6 +23,63 @@ static bool is_dir(int dir_fd, const char *name)
 	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* ---- whose it is ----------------------------------------------------------------------------- */
+
+/* Only what root made, and of files only what has one name: another may lead out of the database.
+ */
+static void give(int fd, const struct stat *folder)
+{
+	struct stat st;
+
+	if (geteuid() != 0 || folder->st_uid == 0 || fstat(fd, &st) < 0 || st.st_uid != 0 ||
+	    (!S_ISDIR(st.st_mode) && st.st_nlink != 1))
+		return;
+	if (fchown(fd, folder->st_uid, folder->st_gid) < 0)
+		return;
+}
+
+void profdb_give(int dir_fd, int fd)
+{
+	struct stat st;
+
+	if (fstat(dir_fd, &st) == 0)
+		give(fd, &st);
+}
+
+int profdb_make_folder(int dir_fd, const char *path)
+{
+	struct stat st;
+	int fd;
+
+	if (mkdirat(dir_fd, path, 0755) < 0)
+		return -errno;
+	fd = geteuid() == 0 ? openat(dir_fd, path, FOLDER_FLAGS) : -1;
+	if (fd < 0)
+		return 0;
+	if (fstatat(fd, "..", &st, 0) == 0)
+		give(fd, &st);
+	close(fd);
+	return 0;
+}
+
+int profdb_file_write(int dir_fd, const char *name, const void *data, size_t len,
+		      struct base_err *err)
+{
+	struct base_file f;
+	int r = base_file_create(&f, dir_fd, name, 0644, err);
+
+	if (r < 0)
+		return r;
+	profdb_give(dir_fd, f.fd);
+	r = base_write_all(f.fd, data, len);
+	if (r < 0)
+		base_fail_errno(err, r, "cannot write '%s'", name);
+	else
+		r = base_file_commit(&f, err);
+	base_file_abort(&f);
+	return r;
+}
+
 /* ---- is it a database? ----------------------------------------------------------------------- */
 
 static int refuse_marker(const struct profdb *db, const struct base_buf *text, struct base_err *err)
@@ -93,9 +150,10 @@ static int make_folders(struct profdb *db, struct base_err *err)
 	static const char *const names[] = { "dyn", "kernel" };
 
 	for (int i = 0; i < 2; i++) {
-		if (mkdirat(db->fd, names[i], 0755) < 0 && errno != EEXIST)
-			return base_fail_errno(err, -errno, "cannot make '%s/%s'", db->path,
-					       names[i]);
+		int r = profdb_make_folder(db->fd, names[i]);
+
+		if (r < 0 && r != -EEXIST)
+			return base_fail_errno(err, r, "cannot make '%s/%s'", db->path, names[i]);
 		if (is_dir(db->fd, names[i]))
 			continue;
 		base_fail_errno(err, -ENOTDIR, "cannot use '%s/%s'", db->path, names[i]);
@@ -129,8 +187,8 @@ static int check(struct profdb *db, bool create, struct base_err *err)
 		if (r < 0)
 			return base_fail_errno(err, r, "cannot list '%s'", db->path);
 		if (create)
-			r = base_file_write(db->fd, MARKER, 0644, MARKER_LINE, strlen(MARKER_LINE),
-					    NULL);
+			r = profdb_file_write(db->fd, MARKER, MARKER_LINE, strlen(MARKER_LINE),
+					      NULL);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot make '%s/%s'", db->path, MARKER);
 	}
@@ -331,8 +389,15 @@ int profdb_costs_fd(struct profdb *db)
 
 int profdb_index_fd(struct profdb *db)
 {
+	bool first = db->index_fd < 0;
+	int fd;
+
 	mkdirat(db->fd, "index", 0755);
-	return folder_fd(db, "index", &db->index_fd);
+	fd = folder_fd(db, "index", &db->index_fd);
+	/* That of an earlier version is root's still. */
+	if (first && fd >= 0)
+		profdb_give(db->fd, fd);
+	return fd;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */

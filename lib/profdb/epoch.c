@@ -227,17 +227,18 @@ static int close_left_open(struct profdb *db, const char *except, struct base_er
 /* 1: it is ours, 0: this platform has such an epoch, negative. */
 static int make_folders(struct profdb *db, const char *epoch)
 {
-	int fd, r;
+	int fd, r = profdb_make_folder(db->fd, epoch);
 
-	if (mkdirat(db->fd, epoch, 0755) < 0 && errno != EEXIST)
-		return -errno;
+	if (r < 0 && r != -EEXIST)
+		return r;
 	/* Through no link out of the database. */
 	fd = openat(db->fd, epoch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (mkdirat(fd, db->platform, 0755) < 0)
-		r = errno == EEXIST ? 0 : -errno;
-	else
+	r = profdb_make_folder(fd, db->platform);
+	if (r == -EEXIST)
+		r = 0;
+	else if (r >= 0)
 		r = base_sync_dir(fd) < 0 || base_sync_dir(db->fd) < 0 ? -EIO : 1;
 	close(fd);
 	return r;
@@ -279,7 +280,7 @@ static int make_open(struct profdb *db, int64_t now, const char *name,
 	if (fd < 0)
 		return base_fail_errno(err, fd, "cannot open epoch '%s'", epoch);
 	snprintf(text, sizeof(text), "open %s\n", time);
-	r = base_file_write(fd, PROFDB_OPEN_NAME, 0644, text, strlen(text), err);
+	r = profdb_file_write(fd, PROFDB_OPEN_NAME, text, strlen(text), err);
 	if (r >= 0)
 		return fd;
 	close(fd);

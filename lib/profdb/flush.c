@@ -182,8 +182,11 @@ int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct
 		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
 		    reader ? 0600 : 0644);
 	r = fd < 0 ? -errno : 0;
+	/* Values of all users are not one's for the folder is his. */
 	if (r >= 0 && reader)
 		r = profdb_make_private(fd, *reader);
+	else if (r >= 0)
+		profdb_give(db->epoch_fd, fd);
 	if (r >= 0)
 		r = base_write_all(fd, buf->data, buf->len);
 	if (r >= 0)

@@ -103,6 +103,7 @@ static int mark_turned(struct profdb *db, struct base_err *err)
 	fd = openat(db->fd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return base_fail_errno(err, -errno, "cannot make '%s/%s'", db->path, path);
+	profdb_give(db->fd, fd);
 	close(fd);
 	return 0;
 }

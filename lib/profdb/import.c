@@ -204,11 +204,10 @@ static int refuse_all_joined(struct profdb_import *i, struct base_err *err)
 /* Where the profiles wait. */
 static int make_waiting(struct profdb_import *i, struct base_err *err)
 {
-	int r = 0;
+	int r;
 
 	snprintf(i->name, sizeof(i->name), PROFDB_IMPORT_PREFIX "%ld", (long)getpid());
-	if (mkdirat(i->db->fd, i->name, 0755) < 0)
-		r = -errno;
+	r = profdb_make_folder(i->db->fd, i->name);
 	if (r == 0)
 		i->fd = openat(i->db->fd, i->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r == 0 && i->fd < 0)
@@ -217,10 +216,10 @@ static int make_waiting(struct profdb_import *i, struct base_err *err)
 		char epoch[PROFDB_EPOCH_LEN + 1];
 
 		snprintf(epoch, sizeof(epoch), "%s", i->folders.items[f]);
+		r = profdb_make_folder(i->fd, epoch);
 		/* Another platform's folder may be in it already. */
-		if ((mkdirat(i->fd, epoch, 0755) < 0 && errno != EEXIST) ||
-		    mkdirat(i->fd, i->folders.items[f], 0755) < 0)
-			r = -errno;
+		if (r == 0 || r == -EEXIST)
+			r = profdb_make_folder(i->fd, i->folders.items[f]);
 	}
 	return r < 0 ? base_fail_errno(err, r, "cannot write into '%s'", i->db->path) : 0;
 }
@@ -259,11 +258,13 @@ int profdb_import_begin(struct profdb *db, const char *const *paths, size_t nr,
 static int make_folder(struct profdb *db, const char *folder)
 {
 	char path[32];
+	int r;
 
 	for (const char *slash = folder; (slash = strchr(slash, '/')); slash++) {
 		snprintf(path, sizeof(path), "%.*s", (int)(slash - folder), folder);
-		if (mkdirat(db->fd, path, 0755) < 0 && errno != EEXIST)
-			return -errno;
+		r = profdb_make_folder(db->fd, path);
+		if (r < 0 && r != -EEXIST)
+			return r;
 	}
 	return 0;
 }
@@ -317,6 +318,17 @@ static int find_room(struct profdb *db, struct profdb_place *place, const uint8_
 	return r == -ENOENT ? 0 : 1;
 }
 
+/* Whoever could read values elsewhere is somebody else here. */
+static int create(int dir_fd, const char *path, bool values, mode_t mode, struct base_file *f,
+		  struct base_err *err)
+{
+	int r = base_file_create(f, dir_fd, path, values ? 0600 : mode, err);
+
+	if (r >= 0 && !values)
+		profdb_give(f->dir_fd, f->fd);
+	return r;
+}
+
 int profdb_import_file(struct profdb_import *i, const char *path, const uint8_t sum[32],
 		       mode_t mode, struct base_file *f, struct base_err *err)
 {
@@ -327,17 +339,14 @@ int profdb_import_file(struct profdb_import *i, const char *path, const uint8_t 
 	profdb_lock_beat(i->db);
 	if (r < 0)
 		return base_fail(err, r, "'%.300s' is no part of a database", path);
-	/* Whoever could read them elsewhere is somebody else here. */
-	if (place.part == PROFDB_PART_VALUES)
-		mode = 0600;
 	if (is_of_epoch(&place))
-		return base_file_create(f, i->fd, path, mode, err);
+		return create(i->fd, path, place.part == PROFDB_PART_VALUES, mode, f, err);
 	r = make_folder(i->db, place.folder);
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot make '%s/%s'", i->db->path, place.folder);
 	if (find_room(i->db, &place, sum, to, sizeof(to)))
 		return 1;
-	return base_file_create(f, i->db->fd, to, mode, err);
+	return create(i->db->fd, to, false, mode, f, err);
 }
 
 /* ---- the last step --------------------------------------------------------------------------- */
@@ -345,10 +354,12 @@ int profdb_import_file(struct profdb_import *i, const char *path, const uint8_t 
 static int put_in_place(struct profdb_import *i, const char *folder)
 {
 	char epoch[PROFDB_EPOCH_LEN + 1];
+	int r;
 
 	snprintf(epoch, sizeof(epoch), "%s", folder);
-	if (mkdirat(i->db->fd, epoch, 0755) < 0 && errno != EEXIST)
-		return -errno;
+	r = profdb_make_folder(i->db->fd, epoch);
+	if (r < 0 && r != -EEXIST)
+		return r;
 	return renameat(i->fd, folder, i->db->fd, folder) < 0 ? -errno : 0;
 }
 

@@ -55,6 +55,7 @@ static int64_t span_of(enum profdb_span span, const char *epoch)
 struct sum {
 	struct profdb_profile *p; /* of values their header, which is theirs */
 	struct profdb_values *values;
+	uid_t owner; /* of the files of values; 0 where they had several */
 	struct sum *next;
 	char name[256];
 };
@@ -149,6 +150,8 @@ static int add_to(struct sum *s, const struct sum *one)
 		return 0;
 	if (r >= 0 && one->p->image.len)
 		s->p->image = one->p->image;
+	if (r >= 0 && one->owner != s->owner)
+		s->owner = 0;
 	return r < 0 ? r : 1;
 }
 
@@ -190,6 +193,7 @@ static int take_values(void *ctx, const char *file, struct profdb_values *v)
 {
 	struct sum *one = calloc(1, sizeof(*one));
 	struct join *j = ctx;
+	struct stat st;
 	int fd;
 
 	if (!one) {
@@ -200,6 +204,8 @@ static int take_values(void *ctx, const char *file, struct profdb_values *v)
 	one->values = v;
 	fd = openat(j->from_fd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	v->uid = fd < 0 ? UINT32_MAX : base_reader_get(fd);
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		one->owner = st.st_uid;
 	if (fd >= 0)
 		close(fd);
 	return take_sum(j, file, one);
@@ -252,7 +258,7 @@ static int write_file(struct join *j, const struct sum *s, const struct base_buf
 			s->values ? 0600 : 0644);
 	int r = fd < 0 ? -errno : 0;
 
-	if (r >= 0)
+	if (r >= 0 && (!s->values || s->owner == j->like.st_uid))
 		give(fd, &j->like);
 	if (r >= 0 && s->values)
 		r = profdb_make_private(fd, s->values->uid);
@@ -340,7 +346,7 @@ static int join_platform(struct join *j, int epoch_fd)
 	for (size_t i = 0; r >= 0 && i < j->epochs->nr; i++)
 		r = read_platform(j, j->epochs->items[i]);
 	if (r >= 0) {
-		r = mkdirat(epoch_fd, j->platform, 0755) < 0 ? -errno : 0;
+		r = profdb_make_folder(epoch_fd, j->platform);
 		j->dir_fd =
 			r < 0 ? r
 			      : openat(epoch_fd, j->platform, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -382,7 +388,7 @@ static int make_folder(struct join *j, const char *name)
 	int fd = -1, r = all_platforms(j, &platforms);
 
 	if (r >= 0)
-		r = mkdirat(j->db->fd, name, 0755) < 0 ? -errno : 0;
+		r = profdb_make_folder(j->db->fd, name);
 	if (r >= 0) {
 		fd = openat(j->db->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		r = fd < 0 ? -errno : 0;

@@ -76,7 +76,7 @@ int profdb_joined_write(struct profdb *db, int epoch_fd, const struct profdb_nam
 	for (size_t i = 0; r >= 0 && i < lines.nr; i++)
 		r = base_buf_printf(&text, "%s\n", lines.items[i]);
 	if (r >= 0)
-		r = base_file_write(epoch_fd, JOINED_NAME, 0644, text.data, text.len, err);
+		r = profdb_file_write(epoch_fd, JOINED_NAME, text.data, text.len, err);
 	base_buf_release(&text);
 	profdb_names_release(&lines);
 	return r;

@@ -241,16 +241,6 @@ static int is_ours(struct profdb *db, const char *name)
 /* ---- taking ------------------------------------------------------------------------------------
  */
 
-/* To the database's owner, who must be able to open what root leaves when it is killed. Only what
- * nobody else can have put there. */
-static void give(struct profdb *db, int fd)
-{
-	struct stat st;
-
-	if (fstat(db->fd, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0)
-		return;
-}
-
 /* 1: made by us, 0: it was there. */
 static int open_lock(struct profdb *db, const char *name, int *fd)
 {
@@ -261,7 +251,7 @@ static int open_lock(struct profdb *db, const char *name, int *fd)
 	if (*fd < 0 && errno != EEXIST)
 		return -errno;
 	if (*fd >= 0) {
-		give(db, *fd);
+		profdb_give(db->fd, *fd);
 		return 1;
 	}
 	*fd = openat(db->fd, name, flags);
@@ -423,6 +413,7 @@ int profdb_dyn_lock(struct profdb *db, bool exclusive, unsigned int timeout_ms,
 
 	if (fd < 0)
 		return base_fail_errno(err, -errno, "cannot lock '%s/dyn'", db->path);
+	profdb_give(db->fd, fd);
 	while ((r = flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB)) < 0 &&
 	       errno == EWOULDBLOCK && base_now_ns() < end_ns)
 		wait_ms(5);

@@ -421,6 +421,17 @@ void profdb_unlock(struct profdb *db);
 /* As profdb_lock; @name: of a platform, or one that none can have. */
 int profdb_lock_name(struct profdb *db, const char *name, struct base_err *err);
 bool profdb_platform_name_ok(const char *name);
+/*
+ * What root makes in another user's database is that user's, who must be able to remove it, and to
+ * go on with what root leaves when it is killed. @fd goes to the owner of the folder @dir_fd; where
+ * that is root, or we are not, nothing happens. Not files of values, which are of all users.
+ */
+void profdb_give(int dir_fd, int fd);
+/* So given. 0 or -errno: -EEXIST, too. */
+int profdb_make_folder(int dir_fd, const char *path);
+/* As base_file_write with mode 0644, and given. */
+int profdb_file_write(int dir_fd, const char *name, const void *data, size_t len,
+		      struct base_err *err);
 /* First second of the epoch's minute. */
 int64_t profdb_epoch_begin_time(const char *epoch);
 /* Begun before @before and not written since, by nobody who may still do so. */

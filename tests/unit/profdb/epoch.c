@@ -254,6 +254,49 @@ static void test_a_link_in_the_way(void **state)
 	profdb_close(db);
 }
 
+static bool can_go_on(const char *dir)
+{
+	struct profdb *db = scratch_open(dir, false);
+
+	if (profdb_lock(db, "box", NULL) < 0 || profdb_epoch_resume(db, epoch, NULL) < 0 ||
+	    profdb_flush_begin(db, NULL) < 0)
+		return false;
+	scratch_put(db, "prog", 1, 1);
+	scratch_put(db, "other", 2, 1);
+	if (profdb_flush_commit(db, NULL) < 0 || profdb_epoch_finish(db, NULL) < 0)
+		return false;
+	profdb_close(db);
+	return true;
+}
+
+/* A daemon of root's is killed; that of the user whose database it is goes on in its epoch. */
+static void test_what_root_left_open(void **state)
+{
+	mode_t before;
+	pid_t child;
+
+	scratch_give(*state);
+	before = umask(077);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		struct profdb *db = scratch_writer(*state);
+
+		if (profdb_flush_begin(db, NULL) < 0)
+			_exit(1);
+		scratch_put(db, "prog", 1, 1);
+		_exit(profdb_flush_commit(db, NULL) < 0);
+	}
+	umask(before);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	scratch_is_given(*state, SCRATCH_EPOCH);
+	scratch_is_given(*state, SCRATCH_EPOCH "/box");
+	scratch_is_given(*state, SCRATCH_EPOCH "/box/.open");
+	scratch_is_given(*state, SCRATCH_EPOCH "/box/.commit");
+	scratch_is_given(*state, SCRATCH_EPOCH "/box/prog.file.ab01");
+	scratch_as_owner(*state, can_go_on);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +311,7 @@ int main(void)
 		scratch_test(test_names_that_lead_elsewhere),
 		scratch_test(test_links_are_no_epochs),
 		scratch_test(test_a_link_in_the_way),
+		scratch_test(test_what_root_left_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

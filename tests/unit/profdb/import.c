@@ -157,6 +157,45 @@ static void test_given_up(void **state)
 	profdb_close(db);
 }
 
+static bool can_remove(const char *dir)
+{
+	struct profdb *db = scratch_open(dir, false);
+	bool done = profdb_epoch_remove(db, SCRATCH_EPOCH, NULL) == 0;
+
+	profdb_close(db);
+	return done;
+}
+
+/* Of root's archive, in another user's database: he removes it when it is old. */
+static void test_for_another_user(void **state)
+{
+	struct profdb_import *i;
+	struct profdb *db;
+	struct stat st;
+
+	scratch_give(*state);
+	db = scratch_open(*state, true);
+	i = begin(db);
+	assert_int_equal(import(i, PROFILE, "profile"), 0);
+	assert_int_equal(import(i, PROFILE ".values.values", "secret"), 0);
+	assert_int_equal(import(i, "dyn/hello.dyn", "code"), 0);
+	assert_int_equal(import(i, "images/.build-id/ab/0123", "elf"), 0);
+	assert_int_equal(profdb_import_commit(i, NULL), 0);
+	profdb_import_end(i);
+	profdb_close(db);
+	scratch_is_given(*state, SCRATCH_EPOCH);
+	scratch_is_given(*state, SCRATCH_EPOCH "/box");
+	scratch_is_given(*state, PROFILE);
+	scratch_is_given(*state, "dyn");
+	scratch_is_given(*state, "dyn/hello.dyn");
+	scratch_is_given(*state, "images/.build-id/ab");
+	scratch_is_given(*state, "images/.build-id/ab/0123");
+	assert_int_equal(stat(scratch_path(*state, PROFILE ".values.values"), &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	scratch_as_owner(*state, can_remove);
+	assert_int_not_equal(access(scratch_path(*state, SCRATCH_EPOCH), F_OK), 0);
+}
+
 /* Whoever keeps house next removes what one was killed at, whose number may be ours now. */
 static void test_killed(void **state)
 {
@@ -246,9 +285,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places),	   scratch_test(test_profiles_come_last),
-		scratch_test(test_given_up),	   scratch_test(test_killed),
-		scratch_test(test_keeps_its_lock), scratch_test(test_no_epoch_twice),
-		scratch_test(test_names_taken),
+		scratch_test(test_given_up),	   scratch_test(test_for_another_user),
+		scratch_test(test_killed),	   scratch_test(test_keeps_its_lock),
+		scratch_test(test_no_epoch_twice), scratch_test(test_names_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -296,6 +296,32 @@ static int import(const char *dir, const char *folder, struct base_err *err)
 }
 
 /* An archive of an epoch that was joined away meanwhile would count twice. */
+#define VALUES "/box/prog.file.ab01.values.values"
+
+/* Root's daemon kept values of all users: they do not become one's for the folder is his. Those
+ * that his own daemon kept stay his. */
+static void test_whose_it_is(void **state)
+{
+	struct stat st;
+
+	scratch_give(*state);
+	make(*state, at(1, 12), "box", 1);
+	make(*state, at(1, 13), "box", 2);
+	make(*state, at(3, 12), "box", 1);
+	make(*state, at(3, 13), "box", 2);
+	assert_int_equal(chown(scratch_path(*state, "202611031200" VALUES), SCRATCH_OWNER, 0), 0);
+	assert_int_equal(chown(scratch_path(*state, "202611031300" VALUES), SCRATCH_OWNER, 0), 0);
+	joins(*state, PROFDB_DAY, false,
+	      "202611011200-202611011300:2 202611031200-202611031300:2 ");
+	scratch_is_given(*state, "202611011200");
+	scratch_is_given(*state, "202611011200/box");
+	scratch_is_given(*state, "202611011200/box/prog.file.ab01");
+	assert_int_equal(stat(scratch_path(*state, "202611011200" VALUES), &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	assert_reader(*state, "202611011200", 1000);
+	scratch_is_given(*state, "202611031200" VALUES);
+}
+
 static void test_what_was_joined_is_not_imported(void **state)
 {
 	static const char nonsense[] = "x\n202611022300/../x\n202611022300\n";
@@ -465,6 +491,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_days_weeks_months),
+		scratch_test(test_whose_it_is),
 		scratch_test(test_what_was_joined_is_not_imported),
 		scratch_test(test_lines_stay),
 		scratch_test(test_what_is_not_finished_or_damaged_stays),

@@ -11,9 +11,11 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "profdb.h"
@@ -87,6 +89,39 @@ __attribute__((unused)) static bool scratch_has_readers(const char *dir)
 	close(fd);
 	unlink(scratch_path(dir, ".reader"));
 	return r == 0;
+}
+
+enum { SCRATCH_OWNER = 65534, SCRATCH_GROUP = 65533 };
+
+/* We are root, and the folder is another user's from here on; else the test is skipped. */
+__attribute__((unused)) static void scratch_give(const char *dir)
+{
+	if (geteuid() != 0 || chown(dir, SCRATCH_OWNER, SCRATCH_GROUP) < 0)
+		skip();
+}
+
+__attribute__((unused)) static void scratch_is_given(const char *dir, const char *name)
+{
+	struct stat st;
+
+	if (lstat(scratch_path(dir, name), &st) < 0)
+		fail_msg("no %s", name);
+	if (st.st_uid != SCRATCH_OWNER || st.st_gid != SCRATCH_GROUP)
+		fail_msg("%s is of %u:%u", name, (unsigned int)st.st_uid, (unsigned int)st.st_gid);
+}
+
+/* @fn in a process of that user's. */
+__attribute__((unused)) static void scratch_as_owner(const char *dir, bool (*fn)(const char *dir))
+{
+	pid_t child = fork();
+	int status = -1;
+
+	assert_true(child >= 0);
+	if (!child)
+		_exit(setgroups(0, NULL) < 0 || setgid(SCRATCH_GROUP) < 0 ||
+		      setuid(SCRATCH_OWNER) < 0 || !fn(dir));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 }
 
 /* Created, locked as "box", with a new epoch. */
