@@ -118,10 +118,23 @@ static void start(struct daemon *d)
 	}
 }
 
+/* Its notes, then what it did. */
+static void tell(char *text, bool failed)
+{
+	char *save = NULL, *line = strtok_r(text, "\n", &save);
+
+	while (line && !strncmp(line, GC_CHILD_NOTE, strlen(GC_CHILD_NOTE))) {
+		base_log(BASE_LOG_WARN, "housekeeping: %s", line + strlen(GC_CHILD_NOTE));
+		line = strtok_r(NULL, "\n", &save);
+	}
+	base_log(failed ? BASE_LOG_WARN : BASE_LOG_INFO, "housekeeping: %s",
+		 line ? line : "it was ended");
+}
+
 static void take_child(struct daemon *d)
 {
 	struct dailies *s = &d->daily;
-	char text[600];
+	char text[6000];
 	int status = 0;
 	ssize_t n;
 
@@ -131,9 +144,7 @@ static void take_child(struct daemon *d)
 	n = read(s->report, text, sizeof(text) - 1);
 	close(s->report);
 	text[n > 0 ? n : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	base_log(status ? BASE_LOG_WARN : BASE_LOG_INFO, "housekeeping: %s",
-		 *text ? text : "it was ended");
+	tell(text, status != 0);
 	if (status) {
 		s->next_ns = base_now_ns() + AGAIN_NS;
 		return;

@@ -43,6 +43,13 @@ static void ignore_epoch(void *ctx, const char *epoch)
 	(void)epoch;
 }
 
+/* What cannot be removed, or is waited for. */
+static void note(void *ctx, const char *text)
+{
+	(void)ctx;
+	dprintf(REPORT_FD, GC_CHILD_NOTE "%s\n", text);
+}
+
 static void tell(const struct gc_result *result, int r, const struct base_err *err)
 {
 	if (r < 0)
@@ -73,6 +80,8 @@ static int run(const char *path, const struct gc_config *config, int report)
 		r = drop_rights();
 	if (r == 0)
 		r = profdb_open(path, false, &db, &err);
+	if (r == 0 && report >= 0)
+		profdb_set_watching(db, note, NULL);
 	if (r == 0)
 		r = gc_run(db, &own, &result, &err);
 	if (report >= 0)

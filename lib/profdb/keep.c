@@ -2,6 +2,8 @@
 /* One keeps house at a time, and begins with what one before was killed at. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,20 +33,53 @@ int profdb_remove_tree(int dir_fd, const char *name, int depth)
 	return r < 0 ? r : unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
-int profdb_epochs_sweep(struct profdb *db)
+static bool is_rest(const char *name)
 {
 	static const char *const prefixes[] = { PROFDB_GONE_PREFIX, NEW_PREFIX,
 						PROFDB_IMPORT_PREFIX };
-	struct profdb_names all = { 0 };
-	int r = profdb_names_list(&all, db->fd, ".");
 
+	for (int k = 0; k < 3; k++)
+		if (!strncmp(name, prefixes[k], strlen(prefixes[k])))
+			return true;
+	return false;
+}
+
+/* One line, however many. */
+static void tell_left(const struct profdb *db, const char *name, size_t nr, int why)
+{
+	char said[PATH_MAX + 320], more[40] = "";
+
+	if (!db->watching)
+		return;
+	if (nr > 1)
+		snprintf(more, sizeof(more), " and %zu more", nr - 1);
+	snprintf(said, sizeof(said),
+		 "cannot remove '%s/%s'%s: %s; what another user began to remove or to make there "
+		 "is his, or root's, to remove",
+		 db->path, name, more, base_strerror(why));
+	db->watching(db->watching_ctx, said);
+}
+
+int profdb_epochs_sweep(struct profdb *db)
+{
+	struct profdb_names all = { 0 };
+	int r = profdb_names_list(&all, db->fd, "."), why = 0;
+	size_t nr_left = 0, left = 0;
+
+	profdb_names_sort(&all);
 	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
-		for (int k = 0; r >= 0 && k < 3; k++) {
-			if (!strncmp(all.items[i], prefixes[k], strlen(prefixes[k])))
-				r = profdb_remove_tree(db->fd, all.items[i], PROFDB_DEPTH);
+		if (is_rest(all.items[i]))
+			r = profdb_remove_tree(db->fd, all.items[i], PROFDB_DEPTH);
+		/* Nobody reads it; that it stays must not keep all else from going. */
+		if (r == -EACCES || r == -EPERM) {
+			why = r;
+			left = nr_left++ ? left : i;
+			r = 0;
 		}
 		profdb_lock_beat(db);
 	}
+	if (r >= 0 && nr_left)
+		tell_left(db, all.items[left], nr_left, why);
 	profdb_names_release(&all);
 	return r;
 }

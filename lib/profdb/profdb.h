@@ -450,7 +450,9 @@ bool profdb_epochs_changed(struct profdb *db);
  */
 int profdb_lock(struct profdb *db, const char *platform, struct base_err *err);
 /* Have @watching called before such a watch, of profdb_keep too, with a sentence for people: which
- * lock, who owns it by what its file says, and how long it takes at most. It must not use @db. */
+ * lock, who owns it by what its file says, and how long it takes at most. And by profdb_keep where
+ * what somebody before us left is another user's: what cannot be removed, and why. It must not use
+ * @db. */
 typedef void profdb_watching_fn(void *ctx, const char *text);
 void profdb_set_watching(struct profdb *db, profdb_watching_fn *watching, void *ctx);
 /* To be called every few seconds: other machines see that we live. Mostly costs nothing. */

@@ -469,7 +469,7 @@ enum { PROFDB_DEPTH = 3 /* epoch, platform, profile */ };
 /* Links are removed, never followed. 0 (it is not there) or -errno, -EISDIR: deeper than @depth. */
 int profdb_remove_tree(int dir_fd, const char *name, int depth);
 /* Remove what nobody can see any more, of whoever was killed while he removed or joined epochs, or
- * took some in. */
+ * took some in. What we may not remove stays, and is told as a watch is. */
 int profdb_epochs_sweep(struct profdb *db);
 /* What became part of @epoch when it was joined, "EPOCH/PLATFORM"; nothing where it was not. 0 or
  * negative. */

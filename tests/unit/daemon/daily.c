@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <fcntl.h>
+#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -352,6 +353,39 @@ static void tries_again_later(void **state)
 	assert_true(remembered() > time(NULL) - DAY);
 }
 
+/* What it may not remove stays, and is a warning; all else is done. */
+static int of_another_user(void)
+{
+	FILE *said = tmpfile();
+
+	if (!said || setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0)
+		return 1;
+	base_log_init(said, BASE_LOG_WARN, BASE_LOG_BARE);
+	turn_ten_minutes_later();
+	turn_until_done();
+	return remembered() < time(NULL) - DAY || !has_epoch(".gone-202601010000") ||
+	       trial_said(said, "housekeeping: cannot remove") != 1;
+}
+
+static void tells_what_it_may_not_remove(void **state)
+{
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0 || chown(folder, 65534, 65534) < 0)
+		skip();
+	remember_days_ago(2);
+	assert_int_equal(fchownat(profdb_dir_fd(d.db), ".gc-here", 65534, 65534, 0), 0);
+	make_epoch(".gone-202601010000", 1);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(of_another_user());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void ends_with_the_daemon(void **state)
 {
 	char path[64];
@@ -384,6 +418,7 @@ int main(void)
 		TEST(looks_now_and_then),
 		TEST(makes_good_for_a_night),
 		TEST(tries_again_later),
+		TEST(tells_what_it_may_not_remove),
 		TEST(ends_with_the_daemon),
 	};
 

@@ -176,6 +176,41 @@ static void test_old_indexes_go(void **state)
 	profdb_close(db);
 }
 
+static void note_left(void *ctx, const char *text)
+{
+	strcat(ctx, strstr(text, "/.gone-"));
+}
+
+static bool can_keep_house(const char *dir)
+{
+	static const char want[] = "/.gone-202610020000' and 1 more: Permission denied; ";
+	struct profdb *db = scratch_open(dir, false);
+	char said[1024] = "";
+
+	profdb_set_watching(db, note_left, said);
+	if (profdb_keep(db, NULL) < 0 || strncmp(said, want, strlen(want)) != 0)
+		return false;
+	profdb_close(db);
+	return !is_there(dir, ".gone-202610010000") && is_there(dir, ".gone-202610020000/file");
+}
+
+/* What is another user's stays, and is told; the rest goes. */
+static void test_what_may_not_be_removed(void **state)
+{
+	scratch_give(*state);
+	profdb_close(scratch_open(*state, true));
+	for (char name[] = ".gone-202610010000"; name[13] < '4'; name[13]++) {
+		char file[64];
+
+		snprintf(file, sizeof(file), "%s/file", name);
+		assert_int_equal(mkdir(scratch_path(*state, name), 0755), 0);
+		scratch_write(*state, file, "", 0);
+	}
+	assert_int_equal(
+		chown(scratch_path(*state, ".gone-202610010000"), SCRATCH_OWNER, SCRATCH_GROUP), 0);
+	scratch_as_owner(*state, can_keep_house);
+}
+
 static void test_the_newest_and_open_ones_stay(void **state)
 {
 	struct profdb *db = scratch_open(*state, true), *daemon;
@@ -217,8 +252,11 @@ static void test_a_lost_lock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scratch_test(test_old_ones_go),	   scratch_test(test_a_full_disk),
-		scratch_test(test_old_indexes_go), scratch_test(test_the_newest_and_open_ones_stay),
+		scratch_test(test_old_ones_go),
+		scratch_test(test_a_full_disk),
+		scratch_test(test_old_indexes_go),
+		scratch_test(test_what_may_not_be_removed),
+		scratch_test(test_the_newest_and_open_ones_stay),
 		scratch_test(test_a_lost_lock),
 	};
 
