@@ -469,6 +469,10 @@ struct quota {
 	bool over;
 	bool checked, told;
 	uint64_t images_written; /* when measured */
+	uint64_t next_ns;	 /* base_now_ns before which no other begins, while */
+	uint64_t epochs_ns;	 /* the database's folder was changed then last */
+	uint64_t wait_ns;	 /* between them; 0: the last removed something */
+	uint64_t tried_len;	 /* len when it began */
 	int32_t child;		 /* removes what nothing refers to; 0: none */
 };
 

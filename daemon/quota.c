@@ -5,10 +5,44 @@
  * again.
  */
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "daemon_core.h"
 #include "gc_child.h"
+
+/* After a run that found nothing to remove, which reads the whole database; each time twice as
+ * long. */
+#define FIRST_WAIT_NS (300 * 1000000000ull)
+#define LAST_WAIT_NS  (3600 * 1000000000ull)
+
+/* When an epoch last came or went. */
+static uint64_t epochs_time(const struct daemon *d)
+{
+	struct stat st;
+
+	if (fstat(profdb_dir_fd(d->db), &st) < 0)
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+static bool is_worth_it(const struct daemon *d)
+{
+	return base_now_ns() >= d->quota.next_ns || epochs_time(d) != d->quota.epochs_ns;
+}
+
+static void put_off(struct daemon *d)
+{
+	struct quota *q = &d->quota;
+
+	if (!q->over || q->len < q->tried_len)
+		q->wait_ns = 0;
+	else if (!q->wait_ns)
+		q->wait_ns = FIRST_WAIT_NS;
+	else if (q->wait_ns < LAST_WAIT_NS)
+		q->wait_ns = 2 * q->wait_ns < LAST_WAIT_NS ? 2 * q->wait_ns : LAST_WAIT_NS;
+	q->next_ns = base_now_ns() + q->wait_ns;
+}
 
 static void start(struct daemon *d)
 {
@@ -17,6 +51,8 @@ static void start(struct daemon *d)
 
 	/* What lives may get samples yet. */
 	dyn_spare_images(d->dyn);
+	q->tried_len = q->len;
+	q->epochs_ns = epochs_time(d);
 	q->child = gc_child_start(d->opt.database, &config, NULL);
 	if (q->child < 0)
 		base_log(BASE_LOG_WARN, "cannot remove pseudo-images: %s", base_strerror(q->child));
@@ -59,6 +95,7 @@ static void take_child(struct daemon *d, int flags)
 		return;
 	q->child = 0;
 	measure(d);
+	put_off(d);
 	tell(q, status != 0);
 }
 
@@ -83,7 +120,7 @@ void quota_check(struct daemon *d)
 	measure(d);
 	if (!q->over)
 		tell(q, false);
-	else if (q->child <= 0)
+	else if (q->child <= 0 && is_worth_it(d))
 		start(d);
 	/* Of a recorded stream all comes at once. */
 	if (!d->attrib.live)

@@ -119,6 +119,7 @@ static void tells_once_that_it_is_over(void **state)
 	(void)state;
 	put("a.dyn", 1001);
 	for (int i = 0; i < 3; i++) {
+		d.quota.next_ns = 0;
 		quota_check(&d);
 		assert_true(d.quota.child > 0);
 		turn_until_done();
@@ -136,9 +137,51 @@ static void tells_once_that_it_is_over(void **state)
 	assert_int_equal(d.quota.child, 0);
 	assert_int_equal(trial_said(said, "there is room for pseudo-images again"), 1);
 	put("a.dyn", 1001);
+	d.quota.next_ns = 0;
 	check();
 	turn_until_done();
 	assert_int_equal(trial_said(said, "more than -quota allows"), 1);
+}
+
+static void waits(uint64_t seconds)
+{
+	uint64_t before_ns = base_now_ns();
+
+	check();
+	assert_true(d.quota.child > 0);
+	turn_until_done();
+	assert_in_range(d.quota.next_ns, before_ns + seconds * 1000000000,
+			base_now_ns() + seconds * 1000000000);
+	check();
+	assert_int_equal(d.quota.child, 0);
+	assert_true(d.quota.over && stand_ins.full);
+}
+
+/* Each run reads the whole database. */
+static void waits_when_nothing_can_be_removed(void **state)
+{
+	static const uint64_t seconds[] = { 300, 600, 1200, 2400, 3600, 3600 };
+
+	(void)state;
+	/* It is in the database's folder too. */
+	close(profdb_dyn_lock(d.db, false, 0, NULL));
+	put("a.dyn", 1001);
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(*seconds); i++) {
+		waits(seconds[i]);
+		d.quota.next_ns = base_now_ns();
+	}
+	waits(3600);
+	/* An epoch came, or went. */
+	assert_int_equal(mkdirat(profdb_dir_fd(d.db), "202001010000", 0755), 0);
+	waits(3600);
+	/* Something goes, if not enough. */
+	put(".tmp-1-0-b.dyn", 1);
+	d.quota.next_ns = 0;
+	check();
+	assert_true(d.quota.child > 0);
+	turn_until_done();
+	assert_true(d.quota.over);
+	waits(300);
 }
 
 /* What it says behind @word; -1: it does not. */
@@ -257,9 +300,13 @@ static void waits_where_nothing_is_live(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(measures_when_something_was_written), TEST(removes_what_it_may),
-		TEST(tells_once_that_it_is_over),	   TEST(one_child_at_a_time),
-		TEST(says_that_removing_failed),	   TEST(waits_where_nothing_is_live),
+		TEST(measures_when_something_was_written),
+		TEST(removes_what_it_may),
+		TEST(tells_once_that_it_is_over),
+		TEST(waits_when_nothing_can_be_removed),
+		TEST(one_child_at_a_time),
+		TEST(says_that_removing_failed),
+		TEST(waits_where_nothing_is_live),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
