@@ -638,6 +638,7 @@ struct daemon {
 	struct base_err source_error;  /* the driver failed: no more will come from it */
 	bool record_failed;	       /* logged */
 	bool streaming;		       /* in a replay, whose rest a flush does not wait for */
+	int stop_fd;		       /* of a replay: readable when a signal ends it; 0: none */
 	bool finished;		       /* everything is on disk, the epoch is finished */
 };
 
@@ -651,6 +652,8 @@ void daemon_close(struct daemon *d);
 int daemon_drain(struct daemon *d, bool all, struct base_err *err);
 /* What a live daemon does whenever it wakes: drain, answer clients, flush when it is due. */
 int daemon_turn(struct daemon *d, struct base_err *err);
+/* For stop_fd: a descriptor, or negative. Before the loop a signal ends us as it does others. */
+int daemon_stop_open(void);
 /* Until a signal, quit, or the end of a recorded stream. */
 int daemon_loop(struct daemon *d, struct base_err *err);
 /* Everything received so far onto disk. On failure nothing is lost: the counts stay. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -31,6 +32,9 @@
 /* While windows meet code that is not translated: behind it they meet more. Then twice as long each
  * time, so that a miss now and then costs some looks and no more. */
 #define SERVE_NS 10000000ull
+
+/* Of a replay that a signal ends: its writer may have got it too, and has some words left. */
+#define STOP_NS (2 * SECOND_NS)
 
 enum { DYN_FDS = 16 };
 
@@ -123,17 +127,36 @@ static int watch(struct loop *l, int fd)
 	return epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-static int open_signals(void)
+/* A replay (not @live) is a command like others: what was ignored when it began does not end it. */
+static void fill_signals(sigset_t *set, bool live)
+{
+	static const int ending[] = { SIGTERM, SIGINT, SIGHUP };
+	struct sigaction now;
+
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++) {
+		if (live || sigaction(ending[i], NULL, &now) < 0 || now.sa_handler != SIG_IGN)
+			sigaddset(set, ending[i]);
+	}
+}
+
+static int open_signals(bool live)
+{
+	sigset_t set;
+	int fd;
+
+	fill_signals(&set, live);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+/* From now on they come by that descriptor alone. */
+static int block_signals(bool live)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	fill_signals(&set, live);
+	return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
 }
 
 /*
@@ -180,9 +203,9 @@ static int loop_open(struct loop *l, const struct daemon *d)
 	size_t nr = dyn_poll_fds(d->dyn, fds, DYN_FDS);
 
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	l->signal_fd = open_signals();
+	l->signal_fd = open_signals(true);
 	l->timer_fd = open_timer(SECOND_NS);
-	if (l->epoll_fd < 0 || l->signal_fd < 0 || l->timer_fd < 0)
+	if (l->epoll_fd < 0 || l->signal_fd < 0 || l->timer_fd < 0 || block_signals(true) < 0)
 		return -errno;
 	r = watch(l, l->signal_fd);
 	if (r >= 0)
@@ -209,11 +232,11 @@ static void loop_close(struct loop *l)
 			close(fds[i]);
 }
 
-static bool got_signal(const struct loop *l)
+static bool got_signal(int fd)
 {
 	struct signalfd_siginfo info;
 
-	if (read(l->signal_fd, &info, sizeof(info)) != sizeof(info))
+	if (read(fd, &info, sizeof(info)) != sizeof(info))
 		return false;
 	base_log(BASE_LOG_INFO, "ended by signal %u: flushing", info.ssi_signo);
 	return true;
@@ -436,7 +459,7 @@ static int turn(struct daemon *d, struct loop *l, struct base_err *err)
 		return r;
 	adapt_timer(l, d);
 	look_again(d, l);
-	return d->finished || got_signal(l);
+	return d->finished || got_signal(l->signal_fd);
 }
 
 static int run_live(struct daemon *d, struct base_err *err)
@@ -458,6 +481,41 @@ static int run_live(struct daemon *d, struct base_err *err)
 	return r < 0 ? r : 0;
 }
 
+int daemon_stop_open(void)
+{
+	return open_signals(false);
+}
+
+/* Is a signal to end the replay now? It is not taken yet, for the source looks at it too. */
+static bool is_stopped(const struct daemon *d, uint64_t *end_ns)
+{
+	struct pollfd stop = { .fd = d->stop_fd, .events = POLLIN };
+
+	if (d->stop_fd <= 0 || poll(&stop, 1, 0) <= 0)
+		return false;
+	if (*end_ns == UINT64_MAX)
+		*end_ns = base_now_ns() + STOP_NS;
+	return base_now_ns() >= *end_ns;
+}
+
+/* As daemon_drain, whose last answer it returns. */
+static int run_recorded(struct daemon *d, struct base_err *err)
+{
+	uint64_t end_ns = UINT64_MAX;
+	int r;
+
+	d->streaming = true;
+	if (d->stop_fd > 0)
+		block_signals(false);
+	while ((r = daemon_drain(d, false, err)) > 0 && !is_stopped(d, &end_ns)) {
+		periodic_flush(d);
+		profdb_lock_beat(d->db);
+	}
+	if (d->stop_fd > 0)
+		got_signal(d->stop_fd);
+	return r;
+}
+
 /* Nobody tries again. */
 static int finish(struct daemon *d, struct base_err *err)
 {
@@ -476,15 +534,7 @@ int daemon_loop(struct daemon *d, struct base_err *err)
 	int r;
 
 	d->next_flush_ns = base_now_ns() + (uint64_t)d->opt.flush_s * SECOND_NS;
-	if (!driver_is_recorded(d->driver)) {
-		r = run_live(d, err);
-	} else {
-		d->streaming = true;
-		while ((r = daemon_drain(d, false, err)) > 0) {
-			periodic_flush(d);
-			profdb_lock_beat(d->db);
-		}
-	}
+	r = driver_is_recorded(d->driver) ? run_recorded(d, err) : run_live(d, err);
 	service_stopping(&d->service);
 	keep_labels(d, true);
 	/* What was received before a failure is still good. */

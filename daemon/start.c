@@ -239,6 +239,9 @@ static int open_driver(struct daemon *d, struct base_err *err)
 	const char *slot;
 	int r = join_events(&d->opt.events, &joined);
 
+	if (r >= 0 && d->opt.replay)
+		r = d->stop_fd = daemon_stop_open();
+	config.stop_fd = d->stop_fd;
 	slot = (const char *)joined.data;
 	if (d->opt.events.nr) {
 		config.slots = &slot;
@@ -548,6 +551,8 @@ void daemon_close(struct daemon *d)
 		reader_close(d->reader);
 	if (d->driver)
 		driver_close(d->driver);
+	if (d->stop_fd > 0)
+		close(d->stop_fd);
 	if (d->record && fclose(d->record) != 0)
 		base_log(BASE_LOG_ERROR, "cannot complete '%s'", d->opt.record);
 	if (d->db)

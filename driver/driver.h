@@ -27,6 +27,7 @@ struct driver_event {
 struct driver_config {
 	const char *source; /* NULL: "bpf", and where that is refused "perf": describe says why */
 	const char *replay_path; /* source replay */
+	int stop_fd; /* replay of a pipe: while this is readable, silence ends it; 0: none */
 	/*
 	 * What to sample: each slot names events that are counted at the same time,
 	 * "NAME[:MODIFIERS][:PERIOD]" joined by '+'; several slots are counted in turn
@@ -168,7 +169,7 @@ int driver_start(struct driver *d, struct base_err *err);
  * that is due. With it (after stop, or for a flush) nothing is held that had arrived before the
  * call; perf: a record that a CPU had its time for, but had not yet put into its ring when a flush
  * came, is handed on by the next call, behind younger ones of other CPUs. Replay: returns 1 while
- * there is more, 0 at its end.
+ * there is more, 0 at its end; behind driver_stop nothing more is read.
  */
 int driver_drain(struct driver *d, bool all, const struct driver_sink *sink, struct base_err *err);
 /* A descriptor that becomes readable when a drain is due, or -1: drain by the clock. */

@@ -93,6 +93,9 @@ int inprocess_open(const struct driver_config *config, struct driver **out, stru
 int replay_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 /* @in is closed with the driver, also when this fails; @name stands in messages. */
 int replay_open_stream(FILE *in, const char *name, struct driver **out, struct base_err *err);
+/* The file that @config names, or standard input. A pipe that is silent while
+ * @config->stop_fd is readable ends with an error, errno ECANCELED. */
+int replay_input_open(const struct driver_config *config, FILE **out, struct base_err *err);
 /* base_now_ns when a drain of @in that begins now leaves off; UINT64_MAX: it is no pipe. */
 uint64_t replay_drain_end(FILE *in);
 

@@ -120,6 +120,8 @@ static int step(struct perfdata *p, const struct driver_sink *sink)
 
 	if (r > 0)
 		known = take_record(p, rec, len, &until);
+	if (r == -ECANCELED)
+		p->failure = (struct base_err){ 0 };
 	if (r <= 0 || known < 0) {
 		p->ended = true;
 		return 0;
@@ -169,7 +171,7 @@ static int perfdata_poll_fd(const struct driver *d)
 
 static void perfdata_stop(struct driver *d)
 {
-	(void)d;
+	((struct perfdata *)d)->ended = true;
 }
 
 static void perfdata_close(struct driver *d)

@@ -72,7 +72,7 @@ int perfdata_read(struct perfdata_stream *s, void *to, size_t len, struct base_e
 /*
  * The next record, whole, 8-byte aligned, valid until the next call. 1; 0: the end; -DCPI_EFORMAT
  * (a size that lies, packs within packs, packs that cannot be unpacked), -DCPI_ETRUNCATED,
- * -DCPI_ELIMIT (a pack that becomes too long), -ENOMEM, -EIO.
+ * -DCPI_ELIMIT (a pack that becomes too long), -ENOMEM, -EIO, -ECANCELED (see stop_fd, driver.h).
  */
 int perfdata_next(struct perfdata_stream *s, const uint8_t **rec, size_t *len,
 		  struct base_err *err);

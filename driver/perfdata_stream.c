@@ -58,8 +58,10 @@ int perfdata_fail(const struct perfdata_stream *s, struct base_err *err, int cod
 
 static int fail_cut(const struct perfdata_stream *s, struct base_err *err)
 {
+	int code = errno == ECANCELED ? -ECANCELED : -EIO;
+
 	return ferror(s->in)
-		       ? perfdata_fail(s, err, -EIO, "%s", base_strerror(-EIO))
+		       ? perfdata_fail(s, err, code, "%s", base_strerror(code))
 		       : perfdata_fail(s, err, -DCPI_ETRUNCATED, "the file ends in the midst");
 }
 

@@ -4,13 +4,10 @@
  * by its first byte and read by perfdata.c.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "perfdata_internal.h"
 #include "wire.h"
@@ -29,6 +26,7 @@ struct replay {
 	struct base_buf line; /* the current one, with its NUL */
 	uint64_t line_nr;
 	bool waiting;		 /* line was read ahead and not yet used */
+	bool ended;		 /* nothing more is read */
 	struct base_err failure; /* the stream stays failed */
 };
 
@@ -59,6 +57,8 @@ static int line_read(struct replay *p, struct base_err *err)
 {
 	int c, r;
 
+	if (p->ended)
+		return 0;
 	if (p->waiting) {
 		p->waiting = false;
 		return 1;
@@ -74,6 +74,9 @@ static int line_read(struct replay *p, struct base_err *err)
 		if (r < 0)
 			return bad_line(p, err, r, "%s", base_strerror(r));
 	}
+	p->ended = c == EOF && ferror(p->in) && errno == ECANCELED;
+	if (p->ended)
+		return 0;
 	if (c == EOF && ferror(p->in))
 		return bad_line(p, err, -EIO, "%s", base_strerror(-EIO));
 	if (c == EOF && p->line.len)
@@ -274,7 +277,7 @@ static int replay_poll_fd(const struct driver *d)
 
 static void replay_stop(struct driver *d)
 {
-	(void)d;
+	((struct replay *)d)->ended = true;
 }
 
 static void replay_close(struct driver *d)
@@ -318,35 +321,6 @@ int replay_open_stream(FILE *in, const char *name, struct driver **out, struct b
 	return r;
 }
 
-/* A FIFO without a writer would keep us waiting for ever: only standard input is read as a pipe. */
-static int open_file(const char *path, FILE **out, struct base_err *err)
-{
-	bool input = !strcmp(path, "-");
-	int fd = input ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-		       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	bool is_folder;
-	struct stat st = { 0 };
-	int r;
-
-	if (fd < 0)
-		return base_fail_errno(err, -errno, "cannot open '%s'", path);
-	if (!input && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
-		is_folder = S_ISDIR(st.st_mode);
-		close(fd);
-		r = base_fail(err, -EINVAL, "cannot replay '%s': not a regular file", path);
-		base_hint(err,
-			  is_folder ? "of a folder of perf's (--kcore) name the file 'data' in it"
-				    : "a pipe is read as '-': standard input");
-		return r;
-	}
-	*out = fdopen(fd, "r");
-	if (*out)
-		return 0;
-	r = base_fail_errno(err, -errno, "cannot open '%s'", path);
-	close(fd);
-	return r;
-}
-
 int replay_open(const struct driver_config *config, struct driver **out, struct base_err *err)
 {
 	FILE *in = NULL;
@@ -354,7 +328,7 @@ int replay_open(const struct driver_config *config, struct driver **out, struct 
 
 	if (!config->replay_path)
 		return base_fail(err, -DCPI_EUSAGE, "no file to replay");
-	r = open_file(config->replay_path, &in, err);
+	r = replay_input_open(config, &in, err);
 	if (r < 0)
 		return r;
 	c = getc(in);

@@ -106,3 +106,16 @@ unknown process: 4 samples of pid 99 () at 0x400010
 unknown process: 1 samples of pid -1 () at 0x400010
 dynamic, unknown: 3 samples of pid 10 (b) at 0x700008
 END
+
+# A signal ends the reading of a pipe in the midst of a line: what came before is stored, its epoch finished.
+mkfifo pipe
+"$DCPI_BIN/dcpid" -replay - -platform test -unknown -log ended.log ended <pipe &
+exec 9>pipe
+{ cat stream; head -c 3000000 /dev/zero | tr '\0' '#'; } >&9
+kill $!
+wait $!
+grep -q 'ended by signal 15: flushing' ended.log
+grep -q "finished: $given samples stored\$" ended.log
+for file in db/2*/test/*; do
+	diff -u <("$DCPI_BIN/dcpicat" "$file") <("$DCPI_BIN/dcpicat" "ended/${file#db/}")
+done

@@ -245,6 +245,7 @@ static void many_refused_images(void **state)
 				     images_get(d.images, PROFDB_DYNAMIC, NULL, stem, stem), 8, 0,
 				     1);
 		}
+		assert_int_equal(daemon_drain(&d, false, &err), 0);
 		assert_int_equal(daemon_finish(&d, &err), 0);
 		assert_int_equal(on_disk().sum, 3 + nr);
 		assert_int_equal(teardown(state), 0);
@@ -533,6 +534,7 @@ static void finished_without_a_database(void **state)
 	struct base_err err = { 0 };
 
 	(void)state;
+	assert_int_equal(daemon_drain(&d, false, &err), 0);
 	store("/b", 2, 5);
 	remove_database();
 	assert_int_equal(daemon_finish(&d, &err), -ENOENT);

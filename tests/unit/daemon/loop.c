@@ -139,6 +139,7 @@ static void source_stop(struct driver *s)
 {
 	(void)s;
 	note('S');
+	source.more = 0;
 }
 
 static const struct driver_ops ops = {
@@ -365,6 +366,31 @@ static void a_replay(void **state)
 	assert_int_equal(d.nr_flushes, 2);
 	assert_int_equal(d.attrib.account.stored, 3);
 	assert_int_equal(daemon_unwritten(&d), 0);
+}
+
+static void count_half_a_second(const struct driver_sink *sink)
+{
+	ahead_ns += SECOND / 2;
+	count_one(sink);
+}
+
+/* It goes on for two seconds. */
+static void a_signal_ends_a_replay(void **state)
+{
+	(void)state;
+	source.base.utc = 1700000000;
+	source.on_drain = count_half_a_second;
+	source.more = 1000;
+	source.last = 3;
+	d.attrib.live = false;
+	d.stop_fd = daemon_stop_open();
+	assert_true(d.stop_fd > 0);
+	assert_int_equal(loop(), 0);
+	assert_int_equal(nr_calls('D'), 7);
+	assert_int_equal(nr_calls('S'), 1);
+	assert_true(d.finished);
+	close(d.stop_fd);
+	d.stop_fd = 0;
 }
 
 /* What came before is on disk all the same. */
@@ -693,6 +719,7 @@ int main(void)
 		TEST(a_failure_ends_it),
 		TEST(a_failure_for_a_client_ends_it),
 		TEST(a_replay),
+		TEST(a_signal_ends_a_replay),
 		TEST(an_urgent_look_drains),
 		TEST(quiet_looks_rest),
 		TEST(looks_keep_their_pace),

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -637,6 +638,58 @@ static void nothing_waits_for_a_fifo(void **state)
 	assert_non_null(strstr(out.err.hint, "the file 'data' in it"));
 }
 
+/* What was held for its order has come, and is handed on. */
+static void a_silent_pipe_can_be_ended(void **state)
+{
+	struct driver_config config = { .source = "replay", .replay_path = "-" };
+	struct driver *d = NULL;
+	int ends[2];
+
+	(void)state;
+	put_two_events(&f);
+	put_sample(&f, USER, 1, 7, 10, 11, 1);
+	put_sample(&f, USER, 2, 7, 20, 11, 1);
+	config.stop_fd = eventfd(0, EFD_CLOEXEC);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+	/* In the midst of a record. */
+	assert_int_equal(base_write_all(ends[1], f.data, f.len - 4), 0);
+	assert_int_equal(driver_open(&config, &d, &out.err), 0);
+	assert_int_equal(eventfd_write(config.stop_fd, 1), 0);
+	out.to = open_memstream(&out.text, &out.len);
+	replay_drains(&out, d);
+	driver_close(d);
+	fclose(out.to);
+	assert_int_equal(out.r, 0);
+	assert_string_equal(out.err.text, "");
+	assert_string_equal(out.text, "count t=10 pid=7 addr=0x1\n");
+	close(config.stop_fd);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* What is held comes all the same. */
+static void nothing_is_read_behind_a_stop(void **state)
+{
+	const struct driver_sink sink = { .count = take_count };
+	struct driver *d = NULL;
+
+	(void)state;
+	put_two_events(&f);
+	for (uint64_t i = 0; i < 20000; i++)
+		put_sample(&f, USER, i, 7, 1 + i, 11, 1);
+	assert_int_equal(perfdata_open_stream(fmemopen(f.data, f.len, "r"), "x", &d, &out.err), 0);
+	assert_int_equal(driver_drain(d, false, &sink, &out.err), 1);
+	driver_stats_get(d, &out.stats);
+	assert_int_equal(out.stats.held, out.stats.received[0]);
+	driver_stop(d);
+	assert_int_equal(driver_drain(d, true, &sink, &out.err), 0);
+	driver_stats_get(d, &out.stats);
+	assert_int_equal(out.stats.held, 0);
+	assert_in_range(out.stats.received[0], 1, 19999);
+	driver_close(d);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -666,6 +719,8 @@ int main(void)
 		TEST(samples_of_several_layouts),
 		TEST(files_are_told_by_their_magic),
 		TEST(nothing_waits_for_a_fifo),
+		TEST(a_silent_pipe_can_be_ended),
+		TEST(nothing_is_read_behind_a_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -263,6 +264,47 @@ static void a_sink_may_stop_a_drain(void **state)
 	driver_close(d);
 }
 
+/* A pipe that somebody holds open. */
+static void a_silent_pipe_can_be_ended(void **state)
+{
+	static const char text[] = HEAD "count pid=1 addr=1\ncount pid=1 ad";
+	struct driver_config config = { .source = "replay", .replay_path = "-" };
+	struct last l = { 0 };
+	const struct driver_sink sink = { last_load, last_count, NULL, &l };
+	struct driver *d = NULL;
+	int ends[2];
+
+	(void)state;
+	err = (struct base_err){ 0 };
+	config.stop_fd = eventfd(0, EFD_CLOEXEC);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+	assert_int_equal(base_write_all(ends[1], text, strlen(text)), 0);
+	assert_int_equal(driver_open(&config, &d, &err), 0);
+	assert_int_equal(eventfd_write(config.stop_fd, 1), 0);
+	for (int again = 0; again < 2; again++)
+		assert_int_equal(driver_drain(d, false, &sink, &err), 0);
+	assert_string_equal(err.text, "");
+	assert_int_equal(l.nr, 1);
+	driver_close(d);
+	close(config.stop_fd);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void nothing_is_read_behind_a_stop(void **state)
+{
+	struct last l = { 0 };
+	const struct driver_sink sink = { last_load, last_count, NULL, &l };
+	struct driver *d = open_text(HEAD "count pid=1 addr=1\n");
+
+	(void)state;
+	driver_stop(d);
+	assert_int_equal(driver_drain(d, true, &sink, &err), 0);
+	assert_int_equal(l.nr, 0);
+	driver_close(d);
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 static void bad_heads_are_refused(void **state)
@@ -440,6 +482,8 @@ int main(void)
 		cmocka_unit_test(dynamic_records_are_aligned_bytes),
 		cmocka_unit_test(long_streams_come_in_several_drains),
 		cmocka_unit_test(a_sink_may_stop_a_drain),
+		cmocka_unit_test(a_silent_pipe_can_be_ended),
+		cmocka_unit_test(nothing_is_read_behind_a_stop),
 		cmocka_unit_test(bad_heads_are_refused),
 		cmocka_unit_test(too_many_events_are_refused),
 		cmocka_unit_test(bad_records_are_named_by_line),
