@@ -209,17 +209,14 @@ static bool park_alike(struct parked *p, int32_t like, pthread_t *out)
 	return false;
 }
 
-/* One that ends leaves the others to be found. */
-static void test_threads_of_one_place(void **state)
+static bool end_by_turns(void)
 {
 	struct parked parked[3];
 	pthread_t threads[3];
-	size_t nr_timers;
+	size_t nr_timers = inprocess_threads_nr();
+	bool good = true;
 	int nr = 0;
 
-	(void)state;
-	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
-	nr_timers = inprocess_threads_nr();
 	while (nr < 3 && park_alike(&parked[nr], nr ? parked[0].tid : 0, &threads[nr]))
 		nr++;
 	/* Numbers are given in turn: of 256 new threads, or some more, one fits. */
@@ -227,8 +224,24 @@ static void test_threads_of_one_place(void **state)
 	for (int i = 0; i < nr; i++) {
 		atomic_store(&parked[i].go, 1);
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
-		assert_int_equal(inprocess_threads_nr(), nr_timers + (size_t)(nr - 1 - i));
+		good &= inprocess_threads_nr() == nr_timers + (size_t)(nr - 1 - i);
 	}
+	return good;
+}
+
+/* One that ends leaves the others to be found. A tick's look at the list of threads may find one
+ * that has just ended, until the next look: not each time. */
+static void test_threads_of_one_place(void **state)
+{
+	bool good = false;
+
+	(void)state;
+	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
+	for (int i = 0; i < 4 && !good; i++) {
+		assert_int_equal(inprocess_threads_scan(true), 0);
+		good = end_by_turns();
+	}
+	assert_true(good);
 	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
 }
 
