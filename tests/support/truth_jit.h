@@ -47,7 +47,8 @@ int truth_make(uint64_t context, unsigned char *code, const char *prefix, int sl
 	       uint64_t *handle);
 /*
  * Run it for @seconds by @clock, in pieces of random length of some ten microseconds. Returns how
- * long it was.
+ * long it was. A host that takes a virtual machine's CPU away lets its clocks and CPU time go on,
+ * and one sample comes of it however long it was: so a piece counts for a sample's period at most.
  */
 double truth_run(const unsigned char *code, clockid_t clock, double seconds, uint64_t *random);
 
