@@ -112,7 +112,10 @@ int inprocess_copy_to(uint64_t vaddr, const void *from, size_t len);
 /* Signals from timers carry this address, unique to this copy of the machinery. */
 extern char inprocess_cookie;
 
-/* Those that arm look under the lock whether ticks are on, those that scan or stop may be late. */
+/*
+ * Those that arm look under the lock whether ticks are on, those that scan or stop may be late. All
+ * but inprocess_threads_scan_due take the lock: with all signals blocked.
+ */
 int inprocess_threads_arm_self(void); /* if it has no timer yet; 0 or -errno */
 void inprocess_threads_disarm_self(bool even_if_on);
 int inprocess_threads_scan(bool wait); /* arm all, forget dead ones; 0 or -errno */
