@@ -218,7 +218,8 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint
 void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len);
 /*
  * A file that the runtime of @p writes its code into (its descriptor is taken over) is followed
- * until @p ends. 0, -EEXIST: it is already; -EPERM: it is not its user's; or negative.
+ * until @p, and whoever inherited its code, have ended. 0, -EEXIST: it is already; -EPERM: it is
+ * not its user's; or negative.
  */
 struct reader_dump;
 int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump);

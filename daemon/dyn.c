@@ -121,6 +121,10 @@ static void client_put(struct dyn_client *c)
 	while (c && --c->refs == 0) {
 		struct dyn_client *up = c->inherited;
 
+		/* One that another client has too goes on with that. Its last reading takes @c. */
+		for (size_t i = 0; i < c->nr_sources; i++)
+			if (c->sources[i]->refs == 1)
+				dyn_source_end(c->sources[i]);
 		for (size_t i = 0; up && (reg = held(up, i)); i++)
 			dyn_tenant_heir_remove(&reg->tenants, c->fork_ns);
 		for (size_t i = 0; (reg = held(c, i)); i++)
@@ -328,10 +332,6 @@ void dyn_end(struct dyn *d, struct process *p)
 			snprintf(reg->exe, sizeof(reg->exe), "%s", p->exe);
 		dyn_registry_detach(reg);
 	}
-	/* One that is shared goes on with whoever has it still. */
-	for (size_t i = 0; p->dyn && p->dyn->refs == 1 && i < p->dyn->nr_sources; i++)
-		if (p->dyn->sources[i]->refs == 1)
-			dyn_source_end(p->dyn->sources[i]);
 	client_put(p->dyn);
 	p->dyn = NULL;
 }

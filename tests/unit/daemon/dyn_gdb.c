@@ -494,6 +494,30 @@ static void forked_unread(void **state)
 	dyn_end(t->dyn, &child);
 }
 
+/* What a parent had ends with the last who inherited it: nothing is looked for any more. */
+static void outlived(void **state)
+{
+	TRACKER(state);
+	struct process child = { .pid = getpid(), .uid = getuid(), .comm = "child" };
+	struct dyn_registry *reg = source(&t->p);
+	struct object a;
+
+	assert_int_equal(t->dyn->nr_roots, 1);
+	dyn_fork(t->dyn, &t->p, &child, base_now_ns(), NULL);
+	dyn_end(t->dyn, &t->p);
+	/* The child may write of it still. */
+	assert_false(reg->over);
+	assert_int_equal(t->dyn->nr_roots, 1);
+	make(&a, HERE, 'A');
+	link_node(&a.node);
+	dyn_end(t->dyn, &child);
+	assert_true(reg->tenants.routines.nr_live > 0);
+	assert_int_equal(t->dyn->nr_roots, 0);
+	for (reg = t->dyn->registries; reg; reg = reg->next)
+		assert_true(reg->over && !reg->refs && reg->fd < 0);
+	dyn_refresh(t->dyn, true);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tracker_teardown)
@@ -510,6 +534,7 @@ int main(void)
 		TEST(look),
 		TEST(forked),
 		TEST(forked_unread),
+		TEST(outlived),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
