@@ -123,9 +123,9 @@ int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump)
 		return -EIO;
 	}
 	reg = find_file(d, &st);
-	if (reg || dump->owner != p->uid || !dyn_client_of(p)) {
+	if (dump->owner != p->uid || reg || !dyn_client_of(p)) {
 		close(dump->fd);
-		return reg ? share(p, reg) : dump->owner != p->uid ? -EPERM : -ENOMEM;
+		return dump->owner != p->uid ? -EPERM : reg ? share(p, reg) : -ENOMEM;
 	}
 	r = dyn_source_new(d, p, DYN_JITDUMP, dump->fd, &reg);
 	if (r < 0) {

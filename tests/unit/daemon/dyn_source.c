@@ -110,12 +110,17 @@ static void put_line(const void *addr, const char *name)
 	assert_int_equal(fclose(f), 0);
 }
 
-static int follow(struct tracker *t, uint32_t owner)
+static int follow_of(struct tracker *t, struct process *p, uint32_t owner)
 {
 	struct reader_dump dump = { .fd = open(dump_path, O_RDONLY | O_CLOEXEC), .owner = owner };
 
 	assert_true(dump.fd >= 0);
-	return dyn_dump(t->dyn, &t->p, &dump);
+	return dyn_dump(t->dyn, p, &dump);
+}
+
+static int follow(struct tracker *t, uint32_t owner)
+{
+	return follow_of(t, &t->p, owner);
 }
 
 /* ---- what is made of it ---------------------------------------------------------------------- */
@@ -300,6 +305,24 @@ static void not_his(void **state)
 	put_header();
 	assert_int_equal(follow(t, getuid() + 1), -EPERM);
 	assert_null(t->p.dyn ? dyn_source_find(t->p.dyn, DYN_JITDUMP) : NULL);
+}
+
+/* One that is followed already: its user's other processes may have it too, nobody else's. */
+static void of_several(void **state)
+{
+	TRACKER(state);
+	struct process same = { .pid = getpid(), .uid = getuid(), .comm = "same" };
+	struct process other = { .pid = getpid(), .uid = getuid() + 1, .comm = "other" };
+
+	put_header();
+	assert_int_equal(follow(t, getuid()), 0);
+	assert_int_equal(follow_of(t, &other, getuid()), -EPERM);
+	assert_null(other.dyn);
+	assert_int_equal(follow_of(t, &same, getuid()), 0);
+	assert_ptr_equal(dyn_source_find(same.dyn, DYN_JITDUMP),
+			 dyn_source_find(t->p.dyn, DYN_JITDUMP));
+	dyn_end(t->dyn, &same);
+	assert_false(dyn_source_find(t->p.dyn, DYN_JITDUMP)->over);
 }
 
 static void no_dump_after_all(void **state)
@@ -535,6 +558,7 @@ int main(void)
 		TEST(mapped_over),
 		TEST(told_late),
 		TEST(not_his),
+		TEST(of_several),
 		TEST(no_dump_after_all),
 		TEST(perf_map),
 		TEST(perf_map_anew),
