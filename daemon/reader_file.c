@@ -253,10 +253,7 @@ int reader_perfmap_open(const struct reader_request *q, int root)
 		r = -EPERM;
 	else if (!is_local(fd))
 		r = -EREMOTE;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	file = r < 0 ? r : open(name, O_RDONLY | O_CLOEXEC);
-	if (file == -1)
-		file = -errno;
+	file = r < 0 ? r : reader_looked_open(fd);
 	close(fd);
 	return file;
 }

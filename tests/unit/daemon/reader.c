@@ -502,6 +502,31 @@ static void test_range_read(void **state)
 	base_buf_release(&out);
 }
 
+/* Where there is none, and where it is somebody else's: only the first may come yet. */
+static void test_perfmap(void **state)
+{
+	char dir[] = "/tmp/dcpi-reader-XXXXXX", path[64];
+	int root, fd;
+
+	READER(state);
+	assert_non_null(mkdtemp(dir));
+	root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(mkdirat(root, "tmp", 0700), 0);
+	assert_int_equal(reader_perfmap_find(r, root, 42, getuid(), 0), -ENOENT);
+	snprintf(path, sizeof(path), "%s/tmp/perf-42.map", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(reader_perfmap_find(r, root, 42, getuid() + 1, 0), -EPERM);
+	fd = reader_perfmap_find(r, root, 42, getuid(), 0);
+	assert_true(fd >= 0);
+	close(fd);
+	unlink(path);
+	assert_int_equal(unlinkat(root, "tmp", AT_REMOVEDIR), 0);
+	close(root);
+	rmdir(dir);
+}
+
 /* A request that does not end ends the helper; the next one has another. */
 static void test_hanging_helper(void **state)
 {
@@ -727,6 +752,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mapped_by_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_range_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_perfmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hanging_helper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dying_helper, setup, teardown),
