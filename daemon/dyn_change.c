@@ -22,7 +22,7 @@ static int retire(struct dyn_registry *reg, const struct wire_retire *rec,
 	return r < 0 ? r : 0;
 }
 
-/* The record of the routine as it is at its new address. */
+/* The record of the routine as it is at its new address; @old is NULL where it cannot be read. */
 static struct wire_routine *moved(const struct wire_routine *old, const struct wire_move *rec)
 {
 	bool with_code = rec->head.flags & WIRE_ROUTINE_CODE;
@@ -31,7 +31,7 @@ static struct wire_routine *moved(const struct wire_routine *old, const struct w
 	size_t len, rest;
 	uint8_t *p;
 
-	if (wire_routine_parse(&old->head, &v) < 0 || v.rec->code_len != rec->code_len)
+	if (!old || wire_routine_parse(&old->head, &v) < 0 || v.rec->code_len != rec->code_len)
 		return NULL;
 	len = wire_routine_len(v.rec->name_len, rec->code_len, with_code, v.rec->nr_lines,
 			       v.rec->nr_inlines, v.files_len);

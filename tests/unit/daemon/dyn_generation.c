@@ -280,6 +280,30 @@ static void moves(void **state)
 	assert_string_equal(who(0x30000, 6), "?");
 }
 
+static const struct wire_routine *record_of(uint32_t index)
+{
+	const struct dyn_registry *reg = t.p.dyn->own;
+
+	return dyn_facility_record(reg->facilities[0],
+				   dyn_routine_get(&reg->tenants.routines, index));
+}
+
+/* Its record is lost: who stands at its new address is not known. */
+static void moves_unread(void **state)
+{
+	(void)state;
+	put(1, 0x10000, "A", FRESH);
+	tell();
+	t.dyn->spool.late_len = 0;
+	assert_null(record_of(1));
+	put(2, 0x20000, "B", FRESH);
+	move(3, 1, 0x10000, 0x20000);
+	tell();
+	assert_string_equal(who(0x20000, 2), "B");
+	assert_string_equal(who(0x20000, 3), "?");
+	assert_true(t.p.dyn->own->tenants.wants_list);
+}
+
 static void objects(void **state)
 {
 	size_t at;
@@ -304,14 +328,6 @@ static void objects(void **state)
 	assert_string_equal(who(0x10100, 4), "-");
 	assert_string_equal(who(0x10200, 4), "-");
 	assert_string_equal(who(0x10300, 4), "other");
-}
-
-static const struct wire_routine *record_of(uint32_t index)
-{
-	const struct dyn_registry *reg = t.p.dyn->own;
-
-	return dyn_facility_record(reg->facilities[0],
-				   dyn_routine_get(&reg->tenants.routines, index));
 }
 
 /* The ring had no room for its code, and that may be another's by now: a list brings it. */
@@ -964,6 +980,7 @@ int main(void)
 		TEST(swaps),
 		TEST(partly_overwritten),
 		TEST(moves),
+		TEST(moves_unread),
 		TEST(without_code),
 		TEST(without_code_or_room),
 		TEST(retire_by_address),
