@@ -160,7 +160,7 @@ static int open_both(const char *db, const char *xct, struct analysis **a, struc
 	if (r >= 0)
 		r = analysis_open(&sel, a, err);
 	if (r >= 0)
-		r = estimate_event(*a);
+		r = estimate_event(*a, NULL);
 	return r == -ENOENT ? base_fail(err, r, "no samples of time or instructions in '%s'", db)
 			    : r;
 }
