@@ -152,6 +152,16 @@ static int keep(struct analysis *a, const struct exact *truth, struct base_err *
 	return r < 0 ? r : k.failed ? BASE_EXIT_FAILED : BASE_EXIT_OK;
 }
 
+/* A cost from a part of the samples would be too low, and spoil every estimate from then on. */
+static int check_samples(const struct analysis *a, struct base_err *err)
+{
+	if (!a->nr_bad)
+		return 0;
+	base_fail(err, a->bad[0].err.code, "no costs are kept, as samples are missing");
+	base_hint(err, "-epoch and -platform leave out what is not of the run");
+	return a->bad[0].err.code;
+}
+
 static int run(int nr, char **files, struct base_err *err)
 {
 	struct analysis *a = NULL;
@@ -163,7 +173,11 @@ static int run(int nr, char **files, struct base_err *err)
 	if (r >= 0)
 		r = report_open(&sel, &a, err);
 	if (r >= 0)
+		r = check_samples(a, err);
+	if (r >= 0)
 		r = keep(a, &truth, err);
+	if (a)
+		report_bad(cmd.name, a, stderr);
 	analysis_close(a);
 	exact_release(&truth);
 	return r;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # dcpicosts: costs from samples and counts of one run are kept, and dcpicalc uses them; again, they add up.
-# So do those of a stripped library and of a routine that a JIT made.
+# So do those of a stripped library and of a routine that a JIT made. Where samples are missing, nothing is kept.
 set -eu
 . "$DCPI_SRC/tests/support/app-db.sh"
 strip=$DCPI_SRC/tests/data/strip
@@ -87,6 +87,22 @@ END
 	run dcpicalc -db three triple | grep -E '^\$|^; FREQ|^block'
 	run dcpicalc -db three entry strip.so | grep -E '^\$|^; FREQ|^block'
 	run dcpicalc -db three 0x2b0 strip.so | grep -E '^\$|^; FREQ|^block'
+	run dcpicosts -p app.c "$app/app.xct"
+	# Half of the run's samples are on another platform, in a profile that is cut.
+	for platform in box other; do
+		"$mkdb" halves <<-END
+			platform $platform
+			epoch 1700000000
+			profile file /opt/app/app $app/app
+			event cpu-clock 1000000
+			at hot+17 25
+		END
+	done
+	truncate -s 100 halves/*/other/app.*
+	run dcpicosts -db halves "$app/app.xct"
+	run dcpicosts -db halves -json "$app/app.xct"
+	ls halves/costs 2>&1 || :
+	run dcpicosts -db halves -platform box "$app/app.xct"
 } >out
 sed -i "s|$DCPI_SRC/||" out
 compare dcpicosts
