@@ -12,7 +12,8 @@ enum { TERSE_CALLERS = 3 };
 /* A place that was returned to. */
 struct caller {
 	const struct analysis_image *ai; /* NULL: nobody knows where */
-	uint64_t vaddr;
+	bool placed;
+	uint64_t vaddr; /* where it is not placed, the offset in the image */
 	uint64_t seen;
 	char *name; /* of its procedure; NULL: none */
 	uint64_t into;
@@ -63,6 +64,7 @@ static struct image *image_of(struct varg *x, struct analysis_image *ai)
 	return v->img;
 }
 
+/* @img: NULL: @vaddr is an offset. */
 static int add(struct callers *c, struct image *img, const struct analysis_image *ai,
 	       uint64_t vaddr, uint64_t seen)
 {
@@ -71,7 +73,7 @@ static int add(struct callers *c, struct image *img, const struct analysis_image
 
 	c->seen += seen;
 	for (size_t i = 0; i < c->nr; i++) {
-		if (c->v[i].ai == ai && c->v[i].vaddr == vaddr) {
+		if (c->v[i].ai == ai && c->v[i].placed == (img != NULL) && c->v[i].vaddr == vaddr) {
 			c->v[i].seen += seen;
 			return 0;
 		}
@@ -79,7 +81,8 @@ static int add(struct callers *c, struct image *img, const struct analysis_image
 	r = base_grow(&c->v, &c->cap, c->nr + 1, sizeof(*c->v));
 	if (r < 0)
 		return r;
-	c->v[c->nr] = (struct caller){ .ai = ai, .vaddr = vaddr, .seen = seen };
+	c->v[c->nr] =
+		(struct caller){ .ai = ai, .placed = img != NULL, .vaddr = vaddr, .seen = seen };
 	if (s) {
 		c->v[c->nr].name = strdup(s->name);
 		c->v[c->nr].into = vaddr - s->vaddr;
@@ -186,7 +189,7 @@ static int place_text(const struct caller *c, char **out)
 	else if (c->name)
 		r = asprintf(out, "%s", demangle_shown(c->name));
 	else if (c->ai)
-		r = asprintf(out, "0x%" PRIx64, c->vaddr);
+		r = asprintf(out, "%s0x%" PRIx64, c->placed ? "" : "+", c->vaddr);
 	else
 		r = asprintf(out, "(elsewhere)");
 	return r < 0 ? -ENOMEM : 0;
@@ -256,7 +259,8 @@ static void add_json(const struct callers *all, struct json_object *o)
 		report_json_procedure(one, c->name);
 		json_object_object_add(one, "offset",
 				       c->name ? json_object_new_uint64(c->into) : NULL);
-		json_object_object_add(one, "address", c->ai ? report_json_hex(c->vaddr) : NULL);
+		json_object_object_add(one, "address",
+				       c->placed ? report_json_hex(c->vaddr) : NULL);
 		json_object_object_add(one, "image", report_json_text(c->ai ? c->ai->name : NULL));
 		json_object_array_add(list, one);
 	}

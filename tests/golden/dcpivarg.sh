@@ -13,6 +13,23 @@ set -eu
 	for i in $(seq 200); do echo "value hot 1 $((1000 + 3 * i))"; done
 } | "$mkdb" many
 
+# Calls from an image that is gone: nobody knows their addresses.
+"$mkdb" gone <<-END
+	platform box
+	epoch 1700000000
+	profile file /opt/app/app $app/app
+	event cpu-clock 1000000
+	at hot+17 50
+	values values.arg0
+	context /opt/gone/lib.so ffffffffffffffffffffffffffffffffffffffff
+	value hot 60 5 1 0x147
+	value hot 40 5 1 0x150
+	profile file /opt/gone/lib.so $app/app
+	id ffffffffffffffffffffffffffffffffffffffff
+	event cpu-clock 1000000
+	at 0x140 2
+END
+
 {
 	run dcpivarg -arg_full app
 	run dcpivarg -arg_full triple hi
@@ -22,6 +39,10 @@ set -eu
 	run dcpivarg app
 	run dcpivarg -ret_full -no_header hot app
 	run dcpivarg -ret_full -no_header hi
+	run dcpivarg -db gone -ret_full -no_header hot app
+	"$DCPI_BIN/dcpivarg" -db gone -json hot app 2>/dev/null >json
+	sed -n '/"callers"/,/^      \]/p' json
+	echo
 	run dcpivarg -ret_save -no_header hot app
 	run dcpivarg -inv_blocks -no_header hi
 	run dcpivarg -inv_blocks -no_header app
