@@ -194,6 +194,9 @@ one="-set -epoch 202311142213" two="-set -epoch 202311142214" three="-set -epoch
 	"$DCPI_BIN/dcpidiff" -db counted -json -compare frequency,cpi hot $one app $two app >json
 	sed -n '/"measures"/,/^  \],/p' json
 	echo
+	"$DCPI_BIN/dcpidiff" -json -source_line hot $one app $two app >json
+	sed -n '/^  "by"/,$p' json
+	echo
 	run dcpidiff hot $one $two
 	run dcpidiff -compare cycles hot $one app $two app
 	run dcpidiff -compare cpi $one $two
