@@ -252,7 +252,10 @@ static void wait_unprofiled(struct child *c, int signal_fd)
 	}
 }
 
-/* Few samples are no wonder where little CPU time was used. */
+/*
+ * Few samples are no wonder where little CPU time was used. The agent draws at rates below the
+ * tick's which ticks are samples: in ten periods none is one in 20,000.
+ */
 static void explain_none(const struct daemon *d, const struct child *c, const char *refusal)
 {
 	double period = (double)driver_event_get(d->driver, 0)->period / 1e9;
@@ -260,7 +263,7 @@ static void explain_none(const struct daemon *d, const struct child *c, const ch
 	if (refusal)
 		say("nothing could be sampled%s: %s",
 		    driver_agent_env(d->driver) ? " from inside the program" : "", refusal);
-	else if (c->cpu_seconds < 3 * period)
+	else if (c->cpu_seconds < (driver_agent_env(d->driver) ? 10 : 3) * period)
 		say("the program used %.3f s of CPU time, too little for a sample", c->cpu_seconds);
 	else if (driver_agent_env(d->driver))
 		say("the program used %.3f s of CPU time, but the agent 'libdcpirun.so' did not "

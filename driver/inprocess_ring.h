@@ -41,7 +41,7 @@ struct inprocess_head {
 	int32_t pid, parent_pid;	  /* as its own PID namespace numbers them */
 	uint64_t pid_space, parent_space; /* inode of that namespace, 0: not known */
 	uint64_t start_ns;		  /* CLOCK_MONOTONIC */
-	uint64_t period_ns;		  /* CPU time from sample to sample of a thread */
+	uint64_t period_ns;		  /* mean CPU time from sample to sample of a thread */
 	uint32_t born;			  /* enum inprocess_born */
 	uint32_t reserved0;
 	char comm[16];

@@ -20,7 +20,8 @@ static struct agent_ring ring;
 static struct inprocess_head life;
 static struct inprocess_lock lock; /* of agent_map.c */
 static _Atomic uint32_t nr_full;
-static _Atomic uint64_t nr_ticks;
+static _Atomic uint64_t nr_signals;
+static uint64_t seed;
 static uint32_t every = 1; /* ticks to a sample */
 
 static int put_sample(const struct inprocess_tick *tick)
@@ -38,12 +39,25 @@ static int put_sample(const struct inprocess_tick *tick)
 	return atomic_fetch_add_explicit(&nr_full, 1, memory_order_relaxed) < FULL_MAX ? 0 : -1;
 }
 
-/* Of the ticks that a signal stands for: how many are samples. */
+/* Neighbouring numbers come out as unlike as those of a die (splitmix64). */
+static uint64_t mix(uint64_t n)
+{
+	n *= UINT64_C(0x9e3779b97f4a7c15);
+	n = (n ^ n >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	n = (n ^ n >> 27) * UINT64_C(0x94d049bb133111eb);
+	return n ^ n >> 31;
+}
+
+/*
+ * Of the ticks that a signal stands for: how many are samples. What is over of whole periods is
+ * drawn: a count from which to go on would favour first ticks in programs that live shortly, and
+ * one of two threads that tick in turn.
+ */
 static uint64_t count_due(uint32_t nr)
 {
-	uint64_t old = atomic_fetch_add_explicit(&nr_ticks, nr, memory_order_relaxed);
+	uint64_t n = atomic_fetch_add_explicit(&nr_signals, 1, memory_order_relaxed);
 
-	return (old + nr + every - 1) / every - (old + every - 1) / every;
+	return nr / every + (mix(seed + n) % every < nr % every);
 }
 
 static int on_tick(void *ctx, const struct inprocess_tick *tick)
@@ -70,10 +84,13 @@ static void on_forked(void *ctx);
 
 static const struct inprocess_client client = { .tick = on_tick, .forked = on_forked };
 
+/* Each life draws for itself, a child otherwise than its parent. */
 static void remember(void)
 {
-	if (ring.head)
-		life = *ring.head;
+	if (!ring.head)
+		return;
+	life = *ring.head;
+	seed = mix(life.start_ns + ((uint64_t)life.pid << 40));
 }
 
 /* In the child. It tells its mappings anew: nobody can say whether dcpirun still knows the
