@@ -175,9 +175,17 @@ static int open_signals(sigset_t *old)
 }
 
 /*
- * The program gets what was sent to us alone. What the terminal sends (SI_KERNEL) it got itself, as
- * one of the foreground's processes. True: end, nobody is left to forward to.
+ * What the terminal sends (SI_KERNEL) the program got itself, as one of the foreground's processes:
+ * but a hangup ends the session's leader alone, and an alarm from before we were executed is ours.
  */
+static bool program_has(int sig, int code)
+{
+	bool leads = getsid(0) == getpid();
+
+	return code == SI_KERNEL && sig != SIGALRM && !(sig == SIGHUP && leads);
+}
+
+/* The program gets what was sent to us alone. True: end, nobody is left to forward to. */
 static bool take_signals(int fd, const struct child *c)
 {
 	struct signalfd_siginfo info;
@@ -190,7 +198,7 @@ static bool take_signals(int fd, const struct child *c)
 			continue;
 		if (c->ended)
 			end = true;
-		else if (info.ssi_code != SI_KERNEL)
+		else if (!program_has(sig, info.ssi_code))
 			kill(c->pid, sig);
 	}
 	return end;

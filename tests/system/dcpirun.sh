@@ -206,6 +206,21 @@ for ((i = 0; i < 600; i++)); do [ -s "$work/out" ] && break || sleep 0.1; done
 kill -TERM $pid
 wait $pid
 [ $? = 7 ] || fail "SIGTERM is not handed on"
+# What the kernel sends to it alone too: an alarm from before, a terminal's hangup to the session's leader.
+before=(perl -e 'alarm 1; exec @ARGV')
+inside 142 sleep 5
+before=()
+cat >"$work/leader" <<-EOF
+	exec '$DCPI_BIN/dcpirun' -quiet -source inprocess \
+		sh -c 'trap "touch $work/user/hung; exit" HUP; touch $work/user/up; sleep 5 & wait'
+EOF
+"${as_user[@]}" SHELL=/bin/sh script -qc ". '$work/leader'" /dev/null </dev/null >"$work/out" 2>&1 &
+pid=$!
+for ((i = 0; i < 600; i++)); do [ -e "$work/user/up" ] && break || sleep 0.1; done
+kill -KILL $pid # with it its end of the terminal
+wait $pid 2>/dev/null
+for ((i = 0; i < 600; i++)); do [ -z "$(ls "$work/user/tmp")" ] && break || sleep 0.1; done
+[ -e "$work/user/hung" ] || fail "a hangup of the session's leader is not handed on: $(cat "$work/out")"
 rm "$work/out"
 "${as_user[@]}" TMPDIR="$work/user" "$DCPI_BIN/dcpirun" -quiet -source inprocess \
 	sh -c "echo up; '$work_program' reset 1 >'$work/user/result'; echo \$? >'$work/user/status'" >"$work/out" 2>"$work/err" &
