@@ -296,15 +296,17 @@ static const char *shortfall(const struct account *total, const struct driver_st
 }
 
 /* Not even counted: how many samples they had nobody knows. */
-static void tell_unread(const struct driver_stats *stats)
+static void tell_unread(const struct driver_stats *stats, const char *run_dir)
 {
+	int place = (int)(strrchr(run_dir, '/') - run_dir);
 	struct base_err err = { 0 };
 
 	if (!stats->nr_unread)
 		return;
-	base_fail(&err, -EMFILE, "cannot read the samples of %" PRIu64 " processes",
-		  stats->nr_unread);
-	base_hint(&err, "let more files be open: 'ulimit -n'");
+	base_fail(&err, -EMFILE, "cannot read the samples of %" PRIu64 " process%s",
+		  stats->nr_unread, stats->nr_unread == 1 ? "" : "es");
+	base_hint(&err, "each needs a file: see 'ulimit -n', 'ulimit -f' and the room in '%.*s'",
+		  place, run_dir);
 	base_err_print(&err, "dcpirun", stderr);
 }
 
@@ -316,7 +318,7 @@ static void report(const struct daemon *d, const struct child *c, const char *re
 
 	driver_stats_get(d->driver, &stats);
 	account_total(&d->attrib.account, &stats, &total);
-	tell_unread(&stats);
+	tell_unread(&stats, d->opt.run_dir);
 	if (!total.stored)
 		explain_none(d, c, refusal);
 	say("%" PRIu64 " sample%s%s of %s, %s, %s in '%s', epoch %s: dcpiprof -db '%s'",

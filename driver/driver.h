@@ -149,7 +149,7 @@ struct driver_stats {
 	 * clocks of one mode or process: nothing tells what was due. */
 	uint64_t missed[DRIVER_NR_EVENTS];
 	uint64_t throttled; /* times the kernel throttled an event; bpf: always 0, nobody tells */
-	uint64_t nr_unread; /* inprocess, once stopped: processes whose samples nobody could read */
+	uint64_t nr_unread; /* inprocess, once stopped: processes without a ring that was read */
 };
 
 /* ---- calls --------------------------------------------------------------------------------- */

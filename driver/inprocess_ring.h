@@ -18,6 +18,8 @@
 /* Tells the agent "PERIOD_NS:NR_UNITS:FOLDER", decimal. */
 #define INPROCESS_ENV	 "DCPI_INPROCESS"
 #define INPROCESS_PREFIX "ring." /* of the files' names; the agent adds what makes them unique */
+/* Of an empty file's name: a process that could make no ring, which nobody samples. */
+#define INPROCESS_FAILED INPROCESS_PREFIX "x"
 #define INPROCESS_MAGIC	 0x31474e4952494344ull /* "DCIRING1" */
 
 enum {

@@ -57,7 +57,8 @@ struct inprocess {
 	uint64_t space;
 	struct ring *rings;
 	size_t nr_rings, cap_rings;
-	size_t nr_left; /* rings that could not be opened when last looked for */
+	size_t nr_left;	    /* rings that could not be opened when last looked for */
+	uint64_t nr_failed; /* processes that could make none */
 	struct item *items;
 	size_t nr_items, cap_items;
 	uint64_t seq, handed_ns;
@@ -183,6 +184,18 @@ static int ring_open(struct inprocess *s, const char *name)
 	return 0;
 }
 
+/* 1: a ring was opened. */
+static int take_name(struct inprocess *s, const char *name)
+{
+	if (strncmp(name, INPROCESS_FAILED, sizeof(INPROCESS_FAILED) - 1) == 0) {
+		s->nr_failed += unlinkat(dirfd(s->folder), name, 0) == 0;
+		return 0;
+	}
+	if (strncmp(name, INPROCESS_PREFIX, sizeof(INPROCESS_PREFIX) - 1) != 0)
+		return 0;
+	return ring_open(s, name);
+}
+
 /* How many were opened. */
 static int find_rings(struct inprocess *s)
 {
@@ -196,9 +209,7 @@ static int find_rings(struct inprocess *s)
 		e = readdir(s->folder);
 		if (!e)
 			break;
-		if (strncmp(e->d_name, INPROCESS_PREFIX, sizeof(INPROCESS_PREFIX) - 1) != 0)
-			continue;
-		r = ring_open(s, e->d_name);
+		r = take_name(s, e->d_name);
 		nr += r > 0;
 	}
 	if (r >= 0 && errno)
@@ -558,7 +569,7 @@ static void count_stats(struct inprocess *s)
 	t->lost_bad = s->torn;
 	t->lost_load = add(maps, s->bad_maps);
 	t->missed[0] = missed;
-	t->nr_unread = s->running ? 0 : s->nr_left;
+	t->nr_unread = s->running ? 0 : s->nr_left + s->nr_failed;
 	t->held = 0;
 	for (size_t i = 0; i < s->nr_items; i++)
 		t->held += !s->items[i].load;

@@ -36,7 +36,8 @@ int agent_orders_parse(const char *text, struct agent_orders *out);
 
 /*
  * Make the ring of this life. @parent: the head of the process it was forked from (its constants
- * still readable here), or NULL: a new program. 0 or -errno; then @out->head is NULL.
+ * still readable here), or NULL: a new program. 0 or -errno; then @out->head is NULL,
+ * and a file INPROCESS_FAILED… tells of it, if that can be.
  */
 int agent_ring_open(const struct agent_orders *orders, const struct inprocess_head *parent,
 		    struct agent_ring *out);

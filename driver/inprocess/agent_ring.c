@@ -67,6 +67,15 @@ static int make_file(const char *path, size_t len, void **out)
 	return r;
 }
 
+/* Empty, it needs no room; and it is made by calls that a ring needs too (seccomp filters). */
+static void tell_failure(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		close(fd);
+}
+
 static uint64_t own_space(void)
 {
 	struct stat st;
@@ -92,6 +101,12 @@ static void fill_head(struct inprocess_head *h, const struct agent_orders *order
 	__atomic_store_n(&h->magic, INPROCESS_MAGIC, __ATOMIC_RELEASE);
 }
 
+/* The time makes it unique where two PID namespaces have the same number. */
+static void fill_path(char *path, size_t len, const char *folder, const char *prefix, uint64_t now)
+{
+	snprintf(path, len, "%s/%s%d.%llx", folder, prefix, getpid(), (unsigned long long)now);
+}
+
 int agent_ring_open(const struct agent_orders *orders, const struct inprocess_head *parent,
 		    struct agent_ring *out)
 {
@@ -102,12 +117,13 @@ int agent_ring_open(const struct agent_orders *orders, const struct inprocess_he
 	int r;
 
 	*out = (struct agent_ring){ 0 };
-	/* The time makes it unique where two PID namespaces have the same number. */
-	snprintf(path, sizeof(path), "%s/" INPROCESS_PREFIX "%d.%llx", orders->folder, getpid(),
-		 (unsigned long long)now);
+	fill_path(path, sizeof(path), orders->folder, INPROCESS_PREFIX, now);
 	r = make_file(path, len, &at);
-	if (r < 0)
+	if (r < 0) {
+		fill_path(path, sizeof(path), orders->folder, INPROCESS_FAILED, now);
+		tell_failure(path);
 		return r;
+	}
 	/* A child that forked has its own; no dump is about us. */
 	madvise(at, len, MADV_DONTFORK);
 	madvise(at, len, MADV_DONTDUMP);

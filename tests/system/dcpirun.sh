@@ -300,6 +300,7 @@ says 'thread-clock'
 # A limit on the length of files fails a write, and ends a program that it would have ended without us.
 before=(prlimit --fsize=2048)
 run 3 -source inprocess sh -c 'exit 3'
+says 'cannot read the samples of 1 process$'
 run 153 -source inprocess dd if=/dev/zero of="$work/user/long" bs=4096 count=1
 says 'samples of thread-clock'
 before=()

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent.h"
@@ -290,6 +291,25 @@ static void build_id_of_objects(void **state)
 	assert_int_equal(agent_object_id(16, id, &at), 0);
 }
 
+/* Files of that name, which are empty. */
+static int count_failed(void)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *e;
+	struct stat st;
+	int nr = 0;
+
+	while ((e = readdir(dir))) {
+		if (strncmp(e->d_name, INPROCESS_FAILED, strlen(INPROCESS_FAILED)) != 0)
+			continue;
+		assert_int_equal(fstatat(dirfd(dir), e->d_name, &st, 0), 0);
+		assert_int_equal(st.st_size, 0);
+		nr++;
+	}
+	closedir(dir);
+	return nr;
+}
+
 static void no_room_for_a_ring(void **state)
 {
 	struct rlimit old, small = { 4096, 0 };
@@ -300,8 +320,10 @@ static void no_room_for_a_ring(void **state)
 	small.rlim_max = old.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
 	/* Trying it would be a signal. */
+	assert_int_equal(count_failed(), 0);
 	assert_int_equal(agent_ring_open(&orders, NULL, &r), -EFBIG);
 	assert_null(r.head);
+	assert_int_equal(count_failed(), 1);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	strcpy(orders.folder, "/nonexistent/folder");
 	assert_int_equal(agent_ring_open(&orders, NULL, &r), -ENOENT);

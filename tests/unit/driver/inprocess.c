@@ -754,6 +754,25 @@ static void who_was_not_read_is_counted(void **state)
 	assert_int_equal(s.nr_unread, 0);
 }
 
+/* Who could make no ring is told at the end, once. */
+static void who_has_no_ring_is_counted(void **state)
+{
+	struct driver_stats s;
+	char path[128];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/%s", folder, INPROCESS_FAILED "2.1");
+	assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
+	drain(true);
+	assert_int_equal(access(path, F_OK), -1);
+	driver_stop(source);
+	drain(true);
+	drain(true);
+	driver_stats_get(source, &s);
+	assert_int_equal(s.nr_unread, 1);
+	assert_int_equal(nr_handed, 0);
+}
+
 static void without_descriptors_none_is_dead(void **state)
 {
 	struct rlimit old, none;
@@ -1014,6 +1033,7 @@ int main(void)
 		TRIAL(they_tell_their_end),
 		TRIAL(crowds_are_read_in_turns),
 		TRIAL(who_was_not_read_is_counted),
+		TRIAL(who_has_no_ring_is_counted),
 		TRIAL(without_descriptors_none_is_dead),
 		TRIAL(liars),
 		TRIAL(torn_samples_have_a_bound),
