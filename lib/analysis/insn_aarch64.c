@@ -117,42 +117,71 @@ static void decode_pair(uint32_t w, bool vector, struct flow_insn *out)
 		out->writes.gpr |= gpr_at(w, AT_RN);
 }
 
+/* casp compares and swaps pairs of registers, of which the number is the first's. */
+static void decode_swap(uint32_t w, struct flow_insn *out)
+{
+	bool pair = !bits(w, 23, 1);
+	uint64_t compared = gpr_at(w, AT_RM), stored = gpr_at(w, AT_RD);
+
+	if (pair) {
+		compared |= gpr(bits(w, AT_RM, 5) + 1);
+		stored |= gpr(bits(w, AT_RD, 5) + 1);
+	}
+	out->kinds |= FLOW_ATOMIC | FLOW_LOAD | FLOW_STORE;
+	out->reads.gpr |= compared | stored;
+	out->writes.gpr |= compared;
+}
+
 static void decode_exclusive(uint32_t w, struct flow_insn *out)
 {
-	bool load = bits(w, 22, 1), ordered_only = bits(w, 23, 1) && !bits(w, 21, 1);
+	bool load = bits(w, 22, 1), ordered_only = bits(w, 23, 1), two = bits(w, 21, 1);
 
+	if (two && (bits(w, 23, 1) || !bits(w, 31, 1))) { /* cas, casp */
+		decode_swap(w, out);
+		return;
+	}
 	out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
 	if (!ordered_only)
 		out->kinds |= FLOW_ATOMIC;
 	add_value(w, AT_RD, load, false, out);
+	if (two)
+		add_value(w, AT_RA, load, false, out);
 	if (!ordered_only && !load)
 		out->writes.gpr |= gpr_at(w, AT_RM); /* the status */
-	if (bits(w, 21, 1) && bits(w, 23, 1)) {	     /* cas */
-		out->kinds |= FLOW_LOAD | FLOW_STORE;
-		out->reads.gpr |= gpr_at(w, AT_RD) | gpr_at(w, AT_RM);
-		out->writes.gpr |= gpr_at(w, AT_RM);
+}
+
+/* ldadd, swp, …, and ldapr, which stands among these. */
+static void decode_atomic(uint32_t w, struct flow_insn *out)
+{
+	out->writes.gpr |= gpr_at(w, AT_RD);
+	if ((w & 0x3ffffc00) == 0x38bfc000) {
+		out->kinds |= FLOW_LOAD;
+		return;
 	}
+	out->kinds |= FLOW_ATOMIC | FLOW_LOAD | FLOW_STORE;
+	out->reads.gpr |= gpr_at(w, AT_RM);
 }
 
 static void decode_one_register(uint32_t w, bool vector, struct flow_insn *out)
 {
-	uint32_t opc = bits(w, 22, 2);
-	bool load = vector ? opc & 1 : opc != 0, unsigned_offset = bits(w, 24, 1);
+	uint32_t opc = bits(w, 22, 2), unsigned_offset = bits(w, 24, 1);
+	uint32_t group = unsigned_offset ? 0 : bits(w, 21, 1) << 2 | bits(w, 10, 2);
+	bool load = vector ? opc & 1 : opc != 0;
 
-	if (!vector && bits(w, 30, 2) == 3 && opc == 2)
-		return;							 /* prfm */
-	if (!unsigned_offset && bits(w, 21, 1) && bits(w, 10, 2) == 0) { /* ldadd, swp, … */
-		out->kinds |= FLOW_ATOMIC | FLOW_LOAD | FLOW_STORE;
-		out->reads.gpr |= gpr_at(w, AT_RM);
-		out->writes.gpr |= gpr_at(w, AT_RD);
+	if (group == 4) {
+		decode_atomic(w, out);
 		return;
 	}
+	if (group == 5 || group == 7) /* ldraa, ldrab */
+		load = true;
+	else if (!vector && bits(w, 30, 2) == 3 && opc == 2)
+		return; /* prfm */
 	out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
 	add_value(w, AT_RD, load, vector, out);
-	if (!unsigned_offset && bits(w, 21, 1) && bits(w, 10, 2) == 2) {
+	if (group == 6) {
 		out->index = (uint8_t)bits(w, AT_RM, 5);
 		out->reads.gpr |= gpr_at(w, AT_RM);
-	} else if (!unsigned_offset && bits(w, 10, 1)) {
+	} else if (group == 1 || group == 3 || group == 7) {
 		out->writes.gpr |= gpr_at(w, AT_RN);
 	}
 }
@@ -177,8 +206,18 @@ static void decode_memory(uint32_t w, struct flow_insn *out)
 	else if ((w & 0xbf000000) == 0x0c000000 || (w & 0xbf000000) == 0x0d000000) {
 		out->kinds |= bits(w, 22, 1) ? FLOW_LOAD : FLOW_STORE; /* ld1 to st4 */
 		add_value(w, AT_RD, bits(w, 22, 1), true, out);
+		if (bits(w, 23, 1)) { /* the address is written back */
+			out->reads.gpr |= gpr_at(w, AT_RM);
+			out->writes.gpr |= gpr_at(w, AT_RN);
+		}
 	} else if ((w & 0x3a000000) == 0x38000000)
 		decode_one_register(w, vector, out);
+	else if ((w & 0x3f200c00) == 0x19000000) { /* ldapur, stlur */
+		bool load = bits(w, 22, 2);
+
+		out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
+		add_value(w, AT_RD, load, false, out);
+	}
 }
 
 /* ---- computation --------------------------------------------------------------------------- */
@@ -202,20 +241,22 @@ static void decode_immediate(uint32_t w, struct flow_insn *out)
 
 static void decode_register(uint32_t w, struct flow_insn *out)
 {
-	uint32_t op = bits(w, 21, 8); /* with bit 28 */
+	uint32_t op = bits(w, 21, 8);			   /* with bit 28 */
+	bool conditional = (w & 0x1fe00000) == 0x1a400000; /* ccmp, with a register or a number */
+	bool one_source = (w & 0x5fe00000) == 0x5ac00000;  /* clz, rbit, … */
 
-	out->reads.gpr |= gpr_at(w, AT_RN) | gpr_at(w, AT_RM);
+	out->reads.gpr |= gpr_at(w, AT_RN);
+	if (!one_source && !(conditional && bits(w, 11, 1)))
+		out->reads.gpr |= gpr_at(w, AT_RM);
 	out->writes.gpr |= gpr_at(w, AT_RD);
 	if ((w & 0x1f000000) == 0x1b000000) { /* madd, … */
 		out->kinds |= FLOW_MULTIPLY;
 		out->reads.gpr |= gpr_at(w, AT_RA);
 	} else if ((w & 0x5fe00000) == 0x1ac00000 && bits(w, 11, 5) == 1) {
 		out->kinds |= FLOW_DIVIDE;
-	} else if ((w & 0x1fe00000) == 0x1a400000) { /* ccmp */
+	} else if (conditional) {
 		out->writes.gpr = FLOW_FLAGS;
 		out->reads.gpr |= FLOW_FLAGS;
-		if (bits(w, 11, 1))
-			out->reads.gpr &= ~gpr_at(w, AT_RM);
 	} else if ((w & 0x1fe00000) == 0x1a800000 || (w & 0x1fe00000) == 0x1a000000) {
 		out->reads.gpr |= FLOW_FLAGS; /* csel, adc */
 	}
@@ -225,58 +266,6 @@ static void decode_register(uint32_t w, struct flow_insn *out)
 		out->writes.gpr |= FLOW_FLAGS;
 	if ((w & 0x7f000000) == 0x6a000000)
 		out->writes.gpr |= FLOW_FLAGS;
-}
-
-static void decode_scalar_fp(uint32_t w, struct flow_insn *out)
-{
-	out->reads.vector |= vector_at(w, AT_RN);
-	if ((w & 0x5f200000) == 0x1e200000 && bits(w, 10, 6) == 0) { /* from and to integers */
-		uint32_t op = bits(w, 16, 3);
-		bool from_gpr = op == 2 || op == 3 || op == 7;
-
-		out->reads.vector = from_gpr ? 0 : vector_at(w, AT_RN);
-		out->reads.gpr |= from_gpr ? gpr_at(w, AT_RN) : 0;
-		out->writes.gpr |= from_gpr ? 0 : gpr_at(w, AT_RD);
-		out->writes.vector |= from_gpr ? vector_at(w, AT_RD) : 0;
-		return;
-	}
-	if (bits(w, 10, 4) == 8) { /* fcmp */
-		out->reads.vector |= vector_at(w, AT_RM);
-		out->writes.gpr |= FLOW_FLAGS;
-		return;
-	}
-	out->writes.vector |= vector_at(w, AT_RD);
-	if (bits(w, 24, 1)) { /* fmadd, … */
-		out->kinds |= FLOW_FP;
-		out->reads.vector |= vector_at(w, AT_RM) | vector_at(w, AT_RA);
-	} else if (bits(w, 10, 2) == 2) { /* two operands */
-		out->kinds |= bits(w, 12, 4) == 1 ? FLOW_FP | FLOW_FP_DIVIDE : FLOW_FP;
-		out->reads.vector |= vector_at(w, AT_RM);
-	} else if (bits(w, 10, 5) == 16 && bits(w, 15, 6) == 3) {
-		out->kinds |= FLOW_FP | FLOW_FP_DIVIDE; /* fsqrt */
-	} else if (bits(w, 10, 2) == 3) {		/* fcsel */
-		out->reads.vector |= vector_at(w, AT_RM);
-		out->reads.gpr |= FLOW_FLAGS;
-	}
-}
-
-static void decode_vector(uint32_t w, struct flow_insn *out)
-{
-	out->kinds |= FLOW_VECTOR;
-	if ((w & 0x5e000000) == 0x1e000000) {
-		decode_scalar_fp(w, out);
-		return;
-	}
-	out->reads.vector |= vector_at(w, AT_RN) | vector_at(w, AT_RM);
-	out->writes.vector |= vector_at(w, AT_RD);
-	if ((w & 0xbfa0fc00) == 0x2e20fc00 || (w & 0xbfbffc00) == 0x2ea1f800)
-		out->kinds |= FLOW_FP | FLOW_FP_DIVIDE; /* fdiv, fsqrt */
-	if ((w & 0xbfe0fc00) == 0x0e003c00) {		/* umov, smov, …: to a general register */
-		out->writes.vector = 0;
-		out->writes.gpr |= gpr_at(w, AT_RD);
-	}
-	if ((w & 0xbfe0fc00) == 0x0e000c00 || (w & 0xffe0fc00) == 0x4e001c00)
-		out->reads.gpr |= gpr_at(w, AT_RN); /* dup, ins */
 }
 
 bool flow_aarch64_insn(uint32_t w, struct flow_insn *out)
@@ -302,13 +291,16 @@ bool flow_aarch64_insn(uint32_t w, struct flow_insn *out)
 		return true;
 	case 7:
 	case 15:
-		decode_vector(w, out);
+		flow_aarch64_vector(w, out);
 		return true;
-	case 2: /* SVE */
+	case 2:
+		flow_aarch64_sve(w, out);
+		return true;
+	case 0: /* SME, of which no more is known; below it udf, and above what is not given out */
 		out->kinds |= FLOW_VECTOR;
-		return true;
+		return w >> 31;
 	default:
-		return false; /* udf and what is not given out */
+		return false;
 	}
 }
 

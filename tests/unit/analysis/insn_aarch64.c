@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What aarch64's instructions do and which registers they touch; words as the assembler has them.
+ */
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "flow_internal.h"
+
+enum {
+	NONE = FLOW_NO_REGISTER,
+	V = FLOW_VECTOR,
+	FP = V | FLOW_FP,
+	DIVIDE = FP | FLOW_FP_DIVIDE,
+	MULTIPLY = V | FLOW_MULTIPLY,
+	LOAD = FLOW_LOAD,
+	STORE = FLOW_STORE,
+	SWAP = FLOW_LOAD | FLOW_STORE | FLOW_ATOMIC,
+};
+
+struct expected {
+	const char *text;
+	uint32_t word;
+	uint16_t kinds;
+	struct flow_registers reads, writes;
+	uint8_t base, index;
+};
+
+static bool same(const struct flow_registers *a, const struct flow_registers *b)
+{
+	return a->gpr == b->gpr && a->vector == b->vector;
+}
+
+static void check(const struct expected *e, size_t nr)
+{
+	struct flow_decoder *d = NULL;
+	struct flow_insn i;
+
+	assert_int_equal(flow_decoder_open(EM_AARCH64, &d, NULL), 0);
+	for (; nr--; e++) {
+		uint8_t code[] = { (uint8_t)e->word, (uint8_t)(e->word >> 8),
+				   (uint8_t)(e->word >> 16), (uint8_t)(e->word >> 24) };
+
+		flow_decode(d, code, sizeof(code), 0x1000, &i);
+		if (i.flow != FLOW_PLAIN || i.kinds != e->kinds)
+			fail_msg("%s: flow %u, kinds 0x%x", e->text, i.flow, i.kinds);
+		if (!same(&i.reads, &e->reads) || !same(&i.writes, &e->writes))
+			fail_msg("%s: registers", e->text);
+		if (i.base != e->base || i.index != e->index)
+			fail_msg("%s: base %u, index %u", e->text, i.base, i.index);
+	}
+	flow_decoder_close(d);
+}
+
+#define B(n)	     (1ull << (n))
+#define CHECK(table) check(table, sizeof(table) / sizeof((table)[0]))
+#define COMPUTES(...)                                                                              \
+	{                                                                                          \
+		__VA_ARGS__, NONE, NONE                                                            \
+	}
+
+static void test_simd(void **state)
+{
+	static const struct expected e[] = {
+		COMPUTES("fmla v0.4s, v1.4s, v2.4s", 0x4e22cc20, FP, { 0, 6 }, { 0, 1 }),
+		COMPUTES("fadd v0.8h, v1.8h, v2.8h", 0x4e421420, FP, { 0, 6 }, { 0, 1 }),
+		COMPUTES("fmul v0.4s, v1.4s, v2.s[1]", 0x4fa29020, FP, { 0, 6 }, { 0, 1 }),
+		COMPUTES("bfdot v0.4s, v1.8h, v2.8h", 0x6e42fc20, FP, { 0, 6 }, { 0, 1 }),
+		COMPUTES("fcmla v0.4s, v1.4s, v2.4s, #90", 0x6e82cc20, FP, { 0, 6 }, { 0, 1 }),
+		COMPUTES("fmulx s0, s1, s2", 0x5e22dc20, FP, { 0, 6 }, { 0, 1 }),
+		COMPUTES("fcvtzs v0.4s, v1.4s", 0x4ea1b820, FP, { 0, 2 }, { 0, 1 }),
+		COMPUTES("scvtf v0.4s, v1.4s, #3", 0x4f3de420, FP, { 0, 2 }, { 0, 1 }),
+		COMPUTES("fcmgt v0.4s, v1.4s, #0.0", 0x4ea0c820, FP, { 0, 2 }, { 0, 1 }),
+		COMPUTES("fmaxv s0, v1.4s", 0x6e30f820, FP, { 0, 2 }, { 0, 1 }),
+		COMPUTES("faddp d0, v1.2d", 0x7e70d820, FP, { 0, 2 }, { 0, 1 }),
+		COMPUTES("fdiv v0.4s, v1.4s, v2.4s", 0x6e22fc20, DIVIDE, { 0, 6 }, { 0, 1 }),
+		COMPUTES("fdiv v0.8h, v1.8h, v2.8h", 0x6e423c20, DIVIDE, { 0, 6 }, { 0, 1 }),
+		COMPUTES("fsqrt v0.2d, v1.2d", 0x6ee1f820, DIVIDE, { 0, 2 }, { 0, 1 }),
+		COMPUTES("fsqrt v0.8h, v1.8h", 0x6ef9f820, DIVIDE, { 0, 2 }, { 0, 1 }),
+		COMPUTES("mul v0.4s, v1.4s, v2.4s", 0x4ea29c20, MULTIPLY, { 0, 6 }, { 0, 1 }),
+		COMPUTES("sqdmulh s0, s1, s2", 0x5ea2b420, MULTIPLY, { 0, 6 }, { 0, 1 }),
+		COMPUTES("umlal2 v0.4s, v1.8h, v2.8h", 0x6e628020, MULTIPLY, { 0, 6 }, { 0, 1 }),
+		COMPUTES("mul v0.8h, v1.8h, v2.h[4]", 0x4f428820, MULTIPLY, { 0, 6 }, { 0, 1 }),
+		COMPUTES("mul v0.8h, v1.8h, v2.h[1]", 0x4f528020, MULTIPLY, { 0, 6 }, { 0, 1 }),
+		COMPUTES("sdot v0.4s, v1.16b, v2.16b", 0x4e829420, MULTIPLY, { 0, 6 }, { 0, 1 }),
+		COMPUTES("add v0.4s, v1.4s, v2.4s", 0x4ea28420, V, { 0, 6 }, { 0, 1 }),
+		COMPUTES("shl v0.4s, v1.4s, #3", 0x4f235420, V, { 0, 2 }, { 0, 1 }),
+		COMPUTES("sminv b0, v1.16b", 0x4e31a820, V, { 0, 2 }, { 0, 1 }),
+		COMPUTES("aese v0.16b, v1.16b", 0x4e284820, V, { 0, 2 }, { 0, 1 }),
+		COMPUTES("movi v0.4s, #5", 0x4f0004a0, V, { 0, 0 }, { 0, 1 }),
+		COMPUTES("orr v0.4s, #7", 0x4f0014e0, V, { 0, 1 }, { 0, 1 }),
+		COMPUTES("dup v0.4s, w1", 0x4e040c20, V, { 2, 0 }, { 0, 1 }),
+		COMPUTES("mov v0.s[1], w1", 0x4e0c1c20, V, { 2, 0 }, { 0, 1 }),
+		COMPUTES("mov v0.s[1], v1.s[2]", 0x6e0c4420, V, { 0, 2 }, { 0, 1 }),
+		COMPUTES("smov w0, v1.h[1]", 0x0e062c20, V, { 0, 2 }, { 1, 0 }),
+		COMPUTES("umov x0, v1.d[1]", 0x4e183c20, V, { 0, 2 }, { 1, 0 }),
+	};
+
+	(void)state;
+	CHECK(e);
+}
+
+static void test_scalar_fp(void **state)
+{
+	static const struct expected e[] = {
+		COMPUTES("scvtf s0, w1", 0x1e220020, FP, { 2, 0 }, { 0, 1 }),
+		COMPUTES("scvtf d0, x1, #3", 0x9e42f420, FP, { 2, 0 }, { 0, 1 }),
+		COMPUTES("fcvtzs w0, s1", 0x1e380020, FP, { 0, 2 }, { 1, 0 }),
+		COMPUTES("fjcvtzs w0, d1", 0x1e7e0020, FP, { 0, 2 }, { 1, 0 }),
+		COMPUTES("fmov x0, d1", 0x9e660020, V, { 0, 2 }, { 1, 0 }),
+		COMPUTES("fmov s0, s1", 0x1e204020, V, { 0, 2 }, { 0, 1 }),
+		COMPUTES("fmov d0, #2.5", 0x1e609000, V, { 0, 0 }, { 0, 1 }),
+		COMPUTES("fcvt d0, s1", 0x1e22c020, FP, { 0, 2 }, { 0, 1 }),
+		COMPUTES("frintx s0, s1", 0x1e274020, FP, { 0, 2 }, { 0, 1 }),
+		COMPUTES("fcmp s1, s2", 0x1e222020, FP, { 0, 6 }, { FLOW_FLAGS, 0 }),
+		COMPUTES("fcmp s1, #0.0", 0x1e202028, FP, { 0, 2 }, { FLOW_FLAGS, 0 }),
+		COMPUTES("fccmp s1, s2, #3, eq", 0x1e220423, FP, { FLOW_FLAGS, 6 },
+			 { FLOW_FLAGS, 0 }),
+		COMPUTES("fcsel s0, s1, s2, eq", 0x1e220c20, V, { FLOW_FLAGS, 6 }, { 0, 1 }),
+	};
+
+	(void)state;
+	CHECK(e);
+}
+
+static void test_general(void **state)
+{
+	static const struct expected e[] = {
+		COMPUTES("clz x1, x2", 0xdac01041, 0, { B(2), 0 }, { B(1), 0 }),
+		COMPUTES("ccmp w1, #2, #3, eq", 0x7a420823, 0, { FLOW_FLAGS | B(1), 0 },
+			 { FLOW_FLAGS, 0 }),
+		COMPUTES("ccmp w2, #2, #3, eq", 0x7a420843, 0, { FLOW_FLAGS | B(2), 0 },
+			 { FLOW_FLAGS, 0 }),
+		COMPUTES("ccmp w1, w2, #3, eq", 0x7a420023, 0, { FLOW_FLAGS | B(1) | B(2), 0 },
+			 { FLOW_FLAGS, 0 }),
+	};
+
+	(void)state;
+	CHECK(e);
+}
+
+static void test_memory(void **state)
+{
+	static const struct expected e[] = {
+		{ "ldapr x1, [x2]", 0xf8bfc041, LOAD, { B(2), 0 }, { B(1), 0 }, 2, NONE },
+		{ "ldapur x1, [x2, #8]", 0xd9408041, LOAD, { B(2), 0 }, { B(1), 0 }, 2, NONE },
+		{ "stlur x1, [x2, #8]", 0xd9008041, STORE, { B(1) | B(2), 0 }, { 0, 0 }, 2, NONE },
+		{ "ldar x1, [x2]", 0xc8dffc41, LOAD, { B(2), 0 }, { B(1), 0 }, 2, NONE },
+		{ "ldadda x1, x3, [x2]",
+		  0xf8a10043,
+		  SWAP,
+		  { B(1) | B(2), 0 },
+		  { B(3), 0 },
+		  2,
+		  NONE },
+		{ "prfm pldl1keep, [x2]", 0xf9800040, 0, { B(2), 0 }, { 0, 0 }, 2, NONE },
+		{ "ldraa x1, [x2, #8]!",
+		  0xf8201c41,
+		  LOAD,
+		  { B(2), 0 },
+		  { B(1) | B(2), 0 },
+		  2,
+		  NONE },
+		{ "casal x1, x3, [x2]",
+		  0xc8e1fc43,
+		  SWAP,
+		  { B(1) | B(2) | B(3), 0 },
+		  { B(1), 0 },
+		  2,
+		  NONE },
+		{ "casp x4, x5, x6, x7, [x2]",
+		  0x48247c46,
+		  SWAP,
+		  { 0xf4, 0 },
+		  { 0x30, 0 },
+		  2,
+		  NONE },
+		{ "ldxp x1, x3, [x2]",
+		  0xc87f0c41,
+		  LOAD | FLOW_ATOMIC,
+		  { B(2), 0 },
+		  { B(1) | B(3), 0 },
+		  2,
+		  NONE },
+		{ "stxp w4, x1, x3, [x2]",
+		  0xc8240c41,
+		  STORE | FLOW_ATOMIC,
+		  { 0xe, 0 },
+		  { B(4), 0 },
+		  2,
+		  NONE },
+		{ "ld1 {v1.4s}, [x2], x5",
+		  0x4cc57841,
+		  V | LOAD,
+		  { B(2) | B(5), 0 },
+		  { B(2), B(1) },
+		  2,
+		  NONE },
+	};
+
+	(void)state;
+	CHECK(e);
+}
+
+static void test_sve(void **state)
+{
+	static const struct expected e[] = {
+		{ "ld1w {z1.s}, p1/z, [x2, x3, lsl #2]",
+		  0xa5434441,
+		  V | LOAD,
+		  { B(2) | B(3), 0 },
+		  { 0, B(1) },
+		  2,
+		  3 },
+		{ "ld1rw {z1.s}, p1/z, [x2]",
+		  0x8540c441,
+		  V | LOAD,
+		  { B(2), 0 },
+		  { 0, B(1) },
+		  2,
+		  NONE },
+		{ "ldr z1, [x2]", 0x85804041, V | LOAD, { B(2), 0 }, { 0, B(1) }, 2, NONE },
+		{ "ldr p1, [x2]", 0x85800041, V | LOAD, { B(2), 0 }, { 0, 0 }, 2, NONE },
+		{ "ld1d {z1.d}, p1/z, [x2, z3.d]",
+		  0xc5c3c441,
+		  V | LOAD,
+		  { B(2), 0 },
+		  { 0, B(1) },
+		  2,
+		  NONE },
+		{ "ld1sw {z1.d}, p1/z, [z2.d, #4]",
+		  0xc5218441,
+		  V | LOAD,
+		  { 0, 0 },
+		  { 0, B(1) },
+		  NONE,
+		  NONE },
+		{ "st1w {z1.s}, p1, [x2, x3, lsl #2]",
+		  0xe5434441,
+		  V | STORE,
+		  { B(2) | B(3), B(1) },
+		  { 0, 0 },
+		  2,
+		  3 },
+		{ "stnt1d {z1.d}, p5, [x24, x14, lsl #3]",
+		  0xe58e7701,
+		  V | STORE,
+		  { B(24) | B(14), B(1) },
+		  { 0, 0 },
+		  24,
+		  14 },
+		{ "str z1, [x2]", 0xe5804041, V | STORE, { B(2), B(1) }, { 0, 0 }, 2, NONE },
+		COMPUTES("prfb pldl1keep, p1, [x2, #3, mul vl]", 0x85c30440, V, { 0, 0 }, { 0, 0 }),
+		COMPUTES("prfd pldl1keep, p1, [x2, x3, lsl #3]", 0x8583c440, V, { 0, 0 }, { 0, 0 }),
+		COMPUTES("prfw pldl1keep, p1, [x2, z3.s, uxtw #2]", 0x84234440, V, { 0, 0 },
+			 { 0, 0 }),
+		COMPUTES("prfd pldl1keep, p1, [x2, z3.d, lsl #3]", 0xc463e440, V, { 0, 0 },
+			 { 0, 0 }),
+		COMPUTES("prfd pldl1keep, p1, [x2, z3.d, sxtw #3]", 0xc4636440, V, { 0, 0 },
+			 { 0, 0 }),
+		COMPUTES("prfd pldl1keep, p1, [z2.d, #8]", 0xc581e440, V, { 0, 0 }, { 0, 0 }),
+		COMPUTES("fmla z0.s, p1/m, z1.s, z2.s", 0x65a20420, FP, { 0, 0 }, { 0, 0 }),
+		COMPUTES("bfdot z0.s, z1.h, z2.h", 0x64628020, FP, { 0, 0 }, { 0, 0 }),
+		COMPUTES("fdivr z0.s, p1/m, z0.s, z2.s", 0x658c8440, DIVIDE, { 0, 0 }, { 0, 0 }),
+		COMPUTES("fsqrt z0.s, p1/m, z1.s", 0x658da420, DIVIDE, { 0, 0 }, { 0, 0 }),
+		COMPUTES("mla z0.s, p1/m, z1.s, z2.s", 0x04824420, MULTIPLY, { 0, 0 }, { 0, 0 }),
+		COMPUTES("sdot z0.s, z1.b, z2.b", 0x44820020, MULTIPLY, { 0, 0 }, { 0, 0 }),
+		COMPUTES("sdiv z0.s, p1/m, z0.s, z1.s", 0x04940420, V | FLOW_DIVIDE, { 0, 0 },
+			 { 0, 0 }),
+		COMPUTES("add z0.s, z1.s, z2.s", 0x04a20020, V, { 0, 0 }, { 0, 0 }),
+		COMPUTES("incw x3", 0x04b0e3e3, V, { 0, 0 }, { B(3), 0 }),
+		/* SME */
+		COMPUTES("fmopa za0.s, p0/m, p1/m, z1.s, z2.s", 0x80822020, V, { 0, 0 }, { 0, 0 }),
+	};
+
+	(void)state;
+	CHECK(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_simd),	cmocka_unit_test(test_scalar_fp),
+		cmocka_unit_test(test_general), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_sve),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
