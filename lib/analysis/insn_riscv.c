@@ -133,6 +133,30 @@ static int64_t double_offset(uint32_t w)
 	return bits(w, 5, 2) << 6 | bits(w, 10, 3) << 3;
 }
 
+/* Zcb: lbu, lhu, lh, sb, sh */
+static bool compressed_small(struct parts *p)
+{
+	uint32_t w = p->w, kind = bits(w, 10, 3), half = bits(w, 5, 1) << 1;
+	uint32_t byte = half | bits(w, 6, 1);
+
+	switch (kind) {
+	case 0:
+		set(p, OP_LOAD, 4, small(w, 2), small(w, 7), NONE, byte);
+		return true;
+	case 1:
+		set(p, OP_LOAD, bits(w, 6, 1) ? 1 : 5, small(w, 2), small(w, 7), NONE, half);
+		return true;
+	case 2:
+		set(p, OP_STORE, 0, NONE, small(w, 7), small(w, 2), byte);
+		return true;
+	case 3:
+		set(p, OP_STORE, 1, NONE, small(w, 7), small(w, 2), half);
+		return !bits(w, 6, 1);
+	default:
+		return false;
+	}
+}
+
 static bool compressed_0(struct parts *p, uint32_t f3)
 {
 	uint32_t w = p->w;
@@ -152,18 +176,28 @@ static bool compressed_0(struct parts *p, uint32_t f3)
 	case 3:
 		set(p, OP_LOAD, 3, small(w, 2), small(w, 7), NONE, double_offset(w));
 		return true;
+	case 4:
+		return compressed_small(p);
 	case 5:
 		set(p, OP_STORE_FP, 3, NONE, small(w, 7), small(w, 2), double_offset(w));
 		return true;
 	case 6:
 		set(p, OP_STORE, 2, NONE, small(w, 7), small(w, 2), word_offset(w));
 		return true;
-	case 7:
+	default:
 		set(p, OP_STORE, 3, NONE, small(w, 7), small(w, 2), double_offset(w));
 		return true;
-	default:
-		return false;
 	}
+}
+
+/* Zcb: zext.b, sext.b, zext.h, sext.h, zext.w, not */
+static void compressed_unary(struct parts *p, uint8_t rd)
+{
+	uint32_t kind = bits(p->w, 2, 3);
+	bool masks = kind == 0 || kind == 2; /* and, though no andi holds as much; else as xori */
+
+	set(p, OP_IMM, masks ? 7 : 4, rd, rd, NONE, kind == 0 ? 0xff : kind == 2 ? 0xffff : -1);
+	p->w = 0;
 }
 
 static void compressed_arithmetic(struct parts *p)
@@ -172,6 +206,15 @@ static void compressed_arithmetic(struct parts *p)
 	uint8_t rd = small(w, 7);
 	int64_t imm = sign(bits(w, 12, 1) << 5 | bits(w, 2, 5), 6);
 
+	if (kind == 3 && bits(w, 12, 1) && bits(w, 5, 2) == 3) {
+		compressed_unary(p, rd);
+		return;
+	}
+	if (kind == 3 && bits(w, 12, 1) && bits(w, 5, 2) == 2) { /* Zcb: mul */
+		set(p, OP_REG, 0, rd, rd, small(w, 2), 0);
+		p->w = 0x02000000;
+		return;
+	}
 	if (kind == 3) {
 		static const uint8_t f3[] = { 0, 4, 6, 7 };
 

@@ -326,6 +326,27 @@ static void test_riscv(void **state)
 		{ "\x06\xe4", 2, FLOW_PLAIN, FLOW_STORE, 0, { B(1) | B(2), 0 }, { 0, 0 }, 2 },
 		{ "\x2e\x85", 2, FLOW_PLAIN, 0, 0, { B(11), 0 }, { B(10), 0 }, NONE },
 		{ "\x01\x00", 2, FLOW_PLAIN, FLOW_PADDING, 0, { 0, 0 }, { 0, 0 }, NONE },
+		/* Zcb: lbu, lhu, lh a5, 2(a4); lbu s0, (s1); sb, sh a5, 2(a4) */
+		{ "\x3c\x83", 2, FLOW_PLAIN, FLOW_LOAD, 0, { B(14), 0 }, { B(15), 0 }, 14 },
+		{ "\x3c\x87", 2, FLOW_PLAIN, FLOW_LOAD, 0, { B(14), 0 }, { B(15), 0 }, 14 },
+		{ "\x7c\x87", 2, FLOW_PLAIN, FLOW_LOAD, 0, { B(14), 0 }, { B(15), 0 }, 14 },
+		{ "\x80\x80", 2, FLOW_PLAIN, FLOW_LOAD, 0, { B(9), 0 }, { B(8), 0 }, 9 },
+		{ "\x3c\x8b", 2, FLOW_PLAIN, FLOW_STORE, 0, { B(14) | B(15), 0 }, { 0, 0 }, 14 },
+		{ "\x3c\x8f", 2, FLOW_PLAIN, FLOW_STORE, 0, { B(14) | B(15), 0 }, { 0, 0 }, 14 },
+		/* mul s0, s1; zext.b, zext.h, sext.h, not s0; addw s0, s1 */
+		{ "\x45\x9c",
+		  2,
+		  FLOW_PLAIN,
+		  FLOW_MULTIPLY,
+		  0,
+		  { B(8) | B(9), 0 },
+		  { B(8), 0 },
+		  NONE },
+		{ "\x61\x9c", 2, FLOW_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
+		{ "\x69\x9c", 2, FLOW_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
+		{ "\x6d\x9c", 2, FLOW_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
+		{ "\x75\x9c", 2, FLOW_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
+		{ "\x25\x9c", 2, FLOW_PLAIN, 0, 0, { B(8) | B(9), 0 }, { B(8), 0 }, NONE },
 		/* bne a0, a1, +8; c.beqz a0, +8; jal ra, +16; c.j -2; jr a5; jalr a5; ret; ebreak
 		 */
 		{ "\x63\x14\xb5\x00",
@@ -344,10 +365,41 @@ static void test_riscv(void **state)
 		{ "\x82\x80", 2, FLOW_RETURN, 0, 0, { B(1), 0 }, { 0, 0 }, NONE },
 		{ "\x02\x90", 2, FLOW_TRAP, FLOW_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
 		{ "\x00\x00", 2, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\xc0\x8c", 2, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
 	};
 
 	(void)state;
 	CHECK(EM_RISCV, e);
+}
+
+static void test_riscv_ops(void **state)
+{
+	static const struct {
+		const char *code;
+		bool load;
+		uint8_t size;
+		int64_t disp;
+		uint64_t max;
+	} e[] = {
+		/* lbu, lhu, lh a5, 2(a4); zext.b, zext.h, not s0 */
+		{ "\x3c\x83", true, 1, 2, 0xff },	{ "\x3c\x87", true, 2, 2, 0xffff },
+		{ "\x7c\x87", true, 2, 2, UINT64_MAX }, { "\x61\x9c", false, 8, 0, 0xff },
+		{ "\x69\x9c", false, 8, 0, 0xffff },	{ "\x75\x9c", false, 8, 0, UINT64_MAX },
+	};
+	struct flow_decoder *d = NULL;
+	struct flow_op op;
+
+	(void)state;
+	assert_int_equal(flow_decoder_open(EM_RISCV, &d, NULL), 0);
+	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
+		flow_decode_op(d, (const uint8_t *)e[i].code, 2, 0x1000, &op);
+		assert_int_equal(op.known, e[i].load);
+		assert_int_equal(op.load, e[i].load);
+		assert_int_equal(op.size, e[i].size);
+		assert_int_equal(op.disp, e[i].disp);
+		assert_int_equal(op.max, e[i].max);
+	}
+	flow_decoder_close(d);
 }
 
 /* What takes stack and what gives it back; all else, though it is at the stack, does neither. */
@@ -408,7 +460,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_step),	    cmocka_unit_test(test_x86),
 		cmocka_unit_test(test_aarch64),	    cmocka_unit_test(test_riscv),
-		cmocka_unit_test(test_stack_moves),
+		cmocka_unit_test(test_stack_moves), cmocka_unit_test(test_riscv_ops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
