@@ -607,15 +607,20 @@ enum flow_condition flow_x86_condition(const uint8_t *code, size_t len)
 
 int flow_x86_stack_move(const uint8_t *code, size_t len)
 {
-	if (len > 1 && (*code & 0xf0) == 0x40) { /* rex */
-		code++;
+	uint8_t rex = 0;
+
+	if (len > 1 && (*code & 0xf0) == 0x40) {
+		rex = *code++;
 		len--;
 	}
 	if ((*code & 0xf8) == 0x50)
 		return -1; /* push */
 	if ((*code & 0xf8) == 0x58 || *code == 0xc9)
 		return 1; /* pop, leave */
-	if (len < 2 || (*code != 0x83 && *code != 0x81))
-		return *code == 0x8d && len > 1 && (code[1] & 0x38) == 0x20; /* lea to rsp */
-	return code[1] == 0xc4 ? 1 : code[1] == 0xec ? -1 : 0;		     /* add, sub */
+	/* With the prefix's bit that belongs to the register's field, register 4 is r12. */
+	if (len > 1 && *code == 0x8d && !(rex & 4))
+		return (code[1] & 0x38) == 0x20; /* lea to rsp */
+	if (len < 2 || (*code != 0x83 && *code != 0x81) || rex & 1)
+		return 0;
+	return code[1] == 0xc4 ? 1 : code[1] == 0xec ? -1 : 0; /* add, sub */
 }

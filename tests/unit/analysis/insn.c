@@ -420,6 +420,13 @@ static void test_stack_moves(void **state)
 		{ EM_X86_64, 4, "\x48\x83\xc4\x08", 1 },
 		{ EM_X86_64, 4, "\x48\x83\xec\x08", -1 },
 		{ EM_X86_64, 7, "\x48\x81\xec\x00\x01\x00\x00", -1 },
+		/* the same of r12: add 8, add 256, sub 8; lea 8(%rbx), %r12 */
+		{ EM_X86_64, 4, "\x49\x83\xc4\x08", 0 },
+		{ EM_X86_64, 7, "\x49\x81\xc4\x00\x01\x00\x00", 0 },
+		{ EM_X86_64, 4, "\x49\x83\xec\x08", 0 },
+		{ EM_X86_64, 4, "\x4c\x8d\x63\x08", 0 },
+		/* lea -8(%r13), %rsp */
+		{ EM_X86_64, 4, "\x49\x8d\x65\xf8", 1 },
 		/* lea -16(%rbp), %rsp; lea 8(%rsp), %rax; mov %rsp, %rbp; add $8, %rax */
 		{ EM_X86_64, 4, "\x48\x8d\x65\xf0", 1 },
 		{ EM_X86_64, 5, "\x48\x8d\x44\x24\x08", 0 },
