@@ -125,7 +125,7 @@ static bool is_moved_only(const char *s)
 	static const char *const parts[] = { "mov",	"and",	    "or",	 "xor",
 					     "shuf",	"unpck",    "perm",	 "blend",
 					     "insert",	"extract",  "broadcast", "gather",
-					     "maskmov", "compress", "expand" };
+					     "maskmov", "compress", "expand",	 "scatter" };
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (starts(s, parts[i]))
@@ -141,9 +141,9 @@ static uint16_t vector_kinds(const char *name)
 	bool fp = len > 3 && (s[len - 2] == 's' || s[len - 2] == 'p') &&
 		  (s[len - 1] == 's' || s[len - 1] == 'd');
 
-	if (starts(s, "pmul") || starts(s, "pmadd"))
+	if (starts(s, "pmul") || starts(s, "pmadd") || starts(s, "pdp"))
 		return FLOW_MULTIPLY | FLOW_VECTOR;
-	if (!fp || is_moved_only(s))
+	if (!fp || *s == 'p' || is_moved_only(s)) /* p: packed integers, as in pmaxsd */
 		return 0;
 	return starts(s, "div") || starts(s, "sqrt") ? FLOW_FP | FLOW_FP_DIVIDE : FLOW_FP;
 }
@@ -411,6 +411,9 @@ bool flow_x86_insn(struct flow_x86 *x, const uint8_t *code, size_t len, struct f
 	out->kinds = kinds_of(x, x->insn->id);
 	out->flow = (uint8_t)class_of(x->insn, &out->target);
 	add_operands(x->insn, out);
+	/* Strings and shadow stacks have such names too (stosd, cmpsd, rdsspd). */
+	if (!(out->kinds & FLOW_VECTOR))
+		out->kinds &= (uint16_t)~FLOW_FP;
 	add_prefixes(x->insn, out);
 	step = added(x->insn);
 	out->step = step >= INT16_MIN && step <= INT16_MAX ? (int16_t)step : 0;

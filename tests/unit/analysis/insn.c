@@ -161,6 +161,56 @@ static void test_x86(void **state)
 	CHECK(EM_X86_64, e);
 }
 
+/* Instructions that end in letters of floating point are not all of it. */
+static void test_x86_names(void **state)
+{
+	static const struct {
+		size_t len;
+		const char *code;
+		uint16_t kinds;
+	} e[] = {
+		/* addps %xmm1, %xmm0; cvtsi2sd %eax, %xmm0; cmpltsd of a register, of memory */
+		{ 3, "\x0f\x58\xc1", FLOW_FP },
+		{ 4, "\xf2\x0f\x2a\xc0", FLOW_FP },
+		{ 5, "\xf2\x0f\xc2\xc1\x01", FLOW_FP },
+		{ 5, "\xf2\x0f\xc2\x07\x01", FLOW_FP },
+		/* fadds (%rdi) */
+		{ 2, "\xd8\x07", FLOW_FP },
+		/* stosd, lodsd, scasd, insd, outsd, cmpsd; rdsspd %eax */
+		{ 1, "\xab", 0 },
+		{ 1, "\xad", 0 },
+		{ 1, "\xaf", 0 },
+		{ 1, "\x6d", 0 },
+		{ 1, "\x6f", 0 },
+		{ 1, "\xa7", 0 },
+		{ 4, "\xf3\x0f\x1e\xc8", 0 },
+		/* pmaxsd, pabsd %xmm1, %xmm0; vpminsd %ymm1, %ymm2, %ymm3 */
+		{ 5, "\x66\x0f\x38\x3d\xc1", 0 },
+		{ 5, "\x66\x0f\x38\x1e\xc1", 0 },
+		{ 5, "\xc4\xe2\x6d\x39\xd9", 0 },
+		/* vscatterdps %zmm1, (%rax,%zmm2,4) {%k1} */
+		{ 7, "\x62\xf2\x7d\x49\xa2\x0c\x90", 0 },
+		/* pmulld %xmm1, %xmm0; vpmaddwd %xmm1, %xmm2, %xmm0 */
+		{ 5, "\x66\x0f\x38\x40\xc1", FLOW_MULTIPLY },
+		{ 4, "\xc5\xe9\xf5\xc1", FLOW_MULTIPLY },
+	};
+	struct flow_decoder *d = NULL;
+	struct flow_insn insn;
+
+	(void)state;
+	assert_int_equal(flow_decoder_open(EM_X86_64, &d, NULL), 0);
+	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
+		uint8_t code[16] = { 0 };
+
+		memcpy(code, e[i].code, e[i].len);
+		flow_decode(d, code, sizeof(code), 0x1000, &insn);
+		if (insn.len != e[i].len || insn.flow != FLOW_PLAIN ||
+		    (insn.kinds & (FLOW_FP | FLOW_MULTIPLY)) != e[i].kinds)
+			fail_msg("%zu: len %u, kinds 0x%x", i, insn.len, insn.kinds);
+	}
+	flow_decoder_close(d);
+}
+
 static void test_aarch64(void **state)
 {
 	static const struct expected e[] = {
@@ -466,8 +516,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_step),	    cmocka_unit_test(test_x86),
-		cmocka_unit_test(test_aarch64),	    cmocka_unit_test(test_riscv),
-		cmocka_unit_test(test_stack_moves), cmocka_unit_test(test_riscv_ops),
+		cmocka_unit_test(test_x86_names),   cmocka_unit_test(test_aarch64),
+		cmocka_unit_test(test_riscv),	    cmocka_unit_test(test_riscv_ops),
+		cmocka_unit_test(test_stack_moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
