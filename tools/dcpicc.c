@@ -151,6 +151,9 @@ static void note(struct job *j, int i)
 	const char *arg = j->from[i];
 
 	j->plain |= is_one_of(arg, plain) || (strncmp(arg, "-x", 2) == 0 && arg[2]);
+	/* What the compiler reads from a file may be options, which preprocessing needs, or more
+	 * sources. */
+	j->plain |= arg[0] == '@';
 	j->debug |= strncmp(arg, "-g", 2) == 0;
 	j->depends |= strcmp(arg, "-MD") == 0 || strcmp(arg, "-MMD") == 0;
 	j->named_depends |= strncmp(arg, "-MF", 3) == 0;

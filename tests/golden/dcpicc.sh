@@ -141,6 +141,9 @@ grep -q '"status":0' told
 grep -q twice err
 printf 'int x;\n' | "$DCPI_BIN/dcpicc" -map_dir none -x c -c - -o stdin.o
 "$DCPI_BIN/dcpicc" -map_dir none objects/twice.o more.c -fsyntax-only
+printf 'int x = N;\n' >at.c
+printf -- '-DN=7\n' >at.args
+"$DCPI_BIN/dcpicc" -map_dir none -c at.c @at.args
 printf 'int x = ;\n' >bad.c
 code=0
 "$DCPI_BIN/dcpicc" -c bad.c 2>err || code=$?
