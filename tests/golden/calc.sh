@@ -82,11 +82,16 @@ END
 	run calc -time 0.1 -shares shares.calc
 } >out
 
-# Measured shares are what the program makes them.
-"$DCPI_BIN/calc" -time 0.5 -shares shares.calc 2>stderr | awk '
-$1 == "share" { off = $3 - want[$2]; if (off < -5 || off > 5) { print; bad = 1 } nr++ }
-BEGIN { want["sixty"] = 60; want["thirty"] = 30; want["ten"] = 10; want["-"] = 0 }
-END { if (nr != 4) print nr " shares"; exit bad || nr != 4 }' || exit 1
+# Measured shares are what the program makes them. While a host runs something else on a virtual machine's CPU
+# the CPU time of whatever was running goes on: not in each of five runs, as with shares that are wrong.
+measured()
+{
+	"$DCPI_BIN/calc" -time 0.5 -shares shares.calc 2>stderr | awk '
+	$1 == "share" { off = $3 - want[$2]; if (off < -5 || off > 5) { print; bad = 1 } nr++ }
+	BEGIN { want["sixty"] = 60; want["thirty"] = 30; want["ten"] = 10; want["-"] = 0 }
+	END { if (nr != 4) print nr " shares"; exit bad || nr != 4 }'
+}
+measured || measured || measured || measured || measured || exit 1
 
 # What cannot be written is a failure.
 if [ -w /dev/full ]; then
