@@ -500,11 +500,12 @@ void attrib_resolve(struct attrib *a, uint64_t until_ns)
 	go_on(a, until_ns > a->now_ns ? until_ns : a->now_ns);
 	resolve_all(a, until_ns == UINT64_MAX);
 	attrib_store_all(a);
+	/* Whom it ends no window may go on waiting for. */
+	end_hollow(a);
 	if (a->windows)
 		windows_resolve(a->windows, a, until_ns == UINT64_MAX);
 	if (a->dyn)
 		dyn_settled(a->dyn, a->now_ns);
-	end_hollow(a);
 	end_later(a);
 	processes_reap(a->processes, let_go, a);
 }

@@ -485,6 +485,26 @@ static void lost_before_the_end(void **state)
 	assert_int_equal(fake_moved("/bin/a", A(MAIN), A(CALL), A(AFTER)), 3);
 }
 
+/* It waits for whom nobody knows no longer than that one is kept: what is remembered of it is of
+ * another process after that. */
+static void of_nobody_after_lost_events(void **state)
+{
+	struct vtrace_window window = fake_run(MAIN, 64);
+
+	(void)state;
+	fake_windows_map();
+	lose_events(7);
+	window.tgid = 4000000;
+	fake_take(&window);
+	attrib_resolve(&core.a, 0);
+	trial_event(&core, DRIVER_LOAD_FORK, PID + 1, PID);
+	core.a.doubt = false;
+	attrib_resolve(&core.a, core.time_ns + 10);
+	attrib_resolve(&core.a, 0);
+	assert_int_equal(fake_stored(), 0);
+	assert_int_equal(fake_lost(WINDOWS_LOST_PROCESS), 1);
+}
+
 /* What the driver lost, or holds, is in the account. */
 static void the_drivers_part(void **state)
 {
@@ -527,6 +547,7 @@ int main(void)
 		PLAIN(of_a_listed_process),
 		PLAIN(after_lost_events),
 		PLAIN(lost_before_the_end),
+		PLAIN(of_nobody_after_lost_events),
 		PLAIN(the_drivers_part),
 	};
 
