@@ -450,6 +450,7 @@ static void end_hollow(struct attrib *a)
 		p->asked = false;
 		if (p->dyn || p->attached_ns)
 			continue;
+		windows_end_lost(a->windows, p->pid);
 		processes_end(a->processes, p);
 		pos--;
 	}

@@ -371,12 +371,20 @@ static bool is_other_life(const struct process *p)
 	return !p->later && scan_describe(&now) == 0 && is_other_start(p, now.start_time_ns);
 }
 
+static void end_lost(struct attrib *a, struct process *p)
+{
+	windows_end_lost(a->windows, p->pid);
+	processes_end(a->processes, p);
+}
+
 /* Kernel threads have no mappings and are left out until something asks for them. */
 static void scan_pid(struct attrib *a, int32_t pid)
 {
 	struct process *p = processes_find(a->processes, pid);
 	bool added = !p || is_other_life(p);
 
+	if (p && added)
+		windows_end_lost(a->windows, pid);
 	if (added)
 		p = processes_add(a->processes, pid);
 	if (p && list(a, p) < 0 && added)
@@ -427,7 +435,7 @@ void scan_known(struct attrib *a)
 			continue;
 		}
 		/* Whose that number is now, what comes of it tells. */
-		processes_end(a->processes, p);
+		end_lost(a, p);
 		pos--;
 	}
 }
@@ -451,7 +459,7 @@ void scan_sweep(struct attrib *a)
 			/* Its end, and samples before it, may still be on their way. */
 			p->gone = true;
 		} else {
-			processes_end(a->processes, p);
+			end_lost(a, p);
 			pos--;
 		}
 	}

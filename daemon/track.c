@@ -390,6 +390,8 @@ static void on_fork(struct attrib *a, const struct driver_load *l)
 
 	if (l->pid == l->ppid)
 		return;
+	if (old)
+		windows_end_lost(a->windows, l->pid);
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
 		instance_fork(old, parent, since_boot(a, l->time_ns));
@@ -441,6 +443,8 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 {
 	struct process *old = processes_find(a->processes, l->pid), *p;
 
+	if (a->windows)
+		windows_ended(a->windows, a, l->pid, l->time_ns);
 	if (is_late(old, l)) {
 		map_restart(old, l->time_ns);
 		old->execed_ns = since_boot(a, l->time_ns);
@@ -449,8 +453,6 @@ static void on_exec(struct attrib *a, const struct driver_load *l)
 			turn_label(old);
 		return;
 	}
-	if (a->windows)
-		windows_ended(a->windows, a, l->pid, l->time_ns);
 	p = processes_add(a->processes, l->pid);
 	if (!p)
 		return;

@@ -145,6 +145,8 @@ void windows_moved(struct windows *t, const struct image *from, const struct wir
 void windows_resolve(struct windows *t, struct attrib *a, bool last);
 /* @tgid ended, or runs another program, since @time_ns; what it had mapped is still known. */
 void windows_ended(struct windows *t, struct attrib *a, int32_t tgid, uint64_t time_ns);
+/* @tgid ended, and nobody told when. @t may be NULL. */
+void windows_end_lost(struct windows *t, int32_t tgid);
 /*
  * Translate what is missing, in a share of the time that is small but at the start. True: there was
  * so much that more may come soon.

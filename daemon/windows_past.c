@@ -95,3 +95,17 @@ void windows_ended(struct windows *t, struct attrib *a, int32_t tgid, uint64_t t
 	windows_past_put(past);
 	values_owner_put(o);
 }
+
+/* Who had its number when its owner was asked for, and in its last windows, nobody knows. */
+void windows_end_lost(struct windows *t, int32_t tgid)
+{
+	struct values_owner *o;
+
+	if (!t)
+		return;
+	o = base_map_del(&t->values.owners, &tgid, sizeof(tgid));
+	if (o)
+		values_owner_end(o, 0);
+	end_tickets(&t->values, tgid, NULL);
+	values_owner_put(o);
+}

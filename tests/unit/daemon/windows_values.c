@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Values of windows: whose they are, and where they belong when they come. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fake_windows.h"
@@ -274,16 +276,121 @@ static void whose_values(void **state)
 	assert_int_equal(i->uid, IMAGE_VALUES_NOBODY);
 }
 
+/* Whose value of @pid is, of a life that goes on. */
+static const struct values_owner *owner_of(int32_t pid)
+{
+	const struct values_tuple tuple = { .pc = LIB, .value = 7 };
+	struct vtrace_window window = fake_run(LIB, 1);
+	const struct image_values *i;
+
+	window.tgid = (uint32_t)pid;
+	trial_mmap(&core, pid, LIB, 0x1000, 0, "/lib/mine", 5);
+	take_values(&window);
+	answer(&tuple, 1);
+	i = fake_image("/lib/mine")->values;
+	assert_int_equal(i->nr_owners, 1);
+	assert_int_equal(i->owners[0]->uid, getuid());
+	assert_false(i->owners[0]->certain);
+	return i->owners[0];
+}
+
+static void assert_nobodys(const struct values_owner *o)
+{
+	assert_true(o->certain);
+	assert_int_equal(o->uid, IMAGE_VALUES_NOBODY);
+}
+
+/* /proc was read since: of the program before that nobody is asked again. */
+static void whose_before_a_late_exec(void **state)
+{
+	const struct values_owner *o;
+
+	(void)state;
+	core.time_ns = 2 * base_now_ns();
+	o = owner_of(getpid());
+	processes_find(core.a.processes, getpid())->known_ns = core.time_ns + 10;
+	trial_event(&core, DRIVER_LOAD_EXEC, getpid(), 0);
+	assert_true(o->certain);
+	assert_int_equal(o->uid, getuid());
+	/* That one had begun when it was asked. */
+	core.time_ns = 1000;
+	o = owner_of(getpid());
+	trial_event(&core, DRIVER_LOAD_EXEC, getpid(), 0);
+	assert_nobodys(o);
+}
+
+/* Its pid is another process's, and when that came to be so nobody told. */
+static void whose_before_a_lost_exit(void **state)
+{
+	const struct values_owner *o = owner_of(getpid());
+
+	(void)state;
+	trial_event(&core, DRIVER_LOAD_FORK, getpid(), 0);
+	assert_nobodys(o);
+	o = owner_of(getpid());
+	processes_find(core.a.processes, getpid())->known_ns = core.time_ns + 10;
+	trial_event(&core, DRIVER_LOAD_FORK, getpid(), 0);
+	assert_nobodys(o);
+	core.time_ns += 10;
+	/* As /proc tells. */
+	o = owner_of(getpid());
+	processes_find(core.a.processes, getpid())->start_time_ns = 1;
+	scan_known(&core.a);
+	assert_nobodys(o);
+	o = owner_of(getpid());
+	processes_find(core.a.processes, getpid())->start_time_ns = 1;
+	assert_true(scan_all(&core.a) > 0);
+	assert_nobodys(o);
+}
+
+static void whose_of_the_swept(void **state)
+{
+	const struct values_owner *o;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		alarm(20);
+		pause();
+		_exit(0);
+	}
+	o = owner_of(child);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	scan_sweep(&core.a);
+	scan_sweep(&core.a);
+	assert_nobodys(o);
+}
+
+/* Who was asked for a process of which nothing was known is not asked for in its next life. */
+static void whose_of_the_unknown(void **state)
+{
+	struct vtrace_window window = fake_run(LIB, 1);
+	uint64_t ended_ns;
+
+	(void)state;
+	window.tgid = (uint32_t)getpid();
+	core.a.doubt = true;
+	take_values(&window);
+	attrib_resolve(&core.a, 0);
+	assert_null(processes_find(core.a.processes, getpid()));
+	core.a.doubt = false;
+	ended_ns = base_now_ns();
+	assert_true(owner_of(getpid())->asked_ns >= ended_ns);
+}
+
 #define VALUES(test) cmocka_unit_test_setup_teardown(test, setup_values, fake_windows_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		VALUES(values_come_back),   VALUES(values_of_a_refused_image),
-		VALUES(values_wait),	    VALUES(values_of_none),
-		VALUES(values_of_a_caller), VALUES(values_of_nobody_knows_whom),
-		VALUES(values_of_the_dead), VALUES(values_of_a_folded_image),
-		VALUES(whose_values),
+		VALUES(values_come_back),     VALUES(values_of_a_refused_image),
+		VALUES(values_wait),	      VALUES(values_of_none),
+		VALUES(values_of_a_caller),   VALUES(values_of_nobody_knows_whom),
+		VALUES(values_of_the_dead),   VALUES(values_of_a_folded_image),
+		VALUES(whose_values),	      VALUES(whose_before_a_late_exec),
+		VALUES(whose_of_the_swept),   VALUES(whose_before_a_lost_exit),
+		VALUES(whose_of_the_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
