@@ -135,13 +135,12 @@ static int put_one(struct daemon *d, struct image *img, struct base_err *err)
 	describe_events(d, img->counts);
 	if (img->dirty)
 		r = profdb_flush_put(d->db, img->stem, img->counts, &own);
-	if (r >= 0 && img->values) {
-		int s = put_values(d, img, &own);
-
-		r = s < 0 ? s : r;
-	}
-	if (r > 0)
+	if (r > 0) {
 		base_log(BASE_LOG_WARN, "%s", own.text);
+		own = (struct base_err){ 0 };
+	}
+	if (r >= 0 && img->values)
+		r = put_values(d, img, &own);
 	if (r >= 0)
 		return 1;
 	/* A sum that does not fit concerns this profile alone. */

@@ -149,8 +149,12 @@ int image_values_put(struct profdb *db, const struct image *img, uint64_t now_ns
 		/* A pseudo-image has its identity since it was written. */
 		profdb_values_set_image(i->values, &img->id);
 		r = profdb_flush_put_values(db, img->stem, i->values, uid_at(i, now_ns), err);
+		if (r <= 0)
+			continue;
+		base_log(BASE_LOG_WARN, "%s", err->text);
+		*err = (struct base_err){ 0 };
 	}
-	return r;
+	return r < 0 ? r : 0;
 }
 
 uint64_t image_values_total(const struct image *img)

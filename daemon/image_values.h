@@ -46,7 +46,8 @@ struct profdb_values *image_values_get(struct image *img, const char *profiler,
 /* Those of @from become part of those of @to, at the offsets that @map gives them. 0, -ENOMEM,
  * -DCPI_EOVERFLOW: then some of them are lost. */
 int image_values_move(struct image *from, const struct wire_replaces *map, struct image *to);
-/* Put all of them within a flush (profdb_flush_put_values); events up to @now_ns were seen. */
+/* Put all of them within a flush (profdb_flush_put_values), and log what is damaged there; events
+ * up to @now_ns were seen. 0, or negative with @err, in which nothing is yet. */
 int image_values_put(struct profdb *db, const struct image *img, uint64_t now_ns,
 		     struct base_err *err);
 /* How many were added. */

@@ -358,6 +358,45 @@ static void damaged_profile(void **state)
 	assert_int_equal(d.attrib.account.stored, 10);
 }
 
+static void store_values(void)
+{
+	static const char *const profilers[] = { "values.replay", "values" };
+	const struct base_id id = trial_id(2);
+	struct image *img = images_get(d.images, PROFDB_FILE, &id, "/b", "b");
+
+	for (size_t i = 0; i < sizeof(profilers) / sizeof(*profilers); i++) {
+		struct profdb_values *v = image_values_get(img, profilers[i], NULL);
+
+		assert_non_null(v);
+		assert_int_equal(profdb_values_add(v, 8, NULL, 1), 0);
+	}
+	store("/b", 2, 5);
+}
+
+/* Of each of them that is said, once. */
+static void damaged_values(void **state)
+{
+	FILE *log = tmpfile();
+	char command[256];
+
+	(void)state;
+	assert_non_null(log);
+	base_log_init(log, BASE_LOG_WARN, BASE_LOG_BARE);
+	store_values();
+	assert_int_equal(flush(), 0);
+	assert_int_equal(trial_said(log, ""), 0);
+	snprintf(command, sizeof(command), "for f in %s/%s/here/b.*; do echo x >$f; done", db_path,
+		 d.epoch);
+	assert_int_equal(system(command), 0);
+	store_values();
+	assert_int_equal(flush(), 0);
+	store_values();
+	assert_int_equal(flush(), 0);
+	assert_int_equal(trial_said(log, "gets a second file"), 3);
+	base_log_init(quiet, BASE_LOG_ERROR, BASE_LOG_BARE);
+	fclose(log);
+}
+
 /* A sum that does not fit stays in memory, and holds back no other. */
 static void full_counter(void **state)
 {
@@ -552,6 +591,7 @@ int main(void)
 		TEST(many_refused_images),
 		TEST(images_before_profiles),
 		TEST(damaged_profile),
+		TEST(damaged_values),
 		TEST(full_counter),
 		TEST(new_epoch_is_empty),
 		TEST(finished_epoch_is_indexed),
