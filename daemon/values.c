@@ -271,6 +271,8 @@ int values_send(struct values *v, uint64_t ticket, const struct vtrace_window *w
 
 	if (!(w->has & VTRACE_WINDOW_VALUES) || w->nr_words > VTRACE_NR_WORDS)
 		return -DCPI_EFORMAT;
+	if (v->state != VALUES_RUNNING && !values_any_left(v))
+		return -DCPI_EHELPER;
 	if (v->state != VALUES_RUNNING || v->nr_pending == VALUES_PENDING_MAX)
 		r = -EAGAIN;
 	if (r == 0 && v->nr_known >= VALUES_BLOCKS_MAX)

@@ -55,7 +55,8 @@ enum vtrace_log values_log(const struct values *v);
 
 /*
  * Send a window. Never blocks. 0: taken; -EAGAIN: busy, or nobody runs there now; -DCPI_EFORMAT: it
- * has no values, or names a block that @get does not have.
+ * has no values, or names a block that @get does not have; -DCPI_EHELPER: all profilers are given
+ * up.
  */
 int values_send(struct values *v, uint64_t ticket, const struct vtrace_window *w,
 		const uint64_t *words, vtrace_block_fn *get, void *ctx);

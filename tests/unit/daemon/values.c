@@ -522,6 +522,23 @@ static void crashes(void **state)
 	fails(bad("crashes"), false);
 }
 
+/* Then nobody is waited for. */
+static void all_given_up(void **state)
+{
+	const char *const profilers[] = { bad("crashes") };
+	struct values *v;
+
+	NEEDS_PROCESS(state);
+	v = open_values(profilers, 1);
+	for (unsigned int nr = 0; nr < VALUES_FAULTS_MAX; nr++) {
+		assert_int_equal(send(v, nr), 0);
+		wait_for_all(v);
+	}
+	assert_false(values_any_left(v));
+	assert_int_equal(send(v, 100), -DCPI_EHELPER);
+	values_close(v);
+}
+
 /* It is not there any more, though it would not end by itself. */
 static void leaves(void **state)
 {
@@ -692,6 +709,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(loads_forever, setup, teardown),
 		cmocka_unit_test_setup_teardown(ends_with_its_parent, setup, teardown),
 		cmocka_unit_test_setup_teardown(crashes, setup, teardown),
+		cmocka_unit_test_setup_teardown(all_given_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(leaves, setup, teardown),
 		cmocka_unit_test_setup_teardown(exits, setup, teardown),
 		cmocka_unit_test_setup_teardown(loops, setup, teardown),
