@@ -288,6 +288,7 @@ int attrib_load(void *ctx, const struct driver_load *l)
 
 	if (l->kind == DRIVER_LOAD_LOST) {
 		a->doubt = a->live && l->len != a->lost_mended;
+		windows_doubted(a->windows, a->now_ns);
 		return 0;
 	}
 	go_on(a, l->time_ns);
@@ -303,6 +304,12 @@ int attrib_window(void *ctx, const struct vtrace_window *w, const uint64_t *word
 	if (a->windows)
 		windows_take(a->windows, a, w, words);
 	return 0;
+}
+
+void attrib_mended(struct attrib *a)
+{
+	a->doubt = false;
+	windows_doubted(a->windows, a->now_ns);
 }
 
 void attrib_record_load(struct attrib *a, const struct driver_load *l)

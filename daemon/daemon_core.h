@@ -327,6 +327,8 @@ int attrib_moves(struct attrib *a, const struct process *p, struct image *img,
  * there is up to then has been seen; 0: up to the last count or event.
  */
 void attrib_resolve(struct attrib *a, uint64_t until_ns);
+/* /proc was read for the load events that were lost (lost_mended). */
+void attrib_mended(struct attrib *a);
 /* For dyn_take: the process of a pid, or its life to be; hollow where no event told of it yet. */
 struct process *attrib_find(void *ctx, int32_t pid, uint64_t time_ns);
 /* Everything kept here, and the processes; settles nothing. */

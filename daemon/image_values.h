@@ -7,6 +7,7 @@
  * the kernel letting that user see into it (which it does not where the program has given up rights
  * since its exec), what it knows is that user's since that exec. So the answer is good for all of a
  * life (up to exec or exit) in which it was asked, which shows when events up to then were seen.
+ * Where events were lost it is good up to then, and is asked for anew.
  */
 #ifndef DCPI_DAEMON_IMAGE_VALUES_H
 #define DCPI_DAEMON_IMAGE_VALUES_H

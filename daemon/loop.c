@@ -57,7 +57,7 @@ static bool mend_lost_events(struct daemon *d, bool all)
 		scan_known(&d->attrib);
 	else
 		scan_all(&d->attrib);
-	d->attrib.doubt = false;
+	attrib_mended(&d->attrib);
 	return true;
 }
 

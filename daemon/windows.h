@@ -147,6 +147,8 @@ void windows_resolve(struct windows *t, struct attrib *a, bool last);
 void windows_ended(struct windows *t, struct attrib *a, int32_t tgid, uint64_t time_ns);
 /* @tgid ended, and nobody told when. @t may be NULL. */
 void windows_end_lost(struct windows *t, int32_t tgid);
+/* Since @time_ns any life may have ended without a word. @t may be NULL. */
+void windows_doubted(struct windows *t, uint64_t time_ns);
 /*
  * Translate what is missing, in a share of the time that is small but at the start. True: there was
  * so much that more may come soon.

@@ -59,6 +59,19 @@ static struct values_owner *owner_get(struct windows *t, uint32_t tgid)
 	return NULL;
 }
 
+/* A younger answer may be another life's, as may what comes from now on be. */
+void windows_doubted(struct windows *t, uint64_t time_ns)
+{
+	void *o;
+
+	for (size_t pos = 0; t && base_map_next(&t->values.owners, &pos, &o);) {
+		values_owner_end(o, time_ns);
+		values_owner_put(o);
+	}
+	if (t)
+		base_map_release(&t->values.owners);
+}
+
 void windows_values_met(struct windows *t, const struct vtrace_window *w)
 {
 	if (t->values.client && !(w->has & VTRACE_WINDOW_KERNEL))

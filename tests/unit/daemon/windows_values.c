@@ -379,6 +379,32 @@ static void whose_of_the_unknown(void **state)
 	assert_true(owner_of(getpid())->asked_ns >= ended_ns);
 }
 
+/* The events that were lost may have told of its end; what is asked until /proc was read again
+ * tells of nobody before that. */
+static void whose_after_lost_events(void **state)
+{
+	const struct driver_load lost = { .kind = DRIVER_LOAD_LOST, .len = 7 };
+	struct vtrace_window window = fake_run(LIB, 1);
+	const struct values_owner *o = owner_of(getpid());
+	uint64_t mended_ns;
+
+	(void)state;
+	core.a.live = true;
+	assert_int_equal(attrib_load(&core.a, &lost), 0);
+	assert_nobodys(o);
+	window.tgid = (uint32_t)getpid();
+	take_values(&window);
+	attrib_mended(&core.a);
+	mended_ns = base_now_ns();
+	attrib_resolve(&core.a, 0);
+	core.time_ns = 2 * base_now_ns();
+	o = owner_of(getpid());
+	assert_true(o->asked_ns >= mended_ns);
+	assert_int_equal(attrib_load(&core.a, &lost), 0);
+	assert_true(o->certain);
+	assert_int_equal(o->uid, getuid());
+}
+
 #define VALUES(test) cmocka_unit_test_setup_teardown(test, setup_values, fake_windows_teardown)
 
 int main(void)
@@ -390,7 +416,7 @@ int main(void)
 		VALUES(values_of_the_dead),   VALUES(values_of_a_folded_image),
 		VALUES(whose_values),	      VALUES(whose_before_a_late_exec),
 		VALUES(whose_of_the_swept),   VALUES(whose_before_a_lost_exit),
-		VALUES(whose_of_the_unknown),
+		VALUES(whose_of_the_unknown), VALUES(whose_after_lost_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
