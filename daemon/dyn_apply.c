@@ -343,14 +343,16 @@ static int apply_bytes(struct dyn_registry *reg, const struct wire_bytes *b,
 	return -EINVAL;
 }
 
-/* Changes with a time of their own happened just then. */
+/* Changes with a time of their own happened just then, but not after they were read. */
 static void apply_time(struct dyn_registry *reg, const struct wire_time *t, struct dyn_moment *m,
 		       const struct dyn_reading *window)
 {
-	m->lo = t->time_ns ? t->time_ns : window->lo;
-	m->hi = t->time_ns ? t->time_ns : window->hi;
-	if (t->time_ns > reg->told_ns)
-		reg->told_ns = t->time_ns;
+	uint64_t time_ns = t->time_ns < window->hi ? t->time_ns : window->hi;
+
+	m->lo = time_ns ? time_ns : window->lo;
+	m->hi = time_ns ? time_ns : window->hi;
+	if (time_ns > reg->told_ns)
+		reg->told_ns = time_ns;
 }
 
 int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi)

@@ -196,6 +196,8 @@ struct dyn_past {
 /* A tenant that was gone so long before the last samples that came is forgotten. */
 #define DYN_PAST_NS  (10 * 1000000000ull)
 #define DYN_PAST_MAX 131072 /* 13,000 a second; 11 MiB */
+/* Times of changes: where each has its own there is one for each change; 4 MiB. */
+#define DYN_READINGS_MAX 262144
 /* Steps that the records of one answer may waste. */
 #define DYN_MISSES_MAX 1000000u
 
@@ -213,6 +215,7 @@ struct dyn_tenants {
 	size_t nr_readings, cap_readings;
 	uint32_t first_reading;
 	uint64_t pruned_ns;    /* the readings before the first one ended up to here */
+	uint64_t early_ns;     /* the same of those that had to go though they may be asked for */
 	uint64_t forgotten_ns; /* tenants that ended up to here may be missing from past */
 	uint64_t forgotten_seq;
 	uint64_t *heirs; /* times of forks whose children still live, ascending */

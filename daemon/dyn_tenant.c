@@ -15,12 +15,28 @@ static struct dyn_routine *get(const struct dyn_tenants *t, uint32_t index)
 
 /* ---- readings -------------------------------------------------------------------------------- */
 
-/* Those of long ago are one: nobody asks for times before its end. */
+/* Numbers wrap. */
+static bool is_pruned(const struct dyn_tenants *t, uint32_t number)
+{
+	return number - t->first_reading >= t->nr_readings;
+}
+
+/* Those of long ago are one: nobody asks for times before its end, but for those pruned early. */
 static struct dyn_reading reading_get(const struct dyn_tenants *t, uint32_t number)
 {
-	if (number < t->first_reading)
-		return (struct dyn_reading){ .hi = t->pruned_ns };
+	if (is_pruned(t, number))
+		return (struct dyn_reading){ .lo = t->early_ns, .hi = t->pruned_ns };
 	return t->readings[number - t->first_reading];
+}
+
+static void prune(struct dyn_tenants *t, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (t->readings[i].hi > t->pruned_ns)
+			t->pruned_ns = t->readings[i].hi;
+	memmove(t->readings, t->readings + nr, (t->nr_readings - nr) * sizeof(*t->readings));
+	t->nr_readings -= nr;
+	t->first_reading += (uint32_t)nr;
 }
 
 static int reading_add(struct dyn_tenants *t, const struct dyn_moment *m, uint32_t *number)
@@ -29,6 +45,11 @@ static int reading_add(struct dyn_tenants *t, const struct dyn_moment *m, uint32
 	int r;
 
 	if (!last || last->lo != m->lo || last->hi != m->hi) {
+		/* The older half: who came with those may have come as late as the last of them. */
+		if (t->nr_readings == DYN_READINGS_MAX) {
+			prune(t, DYN_READINGS_MAX / 2);
+			t->early_ns = t->pruned_ns;
+		}
 		r = base_grow(&t->readings, &t->cap_readings, t->nr_readings + 1,
 			      sizeof(*t->readings));
 		if (r < 0)
@@ -45,14 +66,8 @@ static void prune_readings(struct dyn_tenants *t, uint64_t before_ns)
 
 	while (nr < t->nr_readings && t->readings[nr].hi < before_ns)
 		nr++;
-	if (nr < 1024)
-		return;
-	for (size_t i = 0; i < nr; i++)
-		if (t->readings[i].hi > t->pruned_ns)
-			t->pruned_ns = t->readings[i].hi;
-	memmove(t->readings, t->readings + nr, (t->nr_readings - nr) * sizeof(*t->readings));
-	t->nr_readings -= nr;
-	t->first_reading += (uint32_t)nr;
+	if (nr >= 1024)
+		prune(t, nr);
 }
 
 /* ---- the past -------------------------------------------------------------------------------- */
@@ -558,7 +573,7 @@ uint64_t dyn_tenant_told_ns(const struct dyn_tenants *t, uint32_t index)
 {
 	uint32_t number = get(t, index)->reading;
 
-	return number < t->first_reading ? 0 : reading_get(t, number).hi;
+	return is_pruned(t, number) ? 0 : reading_get(t, number).hi;
 }
 
 /* ---- who inherits ---------------------------------------------------------------------------- */

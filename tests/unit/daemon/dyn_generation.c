@@ -957,6 +957,72 @@ static void long_ago(void **state)
 	assert_string_equal(who(0x20000, 1), "C");
 }
 
+/* By time: whose sample it is, or nobody's (0), or not known (UINT32_MAX). */
+static uint32_t found(uint64_t addr, uint64_t time_ns)
+{
+	uint32_t index = 0;
+	bool sure;
+
+	switch (dyn_tenant_find(&t.p.dyn->own->tenants, addr, time_ns, time_ns, &index, &sure)) {
+	case DYN_FOUND:
+		return index;
+	case DYN_NONE:
+		return 0;
+	default:
+		return UINT32_MAX;
+	}
+}
+
+/* A child that lives on may ask for all that was told since its fork, but not without end. */
+static void very_many_times(void **state)
+{
+	enum { FORK = 1000, NR = DYN_READINGS_MAX + 100, END = 10 + 2 * NR };
+	struct dyn_tenants *tenants;
+	struct dyn_moment m;
+
+	(void)state;
+	put(1, 0x10000, "A", FRESH);
+	put(2, 0x20000, "B", FRESH);
+	put(3, 0x20000, "C", REUSES);
+	put(4, 0x20000, "D", REUSES);
+	tell();
+	tenants = &t.p.dyn->own->tenants;
+	assert_int_equal(dyn_tenant_heir_add(tenants, FORK), 0);
+	for (uint64_t i = 0; i < NR; i++) {
+		m = (struct dyn_moment){ 5 + i, FORK + 10 + 2 * i, FORK + 10 + 2 * i };
+		assert_int_equal(dyn_tenant_enter(tenants, 3 + i % 2, 0, &m), 0);
+	}
+	dyn_tenant_forget(tenants, FORK + END + 2 * DYN_PAST_NS);
+	assert_true(tenants->nr_readings <= DYN_READINGS_MAX);
+	assert_int_equal(found(0x20000, FORK + END), 3 + (NR - 1) % 2);
+	assert_int_equal(found(0x10000, FORK + END), 1);
+	/* When A came is not known any more: at the fork nobody is taken for it. */
+	assert_int_equal(found(0x10000, FORK), 0);
+	assert_int_equal(found(0x20000, FORK), UINT32_MAX);
+}
+
+/* They are numbered on from 0. */
+static void numbers_of_times(void **state)
+{
+	struct dyn_tenants *tenants;
+
+	(void)state;
+	tell();
+	tenants = &t.p.dyn->own->tenants;
+	tenants->first_reading = UINT32_MAX;
+	put(1, 0x10000, "A", FRESH);
+	tell();
+	put(2, 0x20000, "B", FRESH);
+	tell();
+	assert_int_equal(tenants->nr_readings, 2);
+	assert_int_equal(found(0x10000, 150), 0);
+	assert_int_equal(found(0x10000, 400), 1);
+	assert_int_equal(found(0x20000, 250), 0);
+	assert_int_equal(found(0x20000, 400), 2);
+	assert_int_equal(dyn_tenant_told_ns(tenants, 1), 300);
+	assert_int_equal(dyn_tenant_told_ns(tenants, 2), 400);
+}
+
 /* Owned ranges have no generations of their own. */
 static void owned_ranges(void **state)
 {
@@ -1008,6 +1074,8 @@ int main(void)
 		TEST(forks_with_own),
 		TEST(unread),
 		TEST(long_ago),
+		TEST(very_many_times),
+		TEST(numbers_of_times),
 		TEST(owned_ranges),
 	};
 

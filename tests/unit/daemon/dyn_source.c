@@ -298,6 +298,29 @@ static void told_late(void **state)
 	assert_string_equal(who(t, 0x10000, 2500, 2500, true), "B");
 }
 
+/* A stamp that is yet to come is of when it was read: it does not keep those behind it. */
+static void told_ahead(void **state)
+{
+	TRACKER(state);
+	const struct dyn_tenants *tenants;
+
+	put_header();
+	assert_int_equal(follow(t, getuid()), 0);
+	put_load(UINT64_MAX, 0x10000, 'A');
+	for (uint64_t i = 0; i < 2000; i++)
+		put_load(1000 + i, 0x20000, i % 2 ? 'B' : 'C');
+	dyn_refresh(t->dyn, false);
+	tenants = &t->p.dyn->sources[0]->tenants;
+	assert_true(t->p.dyn->sources[0]->told_ns <= base_now_ns());
+	assert_true(tenants->nr_readings > 2000);
+	assert_string_equal(at(t, 0x10000, base_now_ns()), "A");
+	assert_string_equal(at(t, 0x20000, base_now_ns()), "B");
+	dyn_settled(t->dyn, base_now_ns() + 2 * DYN_PAST_NS);
+	dyn_refresh(t->dyn, false);
+	assert_int_equal(tenants->nr_readings, 0);
+	assert_string_equal(at(t, 0x10000, base_now_ns()), "A");
+}
+
 static void not_his(void **state)
 {
 	TRACKER(state);
@@ -557,6 +580,7 @@ int main(void)
 		TEST(room_made_ahead),
 		TEST(mapped_over),
 		TEST(told_late),
+		TEST(told_ahead),
 		TEST(not_his),
 		TEST(of_several),
 		TEST(no_dump_after_all),
