@@ -150,19 +150,18 @@ int dyn_apply_routine(struct dyn_registry *reg, const struct wire_routine_view *
 		r = cut_hole(reg, v->rec->addr, v->rec->code_len, flags, m);
 	if (r == 0)
 		r = dyn_tenant_enter(&reg->tenants, index, flags, m);
-	if (r == 0)
-		r = dyn_facility_place(f, index, reg->dyn->config.keep_all);
+	if (r < 0)
+		return r;
+	r = dyn_facility_place(f, index, reg->dyn->config.keep_all);
 	/* It lives without. */
-	if (r == -DCPI_ELIMIT)
-		r = 0;
-	return r;
+	return r == -DCPI_ELIMIT ? 0 : r;
 }
 
 /* What stands there now is not known, but who stood there does not any more. */
 static int lose_routine(struct dyn_registry *reg, const struct wire_routine *rec,
 			const struct dyn_moment *m, int r)
 {
-	if (r == -ENOMEM && rec->head.flags & WIRE_ROUTINE_LISTED)
+	if ((r == -ENOMEM || r == -DCPI_ELIMIT) && rec->head.flags & WIRE_ROUTINE_LISTED)
 		reg->tenants.nr_lost_listed++;
 	if (r < 0 && !(rec->head.flags & WIRE_ROUTINE_LISTED)) {
 		if (rec->addr < REGISTRY_VADDR_MAX)

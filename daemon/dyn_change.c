@@ -73,32 +73,27 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 				     : dyn_routine_living(&t->routines, rec->from);
 	struct wire_routine *new = NULL;
 	struct wire_routine_view v;
-	uint32_t facility;
-	int r = 0;
+	int r = 1;
 
 	if (!place_good(rec->to, rec->code_len))
 		return -EINVAL;
 	if (!(rec->head.flags & WIRE_ROUTINE_CODE))
 		dyn_tenant_codeless(t, rec->seq);
 	if (index) {
-		const struct dyn_routine *old = dyn_routine_get(&t->routines, index);
-		uint64_t handle = old->seq;
+		const struct dyn_routine old = *dyn_routine_get(&t->routines, index);
 
-		if (old->flags & DYN_NAMELESS) {
-			facility = old->facility;
-			r = dyn_tenant_retire(t, old->facility, old->addr, 1, handle, m);
-			r = r < 0 ? r : move_nameless(reg, facility, rec, m);
-			return r < 0 ? r : 0;
-		}
-		new = moved(dyn_facility_record(reg->facilities[old->facility], old), rec);
-		r = dyn_tenant_retire(t, old->facility, old->addr, 1, handle, m);
+		if (!(old.flags & DYN_NAMELESS))
+			new = moved(dyn_facility_record(reg->facilities[old.facility], &old), rec);
+		dyn_tenant_retire(t, old.facility, old.addr, 1, old.seq, m);
+		if (old.flags & DYN_NAMELESS)
+			r = move_nameless(reg, old.facility, rec, m);
+		else if (new &&wire_routine_parse(&new->head, &v) == 0)
+			r = dyn_apply_routine(reg, &v, m);
 	}
-	if (new &&wire_routine_parse(&new->head, &v) == 0) {
-		r = dyn_apply_routine(reg, &v, m);
-	} else if (r >= 0) {
+	/* Whoever it is that stands there now, it is nobody who stood there. */
+	if (r) {
 		dyn_tenant_clear(t, rec->to, rec->code_len, m);
 		dyn_tenant_lost(t, m);
-		t->wants_list = true;
 	}
 	free(new);
 	return r < 0 ? r : 0;
@@ -113,6 +108,8 @@ static int object(struct dyn_registry *reg, const struct wire_object *rec,
 	if (!place_good(rec->addr, rec->code_len))
 		return -EINVAL;
 	r = dyn_apply_object(reg, rec, m);
+	if ((r == -ENOMEM || r == -DCPI_ELIMIT) && rec->head.flags & WIRE_ROUTINE_LISTED)
+		reg->tenants.nr_lost_listed++;
 	/* What stands there now is not known, but who stood there does not any more. */
 	if (r < 0 && !(rec->head.flags & WIRE_ROUTINE_LISTED)) {
 		dyn_tenant_clear(&reg->tenants, rec->addr, rec->code_len, m);

@@ -30,6 +30,10 @@
 #define DYN_REPLACES_MAX       16384
 /* Of one registry, for its routines: runs stay as long as it does. */
 #define DYN_RUNS_MAX (1u << 19)
+/* Routines of one registry, and of all, named or not: 60 bytes of memory each, 256 MiB and 1 GiB.
+ */
+#define DYN_ROUTINES_MAX     (1u << 22)
+#define DYN_ALL_ROUTINES_MAX (1u << 24)
 
 struct dyn_registry;
 struct pseudoimg_result;
@@ -89,7 +93,8 @@ void dyn_facility_free(struct dyn_facility *f);
 int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len);
 /*
  * The routine of these contents at this address: one that was kept before, or a new one that is
- * kept from now on. 0 or negative; -EDQUOT: its process has no room for more.
+ * kept from now on. 0 or negative; -EDQUOT: its process has no room for more; -DCPI_ELIMIT: not
+ * even for a nameless one.
  */
 int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view *v,
 			 uint32_t *index);
@@ -97,7 +102,7 @@ int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view 
 int dyn_facility_complete(struct dyn_facility *f, uint32_t index, const struct wire_routine *rec);
 /*
  * A routine there of which nothing is kept, for its process is over its quota; as such it is in no
- * image. 0 or -ENOMEM.
+ * image. 0, -ENOMEM, -DCPI_ELIMIT.
  */
 int dyn_facility_nameless(struct dyn_facility *f, uint64_t addr, uint64_t len, uint32_t *index);
 /* The same of what none of an object's routines covers. */
@@ -234,7 +239,7 @@ struct dyn_tenants {
 	uint8_t list;	 /* number of the next list */
 	bool list_ended; /* one was told to its end, and not yet acted upon */
 	uint64_t list_before, list_after, nr_unlisted;
-	uint64_t nr_lost_listed; /* which a list told, but for whom there was no memory */
+	uint64_t nr_lost_listed; /* which a list told, but for whom there was no room */
 	uint64_t confirmed;	 /* who was in the last list lived then */
 	uint64_t complete;	 /* nobody else lived then */
 };
@@ -385,8 +390,11 @@ struct dyn_registry {
 	struct dyn_store store; /* records of its routines */
 	uint32_t nr_patches;	/* versions of pages, of DYN_PATCHES_MAX */
 	uint32_t nr_runs;	/* of pages, of DYN_RUNS_MAX */
-	uint64_t low, high;	/* hold the pages of all facilities that are not PSEUDOIMG_ROOM */
-	uint64_t bytes;		/* of ranges, of DYN_REGISTRY_BYTES_MAX */
+	uint32_t
+		nr_slots; /* room for routines, of DYN_ROUTINES_MAX: used again, never given back */
+	bool crowded;	  /* there was no more (said once) */
+	uint64_t low, high; /* hold the pages of all facilities that are not PSEUDOIMG_ROOM */
+	uint64_t bytes;	    /* of ranges, of DYN_REGISTRY_BYTES_MAX */
 };
 
 /* Shared by what holds the registry of one life; counted, see struct process. */
@@ -583,6 +591,7 @@ struct dyn {
 #define DYN_AGAIN_NS (10 * 1000000000ull)
 	uint64_t fold_after_ns; /* not before, but for a flush: the disk or memory failed */
 	uint64_t bytes;		/* of ranges, of DYN_ALL_BYTES_MAX */
+	uint32_t nr_slots;	/* of routines, of DYN_ALL_ROUTINES_MAX */
 	struct dyn_spool spool;
 	struct dyn_window window; /* of dyn_facility_record */
 	uint64_t settled_ns;	  /* samples up to here have been looked up */

@@ -26,6 +26,36 @@ static bool same(const struct wire_routine *a, const struct wire_routine *b)
 	       !memcmp(a + 1, b + 1, a->head.len - sizeof(*a));
 }
 
+static void say_crowded(struct dyn_registry *reg)
+{
+	if (!reg->crowded)
+		base_log(BASE_LOG_WARN,
+			 "process %d registers more routines than there is room for (%u of one, "
+			 "%u of all processes): further ones are dropped",
+			 reg->pid, DYN_ROUTINES_MAX, DYN_ALL_ROUTINES_MAX);
+	reg->crowded = true;
+}
+
+/* With or without a name it takes memory, and who registers chooses how many. */
+static int new_routine(struct dyn_registry *reg, uint32_t hash, uint32_t *index)
+{
+	struct dyn_routines *t = &reg->tenants.routines;
+	bool more = !t->free;
+	int r;
+
+	if (more &&
+	    (reg->nr_slots >= DYN_ROUTINES_MAX || reg->dyn->nr_slots >= DYN_ALL_ROUTINES_MAX)) {
+		say_crowded(reg);
+		return -DCPI_ELIMIT;
+	}
+	r = dyn_routine_new(t, hash, index);
+	if (r == 0 && more) {
+		reg->nr_slots++;
+		reg->dyn->nr_slots++;
+	}
+	return r;
+}
+
 static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, uint32_t hash,
 			uint32_t *index)
 {
@@ -37,15 +67,13 @@ static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, 
 
 	if (rec->head.len > dyn_registry_left(f->registry))
 		return -EDQUOT;
-	r = dyn_spool_put(&d->spool, &f->registry->store, &rec->head, &record);
-	if (r == -DCPI_ELIMIT)
-		return -EDQUOT;
+	r = new_routine(f->registry, hash, index);
 	if (r < 0)
 		return r;
-	r = dyn_routine_new(t, hash, index);
+	r = dyn_spool_put(&d->spool, &f->registry->store, &rec->head, &record);
 	if (r < 0) {
-		dyn_spool_drop(&d->spool, &f->registry->store, record, rec->head.len);
-		return r;
+		dyn_routine_drop(t, *index);
+		return r == -DCPI_ELIMIT ? -EDQUOT : r;
 	}
 	mine = dyn_routine_get(t, *index);
 	mine->addr = rec->addr;
@@ -118,7 +146,7 @@ static int nameless(struct dyn_facility *f, uint64_t addr, uint64_t len, uint8_t
 		    mine->len == len && mine->facility == f->index)
 			return 0;
 	}
-	r = dyn_routine_new(t, hash, index);
+	r = new_routine(f->registry, hash, index);
 	if (r < 0)
 		return r;
 	mine = dyn_routine_get(t, *index);

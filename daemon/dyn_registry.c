@@ -167,6 +167,7 @@ void dyn_registry_free(struct dyn_registry *reg)
 	dyn_tenant_release(&reg->tenants);
 	dyn_spool_release(&reg->dyn->spool, &reg->store);
 	reg->dyn->bytes -= reg->bytes;
+	reg->dyn->nr_slots -= reg->nr_slots;
 	reg->dyn->bad_gone += reg->nr_bad;
 	reg->dyn->dropped_gone += reg->h.nr_dropped;
 	reg->dyn->missed_gone += reg->tenants.nr_missed;

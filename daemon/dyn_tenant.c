@@ -162,6 +162,9 @@ static void miss(struct dyn_tenants *t, uint64_t from, const struct dyn_moment *
 	t->forgotten_ns = m->hi > t->forgotten_ns ? m->hi : t->forgotten_ns;
 	t->nr_missed += m->seq - from + 1;
 	t->reused = true;
+	if (!t->wants_list)
+		t->missed_lo_ns = m->lo;
+	t->wants_list = true;
 }
 
 void dyn_tenant_reached(struct dyn_tenants *t, const struct dyn_moment *m, bool told)
@@ -173,12 +176,8 @@ void dyn_tenant_reached(struct dyn_tenants *t, const struct dyn_moment *m, bool 
 		return;
 	/* Whose low half would be 0 are left out. */
 	next += !(uint32_t)next;
-	if (to.seq >= next) {
+	if (to.seq >= next)
 		miss(t, next, &to);
-		if (!t->wants_list)
-			t->missed_lo_ns = m->lo;
-		t->wants_list = true;
-	}
 	t->last_seq = m->seq;
 }
 

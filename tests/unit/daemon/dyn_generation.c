@@ -737,6 +737,70 @@ static void too_many_pages(void **state)
 	assert_true(t.p.dyn->own->nr_runs <= DYN_RUNS_MAX + 1);
 }
 
+/* Who finds no room is nobody; a list tells that the others live, and that it lacks him. */
+static void too_many_routines(void **state, bool of_all)
+{
+	struct dyn_registry *reg;
+
+	(void)state;
+	put(1, 0x10000, "A", FRESH);
+	put(2, 0x20000, "B", FRESH);
+	put(3, 0x30000, "C", FRESH);
+	tell();
+	reg = t.p.dyn->own;
+	assert_string_equal(who(0x10000, 3), "A");
+	assert_int_equal(reg->nr_slots, 3);
+	assert_int_equal(t.dyn->nr_slots, 3);
+	*(of_all ? &t.dyn->nr_slots : &reg->nr_slots) =
+		of_all ? DYN_ALL_ROUTINES_MAX : DYN_ROUTINES_MAX;
+	put(4, 0x20000, "D", REUSES);
+	object(5, 0x60000, 64);
+	move(6, 3, 0x30000, 0x10000);
+	tell();
+	assert_int_equal(reg->tenants.routines.last, 3);
+	assert_true(reg->crowded);
+	assert_int_equal(reg->nr_bad, 0);
+	assert_int_equal(t.dyn->stats.records_dropped, 3);
+	assert_int_equal(reg->tenants.nr_missed, 3);
+	assert_string_equal(who(0x20000, 3), "B");
+	assert_string_equal(who(0x20000, 4), "?");
+	assert_string_equal(who(0x10000, 5), "?");
+	assert_string_equal(who(0x10000, 6), "?");
+	assert_true(reg->tenants.wants_list);
+	put(4, 0x20000, "D", LISTED);
+	put(6, 0x10000, "C", LISTED);
+	listed(6, 6, 0);
+	tell();
+	assert_false(reg->tenants.wants_list);
+	assert_int_equal(reg->tenants.complete, 0);
+	assert_string_equal(who(0x20000, 6), "?");
+	assert_string_equal(who(0x90000, 6), "?");
+	/* C had no sample: there is room for one when it is forgotten. */
+	dyn_tenant_forget(&reg->tenants, t.now + 2 * DYN_PAST_NS);
+	dyn_facility_drop_unused(reg);
+	put(7, 0x40000, "E", FRESH);
+	put(8, 0x50000, "F", FRESH);
+	tell();
+	assert_string_equal(who(0x40000, 7), "E");
+	assert_string_equal(who(0x50000, 8), "?");
+	assert_string_equal(who(0x40000, 8), "?");
+	put(7, 0x40000, "E", LISTED);
+	listed(8, 8, 0);
+	tell();
+	assert_string_equal(who(0x40000, 8), "E");
+	reg->nr_slots = t.dyn->nr_slots = 3;
+}
+
+static void too_many_of_one(void **state)
+{
+	too_many_routines(state, false);
+}
+
+static void too_many_of_all(void **state)
+{
+	too_many_routines(state, true);
+}
+
 /* A list that lacks some of those that live tells of nobody that he is gone. */
 static void unlisted(void **state)
 {
@@ -1064,6 +1128,8 @@ int main(void)
 		TEST(retire_of_a_facility),
 		TEST(the_past_by_address),
 		TEST(too_many_pages),
+		TEST(too_many_of_one),
+		TEST(too_many_of_all),
 		TEST(unlisted),
 		TEST(list_ahead_of_the_ring),
 		TEST(attached_late),

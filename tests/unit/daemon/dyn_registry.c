@@ -174,8 +174,34 @@ static void test_image_grows(void **state)
 	assert_int_equal(dyn_fold(t->dyn, NULL), 0);
 	assert_null(t->dyn->registries);
 	assert_int_equal(t->dyn->spool.held, 0);
+	assert_int_equal(t->dyn->nr_slots, 0);
 	dyn_stats_get(t->dyn, &stats);
 	assert_int_equal(stats.routines, 0);
+}
+
+/* Who waits for the images need not wait for a routine that found no room. */
+static void test_no_room(void **state)
+{
+	struct image *img = NULL;
+	TRACKER(state);
+
+	fake_facility(&fake, "jit");
+	fake_put_routine(&fake, 0, 0x10000, "kept", code, 16);
+	fake_slot_routine(&fake, fake.h->seq, 0x10000, "kept");
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	t->dyn->nr_slots = DYN_ALL_ROUTINES_MAX;
+	fake_put_routine(&fake, 0, 0x20000, "one too many", code, 16);
+	ask_flush(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+	assert_false(dyn_wants_flush(t->dyn));
+	assert_int_equal(fake.h->flush_done, 1);
+	assert_int_equal(fake.h->flush_status, 0);
+	assert_int_equal(where(t, 0x10000, &img), DYN_FOUND);
+	assert_int_equal(where(t, 0x20000, &img), DYN_NONE);
+	t->dyn->nr_slots = 1;
 }
 
 /* As libdbgdyn keeps it: fork copies it. */
@@ -638,6 +664,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_full_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_when_it_was_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_grows, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_inherited_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_inherited_with_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failing_write, setup, teardown),
