@@ -61,6 +61,8 @@ int main(int argc, char **argv)
 	if (code == MAP_FAILED)
 		return perror("jit_reuse: mmap"), 1;
 	dbgdyn_begin("reuse", 5, NULL, &context);
+	/* Until a daemon has it, nothing tells who lives at an address. */
+	dbgdyn_flush(context);
 	for (int i = 0; i < turns; i++) {
 		double start = now();
 

@@ -152,6 +152,8 @@ int main(int argc, char **argv)
 	w[0].turn_s = o.turn_s;
 	w[1].turn_s = o.turn_s / 10;
 	dbgdyn_begin(o.facility, strlen(o.facility), NULL, &o.context);
+	/* Until a daemon, if there is one, has it, nothing tells who lives at an address. */
+	dbgdyn_flush(o.context);
 	if (o.threads && pthread_create(&other, NULL, work, &w[1]))
 		return 1;
 	work(&w[0]);
