@@ -10,6 +10,19 @@ set -u
 need_root
 programs=("$DCPI_BUILD"/tests/spin_slot_{0,1,2})
 
+# unknown_processes: samples under that name of the four pids that exec_twice takes; others come and go too.
+unknown_processes()
+{
+	awk -v first="$(($(cat /proc/sys/kernel/pid_max) - 5))" '
+		/: unknown process: / && match($0, / of pid [0-9]+ /) {
+			pid = substr($0, RSTART + 8, RLENGTH - 8) - first
+			sub(/.*: /, "")
+			if (pid >= 0 && pid < 4)
+				sum += $1
+		}
+		END { print sum + 0 }' "$work/log"
+}
+
 try()
 {
 	local source=$1 unknown
@@ -25,7 +38,7 @@ try()
 	count_slots "${programs[@]}"
 	judge_slots "$work/truth"
 	# What is not known is named, and little.
-	unknown=$(($(told "unknown process" "") + $(told "ambiguous mapping" spin_slot) + $(told unknown spin_slot)))
+	unknown=$(($(unknown_processes) + $(told "ambiguous mapping" spin_slot) + $(told unknown spin_slot)))
 	echo "$source: $all samples in the programs, $unknown of unknown processes or mappings," \
 		"$(status_field lost_load_events) load events lost"
 	awk -v u=$unknown -v a="$all" 'BEGIN { exit !(u <= a / 50) }' || fail "$unknown samples are not known"
@@ -52,7 +65,7 @@ kill -CONT "$daemon"
 "$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 account_holds "events lost"
 count_slots "${programs[@]}"
-lost=$(status_field lost_load_events) unknown=$(told "unknown process" "")
+lost=$(status_field lost_load_events) unknown=$(unknown_processes)
 echo "events lost: $lost, $all samples in the programs, $unknown of unknown processes"
 [ "$lost" -gt 0 ] || fail "no load event was lost"
 [ "$unknown" -gt 0 ] || fail "nothing could have gone to the wrong program"
