@@ -160,7 +160,7 @@ says '50 samples a second'
 [ "$(samples run_work)" -gt 20 ] || fail "programs of a shell are not followed"
 
 # Its children, and those it leaves behind.
-inside 0 "$work_program" orphan 1
+inside 0 "$work_program" orphan 5
 grep -q child "$work/out" && fail "waited for a child without -wait"
 for ((i = 0; i < 600; i++)); do grep -q child "$work/out" && break || sleep 0.1; done
 grep -q child "$work/out" || fail "the child left behind did not live on"
