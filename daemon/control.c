@@ -162,6 +162,7 @@ static int client_line(struct control *c, struct client *cl)
 	}
 	len = (size_t)(end - cl->in.data);
 	r = answer(c, cl, (const char *)cl->in.data, len);
+	cl->heard_ns = base_now_ns(); /* until then it was for us to speak */
 	memmove(cl->in.data, end + 1, cl->in.len - len - 1);
 	cl->in.len -= len + 1;
 	return r < 0 ? r : 1;
@@ -277,6 +278,18 @@ static void close_silent(struct control *c, uint64_t now_ns)
 			client_close(&c->clients[i]);
 }
 
+/* Since @start_ns some were served, perhaps for long, and nobody listened to the others. */
+static void forgive_silence(struct control *c, uint64_t start_ns)
+{
+	uint64_t now = base_now_ns();
+
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		uint64_t then = c->clients[i].heard_ns + (now - start_ns);
+
+		c->clients[i].heard_ns = then < now ? then : now;
+	}
+}
+
 void control_serve(struct control *c)
 {
 	struct epoll_event events[CONTROL_CLIENTS + 1];
@@ -293,6 +306,7 @@ void control_serve(struct control *c)
 			client_serve(c, &c->clients[index], events[i].events);
 	}
 	close_silent(c, now);
+	forgive_silence(c, now);
 }
 
 int control_poll_fd(const struct control *c)

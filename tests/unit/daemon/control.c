@@ -267,6 +267,44 @@ static void asks_during_a_long_answer(void **state)
 	close(other);
 }
 
+/* Nor is an answer that takes long one's own silence, or what the daemon does between two lines. */
+static void asks_for_long_answers(void **state)
+{
+	int fd = client();
+
+	(void)state;
+	say(fd, "{\"cmd\":\"flush\"}\n{\"cmd\":\"status\"}\n{\"cmd\":\"quit\"}\n");
+	answer_ns = 35 * 1000000000ull;
+	control_serve(c);
+	answer_ns = 0;
+	ahead_ns += 35 * 1000000000ull;
+	assert_string_equal(hear(fd), "did 1\ndid 0\ndid 3\n");
+	ahead_ns += 20 * 1000000000ull;
+	assert_string_equal(hear(fd), "");
+	ahead_ns += 20 * 1000000000ull;
+	assert_string_equal(hear(fd), "closed");
+	close(fd);
+}
+
+/* What others' answers take is added to nobody's silence, and takes nothing from it. */
+static void waits_for_others(void **state)
+{
+	int fd = client(), other = client();
+
+	(void)state;
+	ahead_ns += 20 * 1000000000ull;
+	say(other, "{\"cmd\":\"flush\"}\n");
+	answer_ns = 40 * 1000000000ull;
+	assert_string_equal(hear(other), "did 1\n");
+	answer_ns = 0;
+	assert_string_equal(hear(fd), "");
+	ahead_ns += 20 * 1000000000ull;
+	assert_string_equal(hear(fd), "closed");
+	assert_string_equal(hear(other), "");
+	close(fd);
+	close(other);
+}
+
 static bool wants_serving(void)
 {
 	struct pollfd p = { .fd = control_poll_fd(c), .events = POLLIN };
@@ -407,6 +445,8 @@ int main(void)
 		TEST(no_folder),
 		TEST(answer_at_close),
 		TEST(asks_during_a_long_answer),
+		TEST(asks_for_long_answers),
+		TEST(waits_for_others),
 		TEST(no_descriptors),
 	};
 
