@@ -58,10 +58,14 @@ grep -q 'libexec/dcpi: kept: other files' "$work/out" || fail "a folder in use"
 names "$work/moved" | diff - "$work/left" || fail "other things are left"
 [ "$(cat "$work/moved/bin/other")" = other ] || fail "another's file is gone"
 
-# Installed twice, a folder that was not there: all of it goes, and the folder too.
-install_to "$work/new"
+# Installed twice, a folder that was not there: the configuration stays as it was edited between, which is known.
+# All of it goes, and the folder too.
 install_to "$work/new"
 echo changed >>"$work/new/etc/dcpi/dcpid.json"
+install_to "$work/new"
+[ "$(tail -n 1 "$work/new/etc/dcpi/dcpid.json")" = changed ] || fail "a configuration was overwritten"
+"$work/new/bin/dcpiuninstall" -n >"$work/dry"
+grep -q 'etc/dcpi/dcpid.json: kept: changed' "$work/dry" || fail "an edited configuration"
 "$work/new/bin/dcpi" uninstall -all >"$work/out"
 [ ! -e "$work/new" ] || fail "left: $(find "$work/new")"
 
