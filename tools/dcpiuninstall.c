@@ -132,6 +132,14 @@ static void full_path(const struct uninstall *u, const char *path, char *to, siz
 
 /* ---- nobody uses it -------------------------------------------------------------------------- */
 
+/* As /proc tells it, also where another file took its place: an installation over one that runs. */
+static bool is_program(const char *exe, const char *path)
+{
+	size_t len = strlen(path);
+
+	return !strncmp(exe, path, len) && (!exe[len] || !strcmp(exe + len, " (deleted)"));
+}
+
 /* The process that runs the program at @path, or 0. */
 static long user_of(const char *path)
 {
@@ -148,7 +156,7 @@ static long user_of(const char *path)
 		snprintf(link, sizeof(link), "/proc/%s/exe", e->d_name);
 		n = readlink(link, exe, sizeof(exe) - 1);
 		exe[n > 0 ? n : 0] = '\0';
-		if (!strcmp(exe, path))
+		if (is_program(exe, path))
 			pid = strtol(e->d_name, NULL, 10);
 	}
 	if (proc)

@@ -89,6 +89,11 @@ for _ in $(seq 600); do
 done
 if "$work/new/bin/dcpiuninstall" 2>"$work/err"; then fail "removed while it runs"; fi
 grep "is running (process $daemon)" "$work/err" || fail "does not say who runs: $(cat "$work/err")"
+# Also where another installation took its file's place.
+cp "$work/new/sbin/dcpid" "$work/new/sbin/another"
+mv "$work/new/sbin/another" "$work/new/sbin/dcpid"
+if "$work/new/bin/dcpiuninstall" 2>"$work/err"; then fail "removed while the one before runs"; fi
+grep "is running (process $daemon)" "$work/err" || fail "does not see the one before: $(cat "$work/err")"
 exec 3>&-
 wait "$daemon" || :
 rm -rf "$work/db"
