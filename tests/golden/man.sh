@@ -97,5 +97,13 @@ config=$(sed -n 's/^ExecStart=.* -config //p' "$DCPI_BUILD/packaging/dcpid.servi
 for page in dcpid.8 dcpid.json.5 dcpiexclusions.5; do
 	grep -qF "$(dirname "${config:-?}")/" "$page" || complain "$page does not say where the service's '$config' is"
 done
+# So are the programs whose paths they tell.
+sbin=$(sed -n 's|^ExecStart=\(.*\)/dcpid .*|\1|p' "$DCPI_BUILD/packaging/dcpid.service")
+for path in $(grep -hoE '/[^ ]*bin/dcpi[a-z]*' ./*.[0-9]); do
+	case $path in
+	"${sbin%/*}"/bin/* | "$sbin"/*) ;;
+	*) complain "a page tells of '$path', which is not installed there" ;;
+	esac
+done
 echo "$(ls ./*.[0-9] | wc -l) pages, $bad complaints"
 [ "$bad" = 0 ]
