@@ -17,7 +17,8 @@ command -v dpkg >/dev/null || {
 	exit 77
 }
 
-# The second half, in a mount namespace of its own: a tmpfs over everything takes what is written.
+# The second half, in a mount namespace of its own: a tmpfs over everything takes what is written. No socket of a
+# daemon outside is seen there.
 if [ "${1:-}" = inside ]; then
 	work=$2
 	mount -t tmpfs tmpfs "$work/over"
@@ -94,6 +95,11 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 done
 grep -q '^database  */var/lib/dcpi$' /tmp/status || { kill $daemon; fail "$(cat /tmp/status /tmp/log)"; }
 timeout 1 sh -c 'while :; do :; done' || :
+# As for another copy's: nothing is taken from under a daemon that runs.
+/var/lib/dpkg/info/dcpi.postrm purge 2>/tmp/said || fail "postrm: $(cat /tmp/said)"
+grep -q 'dcpid that is running: .* stay$' /tmp/said || fail "does not say what stays: $(cat /tmp/said)"
+[ -d /var/lib/dcpi/dyn ] && [ -S /run/dcpi/control ] || fail "purged what is in use"
+getent passwd dcpi >/dev/null || fail "purged the user of a daemon"
 dcpictl quit
 wait $daemon || fail "dcpid ended with $?: $(cat /tmp/log)"
 dcpiprof -db /var/lib/dcpi -i -no_header 2>/dev/null | grep total || fail "nothing was sampled"
@@ -118,5 +124,5 @@ diff /tmp/before /tmp/after || fail "not everything is gone"
 echo "installed, used, purged: $(wc -l </tmp/after) names as before"
 END
 mkdir "$work/over"
-unshare -m bash "$0" inside "$work"
+unshare -m -n bash "$0" inside "$work"
 [ -z "$(getent passwd dcpi)" ] || fail "the user dcpi is on the real system"
