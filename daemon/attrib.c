@@ -446,13 +446,19 @@ static void let_go(void *ctx, struct process *p)
 			dyn_end(a->dyn, p);
 }
 
+/* Whom no sample asked for yet has what its fork gave it, which /proc does not tell. */
+static bool is_known_by_fork(const struct process *p)
+{
+	return !p->asked && (p->label || p->next_label);
+}
+
 /* A pid of which /proc told nothing may mean somebody else at the next drain. */
 static void end_hollow(struct attrib *a)
 {
 	struct process *p;
 
 	for (size_t pos = 0; a->hollow_made && processes_next(a->processes, &pos, &p);) {
-		if (!p->hollow)
+		if (!p->hollow || is_known_by_fork(p))
 			continue;
 		p->asked = false;
 		if (p->dyn || p->attached_ns)

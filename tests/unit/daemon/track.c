@@ -619,6 +619,35 @@ static void label_before_late_events(void **state)
 	assert_string_equal(label_of(11), "run");
 }
 
+/* Nobody asked for who was forked before its parent was listed, and has no sample yet. */
+static void label_of_the_idle(void **state)
+{
+	enum { NOBODY = 0x7ffffff0 }; /* no such number is in /proc */
+
+	(void)state;
+	scanned(10, 1000000);
+	give_label(10, "run", t.time_ns + 1);
+	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
+	for (int32_t pid = 11; pid < 14; pid++)
+		trial_event(&t, DRIVER_LOAD_FORK, pid, 10);
+	trial_event(&t, DRIVER_LOAD_FORK, NOBODY, 10);
+	attrib_resolve(&t.a, 0);
+	assert_string_equal(label_of(11), "run");
+	assert_true(processes_find(t.a.processes, 11)->hollow);
+	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
+	assert_string_equal(label_of(11), "run");
+	/* It goes when it ends, when /proc knows nothing of it, or has it no more. */
+	trial_event(&t, DRIVER_LOAD_EXIT, 12, 0);
+	assert_null(processes_find(t.a.processes, 12));
+	trial_sample(&t, 13, 0x1000);
+	attrib_resolve(&t.a, 0);
+	assert_null(processes_find(t.a.processes, 13));
+	scan_sweep(&t.a);
+	assert_non_null(processes_find(t.a.processes, NOBODY));
+	scan_sweep(&t.a);
+	assert_null(processes_find(t.a.processes, NOBODY));
+}
+
 static void labels_that_are_none(void **state)
 {
 	static const char *const bad[] = { "", "a b", "x\ny", "caf\xc3\xa9", "'", "\\" };
@@ -696,6 +725,7 @@ int main(void)
 		TEST(label_from_exec_on),	 TEST(label_waits_for_its_time),
 		TEST(what_is_told_is_kept),	 TEST(so_many_wait_at_most),
 		TEST(label_of_the_listed),	 TEST(label_before_late_events),
+		TEST(label_of_the_idle),
 		TEST(labels_that_are_none),	 TEST(few_labels),
 	};
 
