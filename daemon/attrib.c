@@ -199,10 +199,9 @@ static bool is_unsettled(const struct attrib *a, const struct pending *c)
 	return m && m->listed && !m->since_ns;
 }
 
-static void count_user(struct attrib *a, const struct driver_count *c)
+static void count_user(struct attrib *a, const struct driver_count *c, struct process *p)
 {
-	struct pending rest = { .p = c->pid > 0 ? track_find(a, c->pid, c->time_ns, c->instance)
-						: NULL,
+	struct pending rest = { .p = p,
 				.pid = c->pid,
 				.first_ns = c->first_ns,
 				.time_ns = c->time_ns,
@@ -267,14 +266,20 @@ static void recorded(struct attrib *a, int r)
 int attrib_count(void *ctx, const struct driver_count *c)
 {
 	struct attrib *a = ctx;
+	struct process *p = NULL;
+	bool excluded;
 
+	go_on(a, c->time_ns);
+	excluded = a->exclude && c->pid > 0 && exclude_has_pid(a->exclude, c->pid);
+	if (c->mode == DRIVER_USER && c->pid > 0 && !excluded)
+		p = track_find(a, c->pid, c->time_ns, c->instance);
+	/* Behind what that has read in /proc, so that a replay knows the process as well. */
 	if (a->record)
 		recorded(a, driver_record_count(a->record, c));
-	go_on(a, c->time_ns);
-	if (a->exclude && c->pid > 0 && exclude_has_pid(a->exclude, c->pid))
+	if (excluded)
 		a->account.lost[ACCOUNT_LOST_EXCLUDED] += c->count;
 	else if (c->mode == DRIVER_USER)
-		count_user(a, c);
+		count_user(a, c, p);
 	else if (c->mode == DRIVER_KERNEL)
 		count_kernel(a, c);
 	else

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -119,6 +120,28 @@ static void gone(void **state)
 	assert_ptr_equal(processes_find(t.a.processes, child), p);
 	scan_sweep(&t.a);
 	assert_null(processes_find(t.a.processes, child));
+}
+
+/* Who replays the record knows before the count what we do. */
+static void recorded_before_its_count(void **state)
+{
+	char *text = NULL, *count;
+	size_t len;
+
+	(void)state;
+	t.a.record = open_memstream(&text, &len);
+	assert_non_null(t.a.record);
+	t.time_ns = base_now_ns();
+	trial_sample(&t, getpid(), (uint64_t)(uintptr_t)recorded_before_its_count);
+	trial_sample(&t, getpid(), (uint64_t)(uintptr_t)recorded_before_its_count);
+	assert_int_equal(fclose(t.a.record), 0);
+	t.a.record = NULL;
+	assert_int_equal(strncmp(text, "comm ", 5), 0);
+	assert_non_null(strstr(text, "\nmmap "));
+	count = strstr(text, "\ncount ");
+	assert_non_null(count);
+	assert_null(strstr(count, "\nmmap "));
+	free(text);
 }
 
 static void *wait_for_end(void *fd)
@@ -422,6 +445,7 @@ int main(void)
 		TEST(bad_lines),
 		TEST(own_process),
 		TEST(gone),
+		TEST(recorded_before_its_count),
 		TEST(everything),
 		TEST(lost_mapping),
 		TEST(lost_before_the_end),

@@ -582,6 +582,24 @@ static void so_many_wait_at_most(void **state)
 	assert_int_equal(told_add(&t.a.told, &l), 0);
 }
 
+/* Before the first count that comes behind it. */
+static void told_is_recorded_in_time(void **state)
+{
+	char *text = NULL;
+	size_t len;
+
+	(void)state;
+	t.a.record = open_memstream(&text, &len);
+	assert_non_null(t.a.record);
+	give_label(10, "run", t.time_ns + 1);
+	trial_sample(&t, 10, 0x1010);
+	assert_int_equal(fclose(t.a.record), 0);
+	t.a.record = NULL;
+	assert_string_equal(text, "label t=1001 pid=10 path=run\n"
+				  "count t=1001 pid=10 addr=0x1010\n");
+	free(text);
+}
+
 /* What was listed in /proc is told of late. */
 static void label_of_the_listed(void **state)
 {
@@ -725,7 +743,7 @@ int main(void)
 		TEST(label_from_exec_on),	 TEST(label_waits_for_its_time),
 		TEST(what_is_told_is_kept),	 TEST(so_many_wait_at_most),
 		TEST(label_of_the_listed),	 TEST(label_before_late_events),
-		TEST(label_of_the_idle),
+		TEST(label_of_the_idle),	 TEST(told_is_recorded_in_time),
 		TEST(labels_that_are_none),	 TEST(few_labels),
 	};
 
