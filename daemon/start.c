@@ -354,19 +354,42 @@ static void record_kernel(void *ctx, const struct driver_load *load)
 	attrib_record_load(ctx, load);
 }
 
-/* It tells where the kernel lies: a file that was there keeps no rights of others. */
-static int create_record(const char *path)
+/* @replayed: "-" for standard input, or NULL. */
+static bool is_replayed(const char *replayed, const struct stat *record)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640), r = 0;
 	struct stat st;
 
-	if (fd < 0)
+	return replayed &&
+	       (strcmp(replayed, "-") ? stat(replayed, &st) : fstat(STDIN_FILENO, &st)) == 0 &&
+	       st.st_dev == record->st_dev && st.st_ino == record->st_ino;
+}
+
+/* It tells where the kernel lies: a file that was there keeps no rights of others. */
+static int empty_record(int fd, const struct stat *st)
+{
+	mode_t mode = st->st_mode & 07777;
+
+	if (((mode & ~0640u) && fchmod(fd, mode & 0640) < 0) || ftruncate(fd, 0) < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0 || (S_ISREG(st.st_mode) && (st.st_mode & 07777 & ~0640u) &&
-				   fchmod(fd, st.st_mode & 0640) < 0))
+	return 0;
+}
+
+static int create_record(const char *path, const char *replayed, struct base_err *err)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0640), r = fd < 0 ? -errno : 0;
+	struct stat st;
+
+	if (r == 0 && fstat(fd, &st) < 0)
 		r = -errno;
-	if (r < 0)
+	if (r == 0 && S_ISREG(st.st_mode) && is_replayed(replayed, &st))
+		r = base_fail(err, -DCPI_EUSAGE, "-record names the file that is replayed: '%s'",
+			      path);
+	else if (r == 0 && S_ISREG(st.st_mode))
+		r = empty_record(fd, &st);
+	if (r < 0 && fd >= 0)
 		close(fd);
+	if (r < 0 && r != -DCPI_EUSAGE)
+		base_fail_errno(err, r, "cannot create '%s'", path);
 	return r < 0 ? r : fd;
 }
 
@@ -376,11 +399,14 @@ static int open_record(struct daemon *d, struct base_err *err)
 
 	if (!d->opt.record)
 		return 0;
-	fd = create_record(d->opt.record);
-	d->record = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!d->record)
-		return base_fail_errno(err, fd < 0 ? fd : -ENOMEM, "cannot create '%s'",
-				       d->opt.record);
+	fd = create_record(d->opt.record, d->opt.replay, err);
+	if (fd < 0)
+		return fd;
+	d->record = fdopen(fd, "w");
+	if (!d->record) {
+		close(fd);
+		return base_fail_errno(err, -ENOMEM, "cannot create '%s'", d->opt.record);
+	}
 	d->attrib.record = d->record;
 	r = driver_record_head(d->record, d->driver, now_utc(d));
 	if (r >= 0)

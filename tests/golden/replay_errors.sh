@@ -39,6 +39,11 @@ run()
 	run dcpid -replay good -quiet -platform test other
 	run dcpid -replay good -quiet -platform test other/letter.txt
 	run dcpid -replay good -quiet -platform test -record /nonexistent/x db
+	cp good stream
+	run dcpid -replay stream -quiet -platform test -record ./stream db
+	cmp good stream
+	run dcpid -replay - -quiet -platform test -record stream db <stream
+	cmp good stream
 	run dcpid -replay cut -quiet -platform test cutdb
 	run dcpid -replay bad -quiet -platform test baddb
 	run dcpiprof -db baddb -no_header -i
