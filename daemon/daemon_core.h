@@ -648,7 +648,8 @@ struct daemon {
 int daemon_open(struct daemon *d, struct base_err *err);
 /* Begin to sample, and read what runs already. */
 int daemon_start(struct daemon *d, struct base_err *err);
-void daemon_close(struct daemon *d);
+/* 0, or negative: the record (-record) is not complete, which is logged. */
+int daemon_close(struct daemon *d);
 /* One drain in the order that daemon_internal.h tells; @all: nothing is held back. 1: a replay has
  * more. */
 int daemon_drain(struct daemon *d, bool all, struct base_err *err);

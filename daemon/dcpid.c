@@ -271,7 +271,8 @@ static int run(void)
 
 	if (r < 0)
 		base_log(BASE_LOG_ERROR, "%s", err.text);
-	daemon_close(&daemon_state);
+	if (daemon_close(&daemon_state) < 0)
+		r = -EIO;
 	return r < 0 ? BASE_EXIT_FAILED : BASE_EXIT_OK;
 }
 

@@ -554,8 +554,25 @@ int daemon_start(struct daemon *d, struct base_err *err)
 	return 0;
 }
 
-void daemon_close(struct daemon *d)
+static int close_record(struct daemon *d)
 {
+	int r = d->attrib.record_error;
+
+	if (!d->record)
+		return 0;
+	if (fclose(d->record) != 0 && r == 0)
+		r = -errno;
+	/* Who failed before the end was told already. */
+	if (r < 0 && !d->record_failed)
+		base_log(BASE_LOG_ERROR, "cannot complete '%s': %s", d->opt.record,
+			 base_strerror(r));
+	return r;
+}
+
+int daemon_close(struct daemon *d)
+{
+	int r;
+
 	control_close(d->control);
 	if (d->processes)
 		attrib_release(&d->attrib);
@@ -579,10 +596,10 @@ void daemon_close(struct daemon *d)
 		driver_close(d->driver);
 	if (d->stop_fd > 0)
 		close(d->stop_fd);
-	if (d->record && fclose(d->record) != 0)
-		base_log(BASE_LOG_ERROR, "cannot complete '%s'", d->opt.record);
+	r = close_record(d);
 	if (d->db)
 		profdb_close(d->db);
 	service_close(&d->service);
 	*d = (struct daemon){ 0 };
+	return r;
 }

@@ -47,6 +47,7 @@ static struct line line_begin(FILE *to, unsigned int kind)
 {
 	const struct replay_kind *k = &replay_kinds[kind];
 
+	errno = 0;
 	fputs(k->name, to);
 	return (struct line){ to, k->must, k->must | k->may };
 }
@@ -108,7 +109,6 @@ static void put_path(const struct line *l, const char *path)
 
 static int line_end(const struct line *l)
 {
-	errno = 0;
 	if (fputc('\n', l->to) == EOF || ferror(l->to))
 		return errno ? -errno : -EIO;
 	return 0;
@@ -118,6 +118,7 @@ int driver_record_head(FILE *to, const struct driver *d, int64_t utc)
 {
 	struct line l = { .to = to };
 
+	errno = 0;
 	fprintf(to, "%s %d\nutc %" PRId64, REPLAY_MAGIC, REPLAY_VERSION, utc);
 	for (size_t i = 0; i < d->nr_events; i++)
 		fprintf(to, "\nevent %s %" PRIu64, d->events[i].name, d->events[i].period);

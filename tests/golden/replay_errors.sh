@@ -57,3 +57,24 @@ run()
 	run dcpiquit -run "./none"
 } >out 2>&1 || :
 diff -u "$DCPI_SRC/tests/golden/replay_errors.expected" out
+
+# A record that is not complete is a failure, whenever it shows; what is in the database is good.
+[ -w /dev/full ] || exit 0
+{ cat good; yes 'count pid=1 addr=0x1001' | head -999; } >long
+{
+	run dcpid -replay good -quiet -platform test -record /dev/full recorded
+	run dcpid -replay long -quiet -platform test -record /dev/full recorded
+	run dcpiprof -db recorded -no_header -i -epoch all
+} >out
+diff -u - out <<'END'
+$ dcpid -replay good -quiet -platform test -record /dev/full recorded
+error: cannot complete '/dev/full': No space left on device
+exit 1
+$ dcpid -replay long -quiet -platform test -record /dev/full recorded
+error: cannot write '/dev/full': No space left on device; it is not complete
+exit 1
+$ dcpiprof -db recorded -no_header -i -epoch all
+1001  100.00%  100.00%  /a
+1001  100.00%           total
+exit 0
+END
