@@ -8,7 +8,7 @@ set -u
 . "$DCPI_SRC/tests/support/truth.sh"
 need_root
 
-# try NAME OPTION…: of reuse_jit.
+# try NAME OPTION…: of reuse_jit. $limit: of the worst deviation.
 try()
 {
 	local name=$1
@@ -21,10 +21,11 @@ try()
 	sort_out "$* ($(cat "$work/err"))"
 	[ "$lost" = 0 ] || fail "$*: $lost samples have no routine"
 	at_most "unsure samples" "$unsure" "$((5 + total / 100))"
-	at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth")" 3.5
+	at_most "worst deviation, in standard deviations" "$(worst_sigma "$work/truth")" $limit
 	account_holds "$*"
 }
 
+limit=3.5
 # As long as counts are sampled often; then at the settings that dcpid has by itself.
 start_daemon -unknown
 try two -routines 2 -turn 1
@@ -37,5 +38,8 @@ rm -rf "$db" "$work/log"
 "$DCPI_BIN/dcpid" -background -log "$work/log" -unknown "$db" || fail "dcpid does not start"
 daemon=$(status_field pid)
 try default -routines 50 -turn 10
+# Stays of 1 and 0.1 ms are shorter than a tick: the number of samples is as unsteady as the binomial one, of
+# which one of four routines is beyond 3.5 once in 500 runs, beyond 4.5 once in 37,000.
+limit=4.5
 try default2 -routines 2 -turn 1 -retire -threads
 stop_daemon
