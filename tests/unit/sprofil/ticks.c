@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -297,17 +296,16 @@ static void test_threads_of_one_place(void **state)
 }
 
 struct gate {
-	sem_t open;
+	_Atomic int open;
 	struct work work;
 };
 
-/* Who waits here uses no CPU time, and has no tick by it. */
 static void *gated(void *arg)
 {
 	struct gate *gate = arg;
 
-	while (sem_wait(&gate->open) < 0)
-		;
+	while (!atomic_load(&gate->open))
+		usleep(1000);
 	return worker(&gate->work);
 }
 
@@ -317,10 +315,9 @@ static void test_earlier_thread(void **state)
 	pthread_t thread;
 
 	(void)state;
-	assert_int_equal(sem_init(&gate.open, 0, 0), 0);
 	assert_int_equal(pthread_create(&thread, NULL, gated, &gate), 0);
 	assert_int_equal(inprocess_set(&counter, SIGPROF, NULL), 0);
-	sem_post(&gate.open);
+	atomic_store(&gate.open, 1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(inprocess_set(NULL, SIGPROF, NULL), 0);
 	check_ticks(&gate.work.count, gate.work.from);
@@ -675,8 +672,7 @@ static int fail_beside_a_timer(void)
 	const struct inprocess_client client = { off_at_third, NULL, &nr };
 	pthread_t thread;
 
-	if (sem_init(&gate.open, 0, 0) || inprocess_set(&client, SIGPROF, NULL) ||
-	    pthread_create(&thread, NULL, gated, &gate))
+	if (inprocess_set(&client, SIGPROF, NULL) || pthread_create(&thread, NULL, gated, &gate))
 		return 1;
 	/* It has its timer before the third tick of this one. */
 	for (int i = 0; i < 5000 && timers() < 2; i++)
@@ -687,7 +683,7 @@ static int fail_beside_a_timer(void)
 		return 2;
 	if (inprocess_set(&counter, SIGPROF, NULL) != -EAGAIN || timers())
 		return 3;
-	sem_post(&gate.open);
+	atomic_store(&gate.open, 1);
 	burn(40000000);
 	return 0;
 }
