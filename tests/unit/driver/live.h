@@ -219,7 +219,7 @@ static inline uint64_t lost(const struct driver_stats *st)
 	       st->lost_bad;
 }
 
-/* One that comes late may know nothing of what it interrupted. */
+/* One that comes late may know nothing of what it interrupted: few do. */
 static inline bool has_tick(void)
 {
 	for (size_t i = 0; i < driver_nr_events(d); i++)
@@ -237,7 +237,7 @@ static inline struct driver_stats check_law(const struct seen *s)
 	for (size_t i = 0; i < DRIVER_NR_EVENTS; i++)
 		received += st.received[i];
 	assert_int_equal(received, s->counts + st.held + lost(&st));
-	if (st.lost_read + st.lost_ring || (st.lost_bad && !has_tick()))
+	if (st.lost_read + st.lost_ring || st.lost_bad > (has_tick() ? 5 + received / 20 : 0))
 		fail_msg("lost: %llu as unreadable, %llu as bad, %llu in a ring",
 			 (unsigned long long)st.lost_read, (unsigned long long)st.lost_bad,
 			 (unsigned long long)st.lost_ring);
