@@ -207,8 +207,8 @@ kill -TERM $pid
 wait $pid
 [ $? = 7 ] || fail "SIGTERM is not handed on"
 # What the kernel sends to it alone too: an alarm from before, a terminal's hangup to the session's leader.
-before=(perl -e 'alarm 1; exec @ARGV')
-inside 142 sleep 5
+before=(perl -e 'alarm 3; exec @ARGV')
+inside 7 sh -c 'trap "kill $!; exit 7" ALRM; sleep 20 & wait'
 before=()
 cat >"$work/leader" <<-EOF
 	exec '$DCPI_BIN/dcpirun' -quiet -source inprocess \
