@@ -69,7 +69,8 @@ enum dyn_where dyn_unnamed_find(struct dyn *d, struct process *p, const struct d
 	if (!reg && dyn_source_new(d, p, DYN_UNNAMED, -1, &reg) < 0)
 		return DYN_NONE;
 	if (!dyn_routine_living(&reg->tenants.routines, q->addr) &&
-	    add_page(reg, page, q->map_start <= page ? q->map_start : page) < 0)
+	    (reg->crowded || /* it would be read for each sample */
+	     add_page(reg, page, q->map_start <= page ? q->map_start : page) < 0))
 		return DYN_NONE;
 	reg->tenants.wants_list = false;
 	return dyn_registry_lookup(reg, &ask, image, off, &sure);
