@@ -114,12 +114,18 @@ static void describe_events(const struct daemon *d, struct profdb_profile *p)
 	}
 }
 
-/* Sums that do not fit are no reason to put the profile beside them again. */
+/* What does not fit concerns its profile alone. */
+static bool does_not_fit(int r)
+{
+	return r == -DCPI_EOVERFLOW || r == -DCPI_ELIMIT;
+}
+
+/* What does not fit is no reason to put the profile beside it again. */
 static int put_values(const struct daemon *d, const struct image *img, struct base_err *err)
 {
 	int r = image_values_put(d->db, img, d->attrib.now_ns, err);
 
-	if (r != -DCPI_EOVERFLOW)
+	if (!does_not_fit(r))
 		return r;
 	base_log(BASE_LOG_ERROR, "values of '%s' are lost: %s", img->path, err->text);
 	*err = (struct base_err){ 0 };
@@ -143,8 +149,7 @@ static int put_one(struct daemon *d, struct image *img, struct base_err *err)
 		r = put_values(d, img, &own);
 	if (r >= 0)
 		return 1;
-	/* A sum that does not fit concerns this profile alone. */
-	if (r != -DCPI_EOVERFLOW) {
+	if (!does_not_fit(r)) {
 		*err = err->code ? *err : own;
 		return r;
 	}
@@ -226,8 +231,7 @@ static int put_moved_counts(struct daemon *d, const struct image_move *m, struct
 	}
 	profdb_profile_free(stored);
 	profdb_profile_free(p);
-	if (r >= 0 || r == -ENOENT || r == -DCPI_EFORMAT || r == -DCPI_EOVERFLOW ||
-	    r == -DCPI_ELIMIT)
+	if (r >= 0 || r == -ENOENT || r == -DCPI_EFORMAT || does_not_fit(r))
 		return 0;
 	base_fail_errno(&own, r, "cannot move the profile of '%s'", m->from->path);
 	*err = err->code ? *err : own;

@@ -91,6 +91,22 @@ bool profdb_flush_is_bad(int r)
 	return profdb_error_is_content(r) || r == -EISDIR || r == -EINVAL;
 }
 
+/* The samples go on in another file; the one so far stays as it is. */
+static int next_version(struct profdb_file *file, const struct profdb_profile *p, const char *stem,
+			const char *event)
+{
+	char name[256];
+	int r;
+
+	profdb_file_name(p, stem, event, file->version + 1, name);
+	r = profdb_file_rename(file, name);
+	if (r < 0)
+		return r;
+	file->version++;
+	file->put_seq = 0;
+	return 0;
+}
+
 /*
  * What is stored already, or an empty profile. A file that is no profile stays as it is, for whom
  * it may concern: 1, and a new file beside it.
@@ -99,17 +115,14 @@ static int load(struct profdb *db, struct profdb_file *file, const char *stem, c
 		const struct profdb_profile *p, struct profdb_profile **out, struct base_err *err)
 {
 	struct base_err why = { 0 };
-	char name[256];
 	int left = 0, r;
 
 	while (profdb_flush_is_bad(r = read_stored(db, file, p, out, &why))) {
 		base_fail(err, r, "%s; it stays, its image gets a second file", why.text);
 		why = (struct base_err){ 0 };
-		profdb_file_name(p, stem, event, file->version + 1, name);
-		r = profdb_file_rename(file, name);
+		r = next_version(file, p, stem, event);
 		if (r < 0)
 			break;
-		file->version++;
 		left = 1;
 	}
 	if (r == -ENOENT) {
@@ -205,20 +218,18 @@ int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct
 	return base_fail_errno(err, r, "cannot write '%s'", name);
 }
 
-/* @event: the only one of @p, for the old forms; else NULL. */
-static int put_file(struct profdb *db, const char *stem, const struct profdb_profile *p,
-		    const char *event, struct base_err *err)
+/* @event: the only one of @p, for the old forms; else NULL. @held: there was something before. */
+static int merge_into(struct profdb *db, struct profdb_file *file, const char *stem,
+		      const struct profdb_profile *p, const char *event, bool *held,
+		      struct base_err *err)
 {
 	enum profdb_format format = event ? db->format : PROFDB_FORMAT_1;
 	struct profdb_profile *m = NULL;
 	struct base_buf buf = { 0 };
-	struct profdb_file *file;
 	int left, r;
 
-	file = find_file(db, stem, p, event);
-	if (!file)
-		return base_fail_errno(err, -ENOMEM, "cannot store a profile of '%.80s'", stem);
 	left = r = load(db, file, stem, event, p, &m, err);
+	*held = r >= 0 && m->nr_events;
 	if (r >= 0) {
 		r = profdb_profile_merge(m, p);
 		if (r >= 0)
@@ -233,6 +244,30 @@ static int put_file(struct profdb *db, const char *stem, const struct profdb_pro
 	base_buf_release(&buf);
 	profdb_profile_free(m);
 	return r < 0 ? r : left;
+}
+
+/* Together they may be more than a profile has room for: events of two daemons in one epoch. */
+static int put_file(struct profdb *db, const char *stem, const struct profdb_profile *p,
+		    const char *event, struct base_err *err)
+{
+	struct profdb_file *file = find_file(db, stem, p, event);
+	struct base_err why = { 0 };
+	bool held;
+	int r;
+
+	if (!file)
+		return base_fail_errno(err, -ENOMEM, "cannot store a profile of '%.80s'", stem);
+	r = merge_into(db, file, stem, p, event, &held, &why);
+	if (r != -DCPI_ELIMIT || !held || next_version(file, p, stem, event) < 0) {
+		if (r)
+			base_fail(err, why.code, "%s", why.text);
+		return r;
+	}
+	r = merge_into(db, file, stem, p, event, &held, err);
+	if (r < 0)
+		return r;
+	base_fail(err, why.code, "%s; it stays, its image gets a second file", why.text);
+	return 1;
 }
 
 void profdb_set_format(struct profdb *db, enum profdb_format format)

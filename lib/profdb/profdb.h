@@ -17,6 +17,9 @@
 #define PROFDB_NR_EVENTS    16 /* events in one profile at most */
 #define PROFDB_EVENT_NAME   32
 #define PROFDB_NR_PATHS	    64 /* paths kept of one image */
+/* Bytes kept of a path: mappings may tell of megabytes, and so many paths fit into a header however
+ * they are escaped. */
+#define PROFDB_PATH_MAX 4000
 
 /* ---- profiles in memory -------------------------------------------------------------------- */
 
@@ -56,7 +59,8 @@ void profdb_profile_set_image(struct profdb_profile *p, const struct base_id *im
 /* Paths under which the image was seen; the first is the one it was made with. NULL past the end.
  */
 const char *profdb_profile_path(const struct profdb_profile *p, size_t index);
-/* Once each; beyond PROFDB_NR_PATHS (and an empty one) left out. 0 or -ENOMEM. */
+/* Once each; beyond PROFDB_NR_PATHS (and an empty one) left out, beyond PROFDB_PATH_MAX cut. 0 or
+ * -ENOMEM. */
 int profdb_profile_add_path(struct profdb_profile *p, const char *path);
 /* Header words beyond those with functions here (epoch, platform, tsize, cpuspeed, and unknown
  * lines): NULL where absent. */
@@ -501,8 +505,9 @@ int profdb_epoch_finish(struct profdb *db, struct base_err *err);
  * unique. For PROFDB_DYNAMIC, @stem is the pseudo-image's file name and identifies the profile, so
  * that a grown image keeps one profile.
  *
- * put returns 1 where the file on disk is damaged: it stays as it is, @err says what is wrong, and
- * the samples go into a second file beside it. After a put that failed, the others may still be
+ * put returns 1 where the file on disk is damaged, or has no room for more events or a longer
+ * header: it stays as it is, @err says what is wrong, and the samples go into a second file beside
+ * it. After a put that failed, the others may still be
  * committed; a commit that failed has changed nothing, and the flush must be aborted.
  *
  * profdb_set_format: what is put from here on is written in that version (at first 1). In an old

@@ -92,15 +92,16 @@ int profdb_profile_add_path(struct profdb_profile *p, const char *path)
 {
 	char *copy;
 
+	/* What is kept was cut there, too. */
 	for (size_t i = 0; i < p->nr_paths; i++) {
-		if (!strcmp(p->paths[i], path))
+		if (!strncmp(p->paths[i], path, PROFDB_PATH_MAX))
 			return 0;
 	}
 	if (!*path || p->nr_paths >= PROFDB_NR_PATHS)
 		return 0;
 	if (base_grow(&p->paths, &p->cap_paths, p->nr_paths + 1, sizeof(*p->paths)) < 0)
 		return -ENOMEM;
-	copy = strdup(path);
+	copy = strndup(path, PROFDB_PATH_MAX);
 	if (!copy)
 		return -ENOMEM;
 	p->paths[p->nr_paths++] = copy;

@@ -410,6 +410,42 @@ static void full_counter(void **state)
 	assert_int_equal(on_disk().sum, UINT64_MAX - 10 + 3 + 4);
 }
 
+/* So does what its file has no room for; the epoch can be turned, and the daemon ended. */
+static void too_long_header(void **state)
+{
+	static char text[(2u << 20) + 1];
+	const struct base_id id = trial_id(2);
+	struct base_err err = { 0 };
+	struct image *img;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	store("/b", 2, 5);
+	store("/c", 3, 4);
+	img = images_get(d.images, PROFDB_FILE, &id, "/b", "b");
+	assert_int_equal(profdb_profile_set_word(img->counts, "note", text), 0);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 3 + 4);
+	assert_true(img->dirty);
+	assert_int_equal(daemon_new_epoch(&d, &err), 0);
+	assert_int_equal(profdb_profile_set_word(img->counts, "note", NULL), 0);
+	assert_int_equal(daemon_finish(&d, &err), 0);
+	assert_int_equal(on_disk().sum, 5);
+	assert_int_equal(d.attrib.account.stored, 3 + 4 + 5);
+}
+
+/* Nothing limits how deep folders are nested. */
+static void long_path(void **state)
+{
+	static char path[(2u << 20) + 1];
+
+	(void)state;
+	memset(path, '/', sizeof(path) - 1);
+	store(path, 2, 5);
+	assert_int_equal(flush(), 0);
+	assert_int_equal(on_disk().sum, 3 + 5);
+}
+
 static void new_epoch_is_empty(void **state)
 {
 	char first[PROFDB_EPOCH_LEN + 1];
@@ -593,6 +629,8 @@ int main(void)
 		TEST(damaged_profile),
 		TEST(damaged_values),
 		TEST(full_counter),
+		TEST(too_long_header),
+		TEST(long_path),
 		TEST(new_epoch_is_empty),
 		TEST(finished_epoch_is_indexed),
 		TEST(fraction_of_the_time),

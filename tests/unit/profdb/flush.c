@@ -382,6 +382,51 @@ static void test_overflow_stores_nothing(void **state)
 	profdb_close(db);
 }
 
+static struct profdb_profile *of_events(const char *prefix, unsigned int nr)
+{
+	struct base_id image = { .len = 2, .bytes = { 0xab, 2 } };
+	struct profdb_profile *p = profdb_profile_new(PROFDB_FILE, &image, "/prog");
+
+	for (unsigned int i = 0; i < nr; i++) {
+		char name[PROFDB_EVENT_NAME];
+
+		snprintf(name, sizeof(name), "%s%u", prefix, i);
+		assert_int_equal(profdb_profile_event_add(p, name, 1), i);
+		assert_int_equal(profdb_profile_add(p, 16, i, 1), 0);
+	}
+	return p;
+}
+
+/* A daemon goes on in the epoch of another one, which had other events. */
+static void test_more_events_than_fit(void **state)
+{
+	struct profdb *db = scratch_writer(*state);
+	struct profdb_profile *a = of_events("a", 10), *b = of_events("b", 10);
+	struct base_err err = { 0 };
+	struct seen s = { 0 };
+
+	flush_one(db, a, "prog", 0);
+	flush_one(db, b, "prog", 1);
+	flush_one(db, b, "prog", 0);
+	walk(db, &s);
+	assert_string_equal(s.files, "prog.file.ab02 prog.file.ab02~1 ");
+	assert_int_equal(s.samples, 30);
+	/* Both in one flush. */
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_int_equal(profdb_flush_put(db, "prog", b, NULL), 0);
+	assert_int_equal(profdb_flush_put(db, "prog", a, &err), 1);
+	assert_non_null(strstr(err.text, "second file"));
+	assert_int_equal(profdb_flush_put(db, "prog", a, NULL), 0);
+	assert_int_equal(profdb_flush_commit(db, NULL), 0);
+	walk(db, &s);
+	assert_string_equal(s.files, "prog.file.ab02 prog.file.ab02~1 prog.file.ab02~2 ");
+	assert_int_equal(s.samples, 60);
+	profdb_profile_free(a);
+	profdb_profile_free(b);
+	profdb_profile_free(s.last);
+	profdb_close(db);
+}
+
 /* What stands where a new file is to be is neither written nor waited for. */
 static void test_planted_files(void **state)
 {
@@ -466,6 +511,7 @@ int main(void)
 		scratch_test(test_an_unreadable_file_stays),
 		scratch_test(test_a_file_of_another_image_stays),
 		scratch_test(test_overflow_stores_nothing),
+		scratch_test(test_more_events_than_fit),
 		scratch_test(test_planted_files),
 		scratch_test(test_modes),
 		scratch_test(test_a_flush_shows_life),

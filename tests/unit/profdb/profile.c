@@ -44,6 +44,27 @@ static void test_paths_are_limited(void **state)
 	profdb_profile_free(p);
 }
 
+/* As many as are kept, however they are escaped, fit into a header. */
+static void test_long_paths_are_cut(void **state)
+{
+	static char path[(2u << 20) + 1];
+	struct profdb_profile *p = profdb_profile_new(PROFDB_FILE, NULL, "/a");
+	struct base_buf buf = { 0 };
+
+	(void)state;
+	memset(path, '\n', sizeof(path) - 1);
+	for (int i = 0; i < PROFDB_NR_PATHS; i++) {
+		path[0] = (char)('A' + i);
+		assert_int_equal(profdb_profile_add_path(p, path), 0);
+		assert_int_equal(profdb_profile_add_path(p, path), 0);
+	}
+	assert_int_equal(strlen(profdb_profile_path(p, 1)), PROFDB_PATH_MAX);
+	assert_int_equal(profdb_profile_path(p, 2)[0], 'B');
+	assert_int_equal(profdb_profile_format(p, PROFDB_FORMAT_1, 0, &buf, NULL), 0);
+	base_buf_release(&buf);
+	profdb_profile_free(p);
+}
+
 static void test_words(void **state)
 {
 	struct profdb_profile *p = new_profile();
@@ -210,6 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_header),
 		cmocka_unit_test(test_paths_are_limited),
+		cmocka_unit_test(test_long_paths_are_cut),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_words_that_no_file_could_hold),
 		cmocka_unit_test(test_events),
