@@ -85,9 +85,13 @@ static int sets_of_images(struct sets *s, struct base_err *err)
 	int r = select_check(&now.sel, err);
 
 	for (int i = 0; i < s->nr_words && r >= 0; i++) {
-		s->v[s->nr] = now;
-		s->v[s->nr].nr_what = 1;
-		s->v[s->nr++].what = &s->words[i];
+		struct set *set = &s->v[s->nr];
+
+		*set = now;
+		set->nr_what = 1;
+		set->what = &s->words[i];
+		r = sets_own_labels(set, err);
+		s->nr += r >= 0;
 	}
 	return r;
 }

@@ -19,9 +19,9 @@ static int part_end(int argc, char **argv, int from)
 	return from;
 }
 
-/* Each set has the labels of the part before, and its own. */
-static int copy_labels(struct base_opt_list *list, struct base_err *err)
+int sets_own_labels(struct set *s, struct base_err *err)
 {
+	struct base_opt_list *list = &s->sel.labels;
 	const char **items = calloc(list->nr + 1, sizeof(*items));
 
 	if (!items)
@@ -36,7 +36,7 @@ static int copy_labels(struct base_opt_list *list, struct base_err *err)
 static int parse_set(const struct base_cmd *cmd, struct set *into, char **argv, int from, int to,
 		     struct sets *out, struct base_err *err)
 {
-	int nr = to - from, r = copy_labels(&into->sel.labels, err);
+	int nr = to - from, r = sets_own_labels(into, err);
 	char **words = argv + from;
 
 	if (r < 0)

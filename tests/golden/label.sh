@@ -65,6 +65,8 @@ prof() { "$DCPI_BIN/dcpiprof" -i -no_header "$@" 2>/dev/null; }
 	# The sets of a comparison choose each their own.
 	"$DCPI_BIN/dcpidiff" -no_header -set -label a -set -label b/2.0 2>/dev/null
 	"$DCPI_BIN/dcpistats" -i -label a -set -set -label b/2.0 2>/dev/null
+	# Sets that are an image each share them; what is freed twice shows in the allocator's lists.
+	GLIBC_TUNABLES=glibc.malloc.tcache_count=127 "$DCPI_BIN/dcpistats" -i -label a w lib.so 2>/dev/null
 
 	# In the original's form the label is a line of the header; a sum over several has none.
 	"$DCPI_BIN/dcpid" -quiet -replay stream -platform test -format 0.07 old
