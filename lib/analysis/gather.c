@@ -122,12 +122,13 @@ int analysis_note_period(struct analysis *a, const struct profdb_event *ev)
 
 static bool is_labelled(struct analysis *a, const char *label)
 {
+	bool yes = !a->nr_labels;
+
+	/* It may have been given twice. */
 	for (size_t i = 0; label && i < a->nr_labels; i++)
-		if (strcmp(a->labels[i], label) == 0) {
-			a->label_seen[i] = true;
-			return true;
-		}
-	return !a->nr_labels;
+		if (strcmp(a->labels[i], label) == 0)
+			yes = a->label_seen[i] = true;
+	return yes;
 }
 
 /* For the hint of an error: each once. */

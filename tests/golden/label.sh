@@ -60,6 +60,9 @@ prof() { "$DCPI_BIN/dcpiprof" -i -no_header "$@" 2>/dev/null; }
 	"$DCPI_BIN/dcpiprof" -i -label a -label b/2.0 2>/dev/null | sed -n '2,4p'
 	"$DCPI_BIN/dcpiprof" -i -json -label a 2>/dev/null | grep -A2 '"labels"'
 	"$DCPI_BIN/dcpiprof" -label c 2>&1 || echo "exit $?"
+	# One that is given twice, also by a set to what all sets have, is there.
+	prof -label a -label a
+	"$DCPI_BIN/dcpistats" -i -no_header -label a -set -label a -set 2>/dev/null
 	echo
 
 	# The sets of a comparison choose each their own.
