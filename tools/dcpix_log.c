@@ -114,12 +114,12 @@ static int begin(struct dcpix_run *run, uint32_t pid, uint32_t parent_pid)
 		p->nr_inherited = 0;
 		return 0;
 	}
+	if (p) /* its number was given to another */
+		p->pid = 0;
 	r = base_grow(&run->processes, &run->cap_processes, run->nr_processes + 1,
 		      sizeof(*run->processes));
 	if (r < 0)
 		return r;
-	if (p) /* its number was given to another */
-		p->pid = 0;
 	parent = process(run, parent_pid);
 	p = &run->processes[run->nr_processes++];
 	*p = (struct dcpix_process){ .pid = pid };
