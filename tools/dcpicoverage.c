@@ -206,7 +206,8 @@ static bool is_wanted(struct report *x, const struct image_symbol *s)
 	for (int i = 0; i < x->nr_what; i++)
 		if (demangle_is(s->name, x->what[i]))
 			yes = x->used[i] = true;
-	return yes && *s->name != '[' && !strstr(s->name, "@plt");
+	/* The linker's stubs, "[.plt]" and "f@plt"; a JIT has routines "[eval]". */
+	return yes && (*s->name != '[' || image_process(x->img)) && !strstr(s->name, "@plt");
 }
 
 static int one_procedure(struct report *x, const struct image_symbol *s, struct base_err *err)

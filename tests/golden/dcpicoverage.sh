@@ -17,6 +17,20 @@ lib=$DCPI_SRC/tests/data/stripped/libapp.so
 	at hot+29 1
 	finish
 END
+"$mkdb" eval </dev/null
+"$DCPI_BIN/../tests/mkjob" eval/dyn/js.box.7.dyn >/dev/null <<-END
+	image 62 js 7 box /opt/js
+	run 0x7f0000001000 0 0x1000
+	routine 0x7f0000001040 [eval] 89f8c3
+END
+"$mkdb" eval <<-END
+	platform box
+	epoch 1700000000
+	profile dynamic js.box.7.dyn
+	event cpu-clock 1000000
+	at [eval]+2 10
+	finish
+END
 {
 	run dcpicoverage app
 	run dcpicoverage -no_header hi
@@ -24,6 +38,7 @@ END
 	run dcpicoverage -no_header -event imiss app
 	run dcpicoverage -no_header vmlinux-6.1.0
 	run dcpicoverage -no_header -db lib -p "$lib" libapp.so | sed "s,$lib,LIB,"
+	run dcpicoverage -no_header -db eval js
 	# The way around the loop was taken, and so its end.
 	run dcpicoverage -no_header -db lib app hot
 	run dcpicoverage -json app hot
