@@ -240,6 +240,8 @@ static int one_image(struct report *x, struct base_err *err)
 {
 	int r = analysis_image_open(x->a, x->ai, &x->img, err);
 
+	if (r < 0)
+		x->ai->state = ANALYSIS_UNOPENED; /* @err tells it: once is enough */
 	if (r >= 0 && (r = coverage_sampled(x->ai, x->img, &x->sampled, &x->nr_sampled)) < 0)
 		base_fail_errno(err, r, "cannot sum samples");
 	if (r >= 0 && !sel.json && !no_header)
@@ -316,7 +318,7 @@ static int run(int nr, char **what, struct base_err *err)
 		r = report_json_print(root, x.a, stdout);
 	}
 	if (x.a)
-		code = report_bad(cmd.name, x.a, stderr);
+		code = report_problems(cmd.name, x.a, stderr);
 	json_object_put(x.procedures);
 	free(x.used);
 	free(x.images);

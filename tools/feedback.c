@@ -198,6 +198,8 @@ static int of_image(struct feedback *f, struct analysis *a, finish_fn *finish, s
 		f->runs.event = (size_t)event;
 		f->runs.id = profdb_profile_image(ai->profile);
 		r = visit_all(f, finish, err);
+	} else {
+		ai->state = ANALYSIS_UNOPENED; /* @err tells it: once is enough */
 	}
 	image_close(f->runs.img);
 	return r;
@@ -211,7 +213,7 @@ static int of_samples(struct feedback *f, const char *prog, finish_fn *finish, s
 	if (r >= 0)
 		r = of_image(f, a, finish, err);
 	if (a)
-		code = report_bad(prog, a, stderr);
+		code = report_problems(prog, a, stderr);
 	analysis_close(a);
 	return r < 0 ? r : code;
 }

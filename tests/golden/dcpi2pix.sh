@@ -17,6 +17,25 @@ cp "$app/app" .
 	at 0x2c0 10
 	at 0x2c4 5
 END
+# Two processes, of which one's pseudo-image goes.
+"$mkdb" gone </dev/null
+cp db/dyn/hi.box.1.dyn gone/dyn
+"$DCPI_BIN/../tests/mkjob" gone/dyn/hi.box.2.dyn >/dev/null <<-END
+	image 62 hi 4712 box /opt/hi
+	run 0x7f0000001000 0 0x1000
+	routine 0x7f0000001080 leaf 89f8c3
+END
+"$mkdb" gone <<-END
+	platform box
+	epoch 1700000000
+	profile dynamic hi.box.1.dyn
+	event cpu-clock 1000000
+	at leaf+2 40
+	profile dynamic hi.box.2.dyn
+	event cpu-clock 1000000
+	at leaf+2 50
+END
+rm gone/dyn/hi.box.2.dyn
 # Counts of "triple" in another run's pseudo-image, where it stood 0x100 further on: 2076 executions.
 cat >jit.xct <<'END'
 dcpi-xct 1
@@ -64,6 +83,8 @@ pixie() # pixie NAME: the files' words
 	run dcpi2pix -callgrind -conf_high app
 	run dcpi2pix -callgrind -conf_low 'hi[4711]'
 	run dcpi2pix -callgrind -conf_low -db strip strip.so
+	run dcpi2pix -callgrind -conf_low -db gone hi
+	run dcpi2pix -callgrind -conf_low -db gone hi.box.2.dyn
 	# With costs of "hot" alone: what is written are executions, as the others are not known well enough.
 	run dcpicosts "$app/app.xct"
 	run dcpi2pix -callgrind app

@@ -18,14 +18,19 @@ lib=$DCPI_SRC/tests/data/stripped/libapp.so
 	finish
 END
 "$mkdb" eval </dev/null
-"$DCPI_BIN/../tests/mkjob" eval/dyn/js.box.7.dyn >/dev/null <<-END
-	image 62 js 7 box /opt/js
-	run 0x7f0000001000 0 0x1000
-	routine 0x7f0000001040 [eval] 89f8c3
-END
+for pid in 7 8; do
+	"$DCPI_BIN/../tests/mkjob" eval/dyn/js.box.$pid.dyn >/dev/null <<-END
+		image 62 js $pid box /opt/js
+		run 0x7f0000001000 0 0x1000
+		routine 0x7f00000010${pid}0 [eval] 89f8c3
+	END
+done
 "$mkdb" eval <<-END
 	platform box
 	epoch 1700000000
+	profile dynamic js.box.8.dyn
+	event cpu-clock 1000000
+	at [eval]+2 20
 	profile dynamic js.box.7.dyn
 	event cpu-clock 1000000
 	at [eval]+2 10
@@ -39,6 +44,9 @@ END
 	run dcpicoverage -no_header vmlinux-6.1.0
 	run dcpicoverage -no_header -db lib -p "$lib" libapp.so | sed "s,$lib,LIB,"
 	run dcpicoverage -no_header -db eval js
+	rm eval/dyn/js.box.8.dyn # of two
+	run dcpicoverage -no_header -db eval js
+	run dcpicoverage -no_header -db eval js.box.8.dyn
 	# The way around the loop was taken, and so its end.
 	run dcpicoverage -no_header -db lib app hot
 	run dcpicoverage -json app hot
