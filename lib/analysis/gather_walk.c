@@ -123,7 +123,7 @@ static int walk_platform(struct analysis *a, struct analysis_epoch *epoch, const
 			 struct base_err *err)
 {
 	struct profdb_sums sums = { 0 };
-	struct walk w = { a, epoch->name, platform, a->sums ? &sums : NULL };
+	struct walk w = { a, epoch->name, platform, NULL };
 	size_t nr_bad = a->nr_bad;
 	int r = note_platform(a, platform);
 
@@ -132,6 +132,8 @@ static int walk_platform(struct analysis *a, struct analysis_epoch *epoch, const
 	epoch->open |= profdb_epoch_open(a->db, epoch->name, platform);
 	r = a->sums ? profdb_sums_walk(a->db, epoch->name, platform, on_sum, &w) : -ENOENT;
 	if (r == -ENOENT) {
+		if (a->sums && profdb_sums_begin(a->db, epoch->name, platform, &sums) >= 0)
+			w.sums = &sums;
 		r = profdb_walk(a->db, epoch->name, platform, on_profile, on_bad, &w, err);
 		if (r >= 0 && w.sums && a->nr_bad == nr_bad)
 			profdb_sums_write(a->db, epoch->name, platform, &sums);

@@ -9,6 +9,8 @@
 #ifndef DCPI_PROFDB_H
 #define DCPI_PROFDB_H
 
+#include <time.h>
+
 #include "base.h"
 
 #define PROFDB_EPOCH_LEN    12 /* YYYYMMDDHHMM, UTC */
@@ -341,6 +343,7 @@ struct profdb_sum {
 struct profdb_sums {
 	struct base_buf events, entries;
 	uint32_t nr;
+	struct timespec as_of; /* the time of the profiles' folder */
 };
 
 /*
@@ -358,11 +361,15 @@ int profdb_sum_profile(const struct profdb_sum *s, struct profdb_profile **out);
 /* Samples of which nobody says where: into the event's sum alone. As profdb_profile_add, and
  * -DCPI_ELIMIT, -EINVAL. */
 int profdb_profile_add_sum(struct profdb_profile *p, const struct profdb_event *from);
+/* Before the profiles are read: for who owns the folder, of a finished epoch; else -EPERM. 0 or
+ * -errno. */
+int profdb_sums_begin(struct profdb *db, const char *epoch, const char *platform,
+		      struct profdb_sums *s);
 /* One more profile, whose word "epoch" is lost by it. 0 or negative. */
 int profdb_sums_add(struct profdb_sums *s, struct profdb_profile *p);
 void profdb_sums_release(struct profdb_sums *s);
-/* Keep them beside the profiles: for who owns the folder, of a finished epoch; else -EPERM.
- * -EAGAIN: it has changed just now. */
+/* Keep them beside the profiles. As profdb_sums_begin, and -EAGAIN: the folder has changed since
+ * that, or just now. */
 int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform,
 		      const struct profdb_sums *s);
 

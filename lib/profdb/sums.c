@@ -238,9 +238,9 @@ int profdb_sum_profile(const struct profdb_sum *s, struct profdb_profile **out)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static bool same_time(const struct stat *a, const struct stat *b)
+static bool same_time(const struct timespec *a, const struct timespec *b)
 {
-	return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
 /* Its bytes, if it is as old as its folder. */
@@ -250,7 +250,7 @@ static int read_file(int fd, struct base_buf *buf)
 
 	if (fstat(fd, &dir) < 0 || fstatat(fd, INDEX_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || !same_time(&dir, &st))
+	if (!S_ISREG(st.st_mode) || !same_time(&dir.st_mtim, &st.st_mtim))
 		return -ENOENT;
 	return base_file_read(fd, INDEX_NAME, FILE_MAX, buf, NULL);
 }
@@ -299,21 +299,46 @@ static int write_file(int fd, const struct stat *dir, const struct base_buf *buf
 	return futimens(fd, times) < 0 && r >= 0 ? -errno : r;
 }
 
-int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform,
-		      const struct profdb_sums *s)
+/* The platform's folder, which may be given an index, and how it is. */
+static int open_finished(struct profdb *db, const char *epoch, const char *platform,
+			 struct stat *dir)
 {
-	int fd = profdb_platform_open(db, epoch, platform), r;
-	struct base_buf buf = { 0 };
-	struct stat dir;
+	int fd = profdb_platform_open(db, epoch, platform), r = 0;
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &dir) < 0)
+	if (fstat(fd, dir) < 0)
 		r = -errno;
-	else if (dir.st_uid != geteuid() || profdb_epoch_open(db, epoch, platform))
+	else if (dir->st_uid != geteuid() || profdb_epoch_open(db, epoch, platform))
 		r = -EPERM;
-	else
-		r = format(s, &buf);
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
+int profdb_sums_begin(struct profdb *db, const char *epoch, const char *platform,
+		      struct profdb_sums *s)
+{
+	struct stat dir;
+	int fd = open_finished(db, epoch, platform, &dir);
+
+	if (fd < 0)
+		return fd;
+	s->as_of = dir.st_mtim;
+	close(fd);
+	return 0;
+}
+
+int profdb_sums_write(struct profdb *db, const char *epoch, const char *platform,
+		      const struct profdb_sums *s)
+{
+	struct base_buf buf = { 0 };
+	struct stat dir;
+	int fd = open_finished(db, epoch, platform, &dir), r;
+
+	if (fd < 0)
+		return fd;
+	r = same_time(&dir.st_mtim, &s->as_of) ? format(s, &buf) : -EAGAIN;
 	if (r >= 0)
 		r = write_file(fd, &dir, &buf);
 	base_buf_release(&buf);
@@ -352,7 +377,8 @@ static bool is_made(struct profdb *db, const char *epoch, const char *platform)
 	int fd = profdb_platform_open(db, epoch, platform);
 	struct stat dir, st;
 	bool made = fd >= 0 && fstat(fd, &dir) == 0 &&
-		    fstatat(fd, INDEX_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 && same_time(&dir, &st);
+		    fstatat(fd, INDEX_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    same_time(&dir.st_mtim, &st.st_mtim);
 
 	if (fd >= 0)
 		close(fd);
@@ -366,7 +392,9 @@ int profdb_sums_make(struct profdb *db, const char *epoch, const char *platform,
 
 	if (is_made(db, epoch, platform))
 		return 0;
-	r = profdb_walk(db, epoch, platform, take_profile, take_bad, &m, NULL);
+	r = profdb_sums_begin(db, epoch, platform, &m.sums);
+	if (r >= 0)
+		r = profdb_walk(db, epoch, platform, take_profile, take_bad, &m, NULL);
 	if (r >= 0)
 		r = m.bad ? -DCPI_EFORMAT : profdb_sums_write(db, epoch, platform, &m.sums);
 	profdb_sums_release(&m.sums);

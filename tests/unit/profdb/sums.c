@@ -50,15 +50,23 @@ static int see(void *ctx, const struct profdb_sum *s)
 	return seen->stop ? -ECANCELED : 0;
 }
 
+static void set_time(struct profdb *db, time_t seconds)
+{
+	const struct timespec times[2] = { { .tv_sec = seconds }, { .tv_sec = seconds } };
+
+	assert_int_equal(utimensat(profdb_dir_fd(db), SCRATCH_EPOCH "/box", times, 0), 0);
+}
+
 static int make_index(struct profdb *db)
 {
-	const struct timespec long_ago[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
 	struct profdb_sums sums = { 0 };
+	bool open = profdb_epoch_open(db, SCRATCH_EPOCH, "box");
 
 	/* One that has just changed is not indexed: a further change would not show in its time. */
+	assert_int_equal(profdb_sums_begin(db, SCRATCH_EPOCH, "box", &sums), open ? -EPERM : 0);
 	assert_int_equal(profdb_sums_write(db, SCRATCH_EPOCH, "box", &sums),
-			 profdb_epoch_open(db, SCRATCH_EPOCH, "box") ? -EPERM : -EAGAIN);
-	assert_int_equal(utimensat(profdb_dir_fd(db), SCRATCH_EPOCH "/box", long_ago, 0), 0);
+			 open ? -EPERM : -EAGAIN);
+	set_time(db, 1000);
 	return profdb_sums_make(db, SCRATCH_EPOCH, "box", 2);
 }
 
@@ -105,6 +113,25 @@ static void test_sums_are_told(void **state)
 	profdb_close(db);
 }
 
+/* What was read before the epoch's last flush is not all of it. */
+static void test_no_index_of_what_has_changed_since(void **state)
+{
+	struct profdb *db = finished(*state);
+	struct profdb_sums sums = { 0 };
+	struct seen seen = { 0 };
+
+	set_time(db, 1000);
+	assert_int_equal(profdb_sums_write(db, SCRATCH_EPOCH, "box", &sums), -EAGAIN);
+	assert_int_equal(profdb_sums_begin(db, SCRATCH_EPOCH, "box", &sums), 0);
+	set_time(db, 1001);
+	assert_int_equal(profdb_sums_write(db, SCRATCH_EPOCH, "box", &sums), -EAGAIN);
+	assert_int_equal(look(db, &seen), -ENOENT);
+	assert_int_equal(profdb_sums_begin(db, SCRATCH_EPOCH, "box", &sums), 0);
+	assert_int_equal(profdb_sums_write(db, SCRATCH_EPOCH, "box", &sums), 0);
+	assert_int_equal(look(db, &seen), 0);
+	profdb_close(db);
+}
+
 static void test_old_or_damaged_it_is_none(void **state)
 {
 	struct profdb *db = finished(*state);
@@ -141,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_sums_are_told),
+		scratch_test(test_no_index_of_what_has_changed_since),
 		scratch_test(test_old_or_damaged_it_is_none),
 	};
 
