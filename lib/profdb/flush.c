@@ -181,6 +181,18 @@ static void show_life(struct profdb *db)
 		db->alive(db->alive_ctx);
 }
 
+/* Always a file of our own: who owns the folder could read what comes into one that he has planted.
+ */
+static int open_new(struct profdb *db, const char *name, mode_t mode)
+{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(db->epoch_fd, name, flags, mode);
+
+	if (fd < 0 && errno == EEXIST && unlinkat(db->epoch_fd, name, 0) == 0)
+		fd = openat(db->epoch_fd, name, flags, mode);
+	return fd < 0 ? -errno : fd;
+}
+
 int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
 		       const uint32_t *reader, struct base_err *err)
 {
@@ -190,11 +202,7 @@ int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct
 
 	show_life(db);
 	profdb_new_name(db->seq, file->name, name);
-	/* Not blocking: a FIFO in its place has no reader. */
-	fd = openat(db->epoch_fd, name,
-		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-		    reader ? 0600 : 0644);
-	r = fd < 0 ? -errno : 0;
+	r = fd = open_new(db, name, reader ? 0600 : 0644);
 	/* Values of all users are not one's for the folder is his. */
 	if (r >= 0 && reader)
 		r = profdb_make_private(fd, *reader);

@@ -433,28 +433,35 @@ static void test_planted_files(void **state)
 	struct profdb_profile *p = scratch_profile("prog", 2, 3, 1);
 	struct profdb *db = scratch_writer(*state);
 	struct base_err err = { 0 };
+	struct seen s = { 0 };
 	struct stat st;
 
 	scratch_write(*state, "victim", "precious", 8);
-	for (int i = 1; i <= 2; i++) {
+	for (int i = 1; i <= 3; i++) {
+		const char *new, *victim = scratch_path(*state, "victim");
 		char name[64];
 
 		snprintf(name, sizeof(name), SCRATCH_EPOCH "/box/.new-%d-prog.file.ab02", i);
+		new = scratch_path(*state, name);
 		if (i == 1)
-			assert_int_equal(mkfifo(scratch_path(*state, name), 0600), 0);
+			assert_int_equal(mkfifo(new, 0600), 0);
 		else
-			assert_int_equal(
-				symlink(scratch_path(*state, "victim"), scratch_path(*state, name)),
-				0);
-		assert_int_equal(profdb_flush_begin(db, NULL), 0);
-		assert_true(profdb_flush_put(db, "prog", p, &err) < 0);
-		assert_non_null(strstr(err.text, "prog.file.ab02"));
-		profdb_flush_abort(db);
+			assert_int_equal(i == 2 ? symlink(victim, new) : link(victim, new), 0);
+		flush_one(db, p, "prog", 0);
 	}
 	assert_int_equal(stat(scratch_path(*state, "victim"), &st), 0);
 	assert_int_equal(st.st_size, 8);
-	flush_one(db, p, "prog", 0);
+	walk(db, &s);
+	assert_int_equal(s.samples, 3 * 3);
+	/* What no file can take the place of. */
+	assert_int_equal(
+		mkdir(scratch_path(*state, SCRATCH_EPOCH "/box/.new-4-prog.file.ab02"), 0700), 0);
+	assert_int_equal(profdb_flush_begin(db, NULL), 0);
+	assert_true(profdb_flush_put(db, "prog", p, &err) < 0);
+	assert_non_null(strstr(err.text, "prog.file.ab02"));
+	profdb_flush_abort(db);
 	profdb_profile_free(p);
+	profdb_profile_free(s.last);
 	profdb_close(db);
 }
 
