@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "profdb_internal.h"
 
@@ -236,18 +237,20 @@ static int write_costs(struct profdb *db, const struct profdb_costs *c, struct b
 {
 	struct base_buf buf = { 0 };
 	char name[NAME_LEN];
-	int r = profdb_costs_format(c, &buf);
+	int fd = -1, r = profdb_costs_format(c, &buf);
 
 	file_name(&c->image, c->event, name);
 	if (r < 0) {
 		base_fail_errno(err, r, "cannot write '%s/%s'", db->path, name);
 		goto out;
 	}
-	r = profdb_make_folder(db->fd, FOLDER);
-	if (r < 0 && r != -EEXIST)
+	r = fd = profdb_folder_open(db->fd, FOLDER);
+	if (r < 0)
 		base_fail_errno(err, r, "cannot make '%s/" FOLDER "'", db->path);
 	else
-		r = base_file_write(db->fd, name, 0644, buf.data, buf.len, err);
+		r = base_file_write(fd, base_path_name(name), 0644, buf.data, buf.len, err);
+	if (fd >= 0)
+		close(fd);
 out:
 	base_buf_release(&buf);
 	return r;

@@ -62,6 +62,26 @@ int profdb_make_folder(int dir_fd, const char *path)
 	return 0;
 }
 
+int profdb_folder_open(int dir_fd, const char *path)
+{
+	int r, next, fd = openat(dir_fd, ".", FOLDER_FLAGS);
+	char name[256];
+
+	r = fd < 0 ? -errno : 0;
+	for (size_t len; r == 0 && *path; path += len + (path[len] == '/')) {
+		len = strcspn(path, "/");
+		snprintf(name, sizeof(name), "%.*s", (int)len, path);
+		r = profdb_make_folder(fd, name);
+		r = r == -EEXIST ? 0 : r;
+		next = r < 0 ? -1 : openat(fd, name, FOLDER_FLAGS);
+		if (r == 0 && next < 0)
+			r = -errno;
+		close(fd);
+		fd = next;
+	}
+	return r < 0 ? r : fd;
+}
+
 int profdb_file_write(int dir_fd, const char *name, const void *data, size_t len,
 		      struct base_err *err)
 {

@@ -209,17 +209,12 @@ static int make_waiting(struct profdb_import *i, struct base_err *err)
 	snprintf(i->name, sizeof(i->name), PROFDB_IMPORT_PREFIX "%ld", (long)getpid());
 	r = profdb_make_folder(i->db->fd, i->name);
 	if (r == 0)
-		i->fd = openat(i->db->fd, i->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r == 0 && i->fd < 0)
-		r = -errno;
-	for (size_t f = 0; r == 0 && f < i->folders.nr; f++) {
-		char epoch[PROFDB_EPOCH_LEN + 1];
+		r = i->fd = profdb_folder_open(i->db->fd, i->name);
+	for (size_t f = 0; r >= 0 && f < i->folders.nr; f++) {
+		int fd = r = profdb_folder_open(i->fd, i->folders.items[f]);
 
-		snprintf(epoch, sizeof(epoch), "%s", i->folders.items[f]);
-		r = profdb_make_folder(i->fd, epoch);
-		/* Another platform's folder may be in it already. */
-		if (r == 0 || r == -EEXIST)
-			r = profdb_make_folder(i->fd, i->folders.items[f]);
+		if (fd >= 0)
+			close(fd);
 	}
 	return r < 0 ? base_fail_errno(err, r, "cannot write into '%s'", i->db->path) : 0;
 }
@@ -255,25 +250,11 @@ int profdb_import_begin(struct profdb *db, const char *const *paths, size_t nr,
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static int make_folder(struct profdb *db, const char *folder)
-{
-	char path[32];
-	int r;
-
-	for (const char *slash = folder; (slash = strchr(slash, '/')); slash++) {
-		snprintf(path, sizeof(path), "%.*s", (int)(slash - folder), folder);
-		r = profdb_make_folder(db->fd, path);
-		if (r < 0 && r != -EEXIST)
-			return r;
-	}
-	return 0;
-}
-
 /* 1: the file has this sum, 0: another, or it cannot be read, -ENOENT. */
-static int has_sum(const struct profdb *db, const char *path, const uint8_t sum[32])
+static int has_sum(int dir_fd, const char *name, const uint8_t sum[32])
 {
 	struct stat st;
-	int fd = base_regular_open(db->fd, path, &st), r = fd;
+	int fd = base_regular_open(dir_fd, name, &st), r = fd;
 
 	if (fd >= 0) {
 		r = base_sha256_is(fd, sum);
@@ -294,38 +275,51 @@ static void other_name(struct profdb_place *place, const uint8_t sum[32])
 	snprintf(place->name, sizeof(place->name), "%s-%s.dyn", stem, text);
 }
 
-static void place_path(const struct profdb_place *place, char *to, size_t len)
+/* 0: to be written as @place->name, 1: it need not be. */
+static int find_room(int dir_fd, struct profdb_place *place, const uint8_t sum[32])
 {
-	snprintf(to, len, "%s%s", place->folder, place->name);
-}
+	int r = has_sum(dir_fd, place->name, sum);
 
-/* 0: to be written to @path, 1: it need not be. */
-static int find_room(struct profdb *db, struct profdb_place *place, const uint8_t sum[32],
-		     char *path, size_t len)
-{
-	int r;
-
-	place_path(place, path, len);
-	r = has_sum(db, path, sum);
 	if (r == 0 && place->part == PROFDB_PART_DYN) {
 		other_name(place, sum);
-		place_path(place, path, len);
-		r = has_sum(db, path, sum);
+		r = has_sum(dir_fd, place->name, sum);
 	}
 	/* Nobody is to remove it before the profile that needs it is there. */
 	if (r != -ENOENT)
-		utimensat(db->fd, path, NULL, 0);
+		utimensat(dir_fd, place->name, NULL, AT_SYMLINK_NOFOLLOW);
 	return r == -ENOENT ? 0 : 1;
 }
 
 /* Whoever could read values elsewhere is somebody else here. */
-static int create(int dir_fd, const char *path, bool values, mode_t mode, struct base_file *f,
+static int create(int dir_fd, const char *name, bool values, mode_t mode, struct base_file *f,
 		  struct base_err *err)
 {
-	int r = base_file_create(f, dir_fd, path, values ? 0600 : mode, err);
+	int r = base_file_create(f, dir_fd, name, values ? 0600 : mode, err);
 
 	if (r >= 0 && !values)
 		profdb_give(f->dir_fd, f->fd);
+	return r;
+}
+
+/* The folder for @place, through no link. */
+static int open_folder(struct profdb_import *i, const struct profdb_place *place,
+		       struct base_err *err)
+{
+	char folder[PROFDB_EPOCH_LEN + PROFDB_PLATFORM_MAX + 2];
+	int r;
+
+	if (is_of_epoch(place)) {
+		snprintf(folder, sizeof(folder), "%s/%s", place->epoch, place->platform);
+		r = profdb_folder_open(i->fd, folder);
+	} else {
+		r = profdb_folder_open(i->db->fd, place->folder);
+	}
+	if (r >= 0)
+		return r;
+	base_fail_errno(err, r, "cannot make '%s/%s'", i->db->path,
+			is_of_epoch(place) ? folder : place->folder);
+	if (r == -ENOTDIR)
+		base_hint(err, "links are not followed here: mount what is elsewhere");
 	return r;
 }
 
@@ -333,34 +327,58 @@ int profdb_import_file(struct profdb_import *i, const char *path, const uint8_t 
 		       mode_t mode, struct base_file *f, struct base_err *err)
 {
 	struct profdb_place place;
-	char to[320];
-	int r = profdb_place_parse(path, &place);
+	int fd, r = profdb_place_parse(path, &place);
 
 	profdb_lock_beat(i->db);
 	if (r < 0)
 		return base_fail(err, r, "'%.300s' is no part of a database", path);
-	if (is_of_epoch(&place))
-		return create(i->fd, path, place.part == PROFDB_PART_VALUES, mode, f, err);
-	r = make_folder(i->db, place.folder);
-	if (r < 0)
-		return base_fail_errno(err, r, "cannot make '%s/%s'", i->db->path, place.folder);
-	if (find_room(i->db, &place, sum, to, sizeof(to)))
-		return 1;
-	return create(i->db->fd, to, false, mode, f, err);
+	fd = open_folder(i, &place, err);
+	if (fd < 0)
+		return fd;
+	r = is_of_epoch(&place) ? 0 : find_room(fd, &place, sum);
+	if (r == 0)
+		r = create(fd, place.name, place.part == PROFDB_PART_VALUES, mode, f, err);
+	close(fd);
+	return r;
 }
 
 /* ---- the last step --------------------------------------------------------------------------- */
 
-static int put_in_place(struct profdb_import *i, const char *folder)
+/* "EPOCH/PLATFORM" */
+static int move_folder(int from_fd, int to_fd, const char *folder)
 {
 	char epoch[PROFDB_EPOCH_LEN + 1];
-	int r;
+	const char *platform = base_path_name(folder);
+	int from, to, r;
 
 	snprintf(epoch, sizeof(epoch), "%s", folder);
-	r = profdb_make_folder(i->db->fd, epoch);
-	if (r < 0 && r != -EEXIST)
-		return r;
-	return renameat(i->fd, folder, i->db->fd, folder) < 0 ? -errno : 0;
+	from = r = profdb_folder_open(from_fd, epoch);
+	to = r < 0 ? r : profdb_folder_open(to_fd, epoch);
+	r = to < 0 ? to : renameat(from, platform, to, platform) < 0 ? -errno : 0;
+	if (from >= 0)
+		close(from);
+	if (to >= 0)
+		close(to);
+	return r;
+}
+
+/* That they are there lasts. */
+static int sync_all(const struct profdb_import *i)
+{
+	int r = 0;
+
+	for (size_t f = 0; r >= 0 && f < i->folders.nr; f++) {
+		char epoch[PROFDB_EPOCH_LEN + 1];
+		int fd;
+
+		snprintf(epoch, sizeof(epoch), "%s", i->folders.items[f]);
+		r = fd = profdb_folder_open(i->db->fd, epoch);
+		if (fd < 0)
+			break;
+		r = base_sync_dir(fd);
+		close(fd);
+	}
+	return r < 0 ? r : base_sync_dir(i->db->fd);
 }
 
 int profdb_import_commit(struct profdb_import *i, struct base_err *err)
@@ -370,18 +388,15 @@ int profdb_import_commit(struct profdb_import *i, struct base_err *err)
 	if (r < 0)
 		return r;
 	while (r == 0 && i->nr_done < i->folders.nr) {
-		r = put_in_place(i, i->folders.items[i->nr_done]);
+		r = move_folder(i->fd, i->db->fd, i->folders.items[i->nr_done]);
 		i->nr_done += r == 0;
 	}
 	if (r < 0)
 		base_fail_errno(err, r, "cannot put '%s/%s' into place", i->db->path,
 				i->folders.items[i->nr_done]);
-	while (r < 0 && i->nr_done) {
-		const char *folder = i->folders.items[--i->nr_done];
-
-		renameat(i->db->fd, folder, i->fd, folder);
-	}
-	return r < 0 ? r : base_sync_dir(i->db->fd);
+	while (r < 0 && i->nr_done)
+		move_folder(i->db->fd, i->fd, i->folders.items[--i->nr_done]);
+	return r < 0 ? r : sync_all(i);
 }
 
 void profdb_import_end(struct profdb_import *i)

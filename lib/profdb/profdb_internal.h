@@ -429,6 +429,9 @@ bool profdb_platform_name_ok(const char *name);
 void profdb_give(int dir_fd, int fd);
 /* So given. 0 or -errno: -EEXIST, too. */
 int profdb_make_folder(int dir_fd, const char *path);
+/* The folder @path below @dir_fd, made where it is missing, and reached through no link: the
+ * database's owner may have planted one, and we may be root. A descriptor, or -errno: -ENOTDIR. */
+int profdb_folder_open(int dir_fd, const char *path);
 /* As base_file_write with mode 0644, and given. */
 int profdb_file_write(int dir_fd, const char *name, const void *data, size_t len,
 		      struct base_err *err);

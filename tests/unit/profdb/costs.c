@@ -163,13 +163,27 @@ static void test_damaged(void **state)
 	profdb_close(db);
 }
 
+/* The folder's owner may have planted it, and we may be root. */
+static void test_through_no_link(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+	struct profdb_costs c = costs_of("cpu-clock");
+
+	add(&c, 0x10, 8, 1);
+	assert_int_equal(mkdir(scratch_path(*state, "victim"), 0700), 0);
+	assert_int_equal(symlink(scratch_path(*state, "victim"), scratch_path(*state, "costs")), 0);
+	assert_int_equal(profdb_costs_keep(db, &c, NULL), -ENOTDIR);
+	assert_int_equal(rmdir(scratch_path(*state, "victim")), 0);
+	profdb_costs_release(&c);
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_add),
-		scratch_test(test_kept),
-		cmocka_unit_test(test_strict),
-		scratch_test(test_damaged),
+		cmocka_unit_test(test_add),	    scratch_test(test_kept),
+		cmocka_unit_test(test_strict),	    scratch_test(test_damaged),
+		scratch_test(test_through_no_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

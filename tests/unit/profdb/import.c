@@ -14,6 +14,20 @@ void __wrap_profdb_lock_beat(struct profdb *db)
 	__real_profdb_lock_beat(db);
 }
 
+/* Whether the folder of this inode was synced. */
+static ino_t expected;
+static bool synced;
+
+int __real_base_sync_dir(int fd);
+int __wrap_base_sync_dir(int fd);
+int __wrap_base_sync_dir(int fd)
+{
+	struct stat st;
+
+	synced = synced || (fstat(fd, &st) == 0 && st.st_ino == expected);
+	return __real_base_sync_dir(fd);
+}
+
 #define PROFILE SCRATCH_EPOCH "/box/prog.file.ab01"
 
 static void test_places(void **state)
@@ -139,6 +153,24 @@ static void test_profiles_come_last(void **state)
 	assert_int_equal(profdb_import_commit(i, NULL), 0);
 	profdb_import_end(i);
 	has(*state, PROFILE, "profile");
+	profdb_close(db);
+}
+
+/* The rename into the epoch's folder lasts. */
+static void test_is_synced(void **state)
+{
+	struct profdb *db = scratch_open(*state, true);
+	struct profdb_import *i = begin(db);
+	struct stat st;
+
+	assert_int_equal(mkdir(scratch_path(*state, SCRATCH_EPOCH), 0755), 0);
+	assert_int_equal(stat(scratch_path(*state, SCRATCH_EPOCH), &st), 0);
+	expected = st.st_ino;
+	assert_int_equal(import(i, PROFILE, "profile"), 0);
+	assert_false(synced);
+	assert_int_equal(profdb_import_commit(i, NULL), 0);
+	assert_true(synced);
+	profdb_import_end(i);
 	profdb_close(db);
 }
 
@@ -281,13 +313,55 @@ static void test_names_taken(void **state)
 	profdb_close(db);
 }
 
+static void plant(const char *dir, const char *name)
+{
+	assert_int_equal(symlink(scratch_path(dir, "victim"), scratch_path(dir, name)), 0);
+}
+
+/* Who owns the database may have planted links that lead out of it, and we may be root. */
+static void test_through_no_link(void **state)
+{
+	static const char *const files[] = {
+		"kernel/vmlinux.code",
+		"costs/ab01.cycles",
+		"images/.build-id/ab/0123",
+	};
+	struct profdb *db = scratch_open(*state, true);
+	struct profdb_import *i = begin(db);
+	struct base_err err = { 0 };
+	struct base_file f;
+	uint8_t sum[32];
+
+	sum_of("code", sum);
+	assert_int_equal(mkdir(scratch_path(*state, "victim"), 0700), 0);
+	assert_int_equal(mkdir(scratch_path(*state, "images"), 0700), 0);
+	assert_int_equal(mkdir(scratch_path(*state, "images/.build-id"), 0700), 0);
+	assert_int_equal(rmdir(scratch_path(*state, "kernel")), 0);
+	plant(*state, "kernel");
+	plant(*state, "costs");
+	plant(*state, "images/.build-id/ab");
+	plant(*state, SCRATCH_EPOCH);
+	for (size_t n = 0; n < sizeof(files) / sizeof(files[0]); n++) {
+		err = (struct base_err){ 0 };
+		assert_int_equal(profdb_import_file(i, files[n], sum, 0640, &f, &err), -ENOTDIR);
+		assert_non_null(strstr(err.hint, "links are not followed"));
+	}
+	assert_int_equal(import(i, PROFILE, "profile"), 0);
+	assert_int_equal(profdb_import_commit(i, &err), -ENOTDIR);
+	profdb_import_end(i);
+	/* There is nothing in it. */
+	assert_int_equal(rmdir(scratch_path(*state, "victim")), 0);
+	profdb_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),	   scratch_test(test_profiles_come_last),
-		scratch_test(test_given_up),	   scratch_test(test_for_another_user),
-		scratch_test(test_killed),	   scratch_test(test_keeps_its_lock),
-		scratch_test(test_no_epoch_twice), scratch_test(test_names_taken),
+		cmocka_unit_test(test_places),	    scratch_test(test_profiles_come_last),
+		scratch_test(test_given_up),	    scratch_test(test_for_another_user),
+		scratch_test(test_killed),	    scratch_test(test_keeps_its_lock),
+		scratch_test(test_no_epoch_twice),  scratch_test(test_names_taken),
+		scratch_test(test_through_no_link), scratch_test(test_is_synced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
