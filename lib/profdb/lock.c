@@ -260,7 +260,7 @@ static int open_lock(struct profdb *db, const char *name, int *fd)
 	return fstat(*fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
 }
 
-/* Its owner died, or is of another machine and may live. */
+/* Its owner died, or is of another machine and may live. -EAGAIN: that gave it back meanwhile. */
 static int take_over(struct profdb *db, int fd, const char *name)
 {
 	char text[PROFDB_LOCK_TEXT];
@@ -271,7 +271,9 @@ static int take_over(struct profdb *db, int fd, const char *name)
 		return sign(db, fd);
 	tell_watching(db, name, text);
 	if (lives(db, name))
-		return -EBUSY;
+		return faccessat(db->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT
+			       ? -EAGAIN
+			       : -EBUSY;
 	r = sign(db, fd);
 	wait_ms(SETTLE_MS);
 	return r < 0 ? r : is_ours(db, name) == 1 ? 0 : -EBUSY;
