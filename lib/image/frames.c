@@ -216,7 +216,20 @@ static bool inlined_child(const Dwarf_Die *die, uint64_t vaddr, Dwarf_Die *out, 
 	return false;
 }
 
+/* As dwarf_haspc, but without ranges of what the linker threw away. */
+static bool stands_at(struct image *img, Dwarf_Die *die, uint64_t vaddr)
+{
+	Dwarf_Addr base, low, high;
+	ptrdiff_t at = 0;
+
+	while ((at = dwarf_ranges(die, at, &base, &low, &high)) > 0)
+		if (low <= vaddr && vaddr < high && image_is_code(img, low))
+			return true;
+	return false;
+}
+
 struct search {
+	struct image *img;
 	uint64_t vaddr;
 	Dwarf_Die *out;
 	bool found;
@@ -227,7 +240,7 @@ static int try_subprogram(Dwarf_Die *die, void *ctx)
 {
 	struct search *s = ctx;
 
-	if (dwarf_haspc(die, s->vaddr) <= 0)
+	if (!stands_at(s->img, die, s->vaddr))
 		return DWARF_CB_OK;
 	*s->out = *die;
 	s->found = true;
@@ -236,13 +249,13 @@ static int try_subprogram(Dwarf_Die *die, void *ctx)
 
 static bool subprogram_at(struct image *img, uint64_t vaddr, Dwarf_Die *out)
 {
-	struct search s = { .vaddr = vaddr, .out = out };
+	struct search s = { .img = img, .vaddr = vaddr, .out = out };
 	Dwarf_Die unit;
 	size_t pos = 0;
 
 	if (img->kind == IMAGE_DYNAMIC)
 		return span_die(img, vaddr, out);
-	if (img->has_last_subprogram && dwarf_haspc(&img->last_subprogram, vaddr) > 0) {
+	if (img->has_last_subprogram && stands_at(img, &img->last_subprogram, vaddr)) {
 		*out = img->last_subprogram;
 		return true;
 	}

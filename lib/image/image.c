@@ -79,6 +79,7 @@ void image_close(struct image *img)
 	dwarf_end(img->alt_dwarf);
 	image_spans_free(img->spans);
 	image_units_free(img->units);
+	free(img->code_ranges.v);
 	image_program_free(img->program);
 	image_pointers_free(img->pointers);
 	image_symbols_release(&img->symbols);

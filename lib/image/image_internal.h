@@ -213,8 +213,10 @@ struct image {
 	struct image_spans *spans; /* of a pseudo-image's subprograms, made by the first question */
 	struct image_program *program; /* of a pseudo-image's lines, NULL: by libdw */
 	bool program_sought;
-	struct base_map splits;	   /* by a unit's offset: the rest of it */
-	struct image_units *units; /* by address, made by the first question */
+	struct base_map splits;		 /* by a unit's offset: the rest of it */
+	struct image_units *units;	 /* by address, made by the first question */
+	struct image_ranges code_ranges; /* image_is_code */
+	bool code_ranges_known;
 	struct base_map paths;	   /* by folder and name: the two as one path (image_whole_path) */
 	Dwarf_Die last_subprogram; /* found last */
 	bool has_last_subprogram;
@@ -239,6 +241,9 @@ void image_paths_release(struct image *img);
 /* Of a pseudo-image (program.c): 0, -ENOENT, or -DCPI_EUNSUPPORTED: to be asked of libdw. */
 int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out);
 void image_program_free(struct image_program *p);
+/* Does code stand there, as far as its headers tell (code.c)? Of what the linker threw away DWARF
+ * says that it begins where none does: at 0, mostly. */
+bool image_is_code(struct image *img, uint64_t vaddr);
 /* The units that may hold @vaddr: start with *pos 0; false: no more. */
 bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *unit);
 void image_units_free(struct image_units *units);

@@ -47,8 +47,9 @@ static int add_vague(struct image_units *u, Dwarf_Off off)
 }
 
 /* Many units may name one list of ranges: @most bounds what such a file can cost. */
-static int add_unit(struct image_units *u, Dwarf_Die *unit, Dwarf_Off off, size_t most)
+static int add_unit(struct image *img, Dwarf_Die *unit, Dwarf_Off off, size_t most)
 {
+	struct image_units *u = img->units;
 	Dwarf_Addr base, low, high;
 	ptrdiff_t at = 0;
 	size_t from = u->nr;
@@ -60,7 +61,7 @@ static int add_unit(struct image_units *u, Dwarf_Die *unit, Dwarf_Off off, size_
 			return add_vague(u, off);
 		}
 		r = base_grow(&u->v, &u->cap, u->nr + 1, sizeof(*u->v));
-		if (r >= 0 && low < high)
+		if (r >= 0 && low < high && image_is_code(img, low))
 			u->v[u->nr++] = (struct unit_range){ low, high, 0, off };
 	}
 	if (r < 0)
@@ -86,7 +87,7 @@ static struct image_units *units_of(struct image *img)
 	while (u && dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
 	       next > off) {
 		if (dwarf_offdie(dw, off + header_len, &unit) &&
-		    add_unit(u, &unit, off + header_len, most / 16) < 0)
+		    add_unit(img, &unit, off + header_len, most / 16) < 0)
 			break;
 		off = next;
 	}

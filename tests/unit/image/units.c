@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Units of which one says that it has what another has too, and one that does not say what it has.
- */
+/* Units of which one says that it has what another has too, and one that does not say what it has;
+ * and one with a routine that is not in the image. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,11 +69,41 @@ static void test_nowhere(void **state)
 	image_close(img);
 }
 
+/* Nothing that the linker threw away is taken for what stands where it would reach to. */
+static void test_discarded(void **state)
+{
+	const struct image_symbol *s;
+	struct image_frame f[IMAGE_FRAMES_MAX];
+	struct image_line line;
+	struct image *img;
+	size_t pos = 0;
+
+	(void)state;
+	assert_int_equal(image_open_path(FIXTURES "/discarded.so", IMAGE_FILE, &img, NULL), 0);
+	s = image_symbol_find(img, "live", &pos);
+	assert_non_null(s);
+	for (uint64_t v = s->vaddr; v < s->vaddr + s->len; v++) {
+		assert_int_equal(image_line_at(img, v, &line), 0);
+		assert_string_equal(line.file, "/live.c");
+		assert_int_equal(line.line, 10);
+		assert_int_equal(image_frames_at(img, v, f, IMAGE_FRAMES_MAX), 1);
+	}
+	pos = 0;
+	s = image_symbol_find(img, "alien", &pos);
+	assert_non_null(s);
+	for (uint64_t v = s->vaddr; v < s->vaddr + s->len; v++) {
+		assert_true(image_line_at(img, v, &line) < 0);
+		assert_int_equal(image_frames_at(img, v, f, IMAGE_FRAMES_MAX), 0);
+	}
+	image_close(img);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_nowhere),
+		cmocka_unit_test(test_discarded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
