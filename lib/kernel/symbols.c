@@ -51,10 +51,24 @@ bool kernel_is_idle(const char *name)
 	return false;
 }
 
-/* Symbols at one address: the one that others may call first, then the shorter, older name. */
+/*
+ * Symbols at one address: the one that others may call first, then the one of fewer underscores
+ * before it ("schedule", not "__sched_text_start"), then the shorter.
+ */
 static int rank(char type)
 {
 	return type == 'T' ? 0 : type == 't' ? 1 : 2;
+}
+
+static int by_name(const char *x, const char *y)
+{
+	size_t x_under = strspn(x, "_"), y_under = strspn(y, "_"), x_len, y_len;
+
+	if (x_under != y_under)
+		return x_under < y_under ? -1 : 1;
+	x_len = strlen(x);
+	y_len = strlen(y);
+	return x_len != y_len ? (x_len < y_len ? -1 : 1) : strcmp(x, y);
 }
 
 static int compare(const void *a, const void *b)
@@ -65,18 +79,22 @@ static int compare(const void *a, const void *b)
 		return x->addr < y->addr ? -1 : 1;
 	if (rank(x->type) != rank(y->type))
 		return rank(x->type) - rank(y->type);
-	return strcmp(x->name, y->name);
+	return by_name(x->name, y->name);
 }
 
+/* Idle is one that is by any of its names. */
 static void keep_one_each(struct kernel_symbols *s)
 {
 	size_t kept = 0;
 
 	if (s->nr)
 		qsort(s->v, s->nr, sizeof(*s->v), compare);
-	for (size_t i = 0; i < s->nr; i++)
+	for (size_t i = 0; i < s->nr; i++) {
 		if (!kept || s->v[kept - 1].addr != s->v[i].addr)
 			s->v[kept++] = s->v[i];
+		else
+			s->v[kept - 1].idle |= s->v[i].idle;
+	}
 	s->nr = kept;
 }
 

@@ -120,6 +120,31 @@ static void test_symbols(void **state)
 	kernel_symbols_release(&y);
 }
 
+/* Of those that others may call, the name that a reader knows; idle by any. */
+static void test_aliases(void **state)
+{
+	static const char text[] = "ffff1000 T __x64_sys_call_longer\n"
+				   "ffff1000 T call_z\n"
+				   "ffff1000 T call_a\n"
+				   "ffff1000 T call_aa\n"
+				   "ffff1000 t a\n"
+				   "ffff2000 T _known\n"
+				   "ffff2000 T __k\n"
+				   "ffff3000 T wait\n"
+				   "ffff3000 W cpuidle_wait\n";
+	struct kernel_symbols y;
+
+	(void)state;
+	assert_int_equal(kernel_symbols_parse(&y, text, strlen(text)), 0);
+	assert_int_equal(y.nr, 3);
+	assert_string_equal(y.v[0].name, "call_a");
+	assert_false(y.v[0].idle);
+	assert_string_equal(y.v[1].name, "_known");
+	assert_string_equal(y.v[2].name, "wait");
+	assert_true(y.v[2].idle);
+	kernel_symbols_release(&y);
+}
+
 static void test_odd_lines(void **state)
 {
 	static const char *const text[] = { "\n\n\n",  "ffff",	       "ffff ",	      "ffff T",
@@ -573,14 +598,23 @@ static void test_idle_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	       cmocka_unit_test(test_odd_lines),
-		cmocka_unit_test(test_lookup),	       cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_id_by_symbols),  cmocka_unit_test(test_tenants),
-		cmocka_unit_test(test_same_again),     cmocka_unit_test(test_ksymbols),
-		cmocka_unit_test(test_module_comes),   cmocka_unit_test(test_module_replaced),
-		cmocka_unit_test(test_module_rebuilt), cmocka_unit_test(test_module_goes_alone),
-		cmocka_unit_test(test_module_fails),   cmocka_unit_test(test_guesses),
-		cmocka_unit_test(test_module_lines),   cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_aliases),
+		cmocka_unit_test(test_odd_lines),
+		cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_id_by_symbols),
+		cmocka_unit_test(test_tenants),
+		cmocka_unit_test(test_same_again),
+		cmocka_unit_test(test_ksymbols),
+		cmocka_unit_test(test_module_comes),
+		cmocka_unit_test(test_module_replaced),
+		cmocka_unit_test(test_module_rebuilt),
+		cmocka_unit_test(test_module_goes_alone),
+		cmocka_unit_test(test_module_fails),
+		cmocka_unit_test(test_guesses),
+		cmocka_unit_test(test_module_lines),
+		cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_idle_names),
 	};
 
