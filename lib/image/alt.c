@@ -35,10 +35,9 @@ static int try_path(const struct link *link, const char *path)
 
 	if (image_elf_open_patiently(&img->alt, path, NULL) < 0)
 		return -ENOENT;
-	if (base_id_equal(&img->alt.id, &link->id) && image_unpack(img, &img->alt) >= 0 &&
-	    image_strings_end(&img->alt))
+	if (base_id_equal(&img->alt.id, &link->id) && image_unpack(img, &img->alt) >= 0)
 		dw = dwarf_begin_elf(img->alt.elf, DWARF_C_READ, NULL);
-	if (dw && !has_link(dw)) {
+	if (dw && image_strings_end(&img->alt) && !has_link(dw)) {
 		img->alt_dwarf = dw;
 		return 0;
 	}

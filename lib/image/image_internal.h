@@ -233,7 +233,7 @@ bool image_alt_find(struct image *img, const struct image_elf *f);
  * of it stays packed. */
 int image_unpack(struct image *img, const struct image_elf *f);
 void image_unpacked_free(struct image *img);
-/* Does each of its sections of strings end in a zero? */
+/* Does each of its sections of strings end in a zero? Of a file whose DWARF was opened. */
 bool image_strings_end(const struct image_elf *f);
 /* Of a file of @unit, as libdw names it (lines.c): with the folder it was compiled in. */
 const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *name);

@@ -17,11 +17,15 @@ static bool has_lines(const struct image_elf *f)
 
 /*
  * libdw (0.188) takes the length of a string by strlen, up to whatever follows the section: where
- * one is not ended inside of it, the file is damaged and none of its lines are used.
+ * one is not ended inside of it, the file is damaged and none of its lines are used. Asked once
+ * the DWARF is open: what was packed is then unpacked in place.
  */
 bool image_strings_end(const struct image_elf *f)
 {
-	static const char *const names[] = { ".debug_str", ".debug_line_str", ".debug_str.dwo" };
+	static const char *const names[] = { ".debug_str",	".debug_line_str",
+					     ".debug_str.dwo",	".debug_line_str.dwo",
+					     ".zdebug_str",	".zdebug_line_str",
+					     ".zdebug_str.dwo", ".zdebug_line_str.dwo" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		GElf_Shdr sh;
@@ -49,9 +53,9 @@ Dwarf *image_dwarf(struct image *img)
 	img->dwarf_sought = true;
 	if (!has_lines(f))
 		f = image_debug(img);
-	if (f && has_lines(f) && image_unpack(img, f) >= 0 && image_strings_end(f))
+	if (f && has_lines(f) && image_unpack(img, f) >= 0)
 		img->dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
-	if (img->dwarf && !image_alt_find(img, f)) {
+	if (img->dwarf && (!image_strings_end(f) || !image_alt_find(img, f))) {
 		dwarf_end(img->dwarf);
 		img->dwarf = NULL;
 	}

@@ -311,6 +311,24 @@ static void test_frames(void **state)
 	check_frames("stripped.so");
 }
 
+/* Of strings that do not end nothing is read, however they are kept. */
+static void test_unended(void **state)
+{
+	static const char *const names[] = { "unended.so", "unended_packed.so",
+					     "unended_split.so" };
+	struct image *img = open_fixture("overlap.so", IMAGE_FILE);
+	struct image_line line;
+
+	(void)state;
+	assert_int_equal(image_line_at(img, addr(img, "wide"), &line), 0);
+	image_close(img);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		img = open_fixture(names[i], IMAGE_FILE);
+		assert_true(image_line_at(img, addr(img, "wide"), &line) < 0);
+		image_close(img);
+	}
+}
+
 /* A version is cut from the names of files; what a runtime calls its code is its own affair. */
 static void test_at_sign(void **state)
 {
@@ -733,18 +751,19 @@ static void test_partly_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols),	      cmocka_unit_test(test_symbols_ascend),
-		cmocka_unit_test(test_stripped),      cmocka_unit_test(test_source),
-		cmocka_unit_test(test_lines),	      cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_offsets),	      cmocka_unit_test(test_dynamic),
-		cmocka_unit_test(test_off),	      cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_store),	      cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_no_build_id),   cmocka_unit_test(test_debug_path),
-		cmocka_unit_test(test_cut),	      cmocka_unit_test(test_no_waiting),
-		cmocka_unit_test(test_at_sign),	      cmocka_unit_test(test_named_path),
-		cmocka_unit_test(test_no_identity),   cmocka_unit_test(test_pointer),
-		cmocka_unit_test(test_overlap),	      cmocka_unit_test(test_odd_build_id),
-		cmocka_unit_test(test_long_build_id), cmocka_unit_test(test_partly_told),
+		cmocka_unit_test(test_symbols),	     cmocka_unit_test(test_symbols_ascend),
+		cmocka_unit_test(test_stripped),     cmocka_unit_test(test_source),
+		cmocka_unit_test(test_lines),	     cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_offsets),	     cmocka_unit_test(test_dynamic),
+		cmocka_unit_test(test_off),	     cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_unended),	     cmocka_unit_test(test_store),
+		cmocka_unit_test(test_identity),     cmocka_unit_test(test_no_build_id),
+		cmocka_unit_test(test_debug_path),   cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_no_waiting),   cmocka_unit_test(test_at_sign),
+		cmocka_unit_test(test_named_path),   cmocka_unit_test(test_no_identity),
+		cmocka_unit_test(test_pointer),	     cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_odd_build_id), cmocka_unit_test(test_long_build_id),
+		cmocka_unit_test(test_partly_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
