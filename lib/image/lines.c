@@ -100,21 +100,31 @@ void image_paths_release(struct image *img)
 	base_map_release(&img->paths);
 }
 
-static int line_in_unit(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
+static int libdw_line(Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(unit, vaddr);
-	const char *file;
 	int number;
 
 	if (!line || dwarf_lineno(line, &number) < 0 || number <= 0)
 		return -ENOENT;
-	file = dwarf_linesrc(line, NULL, NULL);
-	if (!file)
-		return -ENOENT;
-	out->file = image_whole_path(img, unit, file);
+	out->file = dwarf_linesrc(line, NULL, NULL);
 	out->line = (unsigned int)number;
-	if (dwarf_linediscriminator(line, &out->discriminator) < 0 ||
-	    (out->discriminator && !image_unit_llvm(img, unit)))
+	if (dwarf_linediscriminator(line, &out->discriminator) < 0)
+		out->discriminator = 0;
+	return out->file ? 0 : -ENOENT;
+}
+
+static int line_in_unit(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
+{
+	int r = vaddr < img->gone_reach ? image_live_line(img, unit, vaddr, out)
+					: -DCPI_EUNSUPPORTED;
+
+	if (r == -DCPI_EUNSUPPORTED)
+		r = libdw_line(unit, vaddr, out);
+	if (r < 0)
+		return r;
+	out->file = image_whole_path(img, unit, out->file);
+	if (out->discriminator && !image_unit_llvm(img, unit))
 		out->discriminator = 0;
 	return 0;
 }

@@ -3,9 +3,13 @@
  * Lines of a pseudo-image, from its one line program over up to millions of rows: libdw makes a
  * table of all of them first, where a listing needs those of one procedure. What is kept here is of
  * a window around the question; who asks for many is better served by the table.
+ *
+ * And lines of a unit of a file, without those of routines that the linker threw away: in libdw's
+ * table they stand among those of what begins at low addresses, and nothing tells them apart.
  */
 #include <dwarf.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +20,16 @@ enum { SCANS_MAX = 16, WINDOW_MAX = 1 << 20 };
 
 struct row {
 	uint64_t addr;
-	const char *file; /* in the section */
-	uint32_t line;
+	const char *file; /* in the section; of a pseudo-image alone */
+	uint32_t file_nr, line, discriminator;
 	bool end; /* of a sequence: nothing is at its address */
 	size_t nr;
 };
 
 struct image_program {
+	struct image
+		*live_of; /* not NULL: sequences that begin where it has no code are left out */
+	Dwarf_Off unit;	  /* of that */
 	const uint8_t *data;
 	size_t at, end; /* at: where the program starts */
 	uint8_t min_insn, line_range, opcode_base;
@@ -102,31 +109,59 @@ static bool get_files(struct image_program *p, size_t *at)
 	return name != NULL;
 }
 
+/* How the program is to be read. */
+static bool get_rules(struct image_program *p, size_t *at, uint64_t version)
+{
+	uint64_t v[6] = { [1] = 1 };
+
+	for (size_t i = 0; i < 6; i++)
+		if ((i != 1 || version >= 4) && !get(p, at, 1, &v[i]))
+			return false;
+	p->min_insn = (uint8_t)v[0];
+	p->line_base = (int8_t)v[3];
+	p->line_range = (uint8_t)v[4];
+	p->opcode_base = (uint8_t)v[5];
+	p->operands = p->data + *at;
+	if (v[1] != 1 || !p->line_range || p->opcode_base < 10 ||
+	    p->end - *at < p->opcode_base - 1u)
+		return false;
+	*at += p->opcode_base - 1u;
+	return true;
+}
+
 /* A header as pseudoimg writes it: version 4, one program in the section. */
 static bool get_header(struct image_program *p)
 {
-	uint64_t len, version, header_len, v[6];
+	uint64_t len, version, header_len;
 	size_t at = 0, program;
 
 	if (!get(p, &at, 4, &len) || len != p->end - at || !get(p, &at, 2, &version) ||
 	    version != 4 || !get(p, &at, 4, &header_len) || header_len > p->end - at)
 		return false;
 	program = at + (size_t)header_len;
-	for (size_t i = 0; i < 6; i++)
-		if (!get(p, &at, 1, &v[i]))
-			return false;
-	p->min_insn = (uint8_t)v[0];
-	p->line_base = (int8_t)v[3];
-	p->line_range = (uint8_t)v[4];
-	p->opcode_base = (uint8_t)v[5];
-	p->operands = p->data + at;
-	if (v[1] != 1 || !p->line_range || p->opcode_base < 10 || p->end - at < p->opcode_base - 1u)
+	if (!get_rules(p, &at, version))
 		return false;
-	at += p->opcode_base - 1u;
 	if (at >= p->end || p->data[at++] || !get_files(p, &at) || at > program)
 		return false;
 	p->at = program;
 	return true;
+}
+
+/* One of a file's, of which libdw knows the names of files. */
+static bool get_unit_header(struct image_program *p)
+{
+	uint64_t len, version, header_len, sizes;
+	size_t at = p->at;
+
+	if (!get(p, &at, 4, &len) || len > p->end - at)
+		return false;
+	p->end = at + (size_t)len;
+	if (!get(p, &at, 2, &version) || version < 2 || version > 5 ||
+	    (version == 5 && !get(p, &at, 2, &sizes)) || !get(p, &at, 4, &header_len) ||
+	    header_len > p->end - at)
+		return false;
+	p->at = at + (size_t)header_len;
+	return get_rules(p, &at, version);
 }
 
 /* Of all rows below the window only the last one counts. */
@@ -167,19 +202,32 @@ static int by_addr(const void *pa, const void *pb)
 
 struct machine {
 	size_t at;
-	uint64_t addr, file, line, nr;
+	uint64_t addr, file, line, discriminator, nr;
+	bool begun, gone; /* this sequence */
 };
 
 static void reset(struct machine *m)
 {
-	m->addr = 0;
+	m->addr = m->discriminator = 0;
 	m->file = m->line = 1;
+	m->begun = m->gone = false;
 }
 
 static bool emit(struct image_program *p, struct machine *m, bool end)
 {
-	struct row row = { m->addr, NULL, (uint32_t)m->line, end, m->nr++ };
+	struct row row = { .addr = m->addr,
+			   .file_nr = (uint32_t)m->file,
+			   .line = (uint32_t)m->line,
+			   .discriminator = (uint32_t)m->discriminator,
+			   .end = end,
+			   .nr = m->nr++ };
 
+	m->discriminator = 0;
+	if (!m->begun)
+		m->gone = p->live_of && !image_is_code(p->live_of, m->addr);
+	m->begun = true;
+	if (m->gone)
+		return true;
 	if (m->file && m->file <= p->nr_files)
 		row.file = p->files[m->file - 1];
 	return add_row(p, &row);
@@ -198,9 +246,12 @@ static bool extended(struct image_program *p, struct machine *m)
 		if (!emit(p, m, true))
 			return false;
 		reset(m);
-	} else if (code == DW_LNE_set_address && len == 9) {
-		get(p, &m->at, 8, &addr);
+	} else if (code == DW_LNE_set_address && (len == 9 || len == 5)) {
+		get(p, &m->at, (size_t)len - 1, &addr);
 		m->addr = addr;
+	} else if (code == DW_LNE_set_discriminator &&
+		   !get_leb(p, &m->at, false, &m->discriminator)) {
+		return false;
 	}
 	m->at = next;
 	return true;
@@ -318,19 +369,10 @@ static bool make_window(struct image *img, struct image_program *p, uint64_t vad
 	return scan(p, low, high);
 }
 
-int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out)
+static const struct row *row_at(const struct image_program *p, uint64_t vaddr)
 {
-	struct image_program *p = program_of(img);
-	size_t lo = 0, hi;
+	size_t lo = 0, hi = p->nr_rows;
 
-	if (!p || vaddr == UINT64_MAX)
-		return -DCPI_EUNSUPPORTED;
-	if ((vaddr < p->low || vaddr >= p->high) && !make_window(img, p, vaddr)) {
-		image_program_free(p);
-		img->program = NULL;
-		return -DCPI_EUNSUPPORTED;
-	}
-	hi = p->nr_rows;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
@@ -339,10 +381,78 @@ int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out
 		else
 			hi = mid;
 	}
-	if (!lo || p->rows[lo - 1].end || !p->rows[lo - 1].file || !p->rows[lo - 1].line)
+	return lo && !p->rows[lo - 1].end && p->rows[lo - 1].line ? &p->rows[lo - 1] : NULL;
+}
+
+int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out)
+{
+	struct image_program *p = program_of(img);
+	const struct row *row;
+
+	if (!p || vaddr == UINT64_MAX)
+		return -DCPI_EUNSUPPORTED;
+	if ((vaddr < p->low || vaddr >= p->high) && !make_window(img, p, vaddr)) {
+		image_program_free(p);
+		img->program = NULL;
+		return -DCPI_EUNSUPPORTED;
+	}
+	row = row_at(p, vaddr);
+	if (!row || !row->file)
 		return -ENOENT;
-	out->file = p->rows[lo - 1].file;
-	out->line = p->rows[lo - 1].line;
+	out->file = row->file;
+	out->line = row->line;
 	out->discriminator = 0;
 	return 0;
+}
+
+/* That of the unit that was asked for last is kept: the next question is mostly of it too. */
+static struct image_program *live_program(struct image *img, Dwarf_Die *unit)
+{
+	const struct image_elf *f =
+		dwarf_getelf(img->dwarf) == img->main.elf ? &img->main : &img->debug;
+	struct image_program *p = img->live_program;
+	Dwarf_Attribute attr;
+	Elf_Data *data;
+	Dwarf_Word at;
+	GElf_Shdr sh;
+	Elf_Scn *scn;
+
+	if (p && p->unit == dwarf_dieoffset(unit))
+		return p;
+	image_program_free(p);
+	img->live_program = NULL;
+	scn = image_elf_section(f, ".debug_line", &sh);
+	if (!scn)
+		scn = image_elf_section(f, ".zdebug_line", &sh);
+	data = scn ? elf_getdata(scn, NULL) : NULL;
+	if (!data || !data->d_buf || f->header.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    dwarf_formudata(dwarf_attr(unit, DW_AT_stmt_list, &attr), &at) != 0 ||
+	    at > data->d_size || !(p = calloc(1, sizeof(*p))))
+		return NULL;
+	*p = (struct image_program){ .live_of = img,
+				     .unit = dwarf_dieoffset(unit),
+				     .data = data->d_buf,
+				     .at = (size_t)at,
+				     .end = data->d_size };
+	if (get_unit_header(p) && scan(p, 0, UINT64_MAX))
+		return img->live_program = p;
+	image_program_free(p);
+	return NULL;
+}
+
+int image_live_line(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
+{
+	struct image_program *p = live_program(img, unit);
+	const struct row *row = p ? row_at(p, vaddr) : NULL;
+	Dwarf_Files *files;
+	size_t nr;
+
+	if (!p)
+		return -DCPI_EUNSUPPORTED;
+	if (!row || row->line > INT_MAX || dwarf_getsrcfiles(unit, &files, &nr) != 0)
+		return -ENOENT;
+	out->file = dwarf_filesrc(files, row->file_nr, NULL, NULL);
+	out->line = row->line;
+	out->discriminator = row->discriminator;
+	return out->file ? 0 : -ENOENT;
 }

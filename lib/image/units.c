@@ -61,7 +61,11 @@ static int add_unit(struct image *img, Dwarf_Die *unit, Dwarf_Off off, size_t mo
 			return add_vague(u, off);
 		}
 		r = base_grow(&u->v, &u->cap, u->nr + 1, sizeof(*u->v));
-		if (r >= 0 && low < high && image_is_code(img, low))
+		if (low == high)
+			continue;
+		if (!image_is_code(img, low))
+			img->gone_reach = high > img->gone_reach ? high : img->gone_reach;
+		else if (r >= 0 && low < high)
 			u->v[u->nr++] = (struct unit_range){ low, high, 0, off };
 	}
 	if (r < 0)

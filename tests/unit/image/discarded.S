@@ -67,7 +67,10 @@ alien:
 	.byte 0, 9, 2 /* set_address */
 	.8byte 0
 	.byte 3, 19, 1 /* advance_line, copy */
-	.byte 2	       /* advance_pc */
+	.byte 0, 9, 2  /* as if from there: into "live" */
+	.8byte live + 5
+	.byte 3, 1, 1
+	.byte 2 /* advance_pc */
 	.uleb128 GONE_LEN
 	.byte 0, 1, 1 /* end_sequence */
 	.byte 0, 9, 2
