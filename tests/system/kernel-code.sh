@@ -36,10 +36,11 @@ extent()
 }
 
 # operands FILE: addresses of the kernel that its instructions take, as the processor extends them.
-# In 32 bits, or computed otherwise, it is a number.
+# In 32 bits, or computed otherwise, it is a number; so is how far a place is from the symbol before it.
 operands()
 {
 	objdump -d --no-show-raw-insn "$1" | awk -v from="$(extent first)" -v to="$(extent last)" '
+		{ gsub(/<[^>]*>/, "") }
 		$2 ~ /^(imul|and|or|xor|test|adc|sbb)/ { next }
 		match($0, /0xffffffff[0-9a-f]+/) && RLENGTH == 18 {
 			at = substr($0, RSTART + 2, 16)
