@@ -30,8 +30,7 @@
 #define DYN_REPLACES_MAX       16384
 /* Of one registry, for its routines: runs stay as long as it does. */
 #define DYN_RUNS_MAX (1u << 19)
-/* Routines of one registry, and of all, named or not: 60 bytes of memory each, 256 MiB and 1 GiB.
- */
+/* Routines of one registry, and of all, named or not: with 60 bytes each, 256 MiB and 1 GiB. */
 #define DYN_ROUTINES_MAX     (1u << 22)
 #define DYN_ALL_ROUTINES_MAX (1u << 24)
 
@@ -390,9 +389,9 @@ struct dyn_registry {
 	struct dyn_store store; /* records of its routines */
 	uint32_t nr_patches;	/* versions of pages, of DYN_PATCHES_MAX */
 	uint32_t nr_runs;	/* of pages, of DYN_RUNS_MAX */
-	uint32_t
-		nr_slots; /* room for routines, of DYN_ROUTINES_MAX: used again, never given back */
-	bool crowded;	  /* there was no more (said once) */
+	/* Room for routines, of DYN_ROUTINES_MAX: used again, never given back. */
+	uint32_t nr_slots;
+	bool crowded;	    /* there was no more (said once) */
 	uint64_t low, high; /* hold the pages of all facilities that are not PSEUDOIMG_ROOM */
 	uint64_t bytes;	    /* of ranges, of DYN_REGISTRY_BYTES_MAX */
 };

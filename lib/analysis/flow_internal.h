@@ -63,9 +63,6 @@ uint8_t flow_x86_new_place(const uint8_t *code, size_t len);
 int flow_x86_stack_move(const uint8_t *code, size_t len);
 
 bool flow_aarch64_insn(uint32_t w, struct flow_insn *out);
-/* Of it, floating point with Advanced SIMD, and SVE. */
-void flow_aarch64_vector(uint32_t w, struct flow_insn *out);
-void flow_aarch64_sve(uint32_t w, struct flow_insn *out);
 void flow_aarch64_op(uint32_t w, uint64_t vaddr, struct flow_op *out);
 enum flow_condition flow_aarch64_condition(uint32_t w);
 int flow_aarch64_stack_move(uint32_t w);

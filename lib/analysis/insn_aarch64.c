@@ -1,33 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* aarch64, from the encodings of the Arm Architecture Reference Manual, C4. */
-#include "flow_internal.h"
+#include "insn_aarch64.h"
 
 static int64_t field(uint32_t w, unsigned int at, unsigned int bits)
 {
 	return (int32_t)(w << (32 - at - bits)) >> (32 - bits);
-}
-
-static uint32_t bits(uint32_t w, unsigned int at, unsigned int nr)
-{
-	return w >> at & ((1u << nr) - 1);
-}
-
-/* Register 31 is zero, or the stack pointer: neither is waited for. */
-static uint64_t gpr(uint32_t n)
-{
-	return n < 31 ? 1ull << n : 0;
-}
-
-enum { AT_RD = 0, AT_RN = 5, AT_RA = 10, AT_RM = 16 };
-
-static uint64_t gpr_at(uint32_t w, unsigned int at)
-{
-	return gpr(bits(w, at, 5));
-}
-
-static uint64_t vector_at(uint32_t w, unsigned int at)
-{
-	return 1ull << bits(w, at, 5);
 }
 
 static uint64_t to(uint64_t vaddr, int64_t distance)

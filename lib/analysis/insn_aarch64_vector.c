@@ -1,24 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* aarch64's vector unit: scalar floating point, Advanced SIMD and SVE, by the manual's C4. */
-#include "flow_internal.h"
-
-static uint32_t bits(uint32_t w, unsigned int at, unsigned int nr)
-{
-	return w >> at & ((1u << nr) - 1);
-}
-
-enum { AT_RD = 0, AT_RN = 5, AT_RA = 10, AT_RM = 16 };
-
-/* Register 31 is zero, or the stack pointer: neither is waited for. */
-static uint64_t gpr_at(uint32_t w, unsigned int at)
-{
-	return bits(w, at, 5) < 31 ? 1ull << bits(w, at, 5) : 0;
-}
-
-static uint64_t vector_at(uint32_t w, unsigned int at)
-{
-	return 1ull << bits(w, at, 5);
-}
+#include "insn_aarch64.h"
 
 /* ---- scalar floating point ----------------------------------------------------------------- */
 

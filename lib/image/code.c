@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <stdlib.h>
-
 #include "image_internal.h"
 
 static bool has_code(const GElf_Shdr *sh)
