@@ -284,8 +284,11 @@ static int check(const struct select *sel, struct list_options *opt, int nr, str
 
 	opt->values.prof |= opt->valued && !valued_wanted(&opt->values);
 	values = valued_wanted(&opt->values);
-	if (nr > 2 && !opt->all)
-		return base_fail(err, -DCPI_EUSAGE, "too many operands");
+	if (nr > 2 && !opt->all) {
+		base_fail(err, -DCPI_EUSAGE, "too many operands");
+		base_hint(err, "-allprocs takes several images");
+		return -DCPI_EUSAGE;
+	}
 	if (opt->in_order && (opt->as_asm || opt->as_source))
 		return base_fail(err, -DCPI_EUSAGE, "-order goes with -both alone");
 	opt->as_both |= opt->in_order;
@@ -293,11 +296,12 @@ static int check(const struct select *sel, struct list_options *opt, int nr, str
 		return base_fail(err, -DCPI_EUSAGE, "-asm, -source and -both exclude each other");
 	if (opt->freq && opt->no_freq)
 		return base_fail(err, -DCPI_EUSAGE, "-freq and -no_freq exclude each other");
-	if (values && opt->as_source)
+	if ((values || opt->bytes) && opt->as_source)
 		return base_fail(err, -DCPI_EUSAGE,
-				 "values stand beside instructions: -source "
-				 "has none");
-	opt->as_asm |= values && !opt->as_both;
+				 "%s stand beside instructions: -source has none",
+				 values ? "values" : "bytes");
+	/* JSON has the bytes anyway, and the text of lines only where it is not -asm. */
+	opt->as_asm |= (values || (opt->bytes && !sel->json)) && !opt->as_both;
 	return valued_check(&opt->values, sel, err);
 }
 

@@ -14,13 +14,25 @@ bool valued_wanted(const struct valued_options *o)
 	return o->prof || o->replay || o->trace;
 }
 
-int valued_check(const struct valued_options *o, const struct select *sel, struct base_err *err)
+const char *valued_shown(const struct valued_options *o)
+{
+	return o->concise ? "vconcise" : o->cutoff >= 0 ? "vcutoff" : o->show ? "vshow" : NULL;
+}
+
+int valued_check(struct valued_options *o, const struct select *sel, struct base_err *err)
 {
 	if (o->prof + o->replay + (o->trace != NULL) > 1)
 		return base_fail(err, -DCPI_EUSAGE,
 				 "-vprof, -vtrace and -vreplay exclude each other");
+	if (!valued_wanted(o) && valued_shown(o))
+		return base_fail(err, -DCPI_EUSAGE, "-%s goes with -vprof, -vtrace or -vreplay",
+				 valued_shown(o));
 	if (valued_wanted(o) && sel->labels.nr)
 		return base_fail(err, -DCPI_EUSAGE, "values carry no labels: leave out -label");
+	if (o->cutoff < 0)
+		o->cutoff = 1;
+	if (!o->show)
+		o->show = 8;
 	return 0;
 }
 

@@ -14,12 +14,12 @@
 struct valued_options {
 	bool prof, replay, concise;
 	const char *trace; /* a value profiler's file */
-	double cutoff;
-	int64_t show;
+	double cutoff;	   /* below 0: not given */
+	int64_t show;	   /* 0: not given */
 };
 
 /* Before the options are parsed. */
-#define VALUED_DEFAULTS .cutoff = 1, .show = 8
+#define VALUED_DEFAULTS .cutoff = -1
 
 /* Lines of an option table, for a static struct valued_options @o. */
 /* clang-format off */
@@ -45,8 +45,12 @@ struct valued_options {
 /* clang-format on */
 
 bool valued_wanted(const struct valued_options *o);
-/* -DCPI_EUSAGE where they exclude each other. */
-int valued_check(const struct valued_options *o, const struct select *sel, struct base_err *err);
+/* Which of -vconcise, -vcutoff and -vshow was given, without the dash; NULL: none. Before
+ * valued_check. */
+const char *valued_shown(const struct valued_options *o);
+/* Fill in defaults. -DCPI_EUSAGE where options exclude each other, or say how values are shown and
+ * none are wanted. */
+int valued_check(struct valued_options *o, const struct select *sel, struct base_err *err);
 
 /* The machine's bytes of one instruction, as far as they are there. */
 struct valued_insn {

@@ -12,6 +12,8 @@ set -eu
 	run dcpilist -both triple
 	run dcpilist -order triple
 	run dcpilist -both -order -no_header -bytes hot app
+	run dcpilist -bytes -no_header triple
+	run dcpilist -bytes -source triple
 	run dcpilist -order -no_header 0x40015d app
 	run dcpilist -order -asm triple
 	run dcpilist leaf 'hi[4711]'
@@ -31,3 +33,5 @@ set -eu
 	run dcpilist -json triple
 } >out
 compare dcpilist
+"$DCPI_BIN/dcpilist" -json triple >json
+"$DCPI_BIN/dcpilist" -json -bytes triple | diff json -

@@ -24,6 +24,9 @@ set -eu
 	run dcpivlst -vprof -vreplay hot app
 	run dcpivlst -vreplay hot app
 	run dcpivlst -label x hot app
+	run dcpilist -vconcise hot app
+	run dcpilist -vcutoff 0 hot app
+	run dcpilist -asm -vshow 8 hot app
 	run dcpivlst hot app triple
 	run dcpivlst -db db hot app
 } >out
