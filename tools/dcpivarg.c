@@ -13,8 +13,10 @@ static struct select sel;
 static struct valued_options values = { VALUED_DEFAULTS, .prof = true };
 static struct {
 	bool arg_full, arg_terse, ret_full, ret_terse, ret_save, inv_blocks, top_loads, no_header;
-	int64_t number;
-} opt = { .number = 20 };
+	int64_t number; /* 0: not given */
+} opt;
+
+enum { LOADS = 20 };
 
 static const struct base_opt options[] = {
 	SELECT_OPTIONS(sel),
@@ -37,7 +39,8 @@ static const struct base_opt options[] = {
 	  0 },
 	{ "top_loads", BASE_OPT_FLAG, &opt.top_loads, NULL,
 	  "The loads that were waited for most, with what they loaded.", 0, 0 },
-	{ "n", BASE_OPT_INT, &opt.number, "N", "How many loads (default: 20).", 1, 1000000 },
+	{ "n", BASE_OPT_INT, &opt.number, "N", "With -top_loads: how many (default: 20).", 1,
+	  1000000 },
 	VALUED_OPTIONS_SHOWN(values),
 	{ "no_header", BASE_OPT_FLAG, &opt.no_header, NULL, "Leave out the lines above.", 0, 0 },
 	{ 0 },
@@ -246,7 +249,7 @@ static int tell_image(struct varg *x, const char *what, struct json_object *list
 	for (unsigned int i = 0; r >= 0 && i < VARG_REGISTERS; i++)
 		r = varg_places_find(x, &x->args[i], &x->seen_args[i]);
 	if (r >= 0 && opt.top_loads) {
-		r = varg_loads(x, v, (size_t)nr, (size_t)opt.number, list);
+		r = varg_loads(x, v, (size_t)nr, opt.number ? (size_t)opt.number : LOADS, list);
 		++*nr_met;
 	} else if (r >= 0) {
 		r = tell_procedures(x, v, (size_t)nr, what, list, nr_met, printed);
@@ -322,6 +325,42 @@ static int run(int nr, char **what, struct base_err *err)
 	return r < 0 ? r : code;
 }
 
+/* They are of lists of values; -arg_terse shows one value of each. */
+static int check_shown(struct base_err *err)
+{
+	bool lists = opt.arg_full || opt.ret_save || opt.inv_blocks || opt.top_loads;
+	const char *shown = valued_shown(&values);
+
+	if (!shown || lists || (opt.arg_terse && values.cutoff < 0 && !values.show))
+		return 0;
+	if (opt.arg_terse)
+		return base_fail(err, -DCPI_EUSAGE,
+				 "-arg_terse shows one value each: use -arg_full with -%s",
+				 values.cutoff >= 0 ? "vcutoff" : "vshow");
+	base_fail(err, -DCPI_EUSAGE, "-%s is of values, and callers have none", shown);
+	base_hint(err, "-arg_full, -ret_save, -inv_blocks and -top_loads show values");
+	return -DCPI_EUSAGE;
+}
+
+static int check(int nr, struct base_err *err)
+{
+	int r;
+
+	if (opt.arg_full + opt.arg_terse + opt.ret_full + opt.ret_terse + opt.ret_save +
+		    opt.inv_blocks + opt.top_loads >
+	    1)
+		return base_fail(err, -DCPI_EUSAGE,
+				 "one thing at a time, of -arg_full, -arg_terse, "
+				 "-ret_full, -ret_terse, -ret_save, -inv_blocks "
+				 "and -top_loads");
+	if (opt.top_loads && nr > 1)
+		return base_fail(err, -DCPI_EUSAGE, "-top_loads is of whole images");
+	if (opt.number && !opt.top_loads)
+		return base_fail(err, -DCPI_EUSAGE, "-n goes with -top_loads");
+	r = check_shown(err);
+	return r < 0 ? r : valued_check(&values, &sel, err);
+}
+
 int dcpivarg_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
@@ -329,17 +368,8 @@ int dcpivarg_main(int argc, char **argv)
 
 	if (r == BASE_OPT_DONE)
 		return BASE_EXIT_OK;
-	if (r >= 0 && opt.arg_full + opt.arg_terse + opt.ret_full + opt.ret_terse + opt.ret_save +
-				      opt.inv_blocks + opt.top_loads >
-			      1)
-		r = base_fail(&err, -DCPI_EUSAGE,
-			      "one thing at a time, of -arg_full, -arg_terse, "
-			      "-ret_full, -ret_terse, -ret_save, -inv_blocks "
-			      "and -top_loads");
-	if (r >= 0 && opt.top_loads && argc > 1)
-		r = base_fail(&err, -DCPI_EUSAGE, "-top_loads is of whole images");
 	if (r >= 0)
-		r = valued_check(&values, &sel, &err);
+		r = check(argc, &err);
 	if (r >= 0)
 		r = select_check(&sel, &err);
 	if (r >= 0)

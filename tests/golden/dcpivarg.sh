@@ -53,6 +53,13 @@ END
 	run dcpivarg -inv_blocks -json hi
 	run dcpivarg -arg_full -ret_full app
 	run dcpivarg -top_loads hot app
+	run dcpivarg -top_loads -n 1 -vshow 1 -no_header app
+	run dcpivarg -n 20 app
+	run dcpivarg -vshow 8 app
+	run dcpivarg -ret_full -vconcise app
+	run dcpivarg -arg_terse -vcutoff 1 app
+	run dcpivarg -arg_terse -vconcise -vshow 1 app
+	run dcpivarg -arg_terse -vconcise -no_header hot app
 	run dcpivarg nothing app
 	run dcpivarg nothing
 	run dcpivarg -db db app
