@@ -266,6 +266,30 @@ static int run(int nr, char **files, struct base_err *err)
 	return put < 0 ? base_fail_errno(err, put, "cannot print") : r;
 }
 
+/* What chooses of a database what -image prints; without the dash. */
+static const char *choice(void)
+{
+	return profiler	      ? "profiler"
+	       : sel.db	      ? "db"
+	       : sel.epoch    ? "epoch"
+	       : sel.platform ? "platform"
+			      : NULL;
+}
+
+static int check(int nr, struct base_err *err)
+{
+	if (image && nr)
+		return base_fail(err, -DCPI_EUSAGE, "-image stands instead of files");
+	if (image)
+		return select_check(&sel, err);
+	if (!nr) {
+		base_fail(err, -DCPI_EUSAGE, "no file given");
+		base_hint(err, "usage: dcpivcat [options] %s", cmd.operands);
+		return -DCPI_EUSAGE;
+	}
+	return choice() ? base_fail(err, -DCPI_EUSAGE, "-%s goes with -image", choice()) : 0;
+}
+
 int dcpivcat_main(int argc, char **argv)
 {
 	struct base_err err = { 0 };
@@ -273,13 +297,8 @@ int dcpivcat_main(int argc, char **argv)
 
 	if (r == BASE_OPT_DONE)
 		return BASE_EXIT_OK;
-	if (r >= 0 && !image == !argc)
-		r = base_fail(&err, -DCPI_EUSAGE,
-			      image ? "-image stands instead of files" : "no file given");
-	if (r >= 0 && profiler && !image)
-		r = base_fail(&err, -DCPI_EUSAGE, "-profiler goes with -image");
-	if (r >= 0 && image)
-		r = select_check(&sel, &err);
+	if (r >= 0)
+		r = check(argc, &err);
 	if (r >= 0)
 		r = run(argc, argv, &err);
 	return report_end(&cmd, r, &err);

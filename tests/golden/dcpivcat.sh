@@ -31,6 +31,10 @@ printf 'version 1\nsamples\n' >none
 	run dcpivcat none app.arg0
 	run dcpivcat
 	run dcpivcat -image app app.values
+	run dcpivcat -profiler values app.values
+	run dcpivcat -db values app.values
+	run dcpivcat -epoch all app.values
+	run dcpivcat -platform box app.values
 	run dcpivcat -image nothing
 	run dcpivcat -image app -profiler nothing
 } >out
