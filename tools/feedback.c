@@ -9,6 +9,19 @@
 
 typedef int finish_fn(void *context, struct feedback *f, struct base_err *err);
 
+/* What chooses samples, or says where their images are; without the dash. NULL: nothing does. The
+ * database that counts need not may be named. */
+static const char *choice(const struct select *s)
+{
+	return s->epoch	      ? "epoch"
+	       : s->platform  ? "platform"
+	       : s->event     ? "event"
+	       : s->labels.nr ? "label"
+	       : s->files.nr  ? "p"
+	       : s->maps.nr   ? "m"
+			      : NULL;
+}
+
 int feedback_check(struct feedback *f, enum freq_confidence usual, struct base_err *err)
 {
 	int r = estimation_least(&f->how, usual, &f->runs.least, err);
@@ -17,6 +30,11 @@ int feedback_check(struct feedback *f, enum freq_confidence usual, struct base_e
 		return r;
 	if (f->tab.nr && !f->xct.nr)
 		return base_fail(err, -DCPI_EUSAGE, "-tab is for the counts of -xct");
+	if (f->xct.nr && choice(&f->sel))
+		return base_fail(err, -DCPI_EUSAGE,
+				 "-%s does not go with -xct: IMAGE is a file then, and no samples "
+				 "are read",
+				 choice(&f->sel));
 	return f->xct.nr ? 0 : select_check(&f->sel, err);
 }
 

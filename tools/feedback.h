@@ -31,8 +31,8 @@ struct feedback {
 	{ "event", BASE_OPT_STRING, &(f).sel.event, "EVENT",                                       \
 	  "Estimate from samples of this event (default: the one that tells most).", 0, 0 },       \
 	{ "xct", BASE_OPT_LIST, &(f).xct, "FILE",                                                  \
-	  "Take the counts of dcpix; IMAGE is a file then, and no database is read. Repeatable: "  \
-	  "they are added up.", 0, 0 },                                                            \
+	  "Take the counts of dcpix; IMAGE is a file then, and no database is read, so that what " \
+	  "chooses samples is refused. Repeatable: they are added up.", 0, 0 },                    \
 	{ "tab", BASE_OPT_LIST, &(f).tab, "FILE",                                                  \
 	  "The table that dcpix made beside them; needed for routines made at run time.", 0, 0 },  \
 	DONE_OPTION((f).sel.json)

@@ -35,6 +35,11 @@ END
 	run dcpi2bb -db strip strip.so
 	run dcpi2bb -db strip -xct "$app/app.xct" "$strip/strip.so"
 	run dcpi2bb -xct "$app/app.xct" app warm
+	run dcpi2bb -xct "$app/app.xct" -epoch all "$app/app"
+	run dcpi2bb -xct "$app/app.xct" -platform box "$app/app"
+	run dcpi2bb -xct "$app/app.xct" -event cpu-clock "$app/app"
+	run dcpi2bb -xct "$app/app.xct" -label x "$app/app"
+	run dcpi2bb -xct "$app/app.xct" -m none "$app/app"
 	run dcpi2bb app missing
 	run dcpi2bb vmlinux-6.1.0
 	run dcpi2bb nowhere

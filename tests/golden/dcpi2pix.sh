@@ -93,6 +93,8 @@ pixie() # pixie NAME: the files' words
 	run dcpi2pix -callgrind -xct jit.xct db/dyn/hi.box.1.dyn
 	run dcpi2pix -o nowhere/x app
 	run dcpi2pix -xct "$app/app.xct" "$strip/strip.so"
+	run dcpi2pix -xct "$app/app.xct" -epoch latest "$app/app"
+	run dcpi2pix -xct "$app/app.xct" -p "$app/app" "$app/app"
 	run dcpi2pix app missing
 	run dcpi2pix -callgrind nowhere
 	run dcpi2pix
