@@ -286,9 +286,12 @@ static int print(struct profile *p, struct base_err *err)
 static int run(int nr, char **what, struct base_err *err)
 {
 	struct profile p = { 0 };
-	bool *used = calloc((size_t)nr + 1, sizeof(*used));
 	int code = BASE_EXIT_OK, r;
+	bool *used;
 
+	if (csl && sel.json)
+		return base_fail(err, -DCPI_EUSAGE, "-csl and -json exclude each other");
+	used = calloc((size_t)nr + 1, sizeof(*used));
 	sel.sums = by_image;
 	r = used ? report_open(&sel, &p.a, err) : -ENOMEM;
 	if (r >= 0)

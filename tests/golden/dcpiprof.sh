@@ -35,6 +35,7 @@ END
 	run dcpiprof -db mods
 	run dcpiprof -db mods -keep 60 -no_header
 	run dcpiprof -csl -keep 60
+	run dcpiprof -csl -json
 	echo "# an image that is elsewhere; another one than that which was profiled is not taken"
 	cp "$app/app" moved
 	DCPI_DEBUG_PATH='' run dcpiprof -no_header app
