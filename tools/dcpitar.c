@@ -221,6 +221,11 @@ static int check(int nr, char **operands, struct base_err *err)
 			base_hint(err, "name the database by -db");
 		return -DCPI_EUSAGE;
 	}
+	if (list && sel.db)
+		return base_fail(err, -DCPI_EUSAGE, "-t reads FILE alone: leave out -db");
+	if (nr == 2 && sel.db && strcmp(sel.db, operands[1]) != 0)
+		return base_fail(err, -DCPI_EUSAGE, "two databases are named, '%s' and '%s'",
+				 sel.db, operands[1]);
 	if (nr == 2)
 		sel.db = operands[1];
 	return list ? 0 : select_check(&sel, err);

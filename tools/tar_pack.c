@@ -29,6 +29,7 @@ struct pack {
 	const char *epoch, *platform; /* being packed */
 	bool values;
 	bool lacks; /* something that the database should have */
+	bool met;   /* a platform that is meant */
 };
 
 static void warn(const struct pack *p, const struct base_err *err)
@@ -132,32 +133,50 @@ static int pack_platform(struct pack *p, const char *epoch, const char *platform
 	}
 	p->epoch = epoch;
 	p->platform = platform;
+	p->met = true;
 	r = profdb_walk_files(p->db, epoch, platform, take_profile, on_bad, p, err);
 	if (r >= 0 && p->values)
 		r = profdb_walk_value_files(p->db, epoch, platform, take_values, on_bad, p, err);
 	return r;
 }
 
-static int pack_epoch(struct pack *p, const char *epoch, const char *only, struct base_err *err)
+/* *@seen collects the platforms' names for the hint of an error. */
+static int pack_epoch(struct pack *p, const char *epoch, const char *only, struct base_buf *seen,
+		      struct base_err *err)
 {
 	char **platforms = profdb_platforms(p->db, epoch, err);
 	int r = platforms ? 0 : -EIO;
 
-	for (size_t i = 0; r >= 0 && platforms[i]; i++)
-		if (!only || !strcmp(only, platforms[i]))
+	for (size_t i = 0; r >= 0 && platforms[i]; i++) {
+		r = base_buf_printf(seen, " %s", platforms[i]);
+		if (r >= 0 && (!only || !strcmp(only, platforms[i])))
 			r = pack_platform(p, epoch, platforms[i], err);
+	}
 	free(platforms);
 	return r;
 }
 
+/* As the tools that read samples say it. */
+static int no_platform(const char *name, const struct base_buf *seen, struct base_err *err)
+{
+	base_fail(err, -ENOENT, "no platform '%s' in the chosen epochs", name);
+	if (seen->len)
+		base_hint(err, "platforms there:%.*s", (int)seen->len, (const char *)seen->data);
+	return -ENOENT;
+}
+
 static int pack_epochs(struct pack *p, const struct select *sel, struct base_err *err)
 {
+	struct base_buf seen = { 0 };
 	char **epochs;
 	int r = profdb_epoch_select(p->db, sel->epoch, &epochs, err);
 
 	for (size_t i = 0; r >= 0 && epochs[i]; i++)
-		r = pack_epoch(p, epochs[i], sel->platform, err);
+		r = pack_epoch(p, epochs[i], sel->platform, &seen, err);
 	free(epochs);
+	if (r >= 0 && sel->platform && !p->met)
+		r = no_platform(sel->platform, &seen, err);
+	base_buf_release(&seen);
 	if (r >= 0 && !archive_added(p->w)->nr)
 		r = base_fail(err, -ENOENT, "there are no profiles to pack");
 	return r < 0 ? r : 0;

@@ -83,6 +83,8 @@ ask()
 	run dcpitar -x -t new.tar.zst
 	run dcpitar -x -images new.tar.zst there
 	run dcpitar new.tar.zst there
+	run dcpitar -t -db db new.tar.zst
+	run dcpitar -x -db db new.tar.zst there
 	run dcpitar -epoch 209901010000 new.tar
 	run dcpitar -platform nobody new.tar
 	run dcpitar no/such/folder/new.tar
