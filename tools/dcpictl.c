@@ -20,9 +20,11 @@ enum { LABEL_FAILED = 125, LABEL_NOT_EXECUTABLE = 126, LABEL_NOT_FOUND = 127 };
 
 static struct {
 	const char *run_dir;
-	int64_t lines;
+	int64_t lines; /* 0: not given */
 	bool json;
-} opt = { .lines = 20 };
+} opt;
+
+enum { LOG_LINES = 20 };
 
 #define RUN_OPTION                                                                                 \
 	{                                                                                          \
@@ -34,7 +36,7 @@ static struct {
 
 static const struct base_opt ctl_options[] = {
 	RUN_OPTION,
-	{ "n", BASE_OPT_INT, &opt.lines, "LINES", "Of the log the last LINES (default: 20).", 1,
+	{ "n", BASE_OPT_INT, &opt.lines, "LINES", "With log: the last LINES (default: 20).", 1,
 	  BASE_LOG_KEPT },
 	{ "json", BASE_OPT_FLAG, &opt.json, NULL, "Print the daemon's answer as it is: JSON.", 0,
 	  0 },
@@ -303,7 +305,8 @@ static int make_request(const char *verb, int nr, char **words, struct json_obje
 	if (strcmp(verb, "register") == 0)
 		return registration_read(nr, words, request, err);
 	if (strcmp(verb, "log") == 0) {
-		json_object_object_add(request, "lines", json_object_new_int64(opt.lines));
+		json_object_object_add(request, "lines",
+				       json_object_new_int64(opt.lines ? opt.lines : LOG_LINES));
 		return no_operand(nr, words, err);
 	}
 	base_fail(err, -DCPI_EUSAGE, "unknown command '%s'", verb);
@@ -333,6 +336,8 @@ static int run(const char *name, const char *verb, int nr, char **words)
 	struct base_buf text = { 0 };
 	int r = make_request(verb, nr, words, request, &err);
 
+	if (r >= 0 && opt.lines && strcmp(verb, "log") != 0)
+		r = base_fail(&err, -DCPI_EUSAGE, "-n goes with log");
 	if (r >= 0)
 		r = ask(name, request, &text, &answer, &err);
 	if (r >= 0 && opt.json)
@@ -364,8 +369,15 @@ static int give_label(const char *name, const char *label, struct base_err *err)
 static int run_labelled(const char *name, char **words)
 {
 	struct base_err err = { 0 };
-	int r = give_label(name, words[0], &err);
+	int r;
 
+	/* Standard output is the program's. */
+	if (opt.lines || opt.json) {
+		base_fail(&err, -DCPI_EUSAGE, "-%s does not go with label",
+			  opt.json ? "json" : "n");
+		return fail(name, &err);
+	}
+	r = give_label(name, words[0], &err);
 	if (r < 0) {
 		base_err_print(&err, name, stderr);
 		return LABEL_FAILED;

@@ -53,9 +53,14 @@ run()
 	run dcpiprof -db full -no_header -i -epoch all
 	run dcpictl -run "./none" status
 	run dcpictl flsh
+	run dcpictl flsh -n 5
+	run dcpictl -run ./none -n 5 status
+	run dcpictl -run ./none -json label x true
+	run dcpictl -run ./none -n 5 -json log
 	run dcpictl -run ./none label x true -x
 	run dcpiquit -run "./none"
 } >out 2>&1 || :
+[ ! "${DCPI_UPDATE:-}" ] || cp out "$DCPI_SRC/tests/golden/replay_errors.expected"
 diff -u "$DCPI_SRC/tests/golden/replay_errors.expected" out
 
 # A record that is not complete is a failure, whenever it shows; what is in the database is good.
