@@ -431,6 +431,51 @@ static int check_windows(struct base_err *err)
 	return check_value_profilers(err);
 }
 
+static bool is_one_of(const char *name, const char *const *names)
+{
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names;
+}
+
+/*
+ * Options that @what does not heed: those of @names, or with @heeds all others. Of the command
+ * line: a file of options is the service's, whatever is done by it now.
+ */
+static int check_heeded(const char *what, bool heeds, const char *const *names,
+			struct base_err *err)
+{
+	for (size_t i = 0; options[i].name; i++)
+		if (given >> i & 1 && is_one_of(options[i].name, names) != heeds)
+			return base_fail(err, -DCPI_EUSAGE, "-%s does not go with -%s",
+					 options[i].name, what);
+	return 0;
+}
+
+/* What samples nothing, or what was sampled before. */
+static int check_errand(struct base_err *err)
+{
+	static const char *const of_gc[] = {
+		"config", "database",	"gc",	 "gc_size", "join",    "n",  "nodaemon",
+		"older",  "old_epochs", "quiet", "quota",   "verbose", NULL,
+	};
+	static const char *const of_report[] = { "check", "config", "list-events", "nodaemon",
+						 "quiet", "rate",   "verbose",	   NULL };
+	static const char *const of_live[] = { "drain", "event",  "fixed_period", "rate", "ring",
+					       "slot",	"source", "table",	  NULL };
+	int r = 0;
+
+	if (gc)
+		r = check_heeded("gc", true, of_gc, err);
+	else if (opt.list_events || opt.check)
+		r = check_heeded(opt.check ? "check" : "list-events", true, of_report, err);
+	else if (opt.replay)
+		r = check_heeded("replay", false, of_live, err);
+	if (r < 0 && gc)
+		base_hint(err, "-gc samples nothing; -gc_daily removes beside sampling");
+	return r;
+}
+
 static int check_options(struct base_err *err)
 {
 	if (opt.replay && opt.background)
@@ -439,6 +484,8 @@ static int check_options(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-nodaemon does not go with -background");
 	if (opt.quiet && opt.verbose)
 		return base_fail(err, -DCPI_EUSAGE, "-quiet does not go with -verbose");
+	if (opt.quiet && opt.unknown)
+		return base_fail(err, -DCPI_EUSAGE, "-quiet does not go with -unknown");
 	if (opt.events.nr && opt.slots.nr)
 		return base_fail(err, -DCPI_EUSAGE, "-event does not go with -slot");
 	if (opt.table_len && opt.source && !strcmp(opt.source, "perf"))
@@ -603,6 +650,8 @@ int main(int argc, char **argv)
 	find_exclusions();
 	if (r >= 0)
 		r = check_options(&err);
+	if (r >= 0)
+		r = check_errand(&err);
 	if (r >= 0)
 		r = check_operand(argc, argv, &err);
 	if (r < 0)

@@ -450,6 +450,8 @@ int main(int argc, char **argv)
 		return base_output_end(&err) < 0 ? fail(&err, DCPIRUN_FAILED) : BASE_EXIT_OK;
 	if (r >= 0 && opt.quiet && opt.verbose)
 		r = base_fail(&err, -DCPI_EUSAGE, "-quiet does not go with -verbose");
+	if (r >= 0 && opt.quiet && opt.unknown)
+		r = base_fail(&err, -DCPI_EUSAGE, "-quiet does not go with -unknown");
 	if (r < 0)
 		return fail(&err, DCPIRUN_FAILED);
 	opt.database = choose_database();

@@ -128,6 +128,11 @@ int source_choose(const char *wanted, const char *event, int64_t rate, int32_t p
 	if ((wanted && !strcmp(wanted, "inprocess")) ||
 	    (!wanted && event && !strcmp(event, event_inside)))
 		return try_inside(event, rate, "", out, err);
+	if (wanted && event && !strcmp(event, event_inside)) {
+		base_fail(err, -DCPI_EUSAGE, "'%s' is not of perf", event_inside);
+		base_hint(err, "it is sampled from inside the program: -source inprocess");
+		return -DCPI_EUSAGE;
+	}
 	r = try_perf(event, rate, pid, out, &refused);
 	/* An event that was asked for by name is not replaced by another. */
 	if (r >= 0 || wanted || event || r != -DCPI_ENOEVENTS) {

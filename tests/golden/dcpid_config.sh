@@ -27,6 +27,9 @@ refused()
 	dcpid -config "$1" -replay stream db || status=$?
 	echo "status $status"
 }
+# What is of the service alone hinders no replay.
+echo '{ "database": "db", "event": "cycles", "source": "perf", "quiet": true }' >service.json
+dcpid -config service.json -replay stream -platform service
 printf '{\n  "database": "db",\n  "plattform": "x"\n}\n' >misspelt.json
 refused misspelt.json
 printf '{\n  "rate": 0\n}\n' >limits.json

@@ -27,6 +27,10 @@ run()
 	run -list-events db
 	run -check db
 	run -list-events -check
+	run -check -source perf
+	run -list-events -event cycles
+	run -check -database db
 	ls
 } >out
+[ ! "${DCPI_UPDATE:-}" ] || cp out "$DCPI_SRC/tests/golden/dcpid_events.expected"
 diff -u "$DCPI_SRC/tests/golden/dcpid_events.expected" out

@@ -207,6 +207,8 @@ set -o pipefail
 	run -gc_size 1 db
 	run -gc -gc_daily db
 	run -gc -background db
+	run -gc -event cycles db
+	run -gc -record stream db
 	run -gc nowhere
 } >out 2>&1
 [ "$after" = 15 ] && [ "$before" = 31 ] || { echo "totals: $before, $after"; exit 1; }

@@ -29,6 +29,13 @@ run()
 	run dcpid -replay good -background db
 	run dcpid -replay good -rate 0 db
 	run dcpid -source perf -table 64 db
+	run dcpid -replay good -event cycles:1000 db
+	run dcpid -replay good -source perf db
+	run dcpid -replay good -slot cycles db
+	run dcpid -replay good -quiet -unknown db
+	run dcpirun -quiet -unknown true
+	run dcpirun -quiet -verbose true
+	run dcpirun -source perf -event thread-clock true
 	run dcpid -gc missing
 	mkfifo pipe
 	run dcpid -replay good -log pipe db
