@@ -476,6 +476,16 @@ static int check_errand(struct base_err *err)
 	return r;
 }
 
+/* The tick has no rate but its own; other events beside it have. */
+static int check_rate(struct base_err *err)
+{
+	if (!opt.rate || opt.events.nr != 1 || strcmp(opt.events.items[0], "tick") != 0)
+		return 0;
+	base_fail(err, -DCPI_EUSAGE, "-rate does not go with -event tick");
+	base_hint(err, "the scheduler's tick comes as it comes; cpu-clock takes any rate");
+	return -DCPI_EUSAGE;
+}
+
 static int check_options(struct base_err *err)
 {
 	if (opt.replay && opt.background)
@@ -507,7 +517,7 @@ static int check_options(struct base_err *err)
 		return base_fail(err, -DCPI_EUSAGE, "-gc_daily does not go with -gc");
 	if (gc_older && !gc_join)
 		return base_fail(err, -DCPI_EUSAGE, "-older goes with -join only");
-	return check_windows(err);
+	return check_rate(err) < 0 ? -DCPI_EUSAGE : check_windows(err);
 }
 
 /* ---- without a database --------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ run()
 	run -source perf -event cpu-clock:p db
 	run -source perf -slot cpu-clock -slot 'page-faults+tick:5' db
 	run -event cycles -slot instructions db
+	run -event tick -rate 50 db
 	run -list-events db
 	run -check db
 	run -list-events -check
