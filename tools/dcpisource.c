@@ -152,6 +152,28 @@ static int check_given(const struct graph *g, const struct maps *maps, struct ba
 	return 0;
 }
 
+static bool is_mapped(const struct graph *g, const struct maps *maps)
+{
+	for (size_t i = 0; i < g->nr; i++)
+		for (size_t k = 0; k < g->procs[i].files.nr; k++)
+			if (map_for(maps, g->procs[i].files.v[k]))
+				return true;
+	return false;
+}
+
+/* No failure: with all maps of a program, there are graphs of what others compiled. */
+static void warn_unmapped(const struct graph *g, const struct maps *maps)
+{
+	if (!maps->nr || is_mapped(g, maps))
+		return;
+	fprintf(stderr, "%s: warning: no map is of a file of the graph\n", cmd.name);
+	if (!g->nr || !g->procs[0].files.nr)
+		return;
+	fputs("hint: it has lines of '", stderr);
+	report_print_clean(stderr, g->procs[0].files.v[0]);
+	fputs("'\n", stderr);
+}
+
 static int open_maps(struct maps *maps, struct base_err *err)
 {
 	int r = 0;
@@ -332,6 +354,8 @@ static int run(const char *path, struct base_err *err)
 		r = graph_file_read(path, &g, err);
 	if (r >= 0)
 		r = check_given(g, &maps, err);
+	if (r >= 0)
+		warn_unmapped(g, &maps);
 	for (size_t i = 0; r >= 0 && i < g->nr; i++)
 		r = add_sources(&g->procs[i], &maps, err);
 	if (r >= 0)

@@ -103,6 +103,8 @@ END
 	run dcpisource -map twice.cmap -src sub/twice.c twice.graph
 	mv gone.c twice.c
 	run dcpisource -map twice.c twice.graph
+	sed 's/^; FILE 0 .*/; FILE 0 other.i/' twice.graph >other.graph
+	run dcpisource -map twice.cmap other.graph
 	sed 's/^3 0/3 1/' twice.cmap >wrong.cmap
 	run dcpisource -map wrong.cmap twice.graph
 } | sed "s|$PWD|DIR|" >>out
