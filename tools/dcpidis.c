@@ -212,6 +212,8 @@ static int unknown(struct dis *x, const char *what, struct base_err *err)
 		  image_path(x->img));
 	if (near)
 		base_hint(err, "did you mean '%s'?", near);
+	else if (strstr(what, ".."))
+		base_hint(err, "a range is two addresses in hexadecimal: 0x1000..0x1040");
 	return -DCPI_ENOSYMBOL;
 }
 

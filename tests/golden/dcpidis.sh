@@ -19,6 +19,7 @@ cp "$app/app" "$DCPI_SRC/tests/data/stripped/libapp.so" .
 	run dcpidis app 0x1
 	run dcpidis app 0x400116..0x400116
 	run dcpidis app 0x1..0x2
+	run dcpidis app 400116..400120
 	run dcpidis db/dcpi-database
 	run dcpidis nothing
 	head -c 3000 app >cut
