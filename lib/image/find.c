@@ -199,7 +199,8 @@ static bool is_it(struct image *img, const struct image_query *q)
 	img->asked = image_note_replaces(&img->note, &q->id);
 	if (img->asked)
 		return true;
-	return q->kind == IMAGE_FILE && !img->main.id.len && has_head_id(img, &q->id);
+	/* It may have one all the same: the kernel looks only where program headers say. */
+	return q->kind == IMAGE_FILE && has_head_id(img, &q->id);
 }
 
 /* "X@end" beside the kernel's "X.elf", if it belongs to it: its note names the kernel by build-id.

@@ -63,10 +63,10 @@ struct image;
 
 /*
  * Open the image that was profiled, not merely one of its name: the build-id must agree, or (of a
- * pseudo-image that has grown) stand among those it replaces. A file without build-id is
- * known by base_id_of_head, or, where nobody could read it, its place. $DCPI_DEBUG_PATH, a
- * colon-separated list, is searched too: DIR/<path> and DIR/.build-id/xx/yyy; then the servers of
- * $DEBUGINFOD_URLS are asked.
+ * pseudo-image that has grown) stand among those it replaces. A file without build-id, or with one
+ * that no program header tells of, is known by base_id_of_head, or, where nobody could read it, its
+ * place. $DCPI_DEBUG_PATH, a colon-separated list, is searched too: DIR/<path> and
+ * DIR/.build-id/xx/yyy; then the servers of $DEBUGINFOD_URLS are asked.
  *
  * Symbols and lines that the image does not have are from its separate debug file: NAME is what its
  * .gnu_debuglink says, or its own name with ".debug"; in each DIR of $DCPI_DEBUG_PATH

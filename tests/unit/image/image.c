@@ -517,6 +517,22 @@ static void test_long_build_id(void **state)
 	image_close(img);
 }
 
+/* Go's linker may put the build-id where no program header says: kernel and daemon see none. */
+static void test_unseen_id(void **state)
+{
+	static const char *const paths[] = { FIXTURES "/fixture.so", NULL };
+	struct image_query q = query(IMAGE_FILE, OTHER_ID, paths);
+	struct base_err err = { 0 };
+	struct image *img;
+
+	(void)state;
+	head_id(paths[0], &q.id);
+	assert_int_equal(open_query(&q, &img, &err), 0);
+	image_close(img);
+	q.id.bytes[0] ^= 1;
+	assert_int_equal(open_query(&q, &img, &err), -ESTALE);
+}
+
 static void test_no_build_id(void **state)
 {
 	static const char *const paths[] = { FIXTURES "/no_id.so", NULL };
@@ -763,7 +779,7 @@ int main(void)
 		cmocka_unit_test(test_named_path),   cmocka_unit_test(test_no_identity),
 		cmocka_unit_test(test_pointer),	     cmocka_unit_test(test_overlap),
 		cmocka_unit_test(test_odd_build_id), cmocka_unit_test(test_long_build_id),
-		cmocka_unit_test(test_partly_told),
+		cmocka_unit_test(test_partly_told),  cmocka_unit_test(test_unseen_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
