@@ -212,6 +212,26 @@ static int add_starts(struct search *s, const struct image_elf *f)
 	return r < 0 ? r : add_tables(s);
 }
 
+static int by_start(const void *a, const void *b)
+{
+	const struct image_range *x = a, *y = b;
+
+	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+}
+
+/* Most are called from many places. */
+static void keep_one_each(struct image_ranges *starts)
+{
+	size_t kept = 0;
+
+	if (starts->nr)
+		qsort(starts->v, starts->nr, sizeof(*starts->v), by_start);
+	for (size_t i = 0; i < starts->nr; i++)
+		if (!i || starts->v[i].vaddr != starts->v[kept - 1].vaddr)
+			starts->v[kept++] = starts->v[i];
+	starts->nr = kept;
+}
+
 int image_starts_read(struct image_ranges *out, const struct image_elf *f)
 {
 	struct search s = { .left = f->len, .out = out };
@@ -227,6 +247,7 @@ int image_starts_read(struct image_ranges *out, const struct image_elf *f)
 		r = gather_pointed(&s, f);
 	if (r >= 0)
 		r = add_starts(&s, f);
+	keep_one_each(out);
 	for (size_t i = 0; i < s.nr; i++)
 		free(s.v[i].own);
 	free(s.v);

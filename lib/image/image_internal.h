@@ -102,8 +102,8 @@ struct image_pointers {
 int image_pointers_read(struct image_pointers **out, const struct image_elf *f);
 void image_pointers_free(struct image_pointers *p);
 
-/* Where procedures are guessed to begin, and how far they can reach, in any order, some more than
- * once, added to @out (guess.c). 0 or -ENOMEM. */
+/* Where procedures are guessed to begin, and how far they can reach, ascending, into @out, which is
+ * empty (guess.c). 0 or -ENOMEM. */
 int image_starts_read(struct image_ranges *out, const struct image_elf *f);
 
 /* ---- the linker's stubs (plt.c) ---------------------------------------------------------------
