@@ -84,6 +84,10 @@ void flow_decoder_close(struct flow_decoder *d);
 /* The instruction at the start of @code, which stands at @vaddr and has at least one byte. */
 void flow_decode(struct flow_decoder *d, const uint8_t *code, size_t len, uint64_t vaddr,
 		 struct flow_insn *out);
+/* The same in a small part of the time, but of @out only vaddr, len, flow, target and FLOW_PADDING
+ * are to be used: for who goes through all of an image. */
+void flow_decode_flow(struct flow_decoder *d, const uint8_t *code, size_t len, uint64_t vaddr,
+		      struct flow_insn *out);
 
 /* ---- graphs (flow*.c) ---------------------------------------------------------------------- */
 

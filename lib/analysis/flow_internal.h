@@ -60,6 +60,8 @@ enum flow_condition flow_x86_condition(const uint8_t *code, size_t len);
 bool flow_x86_new_insn(const uint8_t *code, size_t len, struct flow_insn *out);
 /* Where it has the 4 bytes of an address that counts from no register, or from itself; 0: none. */
 uint8_t flow_x86_new_place(const uint8_t *code, size_t len);
+/* What flow_decode_flow wants of the most frequent ones; false: ask flow_x86_insn. 64 bits. */
+bool flow_x86_quick(const uint8_t *code, size_t len, struct flow_insn *out);
 int flow_x86_stack_move(const uint8_t *code, size_t len);
 
 bool flow_aarch64_insn(uint32_t w, struct flow_insn *out);

@@ -99,6 +99,14 @@ void flow_decode(struct flow_decoder *d, const uint8_t *code, size_t len, uint64
 	out->len = data_len(d, code, len);
 }
 
+void flow_decode_flow(struct flow_decoder *d, const uint8_t *code, size_t len, uint64_t vaddr,
+		      struct flow_insn *out)
+{
+	*out = (struct flow_insn){ .vaddr = vaddr };
+	if (d->machine != EM_X86_64 || !flow_x86_quick(code, len, out))
+		flow_decode(d, code, len, vaddr, out);
+}
+
 void flow_decode_op(struct flow_decoder *d, const uint8_t *code, size_t len, uint64_t vaddr,
 		    struct flow_op *out)
 {

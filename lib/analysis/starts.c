@@ -92,7 +92,7 @@ int analysis_starts(uint32_t machine, const uint8_t *code, size_t len, uint64_t 
 	if (r < 0)
 		return r;
 	for (size_t at = 0; at < len && r >= 0; at += insn.len) {
-		flow_decode(d, code + at, len - at, vaddr + at, &insn);
+		flow_decode_flow(d, code + at, len - at, vaddr + at, &insn);
 		pass(&passing, &insn);
 		/* A call to the next instruction asks where it is. */
 		if (insn.flow == FLOW_CALL && insn.target != insn.vaddr + insn.len)

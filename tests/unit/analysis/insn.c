@@ -211,6 +211,67 @@ static void test_x86_names(void **state)
 	flow_decoder_close(d);
 }
 
+/* One instruction: prefixes and opcode, then ModRM, SIB and what may follow. */
+static void x86_code(uint8_t out[16], uint8_t prefix, uint8_t rex, bool second, uint8_t op,
+		     uint8_t modrm)
+{
+	size_t n = 0;
+
+	memset(out, 0x92, 16);
+	if (prefix)
+		out[n++] = prefix;
+	if (rex)
+		out[n++] = rex;
+	if (second)
+		out[n++] = 0x0f;
+	out[n++] = op;
+	out[n] = modrm;
+	out[n + 1] = op & 1 ? 0x25 : 0x92; /* no base, or one */
+}
+
+/* 1 if it is one of those that are known without the disassembler. */
+static size_t check_flow(struct flow_decoder *d, const uint8_t *code, size_t len)
+{
+	struct flow_insn flow, whole, quick = { 0 };
+
+	if (!flow_x86_quick(code, len, &quick))
+		return 0;
+	flow_decode_flow(d, code, len, 0x1000, &flow);
+	flow_decode(d, code, len, 0x1000, &whole);
+	assert_int_equal(flow.vaddr, 0x1000);
+	assert_int_equal(flow.len, whole.len);
+	assert_int_equal(flow.flow, whole.flow);
+	assert_int_equal(flow.target, whole.target);
+	assert_int_equal(flow.kinds & FLOW_PADDING, whole.kinds & FLOW_PADDING);
+	return 1;
+}
+
+/* Any opcode with any prefix and ModRM is as the disassembler says; cut ones too. */
+static void test_x86_flow(void **state)
+{
+	static const uint8_t prefixes[] = { 0, 0x66, 0xf2, 0xf3 }, rexes[] = { 0, 0x41, 0x48 };
+	struct flow_decoder *d = NULL;
+	size_t nr = 0;
+
+	(void)state;
+	assert_int_equal(flow_decoder_open(EM_X86_64, &d, NULL), 0);
+	for (unsigned int i = 0; i < 4 * 3 * 2 * 256; i++) {
+		uint8_t prefix = prefixes[i & 3], rex = rexes[i / 4 % 3], code[16];
+		bool second = i / 12 % 2;
+
+		for (unsigned int modrm = 0; modrm < 256; modrm += 1 + (modrm & 1) * 2) {
+			x86_code(code, prefix, rex, second, (uint8_t)(i / 24), (uint8_t)modrm);
+			nr += check_flow(d, code, sizeof(code));
+		}
+		for (size_t len = 1; len < 12; len++) {
+			x86_code(code, prefix, rex, second, (uint8_t)(i / 24), 0x84);
+			check_flow(d, code, len);
+		}
+	}
+	assert_true(nr > 100000);
+	flow_decoder_close(d);
+}
+
 static void test_aarch64(void **state)
 {
 	static const struct expected e[] = {
@@ -518,7 +579,7 @@ int main(void)
 		cmocka_unit_test(test_step),	    cmocka_unit_test(test_x86),
 		cmocka_unit_test(test_x86_names),   cmocka_unit_test(test_aarch64),
 		cmocka_unit_test(test_riscv),	    cmocka_unit_test(test_riscv_ops),
-		cmocka_unit_test(test_stack_moves),
+		cmocka_unit_test(test_stack_moves), cmocka_unit_test(test_x86_flow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
