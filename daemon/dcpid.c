@@ -476,10 +476,19 @@ static int check_errand(struct base_err *err)
 	return r;
 }
 
-/* The tick has no rate but its own; other events beside it have. */
+static bool is_given(const char *name)
+{
+	for (size_t i = 0; options[i].name; i++)
+		if (given >> i & 1 && strcmp(options[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* The tick has no rate but its own; other events beside it have, and other events of a file. */
 static int check_rate(struct base_err *err)
 {
-	if (!opt.rate || opt.events.nr != 1 || strcmp(opt.events.items[0], "tick") != 0)
+	if (!opt.rate || opt.events.nr != 1 || strcmp(opt.events.items[0], "tick") != 0 ||
+	    (is_given("event") && !is_given("rate")))
 		return 0;
 	base_fail(err, -DCPI_EUSAGE, "-rate does not go with -event tick");
 	base_hint(err, "the scheduler's tick comes as it comes; cpu-clock takes any rate");

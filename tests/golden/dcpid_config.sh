@@ -42,6 +42,11 @@ echo '{ "quiet": true, "verbose": true }' >both.json
 refused both.json
 refused none.json
 refused .
+echo '{ "rate": 100, "event": "tick" }' >tick.json
+refused tick.json
+# Another event than the file's has no use for its rate.
+echo '{ "rate": 100, "event": "cycles" }' >rate.json
+dcpid -config rate.json -event tick || echo "status $?"
 echo '{}' >empty.json
 dcpid -config empty.json || echo "status $?"
 
