@@ -144,9 +144,15 @@ static int help(int argc, char **argv)
 {
 	const struct tool *t = argc > 2 ? find(argv[2]) : NULL;
 	char *request[] = { argv[0], (char *)"-help", NULL };
+	struct base_err err = { 0 };
 
 	if (argc > 2 && !t)
 		return unknown(argv[2]);
+	if (argc > 3) {
+		base_fail(&err, -DCPI_EUSAGE, "unexpected operand '%s'", argv[3]);
+		base_hint(&err, "usage: dcpi help [COMMAND]");
+		return fail(&err);
+	}
 	return t ? finish(t->name, t->main(2, request))
 		 : finish(dcpi_cmd.name, own_options(2, request));
 }

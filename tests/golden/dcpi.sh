@@ -13,6 +13,7 @@ set -eu
 	run dcpi something-else
 	run dcpi help quit
 	run dcpi help porf
+	run dcpi help quit now
 	run dcpi run ls
 	run dcpi -nonsense
 } >out
