@@ -452,6 +452,9 @@ int main(int argc, char **argv)
 		r = base_fail(&err, -DCPI_EUSAGE, "-quiet does not go with -verbose");
 	if (r >= 0 && opt.quiet && opt.unknown)
 		r = base_fail(&err, -DCPI_EUSAGE, "-quiet does not go with -unknown");
+	/* A folder without a name would be the one that we are in. */
+	if (r >= 0 && database && !*database)
+		r = base_fail(&err, -DCPI_EUSAGE, "-db names no folder");
 	if (r < 0)
 		return fail(&err, DCPIRUN_FAILED);
 	opt.database = choose_database();

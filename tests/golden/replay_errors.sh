@@ -35,6 +35,7 @@ run()
 	run dcpid -replay good -quiet -unknown db
 	run dcpirun -quiet -unknown true
 	run dcpirun -quiet -verbose true
+	run dcpirun -db '' true
 	run dcpirun -source perf -event thread-clock true
 	run dcpid -gc missing
 	mkfifo pipe
