@@ -119,6 +119,14 @@ static int rate_refuse(const struct event_spec *spec, uint64_t rate, uint64_t ma
 	return -DCPI_EUSAGE;
 }
 
+const char *perf_rate_unused(const struct event_spec *specs, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!specs[i].tick && !specs[i].period)
+			return "";
+	return " (no event takes the rate: each has its own)";
+}
+
 int perf_rate_check(const struct event_spec *specs, size_t nr, uint64_t frequency,
 		    uint64_t max_rate, struct base_err *err)
 {

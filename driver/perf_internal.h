@@ -293,6 +293,8 @@ void perf_attr_tracking(struct perf_event_attr *attr, size_t ring_len, int32_t p
  * @may_drop; -1: it has other reasons.
  */
 int perf_attr_fallback(unsigned int features, unsigned int may_drop, int error);
+/* What to say of a rate that was asked for: "" where an event is sampled by it. */
+const char *perf_rate_unused(const struct event_spec *specs, size_t nr);
 /* -DCPI_EUSAGE where an event would come more often than @max_rate a second (0: unknown). */
 int perf_rate_check(const struct event_spec *specs, size_t nr, uint64_t frequency,
 		    uint64_t max_rate, struct base_err *err);

@@ -414,7 +414,7 @@ int perf_sampler_open(struct perf_sampler *s, struct driver *d, const struct dri
 	if (r < 0)
 		return r;
 	s->d = d;
-	s->why = why;
+	s->why = config->frequency && !why[0] ? perf_rate_unused(specs, nr) : why;
 	s->epoll_fd = s->timer_fd = -1;
 	take_config(s, config, specs, nr, programs);
 	r = perf_rate_check(specs, nr, s->frequency, s->max_rate, err);

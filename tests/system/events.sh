@@ -74,7 +74,8 @@ enabled()
 		sed -nE "s/^event +[0-9]+ $1:[0-9]+:([0-9]+)\$/\\1/p" | sort -n | tail -n 1
 }
 
-start_daemon -event cpu-clock:1000000 -event page-faults:10
+start_daemon -event cpu-clock:1000000 -event page-faults:10 -rate 500
+status_field source | grep 'no event takes the rate' || fail "a rate that no event takes: $(status_field source)"
 "$DCPI_BIN/examples/hello" 2 >/dev/null || fail "hello"
 (for ((i = 0; i < 50; i++)); do /bin/true; done)
 stop_daemon

@@ -67,6 +67,10 @@ fi
 cat "$work/err"
 grep -q "Operation not permitted" "$work/err" || fail "the reason is not told"
 grep -q "hint: .*CAP_BPF" "$work/err" || fail "the remedy is not told"
+# A kernel that refuses it to root too says so in a file.
+unshare -m sh -c 'mount -t tmpfs none /sys/kernel/security && echo "none integrity [confidentiality]" >/sys/kernel/security/lockdown &&
+	"$@"' sh $without "$DCPI_BIN/dcpid" -source bpf "$db" 2>"$work/err" && fail "bpf in a kernel that is locked down"
+grep -q '^hint: the kernel is locked down' "$work/err" || fail "locked down: $(cat "$work/err")"
 $without "$DCPI_BIN/dcpid" -background -log "$work/log" "$db" || fail "no perf without bpf"
 daemon=$(status_field pid)
 status_field source | tee "$work/source"

@@ -191,6 +191,21 @@ static void rates_above_the_limit_are_refused(void **state)
 	assert_int_equal(perf_rate_check(specs, 2, 1000, 4999, &err), 0);
 }
 
+static void a_rate_that_no_event_takes_is_told(void **state)
+{
+	struct event_spec specs[] = { cycles, clock_event };
+
+	(void)state;
+	assert_string_equal(perf_rate_unused(specs, 2), "");
+	specs[0].period = 200000;
+	assert_string_equal(perf_rate_unused(specs, 2), "");
+	assert_string_equal(perf_rate_unused(specs, 1),
+			    " (no event takes the rate: each has its own)");
+	specs[1].tick = true;
+	assert_string_equal(perf_rate_unused(specs, 2),
+			    " (no event takes the rate: each has its own)");
+}
+
 /* A rate that nobody asked for is no reason to sample nothing. */
 static void the_usual_rate_gives_way(void **state)
 {
@@ -262,6 +277,7 @@ int main(void)
 		cmocka_unit_test(features_can_be_given_up),
 		cmocka_unit_test(the_newest_feature_is_given_up_first),
 		cmocka_unit_test(rates_above_the_limit_are_refused),
+		cmocka_unit_test(a_rate_that_no_event_takes_is_told),
 		cmocka_unit_test(the_usual_rate_gives_way),
 		cmocka_unit_test(cpu_lists_are_read),
 		cmocka_unit_test(bad_wishes_are_usage_errors),
