@@ -97,12 +97,17 @@ static bool is_clock(const char *event)
 
 void report_event(const struct analysis_event *ev, uint64_t sum, FILE *to)
 {
+	double enabled = analysis_event_enabled(ev);
+
 	fprintf(to, "%-9s  %" PRIu64 " samples", ev->name, sum);
 	if (ev->mixed)
-		fputs(", of different periods\n", to);
+		fputs(", of different periods", to);
 	else
-		fprintf(to, ", one per %" PRIu64 " %s\n", ev->period,
+		fprintf(to, ", one per %" PRIu64 " %s", ev->period,
 			is_clock(ev->name) ? "ns" : "events");
+	if (enabled < 0.9995)
+		fprintf(to, ", counted %.1f %% of the time", 100 * enabled);
+	fputc('\n', to);
 }
 
 /* Who looks right behind a start, or behind dcpiepoch, is told why there is nothing. */
@@ -205,6 +210,8 @@ static struct json_object *json_events(const struct analysis *a, const uint64_t 
 		json_object_object_add(o, "period",
 				       ev->mixed ? NULL : json_object_new_uint64(ev->period));
 		json_object_object_add(o, "samples", json_object_new_uint64(sums ? sums[i] : 0));
+		json_object_object_add(o, "enabled",
+				       report_json_number(analysis_event_enabled(ev)));
 		json_object_array_add(list, o);
 	}
 	return list;

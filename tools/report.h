@@ -29,7 +29,8 @@ void report_print_name(FILE *to, const char *linkage);
 
 /* Database, epochs, platforms. One line each. */
 void report_head(const struct analysis *a, FILE *to);
-/* "cpu-clock  12345 samples, one per 1000000 ns" for each event, with these sums. */
+/* "cpu-clock  12345 samples, one per 1000000 ns" for each event, with these sums; ", counted 50.0 %
+ * of the time" behind it where it took turns with others. */
 void report_events(const struct analysis *a, const uint64_t *sums, FILE *to);
 
 /* Of all images, by event: fills @sums (ANALYSIS_NR_EVENTS) and returns it. */

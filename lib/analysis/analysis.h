@@ -75,7 +75,11 @@ struct analysis_event {
 	uint64_t period;
 	bool mixed; /* profiles disagree on the period */
 	uint64_t sum;
+	double whole; /* what sum would be, had each profile's been counted all the time */
 };
+
+/* The part of the time in which it was counted, 0 to 1: below 1 where events took turns. */
+double analysis_event_enabled(const struct analysis_event *ev);
 
 struct analysis_epoch {
 	char *name;

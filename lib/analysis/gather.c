@@ -220,8 +220,14 @@ static int sum_image(struct analysis *a, struct analysis_image *ai)
 		ai->count[at] += ev->sum;
 		if (base_add_overflow(a->events[at].sum, ev->sum, &a->events[at].sum))
 			return -DCPI_EOVERFLOW;
+		a->events[at].whole += ev->enabled > 0 ? (double)ev->sum / ev->enabled : 0;
 	}
 	return 0;
+}
+
+double analysis_event_enabled(const struct analysis_event *ev)
+{
+	return ev->whole > (double)ev->sum ? (double)ev->sum / ev->whole : 1;
 }
 
 /* Copies of programs and libraries that came with the database (dcpitar -images). */

@@ -68,7 +68,7 @@ told()
 	rm -r bb* pix.* "$1/costs"
 }
 for db in same mixed twice turns slow quarter; do
-	told $db 2>&1 | sed "s/-db $db/-db DB/; s/^database .*/database   DB/; s/, one per [0-9]* events//; s/, of different periods//; s/^\(; EVENT cycles\) .*/\1/" >$db.told
+	told $db 2>&1 | sed "s/-db $db/-db DB/; s/^database .*/database   DB/; s/, one per [0-9]* events//; s/, of different periods//; s/, counted [0-9.]* % of the time//; s/^\(; EVENT cycles\) .*/\1/" >$db.told
 done
 same() { cmp $1.told $2.told || { diff $1.told $2.told; exit 1; }; }
 same same mixed
@@ -82,5 +82,8 @@ same slow quarter
 	run dcpi2pix -db mixed -conf_low -o strip strip.so
 	od -An -v -t x1 strip.Counts
 	run dcpi2pix -db mixed -event imiss strip.so
+	# Whoever counts samples by the period is told of the fraction.
+	run dcpiprof -db turns -i
+	run dcpiprof -db quarter -json -i
 } >out
 compare periods
