@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * shares SECONDS: routines that share the CPU by known parts, in slices whose lengths are drawn
- * from a fixed seed (the same work each time, in step with no sampler). Prints each routine's part
- * of the CPU time, by the process's own clock: "NAME PERCENT". That goes on while a virtual
- * machine's host runs something else, and one sample comes of it: a slice, of a fraction of a
- * millisecond, counts for 5 ms at most.
+ * shares SECONDS: routines of two images (the last two stand in libshares.so) that share the CPU by
+ * known parts, in slices whose lengths are drawn from a fixed seed (the same work each time, in
+ * step with no sampler). Prints each routine's part of the CPU time, by the process's own clock:
+ * "NAME PERCENT". That goes on while a virtual machine's host runs something else, and one sample
+ * comes of it: a slice, of a fraction of a millisecond, counts for 5 ms at most.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* Alike but for their names, and each of its own: none is folded into another. */
-#define ROUTINE(name)                                                                              \
-	__attribute__((noinline, aligned(64))) static void name(uint64_t turns)                    \
-	{                                                                                          \
-		for (; turns; turns--)                                                             \
-			__asm__ volatile("# " #name);                                              \
-	}
-ROUTINE(share_a)
-ROUTINE(share_b)
-ROUTINE(share_c)
-ROUTINE(share_d)
-ROUTINE(share_e)
+#include "shares.h"
+
+SHARES_ROUTINE(share_a)
+SHARES_ROUTINE(share_b)
+SHARES_ROUTINE(share_c)
 
 static struct {
 	const char *name;
