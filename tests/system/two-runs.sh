@@ -71,6 +71,8 @@ for runs in all some; do
 done
 echo "build-ids of hello: $all_1 $all_2, of what was sampled $some_1 $some_2"
 [ -n "$all_1" ] && [ "$all_1" = "$all_2" ] || fail "other build-ids"
+calc=$(build_id all_1 calc)
+[ -n "$calc" ] && [ "$calc" = "$(build_id all_2 calc)" ] || fail "build-ids of calc: $calc, $(build_id all_2 calc)"
 code_is all_1 all_2 hello equal
 [ "$(wc -l <"$work/code")" = 3 ] || fail "three routines are all of them"
 code_is some_1 some_2 hello equal
