@@ -102,8 +102,9 @@ struct paths;
 struct analysis_image {
 	enum profdb_kind kind;
 	struct profdb_profile *profile; /* all epochs and platforms together */
-	char *name;	     /* to show; of a pseudo-image "facility[pid]" once it was opened */
-	char *facility;	     /* of a pseudo-image that was opened, or NULL */
+	char *name;	     /* to show; of a pseudo-image "facility[pid]" once it was opened, or
+				"dynamic code of uid 1000, not readable" */
+	char *facility;	     /* of a pseudo-image that was opened (or that class), or NULL */
 	size_t nr_processes; /* whose code it holds; 0: not known */
 	uint64_t *count;     /* by event */
 	size_t event_of[PROFDB_NR_EVENTS]; /* of the profile's events: index in analysis, SIZE_MAX

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +56,26 @@ static void name_dynamic(struct analysis_image *ai, const struct image *img)
 				  : asprintf(&name, "%s", p->facility);
 	if (n < 0)
 		return;
+	free(ai->name);
+	ai->name = name;
+}
+
+/*
+ * What may not be read: by its class, as its file's name says what another user runs. Whose code it
+ * is the file's list of readers tells, where it has one.
+ */
+static void name_unreadable(const struct analysis *a, struct analysis_image *ai)
+{
+	const char *path = profdb_profile_path(ai->profile, 0);
+	uint32_t uid = path ? base_reader_of(profdb_dyn_fd(a->db), path) : UINT32_MAX;
+	char of[32] = "", *name;
+
+	if (uid != UINT32_MAX)
+		snprintf(of, sizeof(of), " of uid %" PRIu32, uid);
+	if (asprintf(&name, "dynamic code%s, not readable", of) < 0)
+		return;
+	free(ai->facility);
+	ai->facility = strdup(name);
 	free(ai->name);
 	ai->name = name;
 }
@@ -147,6 +169,8 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	ai->guessed |= r >= 0 && image_guessed(*out);
 	if (r >= 0 && ai->kind == PROFDB_DYNAMIC)
 		name_dynamic(ai, *out);
+	if (ai->state == ANALYSIS_UNREADABLE && ai->kind == PROFDB_DYNAMIC)
+		name_unreadable(a, ai);
 	if (r < 0 && err && !err->code)
 		*err = why;
 	return r;
@@ -242,9 +266,10 @@ static bool dynamic_match(struct analysis *a, struct analysis_image *ai, const c
 	bool yes;
 
 	if (analysis_image_open(a, ai, &img, NULL) < 0) {
-		if (!may_be_facility(ai, what))
+		yes = strcmp(ai->name, what) == 0;
+		if (!yes && !may_be_facility(ai, what))
 			ai->state = state;
-		return false;
+		return yes;
 	}
 	p = image_process(img);
 	yes = (p && strcmp(p->facility, what) == 0) || strcmp(ai->name, what) == 0 ||

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -52,13 +54,37 @@ int base_reader_clear(int fd)
 	return fchmod(fd, 0600) < 0 ? -errno : 0;
 }
 
+/* Who is named in a list as base_reader_set makes it, of @len bytes (below 0: none). */
+static uint32_t reader_in(const struct acl *acl, ssize_t len)
+{
+	struct acl same;
+
+	if (len != (ssize_t)sizeof(*acl))
+		return UINT32_MAX;
+	same = make(acl->entry[1].id, acl->entry[2].perm == READ);
+	return memcmp(acl, &same, sizeof(same)) ? UINT32_MAX : acl->entry[1].id;
+}
+
 uint32_t base_reader_get(int fd)
 {
-	struct acl acl, same;
-	ssize_t n = fgetxattr(fd, ACL_NAME, &acl, sizeof(acl));
+	struct acl acl;
 
-	if (n != (ssize_t)sizeof(acl))
+	return reader_in(&acl, fgetxattr(fd, ACL_NAME, &acl, sizeof(acl)));
+}
+
+/* Whoever may look a file up may read its list, but not by a descriptor without the right to read.
+ */
+uint32_t base_reader_of(int dir_fd, const char *name)
+{
+	char path[64];
+	struct acl acl;
+	uint32_t uid;
+	int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
 		return UINT32_MAX;
-	same = make(acl.entry[1].id, acl.entry[2].perm == READ);
-	return memcmp(&acl, &same, sizeof(acl)) ? UINT32_MAX : acl.entry[1].id;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	uid = reader_in(&acl, getxattr(path, ACL_NAME, &acl, sizeof(acl)));
+	close(fd);
+	return uid;
 }

@@ -389,6 +389,8 @@ int base_reader_set(int fd, uint32_t uid, bool group);
 int base_reader_clear(int fd);
 /* Who was set; UINT32_MAX: nobody, or somebody else set other rights. */
 uint32_t base_reader_get(int fd);
+/* The same of a file that this process itself may not read. */
+uint32_t base_reader_of(int dir_fd, const char *name);
 
 /* ---- a process that gives up its rights (rights_linux.c) --------------------------------------
  */

@@ -54,9 +54,28 @@ static void test_one_reader(void **state)
 	assert_int_equal(base_reader_clear(fd), -EBADF);
 }
 
+static void test_of_a_file(void **state)
+{
+	char path[] = "/tmp/dcpi-acl-XXXXXX";
+	int fd = mkstemp(path), r;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_true(base_reader_of(AT_FDCWD, path) == UINT32_MAX);
+	r = base_reader_set(fd, 1000, true);
+	close(fd);
+	if (r >= 0)
+		assert_int_equal(base_reader_of(AT_FDCWD, path), 1000);
+	else
+		print_message("skipped: no lists of readers on the file system of /tmp\n");
+	unlink(path);
+	assert_true(base_reader_of(AT_FDCWD, path) == UINT32_MAX);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_one_reader) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_one_reader),
+					    cmocka_unit_test(test_of_a_file) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
