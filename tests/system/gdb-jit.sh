@@ -34,4 +34,10 @@ JITDUMPDIR=$work lli --jit-kind=mcjit hot.bc >"$work/truth" || fail "lli"
 "$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 shares_hold lli "$work/truth"
 mostly_named lli "lli: dynamic, unnamed" 98
+for file in "$db"/dyn/lli-*.dyn; do
+	nm "$file" | awk '$3 ~ /^hot_/ { n[$3]++ } END { exit n["hot_a"] != 1 || n["hot_b"] != 1 }' || {
+		nm "$file" >&2
+		fail "a routine is there twice"
+	}
+done
 stop_daemon

@@ -91,10 +91,11 @@ bytes_equal()
 	[ "$compared" -gt 0 ] || fail "the JVM printed no code that was sampled"
 }
 
-# The agent twice, of which the second does nothing.
+# The agent twice, of which the second does nothing, and a perf map, which tells of the same code by other names
+# ("int work.Work.sixty(int)"): the agent is believed, and each method is one routine.
 try_shares()
 {
-	java -XX:+UnlockDiagnosticVMOptions -XX:CompileCommand=quiet -XX:CompileCommand=print,work.Work::sixty \
+	java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:CompileCommand=quiet -XX:CompileCommand=print,work.Work::sixty \
 		-XX:CompileCommand=dontinline,work.Work::sixty -XX:CompileCommand=dontinline,work.Work::thirty \
 		-XX:CompileCommand=dontinline,work.Work::ten \
 		-agentpath:"$agent"=facility=shares -agentpath:"$agent"=facility=second \
@@ -102,6 +103,8 @@ try_shares()
 	flush_of shares
 	shares_true shares "$work/shares" work.Work.sixty work.Work.thirty work.Work.ten Interpreter
 	[ "$(find "$db/dyn" -name 'second-*')" = "" ] || fail "the agent is there twice"
+	"$DCPI_BIN/dcpiprof" -no_header >"$work/table" || fail "dcpiprof"
+	[ "$(grep -c 'work[.]Work[.]sixty' "$work/table")" = 1 ] || { cat "$work/table"; fail "a method is there twice"; }
 	bytes_equal "$(image shares)"
 }
 
