@@ -51,6 +51,15 @@ struct scan {
 	uint64_t next_ns; /* when to say how far it is */
 };
 
+static size_t nr_images(const struct scan *s)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->map.nr; i++)
+		nr += !s->map.v[i].second;
+	return nr;
+}
+
 static void tell(struct scan *s, const char *path)
 {
 	uint64_t now = progress ? base_now_ns() : 0;
@@ -59,7 +68,7 @@ static void tell(struct scan *s, const char *path)
 		return;
 	s->next_ns = now + 1000000000;
 	fprintf(stderr, "%s: %llu files, %zu with code; at ", cmd.name,
-		(unsigned long long)s->nr_files, s->map.nr);
+		(unsigned long long)s->nr_files, nr_images(s));
 	report_print_clean(stderr, path);
 	fputc('\n', stderr);
 }
@@ -84,6 +93,20 @@ static void warn(struct scan *s, const char *text)
 	fprintf(stderr, "%s: warning: %s\n", cmd.name, text);
 }
 
+/* By each identity that profiles may have of it. */
+static int add(struct scan *s, const struct base_id *id, const char *path, const char *at)
+{
+	struct base_id second;
+	int r = image_map_add(&s->map, id, path);
+
+	if (r < 0 || image_identify_second(at, &second) < 0)
+		return r;
+	r = image_map_add(&s->map, &second, path);
+	if (r >= 0)
+		s->map.v[s->map.nr - 1].second = true;
+	return r;
+}
+
 /* @path: as it is stored; @at: how it is opened from here. */
 static int scan_file(struct scan *s, const char *path, const char *at)
 {
@@ -104,7 +127,7 @@ static int scan_file(struct scan *s, const char *path, const char *at)
 			warn(s, err.text);
 		return 0;
 	}
-	r = image_map_add(&s->map, &id, path);
+	r = add(s, &id, path, at);
 	if (r != -EINVAL)
 		return r;
 	base_fail(&err, r, "'%s' is left out: a map cannot hold such a name", path);
@@ -177,7 +200,7 @@ static int begin_with(struct scan *s, const char *file, struct base_err *err)
 		const char *path = old.v[i].path;
 
 		if (image_identify(AT_FDCWD, path, &id, NULL) >= 0)
-			r = image_map_add(&s->map, &id, path);
+			r = add(s, &id, path, path);
 		tell(s, path);
 	}
 	image_map_release(&old);
@@ -232,7 +255,7 @@ static int run(int nr, char **what, struct base_err *err)
 		r = put(&s, err);
 	if (r >= 0 && output && !want_json)
 		fprintf(stderr, "%s: %llu files, %zu with code\n", cmd.name,
-			(unsigned long long)s.nr_files, s.map.nr);
+			(unsigned long long)s.nr_files, nr_images(&s));
 	image_map_release(&s.map);
 	return r;
 }

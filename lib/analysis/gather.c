@@ -279,14 +279,24 @@ static int image_of_file(struct analysis *a, const char *path, const struct base
 	return add_unsampled(a, p, out);
 }
 
+static bool has_image(const struct analysis *a, const struct base_id *id)
+{
+	for (size_t i = 0; i < a->nr_images; i++)
+		if (base_id_equal(profdb_profile_image(a->images[i]->profile), id))
+			return true;
+	return false;
+}
+
 int analysis_image_add(struct analysis *a, const char *path, struct analysis_image **out,
 		       struct base_err *err)
 {
-	struct base_id id;
+	struct base_id id, second;
 	int r = image_identify(AT_FDCWD, path, &id, err);
 
 	if (r < 0)
 		return r;
+	if (image_identify_second(path, &second) >= 0 && has_image(a, &second))
+		id = second;
 	r = image_of_file(a, path, &id, out);
 	return r < 0 ? base_fail_errno(err, r, "cannot take '%s'", path) : 0;
 }

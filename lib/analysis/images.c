@@ -96,8 +96,11 @@ static const char **paths_of(const struct profdb_profile *p)
 /* A file that the user named is the image where its identity is, or, without one, its name. */
 static bool is_image(const struct image_query *q, struct image *img, const char *file)
 {
+	struct base_id id;
+
 	if (q->id.len && q->known == IMAGE_BY_ID)
-		return base_id_equal(&q->id, image_id(img));
+		return base_id_equal(&q->id, image_id(img)) ||
+		       (image_identify_second(file, &id) >= 0 && base_id_equal(&q->id, &id));
 	for (size_t i = 0; q->paths[i]; i++)
 		if (strcmp(base_path_name(q->paths[i]), base_path_name(file)) == 0)
 			return true;

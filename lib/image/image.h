@@ -96,6 +96,7 @@ void image_close(struct image *img);
 struct image_map_entry {
 	struct base_id id;
 	char *path;
+	bool second; /* the caller's: the path has another entry (image_identify_second) */
 };
 
 struct image_map {
@@ -121,6 +122,11 @@ void image_map_release(struct image_map *m);
  * such as one of debugging symbols alone.
  */
 int image_identify(int dir_fd, const char *path, struct base_id *id, struct base_err *err);
+/*
+ * Another identity of the same file, which profiles may have instead: what stands in for a build-id
+ * that no program header tells of, as of some programs in Go. 0, or negative: there is none.
+ */
+int image_identify_second(const char *path, struct base_id *id);
 
 /* ---- what it is ---------------------------------------------------------------------------- */
 

@@ -52,6 +52,40 @@ int image_identify(int dir_fd, const char *path, struct base_id *id, struct base
 	return r;
 }
 
+/* Where the kernel and the daemon look for the build-id. */
+static bool headers_tell_id(const struct image_elf *f)
+{
+	uint8_t notes[4096];
+	struct base_id id;
+	GElf_Phdr ph;
+	size_t nr = 0;
+
+	if (elf_getphdrnum(f->elf, &nr) < 0)
+		return false;
+	for (size_t i = 0; i < nr; i++) {
+		size_t len = sizeof(notes);
+
+		if (!gelf_getphdr(f->elf, (int)i, &ph) || ph.p_type != PT_NOTE)
+			continue;
+		len = image_elf_read(f, ph.p_offset, notes, ph.p_filesz < len ? ph.p_filesz : len);
+		if (base_id_of_notes(&id, notes, len, ph.p_align) >= 0)
+			return true;
+	}
+	return false;
+}
+
+int image_identify_second(const char *path, struct base_id *id)
+{
+	struct image_elf f;
+	int r = image_elf_open(&f, AT_FDCWD, path, NULL);
+
+	if (r < 0)
+		return r;
+	r = f.id.len && !headers_tell_id(&f) ? head_id(&f, id) : -ENOENT;
+	image_elf_close(&f);
+	return r;
+}
+
 /* ---- maps ---------------------------------------------------------------------------------- */
 
 static int compare_ids(const struct base_id *a, const struct base_id *b)
@@ -87,7 +121,7 @@ int image_map_add(struct image_map *m, const struct base_id *id, const char *pat
 	r = base_grow(&m->v, &m->cap, m->nr + 1, sizeof(*m->v));
 	if (r < 0)
 		return r;
-	m->v[m->nr].id = *id;
+	m->v[m->nr] = (struct image_map_entry){ .id = *id };
 	m->v[m->nr].path = strdup(path);
 	if (!m->v[m->nr].path)
 		return -ENOMEM;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -118,13 +121,50 @@ static void test_identities(void **state)
 	assert_int_equal(image_identify(AT_FDCWD, FIXTURES "/none", &id, NULL), -ENOENT);
 }
 
+/* A copy of a file with a build-id, whose program headers tell of no notes. */
+static void hide_notes(const char *from, const char *to)
+{
+	struct base_buf whole = { 0 };
+	struct base_err err = { 0 };
+	Elf64_Ehdr *h;
+
+	assert_true(base_file_read(AT_FDCWD, from, 1 << 20, &whole, &err) >= 0);
+	h = (Elf64_Ehdr *)whole.data;
+	for (unsigned int i = 0; i < h->e_phnum; i++) {
+		Elf64_Phdr *ph = (Elf64_Phdr *)(whole.data + h->e_phoff) + i;
+
+		if (ph->p_type == PT_NOTE)
+			ph->p_type = PT_NULL;
+	}
+	assert_true(base_file_write(AT_FDCWD, to, 0600, whole.data, whole.len, &err) >= 0);
+	base_buf_release(&whole);
+}
+
+static void test_second_identity(void **state)
+{
+	char path[] = "/tmp/dcpi-map-XXXXXX";
+	struct base_id first, second, known = identity(FIXTURES "/fixture.so");
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(image_identify_second(FIXTURES "/fixture.so", &second), -ENOENT);
+	assert_int_equal(image_identify_second(FIXTURES "/no_id.so", &second), -ENOENT);
+	hide_notes(FIXTURES "/fixture.so", path);
+	first = identity(path);
+	assert_true(base_id_equal(&first, &known));
+	assert_int_equal(image_identify_second(path, &second), 0);
+	assert_false(base_id_equal(&first, &second));
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sorted_and_found),
-		cmocka_unit_test(test_what_does_not_fit),
-		cmocka_unit_test(test_bad_maps),
-		cmocka_unit_test(test_identities),
+		cmocka_unit_test(test_sorted_and_found), cmocka_unit_test(test_what_does_not_fit),
+		cmocka_unit_test(test_bad_maps),	 cmocka_unit_test(test_identities),
+		cmocka_unit_test(test_second_identity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
