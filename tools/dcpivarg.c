@@ -92,6 +92,7 @@ static void release(struct varg *x)
 	for (size_t i = 0; i < x->nr_opened; i++)
 		image_close(x->opened[i].img);
 	free(x->opened);
+	free(x->images);
 	for (unsigned int i = 0; i < VARG_REGISTERS; i++)
 		hotlists_release(&x->args[i]);
 	valued_release(&x->valued);
@@ -258,23 +259,20 @@ static int tell_image(struct varg *x, const char *what, struct json_object *list
 	return r;
 }
 
-static int tell_images(struct varg *x, int nr, char **what, struct json_object *list,
+static int tell_images(struct varg *x, const char *procedure, struct json_object *list,
 		       struct base_err *err)
 {
-	const char *procedure = nr > 1 ? what[0] : NULL;
-	struct analysis_image **images = NULL;
-	size_t nr_images, nr_met = 0;
 	bool printed = false;
-	int r = choose_images(x->a, 1, what + nr - 1, &images, &nr_images, err);
+	size_t nr_met = 0;
+	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < nr_images; i++) {
-		if (open_image(x, images[i]))
+	for (size_t i = 0; r >= 0 && i < x->nr_images; i++) {
+		if (open_image(x, x->images[i]))
 			r = tell_image(x, procedure, list, &nr_met, &printed);
 		close_image(x);
 		if (r < 0)
-			base_fail_errno(err, r, "cannot look into '%s'", images[i]->name);
+			base_fail_errno(err, r, "cannot look into '%s'", x->images[i]->name);
 	}
-	free(images);
 	if (r >= 0 && procedure && !nr_met)
 		return base_fail(err, -DCPI_ENOSYMBOL, "no samples or values in a procedure '%s'",
 				 procedure);
@@ -285,13 +283,23 @@ static int tell_images(struct varg *x, int nr, char **what, struct json_object *
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* Values of the images that are looked into, not of all that have some. */
+static uint64_t values_here(const struct varg *x)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < x->nr_images; i++)
+		all += hotlists_sum(&x->valued.lists, x->images[i]);
+	return all;
+}
+
 static int print_json(struct varg *x, struct json_object *list, struct base_err *err)
 {
 	uint64_t sums[ANALYSIS_NR_EVENTS];
 	struct json_object *root = report_json("dcpivarg/1", x->a, report_sums(x->a, sums));
 	int r;
 
-	json_object_object_add(root, "values", valued_head_json(&x->valued, x->valued.lists.total));
+	json_object_object_add(root, "values", valued_head_json(&x->valued, values_here(x)));
 	json_object_object_add(root, opt.top_loads ? "loads" : "procedures", list);
 	r = report_json_print(root, x->a, stdout);
 	return r < 0 ? base_fail_errno(err, r, "cannot print") : 0;
@@ -305,13 +313,15 @@ static int run(int nr, char **what, struct base_err *err)
 
 	if (r >= 0)
 		r = open_values(&x, err);
+	if (r >= 0)
+		r = choose_images(x.a, 1, what + nr - 1, &x.images, &x.nr_images, err);
 	if (r >= 0 && !sel.json && !opt.no_header) {
 		report_head(x.a, stdout);
-		valued_head(&x.valued, x.valued.lists.total, stdout);
+		valued_head(&x.valued, values_here(&x), stdout);
 		putchar('\n');
 	}
 	if (r >= 0)
-		r = tell_images(&x, nr, what, list, err);
+		r = tell_images(&x, nr > 1 ? what[0] : NULL, list, err);
 	if (r >= 0 && list)
 		r = print_json(&x, list, err);
 	else

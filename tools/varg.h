@@ -37,6 +37,8 @@ struct varg {
 	struct analysis *a;
 	struct valued valued; /* "values"; lists are empty where there are none */
 	struct hotlists args[VARG_REGISTERS];
+	struct analysis_image **images; /* those that are looked into */
+	size_t nr_images;
 	/* Of the image that is looked at: */
 	struct analysis_image *ai;
 	struct image *img;

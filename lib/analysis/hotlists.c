@@ -117,15 +117,6 @@ struct analysis_image *hotlists_context_image(struct analysis *a, const struct p
 	return NULL;
 }
 
-static uint64_t sum(const struct profdb_values *v)
-{
-	uint64_t all = 0;
-
-	for (size_t i = 0; i < profdb_values_nr(v); i++)
-		all += profdb_values_at(v, i)->vtot;
-	return all;
-}
-
 static int on_values(void *ctx, const char *file, struct profdb_values *v)
 {
 	struct hotlists *x = ctx;
@@ -133,7 +124,6 @@ static int on_values(void *ctx, const char *file, struct profdb_values *v)
 	int r = 0;
 
 	(void)file;
-	x->total += sum(v);
 	for (size_t i = 0; ai && i < x->nr; i++) {
 		if (x->images[i].ai != ai)
 			continue;
@@ -228,6 +218,16 @@ const struct profdb_values *hotlists_of(const struct hotlists *v, const struct a
 		if (v->images[i].ai == ai)
 			return v->images[i].v;
 	return NULL;
+}
+
+uint64_t hotlists_sum(const struct hotlists *v, const struct analysis_image *ai)
+{
+	const struct profdb_values *of = hotlists_of(v, ai);
+	uint64_t all = 0;
+
+	for (size_t i = 0; of && i < profdb_values_nr(of); i++)
+		all += profdb_values_at(of, i)->vtot;
+	return all;
 }
 
 /* ---- procedures ------------------------------------------------------------------------------ */

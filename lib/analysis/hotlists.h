@@ -37,7 +37,6 @@ struct hotlists {
 	size_t nr, cap;
 	struct base_err *denied; /* of files that belong to somebody else */
 	size_t nr_denied, cap_denied;
-	uint64_t total; /* values seen, in all files that could be read */
 	/* While files are read: */
 	struct analysis *a;
 	const char *epoch, *platform;
@@ -53,6 +52,8 @@ int hotlists_open(struct analysis *a, const char *profiler, struct hotlists *out
 void hotlists_release(struct hotlists *v);
 /* The image's, or NULL. */
 const struct profdb_values *hotlists_of(const struct hotlists *v, const struct analysis_image *ai);
+/* How many values were seen in it, in all files that could be read. */
+uint64_t hotlists_sum(const struct hotlists *v, const struct analysis_image *ai);
 /* The image of a place that a profile tells contexts by; NULL: unknown, or one without samples. */
 struct analysis_image *hotlists_context_image(struct analysis *a, const struct profdb_values *v,
 					      const struct profdb_context *context);
