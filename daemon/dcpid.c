@@ -38,8 +38,9 @@ static const struct base_opt options[] = {
 	  "'cycles:u:100000'; several by repeating the option or joined by '+' are counted at the "
 	  "same time (default: hardware cycles where there are any; else the scheduler's tick, or "
 	  "cpu-clock where -rate is given or the source is perf).", 0, 0 },
+	{ "t", BASE_OPT_LIST, &opt.events, "EVENT", "The same.", 0, 0 },
 	{ "slot", BASE_OPT_LIST, &opt.slots, "EVENT[+EVENT ...]",
-	  "The same, but the events of each -slot have their turn of a second, one -slot after the "
+	  "As -event, but the events of each -slot have their turn of a second, one -slot after the "
 	  "other: for more events than the CPU has counters. An event may be in several.", 0, 0 },
 	{ "list-events", BASE_OPT_FLAG, &opt.list_events, NULL,
 	  "Try the events and print those that this machine has, then what it refused, and why. "

@@ -17,6 +17,7 @@ run()
 
 {
 	run -source perf -event cycels db
+	run -source perf -event cycles -t cycels db
 	run -source perf -event cycles:x db
 	run -source perf -event cycles -event cycles:1000 db
 	run -source perf -event cycles+ db

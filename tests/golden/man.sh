@@ -30,6 +30,36 @@ for program in "$DCPI_BUILD"/bin/dcpi*; do
 	done
 done
 
+# Each option that is known of the original is here, or its page says what became of it.
+while read -r name options; do
+	words_of "$name".[0-9] '-[[:alnum:]_-]*' >.told
+	for option in $options; do
+		grep -qx -- "-$option" .told || complain "$name's page does not say what became of -$option"
+	done
+done <<-END
+	dcpi V
+	dcpid event t mux bypid map forkid unknown epoch merge flush hash chunk device log quiet verbose status logmaps
+	dcpid nodaemon socket slot b gc vprof vreplay vtrace vcontext
+	dcpiprof i s keep p m no_header full_output csl label
+	dcpilist asm both order vprof
+	dcpicalc procedures print_opcode cutoff conf_low conf_med conf_high cross_procedure tab xct
+	dcpiflow samesize v
+	dcpisource src map
+	dcpicc map_dir tok_dir compiler
+	dcpiwhatcg pr stall conf_low conf_med conf_high cross_procedure
+	dcpitopstalls conf_low conf_med conf_high cross_procedure
+	dcpitopcounts n s st sp
+	dcpidiff set source_line compare verbose conf_low conf_med conf_high cross_procedure
+	dcpistats set factor i norm cutoff show_images event keep range v
+	dcpix conservative
+	dcpisumxct o
+	dcpi2pix scale conf_low conf_med conf_high cross_procedure
+	dcpi2bb make_bbdb counts pm load_lat scale
+	dcpicoverage one_line no_header
+	dcpivlst allprocs vprof vconcise vcutoff vshow
+	dcpivarg arg_full arg_terse ret_full ret_terse ret_save inv_blocks top_loads
+END
+
 for page in *.[0-9]; do
 	if grep -q "^\.so " "$page"; then # another name of a page
 		[ -f "$(sed "s|^\.so man[0-9]/||" "$page")" ] || complain "$page leads nowhere"
