@@ -37,7 +37,7 @@ static int try_path(const struct link *link, const char *path)
 		return -ENOENT;
 	if (base_id_equal(&img->alt.id, &link->id) && image_unpack(img, &img->alt) >= 0)
 		dw = dwarf_begin_elf(img->alt.elf, DWARF_C_READ, NULL);
-	if (dw && image_strings_end(&img->alt) && !has_link(dw)) {
+	if (dw && image_strings_end(&img->alt, false) && !has_link(dw)) {
 		img->alt_dwarf = dw;
 		return 0;
 	}

@@ -177,7 +177,8 @@ const char *image_elf_section_name(const struct image_elf *f, const GElf_Shdr *h
 Elf_Scn *image_elf_section(const struct image_elf *f, const char *name, GElf_Shdr *header)
 {
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
-		if (!gelf_getshdr(scn, header) || header->sh_type == SHT_NOBITS)
+		if (!gelf_getshdr(scn, header) || header->sh_type == SHT_NOBITS ||
+		    (header->sh_flags & SHF_GROUP))
 			continue;
 		if (strcmp(image_elf_section_name(f, header), name) == 0)
 			return scn;

@@ -59,17 +59,16 @@ static void add_unit(struct image_spans *s, Dwarf_Die *unit)
  * units of compilers there is a zero inside of it, their own last byte at least; that of an
  * assembler may end in anything, but has nothing inlined. How far there is one:
  */
-static size_t names_len(struct image *img, Dwarf *dw)
+static const struct image_names *names_of(struct image *img, Dwarf *dw)
 {
 	struct image_names *names = dw == img->dwarf ? &img->names : &img->alt_names;
 	const struct image_elf *f = &img->main;
-	const char *bytes;
 	Elf_Data *data;
 	GElf_Shdr sh;
 	Elf_Scn *scn;
 
 	if (names->known)
-		return names->len;
+		return names;
 	names->known = true;
 	if (dwarf_getelf(dw) != f->elf)
 		f = dw == img->dwarf ? &img->debug : &img->alt;
@@ -79,22 +78,31 @@ static size_t names_len(struct image *img, Dwarf *dw)
 		scn = image_elf_section(f, ".zdebug_info", &sh);
 	data = scn ? elf_getdata(scn, NULL) : NULL;
 	if (!data)
-		return 0;
-	bytes = data->d_buf;
-	for (names->len = data->d_size; names->len && bytes[names->len - 1];)
+		return names;
+	names->bytes = data->d_buf;
+	names->size = names->len = data->d_size;
+	while (names->len && names->bytes[names->len - 1])
 		names->len--;
-	return names->len;
+	return names;
 }
 
 static bool unit_ends(struct image *img, Dwarf_Die *die)
 {
 	Dwarf_Off off = dwarf_dieoffset(die) - dwarf_cuoffset(die), next;
 	Dwarf *dw = dwarf_cu_getdwarf(die->cu);
+	const struct image_names *names;
 	size_t header_len;
 
-	/* Of files of split units it is known that they end in a zero. */
+	/* Of files of split units, and of .debug_types, it is known that they end in a zero. */
+	if (dw != img->dwarf && dw != img->alt_dwarf)
+		return true;
+	names = names_of(img, dw);
+	if (!names->size)
+		return false;
+	if ((uintptr_t)die->addr - (uintptr_t)names->bytes >= names->size)
+		return true;
 	return dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
-	       ((dw != img->dwarf && dw != img->alt_dwarf) || next <= names_len(img, dw));
+	       next <= names->len;
 }
 
 bool image_unit_llvm(struct image *img, Dwarf_Die *unit)

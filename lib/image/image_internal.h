@@ -35,7 +35,8 @@ void image_elf_close(struct image_elf *f);
 int image_regular_open(int dir_fd, const char *path, uint64_t *len);
 /* The same within 5 s, else -ETIMEDOUT (patient.c). */
 int image_patient_open(const char *path, uint64_t *len);
-/* By name; NULL where absent, or without contents. */
+/* By name; NULL where absent, or without contents. Those of groups, which an unlinked file may
+ * have, are passed over, as libdw does. */
 Elf_Scn *image_elf_section(const struct image_elf *f, const char *name, GElf_Shdr *header);
 const char *image_elf_section_name(const struct image_elf *f, const GElf_Shdr *header);
 /* Read up to @len bytes at @file_off; returns how many. */
@@ -207,7 +208,8 @@ struct image {
 	void **unpacked; /* sections of the three */
 	size_t nr_unpacked, cap_unpacked;
 	struct image_names {
-		size_t len; /* of .debug_info, up to its last zero, once it is known */
+		const char *bytes; /* of .debug_info, once they are known */
+		size_t size, len;  /* len: up to the last zero */
 		bool known;
 	} names, alt_names;
 	struct image_spans *spans; /* of a pseudo-image's subprograms, made by the first question */
@@ -235,8 +237,9 @@ bool image_alt_find(struct image *img, const struct image_elf *f);
  * of it stays packed. */
 int image_unpack(struct image *img, const struct image_elf *f);
 void image_unpacked_free(struct image *img);
-/* Does each of its sections of strings end in a zero? Of a file whose DWARF was opened. */
-bool image_strings_end(const struct image_elf *f);
+/* Does each of its sections of strings and types end in a zero, and if it is of a @split unit,
+ * those of units too? Else there must be but one of these. Of a file whose DWARF was opened. */
+bool image_strings_end(const struct image_elf *f, bool split);
 /* Of a file of @unit, as libdw names it (lines.c): with the folder it was compiled in. */
 const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *name);
 void image_paths_release(struct image *img);

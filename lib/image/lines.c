@@ -15,32 +15,62 @@ static bool has_lines(const struct image_elf *f)
 	       image_elf_section(f, ".zdebug_line", &sh);
 }
 
+/* Is it .debug_KIND, or the same packed as was once usual, for a linker to come, or (@split) of a
+ * split unit? */
+static bool is_debug(const char *name, const char *kind, bool split)
+{
+	static const char *const prefixes[] = { ".debug_", ".zdebug_", ".gnu.debuglto_.debug_" };
+	size_t len = strlen(kind);
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		const char *rest = name + strlen(prefixes[i]);
+
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0 &&
+		    strncmp(rest, kind, len) == 0 &&
+		    (!rest[len] || (split && strcmp(rest + len, ".dwo") == 0)))
+			return true;
+	}
+	return false;
+}
+
+static bool ends_in_zero(Elf_Scn *scn, const GElf_Shdr *sh)
+{
+	Elf_Data *data;
+
+	if ((sh->sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
+		return false;
+	data = elf_getdata(scn, NULL);
+	return data && data->d_size && !((const char *)data->d_buf)[data->d_size - 1];
+}
+
 /*
  * libdw (0.188) takes the length of a string by strlen, up to whatever follows the section: where
- * one is not ended inside of it, the file is damaged and none of its lines are used. Asked once
- * the DWARF is open: what was packed is then unpacked in place.
+ * one is not ended inside of it, the file is damaged and none of its lines are used. Of several
+ * sections of one name libdw takes the first that it can unpack, and none of a group: each is
+ * looked at. Asked once the DWARF is open: what was packed is then unpacked in place.
  */
-bool image_strings_end(const struct image_elf *f)
+bool image_strings_end(const struct image_elf *f, bool split)
 {
-	static const char *const names[] = { ".debug_str",	".debug_line_str",
-					     ".debug_str.dwo",	".debug_line_str.dwo",
-					     ".zdebug_str",	".zdebug_line_str",
-					     ".zdebug_str.dwo", ".zdebug_line_str.dwo" };
+	unsigned int nr_info = 0;
+	GElf_Shdr sh;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		GElf_Shdr sh;
-		Elf_Scn *scn = image_elf_section(f, names[i], &sh);
-		Elf_Data *data;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
+		const char *name;
+		bool info;
 
-		if (!scn)
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type == SHT_NOBITS ||
+		    (sh.sh_flags & SHF_GROUP))
 			continue;
-		if ((sh.sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
-			return false;
-		data = elf_getdata(scn, NULL);
-		if (!data || !data->d_size || ((const char *)data->d_buf)[data->d_size - 1])
-			return false;
+		name = image_elf_section_name(f, &sh);
+		info = is_debug(name, "info", split);
+		if ((info && split) || is_debug(name, "str", true) ||
+		    is_debug(name, "line_str", true) || is_debug(name, "types", true))
+			if (!ends_in_zero(scn, &sh))
+				return false;
+		/* Where the names in it end is asked later (frames.c), of one. */
+		nr_info += info && !split;
 	}
-	return true;
+	return nr_info <= 1;
 }
 
 /* DWARF is large and most questions never ask for it: opened at the first one that does. */
@@ -55,7 +85,7 @@ Dwarf *image_dwarf(struct image *img)
 		f = image_debug(img);
 	if (f && has_lines(f) && image_unpack(img, f) >= 0)
 		img->dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
-	if (img->dwarf && (!image_strings_end(f) || !image_alt_find(img, f))) {
+	if (img->dwarf && (!image_strings_end(f, false) || !image_alt_find(img, f))) {
 		dwarf_end(img->dwarf);
 		img->dwarf = NULL;
 	}

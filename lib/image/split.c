@@ -64,16 +64,6 @@ out:
 	return good;
 }
 
-/* A compiler's unit ends in a zero, so no name in it goes beyond. */
-static bool ends_in_zero(const struct image_elf *f, const char *section)
-{
-	GElf_Shdr sh;
-	Elf_Scn *scn = image_elf_section(f, section, &sh);
-	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
-
-	return data && data->d_size && !((const char *)data->d_buf)[data->d_size - 1];
-}
-
 static bool seek(struct image *img, Dwarf_Die *unit, Dwarf_Die *out)
 {
 	struct image_elf f = { 0 };
@@ -82,7 +72,7 @@ static bool seek(struct image *img, Dwarf_Die *unit, Dwarf_Die *out)
 	    dwarf_cu_info(unit->cu, NULL, NULL, NULL, out, NULL, NULL, NULL) != 0 || !out->addr)
 		return false;
 	f.elf = dwarf_getelf(dwarf_cu_getdwarf(out->cu));
-	return f.elf && image_strings_end(&f) && ends_in_zero(&f, ".debug_info.dwo");
+	return f.elf && image_strings_end(&f, true);
 }
 
 static struct split *split_of(struct image *img, Dwarf_Die *unit)

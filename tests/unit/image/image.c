@@ -311,11 +311,13 @@ static void test_frames(void **state)
 	check_frames("stripped.so");
 }
 
-/* Of strings that do not end nothing is read, however they are kept. */
+/* Of strings that do not end nothing is read, however they are kept; nor where there are two
+ * sections that they may be in. */
 static void test_unended(void **state)
 {
-	static const char *const names[] = { "unended.so", "unended_packed.so",
-					     "unended_split.so" };
+	static const char *const names[] = { "unended.so",	 "unended_packed.so",
+					     "unended_split.so", "unended_types.so",
+					     "unended_lto.so",	 "two_infos.so" };
 	struct image *img = open_fixture("overlap.so", IMAGE_FILE);
 	struct image_line line;
 
