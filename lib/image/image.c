@@ -81,7 +81,7 @@ void image_close(struct image *img)
 	image_units_free(img->units);
 	free(img->code_ranges.v);
 	image_program_free(img->program);
-	image_program_free(img->live_program);
+	image_live_programs_release(img);
 	image_pointers_free(img->pointers);
 	image_symbols_release(&img->symbols);
 	image_symbols_release(&img->given_up);

@@ -219,8 +219,8 @@ struct image {
 	struct image_units *units;	 /* by address, made by the first question */
 	struct image_ranges code_ranges; /* image_is_code */
 	bool code_ranges_known;
-	uint64_t gone_reach; /* how far units say that what the linker threw away goes */
-	struct image_program *live_program;
+	uint64_t gone_reach;	       /* how far units say that what the linker threw away goes */
+	struct base_map live_programs; /* by where they begin in .debug_line */
 	struct base_map paths;	   /* by folder and name: the two as one path (image_whole_path) */
 	Dwarf_Die last_subprogram; /* found last */
 	bool has_last_subprogram;
@@ -248,6 +248,7 @@ int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out
 /* Of @unit of a file, without what the linker threw away (program.c); with the file as libdw names
  * it. Errors as image_program_line. */
 int image_live_line(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out);
+void image_live_programs_release(struct image *img);
 void image_program_free(struct image_program *p);
 /* Does code stand there, as far as its headers tell (code.c)? Of what the linker threw away DWARF
  * says that it begins where none does: at 0, mostly. */

@@ -29,7 +29,8 @@ struct row {
 struct image_program {
 	struct image
 		*live_of; /* not NULL: sequences that begin where it has no code are left out */
-	Dwarf_Off unit;	  /* of that */
+	bool skipped;	  /* some were */
+	bool big;	  /* its bytes' order */
 	const uint8_t *data;
 	size_t at, end; /* at: where the program starts */
 	uint8_t min_insn, line_range, opcode_base;
@@ -58,7 +59,7 @@ static bool get(struct image_program *p, size_t *at, size_t len, uint64_t *out)
 		return false;
 	*out = 0;
 	for (size_t i = 0; i < len; i++)
-		*out |= (uint64_t)p->data[*at + i] << (8 * i);
+		*out |= (uint64_t)p->data[*at + i] << (8 * (p->big ? len - 1 - i : i));
 	*at += len;
 	return true;
 }
@@ -151,13 +152,17 @@ static bool get_header(struct image_program *p)
 static bool get_unit_header(struct image_program *p)
 {
 	uint64_t len, version, header_len, sizes;
-	size_t at = p->at;
+	size_t at = p->at, offset_len = 4;
 
-	if (!get(p, &at, 4, &len) || len > p->end - at)
+	if (!get(p, &at, 4, &len))
+		return false;
+	if (len == UINT32_MAX && !get(p, &at, offset_len = 8, &len))
+		return false;
+	if (len > p->end - at)
 		return false;
 	p->end = at + (size_t)len;
 	if (!get(p, &at, 2, &version) || version < 2 || version > 5 ||
-	    (version == 5 && !get(p, &at, 2, &sizes)) || !get(p, &at, 4, &header_len) ||
+	    (version == 5 && !get(p, &at, 2, &sizes)) || !get(p, &at, offset_len, &header_len) ||
 	    header_len > p->end - at)
 		return false;
 	p->at = at + (size_t)header_len;
@@ -226,6 +231,7 @@ static bool emit(struct image_program *p, struct machine *m, bool end)
 	if (!m->begun)
 		m->gone = p->live_of && !image_is_code(p->live_of, m->addr);
 	m->begun = true;
+	p->skipped |= m->gone;
 	if (m->gone)
 		return true;
 	if (m->file && m->file <= p->nr_files)
@@ -405,39 +411,62 @@ int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out
 	return 0;
 }
 
-/* That of the unit that was asked for last is kept: the next question is mostly of it too. */
-static struct image_program *live_program(struct image *img, Dwarf_Die *unit)
+static struct image_program *read_live(struct image *img, const struct image_elf *f, size_t at)
 {
-	const struct image_elf *f =
-		dwarf_getelf(img->dwarf) == img->main.elf ? &img->main : &img->debug;
-	struct image_program *p = img->live_program;
-	Dwarf_Attribute attr;
+	struct image_program *p;
 	Elf_Data *data;
-	Dwarf_Word at;
 	GElf_Shdr sh;
 	Elf_Scn *scn;
 
-	if (p && p->unit == dwarf_dieoffset(unit))
-		return p;
-	image_program_free(p);
-	img->live_program = NULL;
 	scn = image_elf_section(f, ".debug_line", &sh);
 	if (!scn)
 		scn = image_elf_section(f, ".zdebug_line", &sh);
 	data = scn ? elf_getdata(scn, NULL) : NULL;
-	if (!data || !data->d_buf || f->header.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    dwarf_formudata(dwarf_attr(unit, DW_AT_stmt_list, &attr), &at) != 0 ||
-	    at > data->d_size || !(p = calloc(1, sizeof(*p))))
+	if (!data || !data->d_buf || at > data->d_size || !(p = calloc(1, sizeof(*p))))
 		return NULL;
 	*p = (struct image_program){ .live_of = img,
-				     .unit = dwarf_dieoffset(unit),
+				     .big = f->header.e_ident[EI_DATA] == ELFDATA2MSB,
 				     .data = data->d_buf,
-				     .at = (size_t)at,
+				     .at = at,
 				     .end = data->d_size };
-	if (get_unit_header(p) && scan(p, 0, UINT64_MAX))
-		return img->live_program = p;
-	image_program_free(p);
-	return NULL;
+	if (get_unit_header(p) && scan(p, 0, UINT64_MAX) && p->skipped)
+		return p;
+	/* libdw's table will do; that is known from now on. */
+	p->skipped = false;
+	free(p->rows);
+	p->rows = NULL;
+	return p;
+}
+
+/* Kept as libdw keeps its tables: neighbours may be of many units. NULL: libdw's is to be used. */
+static struct image_program *live_program(struct image *img, Dwarf_Die *unit)
+{
+	const struct image_elf *f =
+		dwarf_getelf(img->dwarf) == img->main.elf ? &img->main : &img->debug;
+	struct image_program *p;
+	Dwarf_Attribute attr;
+	Dwarf_Word at;
+
+	if (dwarf_formudata(dwarf_attr(unit, DW_AT_stmt_list, &attr), &at) != 0)
+		return NULL;
+	p = base_map_get(&img->live_programs, &at, sizeof(at));
+	if (!p) {
+		p = read_live(img, f, (size_t)at);
+		if (p && base_map_set(&img->live_programs, &at, sizeof(at), p) < 0) {
+			image_program_free(p);
+			p = NULL;
+		}
+	}
+	return p && p->skipped ? p : NULL;
+}
+
+void image_live_programs_release(struct image *img)
+{
+	void *p;
+
+	for (size_t i = 0; base_map_next(&img->live_programs, &i, &p);)
+		image_program_free(p);
+	base_map_release(&img->live_programs);
 }
 
 int image_live_line(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)

@@ -46,6 +46,16 @@ static int add_vague(struct image_units *u, Dwarf_Off off)
 	return r;
 }
 
+/* Linkers leave of the range of a routine that is gone where it begins, and how long it was, or, in
+ * DWARF 4 and older, an empty one. */
+static void note_gone(struct image *img, uint64_t low, uint64_t high)
+{
+	uint64_t reach = low == high ? UINT64_MAX : high;
+
+	if (reach > img->gone_reach)
+		img->gone_reach = reach;
+}
+
 /* Many units may name one list of ranges: @most bounds what such a file can cost. */
 static int add_unit(struct image *img, Dwarf_Die *unit, Dwarf_Off off, size_t most)
 {
@@ -61,10 +71,8 @@ static int add_unit(struct image *img, Dwarf_Die *unit, Dwarf_Off off, size_t mo
 			return add_vague(u, off);
 		}
 		r = base_grow(&u->v, &u->cap, u->nr + 1, sizeof(*u->v));
-		if (low == high)
-			continue;
 		if (!image_is_code(img, low))
-			img->gone_reach = high > img->gone_reach ? high : img->gone_reach;
+			note_gone(img, low, high);
 		else if (r >= 0 && low < high)
 			u->v[u->nr++] = (struct unit_range){ low, high, 0, off };
 	}

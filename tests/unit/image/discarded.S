@@ -1,15 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A unit with a long routine that the linker threw away, as it then stands in DWARF: at 0, up to far
- * behind all code that is left. "live" is the unit's too, "alien" is of no unit.
+ * behind all code that is left. "live" is the unit's too, "alien" is of no unit. AS_EMPTY: of its range
+ * nothing is left; AS_WIDE: its lines have offsets of 64 bits; AS_BIG: all of it is in the other byte
+ * order, and the linker was told to put "live" at LIVE_AT.
  */
 #define GONE_LEN 0x100000
+#define LIVE_LEN 16
+#ifdef AS_BIG
+#define LIVE	  LIVE_AT
+	.macro be bytes, value
+	.if \bytes
+	.byte ((\value) >> (8 * (\bytes - 1))) & 255
+	be (\bytes - 1), (\value)
+	.endif
+	.endm
+#define N2(value) be 2, (value)
+#define N4(value) be 4, (value)
+#define N8(value) be 8, (value)
+#else
+#define N2(value) .2byte value
+#define N4(value) .4byte value
+#define N8(value) .8byte value
+#define LIVE	  live
+#endif
+#ifdef AS_WIDE
+#define OFFSET(value) N8(value)
+#else
+#define OFFSET(value) N4(value)
+#endif
 	.text
 	.globl live, alien
 	.type live, %function
 live:
-	.skip 16, 0x90
-.Llive_end:
+	.skip LIVE_LEN, 0x90
 	.size live, . - live
 	.type alien, %function
 alien:
@@ -29,34 +53,53 @@ alien:
 	.byte 0
 
 	.section .debug_info, "", %progbits
-	.4byte .Lunit_end - .Lunit
+	N4(.Lunit_end - .Lunit)
 .Lunit:
-	.2byte 4
-	.4byte 0
+	N2(4)
+	N4(0)
 	.byte 8
 	.uleb128 1
-	.8byte 0
-	.4byte 0, 0
+	N8(0)
+	N4(0)
+	N4(0)
 	.uleb128 2
 	.asciz "gone"
-	.8byte 0, GONE_LEN
+	N8(0)
+	N8(GONE_LEN)
 	.uleb128 3
 	.asciz "gone_inner"
-	.8byte 0, GONE_LEN
+	N8(0)
+	N8(GONE_LEN)
 	.byte 0
 	.uleb128 2
 	.asciz "live"
-	.8byte live, .Llive_end - live
+	N8(LIVE)
+	N8(LIVE_LEN)
 	.byte 0, 0
 .Lunit_end:
 
 	.section .debug_ranges, "", %progbits
-	.8byte 0, GONE_LEN, live, .Llive_end, 0, 0
+#ifdef AS_EMPTY
+	N8(1) /* as 0 would end the list */
+	N8(1)
+#else
+	N8(0)
+	N8(GONE_LEN)
+#endif
+	N8(LIVE)
+	N8(LIVE + LIVE_LEN)
+	N8(0)
+	N8(0)
 
 	.section .debug_line, "", %progbits
-	.4byte .Llines_end - . - 4
-	.2byte 2
-	.4byte .Lprogram - . - 4
+#ifdef AS_WIDE
+	N4(0xffffffff)
+#endif
+	OFFSET(.Llines_end - .Lversion)
+.Lversion:
+	N2(2)
+	OFFSET(.Lprogram - .Lheader)
+.Lheader:
 	.byte 1, 1, 0xff, 4, 10		  /* least instruction, is_stmt, base, range, first special */
 	.byte 0, 1, 1, 1, 1, 0, 0, 0, 1, 0 /* operands; no folders */
 	.asciz "/gone.c"
@@ -65,19 +108,19 @@ alien:
 	.byte 0, 0, 0, 0
 .Lprogram:
 	.byte 0, 9, 2 /* set_address */
-	.8byte 0
+	N8(0)
 	.byte 3, 19, 1 /* advance_line, copy */
 	.byte 0, 9, 2  /* as if from there: into "live" */
-	.8byte live + 5
+	N8(LIVE + 5)
 	.byte 3, 1, 1
 	.byte 2 /* advance_pc */
 	.uleb128 GONE_LEN
 	.byte 0, 1, 1 /* end_sequence */
 	.byte 0, 9, 2
-	.8byte live
+	N8(LIVE)
 	.byte 4, 2, 3, 9, 1 /* set_file, advance_line, copy */
 	.byte 2
-	.uleb128 .Llive_end - live
+	.uleb128 LIVE_LEN
 	.byte 0, 1, 1
 .Llines_end:
 
