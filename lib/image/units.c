@@ -56,6 +56,16 @@ static void note_gone(struct image *img, uint64_t low, uint64_t high)
 		img->gone_reach = reach;
 }
 
+/* Of types, and of what dwz(1) took out of several units, there is no code: they name lines for
+ * their files. */
+static bool may_be_vague(Dwarf_Die *unit)
+{
+	int tag = dwarf_tag(unit);
+
+	return tag != DW_TAG_type_unit && tag != DW_TAG_partial_unit &&
+	       !dwarf_hasattr(unit, DW_AT_ranges) && !dwarf_hasattr(unit, DW_AT_high_pc);
+}
+
 /* Many units may name one list of ranges: @most bounds what such a file can cost. */
 static int add_unit(struct image *img, Dwarf_Die *unit, Dwarf_Off off, size_t most)
 {
@@ -78,10 +88,7 @@ static int add_unit(struct image *img, Dwarf_Die *unit, Dwarf_Off off, size_t mo
 	}
 	if (r < 0)
 		return r;
-	return at < 0 || (u->nr == from && !dwarf_hasattr(unit, DW_AT_ranges) &&
-			  !dwarf_hasattr(unit, DW_AT_high_pc))
-		       ? add_vague(u, off)
-		       : 0;
+	return at < 0 || (u->nr == from && may_be_vague(unit)) ? add_vague(u, off) : 0;
 }
 
 /* NULL without memory: then there are no lines. */

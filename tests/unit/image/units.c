@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Units of which one says that it has what another has too, and one that does not say what it has;
- * and one with a routine that is not in the image. */
+/* Units of which one says that it has what another has too, one does not say what it has, and one
+ * has no code; and one with a routine that is not in the image. */
 #include <fcntl.h>
 #include <gelf.h>
 #include <setjmp.h>
@@ -70,6 +70,10 @@ static void test_nowhere(void **state)
 	s = image_symbol_find(img, "vague", &pos);
 	assert_non_null(s);
 	assert_true(image_line_at(img, s->vaddr + s->len, &line) < 0);
+	pos = 0;
+	s = image_symbol_find(img, "partial", &pos);
+	assert_non_null(s);
+	assert_true(image_line_at(img, s->vaddr, &line) < 0);
 	assert_true(image_line_at(img, 0, &line) < 0);
 	assert_true(image_line_at(img, UINT64_MAX, &line) < 0);
 	image_close(img);
