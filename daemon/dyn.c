@@ -90,28 +90,36 @@ size_t dyn_poll_fds(const struct dyn *d, int *fds, size_t max)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-static struct dyn_client *client_new(struct process *p)
-{
-	struct dyn_client *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	c->refs = 1;
-	p->dyn = c;
-	return c;
-}
-
-struct dyn_client *dyn_client_of(struct process *p)
-{
-	return p->dyn ? p->dyn : client_new(p);
-}
-
 /* All that it holds itself: its own registry, then what else tells. NULL: that was the last. */
 static struct dyn_registry *held(const struct dyn_client *c, size_t i)
 {
 	if (c->own)
 		return i ? (i <= c->nr_sources ? c->sources[i - 1] : NULL) : c->own;
 	return i < c->nr_sources ? c->sources[i] : NULL;
+}
+
+/* Read what is new; @all: at whatever cost. True: there was something. */
+static bool read_source(struct dyn_registry *reg, bool all)
+{
+	uint64_t settled_ns = reg->dyn->settled_ns;
+	bool news = reg->kind == DYN_GDB ? dyn_gdb_read(reg, all) : dyn_source_read(reg);
+
+	dyn_tenant_forget(&reg->tenants,
+			  reg->waiting_ns < settled_ns ? reg->waiting_ns : settled_ns);
+	reg->waiting_ns = UINT64_MAX;
+	dyn_facility_drop_unused(reg);
+	return news;
+}
+
+/* Its process is over: read a last time. */
+static void end_source(struct dyn_registry *reg)
+{
+	if (reg->over)
+		return;
+	read_source(reg, true);
+	reg->over = true;
+	reg->nr_changes++;
+	dyn_registry_detach(reg);
 }
 
 static void client_put(struct dyn_client *c)
@@ -124,7 +132,7 @@ static void client_put(struct dyn_client *c)
 		/* One that another client has too goes on with that. Its last reading takes @c. */
 		for (size_t i = 0; i < c->nr_sources; i++)
 			if (c->sources[i]->refs == 1)
-				dyn_source_end(c->sources[i]);
+				end_source(c->sources[i]);
 		for (size_t i = 0; up && (reg = held(up, i)); i++)
 			dyn_tenant_heir_remove(&reg->tenants, c->fork_ns);
 		for (size_t i = 0; (reg = held(c, i)); i++)
@@ -178,7 +186,7 @@ static int adopt(struct dyn *d, struct process *p, int fd)
 		r = -EEXIST;
 	else if (p->dyn && p->dyn->own)
 		r = -EPERM;
-	else if (fresh && !client_new(p))
+	else if (!dyn_client_of(p))
 		r = -ENOMEM;
 	if (r < 0) {
 		d->intake.nr_refused += r == -EPERM;
@@ -261,6 +269,17 @@ void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 	adopt(d, p, fd);
 }
 
+void dyn_watch(struct dyn *d, struct process *p)
+{
+	if (p->watched || !d->config.reader || d->nr_roots == DYN_ROOTS_MAX)
+		return;
+	p->watched = true;
+	if (!dyn_client_of(p))
+		return;
+	dyn_gdb_watch(d, p);
+	dyn_source_watch(d, p);
+}
+
 /* Does @c hold what @of inherited? Numbers in /proc, and what processes say, may go in a circle. */
 static bool is_of(const struct dyn_client *c, const struct dyn_client *of)
 {
@@ -285,7 +304,7 @@ void dyn_fork(struct dyn *d, struct process *parent, struct process *child, uint
 		seq = from->fork_seq;
 		from = from->inherited;
 	}
-	if (!from || (c && (c->inherited || is_of(c, from))) || (!c && !(c = client_new(child))))
+	if (!from || (c && (c->inherited || is_of(c, from))) || !(c = dyn_client_of(child)))
 		return;
 	c->inherited = from;
 	c->fork_ns = time_ns;
@@ -304,7 +323,7 @@ int dyn_hand_on(struct process *from, struct process *to)
 
 	if (!c || !c->own)
 		return 0;
-	if (!client_new(to))
+	if (!dyn_client_of(to))
 		return -ENOMEM;
 	/* Who was forked from @from before cannot have it either. */
 	c->own->tenants.nr_heirs = 0;
@@ -341,7 +360,7 @@ int dyn_records(struct dyn *d, struct process *p, uint64_t time_ns, const void *
 	struct dyn_registry *reg;
 	int r;
 
-	if (!p->dyn && !client_new(p))
+	if (!dyn_client_of(p))
 		return -ENOMEM;
 	if (!p->dyn->own) {
 		r = dyn_registry_new(d, p, DYN_REGISTRY, -1, &reg);
@@ -365,7 +384,8 @@ bool dyn_refresh(struct dyn *d, bool ranges)
 	if (!d->config.reader)
 		return false;
 	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next)
-		news |= dyn_registry_read(reg, ranges);
+		news |= reg->kind == DYN_REGISTRY ? dyn_registry_read(reg, ranges)
+						  : read_source(reg, ranges);
 	return news;
 }
 

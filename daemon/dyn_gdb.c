@@ -45,6 +45,12 @@ static struct reader_who who_is(const struct dyn_registry *reg)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+static void release(struct dyn_gdb *gdb)
+{
+	free(gdb->objects);
+	free(gdb);
+}
+
 void dyn_gdb_watch(struct dyn *d, struct process *p)
 {
 	struct dyn_registry *reg;
@@ -55,6 +61,7 @@ void dyn_gdb_watch(struct dyn *d, struct process *p)
 	reg->gdb = calloc(1, sizeof(*reg->gdb));
 	if (!reg->gdb)
 		return;
+	reg->gdb_release = release;
 	reg->gdb->client = p->dyn;
 	reg->gdb->mapped = true;
 }
@@ -67,24 +74,11 @@ void dyn_mapped(const struct process *p)
 		reg->gdb->mapped = true;
 }
 
-void dyn_gdb_leave(struct dyn_registry *reg)
-{
-	reg->life = 0;
-}
-
-void dyn_gdb_release(struct dyn_registry *reg)
-{
-	if (reg->gdb)
-		free(reg->gdb->objects);
-	free(reg->gdb);
-	reg->gdb = NULL;
-}
-
 /* What became of a request. It is that life no more: nothing of it can be read ever again. */
 static void failed(struct dyn_registry *reg, int r)
 {
 	if (r == -ESRCH)
-		dyn_gdb_leave(reg);
+		reg->life = 0;
 	else if (r != -EAGAIN && r != -ENOMEM)
 		dyn_source_pause(reg, r);
 }

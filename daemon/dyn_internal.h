@@ -379,7 +379,8 @@ struct dyn_registry {
 	uint64_t since_ns;   /* CLOCK_REALTIME of its beginning: older maps are not its */
 	uint64_t look_ns, look_pause_ns;
 	struct dyn_gdb *gdb; /* of kind DYN_GDB (dyn_gdb.c) */
-	uint64_t list_ns;    /* its list is read then at the soonest */
+	void (*gdb_release)(struct dyn_gdb *gdb);
+	uint64_t list_ns; /* its list is read then at the soonest */
 
 	struct dyn_facility *facilities[WIRE_NR_FACILITIES];
 	struct dyn_range *ranges; /* by slot */
@@ -408,9 +409,6 @@ struct dyn_client {
 	uint64_t fork_seq; /* the parent's last change then; known where has_seq */
 	bool has_seq;
 };
-
-/* What @p holds, made where it has nothing yet. NULL: no memory. */
-struct dyn_client *dyn_client_of(struct process *p);
 
 /*
  * A registry for @p, in the list of @d; of kind DYN_REGISTRY its header is read. @fd is taken over,
@@ -455,6 +453,8 @@ void dyn_registry_give_back(struct dyn_registry *reg, uint64_t len);
 
 /* ---- what tells of code without libdbgdyn (dyn_source.c) ------------------------------------- */
 
+/* What @p holds, made where it has nothing yet. NULL: no memory. */
+struct dyn_client *dyn_client_of(struct process *p);
 struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind);
 /* One more for @p, which is a client; of kind DYN_GDB it has no facility yet. @fd is taken over,
  * also on failure. 0 or negative. */
@@ -466,15 +466,15 @@ int dyn_source_facility(struct dyn_registry *reg);
 void dyn_source_pause(struct dyn_registry *reg, int r);
 /* When it is looked for, or read, again; the pause doubles. */
 void dyn_source_look_later(struct dyn_registry *reg);
-/* Read what is new; @all: at whatever cost. True: there was something. */
-bool dyn_source_read(struct dyn_registry *reg, bool all);
+/* Look for a perf map of @p, which is a client. */
+void dyn_source_watch(struct dyn *d, struct process *p);
+/* Read what is new. True: there was something. */
+bool dyn_source_read(struct dyn_registry *reg);
 /* By time, whoever of @c's sources knows the address. DYN_LATER not where @last. */
 enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_ask *ask, bool last,
 				 struct image **image, uint64_t *off);
 /* Samples from @first_ns on will be asked for again: who lived then is not forgotten. */
 void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns);
-/* Its process is over: read a last time. */
-void dyn_source_end(struct dyn_registry *reg);
 
 /* ---- code that nobody names (dyn_unnamed.c) -------------------------------------------------- */
 
@@ -487,11 +487,8 @@ enum dyn_where dyn_unnamed_find(struct dyn *d, struct process *p, const struct d
 
 /* @p has made memory for code: look for its descriptor. */
 void dyn_gdb_watch(struct dyn *d, struct process *p);
-/* Its process is leaving: its memory is gone, and what was not read is not known. */
-void dyn_gdb_leave(struct dyn_registry *reg);
-/* As dyn_source_read. */
+/* As dyn_source_read; @all: at whatever cost. */
 bool dyn_gdb_read(struct dyn_registry *reg, bool all);
-void dyn_gdb_release(struct dyn_registry *reg);
 
 /* ---- changes (dyn_change.c, dyn_apply.c) ----------------------------------------------------- */
 
@@ -586,8 +583,9 @@ struct dyn {
 	struct dyn_registry *registries;
 	struct dyn_fold *folds;
 	bool hasty;	       /* dyn_set_hasty */
-	unsigned int nr_roots; /* descriptors of root folders */
-#define DYN_AGAIN_NS (10 * 1000000000ull)
+	unsigned int nr_roots; /* descriptors of root folders, of DYN_ROOTS_MAX */
+#define DYN_ROOTS_MAX 256
+#define DYN_AGAIN_NS  (10 * 1000000000ull)
 	uint64_t fold_after_ns; /* not before, but for a flush: the disk or memory failed */
 	uint64_t bytes;		/* of ranges, of DYN_ALL_BYTES_MAX */
 	uint32_t nr_slots;	/* of routines, of DYN_ALL_ROUTINES_MAX */

@@ -153,7 +153,8 @@ void dyn_registry_detach(struct dyn_registry *reg)
 void dyn_registry_free(struct dyn_registry *reg)
 {
 	dyn_registry_detach(reg);
-	dyn_gdb_release(reg);
+	if (reg->gdb)
+		reg->gdb_release(reg->gdb);
 	unlist(reg);
 	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++) {
 		reg->dyn->stats.facilities -= reg->facilities[i] != NULL;
@@ -421,8 +422,6 @@ bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 	uint32_t wanted;
 	int r = 0;
 
-	if (reg->kind != DYN_REGISTRY)
-		return dyn_source_read(reg, ranges);
 	if (reg->fd < 0 || reg->refused)
 		return false;
 	dyn_registry_peek(reg);

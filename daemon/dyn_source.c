@@ -25,10 +25,15 @@ enum { READS_MAX = 16 };
 #define LOOK_FIRST_NS 250000000ull
 #define LOOK_PART     8
 #define LOOK_MAX_NS   (16 * 1000000000ull)
-/* Descriptors of processes whose map has not been found yet. */
-enum { ROOTS_MAX = 256 };
 
 /* ---- sources of a client --------------------------------------------------------------------- */
+
+struct dyn_client *dyn_client_of(struct process *p)
+{
+	if (!p->dyn && (p->dyn = calloc(1, sizeof(*p->dyn))))
+		p->dyn->refs = 1;
+	return p->dyn;
+}
 
 struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind)
 {
@@ -168,19 +173,12 @@ static uint64_t began(const struct process *p)
 	return (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - age;
 }
 
-void dyn_watch(struct dyn *d, struct process *p)
+void dyn_source_watch(struct dyn *d, struct process *p)
 {
 	struct dyn_registry *reg;
 	int32_t ns_pid = 0;
-	int root;
+	int root = open_root(d, p, &ns_pid);
 
-	if (p->watched || !d->config.reader || d->nr_roots == ROOTS_MAX)
-		return;
-	p->watched = true;
-	if (!dyn_client_of(p))
-		return;
-	dyn_gdb_watch(d, p);
-	root = open_root(d, p, &ns_pid);
 	if (root < 0)
 		return;
 	if (dyn_source_new(d, p, DYN_PERFMAP, -1, &reg) < 0) {
@@ -202,8 +200,9 @@ void dyn_leaving(struct process *p)
 		struct dyn_registry *reg = p->dyn->sources[i];
 
 		reg->look_ns = reg->pause_until_ns = 0;
+		/* Its memory is gone, and what was not read is not known. */
 		if (reg->kind == DYN_GDB)
-			dyn_gdb_leave(reg);
+			reg->life = 0;
 	}
 }
 
@@ -335,23 +334,12 @@ static bool follow(struct dyn_registry *reg)
 	return true;
 }
 
-bool dyn_source_read(struct dyn_registry *reg, bool all)
+bool dyn_source_read(struct dyn_registry *reg)
 {
-	bool news = false;
-
 	if (reg->kind == DYN_PERFMAP && reg->fd < 0)
 		look_for_map(reg);
-	if (reg->kind == DYN_GDB)
-		news = dyn_gdb_read(reg, all);
-	if (reg->fd >= 0 && !reg->refused && base_now_ns() >= reg->pause_until_ns &&
-	    has_changed(reg))
-		news = follow(reg);
-	dyn_tenant_forget(&reg->tenants, reg->waiting_ns < reg->dyn->settled_ns
-						 ? reg->waiting_ns
-						 : reg->dyn->settled_ns);
-	reg->waiting_ns = UINT64_MAX;
-	dyn_facility_drop_unused(reg);
-	return news;
+	return reg->fd >= 0 && !reg->refused && base_now_ns() >= reg->pause_until_ns &&
+	       has_changed(reg) && follow(reg);
 }
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
@@ -388,16 +376,4 @@ void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns)
 		for (size_t i = 0; i < c->nr_sources; i++)
 			if (first_ns < c->sources[i]->waiting_ns)
 				c->sources[i]->waiting_ns = first_ns;
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-void dyn_source_end(struct dyn_registry *reg)
-{
-	if (reg->over)
-		return;
-	dyn_source_read(reg, true);
-	reg->over = true;
-	reg->nr_changes++;
-	dyn_registry_detach(reg);
 }
