@@ -293,10 +293,10 @@ static int replace(struct dyn_registry *reg, struct dyn_range *range, struct bas
 
 	if (equal(old, fresh))
 		return 0;
-	if (fresh->len > old->len && !dyn_registry_room(reg, fresh->len - old->len))
+	if (fresh->len > old->len && !dyn_room_take(reg, fresh->len - old->len))
 		return -DCPI_ELIMIT;
 	if (fresh->len < old->len)
-		dyn_registry_give_back(reg, old->len - fresh->len);
+		dyn_room_give_back(reg, old->len - fresh->len);
 	base_buf_release(old);
 	*old = *fresh;
 	*fresh = (struct base_buf){ 0 };

@@ -445,11 +445,14 @@ enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_as
 				   struct image **image, uint64_t *off, bool *sure);
 /* The change that word @generation of a sample means; it may not have been read yet. */
 uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation);
-/* Room for @len more bytes, taken from the registry's and the daemon's limits. */
+
+/* ---- room (dyn_room.c) ----------------------------------------------------------------------- */
+
 /* Bytes that its process may still keep. */
-uint64_t dyn_registry_left(const struct dyn_registry *reg);
-bool dyn_registry_room(struct dyn_registry *reg, uint64_t len);
-void dyn_registry_give_back(struct dyn_registry *reg, uint64_t len);
+uint64_t dyn_room_left(const struct dyn_registry *reg);
+/* Room for @len more bytes, taken from the registry's and the daemon's limits. */
+bool dyn_room_take(struct dyn_registry *reg, uint64_t len);
+void dyn_room_give_back(struct dyn_registry *reg, uint64_t len);
 
 /* ---- what tells of code without libdbgdyn (dyn_source.c) ------------------------------------- */
 

@@ -65,7 +65,7 @@ static int keep_routine(struct dyn_facility *f, const struct wire_routine *rec, 
 	uint32_t record;
 	int r;
 
-	if (rec->head.len > dyn_registry_left(f->registry))
+	if (rec->head.len > dyn_room_left(f->registry))
 		return -EDQUOT;
 	r = new_routine(f->registry, hash, index);
 	if (r < 0)
@@ -120,7 +120,7 @@ int dyn_facility_complete(struct dyn_facility *f, uint32_t index, const struct w
 	if (!old || old->head.flags & WIRE_ROUTINE_CODE || r->facility != f->index)
 		return 0;
 	old_len = old->head.len;
-	if (rec->head.len > dyn_registry_left(f->registry))
+	if (rec->head.len > dyn_room_left(f->registry))
 		return -EDQUOT;
 	err = dyn_spool_put(&d->spool, &f->registry->store, &rec->head, &record);
 	if (err < 0)

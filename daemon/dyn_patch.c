@@ -61,7 +61,7 @@ static int add_text(struct dyn_registry *reg, struct dyn_patch *p, uint64_t elf,
 
 	if (r < 0)
 		return r;
-	if (!dyn_registry_room(reg, WIRE_PAGE))
+	if (!dyn_room_take(reg, WIRE_PAGE))
 		return -DCPI_ELIMIT;
 	p->texts[p->nr_texts] = (struct text){ .elf = elf };
 	return set_text(&p->texts[p->nr_texts++], data, len);

@@ -176,31 +176,6 @@ void dyn_registry_free(struct dyn_registry *reg)
 	free(reg);
 }
 
-uint64_t dyn_registry_left(const struct dyn_registry *reg)
-{
-	uint64_t quota = reg->dyn->config.process_quota, used = reg->store.used + reg->bytes;
-
-	if (!quota)
-		return UINT64_MAX;
-	return used < quota ? quota - used : 0;
-}
-
-bool dyn_registry_room(struct dyn_registry *reg, uint64_t len)
-{
-	if (len > dyn_registry_left(reg) || len > DYN_REGISTRY_BYTES_MAX - reg->bytes ||
-	    len > DYN_ALL_BYTES_MAX - reg->dyn->bytes)
-		return false;
-	reg->bytes += len;
-	reg->dyn->bytes += len;
-	return true;
-}
-
-void dyn_registry_give_back(struct dyn_registry *reg, uint64_t len)
-{
-	reg->bytes -= len;
-	reg->dyn->bytes -= len;
-}
-
 /* ---- reading ------------------------------------------------------------------------------- */
 
 int dyn_registry_peek(struct dyn_registry *reg)
