@@ -465,6 +465,18 @@ static int fold_groups(struct dyn *d, struct base_err *err)
 	return first;
 }
 
+void dyn_fold_settle(struct dyn_registry *reg)
+{
+	bool pending = false;
+
+	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++)
+		pending |=
+			reg->facilities[i] && (dyn_facility_is_behind(reg->facilities[i], false) ||
+					       dyn_fold_wants(reg->facilities[i]));
+	if (has_ended(reg) && !pending)
+		dyn_registry_free(reg);
+}
+
 int dyn_fold(struct dyn *d, struct base_err *err)
 {
 	struct dyn_registry *next;
@@ -480,7 +492,7 @@ int dyn_fold(struct dyn *d, struct base_err *err)
 	close(lock);
 	for (struct dyn_registry *reg = d->registries; reg; reg = next) {
 		next = reg->next;
-		dyn_registry_settle(reg);
+		dyn_fold_settle(reg);
 	}
 	d->fold_after_ns = first < 0 ? base_now_ns() + DYN_AGAIN_NS : 0;
 	return first;

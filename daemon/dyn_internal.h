@@ -145,6 +145,8 @@ struct dyn_fold; /* those of one executable, facility, uid, machine and label */
  * failed.
  */
 bool dyn_fold_wants(const struct dyn_facility *f);
+/* A life that is over, is on disk, and that nobody looks up is forgotten. */
+void dyn_fold_settle(struct dyn_registry *reg);
 
 /* ---- changes that were not read (dyn_gap.c) ------------------------------------------------ */
 
@@ -431,8 +433,6 @@ bool dyn_registry_wants_flush(const struct dyn_registry *reg);
 bool dyn_registry_is_catching_up(const struct dyn_registry *reg);
 void dyn_registry_detach(struct dyn_registry *reg);
 void dyn_registry_close_root(struct dyn_registry *reg);
-/* A life that is over, is on disk, and that nobody looks up is forgotten. */
-void dyn_registry_settle(struct dyn_registry *reg);
 /* A lookup by time, or, where @by_seq, as of change @seq. */
 struct dyn_ask {
 	uint64_t addr, first_ns, time_ns, seq;

@@ -40,18 +40,6 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 	return first;
 }
 
-void dyn_registry_settle(struct dyn_registry *reg)
-{
-	bool pending = false;
-
-	for (size_t i = 0; i < WIRE_NR_FACILITIES; i++)
-		pending |=
-			reg->facilities[i] && (dyn_facility_is_behind(reg->facilities[i], false) ||
-					       dyn_fold_wants(reg->facilities[i]));
-	if (reg->over && !reg->refs && !pending)
-		dyn_registry_free(reg);
-}
-
 /* One of its images is to be part of another. */
 static bool folds_some(const struct dyn_registry *reg)
 {
@@ -104,7 +92,7 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 			dyn_registry_read(reg, true);
 		r = write_registry(reg, &answer, err);
 		dyn_registry_answer(reg, answer);
-		dyn_registry_settle(reg);
+		dyn_fold_settle(reg);
 		first = first ? first : r;
 	}
 	if (lock >= 0)
