@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Changes of what lives, beside a routine's registration. */
+/* Changes of what lives: who is registered, moves or goes. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,6 +9,173 @@ static bool place_good(uint64_t addr, uint64_t len)
 {
 	return len && addr < REGISTRY_VADDR_MAX && len <= REGISTRY_VADDR_MAX - addr;
 }
+
+/* ---- who comes ------------------------------------------------------------------------------- */
+
+static struct dyn_facility *facility_at(const struct dyn_registry *reg, uint32_t index)
+{
+	return index < WIRE_NR_FACILITIES ? reg->facilities[index] : NULL;
+}
+
+static int enter_hole(struct dyn_registry *reg, uint32_t facility, uint64_t addr, uint64_t end,
+		      unsigned int flags, const struct dyn_moment *m)
+{
+	uint32_t index;
+	int r = 0;
+
+	if (addr < end)
+		r = dyn_facility_hole(reg->facilities[facility], addr, end - addr, &index);
+	if (r == 0 && addr < end)
+		r = dyn_tenant_enter(&reg->tenants, index, flags, m);
+	return r;
+}
+
+/* A routine of an object: what stands beside it is the object still. */
+static int cut_hole(struct dyn_registry *reg, uint64_t addr, uint64_t len, unsigned int flags,
+		    const struct dyn_moment *m)
+{
+	struct dyn_tenants *t = &reg->tenants;
+	uint32_t i;
+	int r = 0;
+
+	while (r == 0 && (i = dyn_tenant_take_hole(t, addr, len, m->seq))) {
+		struct dyn_routine hole = *dyn_routine_get(&t->routines, i);
+		unsigned int same = flags | (hole.flags & DYN_REUSES);
+
+		dyn_routine_get(&t->routines, i)->flags &= (uint8_t)~DYN_REUSES;
+		if (!hole.nr_past)
+			dyn_routine_drop(&t->routines, i);
+		r = enter_hole(reg, hole.facility, hole.addr, addr, same, m);
+		if (r == 0)
+			r = enter_hole(reg, hole.facility, addr + len, hole.addr + hole.len, same,
+				       m);
+	}
+	return r;
+}
+
+static int enter_object(struct dyn_registry *reg, const struct wire_object *rec,
+			const struct dyn_moment *m)
+{
+	unsigned int flags = (rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0) |
+			     (rec->head.flags & WIRE_ROUTINE_LISTED ? DYN_LISTED : 0);
+	struct dyn_tenants *t = &reg->tenants;
+
+	if (!facility_at(reg, rec->facility) || rec->code_len > UINT32_MAX || m->seq == UINT64_MAX)
+		return -EINVAL;
+	if (flags & DYN_LISTED && (dyn_tenant_knows_object(t, rec->addr, rec->code_len, m->seq) ||
+				   dyn_tenant_is_older(t, rec->addr, rec->code_len, m->seq)))
+		return 0;
+	return enter_hole(reg, rec->facility, rec->addr, rec->addr + rec->code_len, flags, m);
+}
+
+static int enter_routine(struct dyn_registry *reg, const struct wire_routine_view *v,
+			 const struct dyn_moment *m)
+{
+	struct dyn_facility *f = facility_at(reg, v->rec->facility);
+	unsigned int flags = (v->rec->head.flags & WIRE_ROUTINE_REUSES ? DYN_REUSES : 0) |
+			     (v->rec->head.flags & WIRE_ROUTINE_LISTED ? DYN_LISTED : 0);
+	uint32_t index;
+	int r;
+
+	if (!f || v->rec->addr >= REGISTRY_VADDR_MAX ||
+	    v->rec->code_len > REGISTRY_VADDR_MAX - v->rec->addr)
+		return -EINVAL;
+	/* Most of a list is known; and it was read after the ring, but not all at one instant. */
+	if (flags & DYN_LISTED &&
+	    (index = dyn_tenant_known(&reg->tenants, v->rec->addr, v->rec->code_len, m->seq)))
+		return v->code ? dyn_facility_complete(f, index, v->rec) : 0;
+	/* It was dropped when it came first; its code is not told again. */
+	if (flags & DYN_LISTED && m->seq <= reg->place.known_seq && !v->code)
+		return 0;
+	if (flags & DYN_LISTED &&
+	    dyn_tenant_is_older(&reg->tenants, v->rec->addr, v->rec->code_len, m->seq))
+		return 0;
+	r = dyn_facility_routine(f, v, &index);
+	/* Somebody lives there all the same. */
+	if (r < 0)
+		r = dyn_facility_nameless(f, v->rec->addr, v->rec->code_len, &index);
+	if (r == 0)
+		r = cut_hole(reg, v->rec->addr, v->rec->code_len, flags, m);
+	if (r == 0)
+		r = dyn_tenant_enter(&reg->tenants, index, flags, m);
+	if (r < 0)
+		return r;
+	r = dyn_facility_place(f, index, reg->dyn->config.keep_all);
+	/* It lives without. */
+	return r == -DCPI_ELIMIT ? 0 : r;
+}
+
+/* What stands there now is not known, but who stood there does not any more. */
+static int lose(struct dyn_registry *reg, const struct wire_head *h, uint64_t addr, uint64_t len,
+		const struct dyn_moment *m, int r)
+{
+	if ((r == -ENOMEM || r == -DCPI_ELIMIT) && h->flags & WIRE_ROUTINE_LISTED)
+		reg->tenants.nr_lost_listed++;
+	if (r < 0 && !(h->flags & WIRE_ROUTINE_LISTED)) {
+		if (addr < REGISTRY_VADDR_MAX)
+			dyn_tenant_clear(&reg->tenants, addr, len, m);
+		dyn_tenant_lost(&reg->tenants, m);
+	}
+	return r;
+}
+
+static int lose_routine(struct dyn_registry *reg, const struct wire_routine *rec,
+			const struct dyn_moment *m, int r)
+{
+	return lose(reg, &rec->head, rec->addr, rec->code_len, m, r);
+}
+
+/*
+ * What tells no times, a line of a perf map or GDB's descriptor, comes late. Where nobody else had
+ * the address before, it is the routine's from the beginning; but not in a child that was forked
+ * before the last reading, which did not show it.
+ */
+static int timeless(struct dyn_registry *reg, const struct wire_routine_view *v,
+		    const struct dyn_moment *m)
+{
+	struct dyn_tenants *t = &reg->tenants;
+	uint64_t addr = v->rec->addr, len = v->rec->code_len;
+	struct dyn_moment from = *m;
+
+	if (!dyn_routine_overlap(&t->routines, t->routines.live, addr, addr + len) &&
+	    !dyn_past_overlaps(t, addr, len))
+		from.lo = dyn_tenant_heir_before(t, m->lo);
+	return lose_routine(reg, v->rec, &from, enter_routine(reg, v, &from));
+}
+
+/* Those of an object share its number. */
+static int routine(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_moment *m)
+{
+	struct wire_routine_view v;
+	int r = wire_routine_parse(rec, &v);
+
+	if (r < 0)
+		return r;
+	m->seq = v.rec->seq;
+	if (!m->seq || m->seq == UINT64_MAX)
+		return -EINVAL;
+	if (!(rec->flags & WIRE_ROUTINE_LISTED)) {
+		if (m->seq < reg->tenants.last_seq)
+			return -EINVAL;
+		dyn_tenant_reached(&reg->tenants, m, true);
+		if (!v.code)
+			dyn_tenant_codeless(&reg->tenants, m->seq);
+	}
+	if (reg->kind == DYN_PERFMAP || reg->kind == DYN_GDB)
+		return timeless(reg, &v, m);
+	return lose_routine(reg, v.rec, m, enter_routine(reg, &v, m));
+}
+
+/* Its routines come behind it. */
+static int object(struct dyn_registry *reg, const struct wire_object *rec,
+		  const struct dyn_moment *m)
+{
+	if (!place_good(rec->addr, rec->code_len))
+		return -EINVAL;
+	return lose(reg, &rec->head, rec->addr, rec->code_len, m, enter_object(reg, rec, m));
+}
+
+/* ---- who goes or moves ----------------------------------------------------------------------- */
 
 static int retire(struct dyn_registry *reg, const struct wire_retire *rec,
 		  const struct dyn_moment *m)
@@ -88,7 +255,7 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 		if (old.flags & DYN_NAMELESS)
 			r = move_nameless(reg, old.facility, rec, m);
 		else if (new &&wire_routine_parse(&new->head, &v) == 0)
-			r = dyn_apply_routine(reg, &v, m);
+			r = enter_routine(reg, &v, m);
 	}
 	/* Whoever it is that stands there now, it is nobody who stood there. */
 	if (r) {
@@ -99,24 +266,7 @@ static int move(struct dyn_registry *reg, const struct wire_move *rec, const str
 	return r < 0 ? r : 0;
 }
 
-/* Its routines come behind it. */
-static int object(struct dyn_registry *reg, const struct wire_object *rec,
-		  const struct dyn_moment *m)
-{
-	int r;
-
-	if (!place_good(rec->addr, rec->code_len))
-		return -EINVAL;
-	r = dyn_apply_object(reg, rec, m);
-	if ((r == -ENOMEM || r == -DCPI_ELIMIT) && rec->head.flags & WIRE_ROUTINE_LISTED)
-		reg->tenants.nr_lost_listed++;
-	/* What stands there now is not known, but who stood there does not any more. */
-	if (r < 0 && !(rec->head.flags & WIRE_ROUTINE_LISTED)) {
-		dyn_tenant_clear(&reg->tenants, rec->addr, rec->code_len, m);
-		dyn_tenant_lost(&reg->tenants, m);
-	}
-	return r;
-}
+/* ---- one record ------------------------------------------------------------------------------ */
 
 static int begin(struct dyn_registry *reg, uint64_t seq, struct dyn_moment *m)
 {
@@ -136,6 +286,8 @@ int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *h, struct
 	int r;
 
 	switch (h->type) {
+	case WIRE_ROUTINE:
+		return routine(reg, h, m);
 	case WIRE_RETIRE:
 		r = begin(reg, gone->seq, m);
 		return r < 0 ? r : retire(reg, gone, m);

@@ -495,14 +495,8 @@ bool dyn_gdb_read(struct dyn_registry *reg, bool all);
 
 /* ---- changes (dyn_change.c, dyn_apply.c) ----------------------------------------------------- */
 
-/* RETIRE, MOVE, OBJECT, LISTED (dyn_change.c). 0 or negative. */
+/* ROUTINE, OBJECT, RETIRE, MOVE, LISTED (dyn_change.c). 0 or negative. */
 int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_moment *m);
-/* A routine is registered at @m. 0 or negative. */
-int dyn_apply_routine(struct dyn_registry *reg, const struct wire_routine_view *v,
-		      const struct dyn_moment *m);
-/* An object is: all of its extent, until its routines come behind it. 0 or negative. */
-int dyn_apply_object(struct dyn_registry *reg, const struct wire_object *rec,
-		     const struct dyn_moment *m);
 /* Normalized records, read in the window (lo, hi]. Returns how many could not be used. */
 int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi);
 /*
