@@ -12,6 +12,7 @@
 #define DCPI_DYN_INTERNAL_H
 
 #include "daemon_internal.h"
+#include "dyn_image.h"
 #include "dyn_routine.h"
 #include "dyn_spool.h"
 #include "dyn_tree.h"
@@ -19,8 +20,7 @@
 #include "pseudoimg.h"
 #include "registry.h"
 
-/* ---- facilities (dyn_facility.c, dyn_keep.c, dyn_image.c)
- * ---------------------------------------------- */
+/* ---- facilities (dyn_facility.c, dyn_keep.c) ------------------------------------------------- */
 
 /* Image offsets end here; ranges whose sum is larger are lies. */
 #define DYN_IMAGE_MAX (1ull << 60)
@@ -35,7 +35,6 @@
 #define DYN_ALL_ROUTINES_MAX (1u << 24)
 
 struct dyn_registry;
-struct pseudoimg_result;
 
 /* Pages of the ELF's addresses and the image offset of the first one. */
 struct dyn_run {
@@ -594,8 +593,7 @@ struct dyn {
 	uint64_t bad_gone, dropped_gone, missed_gone; /* counts of registries that are gone */
 };
 
-/* Who holds dyn/ locked removes files, which takes far less. */
-enum { DYN_LOCK_MS = 1000 };
+/* ---- their images (dyn_image.c; dyn_image.h: any) -------------------------------------------- */
 
 /* Write the facility's image if it is behind (see there); durable when it returns 0. */
 int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err);
@@ -608,22 +606,5 @@ void dyn_image_assure(struct dyn_facility *f);
 int dyn_image_spare(const struct dyn_facility *f);
 /* Profiles may hold the build-id that it has: the next image names that. 0 or -ENOMEM. */
 int dyn_image_remember(struct dyn_facility *f);
-/* Empty file @name, to be committed, for the daemon's user, its group and the uid @reader (may be
- * NULL). */
-int dyn_image_create(struct base_file *file, int dir_fd, const char *name, const uint32_t *reader,
-		     struct base_err *err);
-/* For a helper with so many bytes to read. */
-unsigned int dyn_image_timeout_ms(uint64_t len);
-/* A failure of dyn_image_write that lies in what the client said, not in this machine's disk or
- * memory. */
-bool dyn_image_refusal(int r);
-/*
- * Let the jailed helper make @name from @job (a descriptor, at its beginning): complete or not at
- * all, for the daemon's user, its group and the uid @reader (may be NULL).
- */
-int dyn_image_put(int dir_fd, const char *name, const char *helper, const uint32_t *reader, int job,
-		  struct pseudoimg_result *result, struct base_err *err);
-/* One more refusal (counted in @nr_refused); after the third the image is given up: true. */
-bool dyn_image_give_up(struct image *img, uint32_t *nr_refused);
 
 #endif

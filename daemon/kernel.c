@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
+#include "dyn_image.h"
 #include "kernel_internal.h"
 
 /* Code that was unregistered may still run until nobody uses it any more. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "dyn_internal.h"
+#include "dyn_image.h"
 #include "kernel_internal.h"
 
 /*

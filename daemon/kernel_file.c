@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
+#include "dyn_image.h"
 #include "kernel_internal.h"
 #include "pseudoimg.h"
 #include "registry.h"

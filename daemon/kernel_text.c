@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dyn_internal.h"
+#include "dyn_image.h"
 #include "kernel_internal.h"
 #include "kernel_kept.h"
 
