@@ -3,16 +3,6 @@
 
 #include "registry_internal.h"
 
-bool registry_parse_full(const struct parse *p)
-{
-	return p->late || p->out->len >= REGISTRY_ANSWER_SOFT;
-}
-
-void registry_parse_clock(struct parse *p)
-{
-	p->late |= base_now_ns() >= p->deadline_ns;
-}
-
 int registry_parse(int fd, const struct registry_memory *memory, struct registry_place *place,
 		   struct base_buf *out)
 {

@@ -21,27 +21,30 @@ struct parse {
 	uint8_t page[WIRE_PAGE];
 };
 
+/* Can a process have that? Above nothing, below REGISTRY_VADDR_MAX. */
+bool registry_vaddr_good(uint64_t base, uint64_t len);
+
+/* ---- one record (registry_record.c) ---------------------------------------------------------- */
+
 /* Is the answer long enough, or has it taken long enough? What was begun is ended. */
 bool registry_parse_full(const struct parse *p);
 /* To be called after what may take time. */
 void registry_parse_clock(struct parse *p);
-
-/* Can a process have that? Above nothing, below REGISTRY_VADDR_MAX. */
-bool registry_vaddr_good(uint64_t base, uint64_t len);
-
-/* registry_table.c: facilities (which go into @p->state) and ranges. 0 or negative. */
-int registry_table_put(struct parse *p);
+/* @p->state has it. */
 bool registry_facility_usable(const struct parse *p, uint32_t facility);
-
 /* Append zeros for a record, rounded up to 8, with its head; *@record is where it stands. */
 int registry_record_new(struct base_buf *out, uint16_t type, size_t len, void *record);
 /*
- * registry_record.c: check the record at @head (a private copy, complete, 8-byte aligned, whose
- * flags are changed) and append what becomes of it. @flags: of all that is appended. 0 (also for
- * one that is malformed, which is counted), -ENOMEM.
+ * Check the record at @head (a private copy, complete, 8-byte aligned, whose flags are changed) and
+ * append what becomes of it. @flags: of all that is appended. 0 (also for one that is malformed,
+ * which is counted), -ENOMEM.
  */
 int registry_record_put(struct parse *p, struct wire_head *head, uint16_t flags);
 
+/* ---- the parts of a reading ------------------------------------------------------------------ */
+
+/* registry_table.c: facilities (which go into @p->state) and ranges. 0 or negative. */
+int registry_table_put(struct parse *p);
 /* registry_ring.c: from @place->tail on, to the head if the answer is not full before. */
 int registry_ring_take(struct parse *p, struct registry_place *place);
 /* registry_heap.c: the same from @place->list_at, with WIRE_LISTED when it comes to its end. */

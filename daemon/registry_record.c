@@ -6,6 +6,21 @@
 
 enum { WORDS_READ = 512 };
 
+bool registry_parse_full(const struct parse *p)
+{
+	return p->late || p->out->len >= REGISTRY_ANSWER_SOFT;
+}
+
+void registry_parse_clock(struct parse *p)
+{
+	p->late |= base_now_ns() >= p->deadline_ns;
+}
+
+bool registry_facility_usable(const struct parse *p, uint32_t facility)
+{
+	return facility < WIRE_NR_FACILITIES && p->state[facility] != WIRE_FACILITY_FREE;
+}
+
 int registry_record_new(struct base_buf *out, uint16_t type, size_t len, void *record)
 {
 	struct wire_head *h;

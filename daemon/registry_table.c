@@ -27,11 +27,6 @@ static int put_facility(struct parse *p, uint32_t index, const struct wire_facil
 	return 0;
 }
 
-bool registry_facility_usable(const struct parse *p, uint32_t facility)
-{
-	return facility < WIRE_NR_FACILITIES && p->state[facility] != WIRE_FACILITY_FREE;
-}
-
 static int put_range(struct parse *p, uint32_t index, const struct wire_range *range)
 {
 	struct wire_range_rec *rec;
