@@ -5,6 +5,7 @@
 
 #include "daemon_core.h"
 #include "exclude.h"
+#include "windows.h"
 
 /* Programs that one process runs one after the other before the event of the first is seen. */
 enum { LATER_MAX = 4 };

@@ -13,8 +13,6 @@
 #include "daily.h"
 #include "exclude.h"
 #include "image_move.h"
-#include "image_values.h"
-#include "windows.h"
 
 /* ---- accounting (account.c) ---------------------------------------------------------------- */
 

@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "daemon_core.h"
+#include "image_values.h"
+#include "windows.h"
 
 /* What may stay in the heap, of what was freed since the last time. */
 #define HEAP_UNUSED_MAX (8u << 20)

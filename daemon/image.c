@@ -5,6 +5,7 @@
 
 #include "daemon_core.h"
 #include "exclude.h"
+#include "image_values.h"
 
 enum { NR_LATELY = 16 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon_core.h"
+#include "image_values.h"
 
 /* ---- whose they are -------------------------------------------------------------------------- */
 

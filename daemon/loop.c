@@ -11,6 +11,7 @@
 
 #include "daemon_core.h"
 #include "step.h"
+#include "windows.h"
 
 #define SECOND_NS 1000000000ull
 /* Owned ranges are copied whole: not at every drain of a busy second. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "windows.h"
 
 enum {
 	STAT_STATE = 3, /* field numbers of proc_pid_stat(5) */

@@ -14,6 +14,7 @@
 #include "daemon_core.h"
 #include "step.h"
 #include "values.h"
+#include "windows.h"
 
 static const char default_run_dir[] = WIRE_RUN_DIR, default_queue[] = WIRE_QUEUE_NAME;
 

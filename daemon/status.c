@@ -11,6 +11,7 @@
 #include "daemon_core.h"
 #include "step.h"
 #include "values.h"
+#include "windows.h"
 
 /* What a path may hold, and no string of JSON: cleaned as reports do. */
 static void add_text(struct json_object *o, const char *name, const char *text)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "windows.h"
 
 static const char deleted[] = " (deleted)";
 

@@ -4,6 +4,7 @@
 #define DCPI_DAEMON_WINDOWS_INTERNAL_H
 
 #include "daemon_core.h"
+#include "image_values.h"
 #include "step.h"
 #include "values.h"
 #include "windows.h"

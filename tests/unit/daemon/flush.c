@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "image_values.h"
 #include "stand_ins.h"
 #include "windows.h"
 

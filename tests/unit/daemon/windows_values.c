@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fake_windows.h"
+#include "image_values.h"
 
 static char a_client;
 
