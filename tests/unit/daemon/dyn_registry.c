@@ -488,18 +488,24 @@ static void test_second_registry(void **state)
 	fake = first;
 }
 
-/* One that holds up the reader is asked less and less, and told that it failed. */
-static void test_slow_client(void **state)
+/* A client that has a routine, and a reader that stands still. */
+static void begin_slow(struct tracker *t)
 {
-	TRACKER(state);
-	uint64_t now;
-
 	fake_facility(&fake, "jit");
 	hand_over(t);
 	dyn_refresh(t->dyn, false);
 	t->reader->timeout_ms = 30;
 	kill(t->reader->pid, SIGSTOP);
 	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
+}
+
+/* One that holds up the reader is asked less and less, and told that it failed. */
+static void test_slow_client(void **state)
+{
+	TRACKER(state);
+	uint64_t now;
+
+	begin_slow(t);
 	now = base_now_ns();
 	dyn_refresh(t->dyn, false);
 	assert_true(t->p.dyn->own->pause_until_ns > now + 500000000);
@@ -521,12 +527,7 @@ static void test_slow_client_ends(void **state)
 	struct image *img;
 	TRACKER(state);
 
-	fake_facility(&fake, "jit");
-	hand_over(t);
-	dyn_refresh(t->dyn, false);
-	t->reader->timeout_ms = 30;
-	kill(t->reader->pid, SIGSTOP);
-	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
+	begin_slow(t);
 	dyn_refresh(t->dyn, false);
 	assert_true(t->p.dyn->own->pause_until_ns > base_now_ns());
 	assert_int_equal(fake.h->tail, 0);

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "beats.h"
 #include "gc.h"
 #include "gc_epoch.h"
 #include "job.h"
@@ -56,16 +57,6 @@ int __wrap_fsync(int fd)
 {
 	(void)fd;
 	return 0; /* What is killed here is no machine. */
-}
-
-static int nr_beats;
-
-void __real_profdb_lock_beat(struct profdb *db);
-void __wrap_profdb_lock_beat(struct profdb *db);
-void __wrap_profdb_lock_beat(struct profdb *db)
-{
-	nr_beats++;
-	__real_profdb_lock_beat(db);
 }
 
 /* ---- a database ------------------------------------------------------------------------------ */

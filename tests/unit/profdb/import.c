@@ -2,17 +2,8 @@
 #include <errno.h>
 #include <sys/wait.h>
 
+#include "beats.h"
 #include "scratch.h"
-
-static int nr_beats;
-
-void __real_profdb_lock_beat(struct profdb *db);
-void __wrap_profdb_lock_beat(struct profdb *db);
-void __wrap_profdb_lock_beat(struct profdb *db)
-{
-	nr_beats++;
-	__real_profdb_lock_beat(db);
-}
 
 /* Whether the folder of this inode was synced. */
 static ino_t expected;
