@@ -7,6 +7,11 @@
  * (dyn_facility.c). Which routine lived at an address, and when, is one question for the whole
  * registry, answered by its tenants (dyn_tenant.c). A client is what a process holds: its own
  * registry, if it has one, and what it inherited by fork.
+ *
+ * Calls go one way. dyn.c alone tells the kinds apart: registries are read by dyn_registry.c, what
+ * others wrote by dyn_source.c, dyn_gdb.c and dyn_unnamed.c. What they read goes through
+ * dyn_apply.c and dyn_change.c into facilities and tenants, which dyn_image.c writes; when, and as
+ * part of which image, is for dyn_write.c and dyn_fold.c to say.
  */
 #ifndef DCPI_DYN_INTERNAL_H
 #define DCPI_DYN_INTERNAL_H
