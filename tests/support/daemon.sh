@@ -119,13 +119,17 @@ within()
 	echo "$1: $2 (truth $3 ± $4)"
 }
 
+# lives PID: a thread of it does. What has ended holds nothing any more, though its pid stays until its parent, a
+# daemon's is init, has asked for its status; in some containers that takes seconds.
+lives() { grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1"/task/*/status; }
+
 # wait_for_end PID: a minute for its last flush; its files must be there as long. 1: it goes on.
 wait_for_end()
 {
 	local i
-	for ((i = 0; i < 600; i++)); do
-		kill -0 "$1" 2>/dev/null || return 0
-		sleep 0.1
+	for ((i = 0; i < 1200; i++)); do
+		lives "$1" || return 0
+		sleep 0.05
 	done
 	echo "the daemon $1 does not end" >&2
 	return 1

@@ -10,11 +10,7 @@ need_root
 end_by()
 {
 	kill "-$1" "$daemon"
-	for _ in $(seq 600); do
-		kill -0 "$daemon" 2>/dev/null || break
-		sleep 0.1
-	done
-	! kill -0 "$daemon" 2>/dev/null || fail "the daemon lives on after SIG$1"
+	wait_for_end "$daemon" || fail "the daemon lives on after SIG$1"
 	daemon=
 }
 

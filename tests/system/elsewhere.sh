@@ -28,7 +28,7 @@ start_daemon
 "$DCPI_BIN/examples/hello" 1 >/dev/null || fail "hello"
 "$DCPI_BIN/dcpictl" flush || fail "flush"
 kill -KILL "$daemon"
-while kill -0 "$daemon" 2>/dev/null; do sleep 0.05; done
+wait_for_end "$daemon" || fail "a killed daemon does not end"
 daemon=
 
 ask "$db" "${all[@]}" >"$work/before"
