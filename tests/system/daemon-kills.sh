@@ -7,8 +7,7 @@
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-from=${DCPI_FROM:-0} count=${DCPI_COUNT:-30}
-half=$((count / 2))
+from=${DCPI_FROM:-0} count=${DCPI_COUNT:-30} at_once=4
 
 # kills FROM COUNT: in a folder of their own.
 kills()
@@ -20,9 +19,17 @@ kills()
 	}
 }
 
-# Two at once: each does nothing most of the time.
-status=0
-kills "$from" "$half" &
-kills $((from + half)) $((count - half)) || status=1
-wait $! || status=1
+# Each of them does nothing most of the time. Of any number the last one does what is left.
+status=0 pids=()
+while [ "$at_once" -gt 0 ]; do
+	part=$((count / at_once))
+	[ $part = 0 ] || {
+		kills "$from" $part &
+		pids+=($!)
+	}
+	from=$((from + part)) count=$((count - part)) at_once=$((at_once - 1))
+done
+for pid in "${pids[@]}"; do
+	wait "$pid" || status=1
+done
 exit $status
