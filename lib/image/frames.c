@@ -292,7 +292,10 @@ static struct image_line called_from(struct image *img, Dwarf_Die *die)
 
 	if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attr), &line) != 0 ||
 	    dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attr), &file) != 0 ||
-	    !dwarf_diecu(die, &unit, NULL, NULL) || dwarf_getsrcfiles(&unit, &files, &nr) != 0)
+	    !dwarf_diecu(die, &unit, NULL, NULL))
+		return at;
+	image_unit_files(img, &unit);
+	if (dwarf_getsrcfiles(&unit, &files, &nr) != 0)
 		return at;
 	at.file = image_whole_path(img, &unit, dwarf_filesrc(files, file, NULL, NULL));
 	at.line = at.file && line <= UINT32_MAX ? (unsigned int)line : 0;

@@ -216,6 +216,7 @@ struct image {
 	struct image_program *program; /* of a pseudo-image's lines, NULL: by libdw */
 	bool program_sought;
 	struct base_map splits;		 /* by a unit's offset: the rest of it */
+	struct base_map splits_back;	 /* the same by the rest's Dwarf_CU */
 	struct image_units *units;	 /* by address, made by the first question */
 	struct image_ranges code_ranges; /* image_is_code */
 	bool code_ranges_known;
@@ -259,6 +260,9 @@ void image_units_free(struct image_units *units);
 /* Replaces a unit of which only addresses and lines are here by that with its routines, where that
  * is found (split.c). */
 void image_unit_whole(struct image *img, Dwarf_Die *unit);
+/* The way back, to the unit whose table of lines names its files: libdw (0.188) would take one that
+ * clang leaves beside the routines for types alone. */
+void image_unit_files(struct image *img, Dwarf_Die *unit);
 void image_splits_release(struct image *img);
 void image_spans_free(struct image_spans *spans);
 /* Was it compiled by clang, or another front end of LLVM? */

@@ -16,7 +16,7 @@
 
 struct split {
 	bool found;
-	Dwarf_Die unit;
+	Dwarf_Die skeleton, unit;
 };
 
 static const char *text_of(Dwarf_Die *unit, unsigned int name, unsigned int older)
@@ -87,7 +87,10 @@ static struct split *split_of(struct image *img, Dwarf_Die *unit)
 		free(split);
 		return NULL;
 	}
+	split->skeleton = *unit;
 	split->found = seek(img, unit, &split->unit);
+	if (split->found)
+		base_map_set(&img->splits_back, &split->unit.cu, sizeof(split->unit.cu), split);
 	return split;
 }
 
@@ -104,6 +107,14 @@ void image_unit_whole(struct image *img, Dwarf_Die *unit)
 		*unit = split->unit;
 }
 
+void image_unit_files(struct image *img, Dwarf_Die *unit)
+{
+	struct split *split = base_map_get(&img->splits_back, &unit->cu, sizeof(unit->cu));
+
+	if (split)
+		*unit = split->skeleton;
+}
+
 void image_splits_release(struct image *img)
 {
 	void *split;
@@ -111,4 +122,5 @@ void image_splits_release(struct image *img)
 	for (size_t i = 0; base_map_next(&img->splits, &i, &split);)
 		free(split);
 	base_map_release(&img->splits);
+	base_map_release(&img->splits_back);
 }

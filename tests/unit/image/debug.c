@@ -253,6 +253,8 @@ static void test_split(void **state)
 	without = inlined_in_split();
 	copy(FIXTURES "/split.dwo", in_dir("split.dwo"));
 	assert_true(inlined_in_split() > without);
+	copy(FIXTURES "/split_types.dwo", in_dir("split.dwo"));
+	assert_true(inlined_in_split() > without);
 	copy(FIXTURES "/fixture.so", in_dir("split.dwo"));
 	assert_int_equal(inlined_in_split(), without);
 	assert_int_equal(unlink(in_dir("split.dwo")), 0);
