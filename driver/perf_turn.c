@@ -39,16 +39,6 @@ uint64_t perf_turn_next_ns(const struct perf_turn *t)
 	return t->draws ? t->drawn_since + DRAW_MOST_NS : 0;
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014): every state is a good one. */
-static uint64_t random_next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 /* AMD's IBS takes multiples of 16 alone. */
 static uint64_t unit(uint64_t nominal)
 {
@@ -81,7 +71,7 @@ static bool only_longer(uint64_t nominal, uint64_t least)
 uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random)
 {
 	uint64_t near = nearest(nominal), far = farthest(nominal), u = unit(nominal);
-	uint64_t r = random_next(random), off;
+	uint64_t r = base_random64(random), off;
 
 	if (!has_room(nominal))
 		return nominal;

@@ -228,6 +228,10 @@ static inline uint64_t base_hash_u64(uint64_t v)
 	return v;
 }
 
+/* Any number, each as likely (splitmix64; Steele, Lea, Flood 2014). Any *@state is as good as any
+ * other. Not for secrets. */
+uint64_t base_random64(uint64_t *state);
+
 /*
  * A hash table from byte keys to pointers. Keys are copied, values are the caller's. Keys may come
  * from anybody: the hash is seeded anew in each process, and so is the order of a walk.

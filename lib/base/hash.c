@@ -98,3 +98,12 @@ uint64_t base_hash64_seeded(uint64_t seed, const void *data, size_t len)
 	}
 	return h;
 }
+
+uint64_t base_random64(uint64_t *state)
+{
+	uint64_t v = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	v = (v ^ v >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	v = (v ^ v >> 27) * UINT64_C(0x94d049bb133111eb);
+	return v ^ v >> 31;
+}

@@ -13,20 +13,10 @@
 
 /* ---- chance ---------------------------------------------------------------------------------- */
 
-/* Any number, each as likely. splitmix64: any state is as good as any other. */
-static uint64_t next(struct profdb_coins *c)
-{
-	uint64_t v = c->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	v = (v ^ v >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	v = (v ^ v >> 27) * UINT64_C(0x94d049bb133111eb);
-	return v ^ v >> 31;
-}
-
 /* Above 0, below 1. */
 static double fraction(struct profdb_coins *c)
 {
-	return ((double)(next(c) >> 11) + 0.5) * 0x1p-53;
+	return ((double)(base_random64(&c->state) >> 11) + 0.5) * 0x1p-53;
 }
 
 static bool coin(struct profdb_coins *c, double p)
