@@ -75,6 +75,8 @@ struct windows_values {
 	size_t nr_profilers;
 	struct windows_ticket *first, *last; /* to be sent */
 	size_t nr_queued;
+	unsigned int thinned; /* times since nothing was queued: one of 2^thinned is taken */
+	uint64_t random;      /* of base_random64 */
 	struct base_map sent; /* struct windows_ticket by number, not yet answered by all */
 	size_t nr_sent;
 	uint64_t next_ticket;

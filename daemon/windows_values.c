@@ -12,7 +12,7 @@
 #include "windows_internal.h"
 
 /* Windows that wait to be sent: a drain brings those of seconds at once. */
-enum { QUEUE_MAX = 4096 };
+enum { QUEUE_MAX = 4096, THINNED_MAX = 32 };
 /* At the end, for answers. */
 #define FINISH_NS 1000000000ull
 #define PAUSE_NS  1000000
@@ -123,6 +123,42 @@ static struct values_owner *owner_of_window(struct windows *t, const struct wind
 	return owner_get(t, k->w.tgid);
 }
 
+/* Half of those that wait, drawn, are not sent. */
+static void thin_out(struct windows_values *v)
+{
+	struct windows_ticket **at = &v->first, *k;
+
+	v->last = NULL;
+	while ((k = *at)) {
+		if (base_random64(&v->random) & 1) {
+			v->last = k;
+			at = &k->next;
+			continue;
+		}
+		*at = k->next;
+		free_ticket(k);
+		v->nr_queued--;
+		v->stats.not_sent++;
+	}
+	if (v->thinned < THINNED_MAX)
+		v->thinned++;
+}
+
+/*
+ * Where more come than are sent, each has the same chance, whenever it came: the first of a drain
+ * are of its first seconds, and the last are those that had to wait for registries.
+ */
+static bool is_taken(struct windows_values *v)
+{
+	if (!v->first)
+		v->thinned = 0;
+	if (base_random64(&v->random) & ((UINT64_C(1) << v->thinned) - 1))
+		return false;
+	if (v->nr_queued == QUEUE_MAX)
+		thin_out(v);
+	return true;
+}
+
 void windows_values_add(struct windows *t, const struct windows_pending *k, const uint64_t *words)
 {
 	struct windows_values *v = &t->values;
@@ -130,7 +166,7 @@ void windows_values_add(struct windows *t, const struct windows_pending *k, cons
 
 	if (!v->client || !(k->w.has & VTRACE_WINDOW_VALUES))
 		return;
-	if (v->nr_queued < QUEUE_MAX)
+	if (is_taken(v))
 		ticket = make_ticket(k, words);
 	if (!ticket) {
 		v->stats.not_sent++;

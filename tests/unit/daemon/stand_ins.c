@@ -365,6 +365,7 @@ int values_send(struct values *v, uint64_t ticket, const struct vtrace_window *w
 		const uint64_t *words, vtrace_block_fn *get, void *ctx)
 {
 	(void)v;
+	stand_ins.nr_later += stand_ins.send_result != -EAGAIN && w->time_ns > stand_ins.later_than;
 	if (stand_ins.send_result < 0)
 		return stand_ins.send_result;
 	if (w->nr_words)

@@ -64,6 +64,8 @@ struct stand_ins {
 	/* values_send: what it answers, and the last window it took; values_receive: hands these on
 	 * for each of them */
 	int send_result;
+	uint64_t later_than;   /* values_send: a time; … */
+	unsigned int nr_later; /* … windows that came later, whatever it answers but -EAGAIN */
 	unsigned int nr_sent;
 	uint64_t tickets[64];
 	const struct values_tuple *tuples;

@@ -101,20 +101,51 @@ static void values_of_a_refused_image(void **state)
 	assert_int_equal(values_stats(0).unplaced, 2);
 }
 
-/* Windows wait for who is busy, and are known as not sent where there is no room. */
-static void values_wait(void **state)
+static size_t take_many(size_t nr)
 {
 	struct vtrace_window window = fake_run(MAIN, 64);
+	struct windows_values_stats stats;
+	size_t waiting;
+
+	for (size_t i = 0; i < nr; i++)
+		take_values(&window);
+	windows_values_stats_get(windows, &stats, &waiting);
+	return waiting;
+}
+
+/*
+ * Windows wait for who is busy, and are known as not sent where there is no room: drawn, so that
+ * the second half of them is half of those that stay (5 standard deviations of a coin).
+ */
+static void values_wait(void **state)
+{
+	size_t nr;
 
 	(void)state;
 	stand_ins.send_result = -EAGAIN;
-	for (int i = 0; i < 4100; i++)
-		take_values(&window);
+	assert_int_equal(take_many(4096), 4096);
+	take_many(8000);
+	stand_ins.later_than = core.time_ns;
+	nr = take_many(12096);
+	assert_in_range(nr, 1500, 4096);
 	answer(NULL, 0);
-	assert_int_equal(values_stats(4096).not_sent, 4);
+	assert_int_equal(values_stats(nr).not_sent, 2 * 12096 - nr);
 	stand_ins.send_result = -DCPI_EFORMAT;
 	answer(NULL, 0);
-	assert_int_equal(values_stats(0).not_sent, 4100);
+	assert_int_equal(values_stats(0).not_sent, 2 * 12096);
+	assert_in_range(2 * stand_ins.nr_later, nr - 5 * 64, nr + 5 * 64);
+}
+
+/* Who has caught up gets all again. */
+static void values_wait_again(void **state)
+{
+	(void)state;
+	stand_ins.send_result = -EAGAIN;
+	take_many(4097);
+	stand_ins.send_result = -DCPI_EFORMAT;
+	answer(NULL, 0);
+	stand_ins.send_result = -EAGAIN;
+	assert_int_equal(take_many(100), 100);
 }
 
 /* Without registers and reads there is nothing to send. */
@@ -411,13 +442,21 @@ static void whose_after_lost_events(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		VALUES(values_come_back),     VALUES(values_of_a_refused_image),
-		VALUES(values_wait),	      VALUES(values_of_none),
-		VALUES(values_of_a_caller),   VALUES(values_of_nobody_knows_whom),
-		VALUES(values_of_the_dead),   VALUES(values_of_a_folded_image),
-		VALUES(whose_values),	      VALUES(whose_before_a_late_exec),
-		VALUES(whose_of_the_swept),   VALUES(whose_before_a_lost_exit),
-		VALUES(whose_of_the_unknown), VALUES(whose_after_lost_events),
+		VALUES(values_come_back),
+		VALUES(values_of_a_refused_image),
+		VALUES(values_wait),
+		VALUES(values_wait_again),
+		VALUES(values_of_none),
+		VALUES(values_of_a_caller),
+		VALUES(values_of_nobody_knows_whom),
+		VALUES(values_of_the_dead),
+		VALUES(values_of_a_folded_image),
+		VALUES(whose_values),
+		VALUES(whose_before_a_late_exec),
+		VALUES(whose_of_the_swept),
+		VALUES(whose_before_a_lost_exit),
+		VALUES(whose_of_the_unknown),
+		VALUES(whose_after_lost_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
