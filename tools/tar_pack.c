@@ -156,15 +156,6 @@ static int pack_epoch(struct pack *p, const char *epoch, const char *only, struc
 	return r;
 }
 
-/* As the tools that read samples say it. */
-static int no_platform(const char *name, const struct base_buf *seen, struct base_err *err)
-{
-	base_fail(err, -ENOENT, "no platform '%s' in the chosen epochs", name);
-	if (seen->len)
-		base_hint(err, "platforms there:%.*s", (int)seen->len, (const char *)seen->data);
-	return -ENOENT;
-}
-
 static int pack_epochs(struct pack *p, const struct select *sel, struct base_err *err)
 {
 	struct base_buf seen = { 0 };
@@ -175,7 +166,7 @@ static int pack_epochs(struct pack *p, const struct select *sel, struct base_err
 		r = pack_epoch(p, epochs[i], sel->platform, &seen, err);
 	free(epochs);
 	if (r >= 0 && sel->platform && !p->met)
-		r = no_platform(sel->platform, &seen, err);
+		r = analysis_no_platform(sel->platform, &seen, err);
 	base_buf_release(&seen);
 	if (r >= 0 && !archive_added(p->w)->nr)
 		r = base_fail(err, -ENOENT, "there are no profiles to pack");

@@ -261,6 +261,14 @@ static int add_unsampled(struct analysis *a, struct profdb_profile *p, struct an
 	return r;
 }
 
+static struct analysis_image *image_by_id(const struct analysis *a, const struct base_id *id)
+{
+	for (size_t i = 0; i < a->nr_images; i++)
+		if (base_id_equal(profdb_profile_image(a->images[i]->profile), id))
+			return a->images[i];
+	return NULL;
+}
+
 /* The file is one more place where the image may be. */
 static int image_of_file(struct analysis *a, const char *path, const struct base_id *id,
 			 struct analysis_image **out)
@@ -271,20 +279,8 @@ static int image_of_file(struct analysis *a, const char *path, const struct base
 	free(real);
 	if (!p)
 		return -ENOMEM;
-	for (size_t i = 0; i < a->nr_images; i++) {
-		*out = a->images[i];
-		if (base_id_equal(profdb_profile_image((*out)->profile), id))
-			return merge_image(*out, p);
-	}
-	return add_unsampled(a, p, out);
-}
-
-static bool has_image(const struct analysis *a, const struct base_id *id)
-{
-	for (size_t i = 0; i < a->nr_images; i++)
-		if (base_id_equal(profdb_profile_image(a->images[i]->profile), id))
-			return true;
-	return false;
+	*out = image_by_id(a, id);
+	return *out ? merge_image(*out, p) : add_unsampled(a, p, out);
 }
 
 int analysis_image_add(struct analysis *a, const char *path, struct analysis_image **out,
@@ -295,7 +291,7 @@ int analysis_image_add(struct analysis *a, const char *path, struct analysis_ima
 
 	if (r < 0)
 		return r;
-	if (image_identify_second(path, &second) >= 0 && has_image(a, &second))
+	if (image_identify_second(path, &second) >= 0 && image_by_id(a, &second))
 		id = second;
 	r = image_of_file(a, path, &id, out);
 	return r < 0 ? base_fail_errno(err, r, "cannot take '%s'", path) : 0;

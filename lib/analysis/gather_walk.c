@@ -180,7 +180,7 @@ static int walk_epoch(struct analysis *a, const char *name, const char *only, st
 	return r;
 }
 
-static int no_platform(const char *name, const struct base_buf *seen, struct base_err *err)
+int analysis_no_platform(const char *name, const struct base_buf *seen, struct base_err *err)
 {
 	base_fail(err, -ENOENT, "no platform '%s' in the chosen epochs", name);
 	if (seen->len)
@@ -214,7 +214,7 @@ static int walk_all(struct analysis *a, const struct analysis_selection *sel, st
 	for (size_t i = 0; r >= 0 && epochs && epochs[i]; i++)
 		r = walk_epoch(a, epochs[i], sel->platform, &seen, err);
 	if (r >= 0 && sel->platform && !a->nr_platforms)
-		r = no_platform(sel->platform, &seen, err);
+		r = analysis_no_platform(sel->platform, &seen, err);
 	if (r >= 0)
 		r = check_labels(a, err);
 	free(epochs); /* one allocation, see profdb.h */
