@@ -57,9 +57,11 @@ static void test_fork(void **state)
 	start(&own);
 	pid = fork();
 	if (!pid)
-		_exit(!ticks(&own, 5));
+		_exit(!ticks(&own, 20));
 	assert_int_equal(wait_for(pid), 0);
-	assert_true(own < 5); /* the child's were in its copy; this process slept */
+	/* The child's were in its copy. This process slept, but fork itself may take several ticks.
+	 */
+	assert_true(own < 20);
 	assert_true(ticks(&own, 5));
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
 }
@@ -200,19 +202,22 @@ static void test_fork_of_many_threads(void **state)
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
 }
 
-/* What runs after exec: SIGPROF has its default again, which would end it; the counts lie in shared
-   memory, so that the parent sees that none came. */
+/* What runs after exec: SIGPROF has its default again and is not blocked, so that any that still
+   came would end it. What was counted tells nothing: the memory went with the handler, and the
+   process that called fork counts its own ticks there. */
 static int after_exec(void)
 {
 	struct sigaction now;
+	sigset_t blocked;
 
 	burn(40000000);
-	return sigaction(SIGPROF, NULL, &now) || now.sa_handler != SIG_DFL;
+	if (sigaction(SIGPROF, NULL, &now) || now.sa_handler != SIG_DFL)
+		return 5;
+	return sigprocmask(SIG_BLOCK, NULL, &blocked) || sigismember(&blocked, SIGPROF) ? 6 : 0;
 }
 
 static void test_exec(void **state)
 {
-	uint32_t before;
 	pid_t pid;
 	int status;
 
@@ -223,16 +228,14 @@ static void test_exec(void **state)
 	if (!pid) {
 		if (!ticks(shared, 2))
 			_exit(3);
-		shared[1] = *shared;
 		execl("/proc/self/exe", "fork", "after-exec", NULL);
 		_exit(errno == ENOEXEC ? 77 : 4);
 	}
 	status = wait_for(pid);
-	before = shared[1];
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		print_message("exec cannot be had under emulation\n");
-	else /* one tick may have come between the child's look and exec; this process slept */
-		assert_true(!status && *shared <= before + 2);
+	else
+		assert_int_equal(status, 0);
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
 }
 
