@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "daemon_core.h"
+#include "daemon_internal.h"
 
 const char *account_loss_name(enum account_loss loss)
 {

@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "attrib.h"
 #include "exclude.h"
+#include "scan.h"
 #include "windows.h"
 
 /* Programs that one process runs one after the other before the event of the first is seen. */

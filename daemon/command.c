@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "identity.h"
+#include "scan.h"
 
 /* Names of epochs are digits: nothing in the answer needs quoting. */
 static int reply_done(const struct daemon *d, const char *epoch, struct base_buf *reply)

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
+#include "control.h"
 
 enum {
 	UNPRIVILEGED_MAX = CONTROL_CLIENTS / 2,

@@ -72,6 +72,16 @@ struct account {
 const char *account_loss_name(enum account_loss loss);
 const char *account_bucket_name(enum account_bucket bucket);
 
+/*
+ * The daemon's own part of an account becomes the whole one: @own holds stored, its own pending
+ * and losses; the driver adds what it received, holds and lost.
+ */
+void account_total(const struct account *own, const struct driver_stats *driver,
+		   struct account *out);
+/* Law 1: received == stored + pending + sum(lost). */
+bool account_balanced(const struct account *total);
+uint64_t account_lost(const struct account *a);
+
 /* ---- images (image.c) ------------------------------------------------------------------------ */
 
 /* An image and the counts not yet on disk. Lives as long as the daemon or until dropped unused. */

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "daemon_core.h"
+#include "identity.h"
 #include "image_values.h"
 #include "windows.h"
 

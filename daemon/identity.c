@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "identity.h"
 
 enum { TRIES = 3 /* a process may be gone before its file could be read: the next one may tell */ };
 

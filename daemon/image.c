@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
 #include "exclude.h"
 #include "image_values.h"
+#include "process.h"
 
 enum { NR_LATELY = 16 };
 

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "image_move.h"
+#include "process.h"
 
 static int move_entry(struct profdb_profile *to, const struct profdb_entry *entry, uint64_t off,
 		      const int *event, size_t nr_events)

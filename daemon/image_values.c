@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "attrib.h"
 #include "image_values.h"
 
 /* ---- whose they are -------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "label.h"
 
 static bool is_label_char(char c)
 {

@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
+#include "label.h"
+#include "scan.h"
 
 #define FILE_NAME  "labels"
 #define FIRST_LINE "dcpi-labels 1 "

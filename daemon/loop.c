@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "scan.h"
 #include "step.h"
 #include "windows.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "process.h"
 
 /* NR_LAST: CPUs whose samples come by turns, each in a row of one process. SPARE_MAX: what a storm
  * of short programs leaves to one drain. */

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "attrib.h"
+#include "scan.h"
 
 struct ranges {
 	struct driver_client client; /* what the driver was told; its ranges are items */

@@ -5,7 +5,7 @@
 #include <json.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "control.h"
 
 enum { DEPTH_MAX = 8 };
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
+#include "scan.h"
 #include "windows.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
+#include "service.h"
 
 bool service_on_journal(int fd)
 {

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "daemon_core.h"
+#include "identity.h"
+#include "scan.h"
 #include "step.h"
 #include "values.h"
 #include "windows.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A machine that slept received nothing: a gap in its samples that is nobody's fault. Whose clock
  * was set has epochs and messages whose times do not follow one another. */
-#include "daemon_core.h"
+#include "suspend.h"
 
 /* The two clocks are read one after the other, and much may come between. */
 #define SUSPENDED_NS 1000000000ull

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "attrib.h"
 
 enum { TOLD_MAX = 4096 };
 

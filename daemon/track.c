@@ -11,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
+#include "attrib.h"
+#include "identity.h"
+#include "scan.h"
 #include "windows.h"
 
 static const char deleted[] = " (deleted)";

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon_core.h"
+#include "attrib.h"
 
 /* So many more counts may wait one by one. */
 enum { WAITING_MAX = 32768 };

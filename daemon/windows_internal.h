@@ -3,7 +3,7 @@
 #ifndef DCPI_DAEMON_WINDOWS_INTERNAL_H
 #define DCPI_DAEMON_WINDOWS_INTERNAL_H
 
-#include "daemon_core.h"
+#include "attrib.h"
 #include "image_values.h"
 #include "step.h"
 #include "values.h"

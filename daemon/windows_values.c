@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "scan.h"
 #include "windows_internal.h"
 
 /* Windows that wait to be sent: a drain brings those of seconds at once. */

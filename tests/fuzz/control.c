@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "control.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "exclude.h"
+#include "label.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

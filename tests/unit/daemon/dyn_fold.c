@@ -16,6 +16,7 @@
 #include "dyn_fold_read.h"
 #include "dyn_internal.h"
 #include "fake_registry.h"
+#include "identity.h"
 #include "image_values.h"
 
 /* ---- a daemon that is killed before one of its changes to the disk --------------------------- */

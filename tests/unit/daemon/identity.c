@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 
+#include "identity.h"
 #include "stand_ins.h"
 
 static struct trial t;

@@ -2,6 +2,7 @@
 /* Counts that say which life of a pid they are of, where events were lost. */
 #include <unistd.h>
 
+#include "scan.h"
 #include "stand_ins.h"
 
 enum { SOON_NS = 10000000 };

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "scan.h"
 #include "stand_ins.h"
 
 #define BOOT  "0a-b"

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "scan.h"
 #include "stand_ins.h"
 
 static struct trial t;

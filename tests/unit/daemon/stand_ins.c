@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "identity.h"
 #include "stand_ins.h"
 
 struct stand_ins stand_ins;

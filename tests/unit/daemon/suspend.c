@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "daemon_core.h"
+#include "suspend.h"
 
 #define SECOND 1000000000ull
 

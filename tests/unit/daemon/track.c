@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "scan.h"
 #include "stand_ins.h"
 
 static struct trial t;

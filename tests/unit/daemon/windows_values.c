@@ -9,6 +9,7 @@
 
 #include "fake_windows.h"
 #include "image_values.h"
+#include "scan.h"
 
 static char a_client;
 
