@@ -148,7 +148,7 @@ static int pack_epoch(struct pack *p, const char *epoch, const char *only, struc
 	int r = platforms ? 0 : -EIO;
 
 	for (size_t i = 0; r >= 0 && platforms[i]; i++) {
-		r = base_buf_printf(seen, " %s", platforms[i]);
+		r = analysis_platform_seen(seen, platforms[i]);
 		if (r >= 0 && (!only || !strcmp(only, platforms[i])))
 			r = pack_platform(p, epoch, platforms[i], err);
 	}

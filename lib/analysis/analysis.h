@@ -155,8 +155,9 @@ struct analysis {
 int analysis_open(const struct analysis_selection *sel, struct analysis **out,
 		  struct base_err *err);
 void analysis_close(struct analysis *a);
-/* -ENOENT: that of the chosen epochs none is @name; @seen are those there, with a space before
- * each. */
+/* For the hint of the next: of a platform that is there @seen gets one name. 0 or -ENOMEM. */
+int analysis_platform_seen(struct base_buf *seen, const char *name);
+/* -ENOENT: of the chosen epochs none is of platform @name. */
 int analysis_no_platform(const char *name, const struct base_buf *seen, struct base_err *err);
 /* Index of an event by name, or -ENOENT with the existing ones in the hint. */
 int analysis_event_find(const struct analysis *a, const char *name, struct base_err *err);

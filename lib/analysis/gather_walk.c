@@ -172,12 +172,29 @@ static int walk_epoch(struct analysis *a, const char *name, const char *only, st
 		return err && err->code ? err->code
 					: base_fail_errno(err, -ENOMEM, "cannot gather profiles");
 	for (size_t i = 0; platforms[i] && r >= 0; i++) {
-		base_buf_printf(seen, " %s", platforms[i]);
-		if (!only || strcmp(only, platforms[i]) == 0)
+		r = analysis_platform_seen(seen, platforms[i]);
+		if (r < 0)
+			base_fail_errno(err, r, "cannot gather profiles");
+		else if (!only || strcmp(only, platforms[i]) == 0)
 			r = walk_platform(a, &a->epochs[a->nr_epochs - 1], platforms[i], err);
 	}
 	free(platforms); /* one allocation, see profdb.h */
 	return r;
+}
+
+int analysis_platform_seen(struct base_buf *seen, const char *name)
+{
+	const char *names = (const char *)seen->data;
+	size_t len = strlen(name), at = 0, end;
+
+	for (; at < seen->len; at = end) {
+		end = ++at;
+		while (end < seen->len && names[end] != ' ')
+			end++;
+		if (end - at == len && memcmp(names + at, name, len) == 0)
+			return 0;
+	}
+	return base_buf_printf(seen, " %s", name);
 }
 
 int analysis_no_platform(const char *name, const struct base_buf *seen, struct base_err *err)

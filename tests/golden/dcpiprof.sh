@@ -46,6 +46,11 @@ END
 	echo "# nothing was flushed yet"
 	"$mkdb" begun </dev/null && printf 'platform box\nepoch 1700000000\n' | "$mkdb" begun
 	run dcpiprof -db begun
+	echo "# each platform is named once, of however many epochs"
+	for platform in boxes box; do
+		printf 'platform %s\nepoch 1600000000\nepoch 1700000000\n' $platform | "$mkdb" several
+	done
+	run dcpiprof -db several -epoch all -platform bx
 } >out
 compare dcpiprof
 
