@@ -384,9 +384,9 @@ struct dyn_registry {
 	int32_t ns_pid;	     /* its number there */
 	uint64_t since_ns;   /* CLOCK_REALTIME of its beginning: older maps are not its */
 	uint64_t look_ns, look_pause_ns;
-	struct dyn_gdb *gdb; /* of kind DYN_GDB (dyn_gdb.c) */
-	void (*gdb_release)(struct dyn_gdb *gdb);
-	uint64_t list_ns; /* its list is read then at the soonest */
+	struct dyn_gdb *gdb;			  /* of kind DYN_GDB (dyn_gdb.c) */
+	void (*gdb_release)(struct dyn_gdb *gdb); /* frees it: dyn_gdb.c, which calls us */
+	uint64_t list_ns;			  /* its list is read then at the soonest */
 
 	struct dyn_facility *facilities[WIRE_NR_FACILITIES];
 	struct dyn_range *ranges; /* by slot */

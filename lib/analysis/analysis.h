@@ -155,7 +155,7 @@ struct analysis {
 int analysis_open(const struct analysis_selection *sel, struct analysis **out,
 		  struct base_err *err);
 void analysis_close(struct analysis *a);
-/* For the hint of the next: of a platform that is there @seen gets one name. 0 or -ENOMEM. */
+/* Add to @seen, for the hint of the next, a platform that is there; once. 0 or -ENOMEM. */
 int analysis_platform_seen(struct base_buf *seen, const char *name);
 /* -ENOENT: of the chosen epochs none is of platform @name. */
 int analysis_no_platform(const char *name, const struct base_buf *seen, struct base_err *err);

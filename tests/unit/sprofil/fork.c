@@ -59,8 +59,7 @@ static void test_fork(void **state)
 	if (!pid)
 		_exit(!ticks(&own, 20));
 	assert_int_equal(wait_for(pid), 0);
-	/* The child's were in its copy. This process slept, but fork itself may take several ticks.
-	 */
+	/* The child's were in its copy; this process slept, but for fork, of several ticks. */
 	assert_true(own < 20);
 	assert_true(ticks(&own, 5));
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
