@@ -2,25 +2,25 @@
 #include <stdlib.h>
 
 #include "base.h"
-#include "dyn_tree.h"
+#include "interval.h"
 
 /*
  * A treap: a search tree by address that is also a heap by random priority, so that whoever chooses
  * the addresses does not choose its depth.
  */
 
-struct dyn_node *dyn_tree_find(const struct dyn_tree *t, uint64_t addr)
+struct interval_node *interval_find(const struct interval_tree *t, uint64_t addr)
 {
-	struct dyn_node *n = t->root;
+	struct interval_node *n = t->root;
 
 	while (n && (addr < n->start || addr >= n->end))
 		n = n->kid[addr >= n->end];
 	return n;
 }
 
-struct dyn_node *dyn_tree_overlap(const struct dyn_tree *t, uint64_t start, uint64_t end)
+struct interval_node *interval_overlap(const struct interval_tree *t, uint64_t start, uint64_t end)
 {
-	struct dyn_node *n = t->root, *best = NULL;
+	struct interval_node *n = t->root, *best = NULL;
 
 	while (n) {
 		if (n->end <= start) {
@@ -35,7 +35,8 @@ struct dyn_node *dyn_tree_overlap(const struct dyn_tree *t, uint64_t start, uint
 }
 
 /* Cut a tree in two: below @at and from @at on. */
-static void split(struct dyn_node *n, uint64_t at, struct dyn_node **below, struct dyn_node **above)
+static void split(struct interval_node *n, uint64_t at, struct interval_node **below,
+		  struct interval_node **above)
 {
 	while (n) {
 		if (n->start < at) {
@@ -51,7 +52,7 @@ static void split(struct dyn_node *n, uint64_t at, struct dyn_node **below, stru
 	*below = *above = NULL;
 }
 
-static uint32_t next_prio(struct dyn_tree *t)
+static uint32_t next_prio(struct interval_tree *t)
 {
 	if (!t->seed)
 		t->seed = base_hash_u64((uintptr_t)t ^ base_now_ns()) | 1;
@@ -61,9 +62,9 @@ static uint32_t next_prio(struct dyn_tree *t)
 	return (uint32_t)(t->seed >> 32);
 }
 
-void dyn_tree_insert(struct dyn_tree *t, struct dyn_node *n)
+void interval_insert(struct interval_tree *t, struct interval_node *n)
 {
-	struct dyn_node **at = &t->root;
+	struct interval_node **at = &t->root;
 
 	n->prio = next_prio(t);
 	while (*at && (*at)->prio >= n->prio)
@@ -73,9 +74,9 @@ void dyn_tree_insert(struct dyn_tree *t, struct dyn_node *n)
 	t->nr++;
 }
 
-void dyn_tree_remove(struct dyn_tree *t, struct dyn_node *n)
+void interval_remove(struct interval_tree *t, struct interval_node *n)
 {
-	struct dyn_node **at = &t->root, *low = n->kid[0], *high = n->kid[1];
+	struct interval_node **at = &t->root, *low = n->kid[0], *high = n->kid[1];
 
 	while (*at != n)
 		at = &(*at)->kid[(*at)->start < n->start];
@@ -96,19 +97,19 @@ void dyn_tree_remove(struct dyn_tree *t, struct dyn_node *n)
 }
 
 /* Rotate left children up until there is none: no stack is needed. */
-void dyn_tree_release(struct dyn_tree *t)
+void interval_release(struct interval_tree *t)
 {
-	struct dyn_node *n = t->root;
+	struct interval_node *n = t->root;
 
 	while (n) {
-		struct dyn_node *left = n->kid[0];
+		struct interval_node *left = n->kid[0];
 
 		if (left) {
 			n->kid[0] = left->kid[1];
 			left->kid[1] = n;
 			n = left;
 		} else {
-			struct dyn_node *right = n->kid[1];
+			struct interval_node *right = n->kid[1];
 
 			free(n);
 			n = right;

@@ -20,7 +20,7 @@
 #include "dyn_image.h"
 #include "dyn_routine.h"
 #include "dyn_spool.h"
-#include "dyn_tree.h"
+#include "interval.h"
 #include "foreign.h"
 #include "pseudoimg.h"
 #include "registry.h"
@@ -43,7 +43,7 @@ struct dyn_registry;
 
 /* Pages of the ELF's addresses and the image offset of the first one. */
 struct dyn_run {
-	struct dyn_node node;
+	struct interval_node node;
 	uint64_t img_off;
 	struct dyn_run *next; /* in order of registration */
 };
@@ -58,8 +58,9 @@ struct dyn_range {
 	uint64_t lo;		  /* samples up to here are from before it was declared */
 	uint64_t hi;		  /* those from here on are not */
 	struct base_buf contents; /* from its base on, as last read, without trailing zeros */
-	struct dyn_tree patches;  /* struct dyn_patch: pages of code changed after it was read */
-	uint64_t seen_ns;	  /* when its contents began to be read last */
+	struct interval_tree
+		patches;  /* struct dyn_patch: pages of code changed after it was read */
+	uint64_t seen_ns; /* when its contents began to be read last */
 };
 
 struct dyn_facility {
@@ -71,7 +72,7 @@ struct dyn_facility {
 	struct image *image;
 
 	struct dyn_run *first_run, *last_run;
-	struct dyn_tree pages;	      /* struct dyn_run */
+	struct interval_tree pages;   /* struct dyn_run */
 	const struct dyn_run **hints; /* by page: which was found there last; NULL: not yet made */
 	uint64_t next_off;
 	uint32_t next_private; /* in units of 16 bytes, + 1 */

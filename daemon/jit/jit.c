@@ -432,7 +432,7 @@ static bool covers(const struct dyn_registry *reg, uint64_t addr)
 	if (reg->kind > DYN_GDB || addr < reg->low || addr >= reg->high)
 		return false;
 	for (size_t k = 0; k < WIRE_NR_FACILITIES; k++)
-		if (reg->facilities[k] && dyn_tree_find(&reg->facilities[k]->pages, addr))
+		if (reg->facilities[k] && interval_find(&reg->facilities[k]->pages, addr))
 			return true;
 	return false;
 }

@@ -50,7 +50,7 @@ static const char *name_of(const struct slots *slots, uint64_t addr, char *to, s
 {
 	const struct kernel_bpf_layout *own = slots->f->layout;
 	const struct kernel *k = slots->k;
-	const struct kernel_area *a = (const void *)dyn_tree_find(&k->areas, addr);
+	const struct kernel_area *a = (const void *)interval_find(&k->areas, addr);
 	const struct kernel_symbol *s = kernel_symbols_find(&k->symbols, addr);
 
 	for (uint32_t i = 0; own && i < own->nr; i++) {

@@ -20,7 +20,7 @@ static uint64_t later(uint64_t time_ns, uint64_t by)
 
 static void drop_area(struct kernel *k, struct kernel_area *a)
 {
-	dyn_tree_remove(&k->areas, &a->node);
+	interval_remove(&k->areas, &a->node);
 	a->image->refs--;
 	free(a);
 }
@@ -35,7 +35,7 @@ static void replace(struct kernel *k, struct kernel_area *to, uint64_t now_ns)
 {
 	struct kernel_area *old;
 
-	while ((old = (void *)dyn_tree_overlap(&k->areas, to->node.start, to->node.end))) {
+	while ((old = (void *)interval_overlap(&k->areas, to->node.start, to->node.end))) {
 		uint64_t end_ns = later(old->gone_ns, GRACE_NS), contested_ns = old->contested_ns;
 
 		end_ns = end_ns < now_ns ? end_ns : now_ns;
@@ -66,13 +66,13 @@ int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t n
 	a->contested_ns = 0;
 	a->image->refs++;
 	replace(k, a, now_ns);
-	dyn_tree_insert(&k->areas, &a->node);
+	interval_insert(&k->areas, &a->node);
 	return 0;
 }
 
 static struct kernel_area *next_area(const struct kernel *k, uint64_t *pos)
 {
-	struct kernel_area *a = (void *)dyn_tree_overlap(&k->areas, *pos, UINT64_MAX);
+	struct kernel_area *a = (void *)interval_overlap(&k->areas, *pos, UINT64_MAX);
 
 	if (a)
 		*pos = a->node.end;
@@ -116,13 +116,13 @@ static void forget_areas(struct kernel *k)
 struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint64_t *off,
 			    bool *idle)
 {
-	const struct kernel_area *a = (const void *)dyn_tree_find(&k->areas, c->addr);
+	const struct kernel_area *a = (const void *)interval_find(&k->areas, c->addr);
 	const struct kernel_symbol *s;
 
 	*idle = false;
 	if (k->config.live && (!a || a->module) && c->time_ns > k->checked_ns) {
 		kernel_live_check(k);
-		a = (const void *)dyn_tree_find(&k->areas, c->addr);
+		a = (const void *)interval_find(&k->areas, c->addr);
 	}
 	if (!a || c->time_ns > later(a->gone_ns, GRACE_NS))
 		return NULL;
@@ -229,7 +229,7 @@ void kernel_close(struct kernel *k)
 	if (!k)
 		return;
 	/* The images are the table's; it outlives us or not: nothing of it is touched here. */
-	dyn_tree_release(&k->areas);
+	interval_release(&k->areas);
 	kernel_code_close(k);
 	kernel_text_close(k);
 	kernel_bpf_release(&k->bpf);

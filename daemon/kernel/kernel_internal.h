@@ -9,7 +9,7 @@
 #define DCPI_KERNEL_INTERNAL_H
 
 #include "daemon_internal.h"
-#include "dyn_tree.h"
+#include "interval.h"
 #include "kernel.h"
 #include "kernel_bpf.h"
 
@@ -17,7 +17,7 @@
 
 /* A stretch of kernel addresses that is one image, or a part of one. */
 struct kernel_area {
-	struct dyn_node node;
+	struct interval_node node;
 	struct image *image; /* counted reference */
 	uint64_t off;	     /* image offset of node.start */
 	bool module;	     /* nothing tells when it goes: /proc is looked at */
@@ -36,7 +36,7 @@ struct kernel {
 	struct kernel_config config;
 	char helper[512];
 	struct kernel_symbols symbols;
-	struct dyn_tree areas;
+	struct interval_tree areas;
 	struct image *vdso;
 
 	/* kernel_live.c */

@@ -297,7 +297,7 @@ static void add_codes(struct kernel *k)
 		if (!sym->module ||
 		    (strcmp(sym->module, "bpf") != 0 && strncmp(sym->module, "__builtin__", 11)))
 			continue;
-		if (dyn_tree_find(&k->areas, sym->addr))
+		if (interval_find(&k->areas, sym->addr))
 			continue;
 		if (i + 1 < s->nr && s->v[i + 1].addr - sym->addr < len)
 			len = s->v[i + 1].addr - sym->addr;

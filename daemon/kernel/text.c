@@ -270,7 +270,7 @@ static void write_text(struct kernel *k, struct kernel_text *t)
 /* Where a module was, another may be by now. */
 static bool is_there(const struct kernel *k, const struct kernel_text *t)
 {
-	const struct kernel_area *a = (const void *)dyn_tree_find(&k->areas, t->start);
+	const struct kernel_area *a = (const void *)interval_find(&k->areas, t->start);
 
 	return !t->module || (a && a->image == t->image && a->gone_ns == UINT64_MAX);
 }

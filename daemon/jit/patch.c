@@ -23,8 +23,8 @@ struct version {
 };
 
 struct dyn_patch {
-	struct dyn_node node; /* of the page, as far as it lies in the range */
-	bool lost;	      /* it changed again, and there was no room */
+	struct interval_node node; /* of the page, as far as it lies in the range */
+	bool lost;		   /* it changed again, and there was no room */
 	struct text *texts;
 	size_t nr_texts, cap_texts;
 	struct version *versions;
@@ -33,7 +33,7 @@ struct dyn_patch {
 
 static struct dyn_patch *find(const struct dyn_range *range, uint64_t vaddr)
 {
-	return (void *)dyn_tree_find(&range->patches, vaddr);
+	return (void *)interval_find(&range->patches, vaddr);
 }
 
 static size_t current(const struct dyn_patch *p)
@@ -77,7 +77,7 @@ static int new_patch(struct dyn_registry *reg, struct dyn_range *range, uint64_t
 	if (!p)
 		return -ENOMEM;
 	last = range->range.base + range->range.len;
-	p->node = (struct dyn_node){ .start = vaddr, .end = end < last ? end : last };
+	p->node = (struct interval_node){ .start = vaddr, .end = end < last ? end : last };
 	r = add_text(reg, p, vaddr, old, len);
 	if (r < 0 && r != -DCPI_ELIMIT) {
 		free(p->texts);
@@ -85,7 +85,7 @@ static int new_patch(struct dyn_registry *reg, struct dyn_range *range, uint64_t
 		return r;
 	}
 	p->lost = r < 0;
-	dyn_tree_insert(&range->patches, &p->node);
+	interval_insert(&range->patches, &p->node);
 	*out = p;
 	return 0;
 }
@@ -228,7 +228,7 @@ int dyn_patch_each(const struct dyn_range *range,
 	uint64_t pos = 0;
 	int r = 0;
 
-	while (r == 0 && (p = (void *)dyn_tree_overlap(&range->patches, pos, UINT64_MAX))) {
+	while (r == 0 && (p = (void *)interval_overlap(&range->patches, pos, UINT64_MAX))) {
 		for (size_t i = 1; r == 0 && i < p->nr_texts; i++)
 			r = fn(ctx, p->node.start, p->texts[i].elf, p->node.end - p->node.start,
 			       &p->texts[i].bytes);
@@ -242,12 +242,12 @@ void dyn_patch_release(struct dyn_range *range)
 	struct dyn_patch *p;
 	uint64_t pos = 0;
 
-	for (; (p = (void *)dyn_tree_overlap(&range->patches, pos, UINT64_MAX));
+	for (; (p = (void *)interval_overlap(&range->patches, pos, UINT64_MAX));
 	     pos = p->node.end) {
 		for (size_t i = 0; i < p->nr_texts; i++)
 			base_buf_release(&p->texts[i].bytes);
 		free(p->texts);
 		free(p->versions);
 	}
-	dyn_tree_release(&range->patches);
+	interval_release(&range->patches);
 }

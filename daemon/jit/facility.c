@@ -114,7 +114,7 @@ int dyn_facility_new(struct dyn_registry *reg, const struct wire_facility_rec *r
 static void free_runs(struct dyn_facility *f)
 {
 	/* The runs are the nodes of the tree. */
-	dyn_tree_release(&f->pages);
+	interval_release(&f->pages);
 	free(f->hints);
 	f->hints = NULL;
 	f->first_run = f->last_run = NULL;
@@ -169,7 +169,7 @@ static int add_run(struct dyn_facility *f, uint64_t start, uint64_t end)
 	else
 		f->first_run = run;
 	f->last_run = run;
-	dyn_tree_insert(&f->pages, &run->node);
+	interval_insert(&f->pages, &run->node);
 	f->registry->nr_runs++;
 	if (!f->hints && f->pages.nr >= HINTS_FROM)
 		f->hints = calloc(HINTS, sizeof(*f->hints));
@@ -185,7 +185,7 @@ static const struct dyn_run *run_at(const struct dyn_facility *f, uint64_t elf)
 
 	if (run && elf >= run->node.start && elf < run->node.end)
 		return run;
-	run = (const void *)dyn_tree_find(&f->pages, elf);
+	run = (const void *)interval_find(&f->pages, elf);
 	if (hint && run)
 		*hint = run;
 	return run;
@@ -200,7 +200,7 @@ int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len)
 	if (run)
 		pos = run->node.end;
 	while (pos < end) {
-		const struct dyn_node *n = dyn_tree_overlap(&f->pages, pos, end);
+		const struct interval_node *n = interval_overlap(&f->pages, pos, end);
 		uint64_t stop = n ? n->start : end;
 		int r;
 
