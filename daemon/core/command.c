@@ -4,15 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
-#include "identity.h"
-#include "scan.h"
+#include "core.h"
 
 /* Names of epochs are digits: nothing in the answer needs quoting. */
 static int reply_done(const struct daemon *d, const char *epoch, struct base_buf *reply)
 {
 	return base_buf_printf(reply, "{\"ok\":true,\"epoch\":\"%s\",\"stored\":%llu}\n", epoch,
-			       (unsigned long long)d->attrib.account.stored);
+			       (unsigned long long)d->store.account.stored);
 }
 
 /* The flush that quit begins with worked, its last one did not, and that came without sampling. */
@@ -20,8 +18,10 @@ static int go_on(struct daemon *d, int r, struct base_err *err)
 {
 	base_hint(err, "the daemon goes on; remove the cause and try again");
 	/* Where it cannot, that ends it. */
-	if (driver_start(d->driver, &d->source_error) >= 0 && !d->opt.no_scan)
-		scan_all(&d->attrib);
+	if (driver_start(d->driver, &d->source_error) >= 0 && !d->opt.no_scan) {
+		follow_scan_all(&d->follow);
+		counts_scanned(&d->counts);
+	}
 	return r;
 }
 
@@ -52,7 +52,7 @@ static int quit(struct daemon *d, struct base_err *err)
 /* A process of the client's own; a member of the daemon's group has no rights over others' here. */
 static int check_process(const struct control_peer *peer, int32_t pid, struct base_err *err)
 {
-	int r = pid > 0 ? scan_check_owner(pid, peer->uid) : -ESRCH;
+	int r = pid > 0 ? proc_check_owner(pid, peer->uid) : -ESRCH;
 
 	if (r == 0 || (r == -EPERM && peer->uid == 0))
 		return 0;
@@ -68,12 +68,12 @@ static int tell(struct daemon *d, struct driver_load *l, struct base_err *err)
 	int r;
 
 	l->time_ns = base_now_ns();
-	r = told_add(&d->attrib.told, l);
+	r = follow_queue_add(&d->follow.queue, l);
 	/* So many are told faster than anything happens otherwise. */
 	if (r == -DCPI_ELIMIT) {
 		r = daemon_drain(d, true, err);
 		l->time_ns = base_now_ns();
-		r = r < 0 ? r : told_add(&d->attrib.told, l);
+		r = r < 0 ? r : follow_queue_add(&d->follow.queue, l);
 	}
 	return r < 0 ? base_fail_errno(err, r, "cannot tell of process %d", l->pid) : 0;
 }
@@ -88,7 +88,7 @@ static int label(struct daemon *d, const struct control_request *q, const struct
 
 	l.tid = l.pid;
 	if (r >= 0)
-		r = labels_give(&d->attrib.labels, q->label, peer->uid, err);
+		r = labels_give(&d->follow.labels, q->label, peer->uid, err);
 	return r < 0 ? r : tell(d, &l, err);
 }
 
@@ -99,7 +99,7 @@ static int check_range(const struct daemon *d, const struct control_request *q,
 		       struct base_err *err)
 {
 	const struct process *p = processes_find(d->processes, q->pid);
-	int r = scan_check_code(q->pid, q->start, q->start + q->len);
+	int r = proc_check_code(q->pid, q->start, q->start + q->len);
 
 	if (p && p->nr_maps >= MAPS_MAX)
 		return base_fail(err, -DCPI_ELIMIT, "process %d has too many mappings", q->pid);

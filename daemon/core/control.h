@@ -3,7 +3,7 @@
 #ifndef DCPI_DAEMON_CONTROL_H
 #define DCPI_DAEMON_CONTROL_H
 
-#include "label.h"
+#include "track.h"
 
 /* ---- control requests (request.c: parsing; control.c: the socket; command.c: what they do) --- */
 

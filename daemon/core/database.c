@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "daemon_core.h"
+#include "core.h"
 #include "image.h"
 
 static int fail_gone(const struct daemon *d, struct base_err *err)
@@ -122,7 +122,7 @@ static uint64_t not_on_disk(const struct daemon *d)
 	struct account total;
 
 	driver_stats_get(d->driver, &stats);
-	account_total(&d->attrib.account, &stats, &total);
+	account_total(&d->store.account, &stats, &total);
 	return total.pending + daemon_unwritten(d);
 }
 

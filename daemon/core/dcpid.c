@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "daemon_core.h"
+#include "core.h"
 #include "gc.h"
 
 enum { WINDOWS_EVERY = 10 }; /* where values are wanted and nothing else was said */

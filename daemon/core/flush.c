@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "daemon_core.h"
-#include "identity.h"
-#include "image_values.h"
-#include "windows.h"
+#include "core.h"
+#include "trace.h"
 
 /* What may stay in the heap, of what was freed since the last time. */
 #define HEAP_UNUSED_MAX (8u << 20)
@@ -18,16 +16,16 @@ static int drain_all(struct daemon *d, bool last, struct base_err *err)
 {
 	int r = 0;
 
-	d->attrib.flushing = true;
+	d->attribute.flushing = true;
 	/* What came before it failed is still worth keeping; a replay has more all the time. */
 	if (!d->source_error.code && (last || !d->streaming)) {
 		do {
 			r = daemon_drain(d, true, err);
 		} while (r > 0);
 	}
-	d->attrib.flushing = false;
+	d->attribute.flushing = false;
 	if (last)
-		attrib_resolve(&d->attrib, UINT64_MAX);
+		counts_resolve(&d->counts, UINT64_MAX);
 	return r;
 }
 
@@ -67,7 +65,7 @@ static int give_up(struct daemon *d, struct image *img, struct image *to)
 
 		r = profdb_profile_add(to->counts, 0, (size_t)i, from->sum);
 		if (r >= 0)
-			d->attrib.account.bucket[ACCOUNT_BUCKET_REFUSED] += from->sum;
+			d->store.account.bucket[ACCOUNT_BUCKET_REFUSED] += from->sum;
 	}
 	if (r < 0)
 		return r;
@@ -90,8 +88,8 @@ static int give_up_refused(struct daemon *d, bool all)
 	for (size_t pos = 0; images_next(d->images, &pos, &img);) {
 		if ((!img->dirty && !img->values) || !(img->refused || (all && must_wait(img))))
 			continue;
-		const struct process like = { .label = img->label };
-		struct image *own = to ? images_of_process(d->images, to, &like) : NULL;
+		const struct images_owner owner = { .label = img->label };
+		struct image *own = to ? images_of(d->images, to, &owner) : NULL;
 		int r = own ? give_up(d, img, own) : -ENOMEM;
 
 		if (r < 0)
@@ -126,7 +124,7 @@ static bool does_not_fit(int r)
 /* What does not fit is no reason to put the profile beside it again. */
 static int put_values(const struct daemon *d, const struct image *img, struct base_err *err)
 {
-	int r = image_values_put(d->db, img, d->attrib.now_ns, err);
+	int r = image_values_put(d->db, img, d->follow.now_ns, err);
 
 	if (!does_not_fit(r))
 		return r;
@@ -336,7 +334,7 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 	struct base_err own = { 0 };
 	int r, s;
 
-	ranges_retry(&d->attrib);
+	ranges_retry(&d->follow);
 	r = drain_all(d, last, &own);
 	s = database_find(d, &own);
 	if (r >= 0 && s >= 0)
@@ -362,7 +360,7 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 	}
 	d->nr_flushes++;
 	d->last_flush_utc = (int64_t)time(NULL);
-	quota_check(d);
+	daemon_keep_quota(d);
 	identity_forget(d->identity);
 	d->nr_registrations = 0;
 	images_drop_unused(d->images);
@@ -372,7 +370,7 @@ static int flush(struct daemon *d, bool last, struct base_err *err)
 /* Of a recorded stream the time is another, and dcpirun's epochs are its runs. */
 static bool is_one_of_many(const struct daemon *d)
 {
-	return d->attrib.live && !d->opt.own;
+	return d->follow.live && !d->opt.own;
 }
 
 /* Of an epoch that has finished, so that whoever asks first need not. One of very many images
@@ -403,7 +401,7 @@ uint64_t daemon_unwritten(const struct daemon *d)
 /* @epoch gets no more; what waits for its pseudo-image comes into the next one. */
 static void tell_finished(struct daemon *d, const char *epoch)
 {
-	uint64_t all = d->attrib.account.stored - daemon_unwritten(d), nr = all - d->nr_before;
+	uint64_t all = d->store.account.stored - daemon_unwritten(d), nr = all - d->nr_before;
 
 	d->nr_before = all;
 	/* There was none, or somebody removed it. */
@@ -419,7 +417,7 @@ static void epoch_began(struct daemon *d, const char *before, const char *why)
 	index_finished(d);
 	snprintf(d->unindexed, sizeof(d->unindexed), "%s", before);
 	dyn_fold_forget(d->dyn);
-	labels_new_epoch(&d->attrib.labels);
+	labels_new_epoch(&d->follow.labels);
 	base_log(BASE_LOG_INFO, "epoch %s begins%s", d->epoch, why);
 }
 
@@ -525,7 +523,7 @@ static void tell_account(const struct daemon *d)
 	struct account total;
 
 	driver_stats_get(d->driver, &stats);
-	account_total(&d->attrib.account, &stats, &total);
+	account_total(&d->store.account, &stats, &total);
 	if (total.pending || !account_balanced(&total))
 		base_log(BASE_LOG_ERROR,
 			 "the accounts do not balance: %llu samples received, %llu stored, "

@@ -9,10 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
-#include "scan.h"
+#include "core.h"
 #include "step.h"
-#include "windows.h"
+#include "trace.h"
 
 #define SECOND_NS 1000000000ull
 /* Owned ranges are copied whole: not at every drain of a busy second. */
@@ -48,35 +47,35 @@ static bool mend_lost_events(struct daemon *d, bool all)
 	struct driver_stats stats = { 0 };
 
 	driver_stats_get(d->driver, &stats);
-	if (stats.lost_load == d->attrib.lost_mended || !d->attrib.live ||
+	if (stats.lost_load == d->follow.lost_read || !d->follow.live ||
 	    (!all && base_now_ns() - d->mended_ns < MEND_NS))
 		return false;
 	d->mended_ns = base_now_ns();
 	base_log(BASE_LOG_WARN, "%llu load events were lost: reading /proc again",
-		 (unsigned long long)(stats.lost_load - d->attrib.lost_mended));
-	d->attrib.lost_mended = stats.lost_load;
+		 (unsigned long long)(stats.lost_load - d->follow.lost_read));
 	if (d->opt.own)
-		scan_known(&d->attrib);
+		follow_scan_known(&d->follow);
 	else
-		scan_all(&d->attrib);
-	attrib_mended(&d->attrib);
+		follow_scan_all(&d->follow);
+	counts_resynchronised(&d->counts, stats.lost_load);
 	return true;
 }
 
 static void tell_record_error(struct daemon *d)
 {
-	if (!d->attrib.record_error || d->record_failed)
+	if (!d->follow.record_error || d->record_failed)
 		return;
 	d->record_failed = true;
 	base_log(BASE_LOG_ERROR, "cannot write '%s': %s; it is not complete", d->opt.record,
-		 base_strerror(d->attrib.record_error));
+		 base_strerror(d->follow.record_error));
 }
 
 static bool ranges_due(struct daemon *d, bool all)
 {
-	uint64_t now = base_now_ns(), seen = d->attrib.dynamic_ns;
+	uint64_t now = base_now_ns(), seen = d->attribute.dynamic_ns;
 	uint64_t busy_ns = BUSY_NS + (uint64_t)d->opt.drain_ms * 1000000u;
 
+	seen = d->follow.attached_ns > seen ? d->follow.attached_ns : seen;
 	if (!all && (!seen || now - seen > busy_ns || now - d->ranges_read_ns < RANGES_NS))
 		return false;
 	d->ranges_read_ns = now;
@@ -85,25 +84,25 @@ static bool ranges_due(struct daemon *d, bool all)
 
 int daemon_drain(struct daemon *d, bool all, struct base_err *err)
 {
-	const struct driver_sink sink = { .load = attrib_load,
-					  .count = attrib_count,
-					  .window = d->windows ? attrib_window : NULL,
-					  .ctx = &d->attrib };
+	const struct driver_sink sink = { .load = counts_load,
+					  .count = counts_count,
+					  .window = d->windows ? counts_window : NULL,
+					  .ctx = &d->counts };
 	uint64_t now = base_now_ns();
 	int r;
 
 	kernel_look(d->kernel);
-	dyn_take(d->dyn, attrib_find, &d->attrib);
-	ranges_tell(&d->attrib);
+	dyn_take(d->dyn, follow_attach, &d->follow);
+	ranges_tell(&d->follow);
 	r = driver_drain(d->driver, all, &sink, err);
 	/* A flush does not leave waiting what came before that. */
 	if (mend_lost_events(d, all))
 		now = base_now_ns();
 	/* Who announced itself and ran while we drained has samples among those just read. */
-	dyn_take(d->dyn, attrib_find, &d->attrib);
-	d->attrib.ranges_changed |= dyn_refresh(d->dyn, ranges_due(d, all));
-	attrib_resolve(&d->attrib, all && d->attrib.live && r >= 0 ? now : 0);
-	ranges_tell(&d->attrib);
+	dyn_take(d->dyn, follow_attach, &d->follow);
+	d->follow.ranges_changed |= dyn_refresh(d->dyn, ranges_due(d, all));
+	counts_resolve(&d->counts, all && d->follow.live && r >= 0 ? now : 0);
+	ranges_tell(&d->follow);
 	tell_record_error(d);
 	if (r < 0)
 		d->source_error = *err;
@@ -248,7 +247,7 @@ static bool got_signal(int fd)
  */
 static void keep_labels(struct daemon *d, bool now)
 {
-	struct labels *t = &d->attrib.labels;
+	struct labels *t = &d->follow.labels;
 
 	if (d->control && (now || (t->changed && base_now_ns() - t->written_ns > SECOND_NS)))
 		labels_keep_write(t, d->processes, d->run_dir);
@@ -263,8 +262,9 @@ static void periodic_flush(struct daemon *d)
 	database_look(d);
 	if (d->gone_ns && base_now_ns() - d->gone_ns < REMOVAL_NS)
 		return;
-	if (d->attrib.live)
-		scan_sweep(&d->attrib);
+	if (d->follow.live)
+		follow_sweep(&d->follow);
+	counts_scanned(&d->counts);
 	dyn_set_hasty(d->dyn, true);
 	daemon_flush(d, &err);
 	dyn_set_hasty(d->dyn, false);
@@ -309,7 +309,7 @@ static int serve_dyn(struct daemon *d, struct base_err *err)
 
 static void tell_suspend(struct daemon *d)
 {
-	uint64_t ns = d->attrib.live ? suspends_look(&d->suspends, base_boot_ahead_ns()) : 0;
+	uint64_t ns = d->follow.live ? suspends_look(&d->suspends, base_boot_ahead_ns()) : 0;
 
 	if (ns)
 		base_log(BASE_LOG_INFO, "the machine was suspended for %llu s",
@@ -321,7 +321,7 @@ static void tell_clock(struct daemon *d)
 	uint64_t before_ns = base_clock_ns(CLOCK_BOOTTIME);
 	int64_t utc_ns = (int64_t)base_clock_ns(CLOCK_REALTIME), by = 0;
 
-	if (d->attrib.live)
+	if (d->follow.live)
 		by = clock_sets_look(&d->clock_sets, before_ns, utc_ns,
 				     base_clock_ns(CLOCK_BOOTTIME));
 	if (by)
@@ -344,12 +344,11 @@ int daemon_turn(struct daemon *d, struct base_err *err)
 	if (!d->finished)
 		periodic_flush(d);
 	keep_labels(d, false);
-	quota_turn(d);
-	daily_turn(d);
+	daemon_maintain(d);
 	tell_suspend(d);
 	tell_clock(d);
 	profdb_lock_beat(d->db);
-	service_alive(&d->service, d->epoch, d->attrib.account.stored);
+	service_alive(&d->service, d->epoch, d->store.account.stored);
 	database_look(d);
 	return 0;
 }

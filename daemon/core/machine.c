@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_core.h"
+#include "core.h"
 
 static const char *read_text(const char *root, const char *name, struct base_buf *buf)
 {

@@ -11,12 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
-#include "identity.h"
-#include "scan.h"
+#include "core.h"
 #include "step.h"
 #include "values.h"
-#include "windows.h"
+#include "trace.h"
 
 static const char default_run_dir[] = WIRE_RUN_DIR, default_queue[] = WIRE_QUEUE_NAME;
 
@@ -165,7 +163,7 @@ static int open_epoch(struct daemon *d, struct base_err *err)
 	int r = -ENOENT;
 
 	tell_gaps(d);
-	if (d->attrib.live && !d->opt.new_epoch)
+	if (d->follow.live && !d->opt.new_epoch)
 		r = resume_epoch(d, &none);
 	if (r < 0 && r != -ENOENT) {
 		*err = none;
@@ -264,20 +262,20 @@ static void record_dyn(void *ctx, int32_t pid, uint64_t time_ns, const void *dat
 				 .data = data,
 				 .data_len = len };
 
-	attrib_record_load(ctx, &l);
+	follow_record(ctx, &l);
 }
 
 /* The doorbell of dcpirun would outlive it where it is killed; its programs hand over. */
 static const char *queue_name(const struct daemon *d)
 {
-	if (!d->attrib.live || d->opt.own)
+	if (!d->follow.live || d->opt.own)
 		return NULL;
 	return env_or(d->opt.queue, "DCPI_QUEUE", default_queue);
 }
 
 static int open_dyn(struct daemon *d, struct base_err *err)
 {
-	bool live = d->attrib.live;
+	bool live = d->follow.live;
 	char host[256] = "";
 	struct dyn_config config = {
 		.run_dir = live ? d->run_dir : NULL,
@@ -291,7 +289,7 @@ static int open_dyn(struct daemon *d, struct base_err *err)
 		.keep_all = d->opt.keep_all,
 		.process_quota = (uint64_t)d->opt.process_quota_mib << 20,
 		.record = d->record ? record_dyn : NULL,
-		.record_ctx = &d->attrib,
+		.record_ctx = &d->follow,
 	};
 
 	/* What is replayed did not happen on this host: its platform is all that is known. */
@@ -311,13 +309,10 @@ static int open_tables(struct daemon *d, struct base_err *err)
 	d->identity = identity_new(d->reader);
 	if (!d->images || !d->processes || !d->identity)
 		return base_fail_errno(err, -ENOMEM, "cannot start");
-	d->attrib.images = d->images;
-	d->attrib.exclude = &d->exclude;
-	d->attrib.processes = d->processes;
-	d->attrib.identity = d->identity;
-	d->attrib.nr_events = driver_nr_events(d->driver);
-	for (size_t i = 0; i < d->attrib.nr_events; i++)
-		d->attrib.events[i] = *driver_event_get(d->driver, i);
+	daemon_connect(d);
+	d->store.nr_events = driver_nr_events(d->driver);
+	for (size_t i = 0; i < d->store.nr_events; i++)
+		d->store.events[i] = *driver_event_get(d->driver, i);
 	return 0;
 }
 
@@ -326,7 +321,7 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 	const struct kernel_config config = {
 		.db = d->db,
 		.images = d->images,
-		.live = d->attrib.live && !d->opt.own,
+		.live = d->follow.live && !d->opt.own,
 		.helper_dir = d->helper_dir,
 		.host = d->platform,
 	};
@@ -334,7 +329,6 @@ static int open_kernel(struct daemon *d, struct base_err *err)
 
 	if (r >= 0 && d->opt.own)
 		r = kernel_fill_vdso(d->kernel, err);
-	d->attrib.kernel = d->kernel;
 	return r;
 }
 
@@ -345,16 +339,20 @@ static int open_windows(struct daemon *d, struct base_err *err)
 					       .helper_dir = d->helper_dir,
 					       .values = d->values,
 					       .nr_profilers = d->nr_profilers,
-					       .step = d->step };
+					       .step = d->step,
+					       .attribute = &d->attribute,
+					       .follow = &d->follow,
+					       .store = &d->store,
+					       .exclude = &d->exclude,
+					       .log_unknown = d->opt.unknown };
 	int r = d->opt.windows_every ? windows_open(&config, &d->windows, err) : 0;
 
-	d->attrib.windows = d->windows;
 	return r;
 }
 
 static void record_kernel(void *ctx, const struct driver_load *load)
 {
-	attrib_record_load(ctx, load);
+	follow_record(ctx, load);
 }
 
 /* @replayed: "-" for standard input, or NULL. */
@@ -410,10 +408,10 @@ static int open_record(struct daemon *d, struct base_err *err)
 		close(fd);
 		return base_fail_errno(err, -ENOMEM, "cannot create '%s'", d->opt.record);
 	}
-	d->attrib.record = d->record;
+	d->follow.record = d->record;
 	r = driver_record_head(d->record, d->driver, now_utc(d));
 	if (r >= 0)
-		kernel_tell(d->kernel, record_kernel, &d->attrib);
+		kernel_tell(d->kernel, record_kernel, &d->follow);
 	return r < 0 ? base_fail_errno(err, r, "cannot write '%s'", d->opt.record) : 0;
 }
 
@@ -432,7 +430,7 @@ static void tell_alive(void *ctx)
 {
 	struct daemon *d = ctx;
 
-	service_alive(&d->service, d->epoch, d->attrib.account.stored);
+	service_alive(&d->service, d->epoch, d->store.account.stored);
 }
 
 static void tell_watching(void *ctx, const char *text)
@@ -452,7 +450,7 @@ static int lock_platform(struct daemon *d, struct base_err *err)
 static int open_folder(struct daemon *d, struct base_err *err)
 {
 	char folder[PATH_MAX], path[2 * PATH_MAX];
-	bool relative = d->attrib.live && *d->opt.database != '/' && getcwd(folder, sizeof(folder));
+	bool relative = d->follow.live && *d->opt.database != '/' && getcwd(folder, sizeof(folder));
 	int n = relative ? snprintf(path, sizeof(path), "%s/%s", folder, d->opt.database) : -1;
 
 	return profdb_open(n > 0 && n < PATH_MAX ? path : d->opt.database, true, &d->db, err);
@@ -470,7 +468,7 @@ static int open_database(struct daemon *d, struct base_err *err)
 	profdb_set_format(d->db, format);
 	profdb_set_alive(d->db, tell_alive, d);
 	/* What is replayed ran elsewhere. */
-	if (d->attrib.live)
+	if (d->follow.live)
 		profdb_set_machine(d->db, machine_cpu_mhz(""),
 				   (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	if (!d->opt.platform)
@@ -509,18 +507,18 @@ int daemon_open(struct daemon *d, struct base_err *err)
 		r = open_step(d, err);
 	if (r >= 0)
 		r = open_driver(d, err);
-	d->attrib.live = r >= 0 && !driver_is_recorded(d->driver);
-	d->attrib.log_unknown = d->opt.unknown;
-	if (r >= 0 && d->attrib.live)
+	d->follow.live = r >= 0 && !driver_is_recorded(d->driver);
+	d->counts.log_unknown = d->opt.unknown;
+	if (r >= 0 && d->follow.live)
 		r = make_run_dir(d, err);
 	/* Who finds another daemon there has touched nothing yet. */
-	if (r >= 0 && d->attrib.live && !d->opt.own)
+	if (r >= 0 && d->follow.live && !d->opt.own)
 		r = control_open(d->run_dir, daemon_command, d, &d->control, err);
 	if (r >= 0 && d->control)
-		labels_keep_read(&d->attrib.labels, d->run_dir);
+		labels_keep_read(&d->follow.labels, d->run_dir);
 	if (r >= 0)
 		r = open_database(d, err);
-	if (r >= 0 && d->attrib.live)
+	if (r >= 0 && d->follow.live)
 		r = reader_open(d->helper_dir, &d->reader, err);
 	if (r >= 0)
 		r = open_tables(d, err);
@@ -532,12 +530,10 @@ int daemon_open(struct daemon *d, struct base_err *err)
 		r = open_record(d, err);
 	if (r >= 0)
 		r = open_dyn(d, err);
-	d->attrib.dyn = d->dyn;
-	d->attrib.driver = d->driver;
-	d->attrib.client_set = driver_client_set;
-	d->quota.max = (uint64_t)(d->opt.quota_mib ? d->opt.quota_mib : QUOTA_MIB) << 20;
+	d->follow.client_set = driver_client_set;
+	daemon_connect(d);
 	if (r >= 0)
-		quota_check(d);
+		daemon_keep_quota(d);
 	return r < 0 ? r : open_epoch(d, err);
 }
 
@@ -548,9 +544,10 @@ int daemon_start(struct daemon *d, struct base_err *err)
 	if (r < 0)
 		return r;
 	base_log(BASE_LOG_INFO, "%s", driver_describe(d->driver));
-	if (!d->attrib.live || d->opt.no_scan || d->opt.own)
+	if (!d->follow.live || d->opt.no_scan || d->opt.own)
 		return 0;
-	nr = scan_all(&d->attrib);
+	nr = follow_scan_all(&d->follow);
+	counts_scanned(&d->counts);
 	if (nr < 0)
 		return base_fail_errno(err, nr, "cannot read '/proc'");
 	base_log(BASE_LOG_INFO, "%d processes were running already", nr);
@@ -559,7 +556,7 @@ int daemon_start(struct daemon *d, struct base_err *err)
 
 static int close_record(struct daemon *d)
 {
-	int r = d->attrib.record_error;
+	int r = d->follow.record_error;
 
 	if (!d->record)
 		return 0;
@@ -577,14 +574,16 @@ int daemon_close(struct daemon *d)
 	int r;
 
 	control_close(d->control);
-	if (d->processes)
-		attrib_release(&d->attrib);
+	if (d->processes) {
+		counts_release(&d->counts);
+		follow_release(&d->follow);
+	}
 	windows_close(d->windows);
 	step_close(d->step);
 	if (d->values)
 		values_close(d->values);
-	quota_close(d);
-	daily_close(d);
+	quota_close(&d->quota);
+	daily_close(&d->daily);
 	if (d->dyn)
 		dyn_close(d->dyn);
 	if (d->kernel)

@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
+#include "core.h"
 #include "step.h"
 #include "values.h"
-#include "windows.h"
+#include "trace.h"
 
 /* What a path may hold, and no string of JSON: cleaned as reports do. */
 static void add_text(struct json_object *o, const char *name, const char *text)
@@ -280,7 +280,7 @@ static struct json_object *build(struct daemon *d)
 	if (!o)
 		return NULL;
 	driver_stats_get(d->driver, &stats);
-	account_total(&d->attrib.account, &stats, &total);
+	account_total(&d->store.account, &stats, &total);
 	json_object_object_add(o, "ok", json_object_new_boolean(1));
 	add_text(o, "version", DCPI_VERSION);
 	add_u64(o, "pid", (uint64_t)getpid());

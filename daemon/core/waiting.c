@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Counts in dynamic code wait, by process, for the files that tell of it. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "attrib.h"
+#include "counts.h"
 
 /* So many more counts may wait one by one. */
 enum { WAITING_MAX = 32768 };
-/* For a reading of the registry to tell: there are four in a second. */
-#define WAIT_NS 1000000000ull
 
 static struct waiting *waiting_of(struct waitings *t, struct process *p)
 {
@@ -33,7 +32,7 @@ static void free_one(struct waiting *w)
 	free(w);
 }
 
-int waiting_add(struct waitings *t, const struct pending *c)
+int waiting_add(struct waitings *t, const struct sample *c)
 {
 	struct waiting *w = waiting_of(t, c->p);
 	struct pendings *d = w ? &w->counts : NULL;
@@ -49,20 +48,20 @@ int waiting_add(struct waitings *t, const struct pending *c)
 
 /* Those that the process wrote over a file's have a time of their own, and who has a registry waits
  * for a second at most. */
-static bool may_join(const struct pending *c)
+static bool may_join(const struct sample *c)
 {
 	return c->dynamic && !dyn_has_registry(c->p);
 }
 
 /* Whoever chooses the addresses must not choose who shares a place. */
-static uint64_t hash_of(const struct pending *c, uint64_t seed)
+static uint64_t hash_of(const struct sample *c, uint64_t seed)
 {
 	const uint64_t key[2] = { c->addr, c->event };
 
 	return base_hash64_seeded(seed, key, sizeof(key));
 }
 
-static void join(struct pending *to, const struct pending *c)
+static void join(struct sample *to, const struct sample *c)
 {
 	to->first_ns = c->first_ns < to->first_ns ? c->first_ns : to->first_ns;
 	to->time_ns = c->time_ns > to->time_ns ? c->time_ns : to->time_ns;
@@ -70,8 +69,8 @@ static void join(struct pending *to, const struct pending *c)
 }
 
 /* Where @c's place stands in @seen, a table of indices + 1 with room, or would. */
-static uint32_t *place_of(uint32_t *seen, uint64_t mask, const struct pending *items,
-			  const struct pending *c, uint64_t seed)
+static uint32_t *place_of(uint32_t *seen, uint64_t mask, const struct sample *items,
+			  const struct sample *c, uint64_t seed)
 {
 	uint64_t at = hash_of(c, seed) & mask;
 
@@ -92,7 +91,7 @@ static void join_all(struct pendings *d)
 		room *= 2;
 	seen = d->nr < UINT32_MAX ? calloc(room, sizeof(*seen)) : NULL;
 	for (size_t i = 0; seen && i < d->nr; i++) {
-		const struct pending *c = &d->items[i];
+		const struct sample *c = &d->items[i];
 		uint32_t *at = may_join(c) ? place_of(seen, room - 1, d->items, c, seed) : NULL;
 
 		if (at && *at) {
@@ -109,22 +108,6 @@ static void join_all(struct pendings *d)
 
 /* ---- looking again --------------------------------------------------------------------------- */
 
-bool waiting_may(const struct attrib *a, const struct process *p, uint64_t *until_ns)
-{
-	if (!p || p->exited)
-		return false;
-	if (!dyn_has_registry(p))
-		return !a->flushing;
-	if (!*until_ns)
-		*until_ns = a->resolved_ns + WAIT_NS;
-	return !a->live || a->resolved_ns < *until_ns;
-}
-
-bool waiting_is_due(const struct process *p, uint64_t news)
-{
-	return p->exited || dyn_has_registry(p) || news != dyn_news(p);
-}
-
 static void look(struct waiting *w, waiting_fn *fn, void *ctx)
 {
 	struct pendings *d = &w->counts;
@@ -132,7 +115,7 @@ static void look(struct waiting *w, waiting_fn *fn, void *ctx)
 
 	w->first_ns = UINT64_MAX;
 	for (size_t i = 0; i < d->nr; i++) {
-		struct pending c = d->items[i];
+		struct sample c = d->items[i];
 
 		if (fn(ctx, &c))
 			continue;
@@ -150,7 +133,7 @@ void waiting_look(struct waitings *t, bool all, waiting_fn *fn, void *ctx)
 	for (size_t i = 0; i < t->nr; i++) {
 		struct waiting *w = t->items[i];
 
-		if (all || waiting_is_due(w->p, w->news))
+		if (all || attribute_is_due(w->p, w->news))
 			look(w, fn, ctx);
 		else
 			dyn_wait(w->p, w->first_ns);

@@ -317,7 +317,7 @@ static void report(const struct daemon *d, const struct child *c, const char *re
 	char text[64];
 
 	driver_stats_get(d->driver, &stats);
-	account_total(&d->attrib.account, &stats, &total);
+	account_total(&d->store.account, &stats, &total);
 	tell_unread(&stats, d->opt.run_dir);
 	if (!total.stored)
 		explain_none(d, c, refusal);

@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-#include "daemon_core.h"
+#include "core.h"
 
 /* As env(1) has them; other than that the status is the program's. */
 enum { DCPIRUN_FAILED = 125, DCPIRUN_NOT_EXECUTABLE = 126, DCPIRUN_NOT_FOUND = 127 };

@@ -9,13 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attrib.h"
-#include "scan.h"
+#include "follow_internal.h"
 
 struct ranges {
 	struct driver_client client; /* what the driver was told; its ranges are items */
 	struct driver_range items[DRIVER_NR_RANGES];
-	uint64_t refused; /* in which round (a->ranges_round + 1) the driver did not take it; 0 */
+	uint64_t refused; /* in which round (f->ranges_round + 1) the driver did not take it; 0 */
 };
 
 /* Disjoint, in no order until they are joined. */
@@ -117,7 +116,7 @@ static void reduce(struct pile *p)
 	p->nr = last + 1;
 }
 
-static void collect(struct attrib *a, const struct process *p, struct pile *pile)
+static void collect(struct follow *f, const struct process *p, struct pile *pile)
 {
 	for (size_t i = 0; p->told && i < p->told->client.nr_ranges; i++)
 		pile_add(pile, p->told->items[i].start, p->told->items[i].end);
@@ -125,8 +124,8 @@ static void collect(struct attrib *a, const struct process *p, struct pile *pile
 		if (p->maps[i].kind == MAP_DYNAMIC)
 			pile_add(pile, p->maps[i].start, p->maps[i].end);
 	/* The events of a process that has just come may not have. */
-	if (!p->told && a->live)
-		scan_dynamic(p, pile_add, pile);
+	if (!p->told && f->live)
+		proc_dynamic(p, pile_add, pile);
 	dyn_ranges(p, pile_add, pile);
 	reduce(pile);
 }
@@ -161,12 +160,12 @@ static int remember(struct process *p, const struct driver_client *client)
 }
 
 /* @words: it has generation words. */
-static void tell(struct attrib *a, struct process *p, struct driver_client *client, bool words)
+static void tell(struct follow *f, struct process *p, struct driver_client *client, bool words)
 {
 	struct pile pile = { 0 };
 	int r;
 
-	collect(a, p, &pile);
+	collect(f, p, &pile);
 	for (size_t i = 0; i < pile.nr; i++)
 		pile.items[i].kind = words ? DRIVER_RANGE_WORDS : DRIVER_RANGE_SINGLE;
 	client->ranges = pile.items;
@@ -174,11 +173,11 @@ static void tell(struct attrib *a, struct process *p, struct driver_client *clie
 	if (pile.failed || (!p->told && !pile.nr) || is_told(p->told, client) ||
 	    remember(p, client) < 0)
 		goto out;
-	if (p->told->refused == a->ranges_round + 1)
+	if (p->told->refused == f->ranges_round + 1)
 		goto out;
-	r = a->client_set(a->driver, p->pid, &p->told->client);
-	p->told->refused = r < 0 ? a->ranges_round + 1 : 0;
-	a->ranges_refused |= r < 0;
+	r = f->client_set(f->driver, p->pid, &p->told->client);
+	p->told->refused = r < 0 ? f->ranges_round + 1 : 0;
+	f->ranges_refused |= r < 0;
 	/* Its samples are counted like any other's: less is known of addresses that are reused. */
 	if (r < 0)
 		base_log(BASE_LOG_DEBUG, "process %d: its dynamic code is counted only: %s", p->pid,
@@ -188,43 +187,43 @@ out:
 }
 
 /* A child without a registry of its own has what it inherited, which does not change. */
-static void tell_one(struct attrib *a, struct process *p)
+static void tell_one(struct follow *f, struct process *p)
 {
 	struct driver_client client = { 0 };
 	bool words = dyn_words(p, &client);
 
 	if (words || dyn_reuses(p))
-		tell(a, p, &client, words);
+		tell(f, p, &client, words);
 }
 
-void ranges_tell(struct attrib *a)
+void ranges_tell(struct follow *f)
 {
 	struct process *p;
 
-	if (!a->ranges_changed)
+	if (!f->ranges_changed)
 		return;
-	a->ranges_changed = false;
-	for (size_t pos = 0; a->client_set && processes_next(a->processes, &pos, &p);) {
+	f->ranges_changed = false;
+	for (size_t pos = 0; f->client_set && processes_next(f->processes, &pos, &p);) {
 		/* It is the last one that runs. */
 		while (p->later)
 			p = p->later;
 		if (p->dyn)
-			tell_one(a, p);
+			tell_one(f, p);
 	}
 }
 
-void ranges_retry(struct attrib *a)
+void ranges_retry(struct follow *f)
 {
-	a->ranges_round++;
-	a->ranges_changed |= a->ranges_refused;
-	a->ranges_refused = false;
+	f->ranges_round++;
+	f->ranges_changed |= f->ranges_refused;
+	f->ranges_refused = false;
 }
 
-void ranges_end(struct attrib *a, struct process *p)
+void ranges_end(struct follow *f, struct process *p)
 {
-	const struct process *now = processes_find(a->processes, p->pid);
+	const struct process *now = processes_find(f->processes, p->pid);
 
 	/* That pid's next life may have ranges of its own. */
-	if (p->told && a->client_set && !(now && now->told))
-		a->client_set(a->driver, p->pid, NULL);
+	if (p->told && f->client_set && !(now && now->told))
+		f->client_set(f->driver, p->pid, NULL);
 }

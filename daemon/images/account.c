@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "daemon_internal.h"
+/* The names of losses and buckets, and the sum of an account. */
+#include "images.h"
 
 const char *account_loss_name(enum account_loss loss)
 {

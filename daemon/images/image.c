@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exclude.h"
-#include "image_values.h"
-#include "process.h"
+#include "images.h"
 
 enum { NR_LATELY = 16 };
 
@@ -168,15 +166,12 @@ struct image *images_get(struct images *t, enum profdb_kind kind, const struct b
 	return img;
 }
 
-/* A fork's time is there for most; START is left out for the others, of which /proc did not tell.
- */
-static int name_process(const struct process *p, char **out)
+/* The time of a fork is known for most processes; START is left out where it is not. */
+static int name_process(const struct images_owner *owner, char **out)
 {
-	uint64_t began_ns = p->began_ns ? p->began_ns : p->start_time_ns;
-
-	if (!began_ns)
-		return asprintf(out, "%d", p->pid);
-	return asprintf(out, "%d-%llu", p->pid, (unsigned long long)began_ns);
+	if (!owner->began_ns)
+		return asprintf(out, "%d", owner->pid);
+	return asprintf(out, "%d-%llu", owner->pid, (unsigned long long)owner->began_ns);
 }
 
 /* Behind the image's own key: neither begins like the other. */
@@ -227,15 +222,15 @@ static struct image *new_own(const struct image *img, const char *process, const
 	return own;
 }
 
-struct image *images_of_process(struct images *t, struct image *img, const struct process *p)
+struct image *images_of(struct images *t, struct image *img, const struct images_owner *owner)
 {
-	const char *label = p ? p->label : NULL;
+	const char *label = owner->label;
 	struct image *own = NULL;
 	char *process = NULL;
 
 	if (!img->apart && !label)
 		return img;
-	if (img->apart && name_process(p, &process) < 0)
+	if (img->apart && name_process(owner, &process) < 0)
 		return NULL;
 	if (make_key(&t->key, img->kind, &img->id, img->path, img->stem) >= 0 &&
 	    add_own(&t->key, process, label) >= 0) {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 #include "registry.h"
 
 static int apply_facility(struct dyn_registry *reg, const struct wire_facility_rec *rec)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How much is kept of one process, and of all. */
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 uint64_t dyn_room_left(const struct dyn_registry *reg)
 {

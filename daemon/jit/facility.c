@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 /* Bytes; and units of the spool. */
 enum { JOB_PIECE = 256 << 10, JOB_NEAR = 4096 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 int dyn_gap_add(struct dyn_gaps *g, uint64_t from, uint64_t to)
 {

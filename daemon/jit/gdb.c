@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 /* Of one reading: the rest comes with the next. */
 #define BUDGET_NS 500000000ull

@@ -7,31 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 #include "pseudoimg.h"
 
-/* Of each helper, and for each megabyte of its job: several times what that takes on a quiet host.
- */
-enum { HELPER_TIMEOUT_MS = 5000, HELPER_MB_MS = 400, DYN_REFUSALS = 3 };
 /* A larger job is a file. */
 #define JOB_IN_MEMORY (16ull << 20)
-
-/* ---- who may read it ------------------------------------------------------------------------- */
-
-/* The uid whose code it holds may read it. File systems without such lists do without. */
-static void allow_reader(int fd, uint32_t uid)
-{
-	if (uid != geteuid())
-		(void)base_reader_set(fd, uid, true);
-}
-
-static void give_to_group(int fd)
-{
-	const struct group *g = getgrnam("dcpi");
-
-	if (g)
-		(void)!fchown(fd, (uid_t)-1, g->gr_gid);
-}
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
@@ -63,48 +43,6 @@ static int make_job(const struct dyn_facility *f, bool full, struct base_err *er
 	return base_fail_errno(err, r, "cannot make the job of '%s'", f->stem);
 }
 
-unsigned int dyn_image_timeout_ms(uint64_t len)
-{
-	return HELPER_TIMEOUT_MS + (unsigned int)(len >> 20) * HELPER_MB_MS;
-}
-
-int dyn_image_create(struct base_file *file, int dir_fd, const char *name, const uint32_t *reader,
-		     struct base_err *err)
-{
-	int r = base_file_create(file, dir_fd, name, 0640, err);
-
-	if (r < 0)
-		return r;
-	/* The umask may have taken from the mode; owner and list come before it can be seen. */
-	if (fchmod(file->fd, 0640) < 0)
-		r = base_fail_errno(err, -errno, "cannot set the mode of '%s'", name);
-	give_to_group(file->fd);
-	if (reader)
-		allow_reader(file->fd, *reader);
-	if (r < 0)
-		base_file_abort(file);
-	return r;
-}
-
-int dyn_image_put(int dir_fd, const char *name, const char *helper, const uint32_t *reader, int job,
-		  struct pseudoimg_result *result, struct base_err *err)
-{
-	struct base_file file = { 0 };
-	struct stat st = { 0 };
-	int r = dyn_image_create(&file, dir_fd, name, reader, err);
-
-	if (r < 0)
-		return r;
-	if (fstat(job, &st) < 0)
-		st.st_size = 0;
-	r = pseudoimg_run_helper(helper, job, file.fd, dyn_image_timeout_ms((uint64_t)st.st_size),
-				 result, err);
-	if (r == 0)
-		r = base_file_commit(&file, err);
-	base_file_abort(&file);
-	return r;
-}
-
 int dyn_image_remember(struct dyn_facility *f)
 {
 	const struct base_id *old = &f->image->id;
@@ -119,23 +57,6 @@ int dyn_image_remember(struct dyn_facility *f)
 	if (r == 0)
 		f->replaced[f->nr_replaced++] = *old;
 	return r;
-}
-
-bool dyn_image_refusal(int r)
-{
-	return r == -DCPI_EHELPER || r == -ETIMEDOUT || r == -DCPI_ELIMIT || r == -DCPI_EFORMAT ||
-	       r == -DCPI_EOVERFLOW || r == -EINVAL;
-}
-
-/* Three times, for a helper may also be killed or slow because the machine is in need. */
-bool dyn_image_give_up(struct image *img, uint32_t *nr_refused)
-{
-	if (++*nr_refused < DYN_REFUSALS)
-		return false;
-	img->refused = true;
-	base_log(BASE_LOG_WARN, "'%s' is given up; its samples go to '%s'", img->stem,
-		 account_bucket_name(ACCOUNT_BUCKET_REFUSED));
-	return true;
 }
 
 /* An image is written many times, and what is wrong with it is wrong each time. */
@@ -191,10 +112,10 @@ int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err)
 	/* The helper takes memory as well. */
 	if (d->config.reader)
 		reader_trim(d->config.reader);
-	r = dyn_image_put(profdb_dyn_fd(d->config.db), f->stem, d->helper, &f->registry->uid, job,
-			  &result, err);
+	r = image_file_put(profdb_dyn_fd(d->config.db), f->stem, d->helper, &f->registry->uid, job,
+			   &result, err);
 	close(job);
-	if (dyn_image_refusal(r) && dyn_image_give_up(f->image, &f->nr_refused))
+	if (image_file_refusal(r) && image_file_give_up(f->image, &f->nr_refused))
 		dyn_facility_written(f, true);
 	if (r < 0)
 		return r;

@@ -2,7 +2,7 @@
 /* What a process inherited by a fork of which no event told: it is older than the daemon. */
 #include <errno.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 /*
  * As it stands in the memory of @child, where @from said that it does. One that holds up the reader

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 #include "reader_internal.h"
 
 /* How long a connection may stay silent, and how many messages one look at the queue takes. */

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 /* Of one call, so that a crowd at the socket does not hold up sampling. */
 enum { TAKE_MAX = 256 };
@@ -271,7 +271,10 @@ void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 
 void dyn_watch(struct dyn *d, struct process *p)
 {
-	if (p->watched || !d->config.reader || d->nr_roots == DYN_ROOTS_MAX)
+	if (p->watched || !d->config.reader || d->nr_roots == DYN_ROOTS_MAX || dyn_has_registry(p))
+		return;
+	/* What the next process of its pid writes does not tell of its code. */
+	if ((!p->start_time_ns || !p->known_ns) && proc_describe(p) == -ESTALE)
 		return;
 	p->watched = true;
 	if (!dyn_client_of(p))

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 /* ---- records --------------------------------------------------------------------------------- */
 

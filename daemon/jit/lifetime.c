@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 static struct dyn_routine *get(const struct dyn_tenants *t, uint32_t index)
 {

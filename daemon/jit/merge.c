@@ -13,9 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
-#include "image_move.h"
-#include "image_values.h"
+#include "jit_internal.h"
 #include "pseudoimg.h"
 
 /* Of one call of the helper: it reads all of them several times. */
@@ -338,13 +336,13 @@ static int run(struct batch *b, struct base_err *err)
 					    .scratch_fd = b->scratch };
 	struct pseudoimg_fold all = fds;
 	struct base_file file = { 0 };
-	int r = dyn_image_create(&file, profdb_dyn_fd(b->dyn->config.db), b->stem, &b->group->uid,
-				 err);
+	int r = image_file_create(&file, profdb_dyn_fd(b->dyn->config.db), b->stem, &b->group->uid,
+				  err);
 
 	if (r < 0)
 		return r;
 	all.out_fd = file.fd;
-	r = pseudoimg_run_fold(b->dyn->helper, &all, dyn_image_timeout_ms(b->len), &b->result,
+	r = pseudoimg_run_fold(b->dyn->helper, &all, image_file_timeout_ms(b->len), &b->result,
 			       &b->maps, err);
 	b->failed = r < 0 && r != -ENOSPC && r != -EDQUOT;
 	if (r == 0) {
@@ -423,7 +421,7 @@ static int fold_batch(struct batch *b, struct base_err *err)
 	}
 	if (r == 0)
 		check_bounds(b);
-	else if (b->failed || dyn_image_refusal(r))
+	else if (b->failed || image_file_refusal(r))
 		leave_apart(b, &why);
 	else
 		return base_fail(err, r, "%s", why.text);
@@ -485,7 +483,7 @@ int dyn_fold(struct dyn *d, struct base_err *err)
 	if (!d->config.db || !d->registries)
 		return 0;
 	/* As dyn_write_images. */
-	lock = profdb_dyn_lock(d->config.db, false, DYN_LOCK_MS, err);
+	lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
 	if (lock < 0)
 		return lock;
 	first = fold_groups(d, err);

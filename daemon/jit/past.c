@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 enum { FIRST_HEADS = 64, SHIFT_MIN = 6 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 /* One contents of a page. The first one, texts[0], stands at its own address. */
 struct text {

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 #include "registry.h"
 
 /* Of one reading: the rest comes with the next, so that one client does not hold up the others. */

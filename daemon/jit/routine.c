@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base.h"
-#include "dyn_routine.h"
+#include "routine.h"
 
 /* LINES_MAX: of a routine, for which a hint is made before somebody asks. HINTS: of lines that fall
  * together. */

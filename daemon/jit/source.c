@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 /* Of one reading, so that one file does not hold up the others. */
 enum { READS_MAX = 16 };

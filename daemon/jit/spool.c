@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "dyn_spool.h"
+#include "spool.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* Code that nobody names: the pages that samples fell into, as they stood there then. */
 #include <errno.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 /* Its bytes as they are now, or none. */
 static size_t read_page(const struct dyn_registry *reg, uint64_t page, uint8_t code[WIRE_PAGE])

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 /* Of a turn, for images of processes that have ended. */
 #define ENDED_NS 200000000ull
@@ -25,10 +25,10 @@ static int write_registry(struct dyn_registry *reg, int *answer, struct base_err
 
 		if (r == 0)
 			continue;
-		if (!f->image->refused && dyn_image_refusal(r))
+		if (!f->image->refused && image_file_refusal(r))
 			base_log(BASE_LOG_WARN, "%s", why.text);
 		/* What one client said is no reason to call everybody's flush failed. */
-		if (dyn_image_refusal(r) || r == -EDQUOT) {
+		if (image_file_refusal(r) || r == -EDQUOT) {
 			refused = r;
 			continue;
 		}
@@ -76,7 +76,7 @@ static int write_images(struct dyn *d, enum which which, uint64_t deadline_ns, s
 
 	/* Nobody removes an image between our look at it and the profile that refers to it. */
 	if (d->config.db && d->registries)
-		lock = profdb_dyn_lock(d->config.db, false, DYN_LOCK_MS, err);
+		lock = profdb_dyn_lock(d->config.db, false, IMAGE_FILE_LOCK_MS, err);
 	if (lock < 0 && d->config.db && d->registries) {
 		if (lock != -DCPI_EBUSY)
 			refuse_all(d, lock);

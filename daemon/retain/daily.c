@@ -3,8 +3,6 @@
  * The day's housekeeping of a daemon: a child does it (gc_child.c); when that was done stands in
  * the database, so that a daemon that is started again neither repeats it nor leaves it out.
  */
-#include "daily.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -13,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
 #include "gc_child.h"
+#include "retain.h"
 
 enum { HOUR = 3600, FIRST_HOUR = 3, JUMP_S = 600, SETTLE_S = 600 };
 /* After a failure: somebody else keeps house, or a profile cannot be read. */
@@ -43,7 +41,7 @@ int64_t daily_slot(int64_t now, uint32_t spread)
 	return 0;
 }
 
-static bool has_jumped(struct daily *s, int64_t now, int64_t boot)
+static bool has_jumped(struct daily_clock *s, int64_t now, int64_t boot)
 {
 	int64_t by = now - boot - s->offset;
 	bool jumped = s->looked && (by > JUMP_S || by < -JUMP_S);
@@ -53,7 +51,7 @@ static bool has_jumped(struct daily *s, int64_t now, int64_t boot)
 	return jumped;
 }
 
-bool daily_is_due(struct daily *s, int64_t now, int64_t boot, uint32_t spread)
+bool daily_is_due(struct daily_clock *s, int64_t now, int64_t boot, uint32_t spread)
 {
 	if (!s->looked)
 		s->first = boot;
@@ -64,59 +62,41 @@ bool daily_is_due(struct daily *s, int64_t now, int64_t boot, uint32_t spread)
 
 /* ---- what is remembered ---------------------------------------------------------------------- */
 
-static void state_name(const struct daemon *d, char name[PROFDB_PLATFORM_MAX + 8])
+static void state_name(const struct daily *s, char name[PROFDB_PLATFORM_MAX + 8])
 {
-	snprintf(name, PROFDB_PLATFORM_MAX + 8, ".gc-%s", d->platform);
+	snprintf(name, PROFDB_PLATFORM_MAX + 8, ".gc-%s", s->platform);
 }
 
-static void read_state(struct daemon *d)
+static void read_state(struct daily *s)
 {
 	char name[PROFDB_PLATFORM_MAX + 8];
 	struct base_buf buf = { 0 };
 
-	state_name(d, name);
-	if (base_file_read(profdb_dir_fd(d->db), name, 64, &buf, NULL) >= 0 &&
+	state_name(s, name);
+	if (base_file_read(profdb_dir_fd(s->db), name, 64, &buf, NULL) >= 0 &&
 	    base_buf_append(&buf, "", 1) >= 0 &&
-	    sscanf((char *)buf.data, "%18" SCNd64, &d->daily.when.last) != 1)
-		d->daily.when.last = 0;
+	    sscanf((char *)buf.data, "%18" SCNd64, &s->when.last) != 1)
+		s->when.last = 0;
 	base_buf_release(&buf);
-	d->daily.stored = d->daily.when.last;
+	s->stored = s->when.last;
 }
 
 /* Where it cannot be kept the next daemon begins to count anew. */
-static void write_state(struct daemon *d)
+static void write_state(struct daily *s)
 {
 	char name[PROFDB_PLATFORM_MAX + 8], text[32];
 	struct base_err err = { 0 };
 
-	if (d->daily.stored == d->daily.when.last)
+	if (s->stored == s->when.last)
 		return;
-	d->daily.stored = d->daily.when.last;
-	state_name(d, name);
-	snprintf(text, sizeof(text), "%" PRId64 "\n", d->daily.when.last);
-	if (base_file_write(profdb_dir_fd(d->db), name, 0644, text, strlen(text), &err) < 0)
+	s->stored = s->when.last;
+	state_name(s, name);
+	snprintf(text, sizeof(text), "%" PRId64 "\n", s->when.last);
+	if (base_file_write(profdb_dir_fd(s->db), name, 0644, text, strlen(text), &err) < 0)
 		base_log(BASE_LOG_WARN, "%s", err.text);
 }
 
 /* ---- doing it -------------------------------------------------------------------------------- */
-
-static void start(struct daemon *d)
-{
-	const struct gc_config config = { .old = true,
-					  .now = (int64_t)time(NULL),
-					  .size = (uint64_t)d->opt.gc_size_mib << 20 };
-	struct dailies *s = &d->daily;
-
-	/* What lives may get samples yet. */
-	dyn_spare_images(d->dyn);
-	s->started = config.now;
-	s->child = gc_child_start(d->opt.database, &config, &s->report);
-	if (s->child < 0) {
-		base_log(BASE_LOG_WARN, "cannot remove old epochs: %s", base_strerror(s->child));
-		s->child = 0;
-		s->next_ns = base_now_ns() + AGAIN_NS;
-	}
-}
 
 /* Its notes, then what it did. */
 static void tell(char *text, bool failed)
@@ -131,9 +111,8 @@ static void tell(char *text, bool failed)
 		 line ? line : "it was ended");
 }
 
-static void take_child(struct daemon *d)
+static void take_child(struct daily *s)
 {
-	struct dailies *s = &d->daily;
 	char text[6000];
 	int status = 0;
 	ssize_t n;
@@ -150,41 +129,54 @@ static void take_child(struct daemon *d)
 		return;
 	}
 	s->when.last = s->started;
-	write_state(d);
+	write_state(s);
 }
 
-static uint32_t spread_of(const struct daemon *d)
+static uint32_t spread_of(const struct daily *s)
 {
-	return (uint32_t)(base_crc32c(0, d->platform, strlen(d->platform)) % (2 * HOUR));
+	return (uint32_t)(base_crc32c(0, s->platform, strlen(s->platform)) % (2 * HOUR));
 }
 
-void daily_turn(struct daemon *d)
+void daily_start(struct daily *s)
 {
-	struct dailies *s = &d->daily;
+	const struct gc_config config = { .old = true,
+					  .now = (int64_t)time(NULL),
+					  .size = s->size };
+	s->started = config.now;
+	s->child = gc_child_start(s->path, &config, &s->report);
+	if (s->child < 0) {
+		base_log(BASE_LOG_WARN, "cannot remove old epochs: %s", base_strerror(s->child));
+		s->child = 0;
+		s->next_ns = base_now_ns() + AGAIN_NS;
+	}
+}
+
+bool daily_turn(struct daily *s)
+{
 	struct timespec boot = { 0 };
 
-	if (!d->opt.gc_daily)
-		return;
+	if (!s->wanted)
+		return false;
 	if (s->child > 0)
-		take_child(d);
-	if (s->child > 0 || d->gone_ns || base_now_ns() < s->next_ns)
-		return;
+		take_child(s);
+	if (s->child > 0 || base_now_ns() < s->next_ns)
+		return false;
 	s->next_ns = base_now_ns() + LOOK_NS;
 	if (!s->when.looked)
-		read_state(d);
+		read_state(s);
 	clock_gettime(CLOCK_BOOTTIME, &boot);
-	if (daily_is_due(&s->when, (int64_t)time(NULL), (int64_t)boot.tv_sec, spread_of(d)))
-		start(d);
-	else
-		write_state(d);
+	if (daily_is_due(&s->when, (int64_t)time(NULL), (int64_t)boot.tv_sec, spread_of(s)))
+		return true;
+	write_state(s);
+	return false;
 }
 
-void daily_close(struct daemon *d)
+void daily_close(struct daily *s)
 {
-	if (d->daily.child <= 0)
+	if (s->child <= 0)
 		return;
-	kill(d->daily.child, SIGKILL);
-	waitpid(d->daily.child, NULL, 0);
-	close(d->daily.report);
-	d->daily.child = 0;
+	kill(s->child, SIGKILL);
+	waitpid(s->child, NULL, 0);
+	close(s->report);
+	s->child = 0;
 }

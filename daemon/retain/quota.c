@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "daemon_core.h"
 #include "gc_child.h"
+#include "retain.h"
 
 /* After a run that found nothing to remove, which reads the whole database; each time twice as
  * long. */
@@ -17,24 +17,22 @@
 #define LAST_WAIT_NS  (3600 * 1000000000ull)
 
 /* When an epoch last came or went. */
-static uint64_t epochs_time(const struct daemon *d)
+static uint64_t epochs_time(const struct quota *q)
 {
 	struct stat st;
 
-	if (fstat(profdb_dir_fd(d->db), &st) < 0)
+	if (fstat(profdb_dir_fd(q->db), &st) < 0)
 		return 0;
 	return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
 }
 
-static bool is_worth_it(const struct daemon *d)
+static bool is_worth_it(const struct quota *q)
 {
-	return base_now_ns() >= d->quota.next_ns || epochs_time(d) != d->quota.epochs_ns;
+	return base_now_ns() >= q->next_ns || epochs_time(q) != q->epochs_ns;
 }
 
-static void put_off(struct daemon *d)
+static void put_off(struct quota *q)
 {
-	struct quota *q = &d->quota;
-
 	if (!q->over || q->len < q->tried_len)
 		q->wait_ns = 0;
 	else if (!q->wait_ns)
@@ -44,31 +42,14 @@ static void put_off(struct daemon *d)
 	q->next_ns = base_now_ns() + q->wait_ns;
 }
 
-static void start(struct daemon *d)
-{
-	const struct gc_config config = { .quota = d->quota.max };
-	struct quota *q = &d->quota;
-
-	/* What lives may get samples yet. */
-	dyn_spare_images(d->dyn);
-	q->tried_len = q->len;
-	q->epochs_ns = epochs_time(d);
-	q->child = gc_child_start(d->opt.database, &config, NULL);
-	if (q->child < 0)
-		base_log(BASE_LOG_WARN, "cannot remove pseudo-images: %s", base_strerror(q->child));
-}
-
 /* ---- the quota ------------------------------------------------------------------------------- */
 
-static void measure(struct daemon *d)
+static void measure(struct quota *q)
 {
-	struct quota *q = &d->quota;
 	size_t nr;
 
-	if (gc_measure(d->db, &q->len, &nr) < 0)
-		return;
-	q->over = q->len > q->max;
-	dyn_set_full(d->dyn, q->over);
+	if (gc_measure(q->db, &q->len, &nr) >= 0)
+		q->over = q->len > q->max;
 }
 
 /* The child has done what it could. */
@@ -86,52 +67,56 @@ static void tell(struct quota *q, bool failed)
 	q->told = q->over;
 }
 
-static void take_child(struct daemon *d, int flags)
+static void take_child(struct quota *q, int flags)
 {
-	struct quota *q = &d->quota;
 	int status = 0;
 
 	if (q->child <= 0 || waitpid(q->child, &status, flags) != q->child)
 		return;
 	q->child = 0;
-	measure(d);
-	put_off(d);
+	measure(q);
+	put_off(q);
 	tell(q, status != 0);
 }
 
-void quota_turn(struct daemon *d)
+void quota_turn(struct quota *q)
 {
-	take_child(d, WNOHANG);
+	take_child(q, WNOHANG);
 }
 
-void quota_check(struct daemon *d)
+void quota_start(struct quota *q, bool wait)
 {
-	struct quota *q = &d->quota;
-	struct dyn_stats stats = { 0 };
+	const struct gc_config config = { .quota = q->max };
 
+	q->tried_len = q->len;
+	q->epochs_ns = epochs_time(q);
+	q->child = gc_child_start(q->path, &config, NULL);
+	if (q->child < 0)
+		base_log(BASE_LOG_WARN, "cannot remove pseudo-images: %s", base_strerror(q->child));
+	if (wait)
+		take_child(q, 0);
+}
+
+bool quota_check(struct quota *q, uint64_t images_written)
+{
 	if (!q->max)
-		return;
-	dyn_stats_get(d->dyn, &stats);
-	take_child(d, WNOHANG);
-	if (q->checked && !q->over && stats.images_written == q->images_written)
-		return;
+		return false;
+	take_child(q, WNOHANG);
+	if (q->checked && !q->over && images_written == q->images_written)
+		return false;
 	q->checked = true;
-	q->images_written = stats.images_written;
-	measure(d);
+	q->images_written = images_written;
+	measure(q);
 	if (!q->over)
 		tell(q, false);
-	else if (q->child <= 0 && is_worth_it(d))
-		start(d);
-	/* Of a recorded stream all comes at once. */
-	if (!d->attrib.live)
-		take_child(d, 0);
+	return q->over && q->child <= 0 && is_worth_it(q);
 }
 
-void quota_close(struct daemon *d)
+void quota_close(struct quota *q)
 {
-	if (d->quota.child <= 0)
+	if (q->child <= 0)
 		return;
-	kill(d->quota.child, SIGKILL);
-	waitpid(d->quota.child, NULL, 0);
-	d->quota.child = 0;
+	kill(q->child, SIGKILL);
+	waitpid(q->child, NULL, 0);
+	q->child = 0;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "windows_internal.h"
+#include "trace_parts.h"
 
 /* CPU time for translating: three seconds for what is new, or a twentieth of one CPU. */
 #define BUDGET_NS    3000000000ull

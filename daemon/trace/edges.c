@@ -2,7 +2,7 @@
 /* From a window's words to its blocks, and from these to moves. */
 #include <string.h>
 
-#include "windows.h"
+#include "trace.h"
 
 static bool is_transfer(uint8_t class)
 {

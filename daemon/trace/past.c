@@ -2,7 +2,7 @@
 /* Processes whose life was over before all of their windows were placed, or had given values. */
 #include <stdlib.h>
 
-#include "windows_internal.h"
+#include "trace_parts.h"
 
 /* One reference. NULL: no memory. */
 static struct windows_past *new_past(const struct process *p, struct values_owner *owner)
@@ -44,7 +44,7 @@ const struct process *windows_mapped_by(const struct windows *t, const struct wi
 {
 	if (k->over)
 		return k->past ? &k->past->p : NULL;
-	return t->attrib ? processes_find(t->attrib->processes, (int32_t)k->w.tgid) : NULL;
+	return processes_find(t->config.follow->processes, (int32_t)k->w.tgid);
 }
 
 static void end_ticket(struct windows_ticket *k, int32_t tgid, struct windows_past *past)
@@ -67,25 +67,25 @@ static void end_tickets(struct windows_values *v, int32_t tgid, struct windows_p
 }
 
 /* All that will be known of @p is; a life that has not been listed since is as its events told. */
-static void end_waiting(struct windows *t, struct attrib *a, const struct process *p)
+static void end_waiting(struct windows *t, const struct process *p)
 {
 	for (size_t i = 0; t->unsettled_ns != UINT64_MAX && i < t->nr_waiting; i++)
 		if (t->waiting[i]->p == p && t->waiting[i]->unsettled)
-			windows_place_listed(a, t->waiting[i]);
+			windows_place_listed(&t->config, t->waiting[i]);
 }
 
-void windows_ended(struct windows *t, struct attrib *a, int32_t tgid, uint64_t time_ns)
+/* The life @p (may be NULL) of @tgid ended at @time_ns; what it had mapped is still known. */
+static void life_ended(struct windows *t, struct process *p, int32_t tgid, uint64_t time_ns)
 {
 	struct windows_values *v = &t->values;
 	struct values_owner *o = base_map_del(&v->owners, &tgid, sizeof(tgid));
-	struct process *p = processes_find(a->processes, tgid);
 	struct windows_past *past = NULL;
 
 	if (o)
 		values_owner_end(o, time_ns);
 	/* What was listed after it is of another life. */
 	if (p && p->known_ns <= time_ns)
-		end_waiting(t, a, p);
+		end_waiting(t, p);
 	if (p && p->known_ns <= time_ns && (v->nr_queued || v->nr_sent || t->nr_waiting))
 		past = new_past(p, o);
 	end_tickets(v, tgid, past);
@@ -97,15 +97,29 @@ void windows_ended(struct windows *t, struct attrib *a, int32_t tgid, uint64_t t
 }
 
 /* Who had its number when its owner was asked for, and in its last windows, nobody knows. */
-void windows_end_lost(struct windows *t, int32_t tgid)
+static void life_end_lost(struct windows *t, int32_t tgid)
 {
 	struct values_owner *o;
 
-	if (!t)
-		return;
 	o = base_map_del(&t->values.owners, &tgid, sizeof(tgid));
 	if (o)
 		values_owner_end(o, 0);
 	end_tickets(&t->values, tgid, NULL);
 	values_owner_put(o);
+}
+
+void windows_take_ends(struct windows *t)
+{
+	const struct follow_ends *ends = &t->config.follow->ends;
+
+	for (size_t i = 0; i < ends->nr; i++) {
+		const struct follow_end *e = &ends->items[i];
+
+		if (e->lost)
+			life_end_lost(t, e->pid);
+		else
+			life_ended(t, e->p, e->pid, e->time_ns);
+	}
+	if (ends->lost)
+		windows_doubted(t, t->config.follow->now_ns);
 }

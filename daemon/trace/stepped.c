@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "windows_internal.h"
+#include "trace_parts.h"
 
 enum { EARLY_MAX = 4096 };
 
@@ -41,7 +41,7 @@ void windows_step_turn(struct windows *t)
 		step_receive(t->config.step, take_early, t);
 }
 
-void windows_stepped_pass(struct windows *t, struct attrib *a, uint64_t time_ns)
+void windows_stepped_pass(struct windows *t, uint64_t time_ns)
 {
 	struct windows_stepped *s = &t->stepped;
 
@@ -52,7 +52,7 @@ void windows_stepped_pass(struct windows *t, struct attrib *a, uint64_t time_ns)
 		s->last = s->first ? s->last : NULL;
 		s->nr--;
 		s->stats.pending--;
-		windows_take(t, a, &e->w, e->words);
+		windows_take(t, &e->w, e->words);
 		free(e);
 	}
 }

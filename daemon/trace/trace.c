@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "windows_internal.h"
+#include "trace_parts.h"
 
 /* So many may wait for registries. */
 enum { WAITING_MAX = 16384 };
@@ -89,11 +89,12 @@ static void place(struct windows_step *s, struct image *image, uint64_t off, uin
 }
 
 /* A block that reaches into the next mapping is in neither. */
-static void place_mapped(struct attrib *a, const struct process *p, struct windows_step *s,
-			 const struct map *m)
+static void place_mapped(const struct windows_config *c, const struct process *p,
+			 struct windows_step *s, const struct map *m)
 {
-	struct image *image = images_of_process(a->images, m->image, p);
-	bool claimed = a->dyn && (dyn_claims(p, s->pc) || dyn_claims(p, s->last));
+	const struct images_owner owner = process_owner(p);
+	struct image *image = images_of(c->attribute->images, m->image, &owner);
+	bool claimed = c->attribute->dyn && (dyn_claims(p, s->pc) || dyn_claims(p, s->last));
 
 	if (!image) {
 		lose(s, WINDOWS_LOST_MEMORY);
@@ -110,53 +111,54 @@ static void place_mapped(struct attrib *a, const struct process *p, struct windo
 }
 
 /* It is older than the reading of /proc that its process's mappings come from, or waits for one. */
-static bool is_unsettled(const struct attrib *a, const struct process *p,
+static bool is_unsettled(const struct windows_config *c, const struct process *p,
 			 const struct vtrace_window *w)
 {
-	return p && !p->exited && (a->doubt || w->time_ns < p->known_ns);
+	return p && !p->exited && (c->follow->doubt || w->time_ns < p->known_ns);
 }
 
 /* @m: of the address, or NULL. */
-static void place_user(struct attrib *a, struct process *p, const struct vtrace_window *w,
-		       struct windows_step *s, const struct map *m)
+static void place_user(const struct windows_config *c, struct process *p,
+		       const struct vtrace_window *w, struct windows_step *s, const struct map *m)
 {
 	if (m && m->kind == MAP_DYNAMIC) {
 		s->memory = m->start;
-		track_watch(a, p);
+		if (c->attribute->dyn && c->attribute->live)
+			dyn_watch(c->attribute->dyn, p);
 	}
 	/* Events still to come may tell that what /proc listed is younger than the window. Those
 	 * that were lost tell nothing, but what /proc lists next may. */
-	if (is_unsettled(a, p, w) && (a->doubt || (m && m->listed && !m->since_ns)))
+	if (is_unsettled(c, p, w) && (c->follow->doubt || (m && m->listed && !m->since_ns)))
 		return;
 	if (m && m->since_ns > w->time_ns)
 		lose(s, WINDOWS_LOST_AMBIGUOUS);
 	else if (m && m->kind == MAP_IMAGE)
-		place_mapped(a, p, s, m);
+		place_mapped(c, p, s, m);
 	else if (!m && !p->dyn)
 		lose(s, p->hollow ? WINDOWS_LOST_PROCESS : WINDOWS_LOST_UNKNOWN);
 }
 
-static void place_kernel(struct attrib *a, const struct vtrace_window *w, struct windows_step *s)
+static void place_kernel(const struct windows_config *c, const struct vtrace_window *w,
+			 struct windows_step *s)
 {
-	struct driver_count c = { .mode = DRIVER_KERNEL,
-				  .first_ns = w->time_ns,
-				  .time_ns = w->time_ns,
-				  .addr = s->pc,
-				  .count = 1 };
-	uint64_t off, last_off;
-	bool idle;
-	struct image *image = a->kernel ? kernel_lookup(a->kernel, &c, &off, &idle) : NULL, *last;
+	struct driver_count at = { .mode = DRIVER_KERNEL,
+				   .first_ns = w->time_ns,
+				   .time_ns = w->time_ns,
+				   .addr = s->pc,
+				   .count = 1 };
+	const struct verdict first = attribute_kernel(c->attribute, &at);
+	struct verdict last;
 
-	c.addr = s->last;
-	last = image ? kernel_lookup(a->kernel, &c, &last_off, &idle) : NULL;
-	if (image && last == image)
-		place(s, image, off, last_off);
+	at.addr = s->last;
+	last = attribute_kernel(c->attribute, &at);
+	if (first.kind == VERDICT_IMAGE && last.kind == VERDICT_IMAGE && last.image == first.image)
+		place(s, first.image, first.off, last.off);
 	else
 		lose(s, WINDOWS_LOST_UNKNOWN);
 }
 
-static void place_all(struct attrib *a, struct process *p, const struct vtrace_window *w,
-		      struct windows_step *steps, size_t nr)
+static void place_all(const struct windows_config *c, struct process *p,
+		      const struct vtrace_window *w, struct windows_step *steps, size_t nr)
 {
 	const struct map *m = NULL; /* most blocks lie where the one before does */
 
@@ -164,18 +166,18 @@ static void place_all(struct attrib *a, struct process *p, const struct vtrace_w
 		if (steps[i].where != WINDOWS_OPEN)
 			continue;
 		if (w->has & VTRACE_WINDOW_KERNEL) {
-			place_kernel(a, w, &steps[i]);
+			place_kernel(c, w, &steps[i]);
 			continue;
 		}
 		if (!m || m->kind == MAP_DYNAMIC || steps[i].pc < m->start || steps[i].pc >= m->end)
 			m = map_find(p, steps[i].pc);
-		place_user(a, p, w, &steps[i], m);
+		place_user(c, p, w, &steps[i], m);
 	}
 }
 
 /* ---- code that programs made ----------------------------------------------------------------- */
 
-static enum dyn_where look_up(struct attrib *a, const struct windows_pending *k,
+static enum dyn_where look_up(const struct windows_config *c, const struct windows_pending *k,
 			      const struct windows_step *s, uint64_t addr, bool last,
 			      struct image **image, uint64_t *off)
 {
@@ -186,11 +188,11 @@ static enum dyn_where look_up(struct attrib *a, const struct windows_pending *k,
 				     .generation = s->generation,
 				     .generation_read = s->generation != 0,
 				     .last = last,
-				     .dynamic = s->memory && a->live,
+				     .dynamic = s->memory && c->attribute->live,
 				     .map_start = s->memory,
 				     .mapped_ns = s->mapped_ns };
 
-	return a->dyn ? dyn_lookup(a->dyn, k->p, &q, image, off) : DYN_NONE;
+	return c->attribute->dyn ? dyn_lookup(c->attribute->dyn, k->p, &q, image, off) : DYN_NONE;
 }
 
 /* What it is in stays, where its process did not tell of code there. */
@@ -203,15 +205,15 @@ static void place_unnamed(const struct windows_pending *k, struct windows_step *
 }
 
 /* False: a later reading of the registry may tell. A block of two routines is in neither. */
-static bool place_dynamic(struct attrib *a, const struct windows_pending *k, struct windows_step *s,
-			  bool last)
+static bool place_dynamic(const struct windows_config *c, const struct windows_pending *k,
+			  struct windows_step *s, bool last)
 {
 	struct image *image = NULL, *end = NULL;
 	uint64_t off = 0, end_off = 0;
-	enum dyn_where where = look_up(a, k, s, s->pc, last, &image, &off);
+	enum dyn_where where = look_up(c, k, s, s->pc, last, &image, &off);
 
 	if (where == DYN_FOUND && s->last != s->pc) {
-		where = look_up(a, k, s, s->last, last, &end, &end_off);
+		where = look_up(c, k, s, s->last, last, &end, &end_off);
 		if (where == DYN_FOUND && (end != image || end_off - off != s->last - s->pc))
 			where = DYN_REUSED;
 	}
@@ -231,7 +233,7 @@ static bool place_dynamic(struct attrib *a, const struct windows_pending *k, str
 /* ---- what becomes of a window ---------------------------------------------------------------- */
 
 struct storing {
-	struct attrib *a;
+	struct store *store;
 	const struct process *p;
 	bool stored;
 	bool certain;	     /* in an image that cannot be refused */
@@ -249,7 +251,7 @@ static int store_moves(void *ctx, struct image *image, const struct profdb_move 
 {
 	struct storing *s = ctx;
 	size_t nr_stored = 0;
-	int r = attrib_moves(s->a, s->p, image, m, nr, &nr_stored);
+	int r = store_edges(s->store, image, s->p ? s->p->label : NULL, m, nr, &nr_stored);
 
 	if (nr_stored)
 		note(s, image);
@@ -275,11 +277,10 @@ static enum windows_loss why(const struct windows_step *steps, size_t nr, int r)
 }
 
 /* All of its blocks are placed or lost: it is stored, or lost by one name. */
-static void store(struct windows *t, struct attrib *a, const struct windows_pending *k,
-		  const uint64_t *words)
+static void store(struct windows *t, const struct windows_pending *k, const uint64_t *words)
 {
 	const uint64_t count[2] = { !(k->number & 1), k->number & 1 };
-	struct storing s = { .a = a, .p = k->p };
+	struct storing s = { .store = t->config.store, .p = k->p };
 	enum windows_loss loss;
 	int r = 0;
 
@@ -296,7 +297,7 @@ static void store(struct windows *t, struct attrib *a, const struct windows_pend
 	}
 	loss = why(k->steps, k->nr, r);
 	windows_account(t, &k->w)->lost[loss]++;
-	if (a->log_unknown)
+	if (t->config.log_unknown)
 		base_log(BASE_LOG_INFO, "window %s: pid %u (%s) at 0x%llx", windows_loss_name(loss),
 			 k->w.tgid, k->p ? k->p->comm : "", (unsigned long long)k->w.pc);
 }
@@ -344,8 +345,7 @@ static int keep_words(const struct windows *t, struct windows_pending *k, const 
 	return 0;
 }
 
-static void wait_for(struct windows *t, const struct attrib *a, struct windows_pending *k,
-		     const uint64_t *words)
+static void wait_for(struct windows *t, struct windows_pending *k, const uint64_t *words)
 {
 	struct windows_pending *copy = NULL;
 
@@ -359,7 +359,7 @@ static void wait_for(struct windows *t, const struct attrib *a, struct windows_p
 	}
 	*copy = *k;
 	windows_values_met(t, &k->w);
-	if (is_unsettled(a, k->p, &k->w)) {
+	if (is_unsettled(&t->config, k->p, &k->w)) {
 		copy->unsettled = true;
 		if (k->p->known_ns < t->unsettled_ns)
 			t->unsettled_ns = k->p->known_ns;
@@ -368,21 +368,25 @@ static void wait_for(struct windows *t, const struct attrib *a, struct windows_p
 	windows_account(t, &k->w)->pending++;
 }
 
-static struct process *process_of(struct attrib *a, const struct vtrace_window *w)
+static struct process *process_of(struct windows *t, const struct vtrace_window *w)
 {
-	return w->has & VTRACE_WINDOW_KERNEL
-		       ? NULL
-		       : track_find(a, (int32_t)w->tgid, w->time_ns, w->instance);
+	struct process *p;
+
+	if (w->has & VTRACE_WINDOW_KERNEL)
+		return NULL;
+	p = follow_find(t->config.follow, (int32_t)w->tgid, w->time_ns, w->instance);
+	windows_take_ends(t);
+	follow_ends_clear(t->config.follow);
+	return p;
 }
 
-static bool is_excluded(const struct attrib *a, const struct vtrace_window *w)
+static bool is_excluded(const struct windows_config *c, const struct vtrace_window *w)
 {
-	return a->exclude && !(w->has & VTRACE_WINDOW_KERNEL) &&
-	       exclude_has_pid(a->exclude, (int32_t)w->tgid);
+	return c->exclude && !(w->has & VTRACE_WINDOW_KERNEL) &&
+	       exclude_has_pid(c->exclude, (int32_t)w->tgid);
 }
 
-void windows_take(struct windows *t, struct attrib *a, const struct vtrace_window *w,
-		  const uint64_t *words)
+void windows_take(struct windows *t, const struct vtrace_window *w, const uint64_t *words)
 {
 	struct windows_pending k; /* of which most is not used, nor cleared */
 	struct windows_stats *account = windows_account(t, w);
@@ -394,32 +398,31 @@ void windows_take(struct windows *t, struct attrib *a, const struct vtrace_windo
 	k.until_ns = k.news = 0;
 	k.unsettled = false;
 	k.past = NULL;
-	t->attrib = a;
 	t->number += !windows_is_stepped(w);
-	if (nr <= 0 || is_excluded(a, w)) {
+	if (nr <= 0 || is_excluded(&t->config, w)) {
 		account->lost[nr <= 0 ? WINDOWS_LOST_BAD : WINDOWS_LOST_EXCLUDED]++;
 		return;
 	}
 	k.nr = (size_t)nr;
-	k.p = process_of(a, w);
+	k.p = process_of(t, w);
 	if (!k.p && !(w->has & VTRACE_WINDOW_KERNEL)) {
 		account->lost[WINDOWS_LOST_MEMORY]++;
 		return;
 	}
-	place_all(a, k.p, w, k.steps, k.nr);
+	place_all(&t->config, k.p, w, k.steps, k.nr);
 	if (is_open(&k)) {
-		a->dynamic_ns = base_now_ns();
-		wait_for(t, a, &k, words);
+		t->config.attribute->dynamic_ns = base_now_ns();
+		wait_for(t, &k, words);
 		return;
 	}
-	store(t, a, &k, words);
+	store(t, &k, words);
 	release(&k);
 }
 
 /* ---- those that wait ------------------------------------------------------------------------- */
 
 /* What /proc listed, and no event up to then has contradicted. */
-void windows_place_listed(struct attrib *a, struct windows_pending *k)
+void windows_place_listed(const struct windows_config *c, struct windows_pending *k)
 {
 	k->unsettled = false;
 	for (size_t i = 0; i < k->nr; i++) {
@@ -429,63 +432,64 @@ void windows_place_listed(struct attrib *a, struct windows_pending *k)
 		if (m && m->since_ns > k->w.time_ns)
 			lose(s, WINDOWS_LOST_AMBIGUOUS);
 		else if (m && !s->image && m->kind == MAP_IMAGE)
-			place_mapped(a, k->p, s, m);
+			place_mapped(c, k->p, s, m);
 		else if (m && m->kind == MAP_DYNAMIC)
 			s->memory = m->start;
 	}
 }
 
-void windows_pass(struct windows *t, struct attrib *a, uint64_t time_ns)
+void windows_pass(struct windows *t, uint64_t time_ns)
 {
-	windows_stepped_pass(t, a, time_ns);
-	if (a->doubt || time_ns < t->unsettled_ns)
+	windows_stepped_pass(t, time_ns);
+	if (t->config.follow->doubt || time_ns < t->unsettled_ns)
 		return;
 	t->unsettled_ns = UINT64_MAX;
 	for (size_t i = 0; i < t->nr_waiting; i++) {
 		struct windows_pending *k = t->waiting[i];
 
 		if (k->unsettled && k->p->known_ns <= time_ns)
-			windows_place_listed(a, k);
+			windows_place_listed(&t->config, k);
 		else if (k->unsettled && k->p->known_ns < t->unsettled_ns)
 			t->unsettled_ns = k->p->known_ns;
 	}
 }
 
 /* Every event up to now was seen. False: it goes on waiting. */
-static bool settle(struct windows *t, struct attrib *a, struct windows_pending *k, bool last)
+static bool settle(struct windows *t, struct windows_pending *k, bool last)
 {
 	bool wait;
 
 	if (k->unsettled && (last || k->p->exited))
-		windows_place_listed(a, k);
+		windows_place_listed(&t->config, k);
 	if (k->unsettled)
 		return false;
-	if (k->news && !last && !a->flushing && !waiting_is_due(k->p, k->news)) {
+	if (k->news && !last && !t->config.attribute->flushing &&
+	    !attribute_is_due(k->p, k->news)) {
 		dyn_wait(k->p, k->w.time_ns);
 		return false;
 	}
 	k->news = dyn_news(k->p);
-	wait = !last && waiting_may(a, k->p, &k->until_ns);
+	wait = !last && attribute_may_wait(t->config.attribute, k->p, &k->until_ns);
 	for (size_t i = 0; i < k->nr; i++) {
 		struct windows_step *s = &k->steps[i];
 
-		if (s->where == WINDOWS_OPEN && !place_dynamic(a, k, s, !wait))
+		if (s->where == WINDOWS_OPEN && !place_dynamic(&t->config, k, s, !wait))
 			return false;
 	}
-	store(t, a, k, k->words);
+	store(t, k, k->words);
 	return true;
 }
 
-void windows_resolve(struct windows *t, struct attrib *a, bool last)
+void windows_resolve(struct windows *t, bool last)
 {
 	size_t kept = 0;
 
 	if (last)
-		windows_stepped_pass(t, a, UINT64_MAX);
+		windows_stepped_pass(t, UINT64_MAX);
 	for (size_t i = 0; i < t->nr_waiting; i++) {
 		struct windows_pending *k = t->waiting[i];
 
-		if (!settle(t, a, k, last)) {
+		if (!settle(t, k, last)) {
 			t->waiting[kept++] = k;
 			continue;
 		}

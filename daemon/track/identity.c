@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "identity.h"
+#include "track.h"
 
 enum { TRIES = 3 /* a process may be gone before its file could be read: the next one may tell */ };
 

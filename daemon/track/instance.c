@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process.h"
+#include "track.h"
 
 /* The clock of events is read without a lock, which may be so much aside of that of tasks. */
 #define SLACK_NS 1000000

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "label.h"
+#include "track.h"
 
 static bool is_label_char(char c)
 {

@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "label.h"
-#include "scan.h"
+#include "track.h"
 
 #define FILE_NAME  "labels"
 #define FIRST_LINE "dcpi-labels 1 "

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "process.h"
+#include "track.h"
 
 /* Index of the first mapping that ends above @addr. */
 static size_t first_above(const struct process *p, uint64_t addr)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of processes: the lives of each pid, until their counts are settled. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "process.h"
+#include "track.h"
 
 /* NR_LAST: CPUs whose samples come by turns, each in a row of one process. SPARE_MAX: what a storm
  * of short programs leaves to one drain. */
@@ -14,6 +15,7 @@ struct processes {
 	struct process *last[NR_LAST]; /* that were found, by the end of their pid; or NULL */
 	struct process **over; /* in the order in which they ended; room for all that live */
 	size_t nr_over, cap_over;
+	size_t nr_forgotten;   /* of these, the first whose mappings are gone or unsettled */
 	struct process *spare; /* to be used again, by their later lives */
 	size_t nr_spare;
 };
@@ -134,13 +136,17 @@ void processes_end(struct processes *t, struct process *p)
 	if (p->exited)
 		return;
 	p->exited = true;
-	dyn_leaving(p);
 	*last = *last == p ? NULL : *last;
 	base_map_del(&t->by_pid, &p->pid, sizeof(p->pid));
-	/* Storms of short programs leave thousands of lives to a drain. */
-	if (!p->unsettled)
-		free_maps(p);
 	t->over[t->nr_over++] = p;
+}
+
+/* Storms of short programs leave thousands of lives to a drain. */
+void processes_forget_maps(struct processes *t)
+{
+	for (; t->nr_forgotten < t->nr_over; t->nr_forgotten++)
+		if (!t->over[t->nr_forgotten]->unsettled)
+			free_maps(t->over[t->nr_forgotten]);
 }
 
 void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *p), void *ctx)
@@ -156,7 +162,7 @@ void processes_reap(struct processes *t, void (*end)(void *ctx, struct process *
 			end(ctx, t->over[i]);
 		process_free(t, t->over[i]);
 	}
-	t->nr_over = kept;
+	t->nr_over = t->nr_forgotten = kept;
 }
 
 bool processes_next(const struct processes *t, size_t *pos, struct process **out)
@@ -172,4 +178,13 @@ bool processes_next(const struct processes *t, size_t *pos, struct process **out
 size_t processes_nr(const struct processes *t)
 {
 	return t->by_pid.nr;
+}
+
+struct images_owner process_owner(const struct process *p)
+{
+	if (!p)
+		return (struct images_owner){ 0 };
+	return (struct images_owner){ .pid = p->pid,
+				      .began_ns = p->began_ns ? p->began_ns : p->start_time_ns,
+				      .label = p->label };
 }

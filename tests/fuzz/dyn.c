@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "exclude.h"
-#include "label.h"
+#include "track.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon_internal.h"
+#include "reader.h"
 #include "reader_internal.h"
 
 enum { TIMEOUT_MS = 1000 };

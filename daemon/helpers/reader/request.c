@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon_internal.h"
+#include "reader.h"
 #include "reader_internal.h"
 
 /* Rather too late than too early, where we stood still between two looks. */

@@ -15,20 +15,25 @@ static int setup(void **state)
 	(void)state;
 	trial_open(&t);
 	d = calloc(1, sizeof(*d));
-	d->attrib = t.a;
-	d->images = t.a.images;
-	d->processes = t.a.processes;
-	d->identity = t.a.identity;
+	d->images = t.store.images;
+	d->processes = t.follow.processes;
+	d->identity = t.follow.identity;
+	d->dyn = t.follow.dyn;
+	d->kernel = t.follow.kernel;
+	d->store = t.store;
+	daemon_connect(d);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	t.a = d->attrib;
+	counts_release(&d->counts);
+	follow_release(&d->follow);
+	identity_free(d->identity);
+	images_free(d->images);
 	free(d);
 	base_buf_release(&reply);
-	trial_close(&t);
 	return 0;
 }
 
@@ -56,13 +61,13 @@ static bool is_ok(const char *answer)
 static void label_of_the_client(void **state)
 {
 	struct control_request q = { .command = CONTROL_LABEL, .label = "run" };
-	const struct told *told;
+	const struct follow_queued *told;
 	uint64_t before = base_now_ns();
 
 	(void)state;
 	assert_true(is_ok(ask(&q, geteuid())));
-	assert_int_equal(d->attrib.told.nr, 1);
-	told = &d->attrib.told.items[0];
+	assert_int_equal(d->follow.queue.nr, 1);
+	told = &d->follow.queue.items[0];
 	assert_int_equal(told->load.kind, DRIVER_LOAD_LABEL);
 	assert_int_equal(told->load.pid, getpid());
 	assert_string_equal(told->load.path, "run");
@@ -89,7 +94,7 @@ static void processes_of_others(void **state)
 	label.pid = image.pid = INT32_MAX;
 	assert_non_null(strstr(ask(&label, geteuid()), "no process"));
 	assert_non_null(strstr(ask(&image, 0), "no process"));
-	assert_int_equal(d->attrib.told.nr, 0);
+	assert_int_equal(d->follow.queue.nr, 0);
 	assert_int_equal(stand_ins.nr_asked, 0);
 }
 
@@ -116,10 +121,10 @@ static void registered_image(void **state)
 	q.start = (uintptr_t)registered_image;
 	q.id = trial_id(8);
 	assert_non_null(strstr(ask(&q, geteuid()), "another identity"));
-	assert_int_equal(d->attrib.told.nr, 0);
+	assert_int_equal(d->follow.queue.nr, 0);
 	q.id = id;
 	assert_true(is_ok(ask(&q, geteuid())));
-	l = &d->attrib.told.items[0].load;
+	l = &d->follow.queue.items[0].load;
 	assert_int_equal(l->kind, DRIVER_LOAD_MMAP);
 	assert_int_equal(l->addr, q.start);
 	assert_int_equal(l->file_off, 0x1000);

@@ -67,7 +67,7 @@ static void slots_are_once_a_day_when_summer_comes_and_goes(void **state)
 
 static void is_due_once_a_day(void **state)
 {
-	struct daily s = { 0 };
+	struct daily_clock s = { 0 };
 	int nr = 0;
 
 	(void)state;
@@ -96,7 +96,7 @@ static void is_due_once_a_day(void **state)
 
 static void jumps_put_it_off(void **state)
 {
-	struct daily s = { .last = MIDNIGHT };
+	struct daily_clock s = { .last = MIDNIGHT };
 	const int64_t year = 365 * DAY;
 
 	(void)state;
@@ -112,7 +112,7 @@ static void jumps_put_it_off(void **state)
 	/* A suspended machine's time since boot goes on. */
 	assert_true(daily_is_due(&s, MIDNIGHT + 3 * DAY, 1120 - 3 * HOUR + 3 * DAY, 0));
 	/* By the file somebody did it next year. */
-	s = (struct daily){ .last = MIDNIGHT + year };
+	s = (struct daily_clock){ .last = MIDNIGHT + year };
 	assert_false(daily_is_due(&s, MIDNIGHT + 4 * HOUR, 1, 0));
 	assert_int_equal(s.last, MIDNIGHT + 4 * HOUR);
 }
@@ -120,7 +120,7 @@ static void jumps_put_it_off(void **state)
 /* The machine's clock is put right by another one seconds after the daemon began. */
 static void a_clock_wrong_at_boot(void **state)
 {
-	struct daily s = { .last = MIDNIGHT };
+	struct daily_clock s = { .last = MIDNIGHT };
 	const int64_t year = 365 * DAY;
 
 	(void)state;
@@ -132,7 +132,7 @@ static void a_clock_wrong_at_boot(void **state)
 	assert_false(daily_is_due(&s, MIDNIGHT + 5 * HOUR, 30 + HOUR, 0));
 	assert_true(daily_is_due(&s, MIDNIGHT + DAY + 4 * HOUR, 30 + DAY, 0));
 	/* Behind it: what was done is in the future at first. */
-	s = (struct daily){ .last = MIDNIGHT };
+	s = (struct daily_clock){ .last = MIDNIGHT };
 	assert_false(daily_is_due(&s, 4 * HOUR, 10, 0));
 	assert_false(daily_is_due(&s, MIDNIGHT + 4 * HOUR, 20, 0));
 	assert_int_equal(s.last, MIDNIGHT + 4 * HOUR);
@@ -155,6 +155,7 @@ static int setup(void **state)
 	trial_daemon(&t, &d, folder);
 	d.opt.database = folder;
 	d.opt.gc_daily = true;
+	daemon_connect(&d);
 	base_log_init(quiet, BASE_LOG_ERROR, BASE_LOG_BARE);
 	return 0;
 }
@@ -164,7 +165,7 @@ static int teardown(void **state)
 	char command[128];
 
 	(void)state;
-	daily_close(&d);
+	daily_close(&d.daily);
 	trial_daemon_close(&t, &d);
 	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
@@ -230,18 +231,18 @@ static bool has_epoch(const char *name)
 /* At the first look nothing is due yet. */
 static void turn_ten_minutes_later(void)
 {
-	daily_turn(&d);
+	daemon_maintain(&d);
 	assert_int_equal(d.daily.child, 0);
 	d.daily.when.first -= 600;
 	d.daily.next_ns = 0;
-	daily_turn(&d);
+	daemon_maintain(&d);
 }
 
 static void turn_until_done(void)
 {
 	for (int i = 0; i < 10000 && d.daily.child; i++) {
 		usleep(1000);
-		daily_turn(&d);
+		daemon_maintain(&d);
 	}
 	assert_int_equal(d.daily.child, 0);
 }
@@ -253,8 +254,9 @@ static void begins_to_count(const char *text)
 
 	if (text)
 		remember(text);
-	d.daily = (struct dailies){ 0 };
-	daily_turn(&d);
+	d.daily = (struct daily){ 0 };
+	daemon_connect(&d);
+	daemon_maintain(&d);
 	assert_int_equal(d.daily.child, 0);
 	assert_in_range(remembered(), before, time(NULL));
 }
@@ -263,9 +265,11 @@ static void a_first_daemon_waits(void **state)
 {
 	(void)state;
 	d.opt.gc_daily = false;
-	daily_turn(&d);
+	daemon_connect(&d);
+	daemon_maintain(&d);
 	assert_int_equal(remembered(), -1);
 	d.opt.gc_daily = true;
+	daemon_connect(&d);
 	begins_to_count(NULL);
 	begins_to_count("");
 	begins_to_count("yesterday\n");
@@ -284,10 +288,10 @@ static void looks_now_and_then(void **state)
 			base_now_ns() + 10 * SECOND_NS);
 	remember("1\n");
 	d.daily.next_ns = UINT64_MAX;
-	daily_turn(&d);
+	daemon_maintain(&d);
 	assert_int_equal(d.daily.next_ns, UINT64_MAX);
 	d.daily.next_ns = 0;
-	daily_turn(&d);
+	daemon_maintain(&d);
 	assert_int_equal(remembered(), 1);
 	assert_int_equal(d.daily.child, 0);
 }
@@ -304,10 +308,11 @@ static void makes_good_for_a_night(void **state)
 	remember_days_ago(2);
 	/* Not while the database is away. */
 	d.gone_ns = 1;
-	daily_turn(&d);
+	daemon_maintain(&d);
 	assert_int_equal(d.daily.child, 0);
 	d.gone_ns = 0;
 	d.opt.gc_size_mib = 1;
+	daemon_connect(&d);
 	turn_ten_minutes_later();
 	assert_true(d.daily.child > 0);
 	assert_int_equal(stand_ins.nr_spared, 1);
@@ -324,7 +329,8 @@ static void makes_good_for_a_night(void **state)
 		d.daily.next_ns = 0;
 		turn_ten_minutes_later();
 		assert_int_equal(d.daily.child, 0);
-		d.daily = (struct dailies){ 0 };
+		d.daily = (struct daily){ 0 };
+		daemon_connect(&d);
 	}
 	assert_int_equal(stand_ins.nr_spared, 1);
 }
@@ -348,7 +354,7 @@ static void tries_again_later(void **state)
 	assert_in_range(d.daily.next_ns, before_ns + 600 * SECOND_NS,
 			base_now_ns() + 600 * SECOND_NS);
 	d.daily.next_ns = 0;
-	daily_turn(&d);
+	daemon_maintain(&d);
 	turn_until_done();
 	assert_true(remembered() > time(NULL) - DAY);
 }
@@ -392,12 +398,12 @@ static void ends_with_the_daemon(void **state)
 	int fd;
 
 	(void)state;
-	daily_close(&d);
+	daily_close(&d.daily);
 	remember_days_ago(2);
 	turn_ten_minutes_later();
 	assert_true(d.daily.child > 0);
 	fd = d.daily.report;
-	daily_close(&d);
+	daily_close(&d.daily);
 	assert_int_equal(d.daily.child, 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

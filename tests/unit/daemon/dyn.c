@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 #include "fake_registry.h"
 #include "pseudoimg.h"
 
@@ -1049,7 +1049,7 @@ static void test_one_reader(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(path));
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(dyn_image_create(&file, dir, "x.dyn", &reader, NULL), 0);
+	assert_int_equal(image_file_create(&file, dir, "x.dyn", &reader, NULL), 0);
 	assert_int_equal(fstat(file.fd, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0640);
 	/* Unless the file system has no lists of readers. */

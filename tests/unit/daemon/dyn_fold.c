@@ -12,12 +12,10 @@
 
 #include <cmocka.h>
 
-#include "daemon_core.h"
+#include "core.h"
 #include "dyn_fold_read.h"
-#include "dyn_internal.h"
+#include "jit_internal.h"
 #include "fake_registry.h"
-#include "identity.h"
-#include "image_values.h"
 
 /* ---- a daemon that is killed before one of its changes to the disk --------------------------- */
 
@@ -120,13 +118,13 @@ static int setup(void **state)
 	    profdb_lock(t->d.db, "box", &err) < 0 ||
 	    profdb_epoch_start(t->d.db, 1700000000, t->epoch, &err) < 0)
 		fail_msg("%s", err.text);
-	t->d.images = t->d.attrib.images = images_new();
-	t->d.processes = t->d.attrib.processes = processes_new();
-	t->d.identity = t->d.attrib.identity = identity_new(NULL);
+	t->d.images = images_new();
+	t->d.processes = processes_new();
+	t->d.identity = identity_new(NULL);
 	images_keep_apart(t->d.images, &t->apart);
 	open_source(t);
 	open_dyn(t, fake_helper_dir());
-	t->d.attrib.dyn = t->d.dyn;
+	daemon_connect(&t->d);
 	*state = t;
 	return 0;
 }
@@ -138,7 +136,8 @@ static int teardown(void **state)
 
 	if (!t)
 		return 0;
-	attrib_release(&t->d.attrib);
+	counts_release(&t->d.counts);
+	follow_release(&t->d.follow);
 	dyn_close(t->d.dyn);
 	kernel_close(t->d.kernel);
 	driver_close(t->d.driver);
@@ -415,7 +414,7 @@ static void test_database_removed(void **state)
 	assert_int_equal(dyn_fold(t->d.dyn, NULL), -ENOENT);
 	assert_int_equal(mkdir(t->dir, 0755), 0);
 	flush(t);
-	assert_int_equal(t->d.attrib.account.bucket[ACCOUNT_BUCKET_REFUSED], 5);
+	assert_int_equal(t->d.store.account.bucket[ACCOUNT_BUCKET_REFUSED], 5);
 	assert_int_equal(files(t), 1);
 	s = look(t, t->d.epoch);
 	assert_int_equal(s.of[0], 1000);
@@ -441,7 +440,7 @@ static void test_copy_put_back(void **state)
 		 t->dir, t->dir);
 	assert_int_equal(system(command), 0);
 	flush(t);
-	assert_int_equal(t->d.attrib.account.bucket[ACCOUNT_BUCKET_REFUSED], 0);
+	assert_int_equal(t->d.store.account.bucket[ACCOUNT_BUCKET_REFUSED], 0);
 	s = look(t, t->d.epoch);
 	assert_int_equal(s.of[2], 5);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 #include "fake_registry.h"
 #include "pseudoimg.h"
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 #include "fake_registry.h"
 #include "reader_internal.h"
 #include "tracker.h"

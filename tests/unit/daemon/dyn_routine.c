@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 static uint32_t add(struct dyn_routines *t, uint64_t addr, uint32_t len)
 {

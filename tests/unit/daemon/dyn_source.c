@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 #include "tracker.h"
 
 #if defined(__x86_64__)
@@ -363,6 +363,17 @@ static void no_dump_after_all(void **state)
 	assert_string_equal(who(t, 0x10000, 1500, 1500, true), "-");
 }
 
+/* Its pid is another process's by now: what that writes tells nothing of this one's code. */
+static void perf_map_of_the_next(void **state)
+{
+	TRACKER(state);
+
+	t->p.start_time_ns = 0;
+	t->p.began_ns = 1;
+	dyn_watch(t->dyn, &t->p);
+	assert_false(t->p.watched);
+}
+
 static void perf_map(void **state)
 {
 	TRACKER(state);
@@ -585,6 +596,7 @@ int main(void)
 		TEST(of_several),
 		TEST(no_dump_after_all),
 		TEST(perf_map),
+		TEST(perf_map_of_the_next),
 		TEST(perf_map_anew),
 		TEST(perf_map_at_exit),
 		TEST(perf_map_made_late),

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "dyn_spool.h"
+#include "spool.h"
 
 /* A record of @len bytes that tells its number. */
 static uint32_t put(struct dyn_spool *sp, struct dyn_store *st, uint64_t number, uint32_t len)

@@ -3,7 +3,7 @@
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
 
-#include "kernel_internal.h"
+#include "kernelcode_internal.h"
 
 #define FAKE_TEXT UINT64_C(0xffffffff81000000)
 

@@ -61,20 +61,40 @@ const struct windows_driver fake_windows_calls = {
 	.stats = answer_stats,
 };
 
+struct windows_config fake_windows_config(void)
+{
+	return (struct windows_config){ .driver = &driver,
+					.calls = &fake_windows_calls,
+					.attribute = &core.attribute,
+					.follow = &core.follow,
+					.store = &core.store };
+}
+
+void fake_end(int32_t pid, uint64_t time_ns)
+{
+	struct follow_end end = { .p = processes_find(core.follow.processes, pid),
+				  .pid = pid,
+				  .time_ns = time_ns };
+
+	core.follow.ends = (struct follow_ends){ .items = &end, .nr = 1, .cap = 1 };
+	windows_take_ends(windows);
+	core.follow.ends = (struct follow_ends){ 0 };
+}
+
 int fake_windows_open(const char *helper_dir)
 {
-	const struct windows_config config = { .driver = &driver,
-					       .calls = &fake_windows_calls,
-					       .helper_dir = helper_dir };
+	struct windows_config config = fake_windows_config();
 	struct base_err err = { 0 };
 
+	config.helper_dir = helper_dir;
 	trial_open(&core);
 	memset(&driver, 0, sizeof(driver));
 	memcpy(driver.code, code_main, sizeof(code_main));
 	memcpy((uint8_t *)driver.code + (LIB - MAIN), code_lib, sizeof(code_lib));
 	assert_int_equal(vtrace_blocks_new(VTRACE_X86_64, &driver.blocks), 0);
 	assert_int_equal(windows_open(&config, &windows, &err), 0);
-	core.a.windows = windows;
+	core.counts.windows = windows;
+	core.follow.wants_ends = true;
 	return 0;
 }
 
@@ -123,7 +143,7 @@ void fake_take(const struct vtrace_window *window)
 	memcpy(copy, window, len);
 	copy->time_ns = ++core.time_ns;
 	driver.stats.received++;
-	assert_int_equal(attrib_window(&core.a, copy, machine.words), 0);
+	assert_int_equal(counts_window(&core.counts, copy, machine.words), 0);
 	free(copy);
 }
 
@@ -137,7 +157,7 @@ struct image *fake_image(const char *path)
 {
 	struct image *img;
 
-	for (size_t pos = 0; images_next(core.a.images, &pos, &img);)
+	for (size_t pos = 0; images_next(core.store.images, &pos, &img);)
 		if (strcmp(img->path, path) == 0)
 			return img;
 	fail_msg("no image %s", path);

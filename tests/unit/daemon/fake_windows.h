@@ -6,7 +6,7 @@
 
 #include "stand_ins.h"
 #include "vtrace_blocks.h"
-#include "windows.h"
+#include "trace.h"
 
 /* At MAIN: xor eax,eax; mov ecx,3; 1: call LIB; dec ecx; jnz 1b; syscall. At LIB: inc eax; ret. */
 #define MAIN  0x401000ull
@@ -41,6 +41,9 @@ extern struct vtrace_state machine; /* of the last window */
 extern const struct windows_driver fake_windows_calls;
 
 /* All of these; who translates is in @helper_dir (NULL: nobody). 0. */
+/* The configuration of windows over the core; @end of the life that @pid has. */
+struct windows_config fake_windows_config(void);
+void fake_end(int32_t pid, uint64_t time_ns);
 int fake_windows_open(const char *helper_dir);
 /* For cmocka: without who translates. At the end law 1 of windows is held, whatever a test did. */
 int fake_windows_setup(void **state);

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "image_values.h"
+#include "follow_internal.h"
 #include "stand_ins.h"
-#include "windows.h"
+#include "trace.h"
 
 static char folder[64], db_path[80];
 static struct trial t;
@@ -117,7 +117,7 @@ static void store(const char *path, uint8_t id, uint64_t n)
 {
 	const struct base_id image = trial_id(id);
 
-	attrib_store(&d.attrib, images_get(d.images, PROFDB_FILE, &image, path, path + 1), 8, 0, n);
+	store_add(&d.store, images_get(d.images, PROFDB_FILE, &image, path, path + 1), 8, 0, n);
 }
 
 static void drains_writes_and_clears(void **state)
@@ -133,7 +133,7 @@ static void drains_writes_and_clears(void **state)
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 8);
 	assert_int_equal(on_disk().nr, 2);
-	assert_int_equal(d.attrib.account.stored, 8);
+	assert_int_equal(d.store.account.stored, 8);
 	assert_int_equal(d.nr_flushes, 3);
 }
 
@@ -156,7 +156,7 @@ static void failure_keeps_counts(void **state)
 	store("/b", 2, 1);
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 16);
-	assert_int_equal(d.attrib.account.stored, 16);
+	assert_int_equal(d.store.account.stored, 16);
 	assert_int_equal(d.flush_error.code, 0);
 	assert_int_equal(d.nr_flushes, 2);
 }
@@ -167,7 +167,7 @@ static void pseudo_image_comes_first(void **state)
 	struct image *img = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
 
 	(void)state;
-	attrib_store(&d.attrib, img, 8, 0, 5);
+	store_add(&d.store, img, 8, 0, 5);
 	/* It is not on disk: its profile waits, the others do not. */
 	stand_ins.write_result = -ENOSPC;
 	assert_int_equal(flush(), -ENOSPC);
@@ -180,7 +180,7 @@ static void pseudo_image_comes_first(void **state)
 	assert_int_equal(on_disk().sum, 8);
 	assert_false(img->dirty);
 	/* It is, but without a routine that has samples. */
-	attrib_store(&d.attrib, img, 16, 0, 1);
+	store_add(&d.store, img, 16, 0, 1);
 	img->behind = true;
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 8);
@@ -195,7 +195,7 @@ static uint64_t in_bucket(void)
 	struct image *b = images_bucket(d.images, ACCOUNT_BUCKET_REFUSED);
 
 	assert_false(b->dirty);
-	return d.attrib.account.bucket[ACCOUNT_BUCKET_REFUSED];
+	return d.store.account.bucket[ACCOUNT_BUCKET_REFUSED];
 }
 
 /* No image will come: the samples are stored all the same, under a name that says so. */
@@ -208,9 +208,9 @@ static void refused_image(void **state)
 	struct base_err err = { 0 };
 
 	(void)state;
-	attrib_store(&d.attrib, img, 8, 0, 5);
-	attrib_store(&d.attrib, img, 9, 1, 2);
-	attrib_store(&d.attrib, late, 8, 0, 11);
+	store_add(&d.store, img, 8, 0, 5);
+	store_add(&d.store, img, 9, 1, 2);
+	store_add(&d.store, late, 8, 0, 11);
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 3);
 	assert_int_equal(windows_open(&config, &d.windows, &err), 0);
@@ -226,7 +226,7 @@ static void refused_image(void **state)
 	assert_int_equal(daemon_finish(&d, &err), 0);
 	assert_int_equal(on_disk().sum, 21);
 	assert_int_equal(in_bucket(), 18);
-	assert_int_equal(d.attrib.account.stored, 21);
+	assert_int_equal(d.store.account.stored, 21);
 	windows_close(d.windows);
 }
 
@@ -242,9 +242,8 @@ static void many_refused_images(void **state)
 			char stem[16];
 
 			snprintf(stem, sizeof(stem), "%u.dyn", i);
-			attrib_store(&d.attrib,
-				     images_get(d.images, PROFDB_DYNAMIC, NULL, stem, stem), 8, 0,
-				     1);
+			store_add(&d.store, images_get(d.images, PROFDB_DYNAMIC, NULL, stem, stem),
+				  8, 0, 1);
 		}
 		assert_int_equal(daemon_drain(&d, false, &err), 0);
 		assert_int_equal(daemon_finish(&d, &err), 0);
@@ -267,10 +266,9 @@ static void fraction_of_the_time(void **state)
 	assert_true(enabled > 0.2499 && enabled < 0.2501);
 	/* 3 samples in a quarter of the time are 12; 6 in half of it as many. */
 	e->enabled = 0.5;
-	attrib_store(
-		&d.attrib,
-		images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"), 8,
-		0, 6);
+	store_add(&d.store,
+		  images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"),
+		  8, 0, 6);
 	assert_int_equal(flush(), 0);
 	enabled = on_disk().enabled;
 	assert_true(enabled > 0.3749 && enabled < 0.3751);
@@ -293,15 +291,15 @@ static void nothing_is_left(void **state)
 
 	(void)state;
 	p->known_ns = base_now_ns() + 1000000000u;
-	track_mmap(&d.attrib, p, &l, TRACK_LISTED);
-	assert_int_equal(attrib_count(&d.attrib, &c), 0);
+	follow_mmap(&d.follow, p, &l, FOLLOW_LISTED);
+	assert_int_equal(counts_count(&d.counts, &c), 0);
 	assert_int_equal(flush(), 0);
-	assert_int_equal(d.attrib.account.pending, 7);
+	assert_int_equal(d.store.account.pending, 7);
 	assert_int_equal(on_disk().sum, 3);
 	/* The source failed: what came before is kept. */
 	base_fail(&d.source_error, -EIO, "it failed");
 	assert_int_equal(daemon_finish(&d, &err), 0);
-	assert_int_equal(d.attrib.account.pending, 0);
+	assert_int_equal(d.store.account.pending, 0);
 	assert_int_equal(on_disk().sum, 10);
 }
 
@@ -313,12 +311,12 @@ static void ranges_are_read_while_busy(void **state)
 
 	(void)state;
 	d.opt.drain_ms = 60000;
-	d.attrib.dynamic_ns = base_now_ns() - 30000000000u;
+	d.attribute.dynamic_ns = base_now_ns() - 30000000000u;
 	before = stand_ins.nr_ranges;
 	assert_true(daemon_drain(&d, false, &err) >= 0);
 	assert_int_equal(stand_ins.nr_ranges, before + 1);
 	d.ranges_read_ns = 0;
-	d.attrib.dynamic_ns = base_now_ns() - 80000000000u;
+	d.attribute.dynamic_ns = base_now_ns() - 80000000000u;
 	assert_true(daemon_drain(&d, false, &err) >= 0);
 	assert_int_equal(stand_ins.nr_ranges, before + 1);
 }
@@ -348,15 +346,14 @@ static void damaged_profile(void **state)
 		 d.epoch);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(on_disk().nr_bad, 1);
-	attrib_store(
-		&d.attrib,
-		images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"), 8,
-		0, 2);
+	store_add(&d.store,
+		  images_get(d.images, PROFDB_FILE, &(struct base_id){ 1, { 1 } }, "/bin/a", "a"),
+		  8, 0, 2);
 	store("/b", 2, 5);
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 7);
 	assert_int_equal(on_disk().nr_bad, 1);
-	assert_int_equal(d.attrib.account.stored, 10);
+	assert_int_equal(d.store.account.stored, 10);
 }
 
 static void store_values(void)
@@ -432,7 +429,7 @@ static void too_long_header(void **state)
 	assert_int_equal(profdb_profile_set_word(img->counts, "note", NULL), 0);
 	assert_int_equal(daemon_finish(&d, &err), 0);
 	assert_int_equal(on_disk().sum, 5);
-	assert_int_equal(d.attrib.account.stored, 3 + 4 + 5);
+	assert_int_equal(d.store.account.stored, 3 + 4 + 5);
 }
 
 /* Nothing limits how deep folders are nested. */
@@ -515,10 +512,10 @@ static void removed_database(void **state)
 	lost = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "x.dyn", "x.dyn"));
 	waits = image_get(images_get(d.images, PROFDB_DYNAMIC, NULL, "y.dyn", "y.dyn"));
 	image_set_id(lost, &id);
-	attrib_store(&d.attrib, lost, 8, 0, 7);
+	store_add(&d.store, lost, 8, 0, 7);
 	image_set_id(waits, &id);
 	waits->behind = true;
-	attrib_store(&d.attrib, waits, 8, 0, 11);
+	store_add(&d.store, waits, 8, 0, 11);
 	remove_database();
 	database_look(&d);
 	assert_true(d.gone_ns > 0);
@@ -540,7 +537,7 @@ static void removed_database(void **state)
 	waits->behind = false;
 	assert_int_equal(flush(), 0);
 	assert_int_equal(on_disk().sum, 24);
-	assert_int_equal(d.attrib.account.stored, 27);
+	assert_int_equal(d.store.account.stored, 27);
 }
 
 /* What was out of reach, as handles of a network file system may be, goes on where it was. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 
-#include "identity.h"
 #include "stand_ins.h"
 
 static struct trial t;
@@ -34,7 +33,7 @@ static struct base_id find(const struct process *who, const char *path, uint64_t
 {
 	const struct driver_load l = file(path, inode);
 
-	assert_int_equal(identity_find(t.a.identity, who, &l, &id, &by_path, &dump), 0);
+	assert_int_equal(identity_find(t.follow.identity, who, &l, &id, &by_path, &dump), 0);
 	assert_true(id.len > 0);
 	return id;
 }
@@ -58,7 +57,7 @@ static void asked_each_time(void **state)
 	find(&p, "/a", 1);
 	assert_true(base_id_equal(&id, &next));
 	assert_false(by_path);
-	identity_forget(t.a.identity);
+	identity_forget(t.follow.identity);
 	find(&p, "/a", 1);
 	assert_true(by_path);
 }
@@ -99,7 +98,7 @@ static void asked_at_each_event(void **state)
 	find(&listed, "/a", 1);
 	l.time_ns = 6;
 	stand_ins.reader_result = -ETXTBSY;
-	assert_int_equal(identity_find(t.a.identity, &listed, &l, &id, &by_path, &dump), 0);
+	assert_int_equal(identity_find(t.follow.identity, &listed, &l, &id, &by_path, &dump), 0);
 	assert_false(base_id_equal(&id, &stand_ins.reader_id));
 	stand_ins.reader_result = 0;
 	find(&listed, "/a", 1);
@@ -177,7 +176,7 @@ static void slow_files(void **state)
 	stand_ins.reader_id = trial_id(7);
 	find(&other, "/good", 4);
 	assert_false(by_path);
-	identity_forget(t.a.identity);
+	identity_forget(t.follow.identity);
 	find(&p, "/fuse/a", 1);
 	assert_false(by_path);
 }

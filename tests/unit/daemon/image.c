@@ -3,6 +3,13 @@
 
 #include "stand_ins.h"
 
+static struct image *of(struct images *t, struct image *img, const struct process *p)
+{
+	const struct images_owner owner = process_owner(p);
+
+	return images_of(t, img, &owner);
+}
+
 static void one_identity_one_image(void **state)
 {
 	struct images *t = images_new();
@@ -160,20 +167,20 @@ static void processes_apart(void **state)
 	assert_true(images_is_apart(t, "/any/w"));
 	assert_false(images_is_apart(t, "/other/l.so"));
 	img = images_get(t, PROFDB_FILE, &w, "/bin/w", "w");
-	own = images_of_process(t, img, &one);
+	own = of(t, img, &one);
 	assert_ptr_not_equal(own, img);
-	assert_ptr_equal(images_of_process(t, img, &one), own);
-	assert_ptr_not_equal(images_of_process(t, img, &two), own);
+	assert_ptr_equal(of(t, img, &one), own);
+	assert_ptr_not_equal(of(t, img, &two), own);
 	assert_string_equal(profdb_profile_word(own->counts, "process"), "7-1000");
-	assert_string_equal(images_of_process(t, img, &listed)->process, "7-3000");
-	assert_string_equal(images_of_process(t, img, &hollow)->process, "7");
+	assert_string_equal(of(t, img, &listed)->process, "7-3000");
+	assert_string_equal(of(t, img, &hollow)->process, "7");
 	/* By another name of the same file; others are everybody's. */
 	img = images_get(t, PROFDB_FILE, &l, "/other/l.so", "l.so");
-	assert_ptr_equal(images_of_process(t, img, &one), img);
+	assert_ptr_equal(of(t, img, &one), img);
 	assert_ptr_equal(images_get(t, PROFDB_FILE, &l, "/lib/l.so", "l.so"), img);
-	assert_ptr_not_equal(images_of_process(t, img, &one), img);
+	assert_ptr_not_equal(of(t, img, &one), img);
 	img = images_get(t, PROFDB_FILE, &o, "/bin/o", "o");
-	assert_ptr_equal(images_of_process(t, img, &one), img);
+	assert_ptr_equal(of(t, img, &one), img);
 	assert_int_equal(images_nr(t), 3 + 4 + 1);
 	images_drop_unused(t);
 	assert_int_equal(images_nr(t), 0);
@@ -192,31 +199,31 @@ static void labels_apart(void **state)
 	(void)state;
 	images_keep_apart(t, &names);
 	img = images_get(t, PROFDB_FILE, &o, "/bin/o", "o");
-	assert_ptr_equal(images_of_process(t, img, &none), img);
-	assert_ptr_equal(images_of_process(t, img, NULL), img);
-	own = images_of_process(t, img, &a);
+	assert_ptr_equal(of(t, img, &none), img);
+	assert_ptr_equal(of(t, img, NULL), img);
+	own = of(t, img, &a);
 	assert_ptr_not_equal(own, img);
-	assert_ptr_not_equal(own, images_of_process(t, img, &b));
-	assert_ptr_equal(own, images_of_process(t, img, &a));
+	assert_ptr_not_equal(own, of(t, img, &b));
+	assert_ptr_equal(own, of(t, img, &a));
 	assert_string_equal(own->label, "a");
 	assert_string_equal(profdb_profile_word(own->counts, "label"), "a");
 	assert_null(profdb_profile_word(own->counts, "process"));
 	/* Of one that is kept apart by process as well. */
 	img = images_get(t, PROFDB_FILE, &w, "/bin/w", "w");
-	own = images_of_process(t, img, &a);
+	own = of(t, img, &a);
 	assert_string_equal(own->process, "7-1000");
 	assert_string_equal(own->label, "a");
-	assert_ptr_not_equal(own, images_of_process(t, img, &b));
-	assert_null(images_of_process(t, img, &none)->label);
+	assert_ptr_not_equal(own, of(t, img, &b));
+	assert_null(of(t, img, &none)->label);
 	/* Buckets too; those of labels do not stay for ever. */
 	bucket = images_bucket(t, ACCOUNT_BUCKET_UNKNOWN);
-	own = images_of_process(t, bucket, &a);
+	own = of(t, bucket, &a);
 	assert_ptr_not_equal(own, bucket);
-	assert_ptr_equal(own, images_of_process(t, bucket, &a));
+	assert_ptr_equal(own, of(t, bucket, &a));
 	own->dirty = true;
 	images_drop_unused(t);
 	assert_int_equal(images_nr(t), 2);
-	assert_ptr_equal(own, images_of_process(t, bucket, &a));
+	assert_ptr_equal(own, of(t, bucket, &a));
 	images_free(t);
 }
 

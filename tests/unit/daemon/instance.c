@@ -2,7 +2,7 @@
 /* Counts that say which life of a pid they are of, where events were lost. */
 #include <unistd.h>
 
-#include "scan.h"
+#include "follow_internal.h"
 #include "stand_ins.h"
 
 enum { SOON_NS = 10000000 };
@@ -20,7 +20,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	assert_int_equal(t.a.account.stored, trial_sum(&t));
+	assert_int_equal(t.store.account.stored, trial_sum(&t));
 	trial_close(&t);
 	return 0;
 }
@@ -41,7 +41,7 @@ static void count(int32_t pid, uint64_t instance)
 					.addr = 0x1000,
 					.count = 1 };
 
-	assert_int_equal(attrib_count(&t.a, &c), 0);
+	assert_int_equal(counts_count(&t.counts, &c), 0);
 }
 
 static void executes(int32_t pid, const char *path, uint8_t id)
@@ -160,15 +160,15 @@ static void registry_of_the_next(void **state)
 	(void)state;
 	executes(10, "/bin/a", 1);
 	count(10, instance_of(77, 3));
-	assert_non_null(attrib_find(&t.a, 10, t.time_ns));
+	assert_non_null(follow_attach(&t.follow, 10, t.time_ns));
 	count(10, instance_of(77, 3));
 	count(10, instance_of(77, 4));
-	assert_int_equal(processes_find(t.a.processes, 10)->attached_ns, 0);
+	assert_int_equal(processes_find(t.follow.processes, 10)->attached_ns, 0);
 	t.time_ns += 10;
 	made_ns = t.time_ns;
-	assert_non_null(attrib_find(&t.a, 10, made_ns));
+	assert_non_null(follow_attach(&t.follow, 10, made_ns));
 	count(10, instance_of(77, 5));
-	assert_int_equal(processes_find(t.a.processes, 10)->attached_ns, made_ns);
+	assert_int_equal(processes_find(t.follow.processes, 10)->attached_ns, made_ns);
 }
 
 /* /proc has the instance itself, or another one. */
@@ -177,20 +177,20 @@ static void looked_for(void **state)
 	struct process me = { .pid = getpid() }, *p;
 
 	(void)state;
-	assert_int_equal(scan_describe(&me), 0);
-	t.a.live = true;
+	assert_int_equal(proc_describe(&me), 0);
+	t.follow.live = t.attribute.live = true;
 	t.time_ns = base_now_ns();
 	count(me.pid, instance_of(me.start_time_ns - 2 * SOON_NS, 1));
-	p = processes_find(t.a.processes, me.pid);
+	p = processes_find(t.follow.processes, me.pid);
 	assert_true(p->hollow && !p->nr_maps);
 	count(me.pid, instance_of(me.start_time_ns + SOON_NS / 2, 1));
-	p = processes_find(t.a.processes, me.pid);
+	p = processes_find(t.follow.processes, me.pid);
 	assert_true(!p->hollow && p->nr_maps);
 	/* It executed another program before it was listed: what is listed is that one's. */
 	t.time_ns = p->known_ns - 10;
 	count(me.pid, instance_of(me.start_time_ns + SOON_NS / 2, 2));
 	assert_true(p->exited && p->hollow && !p->nr_maps);
-	p = processes_find(t.a.processes, me.pid);
+	p = processes_find(t.follow.processes, me.pid);
 	assert_true(!p->hollow && p->nr_maps);
 }
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "process.h"
+#include "track.h"
 #include "fake_kernel.h"
 
 static const char kallsyms[] = "0000000000000000 A fixed_percpu_data\n"

@@ -16,7 +16,6 @@
 
 #include "fake_kernel.h"
 #include "fake_registry.h"
-#include "image_values.h"
 #include "kernel_kept.h"
 
 #define AT UINT64_C(0xffffffffc0201000)

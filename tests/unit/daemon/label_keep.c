@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "scan.h"
+#include "follow_internal.h"
 #include "stand_ins.h"
 
 #define BOOT  "0a-b"
@@ -22,7 +22,7 @@ static int setup(void **state)
 {
 	(void)state;
 	trial_open(&t);
-	t.a.live = true;
+	t.follow.live = t.attribute.live = true;
 	return 0;
 }
 
@@ -35,11 +35,11 @@ static int teardown(void **state)
 
 static struct process *process_of(int32_t pid, uint64_t start_ns, const char *label)
 {
-	struct process *p = processes_add(t.a.processes, pid);
+	struct process *p = processes_add(t.follow.processes, pid);
 
 	assert_non_null(p);
 	p->start_time_ns = start_ns;
-	p->label = label ? labels_get(&t.a.labels, label) : NULL;
+	p->label = label ? labels_get(&t.follow.labels, label) : NULL;
 	return p;
 }
 
@@ -60,13 +60,13 @@ static void gives_labels_back(void **state)
 	struct process none = { .pid = 11, .start_time_ns = BEGAN };
 
 	(void)state;
-	process_of(7, BEGAN, "first")->next_label = labels_get(&t.a.labels, "next/1");
+	process_of(7, BEGAN, "first")->next_label = labels_get(&t.follow.labels, "next/1");
 	/* Seen to begin, when a further step of the clock was over. */
 	process_of(8, 0, "seen")->began_ns = 2 * BEGAN;
 	process_of(9, BEGAN, "reused");
 	process_of(10, BEGAN, "old");
 	process_of(11, BEGAN, NULL);
-	assert_int_equal(labels_keep_format(&t.a.labels, t.a.processes, BOOT, &text), 4);
+	assert_int_equal(labels_keep_format(&t.follow.labels, t.follow.processes, BOOT, &text), 4);
 	assert_int_equal(labels_keep_parse(&after, (const char *)text.data, text.len, BOOT), 0);
 	assert_int_equal(after.nr_kept, 4);
 
@@ -98,9 +98,9 @@ static void hands_on(void **state)
 	struct base_buf text = { 0 };
 
 	(void)state;
-	assert_int_equal(parse(&t.a.labels, HEAD "3 50000000 a\n4 60000000 b\n"), 0);
+	assert_int_equal(parse(&t.follow.labels, HEAD "3 50000000 a\n4 60000000 b\n"), 0);
 	process_of(5, 70000000, "c");
-	assert_int_equal(labels_keep_format(&t.a.labels, t.a.processes, BOOT, &text), 3);
+	assert_int_equal(labels_keep_format(&t.follow.labels, t.follow.processes, BOOT, &text), 3);
 	assert_int_equal(base_buf_append(&text, "", 1), 0);
 	assert_string_equal((const char *)text.data,
 			    HEAD "3 50000000 a\n4 60000000 b\n5 70000000 c\n");
@@ -178,19 +178,19 @@ static void keeps_in_a_file(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/labels", dir);
-	labels_keep_read(&t.a.labels, dir);
-	assert_int_equal(t.a.labels.nr_kept, 0);
-	assert_int_equal(scan_process(&t.a, process_of(getpid(), 0, "me")), 0);
-	labels_keep_write(&t.a.labels, t.a.processes, dir);
+	labels_keep_read(&t.follow.labels, dir);
+	assert_int_equal(t.follow.labels.nr_kept, 0);
+	assert_int_equal(follow_scan(&t.follow, process_of(getpid(), 0, "me")), 0);
+	labels_keep_write(&t.follow.labels, t.follow.processes, dir);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	/* What stands there already is not written again. */
-	labels_keep_write(&t.a.labels, t.a.processes, dir);
+	labels_keep_write(&t.follow.labels, t.follow.processes, dir);
 	assert_int_equal(stat(path, &again), 0);
 	assert_int_equal(again.st_ino, st.st_ino);
 
 	labels_keep_read(&after, dir);
-	assert_int_equal(scan_describe(&p), 0);
+	assert_int_equal(proc_describe(&p), 0);
 	labels_keep_restore(&after, &p);
 	assert_string_equal(p.label, "me");
 	/* A link may lead to anybody's. */
@@ -203,10 +203,10 @@ static void keeps_in_a_file(void **state)
 	assert_int_equal(unlink(other), 0);
 	labels_release(&after);
 	/* Nobody has a label any more. */
-	processes_end(t.a.processes, processes_find(t.a.processes, getpid()));
+	processes_end(t.follow.processes, processes_find(t.follow.processes, getpid()));
 	errno = EIO;
-	labels_keep_write(&t.a.labels, t.a.processes, dir);
-	assert_false(t.a.labels.failed);
+	labels_keep_write(&t.follow.labels, t.follow.processes, dir);
+	assert_false(t.follow.labels.failed);
 	assert_int_equal(rmdir(dir), 0);
 }
 
@@ -229,11 +229,11 @@ static void keeps_for_those_not_met(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(text, sizeof(text), HEAD "%d 2 dead\n%d 2 live\n", dead_pid(), getpid());
-	assert_int_equal(parse(&t.a.labels, text), 0);
-	t.a.labels.changed = true;
+	assert_int_equal(parse(&t.follow.labels, text), 0);
+	t.follow.labels.changed = true;
 	errno = ENOENT;
-	labels_keep_write(&t.a.labels, t.a.processes, dir);
-	assert_false(t.a.labels.changed);
+	labels_keep_write(&t.follow.labels, t.follow.processes, dir);
+	assert_false(t.follow.labels.changed);
 	labels_keep_read(&after, dir);
 	assert_int_equal(after.nr_kept, 1);
 	assert_int_equal(after.kept[0].pid, getpid());
@@ -256,25 +256,25 @@ static void says_once_what_fails(void **state)
 	base_log_init(log, BASE_LOG_WARN, BASE_LOG_BARE);
 	process_of(getpid(), BEGAN, "me");
 	/* None yet is no failure. */
-	labels_keep_read(&t.a.labels, dir);
-	labels_keep_write(&t.a.labels, t.a.processes, dir);
-	labels_keep_read(&t.a.labels, dir);
+	labels_keep_read(&t.follow.labels, dir);
+	labels_keep_write(&t.follow.labels, t.follow.processes, dir);
+	labels_keep_read(&t.follow.labels, dir);
 	assert_int_equal(trial_said(log, ""), 0);
-	assert_int_equal(t.a.labels.nr_kept, 1);
+	assert_int_equal(t.follow.labels.nr_kept, 1);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	assert_int_equal(fclose(file), 0);
-	labels_keep_read(&t.a.labels, dir);
+	labels_keep_read(&t.follow.labels, dir);
 	assert_int_equal(trial_said(log, "what runs already has no labels: cannot read"), 1);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(dir), 0);
 	/* The text is not what was written last, or it would not be written again. */
 	process_of(1, BEGAN, "other");
 	for (int i = 0; i < 2; i++)
-		labels_keep_write(&t.a.labels, t.a.processes, dir);
+		labels_keep_write(&t.follow.labels, t.follow.processes, dir);
 	assert_int_equal(trial_said(log, "labels would not outlive this daemon"), 1);
 	assert_int_equal(mkdir(dir, 0700), 0);
-	labels_keep_write(&t.a.labels, t.a.processes, dir);
+	labels_keep_write(&t.follow.labels, t.follow.processes, dir);
 	assert_int_equal(trial_said(log, ""), 0);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(dir), 0);
@@ -289,12 +289,12 @@ static void restores_when_met(void **state)
 	char text[128];
 
 	(void)state;
-	assert_int_equal(scan_process(&t.a, p), 0);
+	assert_int_equal(follow_scan(&t.follow, p), 0);
 	assert_null(p->label);
 	snprintf(text, sizeof(text), HEAD "%d %llu back\n", getpid(),
 		 (unsigned long long)p->start_time_ns);
-	assert_int_equal(parse(&t.a.labels, text), 0);
-	assert_int_equal(scan_process(&t.a, p), 0);
+	assert_int_equal(parse(&t.follow.labels, text), 0);
+	assert_int_equal(follow_scan(&t.follow, p), 0);
 	assert_string_equal(p->label, "back");
 }
 

@@ -170,7 +170,7 @@ static void open_core(void)
 	d.opt.flush_s = 60;
 	d.next_flush_ns = UINT64_MAX;
 	d.driver = &source.base;
-	d.attrib.live = true;
+	d.follow.live = d.attribute.live = true;
 	snprintf(d.run_dir, sizeof(d.run_dir), "%s", folder);
 	assert_int_equal(control_open(d.run_dir, daemon_command, &d, &d.control, &err), 0);
 }
@@ -193,8 +193,8 @@ static int setup(void **state)
 	nr_beats = 0;
 	no_seconds = false;
 	open_core();
-	source.base.events[0] = d.attrib.events[0];
-	source.base.events[1] = d.attrib.events[1];
+	source.base.events[0] = d.store.events[0];
+	source.base.events[1] = d.store.events[1];
 	base_log_init(NULL, BASE_LOG_ERROR, BASE_LOG_BARE);
 	alarm(20);
 	return 0;
@@ -248,7 +248,7 @@ static void a_signal_ends_it(void **state)
 	assert_true(d.finished);
 	/* Sampling stops before the last drain. */
 	assert_string_equal(strchr(source.calls, 'S'), "SA");
-	assert_int_equal(d.attrib.account.stored, 4);
+	assert_int_equal(d.store.account.stored, 4);
 	assert_int_equal(daemon_unwritten(&d), 0);
 	assert_true(nr_beats > 3);
 	assert_int_equal(stand_ins.nr_kernel_looks, 4);
@@ -304,7 +304,7 @@ static void an_end_that_fails(void **state)
 	assert_non_null(begun);
 	assert_non_null(strchr(begun, 'D'));
 	assert_string_equal(strrchr(begun, 'S'), "SA");
-	assert_int_equal(d.attrib.account.stored, nr_calls('D') + nr_calls('A'));
+	assert_int_equal(d.store.account.stored, nr_calls('D') + nr_calls('A'));
 	assert_int_equal(daemon_unwritten(&d), 0);
 	close(fd);
 }
@@ -359,12 +359,12 @@ static void a_replay(void **state)
 	source.base.utc = 1700000000;
 	source.on_drain = count_one;
 	source.more = 2;
-	d.attrib.live = false;
+	d.follow.live = d.attribute.live = false;
 	d.opt.flush_s = 0;
 	assert_int_equal(loop(), 0);
 	assert_string_equal(source.calls, "DDSA");
 	assert_int_equal(d.nr_flushes, 2);
-	assert_int_equal(d.attrib.account.stored, 3);
+	assert_int_equal(d.store.account.stored, 3);
 	assert_int_equal(daemon_unwritten(&d), 0);
 }
 
@@ -382,7 +382,7 @@ static void a_signal_ends_a_replay(void **state)
 	source.on_drain = count_half_a_second;
 	source.more = 1000;
 	source.last = 3;
-	d.attrib.live = false;
+	d.follow.live = d.attribute.live = false;
 	d.stop_fd = daemon_stop_open();
 	assert_true(d.stop_fd > 0);
 	assert_int_equal(loop(), 0);
@@ -403,7 +403,7 @@ static void a_failure_ends_it(void **state)
 	assert_int_equal(nr_calls('A'), 0);
 	assert_int_equal(nr_calls('S'), 1);
 	assert_true(d.finished);
-	assert_int_equal(d.attrib.account.stored, 1);
+	assert_int_equal(d.store.account.stored, 1);
 	assert_int_equal(daemon_unwritten(&d), 0);
 }
 
@@ -569,7 +569,7 @@ static void failures_are_said_once(void **state)
 	assert_int_equal(nr_said("cannot write 'x.dyn'"), 2);
 	/* So is a record that lacks something from now on. */
 	d.opt.record = "stream";
-	d.attrib.record_error = -ENOSPC;
+	d.follow.record_error = -ENOSPC;
 	turn();
 	turn();
 	assert_int_equal(nr_said("cannot write 'stream'"), 1);
@@ -584,7 +584,7 @@ static void reads_ranges_while_code_runs(void **state)
 	ahead_ns = 100 * SECOND;
 	turn();
 	assert_int_equal(stand_ins.nr_ranges, 0);
-	d.attrib.dynamic_ns = base_now_ns();
+	d.attribute.dynamic_ns = base_now_ns();
 	turn();
 	turn();
 	assert_int_equal(stand_ins.nr_ranges, 1);
@@ -623,7 +623,7 @@ static uint64_t drained(bool all)
 	struct base_err err = { 0 };
 
 	assert_int_equal(daemon_drain(&d, all, &err), 0);
-	return d.attrib.account.pending;
+	return d.store.account.pending;
 }
 
 /* Counts wait for what /proc says, which is read at most each five seconds, but for a flush. */
@@ -634,20 +634,20 @@ static void losses_are_mended(void **state)
 	source.on_drain = lose_and_count;
 	source.base.stats.lost_load = 7;
 	drained(false);
-	assert_int_equal(d.attrib.lost_mended, 7);
-	assert_false(d.attrib.doubt);
+	assert_int_equal(d.follow.lost_read, 7);
+	assert_false(d.follow.doubt);
 	assert_non_null(processes_find(d.processes, getppid()));
 	assert_int_equal(drained(true), 0);
 	source.base.stats.lost_load = 8;
 	assert_int_equal(drained(false), 1);
 	assert_int_equal(drained(false), 2);
-	assert_true(d.attrib.doubt);
+	assert_true(d.follow.doubt);
 	ahead_ns += 6 * SECOND;
 	drained(false);
-	assert_int_equal(d.attrib.lost_mended, 8);
+	assert_int_equal(d.follow.lost_read, 8);
 	source.base.stats.lost_load = 9;
 	assert_int_equal(drained(true), 0);
-	assert_int_equal(d.attrib.lost_mended, 9);
+	assert_int_equal(d.follow.lost_read, 9);
 }
 
 /* dcpirun's own programs are all that concerns it. */
@@ -658,7 +658,7 @@ static void of_ones_own_alone(void **state)
 	source.base.stats.lost_load = 7;
 	assert_non_null(processes_add(d.processes, getpid()));
 	drained(true);
-	assert_int_equal(d.attrib.lost_mended, 7);
+	assert_int_equal(d.follow.lost_read, 7);
 	assert_null(processes_find(d.processes, getppid()));
 	assert_true(processes_find(d.processes, getpid())->known_ns > 0);
 }
@@ -677,16 +677,16 @@ static void labels_are_kept(void **state)
 
 	(void)state;
 	p->start_time_ns = 1;
-	p->label = labels_get(&d.attrib.labels, "mine");
+	p->label = labels_get(&d.follow.labels, "mine");
 	turn();
 	assert_false(is_kept());
-	d.attrib.labels.changed = true;
+	d.follow.labels.changed = true;
 	turn();
 	assert_true(is_kept());
 	/* Not at every turn while many are given. */
 	assert_int_equal(unlink(command), 0);
-	base_buf_release(&d.attrib.labels.written);
-	d.attrib.labels.changed = true;
+	base_buf_release(&d.follow.labels.written);
+	d.follow.labels.changed = true;
 	turn();
 	assert_false(is_kept());
 	ahead_ns += 2 * SECOND;
@@ -694,12 +694,12 @@ static void labels_are_kept(void **state)
 	assert_true(is_kept());
 	/* At each flush, and at the end, whatever has changed. */
 	assert_int_equal(unlink(command), 0);
-	base_buf_release(&d.attrib.labels.written);
+	base_buf_release(&d.follow.labels.written);
 	d.next_flush_ns = 0;
 	turn();
 	assert_true(is_kept());
 	assert_int_equal(unlink(command), 0);
-	base_buf_release(&d.attrib.labels.written);
+	base_buf_release(&d.follow.labels.written);
 	source.last = nr_calls('D') + 1;
 	assert_int_equal(loop(), 0);
 	assert_true(is_kept());

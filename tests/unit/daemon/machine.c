@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon_core.h"
+#include "core.h"
 
 static const char freq[] = "/sys/devices/system/cpu/cpu0/cpufreq";
 

@@ -21,7 +21,7 @@ static int setup(void **state)
 	assert_non_null(mkdtemp(folder));
 	trial_daemon(&t, &d, folder);
 	d.opt.database = folder;
-	d.attrib.live = true;
+	d.follow.live = d.attribute.live = true;
 	d.quota.max = 1000;
 	said = tmpfile();
 	assert_non_null(said);
@@ -34,7 +34,7 @@ static int teardown(void **state)
 	char command[128];
 
 	(void)state;
-	quota_close(&d);
+	quota_close(&d.quota);
 	trial_daemon_close(&t, &d);
 	base_log_init(stderr, BASE_LOG_ERROR, BASE_LOG_BARE);
 	fclose(said);
@@ -64,14 +64,14 @@ static bool is_there(const char *name)
 static void check(void)
 {
 	stand_ins.images_written++;
-	quota_check(&d);
+	daemon_keep_quota(&d);
 }
 
 static void turn_until_done(void)
 {
 	for (int i = 0; i < 10000 && d.quota.child; i++) {
 		usleep(1000);
-		quota_turn(&d);
+		daemon_maintain(&d);
 	}
 	assert_int_equal(d.quota.child, 0);
 }
@@ -81,13 +81,13 @@ static void measures_when_something_was_written(void **state)
 	(void)state;
 	d.quota.max = 0;
 	put("a.dyn", 400);
-	quota_check(&d);
+	daemon_keep_quota(&d);
 	assert_int_equal(d.quota.len, 0);
 	d.quota.max = 1000;
-	quota_check(&d);
+	daemon_keep_quota(&d);
 	assert_int_equal(d.quota.len, 400);
 	put("b.dyn", 600);
-	quota_check(&d);
+	daemon_keep_quota(&d);
 	assert_int_equal(d.quota.len, 400);
 	check();
 	assert_int_equal(d.quota.len, 1000);
@@ -101,7 +101,7 @@ static void removes_what_it_may(void **state)
 	(void)state;
 	put("a.dyn", 400);
 	put(".tmp-1-0-b.dyn", 601);
-	quota_check(&d);
+	daemon_keep_quota(&d);
 	assert_true(d.quota.child > 0);
 	assert_int_equal(stand_ins.nr_spared, 1);
 	/* Until it is known what goes. */
@@ -120,7 +120,7 @@ static void tells_once_that_it_is_over(void **state)
 	put("a.dyn", 1001);
 	for (int i = 0; i < 3; i++) {
 		d.quota.next_ns = 0;
-		quota_check(&d);
+		daemon_keep_quota(&d);
 		assert_true(d.quota.child > 0);
 		turn_until_done();
 		assert_true(is_there("a.dyn"));
@@ -132,7 +132,7 @@ static void tells_once_that_it_is_over(void **state)
 	}
 	/* Somebody made room: seen at the next flush, whatever was written. */
 	assert_int_equal(unlinkat(profdb_dyn_fd(d.db), "a.dyn", 0), 0);
-	quota_check(&d);
+	daemon_keep_quota(&d);
 	assert_false(d.quota.over || stand_ins.full);
 	assert_int_equal(d.quota.child, 0);
 	assert_int_equal(trial_said(said, "there is room for pseudo-images again"), 1);
@@ -245,7 +245,7 @@ static void one_child_at_a_time(void **state)
 	assert_true(child > 0);
 	check();
 	assert_int_equal(d.quota.child, child);
-	quota_turn(&d);
+	daemon_maintain(&d);
 	assert_int_equal(d.quota.child, child);
 	for (int i = 0; i < 10000 && !gave_up(child, pipe_name); i++)
 		usleep(1000);
@@ -255,13 +255,13 @@ static void one_child_at_a_time(void **state)
 	close(lock);
 	turn_until_done();
 	assert_false(is_there(".tmp-1-0-a.dyn"));
-	quota_close(&d);
+	quota_close(&d.quota);
 	/* And none outlives the daemon. */
 	lock = profdb_dyn_lock(d.db, false, 0, NULL);
 	put(".tmp-1-0-a.dyn", 1001);
 	check();
 	assert_true(d.quota.child > 0);
-	quota_close(&d);
+	quota_close(&d.quota);
 	assert_int_equal(d.quota.child, 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	close(lock);
@@ -275,7 +275,7 @@ static void says_that_removing_failed(void **state)
 	(void)state;
 	put("a.dyn", 1001);
 	snprintf(path, sizeof(path), "%s/none", folder);
-	d.opt.database = path;
+	d.quota.path = path;
 	check();
 	turn_until_done();
 	assert_ptr_equal(d.db, db);
@@ -286,7 +286,7 @@ static void says_that_removing_failed(void **state)
 static void waits_where_nothing_is_live(void **state)
 {
 	(void)state;
-	d.attrib.live = false;
+	d.follow.live = d.attribute.live = false;
 	put("a.dyn", 1000);
 	put(".tmp-1-0-b.dyn", 1);
 	check();

@@ -43,8 +43,8 @@ static int setup(void **state)
 {
 	(void)state;
 	trial_open(&t);
-	t.a.driver = (struct driver *)&t;
-	t.a.client_set = set;
+	t.follow.driver = (struct driver *)&t;
+	t.follow.client_set = set;
 	nr_calls = 0;
 	refusal = 0;
 	told[0] = '\0';
@@ -73,37 +73,37 @@ static void whoever_is_registered(void **state)
 	(void)state;
 	anon(10, 1, 2);
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/bin/a", 1);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_int_equal(nr_calls, 0);
 	stand_ins.code_virgin = true;
 	attach(10);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_int_equal(nr_calls, 0);
 	/* An address gets its second routine: the registry had news. */
 	stand_ins.code_virgin = false;
-	t.a.ranges_changed = true;
-	ranges_tell(&t.a);
+	t.follow.ranges_changed = true;
+	ranges_tell(&t.follow);
 	assert_string_equal(told, "1-3");
 	assert_int_equal(told_pid, 10);
 	/* Nothing new: nothing told. */
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	anon(10, 1, 1);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_int_equal(nr_calls, 1);
 	anon(10, 3, 1);
 	anon(10, 5, 1);
 	/* What its registry says of addresses whose mapping is not known. */
 	stand_ins.code_start = 0x20000;
 	stand_ins.code_end = 0x21000;
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_string_equal(told, "1-4 5-6 20-21");
 	/* A file in its place: nothing tells whether dynamic code comes back. */
 	trial_mmap(&t, 10, 0x1000, 0x5000, 0, "/bin/a", 1);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_int_equal(nr_calls, 2);
 	/* The kernel's addresses are no process's. */
 	anon(10, 0xffffffffff600, 1);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_int_equal(nr_calls, 2);
 }
 
@@ -115,32 +115,32 @@ static void with_words(void **state)
 	stand_ins.words = 0x9000;
 	attach(10);
 	/* No code yet, nothing to tell. */
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_int_equal(nr_calls, 0);
 	anon(10, 1, 2);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_string_equal(told, "1-3");
 	assert_int_equal(told_client.words, 0x9000);
 	assert_int_equal(told_client.nr_words, 16);
 	assert_int_equal(told_client.cursor, 0x5000);
-	t.a.ranges_changed = true;
-	ranges_tell(&t.a);
+	t.follow.ranges_changed = true;
+	ranges_tell(&t.follow);
 	assert_int_equal(nr_calls, 1);
 	/* An arena. */
 	stand_ins.code_start = 0x200000;
 	stand_ins.code_end = 0x400000;
-	t.a.ranges_changed = true;
-	ranges_tell(&t.a);
+	t.follow.ranges_changed = true;
+	ranges_tell(&t.follow);
 	assert_string_equal(told, "1-3 200-400");
 	stand_ins.words = 0xa000;
-	t.a.ranges_changed = true;
-	ranges_tell(&t.a);
+	t.follow.ranges_changed = true;
+	ranges_tell(&t.follow);
 	assert_int_equal(told_client.words, 0xa000);
 	assert_int_equal(nr_calls, 3);
 	/* Another registry at the same place: the sampler may have the pages of the one before. */
 	stand_ins.words_ino = 7;
-	t.a.ranges_changed = true;
-	ranges_tell(&t.a);
+	t.follow.ranges_changed = true;
+	ranges_tell(&t.follow);
 	assert_int_equal(told_client.words_ino, 7);
 	assert_int_equal(nr_calls, 4);
 }
@@ -153,23 +153,23 @@ static void refused_is_tried_again(void **state)
 	attach(10);
 	anon(10, 1, 2);
 	for (unsigned int round = 1; round < 4; round++) {
-		ranges_tell(&t.a);
+		ranges_tell(&t.follow);
 		assert_int_equal(nr_calls, round);
 		/* Not for its own news either. */
 		anon(10, 10 * round, 1);
-		ranges_tell(&t.a);
+		ranges_tell(&t.follow);
 		assert_int_equal(nr_calls, round);
-		ranges_retry(&t.a);
+		ranges_retry(&t.follow);
 	}
 	/* What was not told then is now. */
 	refusal = 0;
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_int_equal(nr_calls, 4);
 	assert_string_equal(told, "1-3 a-b 14-15 1e-1f");
-	ranges_retry(&t.a);
-	ranges_tell(&t.a);
-	t.a.ranges_changed = true;
-	ranges_tell(&t.a);
+	ranges_retry(&t.follow);
+	ranges_tell(&t.follow);
+	t.follow.ranges_changed = true;
+	ranges_tell(&t.follow);
 	assert_int_equal(nr_calls, 4);
 }
 
@@ -182,7 +182,7 @@ static void nearest_are_joined(void **state)
 	attach(10);
 	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
 		anon(10, pages[i], 1);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_string_equal(told, "10-11 20-21 30-39 50-51 60-61 70-7d 90-91 a0-a1 b0-b1 c0-c1 "
 				  "d0-d1 e0-e1 f0-f1 100-101 110-111 120-121");
 }
@@ -201,7 +201,7 @@ static void very_many(void **state)
 		anon(10, page, 1);
 	}
 	begin = clock();
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	/* Milliseconds; compared each with each it were a minute. */
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 	assert_int_equal(told_nr, DRIVER_NR_RANGES);
@@ -222,18 +222,18 @@ static void second_of_one_life(void **state)
 	(void)state;
 	attach(10);
 	anon(10, 1, 1);
-	p = processes_find(t.a.processes, 10);
+	p = processes_find(t.follow.processes, 10);
 	stand_ins.registered = true;
-	later = attrib_find(&t.a, 10, t.time_ns);
+	later = follow_attach(&t.follow, 10, t.time_ns);
 	later->dyn = p->dyn;
 	stand_ins.code_start = 0x20000;
 	stand_ins.code_end = 0x21000;
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_string_equal(told, "20-21");
 	stand_ins.code_end = 0;
-	attrib_resolve(&t.a, 0);
+	counts_resolve(&t.counts, 0);
 	assert_null(p->later);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_string_equal(told, "1-2 20-21");
 }
 
@@ -242,14 +242,14 @@ static void children_and_ends(void **state)
 	(void)state;
 	attach(10);
 	anon(10, 1, 1);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_int_equal(told_pid, 11);
 	assert_string_equal(told, "1-2");
 	assert_int_equal(nr_calls, 2);
 	trial_event(&t, DRIVER_LOAD_EXIT, 11, 0);
-	attrib_resolve(&t.a, 0);
+	counts_resolve(&t.counts, 0);
 	assert_int_equal(nr_calls, 3);
 	assert_int_equal(told_pid, 11);
 	assert_string_equal(told, "");
@@ -257,9 +257,9 @@ static void children_and_ends(void **state)
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
 	attach(10);
 	anon(10, 4, 1);
-	ranges_tell(&t.a);
+	ranges_tell(&t.follow);
 	assert_string_equal(told, "4-5");
-	attrib_resolve(&t.a, 0);
+	counts_resolve(&t.counts, 0);
 	assert_int_equal(nr_calls, 4);
 }
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "daemon_internal.h"
+#include "core.h"
 #include "fake_registry.h"
 #include "fast_clock.h"
 #include "reader_internal.h"

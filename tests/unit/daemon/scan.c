@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "scan.h"
+#include "follow_internal.h"
 #include "stand_ins.h"
 
 static struct trial t;
@@ -18,7 +18,7 @@ static int setup(void **state)
 {
 	(void)state;
 	trial_open(&t);
-	t.a.live = true;
+	t.follow.live = t.attribute.live = true;
 	return 0;
 }
 
@@ -34,7 +34,7 @@ static int parse(const char *text, struct driver_load *l)
 	static char line[512];
 
 	strcpy(line, text);
-	return scan_parse_line(line, l);
+	return proc_parse_line(line, l);
 }
 
 static void lines(void **state)
@@ -82,13 +82,13 @@ static void bad_lines(void **state)
 
 static void own_process(void **state)
 {
-	struct process *p = processes_add(t.a.processes, getpid());
+	struct process *p = processes_add(t.follow.processes, getpid());
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const struct map *m;
 
 	(void)state;
 	assert_true(code != MAP_FAILED);
-	assert_int_equal(scan_process(&t.a, p), 0);
+	assert_int_equal(follow_scan(&t.follow, p), 0);
 	assert_int_equal(p->uid, getuid());
 	assert_true(p->start_time_ns > 0);
 	assert_true(p->known_ns > 0);
@@ -112,15 +112,15 @@ static void gone(void **state)
 		_exit(0);
 	/* A zombie has no mappings and is as good as gone. */
 	assert_int_equal(waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
-	p = processes_add(t.a.processes, child);
-	assert_int_equal(scan_process(&t.a, p), -ESRCH);
+	p = processes_add(t.follow.processes, child);
+	assert_int_equal(follow_scan(&t.follow, p), -ESRCH);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	assert_int_equal(scan_process(&t.a, p), -ENOENT);
+	assert_int_equal(follow_scan(&t.follow, p), -ENOENT);
 	/* Samples of its last moments may be on their way: it goes at the second look. */
-	scan_sweep(&t.a);
-	assert_ptr_equal(processes_find(t.a.processes, child), p);
-	scan_sweep(&t.a);
-	assert_null(processes_find(t.a.processes, child));
+	follow_sweep(&t.follow);
+	assert_ptr_equal(processes_find(t.follow.processes, child), p);
+	follow_sweep(&t.follow);
+	assert_null(processes_find(t.follow.processes, child));
 }
 
 /* Who replays the record knows before the count what we do. */
@@ -130,13 +130,13 @@ static void recorded_before_its_count(void **state)
 	size_t len;
 
 	(void)state;
-	t.a.record = open_memstream(&text, &len);
-	assert_non_null(t.a.record);
+	t.follow.record = open_memstream(&text, &len);
+	assert_non_null(t.follow.record);
 	t.time_ns = base_now_ns();
 	trial_sample(&t, getpid(), (uint64_t)(uintptr_t)recorded_before_its_count);
 	trial_sample(&t, getpid(), (uint64_t)(uintptr_t)recorded_before_its_count);
-	assert_int_equal(fclose(t.a.record), 0);
-	t.a.record = NULL;
+	assert_int_equal(fclose(t.follow.record), 0);
+	t.follow.record = NULL;
 	assert_int_equal(strncmp(text, "comm ", 5), 0);
 	assert_non_null(strstr(text, "\nmmap "));
 	count = strstr(text, "\ncount ");
@@ -185,8 +185,8 @@ static void main_thread_gone(void **state)
 	}
 	while (!is_zombie(child))
 		usleep(1000);
-	p = processes_add(t.a.processes, child);
-	assert_int_equal(scan_process(&t.a, p), 0);
+	p = processes_add(t.follow.processes, child);
+	assert_int_equal(follow_scan(&t.follow, p), 0);
 	assert_true(p->nr_maps > 0);
 	close(fds[1]);
 	assert_int_equal(waitpid(child, NULL, 0), child);
@@ -195,18 +195,18 @@ static void main_thread_gone(void **state)
 static void everything(void **state)
 {
 	(void)state;
-	assert_true(scan_all(&t.a) > 0);
-	assert_non_null(processes_find(t.a.processes, getpid()));
-	scan_sweep(&t.a);
-	scan_sweep(&t.a);
-	assert_non_null(processes_find(t.a.processes, getpid()));
+	assert_true(follow_scan_all(&t.follow) > 0);
+	assert_non_null(processes_find(t.follow.processes, getpid()));
+	follow_sweep(&t.follow);
+	follow_sweep(&t.follow);
+	assert_non_null(processes_find(t.follow.processes, getpid()));
 }
 
 static void lose_events(uint64_t nr)
 {
 	const struct driver_load l = { .kind = DRIVER_LOAD_LOST, .len = nr };
 
-	assert_int_equal(attrib_load(&t.a, &l), 0);
+	assert_int_equal(counts_load(&t.counts, &l), 0);
 }
 
 /*
@@ -217,30 +217,30 @@ static void lost_mapping(void **state)
 {
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t stale = (uint64_t)(uintptr_t)code, own = (uint64_t)(uintptr_t)lost_mapping;
-	struct process *p = processes_add(t.a.processes, getpid());
+	struct process *p = processes_add(t.follow.processes, getpid());
 	const struct image *image;
 
 	(void)state;
 	assert_true(code != MAP_FAILED);
-	assert_int_equal(scan_process(&t.a, p), 0);
+	assert_int_equal(follow_scan(&t.follow, p), 0);
 	t.time_ns = base_now_ns();
 	image = map_find(p, own)->image;
 	trial_mmap(&t, getpid(), stale, 4096, 0, "/bin/stale", 9);
 	trial_sample(&t, getpid(), stale);
-	attrib_store_all(&t.a);
+	store_all(&t.store);
 	assert_int_equal(trial_count(&t, "/bin/stale", 0), 1);
 	lose_events(7);
 	trial_sample(&t, getpid(), stale);
 	trial_sample(&t, getpid(), own);
-	assert_int_equal(t.a.account.pending, 2);
+	assert_int_equal(t.store.account.pending, 2);
 	/* Not before /proc was read. */
-	attrib_resolve(&t.a, 0);
-	assert_int_equal(t.a.account.pending, 2);
-	scan_known(&t.a);
-	t.a.doubt = false;
-	attrib_resolve(&t.a, base_now_ns());
+	counts_resolve(&t.counts, 0);
+	assert_int_equal(t.store.account.pending, 2);
+	follow_scan_known(&t.follow);
+	t.follow.doubt = false;
+	counts_resolve(&t.counts, base_now_ns());
 	munmap(code, 4096);
-	assert_int_equal(t.a.account.pending, 0);
+	assert_int_equal(t.store.account.pending, 0);
 	assert_int_equal(trial_count(&t, "/bin/stale", 0), 1);
 	assert_int_equal(trial_count(&t, "ambiguous mapping", 0), 1);
 	assert_int_equal(trial_count(&t, image->path,
@@ -256,60 +256,60 @@ static void lost_before_the_end(void **state)
 	lose_events(1);
 	trial_sample(&t, 1 << 22, 0x1000);
 	trial_event(&t, DRIVER_LOAD_EXIT, 1 << 22, 0);
-	attrib_resolve(&t.a, 0);
-	assert_int_equal(t.a.account.pending, 1);
-	t.a.doubt = false;
-	attrib_resolve(&t.a, 0);
+	counts_resolve(&t.counts, 0);
+	assert_int_equal(t.store.account.pending, 1);
+	t.follow.doubt = false;
+	counts_resolve(&t.counts, 0);
 	assert_int_equal(trial_count(&t, "/bin/short", 0), 1);
 	/* Nor does anything wait at the daemon's own end. */
 	trial_mmap(&t, 1 << 22, 0x1000, 0x1000, 0, "/bin/short", 1);
 	/* /proc was read since that one was lost. */
-	t.a.lost_mended = 2;
+	t.follow.lost_read = 2;
 	lose_events(2);
-	assert_false(t.a.doubt);
+	assert_false(t.follow.doubt);
 	lose_events(3);
 	trial_sample(&t, 1 << 22, 0x1000);
-	attrib_resolve(&t.a, UINT64_MAX);
+	counts_resolve(&t.counts, UINT64_MAX);
 	assert_int_equal(trial_count(&t, "/bin/short", 0), 2);
 }
 
 /* Its end and the next life's begin were lost: what was known of that pid is of another process. */
 static void lost_lives(void **state)
 {
-	struct process *p = processes_add(t.a.processes, getpid());
+	struct process *p = processes_add(t.follow.processes, getpid());
 
 	(void)state;
-	assert_int_equal(scan_process(&t.a, p), 0);
-	scan_all(&t.a);
-	assert_ptr_equal(processes_find(t.a.processes, getpid()), p);
+	assert_int_equal(follow_scan(&t.follow, p), 0);
+	follow_scan_all(&t.follow);
+	assert_ptr_equal(processes_find(t.follow.processes, getpid()), p);
 	p->label = "its";
 	p->start_time_ns -= 1000000000;
-	scan_all(&t.a);
-	p = processes_find(t.a.processes, getpid());
+	follow_scan_all(&t.follow);
+	p = processes_find(t.follow.processes, getpid());
 	assert_null(p->label);
 	assert_true(p->nr_maps > 0);
 	/* The same of one of which only its fork had told. */
 	p->label = "its";
 	p->began_ns = p->start_time_ns - 1000000000;
 	p->start_time_ns = 0;
-	scan_all(&t.a);
-	p = processes_find(t.a.processes, getpid());
+	follow_scan_all(&t.follow);
+	p = processes_find(t.follow.processes, getpid());
 	assert_null(p->label);
 	/* A fork is told some time after the start that /proc has. */
 	p->began_ns = p->start_time_ns + 20000000;
 	p->start_time_ns = 0;
-	scan_all(&t.a);
-	assert_ptr_equal(processes_find(t.a.processes, getpid()), p);
+	follow_scan_all(&t.follow);
+	assert_ptr_equal(processes_find(t.follow.processes, getpid()), p);
 }
 
 /* The life that samples told of has ended since: what /proc lists now is not its own. */
 static void another_life(void **state)
 {
-	struct process *p = processes_add(t.a.processes, getpid());
+	struct process *p = processes_add(t.follow.processes, getpid());
 
 	(void)state;
 	p->instance = 1;
-	assert_int_equal(scan_process(&t.a, p), -ESTALE);
+	assert_int_equal(follow_scan(&t.follow, p), -ESTALE);
 	assert_int_equal(p->nr_maps, 0);
 	assert_int_equal(p->known_ns, 0);
 }
@@ -318,7 +318,7 @@ static void another_life(void **state)
 static void life_of_before(void **state)
 {
 	const struct process old = { .began_ns = 1, .uid = 4711, .comm = "old" };
-	struct process *p = processes_add(t.a.processes, getpid());
+	struct process *p = processes_add(t.follow.processes, getpid());
 	uint64_t code = (uintptr_t)life_of_before;
 
 	(void)state;
@@ -326,46 +326,45 @@ static void life_of_before(void **state)
 	p->uid = old.uid;
 	strcpy(p->comm, old.comm);
 	p->label = "its";
-	assert_int_equal(scan_describe(p), -ESTALE);
-	assert_int_equal(scan_process(&t.a, p), -ESTALE);
-	/* Its registry, and what is written for perf, are another's. */
+	assert_int_equal(proc_describe(p), -ESTALE);
+	assert_int_equal(follow_scan(&t.follow, p), -ESTALE);
+	/* Its registry is another's. */
 	trial_mmap(&t, getpid(), 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
 	trial_mmap(&t, getpid(), 0x9000, 0x1000, 0, "//anon", 0);
 	assert_int_equal(stand_ins.nr_marker, 0);
-	assert_false(p->watched);
 	/* It hands over: that tells of nobody's name and start. */
-	assert_ptr_equal(attrib_find(&t.a, getpid(), base_now_ns()), p);
+	assert_ptr_equal(follow_attach(&t.follow, getpid(), base_now_ns()), p);
 	assert_int_equal(p->start_time_ns, 0);
 	assert_int_equal(p->uid, old.uid);
 	assert_string_equal(p->comm, old.comm);
 	assert_int_equal(p->nr_maps, 1);
 	/* Of those that are known only: whose pid it is now, nobody has told. */
-	scan_known(&t.a);
-	assert_null(processes_find(t.a.processes, getpid()));
-	p = track_find(&t.a, getpid(), base_now_ns(), 0);
+	follow_scan_known(&t.follow);
+	assert_null(processes_find(t.follow.processes, getpid()));
+	p = follow_find(&t.follow, getpid(), base_now_ns(), 0);
 	assert_null(p->label);
 	assert_int_equal(p->uid, getuid());
 	assert_int_equal(map_find(p, code)->kind, MAP_IMAGE);
 	/* With its start known. */
 	p->start_time_ns -= 1000000000;
-	assert_int_equal(scan_describe(p), -ESTALE);
+	assert_int_equal(proc_describe(p), -ESTALE);
 	p->start_time_ns += 1000000000;
-	assert_int_equal(scan_describe(p), 0);
+	assert_int_equal(proc_describe(p), 0);
 }
 
 /* /proc tells of a process now: a sample from before its start is somebody else's. */
 static void too_young(void **state)
 {
-	struct process *p = track_find(&t.a, getpid(), 1, 0);
+	struct process *p = follow_find(&t.follow, getpid(), 1, 0);
 
 	(void)state;
 	assert_true(p->hollow);
 	assert_int_equal(p->nr_maps, 0);
 	/* It is looked for again in the next drain. */
-	assert_ptr_equal(track_find(&t.a, getpid(), base_now_ns(), 0), p);
+	assert_ptr_equal(follow_find(&t.follow, getpid(), base_now_ns(), 0), p);
 	assert_true(p->hollow);
-	attrib_resolve(&t.a, 0);
-	p = track_find(&t.a, getpid(), base_now_ns(), 0);
+	counts_resolve(&t.counts, 0);
+	p = follow_find(&t.follow, getpid(), base_now_ns(), 0);
 	assert_false(p->hollow);
 	assert_true(p->nr_maps > 0);
 }
@@ -396,16 +395,16 @@ static void reserved_for_code(void **state)
 
 	(void)state;
 	assert_ptr_not_equal(code, MAP_FAILED);
-	scan_dynamic(&p, look, &f);
+	proc_dynamic(&p, look, &f);
 	assert_false(f.covered);
 	assert_int_equal(mprotect(code + LEN / 2, 4096, PROT_READ | PROT_EXEC), 0);
-	scan_dynamic(&p, look, &f);
+	proc_dynamic(&p, look, &f);
 	assert_true(f.covered);
 	assert_false(f.text_seen);
 	/* Beyond a gap it is another's. */
 	f.covered = false;
 	munmap(code + LEN / 4, 4096);
-	scan_dynamic(&p, look, &f);
+	proc_dynamic(&p, look, &f);
 	assert_false(f.covered);
 	munmap(code, LEN);
 }
@@ -413,9 +412,9 @@ static void reserved_for_code(void **state)
 static void whose_process(void **state)
 {
 	(void)state;
-	assert_int_equal(scan_check_owner(getpid(), geteuid()), 0);
-	assert_int_equal(scan_check_owner(getpid(), geteuid() + 1), -EPERM);
-	assert_int_equal(scan_check_owner(INT32_MAX, geteuid()), -ESRCH);
+	assert_int_equal(proc_check_owner(getpid(), geteuid()), 0);
+	assert_int_equal(proc_check_owner(getpid(), geteuid() + 1), -EPERM);
+	assert_int_equal(proc_check_owner(INT32_MAX, geteuid()), -ESRCH);
 }
 
 static void where_code_is(void **state)
@@ -428,12 +427,12 @@ static void where_code_is(void **state)
 	assert_ptr_not_equal(code, MAP_FAILED);
 	assert_int_equal(mprotect(code + 4096, 4096, PROT_READ | PROT_EXEC), 0);
 	assert_int_equal(mprotect(code + 2 * 4096, 4096, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
-	assert_int_equal(scan_check_code(getpid(), at + 4096, at + 3 * 4096), 0);
-	assert_int_equal(scan_check_code(getpid(), at + 5000, at + 9000), 0);
-	assert_int_equal(scan_check_code(getpid(), at + 4095, at + 3 * 4096), -ENOENT);
-	assert_int_equal(scan_check_code(getpid(), at + 4096, at + 3 * 4096 + 1), -ENOENT);
-	assert_int_equal(scan_check_code(getpid(), 0x1000, 0x2000), -ENOENT);
-	assert_true(scan_check_code(INT32_MAX, at, at + 1) < 0);
+	assert_int_equal(proc_check_code(getpid(), at + 4096, at + 3 * 4096), 0);
+	assert_int_equal(proc_check_code(getpid(), at + 5000, at + 9000), 0);
+	assert_int_equal(proc_check_code(getpid(), at + 4095, at + 3 * 4096), -ENOENT);
+	assert_int_equal(proc_check_code(getpid(), at + 4096, at + 3 * 4096 + 1), -ENOENT);
+	assert_int_equal(proc_check_code(getpid(), 0x1000, 0x2000), -ENOENT);
+	assert_true(proc_check_code(INT32_MAX, at, at + 1) < 0);
 	munmap(code, 4 * 4096);
 }
 

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "identity.h"
 #include "stand_ins.h"
 
 struct stand_ins stand_ins;
@@ -415,17 +414,24 @@ void trial_open(struct trial *t)
 {
 	*t = (struct trial){ .time_ns = 1000 };
 	stand_ins = (struct stand_ins){ .reader_result = -EIO };
-	t->a.images = images_new();
-	t->a.processes = processes_new();
-	t->a.identity = identity_new((struct reader *)&a_reader);
-	t->a.dyn = (struct dyn *)&a_dyn;
-	t->a.kernel = (struct kernel *)&a_kernel;
-	t->a.events[0] = (struct driver_event){ .name = "cycles", .period = 1000 };
-	t->a.events[1] = (struct driver_event){ .name = "misses", .period = 10 };
-	t->a.nr_events = 2;
-	assert_non_null(t->a.images);
-	assert_non_null(t->a.processes);
-	assert_non_null(t->a.identity);
+	t->store.images = images_new();
+	t->store.events[0] = (struct driver_event){ .name = "cycles", .period = 1000 };
+	t->store.events[1] = (struct driver_event){ .name = "misses", .period = 10 };
+	t->store.nr_events = 2;
+	t->attribute = (struct attribute){ .images = t->store.images,
+					   .dyn = (struct dyn *)&a_dyn,
+					   .kernel = (struct kernel *)&a_kernel };
+	t->follow = (struct follow){ .images = t->store.images,
+				     .processes = processes_new(),
+				     .identity = identity_new((struct reader *)&a_reader),
+				     .dyn = (struct dyn *)&a_dyn,
+				     .kernel = (struct kernel *)&a_kernel };
+	t->counts = (struct counts){ .attribute = &t->attribute,
+				     .follow = &t->follow,
+				     .store = &t->store };
+	assert_non_null(t->store.images);
+	assert_non_null(t->follow.processes);
+	assert_non_null(t->follow.identity);
 }
 
 void trial_daemon(struct trial *t, struct daemon *d, const char *db)
@@ -435,28 +441,34 @@ void trial_daemon(struct trial *t, struct daemon *d, const char *db)
 	trial_open(t);
 	memset(d, 0, sizeof(*d));
 	strcpy(d->platform, "here");
-	d->images = t->a.images;
-	d->processes = t->a.processes;
-	d->identity = t->a.identity;
-	d->dyn = t->a.dyn;
-	d->kernel = t->a.kernel;
-	d->attrib = t->a;
+	d->images = t->store.images;
+	d->processes = t->follow.processes;
+	d->identity = t->follow.identity;
+	d->dyn = t->follow.dyn;
+	d->kernel = t->follow.kernel;
+	d->store = t->store;
+	d->opt.database = db;
 	assert_int_equal(profdb_open(db, true, &d->db, &err), 0);
 	assert_int_equal(profdb_lock(d->db, d->platform, &err), 0);
 	assert_int_equal(profdb_epoch_start(d->db, 1700000000, d->epoch, &err), 0);
+	daemon_connect(d);
 }
 
 void trial_close(struct trial *t)
 {
-	attrib_release(&t->a);
-	identity_free(t->a.identity);
-	images_free(t->a.images);
+	counts_release(&t->counts);
+	follow_release(&t->follow);
+	identity_free(t->follow.identity);
+	images_free(t->store.images);
 }
 
 void trial_daemon_close(struct trial *t, struct daemon *d)
 {
-	t->a = d->attrib;
-	trial_close(t);
+	counts_release(&d->counts);
+	follow_release(&d->follow);
+	identity_free(d->identity);
+	images_free(d->images);
+	(void)t;
 	profdb_close(d->db);
 }
 
@@ -495,7 +507,7 @@ void trial_mmap(struct trial *t, int32_t pid, uint64_t addr, uint64_t len, uint6
 				       .id = trial_id(id),
 				       .path = path };
 
-	assert_int_equal(attrib_load(&t->a, &l), 0);
+	assert_int_equal(counts_load(&t->counts, &l), 0);
 }
 
 void trial_event(struct trial *t, enum driver_load_kind kind, int32_t pid, int32_t ppid)
@@ -507,7 +519,7 @@ void trial_event(struct trial *t, enum driver_load_kind kind, int32_t pid, int32
 				       .ppid = ppid,
 				       .path = "name" };
 
-	assert_int_equal(attrib_load(&t->a, &l), 0);
+	assert_int_equal(counts_load(&t->counts, &l), 0);
 }
 
 void trial_sample(struct trial *t, int32_t pid, uint64_t addr)
@@ -525,15 +537,15 @@ void trial_span(struct trial *t, int32_t pid, uint64_t addr, uint64_t first_ns)
 					.addr = addr,
 					.count = 1 };
 
-	assert_int_equal(attrib_count(&t->a, &c), 0);
+	assert_int_equal(counts_count(&t->counts, &c), 0);
 }
 
 uint64_t trial_count(struct trial *t, const char *path, uint64_t off)
 {
 	struct image *img;
 
-	attrib_store_all(&t->a);
-	for (size_t pos = 0; images_next(t->a.images, &pos, &img);) {
+	store_all(&t->store);
+	for (size_t pos = 0; images_next(t->store.images, &pos, &img);) {
 		if (strcmp(img->path, path) != 0)
 			continue;
 		for (size_t i = 0; i < profdb_profile_nr_entries(img->counts); i++) {
@@ -551,7 +563,7 @@ uint64_t trial_sum(const struct trial *t)
 	struct image *img;
 	uint64_t sum = 0;
 
-	for (size_t pos = 0; images_next(t->a.images, &pos, &img);)
+	for (size_t pos = 0; images_next(t->store.images, &pos, &img);)
 		for (size_t i = 0; i < profdb_profile_nr_events(img->counts); i++)
 			sum += profdb_profile_event(img->counts, i)->sum;
 	return sum;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "daemon_core.h"
+#include "core.h"
 #include "values.h"
 
 struct stand_ins {
@@ -76,7 +76,10 @@ extern struct stand_ins stand_ins;
 
 /* A core to try, with one event "cycles" and another "misses". */
 struct trial {
-	struct attrib a;
+	struct store store;
+	struct attribute attribute;
+	struct follow follow;
+	struct counts counts;
 	uint64_t time_ns;
 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "scan.h"
+#include "follow_internal.h"
 #include "stand_ins.h"
 
 static struct trial t;
@@ -25,7 +25,7 @@ static int teardown(void **state)
 
 static const struct map *at(int32_t pid, uint64_t addr)
 {
-	const struct process *p = processes_find(t.a.processes, pid);
+	const struct process *p = processes_find(t.follow.processes, pid);
 
 	return p ? map_find(p, addr) : NULL;
 }
@@ -77,7 +77,7 @@ static void map_with(uint32_t prot, uint64_t addr, const char *path)
 				       .prot = prot,
 				       .path = path };
 
-	assert_int_equal(attrib_load(&t.a, &l), 0);
+	assert_int_equal(counts_load(&t.counts, &l), 0);
 }
 
 /* A runtime goes on in a file that it has written once: what it compiles there is in no file. */
@@ -126,7 +126,7 @@ static void vdso(void **state)
 	size_t len;
 
 	(void)state;
-	stand_ins.vdso = images_get(t.a.images, PROFDB_VDSO, &id, "[vdso]", "vdso");
+	stand_ins.vdso = images_get(t.store.images, PROFDB_VDSO, &id, "[vdso]", "vdso");
 	trial_mmap(&t, 10, far, 0x1000, far, "[vdso]", 0);
 	trial_sample(&t, 10, far + 0x123);
 	assert_int_equal(trial_count(&t, "[vdso]", 0x123), 1);
@@ -136,19 +136,19 @@ static void vdso(void **state)
 	assert_non_null(m);
 	assert_int_equal(m->kind, MAP_DYNAMIC);
 	assert_null(m->image);
-	assert_false(processes_find(t.a.processes, 12)->watched);
+	assert_false(processes_find(t.follow.processes, 12)->watched);
 	/* Who replays what is recorded here has another one. */
-	t.a.record = open_memstream(&text, &len);
+	t.follow.record = open_memstream(&text, &len);
 	trial_mmap(&t, 11, far, 0x1000, far, "[vdso]", 0);
-	fclose(t.a.record);
-	t.a.record = NULL;
+	fclose(t.follow.record);
+	t.follow.record = NULL;
 	assert_non_null(strstr(text, " id=0303"));
 	assert_non_null(strstr(text, " path=[vdso]"));
 	free(text);
 	/* The kernel's page that /proc lists beside it is no memory that a JIT could use. */
 	trial_mmap(&t, 10, 0xffffffffff600000, 0x1000, 0, "[vsyscall]", 0);
 	assert_null(at(10, 0xffffffffff600000));
-	assert_false(processes_find(t.a.processes, 10)->watched);
+	assert_false(processes_find(t.follow.processes, 10)->watched);
 }
 
 static void nonsense_is_ignored(void **state)
@@ -160,25 +160,25 @@ static void nonsense_is_ignored(void **state)
 	trial_event(&t, DRIVER_LOAD_FORK, 10, 10);
 	trial_event(&t, DRIVER_LOAD_EXIT, 77, 0);
 	trial_event(&t, DRIVER_LOAD_COMM, 77, 0);
-	assert_int_equal(processes_find(t.a.processes, 10)->nr_maps, 0);
-	assert_null(processes_find(t.a.processes, 77));
+	assert_int_equal(processes_find(t.follow.processes, 10)->nr_maps, 0);
+	assert_null(processes_find(t.follow.processes, 77));
 }
 
 static void names(void **state)
 {
 	(void)state;
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
-	assert_string_equal(processes_find(t.a.processes, 10)->comm, "name");
-	assert_int_equal(processes_find(t.a.processes, 10)->execed_ns, t.time_ns);
+	assert_string_equal(processes_find(t.follow.processes, 10)->comm, "name");
+	assert_int_equal(processes_find(t.follow.processes, 10)->execed_ns, t.time_ns);
 	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
-	assert_string_equal(processes_find(t.a.processes, 11)->comm, "name");
-	assert_int_equal(processes_find(t.a.processes, 11)->execed_ns, 0);
+	assert_string_equal(processes_find(t.follow.processes, 11)->comm, "name");
+	assert_int_equal(processes_find(t.follow.processes, 11)->execed_ns, 0);
 }
 
 /* As scan_process leaves a process: its mappings were read from /proc at @known_ns. */
 static struct process *scanned(int32_t pid, uint64_t known_ns)
 {
-	struct process *p = processes_add(t.a.processes, pid);
+	struct process *p = processes_add(t.follow.processes, pid);
 	const struct driver_load l = { .kind = DRIVER_LOAD_MMAP,
 				       .pid = pid,
 				       .addr = 0x4000,
@@ -188,7 +188,7 @@ static struct process *scanned(int32_t pid, uint64_t known_ns)
 
 	assert_non_null(p);
 	p->known_ns = known_ns;
-	track_mmap(&t.a, p, &l, TRACK_LISTED);
+	follow_mmap(&t.follow, p, &l, FOLLOW_LISTED);
 	return p;
 }
 
@@ -198,18 +198,18 @@ static void older_events_undo_nothing(void **state)
 
 	(void)state;
 	trial_event(&t, DRIVER_LOAD_FORK, 10, 9);
-	assert_ptr_equal(processes_find(t.a.processes, 10), p);
+	assert_ptr_equal(processes_find(t.follow.processes, 10), p);
 	trial_mmap(&t, 10, 0x3000, 0x3000, 0, "/bin/early", 1);
 	assert_string_equal(at(10, 0x4000)->image->path, "/bin/scanned");
 	assert_string_equal(at(10, 0x3000)->image->path, "/bin/early");
 	assert_string_equal(at(10, 0x5000)->image->path, "/bin/early");
 	/* What was mapped before an exec is not there after it. */
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
-	assert_ptr_equal(processes_find(t.a.processes, 10), p);
+	assert_ptr_equal(processes_find(t.follow.processes, 10), p);
 	assert_null(at(10, 0x3000));
 	assert_string_equal(at(10, 0x4000)->image->path, "/bin/scanned");
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
-	assert_ptr_equal(processes_find(t.a.processes, 10), p);
+	assert_ptr_equal(processes_find(t.follow.processes, 10), p);
 }
 
 static void newer_events_win(void **state)
@@ -220,7 +220,7 @@ static void newer_events_win(void **state)
 	trial_mmap(&t, 10, 0x4000, 0x1000, 0, "/bin/later", 1);
 	assert_string_equal(at(10, 0x4000)->image->path, "/bin/later");
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
-	assert_ptr_not_equal(processes_find(t.a.processes, 10), p);
+	assert_ptr_not_equal(processes_find(t.follow.processes, 10), p);
 	assert_null(at(10, 0x4000));
 }
 
@@ -229,21 +229,21 @@ static void program_of_a_process(void **state)
 {
 	(void)state;
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/shell", 1);
-	assert_null(processes_find(t.a.processes, 10)->exe);
+	assert_null(processes_find(t.follow.processes, 10)->exe);
 	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
 	trial_mmap(&t, 11, 0x8000, 0x1000, 0, "/lib/plugin.so", 2);
-	assert_null(processes_find(t.a.processes, 11)->exe);
+	assert_null(processes_find(t.follow.processes, 11)->exe);
 	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
-	assert_null(processes_find(t.a.processes, 11)->exe);
+	assert_null(processes_find(t.follow.processes, 11)->exe);
 	/* A stack that may be executed is there before the program. */
 	trial_mmap(&t, 11, 0x9000, 0x1000, 0, "//anon", 0);
-	assert_null(processes_find(t.a.processes, 11)->exe);
+	assert_null(processes_find(t.follow.processes, 11)->exe);
 	trial_mmap(&t, 11, 0x1000, 0x1000, 0, "/opt/a/bin/worker", 3);
 	trial_mmap(&t, 11, 0x4000, 0x1000, 0, "/lib/ld.so", 4);
-	assert_string_equal(processes_find(t.a.processes, 11)->exe, "/opt/a/bin/worker");
+	assert_string_equal(processes_find(t.follow.processes, 11)->exe, "/opt/a/bin/worker");
 	trial_event(&t, DRIVER_LOAD_FORK, 12, 11);
 	trial_event(&t, DRIVER_LOAD_EXIT, 11, 0);
-	assert_string_equal(processes_find(t.a.processes, 12)->exe, "/opt/a/bin/worker");
+	assert_string_equal(processes_find(t.follow.processes, 12)->exe, "/opt/a/bin/worker");
 }
 
 /* A registry handed over after an exec whose event has not come yet belongs to the new program. */
@@ -255,18 +255,18 @@ static void client_goes_over(void **state)
 	(void)state;
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
-	p = attrib_find(&t.a, 10, t.time_ns);
+	p = follow_attach(&t.follow, 10, t.time_ns);
 	client = p->dyn;
 	assert_non_null(client);
 	p->attached_ns = t.time_ns + 100;
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
-	assert_ptr_equal(processes_find(t.a.processes, 10)->dyn, client);
-	attrib_resolve(&t.a, 0);
+	assert_ptr_equal(processes_find(t.follow.processes, 10)->dyn, client);
+	counts_resolve(&t.counts, 0);
 	assert_int_equal(stand_ins.nr_end, 0);
 	t.time_ns += 200;
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
-	assert_null(processes_find(t.a.processes, 10)->dyn);
-	attrib_resolve(&t.a, 0);
+	assert_null(processes_find(t.follow.processes, 10)->dyn);
+	counts_resolve(&t.counts, 0);
 	assert_int_equal(stand_ins.nr_end, 1);
 }
 
@@ -280,38 +280,38 @@ static void second_client_waits(void **state)
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
 	stand_ins.registered = true;
-	p = processes_find(t.a.processes, 10);
+	p = processes_find(t.follow.processes, 10);
 	p->attached_ns = t.time_ns + 10;
-	later = attrib_find(&t.a, 10, t.time_ns);
+	later = follow_attach(&t.follow, 10, t.time_ns);
 	assert_non_null(later);
 	assert_ptr_not_equal(later, p);
 	/* It is asked for again until it has a registry. */
-	assert_ptr_equal(attrib_find(&t.a, 10, t.time_ns), later);
+	assert_ptr_equal(follow_attach(&t.follow, 10, t.time_ns), later);
 	later->dyn = p->dyn;
 	between = t.time_ns + 20;
 	later->attached_ns = t.time_ns + 30;
-	assert_ptr_not_equal(attrib_find(&t.a, 10, t.time_ns), later);
+	assert_ptr_not_equal(follow_attach(&t.follow, 10, t.time_ns), later);
 	later->later->attached_ns = later->attached_ns + 10;
 	/* The exec that began the first of them, and that which began the second. */
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
-	p = processes_find(t.a.processes, 10);
+	p = processes_find(t.follow.processes, 10);
 	assert_non_null(p->dyn);
 	assert_ptr_equal(p->later, later);
 	t.time_ns = between;
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
 	assert_non_null(p->dyn);
-	assert_non_null(processes_find(t.a.processes, 10)->dyn);
-	assert_non_null(processes_find(t.a.processes, 10)->later);
+	assert_non_null(processes_find(t.follow.processes, 10)->dyn);
+	assert_non_null(processes_find(t.follow.processes, 10)->later);
 	t.time_ns = between + 15;
 	/* The last one is another process with that pid. */
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
-	p = processes_find(t.a.processes, 10);
+	p = processes_find(t.follow.processes, 10);
 	assert_non_null(p);
 	assert_true(p->hollow);
 	assert_null(p->later);
-	attrib_resolve(&t.a, 0);
+	counts_resolve(&t.counts, 0);
 	assert_int_equal(stand_ins.nr_end, 2);
-	assert_ptr_equal(processes_find(t.a.processes, 10), p);
+	assert_ptr_equal(processes_find(t.follow.processes, 10), p);
 }
 
 /* No exec: it was no other life. */
@@ -322,13 +322,13 @@ static void second_client_of_one_life(void **state)
 	(void)state;
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
 	stand_ins.registered = true;
-	p = processes_find(t.a.processes, 10);
-	later = attrib_find(&t.a, 10, t.time_ns);
+	p = processes_find(t.follow.processes, 10);
+	later = follow_attach(&t.follow, 10, t.time_ns);
 	later->dyn = p->dyn;
 	later->attached_ns = t.time_ns + 5;
-	attrib_resolve(&t.a, 0);
+	counts_resolve(&t.counts, 0);
 	assert_ptr_equal(p->later, later);
-	attrib_resolve(&t.a, t.time_ns + 5);
+	counts_resolve(&t.counts, t.time_ns + 5);
 	assert_null(p->later);
 	assert_int_equal(stand_ins.nr_end, 1);
 	assert_non_null(p->dyn);
@@ -343,28 +343,28 @@ static void few_clients_wait(void **state)
 	(void)state;
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
 	stand_ins.registered = true;
-	while (nr < 100 && (p = attrib_find(&t.a, 10, t.time_ns))) {
-		p->dyn = processes_find(t.a.processes, 10)->dyn;
+	while (nr < 100 && (p = follow_attach(&t.follow, 10, t.time_ns))) {
+		p->dyn = processes_find(t.follow.processes, 10)->dyn;
 		nr++;
 	}
 	assert_in_range(nr, 1, 10);
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
-	attrib_resolve(&t.a, 0);
+	counts_resolve(&t.counts, 0);
 }
 
 /* A hand-over from a process of which nothing has been heard waits for its events. */
 static void hand_over_before_events(void **state)
 {
-	struct process *p = attrib_find(&t.a, 10, t.time_ns);
+	struct process *p = follow_attach(&t.follow, 10, t.time_ns);
 
 	(void)state;
 	assert_non_null(p);
 	assert_true(p->hollow);
-	attrib_resolve(&t.a, 0);
-	assert_ptr_equal(processes_find(t.a.processes, 10), p);
+	counts_resolve(&t.counts, 0);
+	assert_ptr_equal(processes_find(t.follow.processes, 10), p);
 	/* And one from a process that has ended in this drain finds the life that ended. */
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
-	assert_ptr_equal(attrib_find(&t.a, 10, t.time_ns), p);
+	assert_ptr_equal(follow_attach(&t.follow, 10, t.time_ns), p);
 }
 
 /* It died, and its pid's next program has one too: each its own. */
@@ -376,13 +376,13 @@ static void each_life_its_own(void **state)
 	(void)state;
 	trial_mmap(&t, 10, 0x8000, 0x1000, 0, "/memfd:dbgdyn", 0);
 	stand_ins.registered = true;
-	p = processes_find(t.a.processes, 10);
+	p = processes_find(t.follow.processes, 10);
 	first = p->dyn;
 	/* As exact as the times of files: it may have been before the exit. */
 	p->attached_ns = t.time_ns + 5;
-	attrib_find(&t.a, 10, t.time_ns + 10)->dyn = first;
+	follow_attach(&t.follow, 10, t.time_ns + 10)->dyn = first;
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
-	next = processes_find(t.a.processes, 10);
+	next = processes_find(t.follow.processes, 10);
 	assert_non_null(next);
 	assert_non_null(next->dyn);
 	assert_null(next->later);
@@ -393,7 +393,7 @@ static void each_life_its_own(void **state)
 	next->hollow = false;
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
 	assert_null(next->dyn);
-	assert_non_null(processes_find(t.a.processes, 10)->dyn);
+	assert_non_null(processes_find(t.follow.processes, 10)->dyn);
 }
 
 /* Nothing is known of a parent: nor of its child, which may be asked for. */
@@ -404,14 +404,14 @@ static void child_of_the_unknown(void **state)
 	(void)state;
 	trial_sample(&t, 9, 0x1000);
 	trial_event(&t, DRIVER_LOAD_FORK, 10, 9);
-	p = processes_find(t.a.processes, 10);
+	p = processes_find(t.follow.processes, 10);
 	assert_true(p->hollow);
 	assert_false(p->asked);
 	trial_sample(&t, 10, 0x1000);
 	assert_true(p->asked);
 	trial_event(&t, DRIVER_LOAD_FORK, 11, 9);
-	attrib_resolve(&t.a, 0);
-	assert_null(processes_find(t.a.processes, 11));
+	counts_resolve(&t.counts, 0);
+	assert_null(processes_find(t.follow.processes, 11));
 }
 
 /* What /proc listed of the parent later need not have been there at the fork. */
@@ -438,9 +438,9 @@ static void many_of_the_unknown(void **state)
 		if (pid % 3 == 0)
 			trial_mmap(&t, pid, 0x1000, 0x1000, 0, "/bin/a", 1);
 	}
-	attrib_resolve(&t.a, 0);
+	counts_resolve(&t.counts, 0);
 	for (int32_t pid = 100; pid < 3000; pid++)
-		assert_int_equal(processes_find(t.a.processes, pid) != NULL, pid % 3 == 0);
+		assert_int_equal(processes_find(t.follow.processes, pid) != NULL, pid % 3 == 0);
 }
 
 static void recorded_registry(void **state)
@@ -451,9 +451,9 @@ static void recorded_registry(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(attrib_load(&t.a, &l), 0);
+	assert_int_equal(counts_load(&t.counts, &l), 0);
 	assert_int_equal(stand_ins.nr_records, 1);
-	assert_non_null(processes_find(t.a.processes, 10)->dyn);
+	assert_non_null(processes_find(t.follow.processes, 10)->dyn);
 }
 
 static void no_memory_of_unused_images(void **state)
@@ -462,13 +462,13 @@ static void no_memory_of_unused_images(void **state)
 	trial_mmap(&t, 10, 0x1000, 0x1000, 0, "/bin/a", 1);
 	trial_event(&t, DRIVER_LOAD_FORK, 11, 10);
 	trial_event(&t, DRIVER_LOAD_EXIT, 10, 0);
-	attrib_resolve(&t.a, 0);
-	images_drop_unused(t.a.images);
-	assert_int_equal(images_nr(t.a.images), 1);
+	counts_resolve(&t.counts, 0);
+	images_drop_unused(t.store.images);
+	assert_int_equal(images_nr(t.store.images), 1);
 	trial_event(&t, DRIVER_LOAD_EXIT, 11, 0);
-	attrib_resolve(&t.a, 0);
-	images_drop_unused(t.a.images);
-	assert_int_equal(images_nr(t.a.images), 0);
+	counts_resolve(&t.counts, 0);
+	images_drop_unused(t.store.images);
+	assert_int_equal(images_nr(t.store.images), 0);
 }
 
 /* As a client's request does, while the time of @pid is @time_ns. */
@@ -478,12 +478,12 @@ static void give_label(int32_t pid, const char *label, uint64_t time_ns)
 		.kind = DRIVER_LOAD_LABEL, .time_ns = time_ns, .pid = pid, .tid = pid, .path = label
 	};
 
-	assert_int_equal(told_add(&t.a.told, &l), 0);
+	assert_int_equal(follow_queue_add(&t.follow.queue, &l), 0);
 }
 
 static const char *label_of(int32_t pid)
 {
-	const struct process *p = processes_find(t.a.processes, pid);
+	const struct process *p = processes_find(t.follow.processes, pid);
 
 	return p && p->label ? p->label : "";
 }
@@ -494,8 +494,8 @@ static uint64_t labelled(const char *label, uint64_t off)
 	struct image *img;
 	uint64_t sum = 0;
 
-	attrib_store_all(&t.a);
-	for (size_t pos = 0; images_next(t.a.images, &pos, &img);)
+	store_all(&t.store);
+	for (size_t pos = 0; images_next(t.store.images, &pos, &img);)
 		for (size_t i = 0; i < profdb_profile_nr_entries(img->counts); i++)
 			if (strcmp(img->label ? img->label : "", label) == 0 &&
 			    profdb_profile_entry(img->counts, i)->off == off)
@@ -550,7 +550,7 @@ static void label_waits_for_its_time(void **state)
 	assert_string_equal(label_of(11), "run");
 	trial_event(&t, DRIVER_LOAD_EXEC, 10, 0);
 	assert_string_equal(label_of(10), "");
-	assert_int_equal(t.a.told.nr, 1);
+	assert_int_equal(t.follow.queue.nr, 1);
 }
 
 /* What the client wrote is gone by the time. */
@@ -573,14 +573,14 @@ static void so_many_wait_at_most(void **state)
 	size_t nr = 0;
 
 	(void)state;
-	while (nr < 5000 && told_add(&t.a.told, &l) == 0)
+	while (nr < 5000 && follow_queue_add(&t.follow.queue, &l) == 0)
 		nr++;
 	assert_int_equal(nr, 4096);
-	assert_int_equal(t.a.told.nr, nr);
-	assert_int_equal(told_add(&t.a.told, &l), -DCPI_ELIMIT);
-	told_handle(&t.a, 50);
-	assert_int_equal(t.a.told.nr, 0);
-	assert_int_equal(told_add(&t.a.told, &l), 0);
+	assert_int_equal(t.follow.queue.nr, nr);
+	assert_int_equal(follow_queue_add(&t.follow.queue, &l), -DCPI_ELIMIT);
+	follow_until(&t.follow, 50);
+	assert_int_equal(t.follow.queue.nr, 0);
+	assert_int_equal(follow_queue_add(&t.follow.queue, &l), 0);
 }
 
 /* Before the first count that comes behind it. */
@@ -590,12 +590,12 @@ static void told_is_recorded_in_time(void **state)
 	size_t len;
 
 	(void)state;
-	t.a.record = open_memstream(&text, &len);
-	assert_non_null(t.a.record);
+	t.follow.record = open_memstream(&text, &len);
+	assert_non_null(t.follow.record);
 	give_label(10, "run", t.time_ns + 1);
 	trial_sample(&t, 10, 0x1010);
-	assert_int_equal(fclose(t.a.record), 0);
-	t.a.record = NULL;
+	assert_int_equal(fclose(t.follow.record), 0);
+	t.follow.record = NULL;
 	assert_string_equal(text, "label t=1001 pid=10 path=run\n"
 				  "count t=1001 pid=10 addr=0x1010\n");
 	free(text);
@@ -631,7 +631,7 @@ static void label_before_late_events(void **state)
 	for (int i = 0; i < 2; i++) {
 		l.kind = i ? DRIVER_LOAD_EXEC : DRIVER_LOAD_FORK;
 		l.time_ns = 80 + (uint64_t)i;
-		assert_int_equal(attrib_load(&t.a, &l), 0);
+		assert_int_equal(counts_load(&t.counts, &l), 0);
 		assert_string_equal(label_of(11), "");
 	}
 	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
@@ -650,21 +650,21 @@ static void label_of_the_idle(void **state)
 	for (int32_t pid = 11; pid < 14; pid++)
 		trial_event(&t, DRIVER_LOAD_FORK, pid, 10);
 	trial_event(&t, DRIVER_LOAD_FORK, NOBODY, 10);
-	attrib_resolve(&t.a, 0);
+	counts_resolve(&t.counts, 0);
 	assert_string_equal(label_of(11), "run");
-	assert_true(processes_find(t.a.processes, 11)->hollow);
+	assert_true(processes_find(t.follow.processes, 11)->hollow);
 	trial_event(&t, DRIVER_LOAD_EXEC, 11, 0);
 	assert_string_equal(label_of(11), "run");
 	/* It goes when it ends, when /proc knows nothing of it, or has it no more. */
 	trial_event(&t, DRIVER_LOAD_EXIT, 12, 0);
-	assert_null(processes_find(t.a.processes, 12));
+	assert_null(processes_find(t.follow.processes, 12));
 	trial_sample(&t, 13, 0x1000);
-	attrib_resolve(&t.a, 0);
-	assert_null(processes_find(t.a.processes, 13));
-	scan_sweep(&t.a);
-	assert_non_null(processes_find(t.a.processes, NOBODY));
-	scan_sweep(&t.a);
-	assert_null(processes_find(t.a.processes, NOBODY));
+	counts_resolve(&t.counts, 0);
+	assert_null(processes_find(t.follow.processes, 13));
+	follow_sweep(&t.follow);
+	assert_non_null(processes_find(t.follow.processes, NOBODY));
+	follow_sweep(&t.follow);
+	assert_null(processes_find(t.follow.processes, NOBODY));
 }
 
 static void labels_that_are_none(void **state)
@@ -692,7 +692,7 @@ static void labels_that_are_none(void **state)
 
 static void few_labels(void **state)
 {
-	struct labels *l = &t.a.labels;
+	struct labels *l = &t.follow.labels;
 	struct base_err err = { 0 };
 	char text[16];
 

@@ -3,7 +3,7 @@
 #ifndef TRACKER_H
 #define TRACKER_H
 
-#include "dyn_internal.h"
+#include "jit_internal.h"
 
 struct tracker {
 	char dir[64], db_path[128]; /* one within the other */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fake_windows.h"
+#include "follow_internal.h"
 
 /* ---- moves ----------------------------------------------------------------------------------- */
 
@@ -162,30 +163,30 @@ static void waits_for_news(void **state)
 	unsigned int nr_lookups;
 
 	(void)state;
-	core.a.live = true;
+	core.follow.live = core.attribute.live = true;
 	trial_mmap(&core, PID, MAIN, 0x1000, 0, "//anon", 0);
-	processes_find(core.a.processes, PID)->dyn = (struct dyn_client *)&driver;
+	processes_find(core.follow.processes, PID)->dyn = (struct dyn_client *)&driver;
 	stand_ins.where = DYN_LATER;
 	stand_ins.news = 5;
 	fake_take(&window);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	nr_lookups = stand_ins.nr_lookups;
 	assert_int_not_equal(nr_lookups, 0);
 	stand_ins.waited_ns = 0;
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(stand_ins.nr_lookups, nr_lookups);
 	assert_int_equal(stand_ins.waited_ns, core.time_ns);
 	stand_ins.news++;
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_in_range(stand_ins.nr_lookups, nr_lookups + 1, 2 * nr_lookups);
-	stand_ins.dyn_image = images_get(core.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	stand_ins.dyn_image = images_get(core.store.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
 	stand_ins.where = DYN_FOUND;
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(fake_stored(), 0);
-	core.a.flushing = true;
-	attrib_resolve(&core.a, 0);
-	core.a.flushing = core.a.live = false;
-	processes_find(core.a.processes, PID)->dyn = NULL;
+	core.attribute.flushing = true;
+	counts_resolve(&core.counts, 0);
+	core.attribute.flushing = core.follow.live = core.attribute.live = false;
+	processes_find(core.follow.processes, PID)->dyn = NULL;
 	assert_int_equal(fake_stored(), 1);
 }
 
@@ -197,15 +198,15 @@ static void dynamic_code(void **state)
 
 	(void)state;
 	trial_mmap(&core, PID, MAIN, 0x2000, 0, "//anon", 0);
-	img = images_get(core.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
-	processes_find(core.a.processes, PID)->dyn = (struct dyn_client *)&driver;
+	img = images_get(core.store.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	processes_find(core.follow.processes, PID)->dyn = (struct dyn_client *)&driver;
 	stand_ins.registered = true;
 	stand_ins.where = DYN_LATER;
 	stand_ins.dyn_image = img;
 	fake_take(&window);
 	windows_stats_get(windows, &stats);
 	assert_int_equal(stats.pending, 1);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(fake_stored(), 0);
 	/* Now the registry tells. */
 	stand_ins.where = DYN_FOUND;
@@ -215,7 +216,7 @@ static void dynamic_code(void **state)
 	vtrace_tag(&machine, 7);
 	window.nr_words = (uint16_t)machine.nr_words;
 	fake_take(&window);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(stand_ins.query.generation, 7);
 	assert_true(stand_ins.query.generation_read);
 	assert_int_equal(fake_stored() + fake_lost(WINDOWS_LOST_REUSED), 2);
@@ -230,13 +231,13 @@ static void dynamic_code_of_the_dead(void **state)
 
 	(void)state;
 	trial_mmap(&core, PID, MAIN, 0x2000, 0, "//anon", 0);
-	core.a.live = true;
+	core.follow.live = core.attribute.live = true;
 	stand_ins.where = DYN_FOUND;
-	stand_ins.dyn_image = images_get(core.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	stand_ins.dyn_image = images_get(core.store.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
 	fake_take(&window);
 	assert_int_equal(fake_stored(), 0);
 	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(fake_stored(), 1);
 	assert_true(stand_ins.query.last);
 	assert_true(stand_ins.query.dynamic);
@@ -247,12 +248,12 @@ static void dynamic_code_of_the_dead(void **state)
 static void refused_image(void **state)
 {
 	struct vtrace_window window = fake_run(MAIN, 1);
-	struct image *img = images_get(core.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	struct image *img = images_get(core.store.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
 
 	(void)state;
 	trial_mmap(&core, PID, MAIN, 0x2000, 0, "//anon", 0);
 	trial_mmap(&core, PID, LIB, 0x1000, 0x5000, "/lib/b", 2);
-	processes_find(core.a.processes, PID)->dyn = (struct dyn_client *)&driver;
+	processes_find(core.follow.processes, PID)->dyn = (struct dyn_client *)&driver;
 	stand_ins.where = DYN_FOUND;
 	stand_ins.dyn_image = img;
 	stand_ins.dyn_off = 0x40;
@@ -260,7 +261,7 @@ static void refused_image(void **state)
 		fake_take(&window);
 	window = fake_run(MAIN, 64);
 	fake_take(&window);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(fake_stored(), 4);
 	assert_int_equal(img->windows, 3);
 	windows_given_up(windows, img);
@@ -287,7 +288,7 @@ static void dynamic_losses(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		stand_ins.where = cases[i].where;
 		fake_take(&window);
-		attrib_resolve(&core.a, 0);
+		counts_resolve(&core.counts, 0);
 		assert_int_equal(fake_lost(cases[i].loss), 1);
 	}
 	assert_int_equal(fake_stored(), 0);
@@ -304,7 +305,7 @@ static void claimed_code(void **state)
 	stand_ins.where = DYN_NONE;
 	fake_take(&window);
 	assert_int_equal(fake_stored(), 0);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(fake_stored(), 1);
 	assert_int_equal(stand_ins.query.mapped_ns, 0);
 	assert_int_equal(fake_moved("/bin/a", A(MAIN), A(MAIN + 2), OUTSIDE), 1);
@@ -321,9 +322,9 @@ static void mapped_over(void **state)
 	stand_ins.claimed = true;
 	stand_ins.where = DYN_NONE;
 	fake_take(&window);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(stand_ins.query.mapped_ns,
-			 map_find(processes_find(core.a.processes, PID), MAIN)->since_ns);
+			 map_find(processes_find(core.follow.processes, PID), MAIN)->since_ns);
 	assert_true(stand_ins.query.mapped_ns > 0);
 }
 
@@ -334,7 +335,7 @@ static void kernel_code(void **state)
 
 	(void)state;
 	stand_ins.kernel_image =
-		images_get(core.a.images, PROFDB_KERNEL, &id, "vmlinux", "vmlinux");
+		images_get(core.store.images, PROFDB_KERNEL, &id, "vmlinux", "vmlinux");
 	stand_ins.kernel_start = MAIN;
 	stand_ins.kernel_end = LIB;
 	window.has = VTRACE_WINDOW_KERNEL;
@@ -401,7 +402,7 @@ static void of_a_listed_process(void **state)
 
 	(void)state;
 	fake_windows_map();
-	p = processes_find(core.a.processes, PID);
+	p = processes_find(core.follow.processes, PID);
 	for (size_t i = 0; i < p->nr_maps; i++)
 		p->maps[i].listed = true;
 	p->known_ns = core.time_ns + 10;
@@ -409,7 +410,7 @@ static void of_a_listed_process(void **state)
 	assert_int_equal(fake_stored(), 0);
 	core.time_ns = p->known_ns;
 	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(fake_stored(), 1);
 	assert_int_equal(fake_moved("/bin/a", A(MAIN), A(CALL), A(AFTER)), 3);
 }
@@ -418,8 +419,8 @@ static void lose_events(uint64_t nr)
 {
 	const struct driver_load l = { .kind = DRIVER_LOAD_LOST, .len = nr };
 
-	core.a.live = true;
-	assert_int_equal(attrib_load(&core.a, &l), 0);
+	core.follow.live = core.attribute.live = true;
+	assert_int_equal(counts_load(&core.counts, &l), 0);
 }
 
 /* As /proc has it. */
@@ -433,7 +434,7 @@ static void list(struct process *p, uint64_t addr, uint64_t file_off, const char
 				       .id = trial_id(id),
 				       .path = path };
 
-	track_mmap(&core.a, p, &l, TRACK_LISTED);
+	follow_mmap(&core.follow, p, &l, FOLLOW_LISTED);
 }
 
 /*
@@ -453,17 +454,17 @@ static void after_lost_events(void **state)
 	fake_take(&window);
 	window = fake_run(MAIN, 2);
 	fake_take(&window);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	windows_stats_get(windows, &stats);
 	assert_int_equal(stats.pending, 2);
 	assert_int_equal(fake_stored(), 0);
 	/* The library was replaced. */
-	p = processes_find(core.a.processes, PID);
+	p = processes_find(core.follow.processes, PID);
 	p->known_ns = core.time_ns + 10;
 	list(p, MAIN, 0x1000, "/bin/a", 1);
 	list(p, LIB, 0x5000, "/lib/c", 4);
-	core.a.doubt = false;
-	attrib_resolve(&core.a, p->known_ns);
+	core.follow.doubt = false;
+	counts_resolve(&core.counts, p->known_ns);
 	assert_int_equal(fake_stored(), 1);
 	assert_int_equal(fake_lost(WINDOWS_LOST_AMBIGUOUS), 1);
 	assert_int_equal(fake_nr_moves("/bin/a"), 2);
@@ -480,7 +481,7 @@ static void lost_before_the_end(void **state)
 	fake_take(&window);
 	assert_int_equal(fake_stored(), 0);
 	trial_event(&core, DRIVER_LOAD_EXIT, PID, 0);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(fake_stored(), 1);
 	assert_int_equal(fake_moved("/bin/a", A(MAIN), A(CALL), A(AFTER)), 3);
 }
@@ -496,11 +497,11 @@ static void of_nobody_after_lost_events(void **state)
 	lose_events(7);
 	window.tgid = 4000000;
 	fake_take(&window);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	trial_event(&core, DRIVER_LOAD_FORK, PID + 1, PID);
-	core.a.doubt = false;
-	attrib_resolve(&core.a, core.time_ns + 10);
-	attrib_resolve(&core.a, 0);
+	core.follow.doubt = false;
+	counts_resolve(&core.counts, core.time_ns + 10);
+	counts_resolve(&core.counts, 0);
 	assert_int_equal(fake_stored(), 0);
 	assert_int_equal(fake_lost(WINDOWS_LOST_PROCESS), 1);
 }

@@ -108,8 +108,8 @@ static void another_process(void **state)
 	windows_serve(windows);
 	nr = driver.nr_put;
 	assert_true(nr >= 1);
-	windows_ended(windows, &core.a, PID, base_now_ns());
-	attrib_resolve(&core.a, 0);
+	fake_end(PID, base_now_ns());
+	counts_resolve(&core.counts, 0);
 	miss(1);
 	driver.missing.tgid++;
 	driver.missing.end_pc += 0x10000;
@@ -197,12 +197,11 @@ static void miss_until(uint64_t pc, uint64_t wanted)
 static int setup_reader(void **state)
 {
 	static char reader;
-	struct windows_config config = { .driver = &driver,
-					 .calls = &fake_windows_calls,
-					 .reader = (struct reader *)&reader };
+	struct windows_config config = fake_windows_config();
 	struct base_err err = { 0 };
-
 	enum vtrace_arch arch;
+
+	config.reader = (struct reader *)&reader;
 
 	fake_windows_open(NULL);
 	*state = NULL;
@@ -213,7 +212,7 @@ static int setup_reader(void **state)
 	config.helper_dir = fake_helper_dir();
 	windows_close(windows);
 	assert_int_equal(windows_open(&config, &windows, &err), 0);
-	core.a.windows = windows;
+	core.counts.windows = windows;
 	stand_ins.read_code = read_code;
 	nr_far_read = 0;
 	return 0;

@@ -8,24 +8,22 @@
 #include <unistd.h>
 
 #include "fake_windows.h"
-#include "image_values.h"
-#include "scan.h"
+#include "follow_internal.h"
 
 static char a_client;
 
 static int setup_values(void **state)
 {
-	const struct windows_config config = { .driver = &driver,
-					       .calls = &fake_windows_calls,
-					       .values = (struct values *)&a_client,
-					       .nr_profilers = 1 };
+	struct windows_config config = fake_windows_config();
 	struct base_err err = { 0 };
 
 	(void)state;
+	config.values = (struct values *)&a_client;
+	config.nr_profilers = 1;
 	fake_windows_open(NULL);
 	windows_close(windows);
 	assert_int_equal(windows_open(&config, &windows, &err), 0);
-	core.a.windows = windows;
+	core.counts.windows = windows;
 	fake_windows_map();
 	return 0;
 }
@@ -215,7 +213,7 @@ static struct image *made_code(const char *name, const char *stem)
 	trial_mmap(&core, PID, LIB, 0x1000, 0, "//anon", 0);
 	stand_ins.where = DYN_FOUND;
 	stand_ins.dyn_off = 0x40;
-	stand_ins.dyn_image = images_get(core.a.images, PROFDB_DYNAMIC, NULL, name, stem);
+	stand_ins.dyn_image = images_get(core.store.images, PROFDB_DYNAMIC, NULL, name, stem);
 	return stand_ins.dyn_image;
 }
 
@@ -229,7 +227,7 @@ static void values_of_the_dead(void **state)
 	made_code("jit", "jit.dyn");
 	take_values(&window);
 	run_another();
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	answer(&tuple, 1);
 	assert_called("jit", 0x40, 1);
 }
@@ -244,11 +242,11 @@ static void values_of_a_folded_image(void **state)
 	} map = { .head.nr_moved = 1, .moved = { 0, 0x2000, 0x1000 } };
 	struct vtrace_window window = fake_run(LIB, 1);
 	struct image *from = made_code("jit", "jit.dyn");
-	struct image *to = images_get(core.a.images, PROFDB_DYNAMIC, NULL, "all", "all.dyn");
+	struct image *to = images_get(core.store.images, PROFDB_DYNAMIC, NULL, "all", "all.dyn");
 
 	(void)state;
 	take_values(&window);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	windows_moved(windows, from, &map.head, to);
 	answer(&tuple, 1);
 	assert_null(from->values);
@@ -272,22 +270,22 @@ static void whose_values(void **state)
 	assert_int_equal(i->nr_owners, 1);
 	assert_int_equal(i->owners[0]->uid, getuid());
 	assert_false(i->owners[0]->certain);
-	windows_ended(windows, &core.a, getpid(), base_now_ns());
+	fake_end(getpid(), base_now_ns());
 	assert_true(i->owners[0]->certain);
 	take_values(&window);
 	answer(&tuple, 1);
 	assert_int_equal(i->uid, getuid());
 	assert_int_equal(i->nr_owners, 1);
-	windows_ended(windows, &core.a, getpid(), 1);
+	fake_end(getpid(), 1);
 	assert_int_equal(i->owners[0]->uid, IMAGE_VALUES_NOBODY);
 	/* One that runs another program by the time its registry is read. */
 	trial_mmap(&core, getpid(), LIB, 0x1000, 0, "//anon", 0);
 	stand_ins.where = DYN_FOUND;
-	stand_ins.dyn_image = images_get(core.a.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
+	stand_ins.dyn_image = images_get(core.store.images, PROFDB_DYNAMIC, NULL, "jit", "jit.dyn");
 	take_values(&window);
 	core.time_ns = base_now_ns();
 	trial_event(&core, DRIVER_LOAD_EXEC, getpid(), 0);
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	answer(&tuple, 1);
 	i = fake_image("jit")->values;
 	assert_true(i->owned);
@@ -341,7 +339,7 @@ static void whose_before_a_late_exec(void **state)
 	(void)state;
 	core.time_ns = 2 * base_now_ns();
 	o = owner_of(getpid());
-	processes_find(core.a.processes, getpid())->known_ns = core.time_ns + 10;
+	processes_find(core.follow.processes, getpid())->known_ns = core.time_ns + 10;
 	trial_event(&core, DRIVER_LOAD_EXEC, getpid(), 0);
 	assert_true(o->certain);
 	assert_int_equal(o->uid, getuid());
@@ -361,18 +359,20 @@ static void whose_before_a_lost_exit(void **state)
 	trial_event(&core, DRIVER_LOAD_FORK, getpid(), 0);
 	assert_nobodys(o);
 	o = owner_of(getpid());
-	processes_find(core.a.processes, getpid())->known_ns = core.time_ns + 10;
+	processes_find(core.follow.processes, getpid())->known_ns = core.time_ns + 10;
 	trial_event(&core, DRIVER_LOAD_FORK, getpid(), 0);
 	assert_nobodys(o);
 	core.time_ns += 10;
 	/* As /proc tells. */
 	o = owner_of(getpid());
-	processes_find(core.a.processes, getpid())->start_time_ns = 1;
-	scan_known(&core.a);
+	processes_find(core.follow.processes, getpid())->start_time_ns = 1;
+	follow_scan_known(&core.follow);
+	counts_scanned(&core.counts);
 	assert_nobodys(o);
 	o = owner_of(getpid());
-	processes_find(core.a.processes, getpid())->start_time_ns = 1;
-	assert_true(scan_all(&core.a) > 0);
+	processes_find(core.follow.processes, getpid())->start_time_ns = 1;
+	assert_true(follow_scan_all(&core.follow) > 0);
+	counts_scanned(&core.counts);
 	assert_nobodys(o);
 }
 
@@ -390,8 +390,10 @@ static void whose_of_the_swept(void **state)
 	o = owner_of(child);
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	scan_sweep(&core.a);
-	scan_sweep(&core.a);
+	follow_sweep(&core.follow);
+	counts_scanned(&core.counts);
+	follow_sweep(&core.follow);
+	counts_scanned(&core.counts);
 	assert_nobodys(o);
 }
 
@@ -403,11 +405,11 @@ static void whose_of_the_unknown(void **state)
 
 	(void)state;
 	window.tgid = (uint32_t)getpid();
-	core.a.doubt = true;
+	core.follow.doubt = true;
 	take_values(&window);
-	attrib_resolve(&core.a, 0);
-	assert_null(processes_find(core.a.processes, getpid()));
-	core.a.doubt = false;
+	counts_resolve(&core.counts, 0);
+	assert_null(processes_find(core.follow.processes, getpid()));
+	core.follow.doubt = false;
 	ended_ns = base_now_ns();
 	assert_true(owner_of(getpid())->asked_ns >= ended_ns);
 }
@@ -422,18 +424,18 @@ static void whose_after_lost_events(void **state)
 	uint64_t mended_ns;
 
 	(void)state;
-	core.a.live = true;
-	assert_int_equal(attrib_load(&core.a, &lost), 0);
+	core.follow.live = core.attribute.live = true;
+	assert_int_equal(counts_load(&core.counts, &lost), 0);
 	assert_nobodys(o);
 	window.tgid = (uint32_t)getpid();
 	take_values(&window);
-	attrib_mended(&core.a);
+	counts_resynchronised(&core.counts, 0);
 	mended_ns = base_now_ns();
-	attrib_resolve(&core.a, 0);
+	counts_resolve(&core.counts, 0);
 	core.time_ns = 2 * base_now_ns();
 	o = owner_of(getpid());
 	assert_true(o->asked_ns >= mended_ns);
-	assert_int_equal(attrib_load(&core.a, &lost), 0);
+	assert_int_equal(counts_load(&core.counts, &lost), 0);
 	assert_true(o->certain);
 	assert_int_equal(o->uid, getuid());
 }

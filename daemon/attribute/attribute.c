@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The verdict on a sample: the process's mappings and registries, or the kernel's code, tell. */
+#include "attribute.h"
+
+/* A registry is polled four times in a second. */
+#define WAIT_NS 1000000000ull
+
+static struct verdict in_image(struct image *image, uint64_t off)
+{
+	return (struct verdict){ .kind = VERDICT_IMAGE, .image = image, .off = off };
+}
+
+static struct verdict in_bucket(enum account_bucket bucket)
+{
+	return (struct verdict){ .kind = VERDICT_BUCKET, .bucket = bucket };
+}
+
+static const struct verdict later = { .kind = VERDICT_LATER };
+
+struct verdict attribute_kernel(const struct attribute *a, const struct driver_count *c)
+{
+	uint64_t off = 0;
+	bool idle = false;
+	struct image *img = a->kernel ? kernel_lookup(a->kernel, c, &off, &idle) : NULL;
+
+	if (idle)
+		return in_bucket(ACCOUNT_BUCKET_IDLE);
+	return img ? in_image(img, off) : in_bucket(ACCOUNT_BUCKET_KERNEL_UNKNOWN);
+}
+
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+static enum account_bucket unknown(const struct sample *s)
+{
+	if (s->dynamic)
+		return ACCOUNT_BUCKET_DYNAMIC_UNKNOWN;
+	return !s->p || s->p->hollow ? ACCOUNT_BUCKET_UNKNOWN_PROCESS : ACCOUNT_BUCKET_UNKNOWN;
+}
+
+static struct image *image_of(const struct attribute *a, const struct sample *s,
+			      const struct map *m)
+{
+	const struct images_owner owner = process_owner(s->p);
+
+	return images_of(a->images, m->image, &owner);
+}
+
+/* A client told of code there: a private mapping of a file may be written to like any other. */
+static struct verdict claimed(const struct attribute *a, struct sample *s, const struct map *m)
+{
+	s->image = image_get(image_of(a, s, m));
+	s->off = m->file_off + (s->addr - m->start);
+	s->mapped_ns = m->since_ns;
+	return later;
+}
+
+struct verdict attribute_mapped(const struct attribute *a, struct sample *s)
+{
+	const struct map *m = s->p ? map_find(s->p, s->addr) : NULL;
+
+	s->dynamic = m && m->kind == MAP_DYNAMIC;
+	s->map_start = m ? m->start : 0;
+	/* A child of a fork makes no memory of its own. */
+	if (s->dynamic && a->dyn && a->live)
+		dyn_watch(a->dyn, s->p);
+	if (m && m->since_ns > s->first_ns)
+		return in_bucket(ACCOUNT_BUCKET_AMBIGUOUS);
+	if (m && m->kind == MAP_IMAGE && a->dyn && dyn_claims(s->p, s->addr))
+		return claimed(a, s, m);
+	if (m && m->kind == MAP_IMAGE)
+		return in_image(image_of(a, s, m), m->file_off + (s->addr - m->start));
+	return m || (s->p && s->p->dyn) ? later : in_bucket(unknown(s));
+}
+
+/* ---- dynamic code ---------------------------------------------------------------------------- */
+
+static struct verdict not_found(struct sample *s, enum dyn_where where)
+{
+	if (where == DYN_REUSED)
+		return in_bucket(ACCOUNT_BUCKET_REUSED);
+	if (where == DYN_NO_ROOM)
+		return in_bucket(ACCOUNT_BUCKET_QUOTA);
+	if (where == DYN_GENERATION)
+		return in_bucket(ACCOUNT_BUCKET_GENERATION);
+	return s->image ? in_image(s->image, s->off) : in_bucket(unknown(s));
+}
+
+struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bool last)
+{
+	const struct dyn_query q = { .addr = s->addr,
+				     .first_ns = s->first_ns,
+				     .time_ns = s->time_ns,
+				     .count = s->count,
+				     .generation = s->generation,
+				     .generation_read = s->generation_read,
+				     .generation_unread = s->generation_unread,
+				     .last = last || !attribute_may_wait(a, s->p, &s->until_ns),
+				     .dynamic = s->dynamic && a->live,
+				     .map_start = s->map_start,
+				     .mapped_ns = s->mapped_ns };
+	enum dyn_where where = DYN_NONE;
+	struct image *img = NULL;
+	uint64_t off = 0;
+
+	if (a->dyn)
+		where = dyn_lookup(a->dyn, s->p, &q, &img, &off);
+	if (where == DYN_LATER)
+		return later;
+	image_put(s->image);
+	return where == DYN_FOUND ? in_image(img, off) : not_found(s, where);
+}
+
+void attribute_expect(const struct sample *s, unsigned int step)
+{
+	dyn_expect(s->p, s->addr, step);
+}
+
+bool attribute_is_due(const struct process *p, uint64_t news)
+{
+	return p->exited || dyn_has_registry(p) || news != dyn_news(p);
+}
+
+bool attribute_may_wait(const struct attribute *a, const struct process *p, uint64_t *until_ns)
+{
+	if (!p || p->exited)
+		return false;
+	if (!dyn_has_registry(p))
+		return !a->flushing;
+	if (!*until_ns)
+		*until_ns = a->resolved_ns + WAIT_NS;
+	return !a->live || a->resolved_ns < *until_ns;
+}

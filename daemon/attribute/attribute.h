@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Attribution: the verdict on a sample. It is an image and an offset in it, or a named class, or
+ * "not yet", where the registry of its process, or a file of its runtime, may still tell. Nothing
+ * is stored here, and nothing waits here.
+ */
+#ifndef DCPI_ATTRIBUTE_H
+#define DCPI_ATTRIBUTE_H
+
+#include "jit.h"
+#include "kernelcode.h"
+#include "track.h"
+
+struct attribute {
+	/* set by the caller */
+	struct images *images;
+	struct dyn *dyn;       /* may be NULL in tests */
+	struct kernel *kernel; /* likewise */
+	bool live;	       /* /proc tells of these processes */
+	bool flushing;	       /* what waits for files is to be told now */
+
+	/* kept here; zero-initialize */
+	uint64_t resolved_ns; /* base_now_ns when those that wait were to be looked up last */
+	uint64_t dynamic_ns;  /* base_now_ns when samples in dynamic code were seen last; 0 */
+};
+
+/* Samples of one address of a process. */
+struct sample {
+	struct process *p; /* NULL: there is none */
+	uint64_t first_ns, time_ns, addr, count;
+	uint64_t map_start;  /* of its mapping; 0: in none */
+	struct image *image; /* where it is if no client told of code there; or NULL. A reference */
+	uint64_t off;
+	uint64_t mapped_ns; /* of that image, as dyn_query has it */
+	uint64_t until_ns;  /* base_now_ns up to which the next poll of its registry is waited
+			       for; 0: it was not looked up yet */
+	int32_t pid;
+	uint32_t event, generation;
+	bool generation_read, generation_unread;
+	bool dynamic; /* it lies in a MAP_DYNAMIC mapping */
+};
+
+enum verdict_kind {
+	VERDICT_IMAGE,
+	VERDICT_BUCKET,
+	VERDICT_LATER, /* the registries, or files, are to be read first */
+};
+
+struct verdict {
+	enum verdict_kind kind;
+	struct image *image; /* VERDICT_IMAGE; NULL: there was no memory for it */
+	uint64_t off;
+	enum account_bucket bucket; /* VERDICT_BUCKET */
+};
+
+/* A sample in the kernel's mode. */
+struct verdict attribute_kernel(const struct attribute *a, const struct driver_count *c);
+/*
+ * By the mappings of its process, with every event up to the sample's time seen. VERDICT_LATER: it
+ * lies in dynamic code; what is known of its mapping goes into @s (with a reference of an image),
+ * for attribute_dynamic.
+ */
+struct verdict attribute_mapped(const struct attribute *a, struct sample *s);
+/*
+ * By the registries of its process, after they were read. VERDICT_LATER: another poll may tell; not
+ * where @last. With any other verdict the reference in @s is given back.
+ */
+struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bool last);
+/* What the look-ups that come soon will read of memory is asked for now, in two @step s (0, 1). */
+void attribute_expect(const struct sample *s, unsigned int step);
+/* Looked up last at @news of @p's: may a look-up say something else now? Also of a process that
+ * ended, or has a registry since. */
+bool attribute_is_due(const struct process *p, uint64_t news);
+/*
+ * May samples of @p's dynamic code wait on? For its registry a poll or two more, of which
+ * *@until_ns (0 at first) keeps the end; runtimes that write files write them late, so for these
+ * until the next flush. A life that is over has told all.
+ */
+bool attribute_may_wait(const struct attribute *a, const struct process *p, uint64_t *until_ns);
+
+#endif

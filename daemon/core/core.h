@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The daemon as a whole: what the loop, flush, the commands and the maintenance share. */
+#ifndef DCPI_CORE_H
+#define DCPI_CORE_H
+
+#include "control.h"
+#include "counts.h"
+#include "retain.h"
+#include "service.h"
+#include "suspend.h"
+
+/* ---- the machine (machine.c) ----------------------------------------------------------------- */
+
+/* MHz: the highest of the first CPU, as @root (a folder with "sys" and "proc", "" for /) names it;
+ * 0: it does not. */
+uint64_t machine_cpu_mhz(const char *root);
+
+struct daemon;
+
+/* ---- the database that was removed (database.c) ---------------------------------------------- */
+
+/* Is it, or its open epoch? Said once; gone_ns is set then, and flush_error says so. */
+void database_look(struct daemon *d);
+/*
+ * Before a flush: where it was removed, go on with what stands at its path now, in an epoch that is
+ * begun there; everything that it needs to be read is written again. -ENOENT: nothing stands there;
+ * as of profdb_reopen and daemon_turn_epoch: it is gone still.
+ */
+int database_find(struct daemon *d, struct base_err *err);
+/* The daemon ends, which no longer samples, though the last flush has failed: @err says how many
+ * samples that costs, and @why. Returns @why's code. */
+int database_give_up(struct daemon *d, const struct base_err *why, struct base_err *err);
+
+/* ---- the daemon (loop.c, flush.c, command.c, status.c, start.c, dcpid.c) --------------------- */
+
+struct options {
+	const char *database;
+	struct base_opt_list events; /* all counted at the same time */
+	struct base_opt_list slots;  /* each has its turn; not both */
+	struct base_opt_list bypid;  /* images and facilities whose processes are kept apart */
+	const char *exclusions;
+	const char *platform, *run_dir, *queue, *replay, *record, *log;
+	const char *format; /* of profile files, as profdb_format_find takes it */
+	int64_t rate, flush_s, table_len, drain_ms, ring_pages;
+	int64_t quota_mib, process_quota_mib; /* 0: the default */
+	int64_t gc_size_mib;		      /* 0: whatever it takes */
+	bool gc_daily;
+	bool quiet, verbose, background, nodaemon, new_epoch, no_scan, unknown;
+	bool fixed_period, keep_all;
+	bool list_events, check; /* dcpid.c alone */
+	int64_t windows_every;	 /* one user sample in so many; 0: none */
+	bool windows_kernel;
+	bool values, values_replay;	      /* the built-in profilers */
+	struct base_opt_list value_profilers; /* absolute paths */
+	int64_t step_pid;		      /* whose steps give values too; 0: nobody's */
+	bool value_contexts;
+	const char *source; /* as driver_config takes it */
+	int32_t pid;	    /* above 0: this process and its children alone */
+	/* One program of the user's own (dcpirun): no control socket, no doorbell, nothing of the
+	 * kernel's but the vdso. */
+	bool own;
+};
+
+struct daemon {
+	struct options opt;
+	char platform[PROFDB_PLATFORM_MAX + 1];
+	char run_dir[256];
+	char helper_dir[512];
+	char epoch[PROFDB_EPOCH_LEN + 1];
+	char unindexed[PROFDB_EPOCH_LEN + 1]; /* finished; its index is still to be made */
+	struct driver *driver;
+	struct profdb *db;
+	struct images *images;
+	struct image_moves moves;
+	struct processes *processes;
+	struct identity *identity;
+	struct reader *reader;
+	struct kernel *kernel;
+	struct dyn *dyn;
+	struct control *control;
+	struct store store;
+	struct attribute attribute;
+	struct follow follow;
+	struct counts counts;
+	struct windows *windows; /* NULL: none are wanted */
+	struct values *values;	 /* NULL: likewise */
+	size_t nr_profilers;
+	struct step *step; /* NULL: likewise */
+	FILE *record;
+	struct quota quota;
+	struct daily daily;
+	struct suspends suspends;
+	struct clock_sets clock_sets;
+	struct exclude exclude;
+	struct service service;
+
+	uint64_t mended_ns; /* when /proc was read for lost events last */
+	uint64_t ranges_read_ns;
+	uint64_t next_flush_ns;
+	uint64_t gone_ns;	/* since when the database is known to be removed; 0: it is there */
+	bool reopened;		/* since then, and its epoch is not begun */
+	uint64_t nr_before;	/* samples that this daemon put into earlier epochs */
+	int dyn_error;		/* why pseudo-images were not written the last time, 0: they were */
+	int64_t last_flush_utc; /* 0: none yet */
+	uint64_t nr_flushes;
+	size_t heap_unused; /* bytes freed and given back, as far as they were not used again */
+	unsigned int nr_registrations; /* since the last flush */
+	struct base_err flush_error;   /* of the last flush; code 0: it worked */
+	struct base_err source_error;  /* the driver failed: no more will come from it */
+	bool record_failed;	       /* logged */
+	bool streaming;		       /* in a replay, whose rest a flush does not wait for */
+	int stop_fd;		       /* of a replay: readable when a signal ends it; 0: none */
+	bool finished;		       /* everything is on disk, the epoch is finished */
+};
+
+/* Open everything; on failure daemon_close releases what there is. */
+int daemon_open(struct daemon *d, struct base_err *err);
+/* The parts that are open get to know each other; again when there are more of them. */
+void daemon_connect(struct daemon *d);
+/* Begin to sample, and read what runs already. */
+int daemon_start(struct daemon *d, struct base_err *err);
+/* 0, or negative: the record (-record) is not complete, which is logged. */
+int daemon_close(struct daemon *d);
+/* One drain in the order that daemon_internal.h tells; @all: nothing is held back. 1: a replay has
+ * more. */
+int daemon_drain(struct daemon *d, bool all, struct base_err *err);
+/* What a live daemon does whenever it wakes: drain, answer clients, flush when it is due. */
+int daemon_turn(struct daemon *d, struct base_err *err);
+/* For stop_fd: a descriptor, or negative. Before the loop a signal ends us as it does others. */
+int daemon_stop_open(void);
+/* Until a signal, quit, or the end of a recorded stream. */
+int daemon_loop(struct daemon *d, struct base_err *err);
+/* Everything received so far onto disk. On failure nothing is lost: the counts stay. */
+int daemon_flush(struct daemon *d, struct base_err *err);
+/* After images were written: measure them, and begin to remove some where there are too many. */
+void daemon_keep_quota(struct daemon *d);
+/* Whenever the loop wakes: what was begun may be done, the day's maintenance may be due. */
+void daemon_maintain(struct daemon *d);
+/* Flush and go on in a new epoch. */
+int daemon_new_epoch(struct daemon *d, struct base_err *err);
+/* The next epoch, without a flush: that of the other machines, if they have a newer one (at the
+ * start not with -epoch), else a new one. */
+int daemon_turn_epoch(struct daemon *d, struct base_err *err);
+/* Stored samples that no flush has put on disk yet. */
+uint64_t daemon_unwritten(const struct daemon *d);
+/* Stop sampling, flush, finish the epoch. After a failure it can be called again. */
+int daemon_finish(struct daemon *d, struct base_err *err);
+/* A control_fn; ctx: struct daemon. */
+int daemon_command(void *ctx, const struct control_request *request,
+		   const struct control_peer *peer, struct base_buf *reply);
+/* The answer to "status", a line of JSON. 0 or -ENOMEM. */
+int daemon_status(struct daemon *d, struct base_buf *out);
+
+#endif

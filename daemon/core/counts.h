@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The way of a count through the daemon: its process is found, it is attributed, it waits where the
+ * verdict is "not yet", and it is stored.
+ */
+#ifndef DCPI_COUNTS_H
+#define DCPI_COUNTS_H
+
+#include "attribute.h"
+#include "follow.h"
+#include "trace.h"
+
+struct pendings {
+	struct sample *items;
+	size_t nr, cap;
+};
+
+/*
+ * Counts that wait for files (waiting.c). Runtimes write them late, so some wait until the next
+ * flush, and they are looked up again only when something new was told of their process. Those of
+ * one place are joined when there are many: no more of them than there is code.
+ */
+struct waiting {
+	struct process *p;
+	struct pendings counts;
+	uint64_t first_ns; /* not after the first of them */
+	uint64_t news;	   /* dyn_news when they were looked up last */
+};
+
+/* Zero-initialize. */
+struct waitings {
+	struct waiting **items;
+	size_t nr, cap;
+	size_t joined_nr; /* how many counts were left when they were joined last */
+};
+
+/* True: it waits no more. It may be changed. */
+typedef bool waiting_fn(void *ctx, struct sample *s);
+
+/* Of s->p, which has no registry and lives. 0 or -ENOMEM. */
+int waiting_add(struct waitings *t, const struct sample *s);
+/* @fn of @all, or of those that are due. To be called before processes are let go. */
+void waiting_look(struct waitings *t, bool all, waiting_fn *fn, void *ctx);
+void waiting_release(struct waitings *t);
+
+struct counts {
+	/* set by the caller */
+	struct attribute *attribute;
+	struct follow *follow;
+	struct store *store;
+	struct windows *windows;       /* NULL: no traces are wanted */
+	const struct exclude *exclude; /* processes whose samples are not stored; may be NULL */
+	bool log_unknown;	       /* each user sample in no image goes to the log too */
+
+	/* kept here; zero-initialize */
+	struct pendings dynamic;   /* lie in dynamic code: resolved when the registries were read */
+	struct waitings waiting;   /* of these, those for which no registry told then */
+	struct pendings unsettled; /* older than the listing of their mapping: settled after the
+				      events up to then were seen; or of a time of doubt */
+	uint64_t unsettled_ns;	   /* the first of these */
+};
+
+/* Callbacks for driver_drain; @ctx: struct counts. They return 0. */
+int counts_count(void *ctx, const struct driver_count *c);
+int counts_load(void *ctx, const struct driver_load *l);
+int counts_window(void *ctx, const struct vtrace_window *w, const uint64_t *words);
+/*
+ * After dyn_refresh: resolve what is pending and let go of processes that are over. @until_ns: what
+ * there is up to then has been seen; 0: up to the last count or event.
+ */
+void counts_resolve(struct counts *c, uint64_t until_ns);
+/* Processes were read from /proc: the ends that this showed are told. */
+void counts_scanned(struct counts *c);
+/* /proc was read for the @nr load events that were lost so far. */
+void counts_resynchronised(struct counts *c, uint64_t nr);
+/* What waits here; it is dropped. Before follow_release. */
+void counts_release(struct counts *c);
+
+#endif

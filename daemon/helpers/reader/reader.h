@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The reader process (dcpid-reader), as dcpid asks it: it alone reads the memory of processes and
+ * the files that they name.
+ */
+#ifndef DCPI_READER_H
+#define DCPI_READER_H
+
+#include "base.h"
+#include "driver.h"
+#include "wire.h"
+
+/*
+ * Reading a process's memory, or a file it names, can block without end and parses outside bytes:
+ * only this helper does it, one request at a time; a request that takes longer than a second fails
+ * with -ETIMEDOUT and the helper is killed and replaced.
+ */
+struct reader;
+
+int reader_open(const char *helper_dir, struct reader **out, struct base_err *err);
+void reader_close(struct reader *r);
+/* Give back the memory of the last answer, of a registry's eight MiB; the next one takes it anew.
+ */
+void reader_trim(struct reader *r);
+/* A file that is no image but one that a runtime writes its code into (jitdump), to read. */
+struct reader_dump {
+	int fd; /* the caller's; -1: it is an image */
+	uint32_t owner;
+	bool no_elf; /* nor an ELF file: what it holds, its program alone knows */
+};
+/*
+ * Identity of the file that mapping @l of @pid was of when the kernel told of it: build-id, else a
+ * hash of the file's heads. -ESTALE: neither the mapping nor the path leads to that file any more;
+ * -ETXTBSY: it was changed since @l->time_ns (0: not known), and may have been written over;
+ * -EREMOTE: a dump where it cannot be followed. @dump may be NULL.
+ */
+int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,
+		    struct reader_dump *dump);
+/* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
+ * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
+int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);
+/*
+ * Parse a registry from *@place on (registry.h): its tables, its ring's records, and where @place
+ * asks for it what lives, as normalized records, about 8 MiB of them; @place says how far that was.
+ * Returns how many were malformed. Code that is not in a record comes from the process (flag
+ * WIRE_ROUTINE_FETCHED), if that still is @life (registry_process_life) and @uid's, who will see
+ * it. -ESTALE: what was at @place->tail is overwritten. @place moves on success only.
+ */
+struct registry_place;
+int reader_registry_read(struct reader *r, int fd, int32_t pid, uint32_t uid, uint64_t life,
+			 struct registry_place *place, struct base_buf *out);
+/* Contents of owned ranges (trailing zeros left out), as WIRE_BYTES records. -ESRCH: it is not that
+ * life any more, or its memory is not @uid's to see (set-uid, or not to be dumped). */
+int reader_range_read(struct reader *r, int32_t pid, uint32_t uid, uint64_t life,
+		      const struct wire_range *range, struct base_buf *out);
+/* The root folder of @pid (O_PATH), and its number in its own PID namespace. Or negative. */
+int reader_root_find(struct reader *r, int32_t pid, int32_t *ns_pid);
+/*
+ * Descriptor, to read, of the perf map that process @ns_pid of @uid has below @root, written since
+ * @since_ns (CLOCK_REALTIME). -ENOENT; others: there is one that is not to be read (not the user's,
+ * a link, a FIFO, on a file system that may not answer).
+ */
+int reader_perfmap_find(struct reader *r, int root, int32_t ns_pid, uint32_t uid,
+			uint64_t since_ns);
+/*
+ * What is new in a file of enum foreign_kind @kind (foreign.h), from *@place on, as normalized
+ * records of facility 0. Code that is not in it comes from the process as in reader_registry_read.
+ * Returns how many records were malformed, or as foreign.h has it. @place moves on success only.
+ */
+struct reader_who {
+	int32_t pid;
+	uint32_t uid;
+	uint64_t life;
+};
+struct foreign_place;
+int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct reader_who *who,
+		     struct foreign_place *place, struct base_buf *out);
+/*
+ * Bytes of @pid's memory from @addr, a page's start, on, at most @len, to translate or (dyn_heir.c)
+ * to compare: how many, up to the first page that is not there. Whose they are nobody has to know:
+ * they are compared with what the process runs, or with what its ancestor said, before they are
+ * used, and go nowhere else.
+ */
+ssize_t reader_code_read(struct reader *r, int32_t pid, uint64_t addr, void *to, size_t len);
+/*
+ * GDB's JIT interface (foreign.h); all of them -ESRCH as reader_range_read. Find: where the process
+ * has descriptors; 1: not all of its files were asked yet. List: as foreign_gdb_list, entries.
+ * Object: as foreign_gdb_object; its print is stored where it was read, whatever the result.
+ */
+struct foreign_gdb;
+struct foreign_gdb_entry;
+int reader_gdb_find(struct reader *r, const struct reader_who *who, struct foreign_gdb *g);
+int reader_gdb_list(struct reader *r, const struct reader_who *who, struct foreign_gdb *g,
+		    struct base_buf *out);
+int reader_gdb_object(struct reader *r, const struct reader_who *who, uint64_t seq,
+		      struct foreign_gdb_entry *entry, struct base_buf *out);
+
+#endif

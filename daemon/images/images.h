@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Images as the daemon keeps them: the table of images, the counts and values in each that are not
+ * on disk yet, the account of every sample, and the files of pseudo-images.
+ */
+#ifndef DCPI_IMAGES_H
+#define DCPI_IMAGES_H
+
+#include "base.h"
+#include "driver.h"
+#include "exclude.h"
+#include "profdb.h"
+#include "wire.h"
+
+/* ---- accounting (account.c) ------------------------------------------------------------------ */
+
+/* Every way in which a received sample fails to be stored: name in status, what it means. */
+#define ACCOUNT_LOSSES(X)                                                                          \
+	X(LOST_RING, "ring-full", "found its ring buffer full")                                    \
+	X(LOST_TABLE, "table-full", "found the kernel's table full, before a drain could be had")  \
+	X(LOST_LATE, "drain-late", "found it full, 100 ms or more after a drain was asked for")    \
+	X(LOST_NESTED, "nested", "interrupted the counting of another on the same CPU")            \
+	X(LOST_READ, "table-unread", "lay in a table that could not be read")                      \
+	X(LOST_BAD, "bad-record", "came in a record that made no sense")                           \
+	X(LOST_MEMORY, "no-memory", "the daemon had no memory for it")                             \
+	X(LOST_OVERFLOW, "count-overflow", "its counter was full")                                 \
+	X(LOST_EXCLUDED, "excluded", "its image or process is not to be stored")
+
+/* Names under which samples in no image are stored (PROFDB_NAMED profiles). */
+#define ACCOUNT_BUCKETS(X)                                                                         \
+	X(BUCKET_UNKNOWN, "unknown", "user address in no known mapping")                           \
+	X(BUCKET_UNKNOWN_PROCESS, "unknown process", "process gone before it was known")           \
+	X(BUCKET_AMBIGUOUS, "ambiguous mapping", "the address changed its file in the interval")   \
+	X(BUCKET_KERNEL_UNKNOWN, "unknown kernel", "kernel address in no known image")             \
+	X(BUCKET_IDLE, "idle", "the idle task, waiting")                                           \
+	X(BUCKET_DYNAMIC_UNKNOWN, "dynamic, unknown", "anonymous executable memory nobody names")  \
+	X(BUCKET_GENERATION, "dynamic, generation unknown", "which routine stood there is lost")   \
+	X(BUCKET_REFUSED, "dynamic, image refused", "no pseudo-image can be made of what it said") \
+	X(BUCKET_QUOTA, "dynamic, over quota", "the database has no room for more dynamic code")   \
+	X(BUCKET_REUSED, "reused, time unknown", "address had several routines in the interval")   \
+	X(BUCKET_OTHER, "hypervisor or guest", "neither user nor kernel mode of this machine")
+
+enum account_loss {
+#define X(id, name, text) ACCOUNT_##id,
+	ACCOUNT_LOSSES(X)
+#undef X
+		ACCOUNT_NR_LOSSES
+};
+
+enum account_bucket {
+#define X(id, name, text) ACCOUNT_##id,
+	ACCOUNT_BUCKETS(X)
+#undef X
+		ACCOUNT_NR_BUCKETS
+};
+
+/* received == stored + pending + sum(lost) at every moment between two drains. */
+struct account {
+	uint64_t received; /* from driver_stats */
+	uint64_t stored;   /* in profiles, on disk or to be flushed */
+	uint64_t pending;  /* held for order, or for a registry to be read */
+	uint64_t lost[ACCOUNT_NR_LOSSES];
+	uint64_t bucket[ACCOUNT_NR_BUCKETS]; /* part of stored */
+};
+
+const char *account_loss_name(enum account_loss loss);
+const char *account_bucket_name(enum account_bucket bucket);
+
+/*
+ * The daemon's own part of an account becomes the whole one: @own holds stored, its own pending
+ * and losses; the driver adds what it received, holds and lost.
+ */
+void account_total(const struct account *own, const struct driver_stats *driver,
+		   struct account *out);
+/* Law 1: received == stored + pending + sum(lost). */
+bool account_balanced(const struct account *total);
+uint64_t account_lost(const struct account *a);
+
+/* ---- images (image.c) ------------------------------------------------------------------------ */
+
+/* An image and the counts not yet on disk. Lives as long as the daemon or until dropped unused. */
+struct image {
+	enum profdb_kind kind;
+	struct base_id id;
+	char *path;
+	char *stem; /* for the profile's file name; DYNAMIC: the pseudo-image's file name */
+	struct profdb_profile *counts;
+	bool dirty;   /* counts hold samples that are not on disk */
+	bool behind;  /* DYNAMIC: routines with samples are not in the file on disk yet: the profile
+			 waits (law 3) */
+	bool refused; /* DYNAMIC: what the program said makes no image; its counts go to a bucket */
+	bool apart;   /* each process has a profile of it (dcpid -bypid) */
+	bool excluded;		     /* its samples are counted as such, not stored */
+	bool put;		     /* DYNAMIC: profiles on disk may hold its build-id */
+	char *process;		     /* of such a one: "PID-START"; else NULL */
+	char *label;		     /* that all of its samples have, or NULL */
+	struct image_values *values; /* not on disk yet; or NULL */
+	/* DYNAMIC: windows of which counts hold a part, and no image does that cannot be refused;
+	 * those of single steps are of the same kind, but have values alone */
+	uint64_t windows, stepped;
+	uint32_t refs;
+};
+
+struct images; /* the table, by kind and identity (DYNAMIC: by stem) */
+
+struct images *images_new(void);
+void images_free(struct images *t);
+/* Find or make; a new @path of a known identity is added to its profile. NULL: no memory. */
+struct image *images_get(struct images *t, enum profdb_kind kind, const struct base_id *id,
+			 const char *path, const char *stem);
+struct image *images_bucket(struct images *t, enum account_bucket bucket);
+/* Whose processes are kept apart: paths, base names, facilities. Before the first image; the list
+ * must outlive @t. */
+void images_keep_apart(struct images *t, const struct base_opt_list *names);
+/* Whose samples are not stored; likewise. */
+void images_exclude(struct images *t, const struct exclude *exclude);
+bool images_is_excluded(const struct images *t, const char *name);
+/* Is it (a path or a facility; NULL: a path that is not known) among those, or may be? */
+bool images_is_apart(const struct images *t, const char *name);
+bool images_next(const struct images *t, size_t *pos, struct image **out);
+/* All of a pseudo-image's samples have it, for a process has one label while it runs one program.
+ * 0 or negative. */
+int image_set_label(struct image *img, const char *label);
+/* A pseudo-image on disk has a new build-id. */
+void image_set_id(struct image *img, const struct base_id *id);
+/* Forget files that no mapping shows, pseudo-images of no facility, when they hold no samples. */
+void images_drop_unused(struct images *t);
+
+/* A process, as far as profiles of one file are kept apart by it. */
+struct images_owner {
+	int32_t pid;
+	uint64_t began_ns; /* when it began; 0: not known */
+	const char *label; /* or NULL */
+};
+/* The image in which @owner counts instead of @img: a profile of its own, where that is kept apart;
+ * one of its label's. Not for pseudo-images. NULL: no memory. */
+struct image *images_of(struct images *t, struct image *img, const struct images_owner *owner);
+size_t images_nr(const struct images *t);
+/* References held by mappings and facilities; @img may be NULL. */
+struct image *image_get(struct image *img);
+void image_put(struct image *img);
+
+/* ---- counts on their way into profiles (store.c) --------------------------------------------- */
+
+/*
+ * The counts of a drain lie all over the tables of rows, none of which is in the caches. A row is
+ * asked for when its count comes, and the count is added when so many more have come.
+ */
+enum { STORE_AHEAD = 32 }; /* a power of two */
+
+struct store {
+	/* set by the caller */
+	struct images *images;
+	struct driver_event events[DRIVER_NR_EVENTS];
+	size_t nr_events;
+
+	/* kept here; zero-initialize */
+	struct account account; /* the daemon's part */
+	struct store_place {
+		struct image *image;
+		uint64_t off, count;
+		uint32_t event;
+	} ahead[STORE_AHEAD];
+	uint32_t first, end; /* of @ahead; both only grow */
+};
+
+/* Add @n samples of @event at @off of @img (NULL: there was no memory for it) to its profile and to
+ * the account: stored, or lost by one name. */
+void store_add(struct store *s, struct image *img, uint64_t off, uint32_t event, uint64_t n);
+/* The same before the drain ends; pending until then. */
+void store_soon(struct store *s, struct image *img, uint64_t off, uint32_t event, uint64_t n);
+/* Add all that store_soon still holds. */
+void store_all(struct store *s);
+/* Add @n samples to a bucket: its image for @owner. */
+void store_bucket(struct store *s, enum account_bucket bucket, const struct images_owner *owner,
+		  uint32_t event, uint64_t n);
+/* A pseudo-image gets the label (may be NULL) of the process that its samples are of. */
+void store_label(struct image *img, const char *label);
+/* Edges of a trace in @img, of a process with @label (may be NULL). *@nr_stored: how many are in
+ * its profile, none where it is not to be stored. 0, or the first failure: -ENOMEM,
+ * -DCPI_EOVERFLOW. */
+int store_edges(struct store *s, struct image *img, const char *label, const struct profdb_move *m,
+		size_t nr, size_t *nr_stored);
+
+/* ---- images that became part of others (move.c) ---------------------------------------------- */
+
+/*
+ * A pseudo-image became part of another one. In memory its counts move at once; the profile of the
+ * open epoch follows at the next flush, those of finished epochs stay, for the other image names
+ * the build-ids that it replaces.
+ */
+
+/* The counts and moves of @from, at the offsets that @map gives them, onto @to. 0, -ENOMEM,
+ * -DCPI_EOVERFLOW, -DCPI_ELIMIT (then some of them are there). */
+int image_move_counts(const struct profdb_profile *from, const struct wire_replaces *map,
+		      struct profdb_profile *to);
+
+struct image_move {
+	struct image *from, *to; /* references */
+	struct wire_replaces *map;
+};
+
+/* Zero-initialize. */
+struct image_moves {
+	struct image_move *items;
+	size_t nr, cap;
+};
+
+/* What the open epoch has of @from goes to @to with the next flush; @map is copied. 0 or -ENOMEM.
+ */
+int image_moves_add(struct image_moves *t, struct image *from, struct image *to,
+		    const struct wire_replaces *map);
+void image_moves_clear(struct image_moves *t);
+
+/* ---- values (values.c) ----------------------------------------------------------------------- */
+
+/*
+ * Values (profdb.h) of an image that are not on disk yet, by profiler. They are secrets: with them
+ * is kept whose code alone they are of, who may read them then.
+ *
+ * Whose a process is can be asked now, but its values are older. All of its user ids being one, and
+ * the kernel letting that user see into it (which it does not where the program has given up rights
+ * since its exec), what it knows is that user's since that exec. So the answer is good for all of a
+ * life (up to exec or exit) in which it was asked, which shows when events up to then were seen.
+ * Where events were lost it is good up to then, and is asked for anew.
+ */
+
+#define IMAGE_VALUES_NOBODY UINT32_MAX /* of several users, or it is not known whose */
+
+/* Whose one life of a process is. */
+struct values_owner {
+	uint32_t refs;
+	uint32_t uid; /* or IMAGE_VALUES_NOBODY */
+	uint64_t asked_ns;
+	bool certain; /* it was asked in that life */
+};
+
+/* The life was over at @time_ns. */
+void values_owner_end(struct values_owner *o, uint64_t time_ns);
+void values_owner_put(struct values_owner *o);
+
+struct image_values {
+	struct profdb_values *values;
+	struct values_owner **owners; /* references, of lives not known to be over */
+	size_t nr_owners, cap_owners;
+	bool owned;   /* uid is set */
+	uint32_t uid; /* of those that are certain: or IMAGE_VALUES_NOBODY */
+	struct image_values *next;
+};
+
+/* Those of @profiler in @img, which code of @o (NULL: nobody's) is in from now on. NULL: no memory.
+ */
+struct profdb_values *image_values_get(struct image *img, const char *profiler,
+				       struct values_owner *o);
+/* Those of @from become part of those of @to, at the offsets that @map gives them. 0, -ENOMEM,
+ * -DCPI_EOVERFLOW: then some of them are lost. */
+int image_values_move(struct image *from, const struct wire_replaces *map, struct image *to);
+/* Put all of them within a flush (profdb_flush_put_values), and log what is damaged there; events
+ * up to @now_ns were seen. 0, or negative with @err, in which nothing is yet. */
+int image_values_put(struct profdb *db, const struct image *img, uint64_t now_ns,
+		     struct base_err *err);
+/* How many were added. */
+uint64_t image_values_total(const struct image *img);
+void image_values_clear(struct image *img);
+
+/* ---- files of pseudo-images, of dynamic code and of the kernel's (file.c) ---------------------
+ */
+
+struct pseudoimg_result;
+
+/* Who holds dyn/ locked removes files, which takes far less. */
+enum { IMAGE_FILE_LOCK_MS = 1000 };
+/* Empty file @name, to be committed, for the daemon's user, its group and the uid @reader (may be
+ * NULL). */
+int image_file_create(struct base_file *file, int dir_fd, const char *name, const uint32_t *reader,
+		      struct base_err *err);
+/* For a helper with so many bytes to read. */
+unsigned int image_file_timeout_ms(uint64_t len);
+/* A failure that lies in what the client said, not in this machine's disk or memory. */
+bool image_file_refusal(int r);
+/*
+ * Let the jailed helper make @name from @job (a descriptor, at its beginning): complete or not at
+ * all, for the daemon's user, its group and the uid @reader (may be NULL).
+ */
+int image_file_put(int dir_fd, const char *name, const char *helper, const uint32_t *reader,
+		   int job, struct pseudoimg_result *result, struct base_err *err);
+/* One more refusal (counted in @nr_refused); after the third the image is given up: true. */
+bool image_file_give_up(struct image *img, uint32_t *nr_refused);
+
+#endif

@@ -1,0 +1,615 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The dynamic-code tracker from within.
+ *
+ * A registry (dyn_registry.c) is one memfd of one process life. It has facilities, each of which is
+ * one pseudo-image: a list of runs (vaddr -> image offset) and the records that go into its file
+ * (dyn_facility.c). Which routine lived at an address, and when, is one question for the whole
+ * registry, answered by its tenants (dyn_tenant.c). A client is what a process holds: its own
+ * registry, if it has one, and what it inherited by fork.
+ *
+ * Calls go one way. dyn.c alone tells the kinds apart: registries are read by dyn_registry.c, what
+ * others wrote by dyn_source.c, dyn_gdb.c and dyn_unnamed.c. What they read goes through
+ * dyn_apply.c and dyn_change.c into facilities and tenants, which dyn_image.c writes; when, and as
+ * part of which image, is for dyn_write.c and dyn_fold.c to say.
+ */
+#ifndef DCPI_DYN_INTERNAL_H
+#define DCPI_DYN_INTERNAL_H
+
+#include "jit.h"
+#include "routine.h"
+#include "spool.h"
+#include "interval.h"
+#include "foreign.h"
+#include "pseudoimg.h"
+#include "registry.h"
+
+/* ---- facilities (dyn_facility.c, dyn_keep.c) ------------------------------------------------- */
+
+/* Image offsets end here; ranges whose sum is larger are lies. */
+#define DYN_IMAGE_MAX (1ull << 60)
+/* Bytes of range contents kept for one registry, and for all. */
+#define DYN_REGISTRY_BYTES_MAX (256ull << 20)
+#define DYN_ALL_BYTES_MAX      (2048ull << 20)
+#define DYN_REPLACES_MAX       16384
+/* Of one registry, for its routines: runs stay as long as it does. */
+#define DYN_RUNS_MAX (1u << 19)
+/* Routines of one registry, and of all, named or not: with 60 bytes each, 256 MiB and 1 GiB. */
+#define DYN_ROUTINES_MAX     (1u << 22)
+#define DYN_ALL_ROUTINES_MAX (1u << 24)
+
+struct dyn_registry;
+
+/* Pages of the ELF's addresses and the image offset of the first one. */
+struct dyn_run {
+	struct interval_node node;
+	uint64_t img_off;
+	struct dyn_run *next; /* in order of registration */
+};
+
+/* A declared range. */
+struct dyn_range {
+	struct wire_range range;
+	bool known;
+	bool read;		  /* its contents were read at least once */
+	bool limited;		  /* contents left out for lack of room (counted once) */
+	bool refused;		  /* changed DST (counted once) */
+	uint64_t lo;		  /* samples up to here are from before it was declared */
+	uint64_t hi;		  /* those from here on are not */
+	struct base_buf contents; /* from its base on, as last read, without trailing zeros */
+	struct interval_tree
+		patches;  /* struct dyn_patch: pages of code changed after it was read */
+	uint64_t seen_ns; /* when its contents began to be read last */
+};
+
+struct dyn_facility {
+	struct dyn_registry *registry;
+	uint32_t index, machine;
+	char name[WIRE_FACILITY_NAME + 1]; /* as given, for the image */
+	uint32_t name_len;
+	char *stem; /* file name in <db>/dyn */
+	struct image *image;
+
+	struct dyn_run *first_run, *last_run;
+	struct interval_tree pages;   /* struct dyn_run */
+	const struct dyn_run **hints; /* by page: which was found there last; NULL: not yet made */
+	uint64_t next_off;
+	uint32_t next_private; /* in units of 16 bytes, + 1 */
+	uint32_t unnamed;      /* the same of where samples of nameless routines are; 0: none yet */
+	uint32_t nr_routines;  /* kept, of the daemon's figure */
+
+	bool changed;	     /* since all of it was written */
+	bool owned_changed;  /* declared ranges or their contents, since the image was written */
+	uint32_t nr_refused; /* times that the helper would not make an image of it */
+	uint32_t nr_bad;     /* of what it is made of, as the helper said last and at most */
+	bool apart;  /* it could not be folded: it has an image of its own, as while it lived */
+	bool folded; /* its image is part of another, or what others are folded onto */
+	struct dyn_facility *next_ended; /* of dyn_fold, while that runs */
+	struct base_id *replaced;
+	size_t nr_replaced, cap_replaced;
+};
+
+int dyn_facility_new(struct dyn_registry *reg, const struct wire_facility_rec *rec,
+		     struct dyn_facility **out);
+void dyn_facility_free(struct dyn_facility *f);
+/* Give image offsets to the pages of [elf, elf + len). 0, -ENOMEM, -DCPI_ELIMIT. */
+int dyn_facility_cover(struct dyn_facility *f, uint64_t elf, uint64_t len);
+/*
+ * The routine of these contents at this address: one that was kept before, or a new one that is
+ * kept from now on. 0 or negative; -EDQUOT: its process has no room for more; -DCPI_ELIMIT: not
+ * even for a nameless one.
+ */
+int dyn_facility_routine(struct dyn_facility *f, const struct wire_routine_view *v,
+			 uint32_t *index);
+/* Its code, if it came without: @rec is its record with it. 0, -EDQUOT, -ENOMEM, -errno. */
+int dyn_facility_complete(struct dyn_facility *f, uint32_t index, const struct wire_routine *rec);
+/*
+ * A routine there of which nothing is kept, for its process is over its quota; as such it is in no
+ * image. 0, -ENOMEM, -DCPI_ELIMIT.
+ */
+int dyn_facility_nameless(struct dyn_facility *f, uint64_t addr, uint64_t len, uint32_t *index);
+/* The same of what none of an object's routines covers. */
+int dyn_facility_hole(struct dyn_facility *f, uint64_t addr, uint64_t len, uint32_t *index);
+/* Image offset of all samples of those. 0 or negative. */
+int dyn_facility_unnamed(struct dyn_facility *f, uint64_t *off);
+/*
+ * A place in the ELF: for who lives its own address where no other routine of the facility has it,
+ * else (where @room) room of its own. 0, also where it has none now; or negative.
+ */
+int dyn_facility_place(struct dyn_facility *f, uint32_t index, bool room);
+/* Of a routine that has a place. */
+uint64_t dyn_facility_elf(const struct dyn_routine *r);
+/* The kept record of a routine, until the next call; NULL where it cannot be read. */
+const struct wire_routine *dyn_facility_record(const struct dyn_facility *f,
+					       const struct dyn_routine *r);
+/* Image offset of an ELF address, or -ENOENT. */
+int dyn_facility_offset(const struct dyn_facility *f, uint64_t elf, uint64_t *off);
+/* Calls @fn with the pages of its routines and declared ranges, at their own addresses. */
+void dyn_facility_ranges(const struct dyn_facility *f,
+			 void (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx);
+/* The job of the pseudo-image, written to @fd: what must be kept, and (@full) all that lives. 0 or
+ * -errno. */
+int dyn_facility_job(const struct dyn_facility *f, bool full, int fd);
+/* A routine that goes into it. */
+bool dyn_facility_is_included(const struct dyn_facility *f, const struct dyn_routine *r, bool full);
+/* It is on disk. */
+void dyn_facility_written(struct dyn_facility *f, bool full);
+/* There is something to write, or (not @full) something that must not be lost. */
+bool dyn_facility_is_behind(const struct dyn_facility *f, bool full);
+/* Of a registry: forget those in its list of routines that are not needed any more. */
+void dyn_facility_drop_unused(struct dyn_registry *reg);
+
+/* ---- folding of what has ended (dyn_fold.c) ------------------------------------------------- */
+
+struct dyn_fold; /* those of one executable, facility, uid, machine and label */
+
+/*
+ * Its process has ended and its samples are resolved: its image is to be part of another one. Not
+ * where processes are kept apart, where its application owns ranges, or where that was tried and
+ * failed.
+ */
+bool dyn_fold_wants(const struct dyn_facility *f);
+/* A life that is over, is on disk, and that nobody looks up is forgotten. */
+void dyn_fold_settle(struct dyn_registry *reg);
+
+/* ---- changes that were not read (dyn_gap.c) ------------------------------------------------ */
+
+#define DYN_GAPS_MAX 4096
+
+struct dyn_gap {
+	uint64_t from, to; /* seq, both missing */
+};
+
+struct dyn_gaps {
+	struct dyn_gap *items; /* ascending, disjoint */
+	size_t nr, cap;
+};
+
+/* Above all that were missing before. Where there is no room more than these are missing. -ENOMEM.
+ */
+int dyn_gap_add(struct dyn_gaps *g, uint64_t from, uint64_t to);
+/* The lowest and the highest missing one in [from, to], or 0. */
+uint64_t dyn_gap_first(const struct dyn_gaps *g, uint64_t from, uint64_t to);
+uint64_t dyn_gap_last(const struct dyn_gaps *g, uint64_t from, uint64_t to);
+void dyn_gap_release(struct dyn_gaps *g);
+
+/* ---- tenants (dyn_tenant.c) ------------------------------------------------------------------ */
+
+/*
+ * A change of a registry: its number, and when it came. Registries are read now and then, so that a
+ * change is known to lie in a window: after @lo (the reading before, which did not show it) and up
+ * to @hi. Times are CLOCK_MONOTONIC.
+ */
+struct dyn_moment {
+	uint64_t seq, lo, hi;
+};
+
+struct dyn_reading {
+	uint64_t lo, hi;
+};
+
+/* A tenant of the past. */
+struct dyn_past {
+	uint32_t routine;
+	uint32_t len; /* of the routine */
+	uint64_t addr;
+	uint32_t older[2]; /* dyn_past.c */
+	bool reuses;
+	uint64_t seq;		     /* of its registration */
+	uint64_t until_first, until; /* it ended with a change from the one to the other */
+	uint64_t order;		     /* ascending, at least until */
+	uint64_t lo;		     /* it began after */
+	uint64_t whole_ns;	     /* until then it was still there, if it was the only one */
+	uint64_t until_hi;	     /* from then on it was gone for certain; ascending */
+};
+
+/* A tenant that was gone so long before the last samples that came is forgotten. */
+#define DYN_PAST_NS  (10 * 1000000000ull)
+#define DYN_PAST_MAX 131072 /* 13,000 a second; 11 MiB */
+/* Times of changes: where each has its own there is one for each change; 4 MiB. */
+#define DYN_READINGS_MAX 262144
+/* Steps that the records of one answer may waste. */
+#define DYN_MISSES_MAX 1000000u
+
+struct dyn_tenants {
+	struct dyn_routines routines;
+	uint32_t dead[WIRE_NR_FACILITIES]; /* trees of those that keep their own address */
+	struct dyn_past *past;
+	size_t nr_past, cap_past;
+	uint32_t *past_heads; /* by blocks of addresses */
+	size_t nr_past_heads;
+	uint64_t past_shifts; /* sizes of blocks that there are */
+	uint32_t *unused;     /* who may be needed no more */
+	size_t nr_unused, cap_unused;
+	struct dyn_reading *readings;
+	size_t nr_readings, cap_readings;
+	uint32_t first_reading;
+	uint64_t pruned_ns;    /* the readings before the first one ended up to here */
+	uint64_t early_ns;     /* the same of those that had to go though they may be asked for */
+	uint64_t forgotten_ns; /* tenants that ended up to here may be missing from past */
+	uint64_t forgotten_seq;
+	uint64_t *heirs; /* times of forks whose children still live, ascending */
+	size_t nr_heirs, cap_heirs;
+	bool reused;	/* some address may have had more than one tenant */
+	bool has_holes; /* some routine ever was one */
+
+	uint64_t last_seq; /* all changes up to here were read or missed */
+	struct dyn_gaps gaps;
+	uint64_t nr_missed; /* ever */
+	bool wants_list;   /* a list would tell what became of those that lived, or of their code */
+	uint64_t codeless; /* the first change since the last list that came without code, or 0 */
+	uint64_t missed_lo_ns; /* it was not missed yet */
+	uint32_t nr_misses;    /* of DYN_MISSES_MAX */
+
+	uint8_t list;	 /* number of the next list */
+	bool list_ended; /* one was told to its end, and not yet acted upon */
+	uint64_t list_before, list_after, nr_unlisted;
+	uint64_t nr_lost_listed; /* which a list told, but for whom there was no room */
+	uint64_t confirmed;	 /* who was in the last list lived then */
+	uint64_t complete;	 /* nobody else lived then */
+};
+
+/* One more of the past (dyn_past.c). 0 or -ENOMEM. */
+int dyn_past_add(struct dyn_tenants *t, const struct dyn_past *p);
+/* Some were taken out, or moved. */
+void dyn_past_index(struct dyn_tenants *t);
+/* Somebody of the past stood in [addr, addr + len), or may have: after DYN_MISSES_MAX steps. */
+bool dyn_past_overlaps(struct dyn_tenants *t, uint64_t addr, uint64_t len);
+/* Those that stood at @addr, from past[from] on, in no order, some twice. Zero-initialize the rest.
+ */
+struct dyn_past_walk {
+	uint64_t addr;
+	size_t from;
+	const struct dyn_past *p;
+	uint32_t i;
+	unsigned int shift, next_shift;
+};
+bool dyn_past_next(const struct dyn_tenants *t, struct dyn_past_walk *w);
+
+/* Change @m->seq is told, or (not @told) was made: those before that no record told are missed. */
+void dyn_tenant_reached(struct dyn_tenants *t, const struct dyn_moment *m, bool told);
+/* Change @m->seq was read, but could not be kept. */
+void dyn_tenant_lost(struct dyn_tenants *t, const struct dyn_moment *m);
+/*
+ * Routine @index lives from now on; what it overlaps is gone. @flags: DYN_REUSES, DYN_LISTED. 0 or
+ * -ENOMEM.
+ */
+int dyn_tenant_enter(struct dyn_tenants *t, uint32_t index, unsigned int flags,
+		     const struct dyn_moment *m);
+/* Who lives in [addr, addr + len) is gone. */
+void dyn_tenant_clear(struct dyn_tenants *t, uint64_t addr, uint64_t len,
+		      const struct dyn_moment *m);
+/* What change @seq brought came without code: a list has it, if that still lives. */
+void dyn_tenant_codeless(struct dyn_tenants *t, uint64_t seq);
+/* A list tells of [addr, addr + len), registered by @seq: the routine, if it is known, else 0. */
+uint32_t dyn_tenant_known(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+/* A list tells of the object that was registered there by @seq: it lives, as is known already. */
+bool dyn_tenant_knows_object(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+/*
+ * The lowest of those in [addr, addr + len) which are an object's of change @seq, in none of its
+ * routines, or 0; it does not live any more, nor did it ever.
+ */
+uint32_t dyn_tenant_take_hole(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+/* In [addr, addr + len) something lives that came after @seq. */
+bool dyn_tenant_is_older(struct dyn_tenants *t, uint64_t addr, uint64_t len, uint64_t seq);
+/* Who lives at @addr and was registered or moved there by change @handle, or 0. */
+uint32_t dyn_tenant_handle(const struct dyn_tenants *t, uint64_t addr, uint64_t handle);
+/*
+ * Of those in [addr, addr + len) the ones that @handle registered, or (0) that are @facility's and
+ * begin there, are gone: how many, or -DCPI_ELIMIT.
+ */
+int dyn_tenant_retire(struct dyn_tenants *t, uint32_t facility, uint64_t addr, uint64_t len,
+		      uint64_t handle, const struct dyn_moment *m);
+/* The list that DYN_LISTED routines came from has ended; sweep: once its last change was reached,
+ * whoever was not in it is gone. */
+void dyn_tenant_listed(struct dyn_tenants *t, const struct wire_listed *l);
+void dyn_tenant_sweep(struct dyn_tenants *t, const struct dyn_moment *m);
+
+/*
+ * Who lived at @addr as of change @seq, which is not above last_seq: DYN_FOUND, DYN_NONE or
+ * DYN_GENERATION. @sure: somebody of these had come there by then; else what was inherited may have
+ * stood there.
+ */
+enum dyn_where dyn_tenant_find_seq(const struct dyn_tenants *t, uint64_t addr, uint64_t seq,
+				   uint32_t *index, bool *sure);
+/*
+ * By time: DYN_FOUND: the one tenant of the interval, all the time; @sure: certainly, not only as
+ * far as this registry tells. DYN_NONE: no tenant at any time of it. DYN_REUSED.
+ */
+enum dyn_where dyn_tenant_find(const struct dyn_tenants *t, uint64_t addr, uint64_t first_ns,
+			       uint64_t time_ns, uint32_t *index, bool *sure);
+/* When it was known at the latest that @index stands where it does; 0: long ago. */
+uint64_t dyn_tenant_told_ns(const struct dyn_tenants *t, uint32_t index);
+/* A child that was forked then has what lived then: it is not forgotten until the child is gone. */
+int dyn_tenant_heir_add(struct dyn_tenants *t, uint64_t fork_ns);
+void dyn_tenant_heir_remove(struct dyn_tenants *t, uint64_t fork_ns);
+/* The last of those forks up to @time_ns, or 0. */
+uint64_t dyn_tenant_heir_before(const struct dyn_tenants *t, uint64_t time_ns);
+/* Nobody will ask for long before @settled_ns. */
+void dyn_tenant_forget(struct dyn_tenants *t, uint64_t settled_ns);
+void dyn_tenant_release(struct dyn_tenants *t);
+
+/* ---- registries (dyn_registry.c, dyn_apply.c) ---------------------------------------------- */
+
+/* Who tells of code. What an earlier one says of an address holds. */
+enum dyn_kind {
+	DYN_REGISTRY, /* libdbgdyn */
+	DYN_JITDUMP,
+	DYN_GDB,
+	DYN_PERFMAP,
+	DYN_UNNAMED, /* nobody: pages that samples fell into */
+};
+
+struct dyn_registry {
+	struct dyn *dyn;
+	struct dyn_registry *next;
+	enum dyn_kind kind;
+	uint32_t refs; /* clients */
+	int fd;	       /* -1: recorded, or nothing (dyn_source.c) */
+	uint64_t dev, ino;
+	int32_t pid;
+	uint32_t uid;
+	uint64_t start_time_ns; /* of the process, since boot */
+	uint64_t life;		/* registry_process_life; 0: not known, its memory is not read */
+	uint64_t created_s;	/* UTC */
+	char exe[256];
+	bool attached;
+	bool counted; /* among the figures' clients */
+	bool over;    /* the process life is over */
+	bool refused; /* it lied about its header, or cannot be written: read no more */
+	bool mute;    /* the memory of one of its heirs did not answer (dyn_heir.c) */
+
+	struct wire_registry h; /* header as last read; only the library's line is looked at */
+	bool dirty;		/* the header moved, and was not yet followed */
+	struct registry_place place;
+	uint64_t made_ns;     /* not before it was made; 0: not known */
+	uint64_t read_ns;     /* before the last reading began; 0: never */
+	uint32_t flush_noted; /* flush_wanted when flush_seq was the last change */
+	uint64_t flush_seq, flush_until_ns;
+	uint32_t flush_ready;	 /* flush_wanted before everything was read last */
+	int flush_error;	 /* of that reading, or 0 */
+	uint32_t flush_answered; /* as told to the library */
+	uint64_t nr_bad;
+	uint64_t nr_changes;		   /* a lookup may say something else since (dyn_news) */
+	uint64_t budget_ns;		   /* one reading begins no request after so long */
+	uint64_t pause_until_ns, pause_ns; /* after its reading took too long */
+
+	/* Of files (dyn_source.c). */
+	struct foreign_place file;
+	int64_t size;	     /* of the file, when it was read to its end … */
+	uint64_t written_ns; /* … and when it had been written last */
+	uint64_t told_ns;    /* stamp of the latest change told */
+	uint64_t waiting_ns; /* samples from then on are not looked up for good */
+	int root;	     /* of a process whose perf map was not found yet, or -1 */
+	int32_t ns_pid;	     /* its number there */
+	uint64_t since_ns;   /* CLOCK_REALTIME of its beginning: older maps are not its */
+	uint64_t look_ns, look_pause_ns;
+	struct dyn_gdb *gdb;			  /* of kind DYN_GDB (dyn_gdb.c) */
+	void (*gdb_release)(struct dyn_gdb *gdb); /* frees it: dyn_gdb.c, which calls us */
+	uint64_t list_ns;			  /* its list is read then at the soonest */
+
+	struct dyn_facility *facilities[WIRE_NR_FACILITIES];
+	struct dyn_range *ranges; /* by slot */
+	size_t nr_ranges, cap_ranges;
+	size_t next_range; /* to be read first: not always the same when time is short */
+	struct dyn_tenants tenants;
+	struct dyn_store store; /* records of its routines */
+	uint32_t nr_patches;	/* versions of pages, of DYN_PATCHES_MAX */
+	uint32_t nr_runs;	/* of pages, of DYN_RUNS_MAX */
+	/* Room for routines, of DYN_ROUTINES_MAX: used again, never given back. */
+	uint32_t nr_slots;
+	bool crowded;	    /* there was no more (said once) */
+	uint64_t low, high; /* hold the pages of all facilities that are not PSEUDOIMG_ROOM */
+	uint64_t bytes;	    /* of ranges, of DYN_REGISTRY_BYTES_MAX */
+};
+
+/* Shared by what holds the registry of one life; counted, see struct process. */
+#define DYN_SOURCES_MAX 5
+struct dyn_client {
+	uint32_t refs;
+	struct dyn_registry *own;		       /* or NULL */
+	struct dyn_registry *sources[DYN_SOURCES_MAX]; /* other kinds, ascending */
+	size_t nr_sources;
+	struct dyn_client *inherited; /* or NULL: looked up as of the fork */
+	uint64_t fork_ns;
+	uint64_t fork_seq; /* the parent's last change then; known where has_seq */
+	bool has_seq;
+};
+
+/*
+ * A registry for @p, in the list of @d; of kind DYN_REGISTRY its header is read. @fd is taken over,
+ * also on failure, where *@out is NULL.
+ */
+int dyn_registry_new(struct dyn *d, const struct process *p, enum dyn_kind kind, int fd,
+		     struct dyn_registry **out);
+void dyn_registry_free(struct dyn_registry *reg);
+/* It tells of code: one client more, until it is gone. */
+void dyn_registry_count(struct dyn_registry *reg);
+/* Look at the header: dirty, flush wanted. 0 or negative (then it is refused). */
+int dyn_registry_peek(struct dyn_registry *reg);
+/* Read what is new; owned ranges that were never read, or all of them. True: there was something.
+ */
+bool dyn_registry_read(struct dyn_registry *reg, bool ranges);
+/* Answer a flush request. */
+void dyn_registry_answer(struct dyn_registry *reg, int status);
+bool dyn_registry_wants_flush(const struct dyn_registry *reg);
+/* Not all of what it wants flushed was read yet. */
+bool dyn_registry_is_catching_up(const struct dyn_registry *reg);
+void dyn_registry_detach(struct dyn_registry *reg);
+void dyn_registry_close_root(struct dyn_registry *reg);
+/* A lookup by time, or, where @by_seq, as of change @seq. */
+struct dyn_ask {
+	uint64_t addr, first_ns, time_ns, seq;
+	uint64_t mapped_ns; /* as dyn_query has it */
+	bool by_seq;
+	bool forked; /* as of a fork: who came after that is not meant */
+};
+/* As dyn_lookup; @sure: what DYN_FOUND says needs nobody else's word. */
+enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_ask *ask,
+				   struct image **image, uint64_t *off, bool *sure);
+/* The change that word @generation of a sample means; it may not have been read yet. */
+uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation);
+
+/* ---- room (dyn_room.c) ----------------------------------------------------------------------- */
+
+/* Bytes that its process may still keep. */
+uint64_t dyn_room_left(const struct dyn_registry *reg);
+/* Room for @len more bytes, taken from the registry's and the daemon's limits. */
+bool dyn_room_take(struct dyn_registry *reg, uint64_t len);
+void dyn_room_give_back(struct dyn_registry *reg, uint64_t len);
+
+/* ---- what tells of code without libdbgdyn (dyn_source.c) ------------------------------------- */
+
+/* What @p holds, made where it has nothing yet. NULL: no memory. */
+struct dyn_client *dyn_client_of(struct process *p);
+struct dyn_registry *dyn_source_find(const struct dyn_client *c, enum dyn_kind kind);
+/* One more for @p, which is a client; of kind DYN_GDB it has no facility yet. @fd is taken over,
+ * also on failure. 0 or negative. */
+int dyn_source_new(struct dyn *d, struct process *p, enum dyn_kind kind, int fd,
+		   struct dyn_registry **out);
+/* A facility with the program's name, as its runtime does not say what it is. 0 or -ENOMEM. */
+int dyn_source_facility(struct dyn_registry *reg);
+/* It could not be read: not before some time, longer each time. */
+void dyn_source_pause(struct dyn_registry *reg, int r);
+/* When it is looked for, or read, again; the pause doubles. */
+void dyn_source_look_later(struct dyn_registry *reg);
+/* Look for a perf map of @p, which is a client. */
+void dyn_source_watch(struct dyn *d, struct process *p);
+/* Read what is new. True: there was something. */
+bool dyn_source_read(struct dyn_registry *reg);
+/* By time, whoever of @c's sources knows the address. DYN_LATER not where @last. */
+enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_ask *ask, bool last,
+				 struct image **image, uint64_t *off);
+/* Samples from @first_ns on will be asked for again: who lived then is not forgotten. */
+void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns);
+
+/* ---- code that nobody names (dyn_unnamed.c) -------------------------------------------------- */
+
+/* The page at the address, which nobody names: kept as it is now. DYN_FOUND, DYN_NO_ROOM, DYN_NONE.
+ */
+enum dyn_where dyn_unnamed_find(struct dyn *d, struct process *p, const struct dyn_query *q,
+				struct image **image, uint64_t *off);
+
+/* ---- GDB's JIT interface (dyn_gdb.c) --------------------------------------------------------- */
+
+/* @p has made memory for code: look for its descriptor. */
+void dyn_gdb_watch(struct dyn *d, struct process *p);
+/* As dyn_source_read; @all: at whatever cost. */
+bool dyn_gdb_read(struct dyn_registry *reg, bool all);
+
+/* ---- changes (dyn_change.c, dyn_apply.c) ----------------------------------------------------- */
+
+/* ROUTINE, OBJECT, RETIRE, MOVE, LISTED (dyn_change.c). 0 or negative. */
+int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_moment *m);
+/* Normalized records, read in the window (lo, hi]. Returns how many could not be used. */
+int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi);
+/*
+ * Contents of one range (WIRE_BYTES records), read within @when. What was read first stays: a page
+ * of code that was changed is told apart from then on, changed DST is refused; either counts as
+ * bad. 0, -ENOMEM, -DCPI_ELIMIT.
+ */
+int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const void *data,
+		       size_t len, const struct dyn_reading *when);
+
+/* ---- code changed in an owned range (dyn_patch.c) ------------------------------------------ */
+
+/* Versions of pages of one registry; what changes more often is not told apart. */
+#define DYN_PATCHES_MAX 4096
+
+/* Did something that was there (not zero) become something else? Filling in zeros is growth. */
+bool dyn_patch_is_change(const uint8_t *old, size_t old_len, const uint8_t *new, size_t new_len);
+/* The part of a page that a range holds: as it was read first, and now. */
+struct dyn_page {
+	const uint8_t *old, *new;
+	size_t old_len, new_len;
+};
+/*
+ * The page at @vaddr was read within @when. 0: it is what it was, or has grown. 1: it is another
+ * one, or was, and the range keeps what was read first. -ENOMEM.
+ */
+int dyn_patch_page(struct dyn_registry *reg, struct dyn_range *range, uint64_t vaddr,
+		   const struct dyn_page *page, const struct dyn_reading *when);
+/* Where in the ELF that stands which stood there then: DYN_FOUND or DYN_REUSED. */
+enum dyn_where dyn_patch_find(const struct dyn_range *range, const struct dyn_ask *ask,
+			      uint64_t *elf);
+/* Of each contents that has a place of its own. Ends with what @fn returns, unless 0. */
+int dyn_patch_each(const struct dyn_range *range,
+		   int (*fn)(void *ctx, uint64_t vaddr, uint64_t elf, uint64_t len,
+			     const struct base_buf *bytes),
+		   void *ctx);
+void dyn_patch_release(struct dyn_range *range);
+
+/* ---- hand-over and doorbell (dyn_intake.c) --------------------------------------------------- */
+
+#define DYN_NR_WAITING 64
+
+struct dyn_intake {
+	int epoll, listener, queue;
+	int spare; /* given up for a moment when there are no more descriptors */
+	bool own_socket;
+	char socket_path[108], queue_name[64];
+	size_t queue_msg_len;
+	struct {
+		int fd;
+		uint64_t since_ns;
+	} waiting[DYN_NR_WAITING]; /* connected, nothing said yet */
+	size_t nr_waiting;
+	uint64_t nr_refused;
+};
+
+int dyn_intake_open(struct dyn_intake *in, const char *run_dir, const char *queue_name,
+		    struct base_err *err);
+void dyn_intake_close(struct dyn_intake *in);
+/* Nobody has anything to say, and none is waited for. */
+bool dyn_intake_is_quiet(const struct dyn_intake *in);
+/* True if the doorbell rang. */
+bool dyn_intake_drain_queue(struct dyn_intake *in);
+/*
+ * The next registry handed over: its descriptor (sealed memfd) and its process. -EAGAIN: no more
+ * for now. Else one connection was of no use, which the caller counts: -ENODATA, a doorbell;
+ * -EINPROGRESS, it said nothing yet, and waits; else it was refused (counted).
+ */
+int dyn_intake_next(struct dyn_intake *in, int32_t *pid, uint32_t *uid);
+/* 0 if @fd is a memfd sealed against shrinking, and readable and writable; else -EPERM. */
+int dyn_intake_check(int fd);
+
+/* ---- all of it (dyn.c) --------------------------------------------------------------------- */
+
+struct dyn {
+	struct dyn_config config;
+	char *host, *helper;
+	char boot[40]; /* of this machine; empty for recorded streams */
+	uint32_t id;   /* put into `attached`, not 0 */
+	struct dyn_intake intake;
+	struct dyn_registry *registries;
+	struct dyn_fold *folds;
+	bool hasty;	       /* dyn_set_hasty */
+	unsigned int nr_roots; /* descriptors of root folders, of DYN_ROOTS_MAX */
+#define DYN_ROOTS_MAX 256
+#define DYN_AGAIN_NS  (10 * 1000000000ull)
+	uint64_t fold_after_ns; /* not before, but for a flush: the disk or memory failed */
+	uint64_t bytes;		/* of ranges, of DYN_ALL_BYTES_MAX */
+	uint32_t nr_slots;	/* of routines, of DYN_ALL_ROUTINES_MAX */
+	struct dyn_spool spool;
+	struct dyn_window window; /* of dyn_facility_record */
+	uint64_t settled_ns;	  /* samples up to here have been looked up */
+	bool full;		  /* the database is over its quota */
+	struct dyn_stats stats;
+	uint64_t bad_gone, dropped_gone, missed_gone; /* counts of registries that are gone */
+};
+
+/* ---- their images (dyn_image.c; dyn_image.h: any) -------------------------------------------- */
+
+/* Write the facility's image if it is behind (see there); durable when it returns 0. */
+int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err);
+/*
+ * Profiles will refer to its image: that is newer than the last flush from now on, so that dcpid
+ * -gc leaves it alone (gc.h); where somebody has removed it, it is behind.
+ */
+void dyn_image_assure(struct dyn_facility *f);
+/* It is newer than the last flush from now on. 0, -ENOENT, also where it was never written. */
+int dyn_image_spare(const struct dyn_facility *f);
+/* Profiles may hold the build-id that it has: the next image names that. 0 or -ENOMEM. */
+int dyn_image_remember(struct dyn_facility *f);
+
+#endif

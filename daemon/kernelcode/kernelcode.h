@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The running kernel's own code, its modules, BPF programs and the vdso, as images. */
+#ifndef DCPI_KERNELCODE_H
+#define DCPI_KERNELCODE_H
+
+#include "images.h"
+
+/* kallsyms, modules, BPF and other ksymbols, vdso; their images are written into <db>/kernel/. */
+struct kernel;
+
+struct kernel_config {
+	struct profdb *db; /* NULL: no files are written */
+	struct images *images;
+	bool live; /* this machine's kernel; else DRIVER_LOAD_KERNEL and KSYMBOL are all there is */
+	const char *root;	/* where proc and sys stand; NULL: "/" */
+	const char *helper_dir; /* where dcpid-pseudoimg is; NULL: no code is kept */
+	const char *host;
+	/* bpf(2), with its result or -errno; NULL: this machine's. */
+	long (*bpf)(void *ctx, int cmd, void *attr, size_t attr_len);
+	/* Reads the kernel's memory: 0 or -errno; NULL: kernel_memory_read. */
+	int (*read)(void *ctx, uint64_t addr, void *to, size_t len);
+	void *ctx;
+};
+
+/* Strings of @config must outlive it. */
+int kernel_open(const struct kernel_config *config, struct kernel **out, struct base_err *err);
+void kernel_close(struct kernel *k);
+/* The vdso alone, for one that was opened without @live. 0 or negative with @err. */
+int kernel_fill_vdso(struct kernel *k, struct base_err *err);
+/* KSYMBOL, KERNEL, POKE */
+void kernel_load(struct kernel *k, const struct driver_load *load);
+/*
+ * Image and offset of a kernel address; *@idle: it is in a routine in which an idle CPU waits, and
+ * of the idle task. NULL: unknown, or it had several images while @c was counted.
+ */
+struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint64_t *off,
+			    bool *idle);
+/* Read code that may be gone when the event of its coming is handed on; often, it costs a call. */
+void kernel_look(struct kernel *k);
+struct image *kernel_vdso(struct kernel *k); /* NULL where there is none */
+/* What a recorded stream must begin with: the kernel code that is there now. */
+void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct driver_load *load),
+		 void *ctx);
+/* Write images that changed, before the profiles of a flush. */
+int kernel_write_images(struct kernel *k, struct base_err *err);
+/* What was written is not on disk any more: pseudo-images that can be made again have no identity
+ * until they are. */
+void kernel_images_lost(struct kernel *k);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The kernel's own code from within: which image stands at which address and since when (kernel.c),
+ * what /proc and /sys tell of it (kernel_live.c), code that comes and goes (kernel_code.c,
+ * kernel_bpf.c), the bytes of routines that got samples (kernel_text.c), and files (kernel_file.c).
+ * No file holds a true address (lib/kernel).
+ */
+#ifndef DCPI_KERNEL_INTERNAL_H
+#define DCPI_KERNEL_INTERNAL_H
+
+#include "kernelcode.h"
+#include "interval.h"
+#include "kernel.h"
+#include "kernel_bpf.h"
+
+/* ---- areas (kernel.c) ------------------------------------------------------------------------ */
+
+/* A stretch of kernel addresses that is one image, or a part of one. */
+struct kernel_area {
+	struct interval_node node;
+	struct image *image; /* counted reference */
+	uint64_t off;	     /* image offset of node.start */
+	bool module;	     /* nothing tells when it goes: /proc is looked at */
+	bool guess;	     /* where it ends is not known */
+	uint64_t gone_ns;    /* UINT64_MAX: it is there */
+	/* Up to then another image stood somewhere in it; 0: none is known. */
+	uint64_t contested_ns;
+};
+
+/* From @now_ns on; what stood there is gone. 0 or negative. @image NULL: -ENOMEM. */
+int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t now_ns);
+/* The code of a module is gone that begins in [start, end), wherever it ends. */
+void kernel_area_end_module(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
+
+struct kernel {
+	struct kernel_config config;
+	char helper[512];
+	struct kernel_symbols symbols;
+	struct interval_tree areas;
+	struct image *vdso;
+
+	/* kernel_live.c */
+	uint64_t checked_ns; /* when /proc/modules was read last */
+	struct kernel_module *modules;
+	size_t nr_modules;
+
+	/* kernel_code.c */
+	struct kernel_bpf bpf;
+	struct base_map codes; /* by key -> struct kernel_code */
+	uint64_t job_bytes;    /* of all codes */
+
+	/* kernel_text.c */
+	struct kernel_text *texts; /* list */
+	struct kernel_memory *memory;
+	bool memory_sought;
+};
+
+/* ---- this machine (kernel_live.c) ------------------------------------------------------------ */
+
+/* Areas and images of all that is there, and the images' files. 0 or negative with @err. */
+int kernel_live_open(struct kernel *k, struct base_err *err);
+/* Modules that came or went since the last look. */
+void kernel_live_check(struct kernel *k);
+
+/* ---- code that comes and goes (kernel_code.c) ------------------------------------------------ */
+
+/* @name stands at [addr, addr + len) from @now_ns on. @known false: @len is a guess. */
+void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t len, bool known,
+		     uint64_t now_ns);
+/* Write what got samples; forget what is gone without any. */
+int kernel_code_write(struct kernel *k, struct base_err *err);
+/* Files of what has bytes here are written again when that gets samples. */
+void kernel_code_lost(struct kernel *k);
+void kernel_code_close(struct kernel *k);
+bool kernel_code_is(const struct kernel *k, const struct image *img);
+/* Code is told of by its name, which its file's name begins with; in @to, or the image's path. */
+const char *kernel_code_name(const struct image *img, char *to, size_t len);
+
+/* ---- the bytes of the kernel's routines (kernel_text.c) -------------------------------------- */
+
+/* The kernel proper, or a module (@module not NULL), at [start, start + len), with its .code file.
+ */
+int kernel_text_add(struct kernel *k, struct image *image, const char *file, const char *module,
+		    uint64_t start, uint64_t len);
+/* The kernel changed itself. */
+void kernel_text_poke(struct kernel *k, const struct driver_load *load);
+/* Symbols of what got samples, and routines that did, are in files that are as of now. Failures to
+ * read routines, or to write those, are logged: samples do not wait for it. */
+int kernel_text_write(struct kernel *k, struct base_err *err);
+/* Files hold what somebody else put there, or are not there: ours go into them whole. */
+void kernel_text_lost(struct kernel *k);
+void kernel_text_close(struct kernel *k);
+
+/* ---- files (kernel_file.c) ------------------------------------------------------------------- */
+
+/* <db>/kernel/@file is as of now, so that nobody takes it for one that is not needed (gc.c); false:
+ * it is not there. */
+bool kernel_file_renew(const struct kernel *k, const char *file);
+/*
+ * Write the symbols within [start, start + len) as <db>/kernel/NAME-<id>.elf; one that is there is
+ * renewed.
+ * @module NULL: the kernel's own.
+ */
+int kernel_file_write(struct kernel *k, const char *name, const struct base_id *id,
+		      const char *module, uint64_t start, uint64_t len, struct base_err *err);
+/* A single routine of which only the name is known. */
+int kernel_file_write_name(struct kernel *k, const char *name, const struct base_id *id,
+			   uint64_t len, struct base_err *err);
+/* A pseudo-image from @job into the folder @dir_fd; readable by the daemon's user and group dcpi.
+ */
+int kernel_file_write_job(struct kernel *k, int dir_fd, const char *file,
+			  const struct base_buf *job, struct base_id *id, struct base_err *err);
+/* The vdso this process has: its bytes into <db>/kernel/, its identity to @id. -ENOENT: none, or
+ * (logged) one that cannot be identified. */
+int kernel_file_write_vdso(struct kernel *k, struct base_id *id, struct base_err *err);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is removed while the daemon runs: pseudo-images over the quota, old epochs once a day. */
+#ifndef DCPI_RETAIN_H
+#define DCPI_RETAIN_H
+
+#include "base.h"
+#include "profdb.h"
+
+/* ---- the quota of pseudo-images (quota.c) --------------------------------------------------- */
+
+#define QUOTA_MIB 10240 /* unless told */
+
+struct quota {
+	/* set by the caller */
+	struct profdb *db;
+	const char *path; /* of the database, as a child of ours opens it */
+	uint64_t max;	  /* bytes of <db>/dyn that are allowed; 0: as many as there are */
+
+	/* kept here; zero-initialize */
+	uint64_t len; /* when measured last */
+	bool over;
+	bool checked, told;
+	uint64_t images_written; /* when measured */
+	uint64_t next_ns;	 /* base_now_ns before which no other begins, while */
+	uint64_t epochs_ns;	 /* the database's folder was changed then last */
+	uint64_t wait_ns;	 /* between them; 0: the last removed something */
+	uint64_t tried_len;	 /* len when it began */
+	int32_t child;		 /* removes what nothing refers to; 0: none */
+};
+
+/* At the start, and after a flush, when so many images have been written in all: measure. True: it
+ * is too much, and quota_start is worth it. */
+bool quota_check(struct quota *q, uint64_t images_written);
+/* Begin to remove pseudo-images to which no epoch refers; @wait until that is done. */
+void quota_start(struct quota *q, bool wait);
+/* See whether that is done. */
+void quota_turn(struct quota *q);
+void quota_close(struct quota *q);
+
+/* ---- the day's maintenance (daily.c; dcpid -gc_daily) -----------------------------------------
+ */
+
+struct daily_clock {
+	int64_t last; /* UTC: it was done, or need not be done for what was before; 0: not known */
+	int64_t offset; /* of UTC from the time since boot, when looked at last */
+	int64_t first;	/* seconds since boot at the first look */
+	bool looked;
+};
+
+/* The last time up to @now that was 03:00, local time, and @spread seconds (below two hours: so
+ * that machines do not all do it at once). */
+int64_t daily_slot(int64_t now, uint32_t spread);
+/*
+ * Was there such a time since it was done last? If @s does not know when that was, or it would be
+ * to come, it counts as done now; so it does when the clock has jumped, for by a wrong clock every
+ * epoch may be old. Nothing is due in the ten minutes after the first look, within which a clock
+ * that is wrong at boot is put right. @boot: seconds since boot, suspended ones too.
+ */
+bool daily_is_due(struct daily_clock *s, int64_t now, int64_t boot, uint32_t spread);
+
+struct daily {
+	/* set by the caller */
+	struct profdb *db;
+	const char *path; /* of the database, as a child of ours opens it */
+	const char *platform;
+	uint64_t size; /* bytes that old epochs may keep; 0: whatever it takes */
+	bool wanted;
+
+	/* kept here; zero-initialize */
+	struct daily_clock when;
+	int64_t stored;	  /* of when.last, in the database */
+	int64_t started;  /* UTC, by the child */
+	uint64_t next_ns; /* base_now_ns of the next look */
+	int32_t child;	  /* 0: none */
+	int report;	  /* what it says at its end */
+};
+
+/* See whether the child is done. True: the maintenance is due, and daily_start begins it. */
+bool daily_turn(struct daily *s);
+void daily_start(struct daily *s);
+void daily_close(struct daily *s);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What /proc says of one process. Nothing here opens a file that a process names. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "track.h"
+
+enum {
+	STAT_STATE = 3, /* field numbers of proc_pid_stat(5) */
+	STAT_PARENT = 4,
+	STAT_NR_THREADS = 20,
+	STAT_START = 22, /* ticks since boot */
+};
+
+#define STEP_NS 10000000u /* of start times */
+
+/* Read a small file of /proc/PID; the length, or -errno. */
+static ssize_t read_proc(int32_t pid, const char *name, char *text, size_t cap)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, cap - 1);
+	n = n < 0 ? -errno : n;
+	close(fd);
+	text[n < 0 ? 0 : n] = '\0';
+	return n;
+}
+
+/* The name stands in parentheses and may hold any byte, parentheses too. */
+static int parse_stat(struct process *p, char *text)
+{
+	char *name = strchr(text, '('), *end = strrchr(text, ')'), *field, *save = NULL;
+	uint64_t ticks = 0, hz = (uint64_t)sysconf(_SC_CLK_TCK);
+	unsigned long nr_threads = 0;
+	char state = '?';
+
+	if (!name || !end || end < name)
+		return -DCPI_EFORMAT;
+	*end = '\0';
+	snprintf(p->comm, sizeof(p->comm), "%s", name + 1);
+	field = strtok_r(end + 1, " ", &save);
+	for (int i = STAT_STATE; field && i <= STAT_START; i++) {
+		if (i == STAT_STATE)
+			state = *field;
+		else if (i == STAT_PARENT)
+			p->ppid = (int32_t)strtol(field, NULL, 10);
+		else if (i == STAT_NR_THREADS)
+			nr_threads = strtoul(field, NULL, 10);
+		else if (i == STAT_START)
+			ticks = strtoull(field, NULL, 10);
+		field = strtok_r(NULL, " ", &save);
+	}
+	/* It is the main thread's, which may end before others. */
+	if ((state == 'Z' && nr_threads < 2) || state == 'X')
+		return -ESRCH;
+	p->start_time_ns = ticks * (1000000000u / (hz ? hz : 100));
+	return 0;
+}
+
+/* A fork is told after the start that /proc has, and both come in steps. */
+static bool is_other_start(const struct process *p, uint64_t start_ns)
+{
+	const struct process now = { .start_time_ns = start_ns };
+
+	if (p->start_time_ns)
+		return start_ns != p->start_time_ns;
+	if (p->instance)
+		return !instance_is_listed(&now, p->instance);
+	return p->began_ns && start_ns > p->began_ns + STEP_NS;
+}
+
+int proc_describe(struct process *p)
+{
+	struct process now = { .pid = p->pid, .uid = p->uid };
+	char text[4096];
+	const char *uid;
+	ssize_t n = read_proc(p->pid, "stat", text, sizeof(text));
+	int r = n < 0 ? (int)n : parse_stat(&now, text);
+
+	if (r < 0)
+		return r;
+	if (is_other_start(p, now.start_time_ns))
+		return -ESTALE;
+	n = read_proc(p->pid, "status", text, sizeof(text));
+	if (n < 0)
+		return (int)n;
+	uid = strstr(text, "\nUid:");
+	if (uid)
+		now.uid = (uint32_t)strtoul(uid + 5, NULL, 10);
+	p->ppid = now.ppid;
+	p->start_time_ns = now.start_time_ns;
+	p->uid = now.uid;
+	memcpy(p->comm, now.comm, sizeof(p->comm));
+	return 0;
+}
+
+int proc_check_owner(int32_t pid, uint32_t uid)
+{
+	char text[4096];
+	unsigned int real, effective, saved;
+	ssize_t n = read_proc(pid, "status", text, sizeof(text));
+	const char *line = n < 0 ? NULL : strstr(text, "\nUid:");
+
+	if (!line || sscanf(line + 5, "%u %u %u", &real, &effective, &saved) != 3)
+		return -ESRCH;
+	return real == uid && effective == uid && saved == uid ? 0 : -EPERM;
+}
+
+/* The kernel writes a newline in a path as \012 there; nothing else is escaped. */
+static void unescape(char *path)
+{
+	char *to = path;
+
+	for (; *path; path++) {
+		if (strncmp(path, "\\012", 4) == 0) {
+			*to++ = '\n';
+			path += 3;
+		} else {
+			*to++ = *path;
+		}
+	}
+	*to = '\0';
+}
+
+static uint32_t prot_of(const char *perms)
+{
+	return (perms[0] == 'r' ? PROT_READ : 0u) | (perms[1] == 'w' ? PROT_WRITE : 0u) |
+	       (perms[2] == 'x' ? PROT_EXEC : 0u);
+}
+
+int proc_parse_line(char *line, struct driver_load *l)
+{
+	uint64_t start, end;
+	char perms[8];
+	int path_at = 0;
+
+	line[strcspn(line, "\n")] = '\0';
+	*l = (struct driver_load){ .kind = DRIVER_LOAD_MMAP };
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n", &start,
+		   &end, perms, &l->file_off, &l->dev_major, &l->dev_minor, &l->inode,
+		   &path_at) < 7 ||
+	    end <= start || strlen(perms) != 4 || !path_at)
+		return -DCPI_EFORMAT;
+	l->addr = start;
+	l->len = end - start;
+	l->prot = prot_of(perms);
+	unescape(line + path_at);
+	l->path = line[path_at] ? line + path_at : "//anon";
+	return perms[2] == 'x';
+}
+
+/* NULL with errno, or where it shows nothing with errno 0. */
+static FILE *open_if_any(const char *path)
+{
+	FILE *maps = fopen(path, "re");
+	int c = maps ? getc(maps) : EOF;
+
+	if (c != EOF) {
+		ungetc(c, maps);
+		return maps;
+	}
+	if (maps) {
+		fclose(maps);
+		errno = 0;
+	}
+	return NULL;
+}
+
+/* Those of a main thread that has ended show nothing, those of the others what there is. */
+static FILE *open_maps(int32_t pid)
+{
+	char path[64], name[400];
+	struct dirent *entry;
+	FILE *maps;
+	DIR *task;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = open_if_any(path);
+	if (maps || errno)
+		return maps;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	task = opendir(path);
+	while (!maps && task && (entry = readdir(task))) {
+		snprintf(name, sizeof(name), "%s/%s/maps", path, entry->d_name);
+		maps = entry->d_name[0] == '.' ? NULL : open_if_any(name);
+	}
+	if (task)
+		closedir(task);
+	errno = 0;
+	return maps;
+}
+
+int proc_each_map(int32_t pid, void (*fn)(void *ctx, struct driver_load *l, bool exec), void *ctx)
+{
+	struct driver_load l;
+	size_t cap = 0;
+	FILE *maps = open_maps(pid);
+	char *line = NULL;
+	int r = 0, exec;
+
+	if (!maps)
+		return -errno;
+	while (getline(&line, &cap, maps) > 0)
+		if ((exec = proc_parse_line(line, &l)) >= 0)
+			fn(ctx, &l, exec);
+	if (ferror(maps))
+		r = -EIO;
+	free(line);
+	fclose(maps);
+	return r;
+}
+
+struct code_check {
+	uint64_t at, end; /* up to @at it is */
+};
+
+static void check_map(void *ctx, struct driver_load *l, bool exec)
+{
+	struct code_check *c = ctx;
+
+	if (exec && l->addr <= c->at && l->addr + l->len > c->at)
+		c->at = l->addr + l->len;
+}
+
+int proc_check_code(int32_t pid, uint64_t start, uint64_t end)
+{
+	struct code_check c = { start, end };
+	int r = proc_each_map(pid, check_map, &c);
+
+	return r < 0 ? r : c.at >= c.end ? 0 : -ENOENT;
+}
+
+struct dynamic_listing {
+	void (*fn)(void *ctx, uint64_t start, uint64_t end);
+	void *ctx;
+	uint64_t start, end; /* of memory in no file, without a gap */
+	bool exec;	     /* some of it is executable */
+};
+
+static void end_run(struct dynamic_listing *to)
+{
+	if (to->exec)
+		to->fn(to->ctx, to->start, to->end);
+	to->start = to->end = 0;
+	to->exec = false;
+}
+
+static void list_dynamic(void *ctx, struct driver_load *l, bool exec)
+{
+	struct dynamic_listing *to = ctx;
+
+	if (l->addr != to->end)
+		end_run(to);
+	if (exec ? mapping_kind(l, false) != MAPPING_CODE : strcmp(l->path, "//anon") != 0) {
+		end_run(to);
+		return;
+	}
+	to->start = to->end ? to->start : l->addr;
+	to->end = l->addr + l->len;
+	to->exec |= exec;
+}
+
+void proc_dynamic(const struct process *p, void (*fn)(void *ctx, uint64_t start, uint64_t end),
+		  void *ctx)
+{
+	struct dynamic_listing to = { .fn = fn, .ctx = ctx };
+
+	proc_each_map(p->pid, list_dynamic, &to);
+	end_run(&to);
+}
+
+bool proc_is_other_life(const struct process *p)
+{
+	struct process now = { .pid = p->pid };
+
+	return !p->later && proc_describe(&now) == 0 && is_other_start(p, now.start_time_ns);
+}
+
+bool proc_is_gone(const struct process *p)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", p->pid);
+	return access(path, F_OK) < 0 && errno == ENOENT;
+}
