@@ -5,113 +5,6 @@
 
 #include "kernelcode_internal.h"
 
-/* Code that was unregistered may still run until nobody uses it any more. */
-#define GRACE_NS UINT64_C(1000000000)
-/* How long what is gone is remembered, for samples that are handed on late. */
-#define REMEMBER_NS (60 * GRACE_NS)
-
-/* ---- areas ----------------------------------------------------------------------------------- */
-
-static uint64_t later(uint64_t time_ns, uint64_t by)
-{
-	return time_ns > UINT64_MAX - by ? UINT64_MAX : time_ns + by;
-}
-
-static void drop_area(struct kernel *k, struct kernel_area *a)
-{
-	interval_remove(&k->areas, &a->node);
-	a->image->refs--;
-	free(a);
-}
-
-static bool same_tenant(const struct kernel_area *a, const struct kernel_area *b)
-{
-	return a->image == b->image && a->off - a->node.start == b->off - b->node.start;
-}
-
-/* What stood in the way of @to until @now_ns: samples of up to then may be its own. */
-static void replace(struct kernel *k, struct kernel_area *to, uint64_t now_ns)
-{
-	struct kernel_area *old;
-
-	while ((old = (void *)interval_overlap(&k->areas, to->node.start, to->node.end))) {
-		uint64_t end_ns = later(old->gone_ns, GRACE_NS), contested_ns = old->contested_ns;
-
-		end_ns = end_ns < now_ns ? end_ns : now_ns;
-		if (!same_tenant(old, to) && end_ns > contested_ns)
-			contested_ns = end_ns;
-		if (contested_ns > to->contested_ns)
-			to->contested_ns = contested_ns;
-		if (old->guess && old->node.start < to->node.start)
-			old->node.end = to->node.start;
-		else
-			drop_area(k, old);
-	}
-}
-
-int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t now_ns)
-{
-	struct kernel_area *a;
-
-	if (!area->image)
-		return -ENOMEM;
-	if (area->node.end <= area->node.start)
-		return -EINVAL;
-	a = malloc(sizeof(*a));
-	if (!a)
-		return -ENOMEM;
-	*a = *area;
-	a->gone_ns = UINT64_MAX;
-	a->contested_ns = 0;
-	a->image->refs++;
-	replace(k, a, now_ns);
-	interval_insert(&k->areas, &a->node);
-	return 0;
-}
-
-static struct kernel_area *next_area(const struct kernel *k, uint64_t *pos)
-{
-	struct kernel_area *a = (void *)interval_overlap(&k->areas, *pos, UINT64_MAX);
-
-	if (a)
-		*pos = a->node.end;
-	return a;
-}
-
-static bool is_within(const struct kernel_area *a, uint64_t start, uint64_t end)
-{
-	return a->node.start >= start && (a->guess || a->node.end <= end);
-}
-
-/* Whatever lies within [start, end) is gone. */
-static void end_areas(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns)
-{
-	struct kernel_area *a;
-
-	for (uint64_t pos = start; (a = next_area(k, &pos)) && a->node.start < end;)
-		if (is_within(a, start, end) && now_ns < a->gone_ns)
-			a->gone_ns = now_ns;
-}
-
-void kernel_area_end_module(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns)
-{
-	struct kernel_area *a;
-
-	for (uint64_t pos = start; (a = next_area(k, &pos)) && a->node.start < end;)
-		if (a->module && a->node.start >= start && now_ns < a->gone_ns)
-			a->gone_ns = now_ns;
-}
-
-static void forget_areas(struct kernel *k)
-{
-	uint64_t now = base_now_ns();
-	struct kernel_area *a;
-
-	for (uint64_t pos = 0; k->config.live && (a = next_area(k, &pos));)
-		if (later(a->gone_ns, REMEMBER_NS) < now)
-			drop_area(k, a);
-}
-
 struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint64_t *off,
 			    bool *idle)
 {
@@ -123,7 +16,7 @@ struct image *kernel_lookup(struct kernel *k, const struct driver_count *c, uint
 		kernel_live_check(k);
 		a = (const void *)interval_find(&k->areas, c->addr);
 	}
-	if (!a || c->time_ns > later(a->gone_ns, GRACE_NS))
+	if (!a || c->time_ns > kernel_area_over_ns(a))
 		return NULL;
 	if (a->contested_ns && c->first_ns <= a->contested_ns)
 		return NULL;
@@ -171,7 +64,7 @@ void kernel_load(struct kernel *k, const struct driver_load *l)
 	else if (l->kind == DRIVER_LOAD_POKE)
 		kernel_text_poke(k, l);
 	else if (l->kind == DRIVER_LOAD_KSYMBOL && (l->flags & DRIVER_LOAD_GONE))
-		end_areas(k, l->addr, end, l->time_ns);
+		kernel_area_end(k, l->addr, end, l->time_ns);
 	else if (l->kind == DRIVER_LOAD_KSYMBOL)
 		kernel_code_add(k, name, l->addr, l->len, true, l->time_ns);
 }
@@ -182,7 +75,7 @@ void kernel_tell(const struct kernel *k, void (*tell)(void *ctx, const struct dr
 	const struct kernel_area *a;
 	char name[256];
 
-	for (uint64_t pos = 0; (a = next_area(k, &pos));) {
+	for (uint64_t pos = 0; (a = kernel_area_next(k, &pos));) {
 		struct driver_load l = { .kind = DRIVER_LOAD_KERNEL,
 					 .addr = a->node.start,
 					 .len = a->node.end - a->node.start,
@@ -255,10 +148,14 @@ int kernel_write_images(struct kernel *k, struct base_err *err)
 {
 	int lock, r, s, t;
 
-	forget_areas(k);
+	kernel_area_forget(k);
 	if (!k->config.db)
 		return 0;
 	lock = profdb_dyn_lock(k->config.db, false, IMAGE_FILE_LOCK_MS, NULL);
+	if (kernel_text_wants_check(k)) {
+		k->checked_ns = 0;
+		kernel_live_check(k);
+	}
 	r = kernel_text_write(k, err);
 	s = kernel_code_write(k, err);
 	t = write_vdso(k, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The kernel's own code from within: which image stands at which address and since when (kernel.c),
- * what /proc and /sys tell of it (kernel_live.c), code that comes and goes (kernel_code.c,
- * kernel_bpf.c), the bytes of routines that got samples (kernel_text.c), and files (kernel_file.c).
+ * what /proc and /sys tell of it (live.c), code that comes and goes (code.c,
+ * bpf.c), the bytes of routines that got samples (text.c), and files (file.c).
  * No file holds a true address (lib/kernel).
  */
 #ifndef DCPI_KERNEL_INTERNAL_H
@@ -13,7 +13,7 @@
 #include "kernel.h"
 #include "kernel_bpf.h"
 
-/* ---- areas (kernel.c) ------------------------------------------------------------------------ */
+/* ---- areas (area.c) ------------------------------------------------------------------------ */
 
 /* A stretch of kernel addresses that is one image, or a part of one. */
 struct kernel_area {
@@ -31,6 +31,14 @@ struct kernel_area {
 int kernel_area_add(struct kernel *k, const struct kernel_area *area, uint64_t now_ns);
 /* The code of a module is gone that begins in [start, end), wherever it ends. */
 void kernel_area_end_module(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
+/* Whatever lies within [start, end) is gone. */
+void kernel_area_end(struct kernel *k, uint64_t start, uint64_t end, uint64_t now_ns);
+/* The first area behind *@pos, which moves behind it; or NULL. */
+struct kernel_area *kernel_area_next(const struct kernel *k, uint64_t *pos);
+/* From then on no sample can be of it. */
+uint64_t kernel_area_over_ns(const struct kernel_area *a);
+/* Forget areas that are gone for so long that no sample of them can come. */
+void kernel_area_forget(struct kernel *k);
 
 struct kernel {
 	struct kernel_config config;
@@ -39,30 +47,30 @@ struct kernel {
 	struct interval_tree areas;
 	struct image *vdso;
 
-	/* kernel_live.c */
+	/* live.c */
 	uint64_t checked_ns; /* when /proc/modules was read last */
 	struct kernel_module *modules;
 	size_t nr_modules;
 
-	/* kernel_code.c */
+	/* code.c */
 	struct kernel_bpf bpf;
 	struct base_map codes; /* by key -> struct kernel_code */
 	uint64_t job_bytes;    /* of all codes */
 
-	/* kernel_text.c */
+	/* text.c */
 	struct kernel_text *texts; /* list */
 	struct kernel_memory *memory;
 	bool memory_sought;
 };
 
-/* ---- this machine (kernel_live.c) ------------------------------------------------------------ */
+/* ---- this machine (live.c) ------------------------------------------------------------ */
 
 /* Areas and images of all that is there, and the images' files. 0 or negative with @err. */
 int kernel_live_open(struct kernel *k, struct base_err *err);
 /* Modules that came or went since the last look. */
 void kernel_live_check(struct kernel *k);
 
-/* ---- code that comes and goes (kernel_code.c) ------------------------------------------------ */
+/* ---- code that comes and goes (code.c) ------------------------------------------------ */
 
 /* @name stands at [addr, addr + len) from @now_ns on. @known false: @len is a guess. */
 void kernel_code_add(struct kernel *k, const char *name, uint64_t addr, uint64_t len, bool known,
@@ -76,7 +84,7 @@ bool kernel_code_is(const struct kernel *k, const struct image *img);
 /* Code is told of by its name, which its file's name begins with; in @to, or the image's path. */
 const char *kernel_code_name(const struct image *img, char *to, size_t len);
 
-/* ---- the bytes of the kernel's routines (kernel_text.c) -------------------------------------- */
+/* ---- the bytes of the kernel's routines (text.c) -------------------------------------- */
 
 /* The kernel proper, or a module (@module not NULL), at [start, start + len), with its .code file.
  */
@@ -84,6 +92,9 @@ int kernel_text_add(struct kernel *k, struct image *image, const char *file, con
 		    uint64_t start, uint64_t len);
 /* The kernel changed itself. */
 void kernel_text_poke(struct kernel *k, const struct driver_load *load);
+/* A module has samples that are not on disk: kernel_live_check should say first whether it is
+ * there. */
+bool kernel_text_wants_check(const struct kernel *k);
 /* Symbols of what got samples, and routines that did, are in files that are as of now. Failures to
  * read routines, or to write those, are logged: samples do not wait for it. */
 int kernel_text_write(struct kernel *k, struct base_err *err);
@@ -91,7 +102,7 @@ int kernel_text_write(struct kernel *k, struct base_err *err);
 void kernel_text_lost(struct kernel *k);
 void kernel_text_close(struct kernel *k);
 
-/* ---- files (kernel_file.c) ------------------------------------------------------------------- */
+/* ---- files (file.c) ------------------------------------------------------------------- */
 
 /* <db>/kernel/@file is as of now, so that nobody takes it for one that is not needed (gc.c); false:
  * it is not there. */

@@ -274,7 +274,7 @@ static bool is_there(const struct kernel *k, const struct kernel_text *t)
 	return !t->module || (a && a->image == t->image && a->gone_ns == UINT64_MAX);
 }
 
-static bool has_dirty_module(const struct kernel *k)
+bool kernel_text_wants_check(const struct kernel *k)
 {
 	for (const struct kernel_text *t = k->texts; t; t = t->next)
 		if (t->module && t->image->dirty)
@@ -315,10 +315,6 @@ int kernel_text_write(struct kernel *k, struct base_err *err)
 
 	if (!k->config.live)
 		return 0;
-	if (has_dirty_module(k)) {
-		k->checked_ns = 0;
-		kernel_live_check(k);
-	}
 	for (struct kernel_text *t = k->texts; t; t = t->next) {
 		int s = 0;
 

@@ -41,20 +41,18 @@ void windows_step_turn(struct windows *t)
 		step_receive(t->config.step, take_early, t);
 }
 
-void windows_stepped_pass(struct windows *t, uint64_t time_ns)
+struct windows_early *windows_stepped_next(struct windows *t, uint64_t time_ns)
 {
 	struct windows_stepped *s = &t->stepped;
+	struct windows_early *e = s->first;
 
-	while (s->first && s->first->w.time_ns <= time_ns) {
-		struct windows_early *e = s->first;
-
-		s->first = e->next;
-		s->last = s->first ? s->last : NULL;
-		s->nr--;
-		s->stats.pending--;
-		windows_take(t, &e->w, e->words);
-		free(e);
-	}
+	if (!e || e->w.time_ns > time_ns)
+		return NULL;
+	s->first = e->next;
+	s->last = s->first ? s->last : NULL;
+	s->nr--;
+	s->stats.pending--;
+	return e;
 }
 
 bool windows_stepped_stats_get(const struct windows *t, struct windows_stats *out)

@@ -112,10 +112,24 @@ struct windows {
 /* The block of a word. */
 const struct vtrace_code *windows_block(void *ctx, uint32_t id);
 
-/* windows.c: where it was, by what /proc listed and no event up to then has contradicted. */
-void windows_place_listed(const struct windows_config *c, struct windows_pending *k);
+/* place.c */
 
-/* windows_stepped.c */
+/* The mappings of @p (NULL: the kernel's code) say where the blocks of @w are; what they do not say
+ * stays OPEN. */
+void trace_place(const struct windows_config *c, struct process *p, const struct vtrace_window *w,
+		 struct windows_step *steps, size_t nr);
+/* The registries of its process say it. False: a later poll may; not where @last. */
+bool trace_place_dynamic(const struct windows_config *c, const struct windows_pending *k,
+			 struct windows_step *s, bool last);
+/* It was, by what /proc listed and no event up to then has contradicted. */
+void windows_place_listed(const struct windows_config *c, struct windows_pending *k);
+/* It is older than the reading of /proc that its process's mappings come from, or waits for one. */
+bool trace_is_unsettled(const struct windows_config *c, const struct process *p,
+			const struct vtrace_window *w);
+/* @s is in @image (may be NULL) from now on, as far as is known. */
+void trace_step_put(struct windows_step *s, struct image *image);
+
+/* stepped.c */
 
 static inline bool windows_is_stepped(const struct vtrace_window *w)
 {
@@ -129,14 +143,15 @@ static inline struct windows_stats *windows_account(struct windows *t,
 	return windows_is_stepped(w) ? &t->stepped.stats : &t->stats;
 }
 
-void windows_stepped_pass(struct windows *t, uint64_t time_ns);
+/* The next one whose time is up to @time_ns, to be freed by the caller; or NULL. */
+struct windows_early *windows_stepped_next(struct windows *t, uint64_t time_ns);
 void windows_stepped_release(struct windows_stepped *s);
 
-/* windows_code.c */
+/* code.c */
 
 void windows_code_release(struct windows_code *c);
 
-/* windows_past.c */
+/* past.c */
 
 /* A life of a process that is over, while windows of it wait or values of it are to come. */
 struct windows_past {
@@ -146,12 +161,14 @@ struct windows_past {
 			     stood in them */
 };
 
+/* Of @p, which ends; one reference. NULL: no memory. */
+struct windows_past *windows_past_new(const struct process *p, struct values_owner *owner);
 struct windows_past *windows_past_get(struct windows_past *past);
 void windows_past_put(struct windows_past *past);
 /* What the process of @k has mapped, or had when it ended; NULL: that is not known. */
 const struct process *windows_mapped_by(const struct windows *t, const struct windows_ticket *k);
 
-/* windows_values.c */
+/* values.c */
 
 void windows_values_release(struct windows_values *v);
 /* All blocks of @k are placed or lost: its values are wanted. */
