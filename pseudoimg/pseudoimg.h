@@ -129,8 +129,9 @@ int pseudoimg_fold(const struct pseudoimg_fold *fds, struct pseudoimg_result *re
  * Run the helper program @program: job from @job_fd (read from offset 0), image to @out_fd, bounded
  * by
  * @timeout_ms. The helper drops every right, limits its memory and allows itself only the
- * system calls that reading and writing need. 0, or negative with @err (-DCPI_EHELPER when it
- * was killed or refused, -ETIMEDOUT).
+ * system calls that reading and writing need. 0, or negative with @err. -ENOSPC, -EDQUOT, -EIO: the
+ * disk's; -DCPI_EHELPER (killed, refused, any other -errno of its own), other DCPI_ERRORS, -EINVAL,
+ * -ETIMEDOUT: this image's; any other -errno: it could not be started.
  */
 int pseudoimg_run_helper(const char *program, int job_fd, int out_fd, unsigned int timeout_ms,
 			 struct pseudoimg_result *result, struct base_err *err);

@@ -163,6 +163,17 @@ static int read_maps(int fd, struct base_buf *maps, uint64_t end)
 	return pos == maps->len ? 0 : -DCPI_EHELPER;
 }
 
+/*
+ * An error of the disk concerns all images, and the caller tries again. The helper has everything
+ * else from the job, also its own want of memory: it concerns this image alone.
+ */
+static int error_of(int status)
+{
+	bool of_disk = status == -ENOSPC || status == -EDQUOT || status == -EIO;
+
+	return of_disk || status == -EINVAL || status <= -DCPI_ERROR_BASE ? status : -DCPI_EHELPER;
+}
+
 static int take_answer(struct pseudoimg_answer *a, struct pseudoimg_result *result,
 		       struct base_err *err)
 {
@@ -175,10 +186,11 @@ static int take_answer(struct pseudoimg_answer *a, struct pseudoimg_result *resu
 	*result = a->result;
 	if (!a->status)
 		return 0;
-	base_fail(err, a->status, "%s", a->text[0] ? a->text : "cannot write pseudo-image");
+	base_fail(err, error_of(a->status), "%s",
+		  a->text[0] ? a->text : "cannot write pseudo-image");
 	if (a->hint[0])
 		base_hint(err, "%s", a->hint);
-	return a->status;
+	return error_of(a->status);
 }
 
 static int fail_ended(int status, const char *program, struct base_err *err)

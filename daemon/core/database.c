@@ -128,8 +128,12 @@ static uint64_t not_on_disk(const struct daemon *d)
 
 int database_give_up(struct daemon *d, const struct base_err *why, struct base_err *err)
 {
-	uint64_t nr = not_on_disk(d);
+	struct account *own = &d->store.account;
+	uint64_t nr = not_on_disk(d), unwritten = daemon_unwritten(d);
 
+	own->lost[ACCOUNT_LOST_UNWRITTEN] += unwritten + own->pending;
+	own->stored -= unwritten;
+	own->pending = 0;
 	if (nr)
 		base_fail(err, why->code, "%llu sample%s that waited in memory %s lost: %s",
 			  (unsigned long long)nr, nr == 1 ? "" : "s", nr == 1 ? "is" : "are",

@@ -74,8 +74,7 @@ int image_file_put(int dir_fd, const char *name, const char *helper, const uint3
 
 bool image_file_refusal(int r)
 {
-	return r == -DCPI_EHELPER || r == -ETIMEDOUT || r == -DCPI_ELIMIT || r == -DCPI_EFORMAT ||
-	       r == -DCPI_EOVERFLOW || r == -EINVAL;
+	return r <= -DCPI_ERROR_BASE || r == -ETIMEDOUT || r == -EINVAL;
 }
 
 /* Three times, for a helper may also be killed or slow because the machine is in need. */

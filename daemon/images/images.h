@@ -24,7 +24,8 @@
 	X(LOST_BAD, "bad-record", "came in a record that made no sense")                           \
 	X(LOST_MEMORY, "no-memory", "the daemon had no memory for it")                             \
 	X(LOST_OVERFLOW, "count-overflow", "its counter was full")                                 \
-	X(LOST_EXCLUDED, "excluded", "its image or process is not to be stored")
+	X(LOST_EXCLUDED, "excluded", "its image or process is not to be stored")                   \
+	X(LOST_UNWRITTEN, "unwritten", "could not be written before the daemon ended")
 
 /* Names under which samples in no image are stored (PROFDB_NAMED profiles). */
 #define ACCOUNT_BUCKETS(X)                                                                         \
@@ -276,7 +277,8 @@ int image_file_create(struct base_file *file, int dir_fd, const char *name, cons
 		      struct base_err *err);
 /* For a helper with so many bytes to read. */
 unsigned int image_file_timeout_ms(uint64_t len);
-/* A failure that lies in what the client said, not in this machine's disk or memory. */
+/* A failure of one image, by what its client said; not of this machine's disk or memory, or of
+ * starting the helper, for which flushes fail. */
 bool image_file_refusal(int r);
 /*
  * Let the jailed helper make @name from @job (a descriptor, at its beginning): complete or not at

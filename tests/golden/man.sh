@@ -116,7 +116,7 @@ tells dcpivprofiler.5 'TRACE_OP_.*|TRACE_NR_.*|TRACE_REGISTERS|trace_(vlist|vlis
 # What becomes of samples, by the names that 'dcpictl status' prints.
 for name in LOST:dcpictl.1 BUCKET:dcpid.8; do
 	text=$(mandoc -T ascii "${name#*:}" | sed 's/.\x08//g' | tr -s ' \n' ' ')
-	names=$(sed -n "s/.*X(${name%:*}_[A-Z_]*, \"\([^\"]*\)\".*/\1/p" "$DCPI_SRC/daemon/daemon_internal.h")
+	names=$(sed -n "s/.*X(${name%:*}_[A-Z_]*, \"\([^\"]*\)\".*/\1/p" "$DCPI_SRC/daemon/images/images.h")
 	[ -n "$names" ] || complain "no ${name%:*}"
 	while read -r what; do
 		[[ $text == *"$what"* ]] || complain "${name#*:} does not tell of '$what'"

@@ -8,6 +8,8 @@
  *processes that announce a registry and then do nothing; ends when its input does bad_client silent
  *SECONDS  a JIT whose own range is memory that never answers (userfaultfd); prints a line when that
  *was announced
+ *	bad_client machine NUMBER  a registry of that ELF machine and code that runs for a second;
+ *prints whether the daemon attached it
  */
 #include <dbgdyn.h>
 #include <errno.h>
@@ -28,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fake_registry.h"
 #include "truth_jit.h"
 #include "wire.h"
 
@@ -187,19 +190,18 @@ static int make_registry(void)
 }
 
 /* Whether the daemon has it. */
-static int announce(int *registry)
+static int announce(int registry)
 {
 	struct wire_doorbell bell = { WIRE_DOORBELL_MAGIC, WIRE_REGISTRY_VERSION,
 				      (uint32_t)getpid(), 0 };
 	int sock = -1;
 
-	*registry = make_registry();
 	for (int i = 0; i < 100 && sock < 0; i++) {
 		sock = connect_daemon();
 		if (sock < 0)
 			usleep(10000);
 	}
-	if (*registry < 0 || sock < 0 || hand_over(sock, &bell, sizeof(bell), *registry) < 0)
+	if (registry < 0 || sock < 0 || hand_over(sock, &bell, sizeof(bell), registry) < 0)
 		return -1;
 	close(sock);
 	return 0;
@@ -208,7 +210,7 @@ static int announce(int *registry)
 static int hang(long count)
 {
 	char c;
-	int ready[2], fd;
+	int ready[2];
 	long there = 0;
 
 	if (pipe(ready) < 0)
@@ -216,7 +218,7 @@ static int hang(long count)
 	for (long i = 0; i < count; i++)
 		if (fork() == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			c = announce(&fd) == 0 ? '+' : '-';
+			c = announce(make_registry()) == 0 ? '+' : '-';
 			if (write(ready[1], &c, 1) != 1)
 				_exit(1);
 			for (;;)
@@ -273,6 +275,30 @@ static int silent(double seconds)
 	return 0;
 }
 
+/* ---- code of another machine ---------------------------------------------------------------- */
+
+/* A registry of @machine and its routine, handed over; then the routine runs. The daemon attaches
+ * it, or it does not. */
+static int machine(uint32_t number, double seconds)
+{
+	unsigned char *code = truth_map(TRUTH_BLOCK);
+	uint64_t random = 41;
+	struct fake f;
+
+	if (!code)
+		return die("memory");
+	truth_put(code, 1);
+	fake_open(&f, 1 << 16);
+	f.h->machine = number;
+	fake_facility(&f, "machine");
+	fake_put_routine(&f, 0, (uintptr_t)code, "machine_1", code, TRUTH_BLOCK);
+	if (announce(f.fd) < 0)
+		return die("announce");
+	truth_run(code, CLOCK_THREAD_CPUTIME_ID, seconds, &random);
+	printf("attached %u\n", (unsigned int)(f.h->attached != 0));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
@@ -287,5 +313,7 @@ int main(int argc, char **argv)
 		return hang(atol(argv[2]));
 	if (!strcmp(what, "silent"))
 		return silent(atof(argv[2]));
+	if (!strcmp(what, "machine"))
+		return machine((uint32_t)atol(argv[2]), 1);
 	return 2;
 }

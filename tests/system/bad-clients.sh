@@ -7,6 +7,8 @@ set -u
 . "$DCPI_SRC/tests/support/dyn.sh"
 need_root
 tests=$DCPI_BIN/../tests
+reachable_programs
+cp "$tests/bad_client" "$work/bin"
 hung=${DCPI_COUNT:-300} # processes
 
 # prompt WHEN: it is there, answers (at once, but for a machine that is busy), and no sample is missing.
@@ -41,6 +43,22 @@ honest "another's queue"
 
 "$tests/bad_client" bells 200000 || fail "bells"
 prompt "forged bells"
+# Code of machines that no image can be written for: each is refused alone, with its reason told, and
+# its samples have a name.
+for number in 0 3 22 65535; do
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$work/bin/bad_client" machine $number >"$work/machine" ||
+		fail "machine $number"
+	[ "$(cat "$work/machine")" = "attached 0" ] || fail "the registry of machine $number is attached"
+	"$DCPI_BIN/dcpictl" flush >"$work/flushed" || fail "flush beside machine $number"
+done
+prompt "registries of other machines"
+grep -q "cannot attach the registry of process .*: not supported on this machine" "$work/log" ||
+	fail "the reason is not told"
+"$DCPI_BIN/dcpictl" epoch >"$work/flushed" || fail "epoch beside other machines"
+[ "$("$DCPI_BIN/dcpiprof" -epoch all 'bad_client: dynamic, unnamed' | awk '$3 == "total" { print $1 }')" -gt 1000 ] ||
+	fail "the samples of other machines' code have no name"
+honest "registries of other machines"
+
 "$tests/bad_client" sockets 3000 || fail "sockets"
 prompt "forged hand-overs"
 [ "$(status_field records_bad)" -gt 0 ] || fail "what was refused is not counted"

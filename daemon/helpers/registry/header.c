@@ -87,6 +87,9 @@ int registry_header_read(int fd, struct wire_registry *h)
 		return -DCPI_EFORMAT;
 	if (h->version != WIRE_REGISTRY_VERSION || h->header_len != WIRE_PAGE)
 		return -DCPI_EVERSION;
+	/* Its samples are of this machine, or there are none. */
+	if (h->machine != REGISTRY_MACHINE)
+		return -DCPI_EUNSUPPORTED;
 	if (st.st_size < 0 || h->total_len > (uint64_t)st.st_size || !header_good(h))
 		return -DCPI_EFORMAT;
 	return read_counters(fd, h);

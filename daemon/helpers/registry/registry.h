@@ -43,7 +43,7 @@ struct registry_memory {
 
 /*
  * Read and check the header of the registry behind @fd: magic, version, every table within the
- * file. 0, -DCPI_EFORMAT, -DCPI_EVERSION or -errno.
+ * file. 0, -DCPI_EFORMAT, -DCPI_EVERSION, -DCPI_EUNSUPPORTED (another machine's code) or -errno.
  */
 int registry_header_read(int fd, struct wire_registry *h);
 

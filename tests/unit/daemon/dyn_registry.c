@@ -416,6 +416,30 @@ static void test_refused_image(void **state)
 	assert_null(t->dyn->registries);
 }
 
+/* The helper refuses one image: the flush succeeds, and the image beside it is written. */
+static void test_unknown_machine(void **state)
+{
+	struct image *bad = NULL, *good = NULL;
+	TRACKER(state);
+
+	fake_facility(&fake, "bad");
+	fake_facility(&fake, "good");
+	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
+	fake_put_routine(&fake, 1, 0x20000, "two", code, sizeof(code));
+	hand_over(t);
+	dyn_refresh(t->dyn, true);
+	assert_int_equal(where(t, 0x10000, &bad), DYN_FOUND);
+	assert_int_equal(where(t, 0x20000, &good), DYN_FOUND);
+	t->p.dyn->own->facilities[0]->machine = EM_386;
+	for (unsigned int i = 1; i <= 3; i++) {
+		ask_flush(t);
+		assert_int_equal(dyn_write_images(t->dyn, NULL), 0);
+		assert_int_equal(fake.h->flush_status, -DCPI_EUNSUPPORTED);
+		assert_int_equal(bad->refused, i == 3);
+	}
+	assert_true(good->id.len && !good->behind && !good->refused);
+}
+
 static void test_owned_ranges(void **state)
 {
 	static uint8_t text[2 * WIRE_PAGE] __attribute__((aligned(4096)));
@@ -672,6 +696,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_database_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_database_exchanged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_image, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unknown_machine, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_owned_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_header_lies_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_registry, setup, teardown),

@@ -613,6 +613,9 @@ static void finished_without_a_database(void **state)
 	assert_int_equal(daemon_finish(&d, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "8 samples that waited in memory are lost"));
 	assert_true(d.finished);
+	/* The accounts say so too. */
+	assert_int_equal(d.store.account.lost[ACCOUNT_LOST_UNWRITTEN], 8);
+	assert_int_equal(d.store.account.stored, 0);
 }
 
 int main(void)

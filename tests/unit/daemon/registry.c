@@ -105,6 +105,11 @@ static void test_header_lies(void **state)
 	assert_int_equal(HEADER_WITH(magic, 1), -DCPI_EFORMAT);
 	assert_int_equal(HEADER_WITH(version, WIRE_REGISTRY_VERSION + 1), -DCPI_EVERSION);
 	assert_int_equal(HEADER_WITH(header_len, 8192), -DCPI_EVERSION);
+	/* Its code cannot be written as an image, or is another machine's. */
+	assert_int_equal(HEADER_WITH(machine, EM_NONE), -DCPI_EUNSUPPORTED);
+	assert_int_equal(HEADER_WITH(machine, EM_386), -DCPI_EUNSUPPORTED);
+	assert_int_equal(HEADER_WITH(machine, EM_S390), -DCPI_EUNSUPPORTED);
+	assert_int_equal(HEADER_WITH(machine, 0xffff0000u | REGISTRY_MACHINE), -DCPI_EUNSUPPORTED);
 	assert_int_equal(HEADER_WITH(total_len, UINT64_MAX), -DCPI_EFORMAT);
 	assert_int_equal(HEADER_WITH(total_len, 4096), -DCPI_EFORMAT);
 	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {

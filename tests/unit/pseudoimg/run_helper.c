@@ -255,6 +255,30 @@ static void test_an_answer_may_say_nothing(void **state)
 	assert_string_equal(err.hint, "");
 }
 
+/* The disk's errors are the daemon's; the others are of this one image. */
+static void test_errors_of_the_image(void **state)
+{
+	static const struct {
+		const char *status;
+		int result;
+	} cases[] = {
+		{ "\\373", -EIO },	    { "\\344", -ENOSPC },	{ "\\206", -EDQUOT },
+		{ "\\364", -DCPI_EHELPER }, { "\\376", -DCPI_EHELPER }, { "\\367", -DCPI_EHELPER },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct base_err err = { 0 };
+		char script[160];
+
+		snprintf(script, sizeof(script),
+			 "#!/bin/sh\n"
+			 "{ printf 'PIMG%s\\377\\377\\377'; head -c 760 /dev/zero; } >&2\n",
+			 cases[i].status);
+		assert_int_equal(run_script(script, LONG_MS, &err), cases[i].result);
+	}
+}
+
 /* Signals blocked or ignored in the daemon are not so in the helper. */
 static void test_inherits_nothing(void **state)
 {
@@ -286,6 +310,7 @@ int main(void)
 		cmocka_unit_test(test_helpers_that_misbehave),
 		cmocka_unit_test(test_answers_are_cleaned),
 		cmocka_unit_test(test_an_answer_may_say_nothing),
+		cmocka_unit_test(test_errors_of_the_image),
 		cmocka_unit_test(test_inherits_nothing),
 	};
 
