@@ -131,7 +131,7 @@ void dyn_registry_close_root(struct dyn_registry *reg)
 {
 	if (reg->root < 0)
 		return;
-	close(reg->root);
+	reader_release(reg->dyn->config.reader, reg->root);
 	reg->root = -1;
 	reg->dyn->nr_roots--;
 }
@@ -145,7 +145,11 @@ void dyn_registry_detach(struct dyn_registry *reg)
 		return;
 	if (reg->attached)
 		PUT(reg, attached, &none);
-	close(reg->fd);
+	/* A registry is a memfd: to close it waits for nothing. */
+	if (reg->kind == DYN_REGISTRY)
+		close(reg->fd);
+	else
+		reader_release(reg->dyn->config.reader, reg->fd);
 	reg->fd = -1;
 	reg->attached = false;
 }

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -98,11 +97,11 @@ int dyn_source_new(struct dyn *d, struct process *p, enum dyn_kind kind, int fd,
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static struct dyn_registry *find_file(const struct dyn *d, const struct stat *st)
+static struct dyn_registry *find_file(const struct dyn *d, const struct reader_dump *dump)
 {
 	for (struct dyn_registry *reg = d->registries; reg; reg = reg->next)
-		if (reg->kind == DYN_JITDUMP && reg->fd >= 0 && reg->dev == st->st_dev &&
-		    reg->ino == st->st_ino)
+		if (reg->kind == DYN_JITDUMP && reg->fd >= 0 && reg->dev == dump->dev &&
+		    reg->ino == dump->ino)
 			return reg;
 	return NULL;
 }
@@ -120,16 +119,15 @@ static int share(struct process *p, struct dyn_registry *reg)
 int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump)
 {
 	struct dyn_registry *reg;
-	struct stat st;
 	int r;
 
-	if (!d->config.reader || fstat(dump->fd, &st) < 0) {
+	if (!d->config.reader) {
 		close(dump->fd);
 		return -EIO;
 	}
-	reg = find_file(d, &st);
+	reg = find_file(d, dump);
 	if (dump->owner != p->uid || reg || !dyn_client_of(p)) {
-		close(dump->fd);
+		reader_release(d->config.reader, dump->fd);
 		return dump->owner != p->uid ? -EPERM : reg ? share(p, reg) : -ENOMEM;
 	}
 	r = dyn_source_new(d, p, DYN_JITDUMP, dump->fd, &reg);
@@ -138,8 +136,8 @@ int dyn_dump(struct dyn *d, struct process *p, const struct reader_dump *dump)
 			 base_strerror(r));
 		return r;
 	}
-	reg->dev = st.st_dev;
-	reg->ino = st.st_ino;
+	reg->dev = dump->dev;
+	reg->ino = dump->ino;
 	return 0;
 }
 
@@ -182,7 +180,7 @@ void dyn_source_watch(struct dyn *d, struct process *p)
 	if (root < 0)
 		return;
 	if (dyn_source_new(d, p, DYN_PERFMAP, -1, &reg) < 0) {
-		close(root);
+		reader_release(d->config.reader, root);
 		return;
 	}
 	d->nr_roots++;
@@ -250,21 +248,6 @@ static void look_for_map(struct dyn_registry *reg)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static uint64_t written_ns(const struct stat *st)
-{
-	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
-}
-
-/* The time of a file that is mapped does not move with each byte: its size does, or room was made
- * ahead. */
-static bool has_changed(const struct dyn_registry *reg)
-{
-	struct stat st;
-
-	return !reg->file.at_end || fstat(reg->fd, &st) < 0 || st.st_size != reg->size ||
-	       written_ns(&st) != reg->written_ns || reg->file.ahead;
-}
-
 static void refuse(struct dyn_registry *reg, int r)
 {
 	reg->refused = true;
@@ -288,28 +271,25 @@ static int read_once(struct dyn_registry *reg, struct base_buf *b)
 {
 	const struct reader_who who = { reg->pid, reg->uid, reg->life };
 	enum foreign_kind kind = reg->kind == DYN_JITDUMP ? FOREIGN_JITDUMP : FOREIGN_PERFMAP;
-	struct stat st = { 0 };
 	uint64_t now = base_now_ns();
 	int r;
 
 	base_buf_clear(b);
-	fstat(reg->fd, &st);
-	r = reader_file_read(reg->dyn->config.reader, reg->fd, kind, &who, &reg->file, b);
+	r = reader_file_read(reg->dyn->config.reader, reg->fd, kind, &who, &reg->file, &reg->seen,
+			     b);
 	/* What was told stays until what is written now replaces it. */
 	if (r == -DCPI_ETRUNCATED) {
 		reg->file = (struct foreign_place){ .seq = reg->file.seq };
 		return 0;
 	}
-	if (r < 0)
-		return r;
+	if (r < 0 || reg->seen.same)
+		return r < 0 ? r : 1;
 	reg->nr_bad += (uint64_t)r +
 		       (uint64_t)dyn_apply(reg, b->data, b->len, reg->read_ns, base_now_ns());
 	/* A list is what libdbgdyn's registries have. */
 	reg->tenants.wants_list = false;
 	if (!reg->file.at_end)
 		return 0;
-	reg->size = st.st_size;
-	reg->written_ns = written_ns(&st);
 	/* Only when all was read up to here was nothing else there before now. */
 	reg->read_ns = now;
 	return 1;
@@ -320,9 +300,9 @@ static bool follow(struct dyn_registry *reg)
 {
 	uint64_t until = base_now_ns() + BUDGET_NS;
 	struct base_buf b = { 0 };
-	int r = 0;
+	int r = 0, i;
 
-	for (int i = 0; r == 0 && i < READS_MAX && (!i || base_now_ns() < until); i++)
+	for (i = 0; r == 0 && i < READS_MAX && (!i || base_now_ns() < until); i++)
 		r = read_once(reg, &b);
 	base_buf_release(&b);
 	if (r == -ETIMEDOUT || r == -DCPI_EHELPER)
@@ -331,15 +311,14 @@ static bool follow(struct dyn_registry *reg)
 		refuse(reg, r);
 	else
 		reg->pause_ns = 0;
-	return true;
+	return r < 0 || i > 1 || !reg->seen.same;
 }
 
 bool dyn_source_read(struct dyn_registry *reg)
 {
 	if (reg->kind == DYN_PERFMAP && reg->fd < 0)
 		look_for_map(reg);
-	return reg->fd >= 0 && !reg->refused && base_now_ns() >= reg->pause_until_ns &&
-	       has_changed(reg) && follow(reg);
+	return reg->fd >= 0 && !reg->refused && base_now_ns() >= reg->pause_until_ns && follow(reg);
 }
 
 /* ---- lookup ---------------------------------------------------------------------------------- */

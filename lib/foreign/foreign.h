@@ -57,6 +57,12 @@ struct foreign_place {
 	bool at_end; /* of what the file held when it was looked at, but for an unfinished rest */
 	bool ahead;  /* that is room made ahead: it may be filled while the file's size stays */
 };
+/* A file as it was when it was read last; @same: it is so still, and was read to its end then. */
+struct foreign_seen {
+	int64_t size;
+	uint64_t written_ns; /* CLOCK_REALTIME */
+	bool same;
+};
 
 /* A file that may be written, cut, or be lies, while it is read. */
 struct foreign_file {

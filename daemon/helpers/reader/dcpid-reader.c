@@ -72,15 +72,15 @@ static bool same_process(const struct reader_request *q)
 
 /* ---- mapped files ---------------------------------------------------------------------------- */
 
-static int dump_found(int fd, struct reader_answer *a, int *fd_out)
+static int dump_found(const struct stat *st, int looked, struct reader_answer *a, int *fd_out)
 {
-	struct stat st;
+	int fd = fcntl(looked, F_DUPFD_CLOEXEC, 0);
 
-	if (fstat(fd, &st) < 0) {
-		close(fd);
-		return -EIO;
-	}
-	a->owner = st.st_uid;
+	if (fd < 0)
+		return -errno;
+	a->owner = st->st_uid;
+	a->dev = st->st_dev;
+	a->ino = st->st_ino;
 	*fd_out = fd;
 	return 0;
 }
@@ -94,11 +94,13 @@ static int file_read_id(const struct stat *st, int looked, struct base_id *id, b
 	if (fd < 0)
 		return fd;
 	r = reader_is_dump(fd);
-	if (r > 0)
-		return dump_found(fd, a, fd_out);
 	if (r == 0)
 		r = registry_file_id(fd, id, elf);
+	else if (r > 0)
+		r = dump_found(st, looked, a, fd_out);
 	close(fd);
+	if (*fd_out >= 0)
+		return r;
 	if (r >= 0)
 		reader_known_add(st, id, *elf);
 	return r;
@@ -206,8 +208,8 @@ static int code_read(const struct reader_request *q, struct base_buf *out)
 }
 
 /* As registry_read, of a file that its runtime writes. */
-static int file_read(const struct reader_request *q, int fd, struct reader_answer *a,
-		     struct base_buf *out)
+static int read_opened(const struct reader_request *q, int fd, struct reader_answer *a,
+		       struct base_buf *out)
 {
 	bool alive = same_process(q);
 	struct foreign_file file = { .fd = fd,
@@ -228,6 +230,37 @@ static int file_read(const struct reader_request *q, int fd, struct reader_answe
 			break;
 		file.read = NULL;
 	}
+	return r;
+}
+
+/* The time of a file that is mapped does not move with each byte: its size does, or room was made
+ * ahead. */
+static bool is_same(const struct reader_request *q, const struct foreign_seen *now)
+{
+	return q->file.at_end && !q->file.ahead && now->size == q->seen.size &&
+	       now->written_ns == q->seen.written_ns;
+}
+
+/* To open and to close it may wait, so both are part of the request. */
+static int file_read(const struct reader_request *q, int looked, struct reader_answer *a,
+		     struct base_buf *out)
+{
+	int fd = -1, r = 0;
+	struct stat st;
+
+	a->file = q->file;
+	if (fstat(looked, &st) < 0)
+		return -errno;
+	a->seen.size = st.st_size;
+	a->seen.written_ns =
+		(uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+	a->seen.same = is_same(q, &a->seen);
+	if (a->seen.same)
+		return 0;
+	fd = reader_looked_open(looked);
+	r = fd < 0 ? fd : read_opened(q, fd, a, out);
+	if (fd >= 0)
+		close(fd);
 	return r;
 }
 
@@ -291,6 +324,9 @@ static int serve(const struct reader_request *q, int fd, struct reader_answer *a
 		return gdb(q, a, out);
 	case READER_CODE_READ:
 		return code_read(q, out);
+	case READER_CLOSE:
+		close(fd);
+		return 0;
 	}
 	return -EINVAL;
 }
@@ -334,7 +370,7 @@ static int serve_one(void)
 		a.len = out.len;
 	}
 	r = reader_send(READER_SOCKET_FD, &a, sizeof(a), fd_out);
-	if (fd >= 0)
+	if (fd >= 0 && q.op != READER_CLOSE)
 		close(fd);
 	if (fd_out >= 0)
 		close(fd_out);

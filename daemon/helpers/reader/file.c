@@ -147,8 +147,9 @@ int reader_looked_open(int fd)
 /* ---- files that runtimes write --------------------------------------------------------------- */
 
 /*
- * dcpid keeps the descriptor. To close one of a file system that lives in a process (FUSE), or on
- * another machine, can wait without end.
+ * A file system that lives in a process (FUSE), or on another machine, can make each reading wait
+ * for as long as a request may take. The layers of an overlay are not known: it is believed, and
+ * refused when it holds the helper.
  */
 static bool is_local(int fd)
 {
@@ -237,7 +238,7 @@ int reader_perfmap_open(const struct reader_request *q, int root)
 {
 	char name[64];
 	struct stat st;
-	int fd, file, r = 0;
+	int fd, r = 0;
 
 	snprintf(name, sizeof(name), "tmp/perf-%d.map", q->ns_pid);
 	fd = look_below(root, name);
@@ -253,7 +254,8 @@ int reader_perfmap_open(const struct reader_request *q, int root)
 		r = -EPERM;
 	else if (!is_local(fd))
 		r = -EREMOTE;
-	file = r < 0 ? r : reader_looked_open(fd);
+	if (r == 0)
+		return fd;
 	close(fd);
-	return file;
+	return r;
 }

@@ -12,7 +12,7 @@
 #include "reader.h"
 #include "reader_internal.h"
 
-enum { TIMEOUT_MS = 1000 };
+enum { TIMEOUT_MS = 1000, BURY_MS = 100 };
 
 /* ---- the helper's life --------------------------------------------------------------------- */
 
@@ -80,11 +80,13 @@ static void bury(struct reader *r, pid_t pid)
 {
 	struct timespec pause = { .tv_nsec = 1000000 };
 
-	for (int i = 0; i < 20; i++) {
+	r->held = false;
+	for (int i = 0; i < BURY_MS; i++) {
 		if (waitpid(pid, NULL, WNOHANG) != 0)
 			return;
 		nanosleep(&pause, NULL);
 	}
+	r->held = true;
 	for (size_t i = 0; i < READER_NR_ZOMBIES; i++) {
 		if (!r->zombies[i]) {
 			r->zombies[i] = pid;
@@ -142,18 +144,22 @@ void reader_trim(struct reader *r)
 
 /* ---- one request --------------------------------------------------------------------------- */
 
-int reader_call(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a,
-		int *fd_out)
+static int ask(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a)
 {
-	unsigned int left_ms = r->timeout_ms;
-	int code = 0, none;
+	int code = 0;
 
 	reap(r);
 	*a = (struct reader_answer){ 0 };
 	if (!r->pid)
 		code = spawn(r);
-	if (code == 0)
-		code = reader_send(r->sock, q, sizeof(*q), fd);
+	return code < 0 ? code : reader_send(r->sock, q, sizeof(*q), fd);
+}
+
+static int hear(struct reader *r, int code, struct reader_answer *a, int *fd_out)
+{
+	unsigned int left_ms = r->timeout_ms;
+	int none;
+
 	if (code == 0)
 		code = base_wait_readable(r->sock, &left_ms);
 	if (code == 0)
@@ -165,6 +171,23 @@ int reader_call(struct reader *r, const struct reader_request *q, int fd, struct
 		return code == -ETIMEDOUT ? code : -DCPI_EHELPER;
 	}
 	return a->status;
+}
+
+int reader_call(struct reader *r, const struct reader_request *q, int fd, struct reader_answer *a,
+		int *fd_out)
+{
+	return hear(r, ask(r, q, fd, a), a, fd_out);
+}
+
+/* Ours is closed while the helper has another: its own is the last. */
+void reader_release(struct reader *r, int fd)
+{
+	const struct reader_request q = { .op = READER_CLOSE };
+	struct reader_answer a;
+	int code = ask(r, &q, fd, &a);
+
+	close(fd);
+	hear(r, code, &a, NULL);
 }
 
 static bool one_of_ours(uint16_t type)

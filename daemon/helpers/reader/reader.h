@@ -22,9 +22,15 @@ void reader_close(struct reader *r);
 /* Give back the memory of the last answer, of a registry's eight MiB; the next one takes it anew.
  */
 void reader_trim(struct reader *r);
-/* A file that is no image but one that a runtime writes its code into (jitdump), to read. */
+/*
+ * Close a descriptor of a file (O_PATH) in the helper, as the last one: its file system may be a
+ * client's. Those that the calls below return are all to be closed so.
+ */
+void reader_release(struct reader *r, int fd);
+/* A file that is no image but one that a runtime writes its code into (jitdump). */
 struct reader_dump {
-	int fd; /* the caller's; -1: it is an image */
+	int fd; /* the caller's (O_PATH); -1: it is an image */
+	uint64_t dev, ino;
 	uint32_t owner;
 	bool no_elf; /* nor an ELF file: what it holds, its program alone knows */
 };
@@ -56,7 +62,7 @@ int reader_range_read(struct reader *r, int32_t pid, uint32_t uid, uint64_t life
 /* The root folder of @pid (O_PATH), and its number in its own PID namespace. Or negative. */
 int reader_root_find(struct reader *r, int32_t pid, int32_t *ns_pid);
 /*
- * Descriptor, to read, of the perf map that process @ns_pid of @uid has below @root, written since
+ * Descriptor (O_PATH) of the perf map that process @ns_pid of @uid has below @root, written since
  * @since_ns (CLOCK_REALTIME). -ENOENT; others: there is one that is not to be read (not the user's,
  * a link, a FIFO, on a file system that may not answer).
  */
@@ -65,7 +71,9 @@ int reader_perfmap_find(struct reader *r, int root, int32_t ns_pid, uint32_t uid
 /*
  * What is new in a file of enum foreign_kind @kind (foreign.h), from *@place on, as normalized
  * records of facility 0. Code that is not in it comes from the process as in reader_registry_read.
- * Returns how many records were malformed, or as foreign.h has it. @place moves on success only.
+ * Returns how many records were malformed, or as foreign.h has it; -EREMOTE: the file's system
+ * holds the helper even when it is killed. @place and @seen move on success only. A file that was
+ * read to its end, and is as it was @seen then, is not read again (@seen->same).
  */
 struct reader_who {
 	int32_t pid;
@@ -73,8 +81,9 @@ struct reader_who {
 	uint64_t life;
 };
 struct foreign_place;
+struct foreign_seen;
 int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct reader_who *who,
-		     struct foreign_place *place, struct base_buf *out);
+		     struct foreign_place *place, struct foreign_seen *seen, struct base_buf *out);
 /*
  * Bytes of @pid's memory from @addr, a page's start, on, at most @len, to translate or (dyn_heir.c)
  * to compare: how many, up to the first page that is not there. Whose they are nobody has to know:

@@ -20,14 +20,14 @@ int reader_mapped_look(const struct reader_request *q);
 int reader_looked_open(int fd);
 /*
  * Is @fd one that its runtime writes code into, to be followed by dcpid: jitdump, or too short to
- * be anything yet? 1, 0; -EREMOTE: on a file system on which closing it could wait.
+ * be anything yet? 1, 0; -EREMOTE: on a file system on which reading it could wait.
  */
 int reader_is_dump(int fd);
 /* The root folder of process @q, to look things up in, also when it has ended; its own number in
  * its PID namespace goes to *@ns_pid. Or -errno. */
 int reader_root_open(const struct reader_request *q, int32_t *ns_pid);
 /*
- * The perf map of process @q->ns_pid below @root, to read. -EPERM: it is not of user @q->uid;
+ * The perf map of process @q->ns_pid below @root (O_PATH). -EPERM: it is not of user @q->uid;
  * -ELOOP: a link; -EINVAL: not a regular file; -EREMOTE; -ENOENT, also where it is older than
  * @q->since_ns: another process had that number; -errno.
  */

@@ -20,11 +20,13 @@ enum reader_op {
 	READER_RANGE_READ,    /* pid, uid, life, range -> long answer */
 	READER_ROOT_OPEN,     /* pid, uid, life -> descriptor, ns_pid */
 	READER_PERFMAP_OPEN,  /* descriptor (of the root), ns_pid, uid, since -> descriptor */
-	READER_FILE_READ,     /* descriptor, kind, pid, uid, life, file -> file, long answer */
-	READER_GDB_FIND,      /* pid, uid, life -> gdb (heads alone) */
-	READER_GDB_LIST,      /* pid, uid, life, gdb -> gdb, long answer of entries */
-	READER_GDB_OBJECT,    /* pid, uid, life, entry, seq -> print, long answer */
-	READER_CODE_READ,     /* pid, addr, end -> long answer of bytes */
+	READER_FILE_READ, /* descriptor, kind, pid, uid, life, file, seen -> file, seen, long answer
+			   */
+	READER_GDB_FIND,  /* pid, uid, life -> gdb (heads alone) */
+	READER_GDB_LIST,  /* pid, uid, life, gdb -> gdb, long answer of entries */
+	READER_GDB_OBJECT, /* pid, uid, life, entry, seq -> print, long answer */
+	READER_CODE_READ,  /* pid, addr, end -> long answer of bytes */
+	READER_CLOSE,	   /* descriptor */
 };
 
 struct reader_request {
@@ -43,6 +45,7 @@ struct reader_request {
 	struct foreign_gdb gdb;
 	struct foreign_gdb_entry entry;
 	uint64_t seq;
+	struct foreign_seen seen;
 	char path[1024]; /* "" where it is longer */
 };
 
@@ -50,6 +53,8 @@ struct reader_answer {
 	int32_t status;	 /* as the call's result */
 	uint32_t id_len; /* 0: no image but a file that is to be followed */
 	uint32_t owner;	 /* uid of that */
+	uint64_t dev, ino;
+	struct foreign_seen seen;
 	uint32_t no_elf; /* the file is none */
 	int32_t ns_pid;
 	struct registry_place place;
@@ -72,6 +77,7 @@ struct reader {
 	pid_t pid; /* 0: none runs */
 	int sock, answers;
 	unsigned int timeout_ms;
+	bool held; /* the last helper that was killed did not go: the kernel holds it */
 	pid_t zombies[READER_NR_ZOMBIES]; /* killed, not yet gone */
 };
 

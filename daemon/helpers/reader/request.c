@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What dcpid asks its reader process. */
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,11 +36,13 @@ int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, 
 		snprintf(q.path, sizeof(q.path), "%s", l->path);
 	code = reader_call(r, &q, -1, &a, &fd);
 	if (code >= 0 && fd >= 0 && dump) {
-		*dump = (struct reader_dump){ .fd = fd, .owner = a.owner };
+		*dump = (struct reader_dump){
+			.fd = fd, .dev = a.dev, .ino = a.ino, .owner = a.owner
+		};
 		return 0;
 	}
 	if (fd >= 0)
-		close(fd);
+		reader_release(r, fd);
 	if (code < 0)
 		return code;
 	if (!a.id_len || a.id_len > sizeof(id->bytes))
@@ -102,14 +105,16 @@ int reader_perfmap_find(struct reader *r, int root, int32_t ns_pid, uint32_t uid
 		.op = READER_PERFMAP_OPEN, .ns_pid = ns_pid, .uid = uid, .since_ns = since_ns
 	};
 	struct reader_answer a;
+	int code = reader_call_for_fd(r, &q, root, &a);
 
-	return reader_call_for_fd(r, &q, root, &a);
+	return code == -ETIMEDOUT && r->held ? -EREMOTE : code;
 }
 
 int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct reader_who *who,
-		     struct foreign_place *place, struct base_buf *out)
+		     struct foreign_place *place, struct foreign_seen *seen, struct base_buf *out)
 {
 	struct reader_request q = { .op = READER_FILE_READ,
+				    .seen = *seen,
 				    .kind = kind,
 				    .pid = who->pid,
 				    .uid = who->uid,
@@ -118,9 +123,11 @@ int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct r
 	struct reader_answer a;
 	int code = reader_call_long(r, &q, fd, &a, out);
 
-	if (code >= 0)
+	if (code >= 0) {
 		*place = a.file;
-	return code;
+		*seen = a.seen;
+	}
+	return code == -ETIMEDOUT && r->held ? -EREMOTE : code;
 }
 
 /* Whatever they are. */

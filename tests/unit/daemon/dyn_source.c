@@ -112,9 +112,12 @@ static void put_line(const void *addr, const char *name)
 
 static int follow_of(struct tracker *t, struct process *p, uint32_t owner)
 {
-	struct reader_dump dump = { .fd = open(dump_path, O_RDONLY | O_CLOEXEC), .owner = owner };
+	struct reader_dump dump = { .fd = open(dump_path, O_PATH | O_CLOEXEC), .owner = owner };
+	struct stat st;
 
-	assert_true(dump.fd >= 0);
+	assert_true(dump.fd >= 0 && fstat(dump.fd, &st) == 0);
+	dump.dev = st.st_dev;
+	dump.ino = st.st_ino;
 	return dyn_dump(t->dyn, p, &dump);
 }
 
