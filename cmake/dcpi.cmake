@@ -119,7 +119,7 @@ function(dcpi_bpf target name source)
 	if(NOT DCPI_HAVE_BPF)
 		return()
 	endif()
-	set(dir ${CMAKE_CURRENT_BINARY_DIR}/bpf)
+	set(dir ${CMAKE_CURRENT_BINARY_DIR}/skel)
 	file(MAKE_DIRECTORY ${dir})
 	set(include)
 	foreach(path ${BPF_INCLUDE_DIRS})
@@ -128,7 +128,7 @@ function(dcpi_bpf target name source)
 	foreach(path ${A_INCLUDE})
 		list(PREPEND include -I${path})
 	endforeach()
-	# Host headers of bpf/ alone: they hold nothing of an architecture.
+	# Host headers of that folder alone: they hold nothing of an architecture.
 	add_custom_command(OUTPUT ${dir}/${name}.bpf.o
 		COMMAND ${DCPI_CLANG} -target bpf -mcpu=v3 -ffreestanding -O2 -g -Wall -Werror
 			-DDCPI_BPF_${CMAKE_SYSTEM_PROCESSOR} -I${CMAKE_CURRENT_SOURCE_DIR} ${include}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of blocks that windows run through (bpf/blocks.h), from the side that fills it. No
+ * The table of blocks that windows run through (kernel/blocks.h), from the side that fills it. No
  * kernel is needed: the arrays may stand anywhere.
  *
  * A block that had to go is found no more, but windows may still name it, and a program may still
@@ -10,7 +10,7 @@
 #ifndef DCPI_BPF_BLOCKS_H_INTERNAL
 #define DCPI_BPF_BLOCKS_H_INTERNAL
 
-#include "bpf/blocks.h"
+#include "kernel/blocks.h"
 #include "driver_internal.h"
 
 enum {
@@ -40,7 +40,7 @@ struct bpf_grave {
 };
 
 struct bpf_blocks {
-	/* The arrays of bpf/blocks.h, and what hashes begin with: set by who makes it. */
+	/* The arrays of kernel/blocks.h, and what hashes begin with: set by who makes it. */
 	struct window_block *blocks;
 	struct window_bucket *buckets;
 	struct vtrace_uop *uops;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "bpf_internal.h"
-#include "bpf/sample.h"
+#include "kernel/sample.h"
 
 /* The clock of events is read without a lock, which may be so much aside of that of tasks. */
 #define SLACK_NS 1000000u

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The skeletons of the programs in bpf/, for the few files that reach into them. */
+/* The skeletons of the programs in kernel/, for the few files that reach into them. */
 #ifndef DCPI_BPF_PROGRAM_H
 #define DCPI_BPF_PROGRAM_H
 
 #include "bpf_internal.h"
-#include "bpf/sample.h"
+#include "kernel/sample.h"
 
 #include <sample.skel.h>
 #include <sample_window.skel.h>

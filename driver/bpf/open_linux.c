@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "bpf_internal.h"
-#include "bpf/sample.h"
+#include "kernel/sample.h"
 
 enum {
 	BPF_TABLE_LEN = 16384,

@@ -2,7 +2,7 @@
 /*
  * The ring in which a program that samples itself keeps its samples: one file for each life of a
  * process (start, exec, fork) in the private folder of dcpirun. Written by the agent (libdcpirun,
- * driver/inprocess/) through a mapping, from signal handlers; read by the source "inprocess" with
+ * program/) through a mapping, from signal handlers; read by the source "inprocess" with
  * pread, which believes nothing of it. libc only.
  *
  * A record is one or more units. Who writes reserves them by moving head, fills them, and stores

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "bpf_internal.h"
-#include "bpf/sample.h"
+#include "kernel/sample.h"
 
 #define KALLSYMS "/proc/kallsyms"
 #define PERCPU	 ".data..percpu"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "bpf_internal.h"
-#include "bpf/sample.h"
+#include "kernel/sample.h"
 
 static struct bpf_forks forks;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The source "bpf" from within. A program counts in the interrupt of each sample (driver/bpf/), in
+ * The source "bpf" from within. A program counts in the interrupt of each sample (kernel/), in
  * a table of its CPU (count_table.h); each CPU has two, of which one is in use, the other read and
  * empty (bpf_tables_linux.c). Load events come through the same tracking events as those of the
  * source "perf" (struct perf_sampler of perf_internal.h), and counts are handed on among them by
  * the time of their last sample (bpf_counts.c).
  *
  * Horizon of a drain: the time read just before tables are exchanged. A program reads the clock
- * after it has chosen its table, or (the tick) puts its time off to since_ns (bpf/sample.h), so no
+ * after it has chosen its table, or (the tick) puts its time off to since_ns (kernel/sample.h), so no
  * count of the new tables is older; and the exchange returns when no program is in the old ones any
  * more, and nobody is putting an older record into a ring. So all up to the horizon is there, and
  * is handed on; what is younger waits.
@@ -17,7 +17,7 @@
 
 #include "bpf_blocks.h"
 #include "bpf_table.h"
-#include "bpf/sample.h"
+#include "kernel/sample.h"
 #include "driver_internal.h"
 #include "perf_internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The source "inprocess" from within: agents in the program and its children (driver/inprocess/)
+ * The source "inprocess" from within: agents in the program and its children (program/)
  * fill rings in a folder (inprocess_ring.h); here they are found, read, taken apart
  * (inprocess_source_ring.c), put in order of time and handed on (inprocess_source.c). Which of them
  * live, /proc tells (inprocess_source_linux.c).
