@@ -294,17 +294,6 @@ void driver_window_stats_get(const struct driver *d, struct driver_window_stats 
  */
 int driver_windows_possible(const char *release, struct base_err *err);
 
-/* ---- what this machine offers -------------------------------------------------------------- */
-
-/* Onto @out, for people, a line each: the events that can be sampled here (@frequency times a
- * second, as in driver_config), and what each needs. */
-int driver_list_events(uint64_t frequency, struct base_buf *out, struct base_err *err);
-/*
- * Onto @out, for people: sources, events, rights and limits; what is missing and how to get it; and
- * what a sample costs here, measured (about three seconds; idle CPUs apart).
- */
-int driver_check(uint64_t frequency, struct base_buf *out, struct base_err *err);
-
 /* ---- recorded streams (docs/format/replay.md) ---------------------------------------------- */
 
 /* Write the stream's head, then what a live source delivers: "dcpid -record FILE". 0 or -errno. */

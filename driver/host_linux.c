@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "driver_internal.h"
+#include "source.h"
 
 /* Inode of the user namespace that the machine's own root is in (include/linux/proc_ns.h). */
 #define INITIAL_USER_NAMESPACE 0xeffffffdu

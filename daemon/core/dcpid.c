@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "config.h"
 #include "core.h"
 #include "gc.h"

@@ -11,7 +11,7 @@
 #define DCPI_BPF_BLOCKS_H_INTERNAL
 
 #include "kernel/blocks.h"
-#include "driver_internal.h"
+#include "driver.h"
 
 enum {
 	BPF_NR_SIZES = 16, /* of runs of micro-ops: 8, 16, … 128 */

@@ -3,7 +3,7 @@
  * The source "bpf" from within. A program counts in the interrupt of each sample (kernel/), in
  * a table of its CPU (count_table.h); each CPU has two, of which one is in use, the other read and
  * empty (bpf_tables_linux.c). Load events come through the same tracking events as those of the
- * source "perf" (struct perf_sampler of perf_internal.h), and counts are handed on among them by
+ * source "perf" (struct perf_sampler of perf.h), and counts are handed on among them by
  * the time of their last sample (bpf_counts.c).
  *
  * Horizon of a drain: the time read just before tables are exchanged. A program reads the clock
@@ -18,8 +18,8 @@
 #include "bpf_blocks.h"
 #include "bpf_table.h"
 #include "kernel/sample.h"
-#include "driver_internal.h"
-#include "perf_internal.h"
+#include "bpf_source.h"
+#include "perf.h"
 
 /* ---- counts on their way (bpf_counts.c: no kernel needed) ------------------------------------ */
 

@@ -3,7 +3,7 @@
 #ifndef DCPI_BPF_WINDOWS_H
 #define DCPI_BPF_WINDOWS_H
 
-#include "driver_internal.h"
+#include "driver.h"
 
 /* Places whose code is missing that are kept until somebody asks; more are met again. */
 enum { BPF_NR_MISSING = 256 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* In place of the source "bpf" where no BPF programs could be built. */
-#include "driver_internal.h"
+#include "bpf_source.h"
 
 int bpf_open(const struct driver_config *config, struct driver **out, struct base_err *err)
 {

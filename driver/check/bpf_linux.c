@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "check_internal.h"
-#include "perf_internal.h"
+#include "perf.h"
 
 enum { MEASURE_NS = 400000000, FREQUENCY = 4000 };
 

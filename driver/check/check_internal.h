@@ -9,7 +9,8 @@
 
 #include <sched.h>
 
-#include "event_internal.h"
+#include "check.h"
+#include "event.h"
 
 /* ---- the report (check_linux.c) ---------------------------------------------------------------
  */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "check_internal.h"
-#include "perf_internal.h"
+#include "perf.h"
 
 enum {
 	SPIN_NS = 400000000,

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "check_internal.h"
-#include "perf_internal.h"
+#include "perf.h"
 
 /* ---- trying ---------------------------------------------------------------------------------- */
 

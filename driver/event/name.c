@@ -3,7 +3,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-#include "event_internal.h"
+#include "event.h"
 
 #define HARDWARE(name, id, what)                                                                   \
 	{                                                                                          \

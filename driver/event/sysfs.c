@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "event_internal.h"
+#include "event.h"
 
 enum {
 	SYSFS_FILE_MAX = 65536, /* a file of sysfs is at most a page */
@@ -80,7 +80,7 @@ int event_sysfs_number(const char *sysfs, const char *pmu, const char *folder, c
 
 	if (r < 0)
 		return r;
-	return replay_number_parse(text, out) && *out <= max ? 0 : -DCPI_EFORMAT;
+	return base_number_parse(text, out) && *out <= max ? 0 : -DCPI_EFORMAT;
 }
 
 int64_t event_number_read(const char *path, int64_t otherwise)
@@ -89,7 +89,7 @@ int64_t event_number_read(const char *path, int64_t otherwise)
 	char text[32];
 
 	if (read_text(path, NULL, NULL, NULL, text, sizeof(text)) < 0 ||
-	    !replay_signed_parse(text, INT64_MIN, INT64_MAX, &n))
+	    !base_signed_parse(text, INT64_MIN, INT64_MAX, &n))
 		return otherwise;
 	return n;
 }
@@ -301,7 +301,7 @@ static int set_field(const struct resolve *r, const char *term, const char *valu
 	if (e < 0)
 		return base_fail_errno(r->err, e, "cannot use term '%s' of PMU '%s', '%s'", term,
 				       r->pmu, text);
-	if (value && !replay_number_parse(value, &n))
+	if (value && !base_number_parse(value, &n))
 		return bad_value(r, term, value);
 	if (!field_set(&f, n, config_word(r->out, f.word)))
 		return base_fail(r->err, -DCPI_EUSAGE,
@@ -346,14 +346,14 @@ static int set_word(const struct resolve *r, const char *term, const char *value
 	for (unsigned int i = 0; i < NR_WORDS; i++) {
 		if (strcmp(term, words[i]) != 0)
 			continue;
-		if (!replay_number_parse(value, &n))
+		if (!base_number_parse(value, &n))
 			return bad_value(r, term, value);
 		*config_word(r->out, i) = n;
 		return 1;
 	}
 	if (strcmp(term, "period") != 0)
 		return 0;
-	return replay_number_parse(value, &r->out->period) ? 1 : bad_value(r, term, value);
+	return base_number_parse(value, &r->out->period) ? 1 : bad_value(r, term, value);
 }
 
 static int one_term(const struct resolve *r, char *term)

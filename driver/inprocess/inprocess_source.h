@@ -8,7 +8,7 @@
 #ifndef DCPI_INPROCESS_SOURCE_H
 #define DCPI_INPROCESS_SOURCE_H
 
-#include "driver_internal.h"
+#include "source.h"
 #include "inprocess_ring.h"
 
 /* ---- bytes (inprocess_source_ring.c) --------------------------------------------------------- */
@@ -55,5 +55,8 @@ bool inprocess_alive(int32_t pid, uint64_t at_ns);
  * ticks of the kernel's, which looks at CPU timers no oftener.
  */
 uint64_t inprocess_period_ns(uint64_t frequency);
+
+/* As driver_open. Samples what agents in @config->pid and its children write in @config->run_dir. */
+int inprocess_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 
 #endif

@@ -8,7 +8,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "event_internal.h"
 #include "perf_internal.h"
 
 enum {

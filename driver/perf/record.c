@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "perf_internal.h"
+#include "perf.h"
 
 /* The fields at the end of every record that is no sample (sample_id_all with PERF_SAMPLES). */
 struct trailer {

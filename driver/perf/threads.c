@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "perf_internal.h"
+#include "perf.h"
 
 static uintptr_t count_get(const struct perf_threads *t, int32_t pid)
 {

@@ -8,7 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "driver_internal.h"
+#include "replay_internal.h"
+
+/* How long a drain of a pipe may take, which may come slowly: so that it is flushed in time. */
+#define REPLAY_DRAIN_NS 250000000ull
 
 /*
  * Who is to end reads what still comes: ^C ends perf too, which has kept until then what its rings
@@ -94,4 +97,10 @@ int replay_input_open(const struct driver_config *config, FILE **out, struct bas
 	r = base_fail_errno(err, -errno, "cannot open '%s'", path);
 	close(fd);
 	return r;
+}
+
+/* What cannot be sought in may make us wait. */
+uint64_t replay_drain_end(FILE *in)
+{
+	return ftello(in) < 0 ? base_now_ns() + REPLAY_DRAIN_NS : UINT64_MAX;
 }

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "driver_internal.h"
+#include "replay_internal.h"
 
 /* Values of absent keys are the documented defaults. */
 struct fields {
@@ -38,38 +38,6 @@ char *replay_word_next(char **at)
 	if (**at)
 		*(*at)++ = '\0';
 	return w;
-}
-
-/* Decimal, or hexadecimal behind 0x. No sign, no blank, nothing behind it. */
-bool replay_number_parse(const char *s, uint64_t *out)
-{
-	uint64_t base = 10, v = 0;
-
-	if (s[0] == '0' && s[1] == 'x') {
-		base = 16;
-		s += 2;
-	}
-	if (!*s)
-		return false;
-	for (; *s; s++) {
-		uint64_t d = (uint64_t)base_digit(*s); /* none: more than any base */
-
-		if (d >= base || base_mul_overflow(v, base, &v) || base_add_overflow(v, d, &v))
-			return false;
-	}
-	*out = v;
-	return true;
-}
-
-bool replay_signed_parse(const char *s, int64_t min, int64_t max, int64_t *out)
-{
-	bool negative = *s == '-';
-	uint64_t v;
-
-	if (!replay_number_parse(s + negative, &v) || v > INT64_MAX)
-		return false;
-	*out = negative ? -(int64_t)v : (int64_t)v;
-	return *out >= min && *out <= max;
 }
 
 static bool mode_parse(const char *s, uint64_t *out)
@@ -144,7 +112,7 @@ static bool value_parse(struct fields *f, enum replay_key key, char *line, char 
 	case REPLAY_PID:
 	case REPLAY_PPID:
 	case REPLAY_TID:
-		good = replay_signed_parse(value, -1, INT32_MAX, &pid);
+		good = base_signed_parse(value, -1, INT32_MAX, &pid);
 		f->pid[key] = (int32_t)pid;
 		return good;
 	case REPLAY_MODE:
@@ -160,7 +128,7 @@ static bool value_parse(struct fields *f, enum replay_key key, char *line, char 
 		f->path = value;
 		return path_parse(value);
 	default:
-		return replay_number_parse(value, &f->num[key]) && f->num[key] <= number_max(key);
+		return base_number_parse(value, &f->num[key]) && f->num[key] <= number_max(key);
 	}
 }
 

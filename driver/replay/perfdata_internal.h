@@ -12,7 +12,8 @@
 #ifndef DCPI_PERFDATA_INTERNAL_H
 #define DCPI_PERFDATA_INTERNAL_H
 
-#include "perf_internal.h"
+#include "perf.h"
+#include "replay_internal.h"
 
 /* ---- a piece of bytes, taken from its front ----------------------------------------------------
  */

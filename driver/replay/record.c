@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "driver_internal.h"
+#include "replay_internal.h"
 
 const char *const replay_keys[REPLAY_NR_KEYS] = {
 #define X(id, name) [REPLAY_##id] = name,

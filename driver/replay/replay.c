@@ -14,8 +14,6 @@
 
 /* Few enough that a daemon's drains between two flushes are exercised by a stream of any size. */
 enum { REPLAY_DRAIN_RECORDS = 4096 };
-/* Of a pipe, which may come slowly: so that it is flushed in time. */
-#define REPLAY_DRAIN_NS 250000000ull
 /* The longest wire record in hex, and room for the rest of its line. */
 #define REPLAY_LINE_MAX (2 * WIRE_RECORD_MAX + 65536u)
 
@@ -108,7 +106,7 @@ static int magic_parse(struct replay *p, struct base_err *err)
 		return base_fail(err, -DCPI_EFORMAT, "cannot replay '%s': not a recorded stream",
 				 p->name);
 	word = replay_word_next(&at);
-	if (!word || !replay_number_parse(word, &version) || replay_word_next(&at))
+	if (!word || !base_number_parse(word, &version) || replay_word_next(&at))
 		return bad_line(p, err, -DCPI_EFORMAT, "bad version");
 	if (version != REPLAY_VERSION)
 		return bad_line(p, err, -DCPI_EVERSION, "version %" PRIu64 " is not known",
@@ -142,7 +140,7 @@ static int event_line_parse(struct replay *p, char *at, struct base_err *err)
 	if (p->base.nr_events == DRIVER_NR_EVENTS)
 		return bad_line(p, err, -DCPI_EFORMAT, "more than %d events", DRIVER_NR_EVENTS);
 	if (!period || strlen(name) >= sizeof(e->name) || !event_name_ok(name) ||
-	    !replay_number_parse(period, &e->period) || replay_word_next(&at))
+	    !base_number_parse(period, &e->period) || replay_word_next(&at))
 		return bad_line(p, err, -DCPI_EFORMAT, "bad event");
 	/* A profile has one of that name: samples of the other would be lost, or be its. */
 	if (event_is_known(&p->base, name))
@@ -157,7 +155,7 @@ static int utc_parse(struct replay *p, char *at, bool *seen, struct base_err *er
 {
 	char *word = replay_word_next(&at);
 
-	if (*seen || !word || !replay_signed_parse(word, 0, INT64_MAX, &p->base.utc) ||
+	if (*seen || !word || !base_signed_parse(word, 0, INT64_MAX, &p->base.utc) ||
 	    replay_word_next(&at))
 		return bad_line(p, err, -DCPI_EFORMAT, "bad utc");
 	*seen = true;
@@ -243,12 +241,6 @@ static int replay_step(struct replay *p, const struct driver_sink *sink, struct 
 	else
 		r = sink->load(sink->ctx, &rec.load);
 	return r < 0 ? r : 1;
-}
-
-/* What cannot be sought in may make us wait. */
-uint64_t replay_drain_end(FILE *in)
-{
-	return ftello(in) < 0 ? base_now_ns() + REPLAY_DRAIN_NS : UINT64_MAX;
 }
 
 static int replay_drain(struct driver *d, bool all, const struct driver_sink *sink,

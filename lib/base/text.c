@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Text from outside: made safe to print, and read as digits and numbers. */
 #include "base.h"
 
 /* Length of the well-formed UTF-8 character at @p, 0 where there is none. */
@@ -44,4 +45,39 @@ int base_digit(char c)
 	if (c >= 'A' && c <= 'F')
 		return c - 'A' + 10;
 	return -1;
+}
+
+bool base_number_parse(const char *s, uint64_t *out)
+{
+	uint64_t base = 10, v = 0;
+
+	if (s[0] == '0' && s[1] == 'x') {
+		base = 16;
+		s += 2;
+	}
+	if (!*s)
+		return false;
+	for (; *s; s++) {
+		uint64_t d = (uint64_t)base_digit(*s); /* none: more than any base */
+
+		if (d >= base || base_mul_overflow(v, base, &v) || base_add_overflow(v, d, &v))
+			return false;
+	}
+	*out = v;
+	return true;
+}
+
+bool base_signed_parse(const char *s, int64_t min, int64_t max, int64_t *out)
+{
+	bool negative = *s == '-';
+	uint64_t v;
+	int64_t n;
+
+	if (!base_number_parse(s + negative, &v) || v > INT64_MAX)
+		return false;
+	n = negative ? -(int64_t)v : (int64_t)v;
+	if (n < min || n > max)
+		return false;
+	*out = n;
+	return true;
 }

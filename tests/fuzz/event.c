@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver_internal.h"
+#include "event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

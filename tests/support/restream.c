@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bpf_internal.h"
+#include "perf_internal.h"
 
 enum { NR_CPUS = 2, LOADS = 0, COUNTS = 1, REPEAT_MAX = 1000000 };
 

@@ -44,11 +44,43 @@ static void test_digit(void **state)
 	assert_int_equal(base_digit('\xb2'), -1);
 }
 
+static void test_number(void **state)
+{
+	static const char *const bad[] = { "", "0x", "-1", "+1", " 1", "1 ", "1a", "0X1", "0xg",
+					   "18446744073709551616", "0x10000000000000000" };
+	uint64_t n = 7;
+
+	(void)state;
+	assert_true(base_number_parse("18446744073709551615", &n) && n == UINT64_MAX);
+	assert_true(base_number_parse("0xfFffffffffffffff", &n) && n == UINT64_MAX);
+	assert_true(base_number_parse("010", &n) && n == 10);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(base_number_parse(bad[i], &n));
+	assert_int_equal(n, 10);
+}
+
+static void test_signed(void **state)
+{
+	int64_t n = 7;
+
+	(void)state;
+	assert_true(base_signed_parse("-9223372036854775807", INT64_MIN, INT64_MAX, &n));
+	assert_true(n == -INT64_MAX);
+	assert_false(base_signed_parse("9223372036854775808", INT64_MIN, INT64_MAX, &n));
+	assert_true(base_signed_parse("-0x10", -16, 0, &n) && n == -16);
+	assert_false(base_signed_parse("-17", -16, 0, &n));
+	assert_false(base_signed_parse("1", -16, 0, &n));
+	assert_false(base_signed_parse("--1", -16, 0, &n));
+	assert_int_equal(n, -16);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_digit),
+		cmocka_unit_test(test_number),
+		cmocka_unit_test(test_signed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "driver_internal.h"
+#include "source.h"
 #include "fast_clock.h"
 #include "stand_ins.h"
 

@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "driver_internal.h"
+#include "bpf_source.h"
+#include "source.h"
 
 /* As the linker names what stands in for bpf_open. */
 int __wrap_bpf_open(const struct driver_config *config, struct driver **out, struct base_err *err);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "driver_internal.h"
+#include "event.h"
 
 #define TREES(X)                                                                                   \
 	X(INTEL, "intel-icelake")                                                                  \

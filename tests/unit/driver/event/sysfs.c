@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "event_internal.h"
+#include "event.h"
 
 static char root[64];
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "driver_internal.h"
+#include "replay_source.h"
 
 #define HEAD "dcpi-replay 1\nutc 1700000000\nevent cpu-clock 1000000\n"
 

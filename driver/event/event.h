@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events by name from within: the names every machine's users know (event_name.c), the PMUs of
- * this machine as its sysfs describes them (event_sysfs.c), and the text around them (event.c).
+ * Events by name: the names every machine's users know (name.c), the PMUs of this machine as its
+ * sysfs describes them (sysfs.c), and the text around them (event.c).
  *
  * Facts: perf_event_open(2), perf-list(1), and Documentation/ABI/testing/
  * sysfs-bus-event_source-devices-{format,events} of the kernel.
  */
-#ifndef DCPI_EVENT_INTERNAL_H
-#define DCPI_EVENT_INTERNAL_H
+#ifndef DCPI_EVENT_H
+#define DCPI_EVENT_H
 
-#include "driver_internal.h"
+#include "source.h"
 
 #define EVENT_SYSFS "/sys/bus/event_source/devices"
 
@@ -18,7 +18,39 @@ enum {
 	EVENT_TEXT_MAX = 1024, /* longest text of an event */
 };
 
-/* ---- names (event_name.c) -------------------------------------------------------------------- */
+/* ---- events by name (event.c) -------------------------------------------------------------- */
+
+/* Nanoseconds: the kernel's clocks go no faster. */
+enum { EVENT_CLOCK_LEAST = 10000 };
+
+/* What to sample, before any system call. Numbers as perf_event_open(2) takes them. */
+struct event_spec {
+	char name[32]; /* as announced and stored: the text without its period */
+	bool tick;     /* the scheduler's tick: no perf event at all */
+	bool clock;    /* counts nanoseconds: can be said to miss samples */
+	uint32_t type; /* PERF_TYPE_*, or a PMU's number from sysfs */
+	uint64_t config, config1, config2;
+	uint64_t period;      /* 0: by frequency */
+	unsigned int precise; /* precise_ip, 0 to 3 */
+	bool exclude_user, exclude_kernel, exclude_hv;
+	uint64_t slots; /* bit i: has its turn with slot i; events of one slot count together */
+};
+
+/*
+ * "NAME[:MODIFIERS][:PERIOD]". @sysfs: the folder of PMUs (NULL: '/sys/bus/event_source/devices').
+ * -DCPI_EUSAGE: no such event (the nearest names as hint), or a bad modifier or period.
+ */
+int event_parse(const char *text, const char *sysfs, struct event_spec *out, struct base_err *err);
+/*
+ * All slots, in order: at most EVENT_NR_SLOTS, of DRIVER_NR_EVENTS different events. An event may
+ * be in several slots, all alike; tick, which has no turns, only in all. The number of events, or
+ * as above.
+ */
+enum { EVENT_NR_SLOTS = 63 };
+int event_parse_slots(const char *const *slots, size_t nr_slots, const char *sysfs,
+		      struct event_spec *out, struct base_err *err);
+
+/* ---- names (name.c) -------------------------------------------------------------------------- */
 
 enum event_class { EVENT_HARDWARE, EVENT_CACHE, EVENT_SOFTWARE, EVENT_TICK, EVENT_DCPI };
 
@@ -53,7 +85,7 @@ int event_near_add(void *near, const char *name);
 /* "did you mean 'a', 'b'?", or @otherwise where nothing is near. */
 void event_near_hint(const struct event_near *n, const char *otherwise, struct base_err *err);
 
-/* ---- PMUs (event_sysfs.c) -------------------------------------------------------------------- */
+/* ---- PMUs (sysfs.c) -------------------------------------------------------------------------- */
 
 /* A decimal number in the file <sysfs>/<pmu>/<folder>/<file> (what is NULL is left out). */
 int event_sysfs_number(const char *sysfs, const char *pmu, const char *folder, const char *file,
@@ -75,14 +107,5 @@ int event_sysfs_core(const char *sysfs, const char *name, char *pmu);
  */
 int event_sysfs_resolve(const char *sysfs, const char *pmu, const char *terms,
 			struct event_spec *out, char *name, struct base_err *err);
-
-/* ---- precision (event_precise.c) ------------------------------------------------------------- */
-
-/*
- * See that the machine is as precise as @out asks for; on AMD put IBS in its place. @text stands in
- * messages.
- */
-int event_precise(const char *text, const char *sysfs, struct event_spec *out,
-		  struct base_err *err);
 
 #endif

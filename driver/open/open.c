@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening of a source: the one that is named, or the best that works here. */
+#include <string.h>
+
+#include "bpf_source.h"
+#include "inprocess_source.h"
+#include "perf.h"
+#include "replay_source.h"
+
+static const struct {
+	const char *name;
+	int (*open)(const struct driver_config *config, struct driver **out, struct base_err *err);
+} sources[] = {
+	{ "bpf", bpf_open },
+	{ "perf", perf_open },
+	{ "replay", replay_open },
+	{ "inprocess", inprocess_open },
+};
+
+/* Put what was refused behind the description, which the source may write again with it. */
+static void describe_refused(struct driver *d)
+{
+	size_t len = strlen(d->describe);
+
+	snprintf(d->describe + len, sizeof(d->describe) - len, "%s", d->refused);
+}
+
+/*
+ * Nobody wished for anything, and there is no hardware to count cycles: the scheduler's tick comes
+ * anyway (docs/decisions/default-event.md).
+ */
+static int open_tick(const struct driver_config *config, struct driver **out)
+{
+	const char *const tick = "tick", *why = "";
+	struct event_spec specs[DRIVER_NR_EVENTS];
+	struct driver_config own = *config;
+	int r;
+
+	if (config->nr_slots || config->frequency)
+		return -DCPI_EUNSUPPORTED;
+	r = perf_specs_choose(config, specs, &why, NULL);
+	if (r < 0 || !why[0])
+		return -DCPI_EUNSUPPORTED;
+	own.slots = &tick;
+	own.nr_slots = 1;
+	r = bpf_open(&own, out, NULL);
+	if (r < 0)
+		return r;
+	snprintf((*out)->refused, sizeof((*out)->refused), "%s", why);
+	describe_refused(*out);
+	return r;
+}
+
+/* The one usage that perf refuses and bpf does not. */
+static bool wants_tick(const struct driver_config *config)
+{
+	struct event_spec specs[DRIVER_NR_EVENTS];
+	const char *why;
+	int nr = perf_specs_choose(config, specs, &why, NULL);
+
+	for (int i = 0; i < nr; i++) {
+		if (specs[i].tick)
+			return true;
+	}
+	return false;
+}
+
+static int refuse_windows(const char *source, struct base_err *err)
+{
+	base_fail(err, -DCPI_EUNSUPPORTED, "no windows with the source '%s'", source);
+	base_hint(err, "windows need the source 'bpf', and all processes");
+	return -DCPI_EUNSUPPORTED;
+}
+
+/* The best source; where that is refused, the next, which says why. */
+static int open_default(const struct driver_config *config, struct driver **out,
+			struct base_err *err)
+{
+	struct base_err why = { 0 }, other = { 0 };
+	struct driver *d;
+	int r;
+
+	if (config->pid > 0)
+		return config->window_every ? refuse_windows("perf", err)
+					    : perf_open(config, out, err);
+	r = open_tick(config, out);
+	if (r >= 0)
+		return r;
+	r = bpf_open(config, out, &why);
+	if (r >= 0)
+		return r;
+	if (r == -DCPI_EUSAGE || config->window_every) {
+		if (err && !err->code)
+			*err = why;
+		return r;
+	}
+	r = perf_open(config, out, err ? &other : NULL);
+	if (r < 0) {
+		if (r == -DCPI_EUSAGE && wants_tick(config)) {
+			other = why;
+			r = why.code;
+		}
+		if (err && !err->code)
+			*err = other;
+		return r;
+	}
+	d = *out;
+	snprintf(d->refused, sizeof(d->refused), " (bpf refused: %.150s%s%.80s)", why.text,
+		 why.hint[0] ? "; " : "", why.hint);
+	describe_refused(d);
+	return r;
+}
+
+int driver_open(const struct driver_config *config, struct driver **out, struct base_err *err)
+{
+	*out = NULL;
+	if (!config->source)
+		return open_default(config, out, err);
+	if (!strcmp(config->source, "bpf") && open_tick(config, out) >= 0)
+		return 0;
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		if (strcmp(sources[i].name, config->source) != 0)
+			continue;
+		if (config->window_every && sources[i].open != bpf_open)
+			return refuse_windows(config->source, err);
+		return sources[i].open(config, out, err);
+	}
+	base_fail(err, -DCPI_EUSAGE, "unknown source of samples '%s'", config->source);
+	base_hint(err, "sources are: bpf, perf, replay, inprocess");
+	return -DCPI_EUSAGE;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every source shares. A source's own struct begins with struct driver and is handed out as
+ * one; driver.c dispatches by the ops. A source's function NAME_open (bpf_open, perf_open, …) is
+ * what driver_open calls for it.
+ */
+#ifndef DCPI_DRIVER_SOURCE_H
+#define DCPI_DRIVER_SOURCE_H
+
+#include "driver.h"
+
+/* Of a source that has windows, while they are asked for; see driver.h. */
+struct driver_window_ops {
+	int (*missing)(struct driver *d, int (*fn)(void *ctx, const struct vtrace_window *w),
+		       void *ctx);
+	int (*block_put)(struct driver *d, const struct vtrace_code *code);
+	const struct vtrace_code *(*block_get)(const struct driver *d, uint32_t id);
+	void (*stats)(const struct driver *d, struct driver_window_stats *out);
+};
+
+struct driver_ops {
+	int (*start)(struct driver *d, struct base_err *err);
+	int (*drain)(struct driver *d, bool all, const struct driver_sink *sink,
+		     struct base_err *err);
+	int (*poll_fd)(const struct driver *d);
+	/* Both NULL: it cannot tell */
+	int (*look)(struct driver *d);
+	int (*wake_at_exec)(struct driver *d);
+	/* NULL: every sample is handed on by itself */
+	int (*client_set)(struct driver *d, int32_t pid, const struct driver_client *client);
+	void (*stop)(struct driver *d);
+	void (*close)(struct driver *d); /* frees @d; also called on a half-opened source */
+};
+
+struct driver {
+	const struct driver_ops *ops;
+	const struct driver_window_ops *windows; /* NULL: there are none */
+	struct driver_event events[DRIVER_NR_EVENTS];
+	size_t nr_events;
+	struct driver_stats stats;
+	int64_t utc;	   /* when the recorded stream began; -1: live */
+	char refused[256]; /* why it is not the source that would be better; or empty */
+	char describe[640];
+	char *agent_env; /* see driver_agent_env; the source's */
+};
+
+/* ---- where we are (host_linux.c) ------------------------------------------------------------ */
+
+/* In one of a container's: what capabilities it has there are none for sampling or for BPF. */
+bool driver_in_user_namespace(void);
+/* "run as root", or what that means in a user namespace; a hint begins with it. */
+const char *driver_run_as_root(void);
+/* Why /sys/kernel/btf/vmlinux is not there, and what to do. */
+const char *driver_no_types(const char **hint);
+
+#endif
