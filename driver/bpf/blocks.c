@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of blocks that windows run through: filled, searched, reused. No kernel is needed. */
 #include "bpf_blocks.h"
 
 #include <errno.h>

@@ -2,15 +2,15 @@
 /*
  * The source "bpf" from within. A program counts in the interrupt of each sample (kernel/), in
  * a table of its CPU (count_table.h); each CPU has two, of which one is in use, the other read and
- * empty (bpf_tables_linux.c). Load events come through the same tracking events as those of the
+ * empty (tables_linux.c). Load events come through the same tracking events as those of the
  * source "perf" (struct perf_sampler of perf.h), and counts are handed on among them by
- * the time of their last sample (bpf_counts.c).
+ * the time of their last sample (counts.c).
  *
  * Horizon of a drain: the time read just before tables are exchanged. A program reads the clock
- * after it has chosen its table, or (the tick) puts its time off to since_ns (kernel/sample.h), so no
- * count of the new tables is older; and the exchange returns when no program is in the old ones any
- * more, and nobody is putting an older record into a ring. So all up to the horizon is there, and
- * is handed on; what is younger waits.
+ * after it has chosen its table, or (the tick) puts its time off to since_ns (kernel/sample.h), so
+ * no count of the new tables is older; and the exchange returns when no program is in the old ones
+ * any more, and nobody is putting an older record into a ring. So all up to the horizon is there,
+ * and is handed on; what is younger waits.
  */
 #ifndef DCPI_BPF_INTERNAL_H
 #define DCPI_BPF_INTERNAL_H
@@ -21,7 +21,7 @@
 #include "bpf_source.h"
 #include "perf.h"
 
-/* ---- counts on their way (bpf_counts.c: no kernel needed) ------------------------------------ */
+/* ---- counts on their way (counts.c: no kernel needed) ------------------------------------ */
 
 struct bpf_counts {
 	struct count_entry *entries;
@@ -44,7 +44,7 @@ void bpf_counts_hand(struct bpf_counts *c, int (*add)(void *ctx, const struct dr
 		     void *ctx, struct driver_stats *stats);
 void bpf_counts_release(struct bpf_counts *c);
 
-/* ---- tables (bpf_tables_linux.c) ------------------------------------------------------------- */
+/* ---- tables (tables_linux.c) ------------------------------------------------------------- */
 
 struct bpf_tables {
 	struct sample_shared *shared; /* the one that programs read; not owned */
@@ -77,7 +77,7 @@ static inline union count_bucket *bpf_tables_at(const struct bpf_tables *t, size
 /* That of @cpu that is not counted in. */
 union count_bucket *bpf_tables_old(const struct bpf_tables *t, size_t cpu);
 
-/* ---- programs (bpf_program_linux.c) ---------------------------------------------------------- */
+/* ---- programs (program_linux.c) ---------------------------------------------------------- */
 
 struct sample; /* the skeletons: programs and maps */
 struct sample_window;
@@ -93,36 +93,32 @@ struct bpf_programs {
 	void *tick, *on_begin;	       /* links, or NULL */
 	struct bpf_clients *clients;
 	void *on_exec, *on_exit, *on_fork; /* links, while there are clients */
+	/* Maps, of the first object: tables; rings of bytes, each an enum sample_note, and of
+	 * struct sample_fork. */
+	int tables_fd, notes_fd, forks_fd;
+	struct sample_shared *shared;	   /* one line of words, which programs and we share */
+	const volatile uint64_t *untabled; /* samples without a table, by event */
 };
 
+/* Can windows be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
+int bpf_windows_check(const struct driver_config *config, struct base_err *err);
 /* Load what @specs and @config's windows need. Errors with cause and hint: -DCPI_ENOEVENTS,
  * -DCPI_EUNSUPPORTED. */
 int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,
 		      const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
 		      struct base_err *err);
 void bpf_programs_close(struct bpf_programs *p);
-int bpf_programs_tables_fd(const struct bpf_programs *p);
-/* What programs share with us: one line of words, and samples without a table, by event. */
-struct sample_shared *bpf_programs_shared(const struct bpf_programs *p);
-const volatile uint64_t *bpf_programs_untabled(const struct bpf_programs *p);
 /* Descriptor of the program of perf event @event; -1 of the tick. */
 int bpf_programs_fd(const struct bpf_programs *p, size_t event);
-/* Ring of bytes, each an enum sample_note. */
-int bpf_programs_notes_fd(const struct bpf_programs *p);
 /* The next program that begins leaves a note there; no other one until the next call. 0 or -errno.
  */
 int bpf_programs_wake_at_exec(struct bpf_programs *p);
-/* Ring of struct sample_fork. */
-int bpf_programs_forks_fd(const struct bpf_programs *p);
 /* 0 or -errno; nothing to do without a tick event. */
 int bpf_programs_tick(struct bpf_programs *p, bool on);
-/* The one that makes windows, for the first event (bpf_windows_linux.c). As bpf_programs_open. */
-int bpf_programs_windows(struct bpf_programs *p, const struct driver_config *config, bool tick,
-			 size_t nr_cpus, struct base_err *err);
 /* Say why BPF was refused: @what failed with @error (negative). */
 int bpf_refused(struct base_err *err, int error, const char *what);
 
-/* Where the scheduler's tick can be found (bpf_tick_linux.c). -DCPI_EUNSUPPORTED with the reason.
+/* Where the scheduler's tick can be found (tick_linux.c). -DCPI_EUNSUPPORTED with the reason.
  */
 int bpf_tick_find(uint64_t *function, int32_t *irq_regs_delta, bool *can_cast,
 		  struct base_err *err);
@@ -131,7 +127,7 @@ int bpf_tick_function(FILE *kallsyms, uint64_t *function);
 /* Nanoseconds between two ticks. */
 uint64_t bpf_tick_period(void);
 
-/* ---- clients (bpf_clients_linux.c) --------------------------------------------- */
+/* ---- clients (clients_linux.c) --------------------------------------------- */
 
 /* See driver_client_set, which has checked its arguments. */
 int bpf_clients_set(struct bpf_programs *p, int32_t pid, const struct driver_client *client);
@@ -139,7 +135,7 @@ int bpf_clients_set(struct bpf_programs *p, int32_t pid, const struct driver_cli
 void bpf_clients_sweep(struct bpf_programs *p);
 void bpf_clients_close(struct bpf_programs *p);
 
-/* ---- pinned pages of clients' words (bpf_pins_linux.c) ----------------------------------------
+/* ---- pinned pages of clients' words (clients_linux.c) -------------------------------------
  */
 
 struct bpf_pins {
@@ -168,7 +164,7 @@ void bpf_pins_close(const struct bpf_programs *p, struct bpf_pins *pins);
 /* Pin those of its @pages that are wanted, if there is room, and tell where they are. */
 void bpf_pins_take(const struct bpf_programs *p, struct bpf_pins *pins, struct sample_pages *pages);
 
-/* ---- forks of clients (bpf_forks.c: no kernel needed) ---------------------------------------- */
+/* ---- forks of clients (forks.c: no kernel needed) ---------------------------------------- */
 
 struct bpf_forks {
 	struct sample_fork *items;
@@ -183,7 +179,7 @@ void bpf_forks_tell(struct bpf_forks *f, struct driver_load *load);
 void bpf_forks_drop(struct bpf_forks *f, uint64_t until_ns);
 void bpf_forks_release(struct bpf_forks *f);
 
-/* ---- the source (bpf_open_linux.c, bpf_source_linux.c) --------------------------------------- */
+/* ---- the source (source_linux.c) ----------------------------------------------------------- */
 
 struct bpf {
 	struct driver base;
@@ -194,7 +190,7 @@ struct bpf {
 	struct bpf_forks forks;
 	struct bpf_window_source *windows;   /* NULL: none were asked for */
 	struct driver_stats taken;	     /* of the tables read so far */
-	uint64_t untabled[DRIVER_NR_EVENTS]; /* told to the sampler: see bpf_programs_untabled */
+	uint64_t untabled[DRIVER_NR_EVENTS]; /* told to the sampler: see bpf_programs */
 	struct event_spec specs[DRIVER_NR_EVENTS];
 	uint32_t drain_ms;
 	int timer_fd;
@@ -208,12 +204,8 @@ struct bpf {
 	bool running;
 };
 
-extern const struct driver_ops bpf_ops;
+/* ---- windows (windows_linux.c); where there are none these do nothing -------------------- */
 
-/* ---- windows (bpf_windows_linux.c); where there are none these do nothing -------------------- */
-
-/* Can they be had as @config wishes? -DCPI_EUSAGE, -DCPI_EUNSUPPORTED. */
-int bpf_windows_check(const struct driver_config *config, struct base_err *err);
 /* Behind programs and sampler. 0 or -errno. */
 int bpf_windows_open(struct bpf *b, const struct driver_config *config);
 void bpf_windows_close(struct bpf *b);
@@ -225,8 +217,5 @@ uint64_t bpf_windows_horizon(struct bpf *b, uint64_t now_ns);
 int bpf_windows_until(struct bpf *b, uint64_t until_ns, const struct driver_sink *sink);
 /* All were handed on that had begun by then. */
 void bpf_windows_settle(struct bpf *b, uint64_t until_ns);
-
-/* For a CPU that is about to get events. 0 or -errno. */
-int bpf_add_cpu(struct driver *d, unsigned int cpu);
 
 #endif

@@ -31,7 +31,4 @@ enum { NR_SHARED_MAPS = 4 };
 	((struct bpf_map *const[NR_SHARED_MAPS]){ (object)->maps.tables, (object)->maps.forks,     \
 						  (object)->maps.notes, (object)->maps.bss })
 
-/* Has @own (SHARED_MAPS of an object not loaded yet) use those of @first. 0 or a negative errno. */
-int bpf_maps_share(struct bpf_map *const *own, struct bpf_map *const *first);
-
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Forks of clients, as programs told them, matched with the load events of perf. */
 #include <stdlib.h>
 
 #include "bpf_internal.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The programs that run in the kernel: loaded, with their maps and constants; refusals said
+ * plainly. */
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +9,8 @@
 #include <unistd.h>
 
 #include "bpf_program.h"
+
+enum { WINDOW_INSNS = 64, WINDOW_INSNS_MAX = 256 };
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
@@ -63,7 +67,8 @@ static int keep_silent(enum libbpf_print_level level, const char *fmt, va_list a
 	return 0;
 }
 
-int bpf_maps_share(struct bpf_map *const *own, struct bpf_map *const *first)
+/* Has @own (SHARED_MAPS of an object not loaded yet) use those of @first. 0 or a negative errno. */
+static int maps_share(struct bpf_map *const *own, struct bpf_map *const *first)
 {
 	int r = 0;
 
@@ -87,7 +92,7 @@ static void choose_programs(struct sample *own, bool tick, bool first, bool wind
 static int set_constants(struct bpf_programs *p, const struct bpf_tables *t, size_t event,
 			 bool tick, struct base_err *err)
 {
-	struct sample_shared *s = bpf_programs_shared(p);
+	struct sample_shared *s = &p->objects[0]->bss->shared;
 
 	p->objects[event]->rodata->event = (uint32_t)event;
 	p->objects[event]->rodata->can_pin = p->pins_fd >= 0;
@@ -118,7 +123,7 @@ static int open_one(struct bpf_programs *p, size_t event, bool tick, bool window
 		return r;
 	choose_programs(own, tick, event == 0, windows);
 	r = event == 0 ? bpf_map__set_max_entries(own->maps.tables, t->nr_elements)
-		       : bpf_maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
+		       : maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
 	if (r >= 0)
 		r = bpf_pins_use(p, own->maps.pins);
 	if (r >= 0)
@@ -135,6 +140,62 @@ static void draw_mix(struct bpf_programs *p)
 		p->mix[i] |= 1;
 }
 
+/* ---- windows --------------------------------------------------------------------------------- */
+
+static void set_window_constants(struct sample_window *own, const struct sample *first,
+				 const struct driver_config *config)
+{
+	own->rodata->event = first->rodata->event;
+	own->rodata->can_cast = first->rodata->can_cast;
+	own->rodata->can_pin = first->rodata->can_pin;
+	for (size_t i = 0; i < COUNT_NR_MIX; i++)
+		own->rodata->mix[i] = first->rodata->mix[i];
+	own->rodata->window_every = config->window_every;
+	own->rodata->window_insns = config->window_insns ? config->window_insns : WINDOW_INSNS;
+	own->rodata->window_log = config->window_log;
+	own->rodata->window_kernel = config->window_kernel;
+}
+
+static int open_windows(struct bpf_programs *p, const struct driver_config *config, bool tick,
+			size_t nr_cpus, struct base_err *err)
+{
+	struct sample_window *own = sample_window__open();
+	int r;
+
+	if (!own)
+		return bpf_refused(err, -errno, "cannot open the BPF program of windows");
+	p->windows = own;
+	set_window_constants(own, p->objects[0], config);
+	bpf_program__set_autoload(own->progs.sample_event, !tick);
+	bpf_program__set_autoload(own->progs.sample_tick, tick);
+	bpf_program__set_autoload(own->progs.program_begins, false);
+	bpf_program__set_autoload(own->progs.sample_exec, false);
+	bpf_program__set_autoload(own->progs.sample_exit, false);
+	bpf_program__set_autoload(own->progs.sample_fork, false);
+	bpf_program__set_autoload(own->progs.pins_take, false);
+	r = maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
+	if (r >= 0)
+		r = bpf_pins_use(p, own->maps.pins);
+	if (r >= 0)
+		r = bpf_map__set_max_entries(own->maps.window_cpus, (uint32_t)nr_cpus);
+	if (r >= 0)
+		r = sample_window__load(own);
+	return r < 0 ? bpf_refused(err, r, "cannot load the BPF program of windows") : 0;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static void find_parts(struct bpf_programs *p)
+{
+	const struct sample *first = p->objects[0];
+
+	p->tables_fd = bpf_map__fd(first->maps.tables);
+	p->notes_fd = bpf_map__fd(first->maps.notes);
+	p->forks_fd = bpf_map__fd(first->maps.forks);
+	p->shared = &first->bss->shared;
+	p->untabled = first->bss->untabled;
+}
+
 static int open_all(struct bpf_programs *p, const struct driver_config *config,
 		    const struct event_spec *specs, size_t nr, const struct bpf_tables *t,
 		    struct base_err *err)
@@ -146,8 +207,21 @@ static int open_all(struct bpf_programs *p, const struct driver_config *config,
 	for (size_t i = 0; i < nr && r >= 0; i++)
 		r = open_one(p, i, specs[i].tick, windows && i == 0, t, err);
 	if (r >= 0 && windows)
-		r = bpf_programs_windows(p, config, specs[0].tick, t->nr_cpus, err);
+		r = open_windows(p, config, specs[0].tick, t->nr_cpus, err);
+	if (r >= 0)
+		find_parts(p);
 	return r;
+}
+
+int bpf_windows_check(const struct driver_config *config, struct base_err *err)
+{
+	if (config->window_insns > WINDOW_INSNS_MAX)
+		return base_fail(err, -DCPI_EUSAGE, "windows of %u instructions: more than %d",
+				 config->window_insns, WINDOW_INSNS_MAX);
+	if (config->window_log > VTRACE_LOG_TIMES)
+		return base_fail(err, -DCPI_EUSAGE, "windows with values of kind %u: unknown",
+				 config->window_log);
+	return driver_windows_possible(NULL, err);
 }
 
 int bpf_programs_open(struct bpf_programs *p, const struct driver_config *config,
@@ -183,31 +257,6 @@ void bpf_programs_close(struct bpf_programs *p)
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
-
-int bpf_programs_tables_fd(const struct bpf_programs *p)
-{
-	return bpf_map__fd(p->objects[0]->maps.tables);
-}
-
-struct sample_shared *bpf_programs_shared(const struct bpf_programs *p)
-{
-	return &p->objects[0]->bss->shared;
-}
-
-const volatile uint64_t *bpf_programs_untabled(const struct bpf_programs *p)
-{
-	return p->objects[0]->bss->untabled;
-}
-
-int bpf_programs_notes_fd(const struct bpf_programs *p)
-{
-	return bpf_map__fd(p->objects[0]->maps.notes);
-}
-
-int bpf_programs_forks_fd(const struct bpf_programs *p)
-{
-	return bpf_map__fd(p->objects[0]->maps.forks);
-}
 
 int bpf_programs_fd(const struct bpf_programs *p, size_t event)
 {

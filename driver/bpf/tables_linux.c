@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The tables in which programs count: mapped, and exchanged for empty ones. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>

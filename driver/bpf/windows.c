@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Windows on their way from the ring to the daemon, in order of time. No kernel is needed. */
 #include "bpf_windows.h"
 
 #include <stdlib.h>

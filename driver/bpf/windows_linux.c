@@ -9,8 +9,6 @@
 #include "bpf_program.h"
 #include "bpf_windows.h"
 
-enum { WINDOW_INSNS = 64, WINDOW_INSNS_MAX = 256 };
-
 struct bpf_window_source {
 	const struct bpf_programs *programs;
 	struct bpf_blocks blocks;
@@ -21,17 +19,6 @@ struct bpf_window_source {
 	size_t nr_cpus;
 	void *consumed, *reserved; /* pages of the ring that begin with these positions */
 };
-
-int bpf_windows_check(const struct driver_config *config, struct base_err *err)
-{
-	if (config->window_insns > WINDOW_INSNS_MAX)
-		return base_fail(err, -DCPI_EUSAGE, "windows of %u instructions: more than %d",
-				 config->window_insns, WINDOW_INSNS_MAX);
-	if (config->window_log > VTRACE_LOG_TIMES)
-		return base_fail(err, -DCPI_EUSAGE, "windows with values of kind %u: unknown",
-				 config->window_log);
-	return driver_windows_possible(NULL, err);
-}
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
@@ -295,46 +282,3 @@ static const struct driver_window_ops window_ops = {
 	.block_get = block_get,
 	.stats = stats,
 };
-
-/* ---- its program ----------------------------------------------------------------------------- */
-
-static void set_constants(struct sample_window *own, const struct sample *first,
-			  const struct driver_config *config)
-{
-	own->rodata->event = first->rodata->event;
-	own->rodata->can_cast = first->rodata->can_cast;
-	own->rodata->can_pin = first->rodata->can_pin;
-	for (size_t i = 0; i < COUNT_NR_MIX; i++)
-		own->rodata->mix[i] = first->rodata->mix[i];
-	own->rodata->window_every = config->window_every;
-	own->rodata->window_insns = config->window_insns ? config->window_insns : WINDOW_INSNS;
-	own->rodata->window_log = config->window_log;
-	own->rodata->window_kernel = config->window_kernel;
-}
-
-int bpf_programs_windows(struct bpf_programs *p, const struct driver_config *config, bool tick,
-			 size_t nr_cpus, struct base_err *err)
-{
-	struct sample_window *own = sample_window__open();
-	int r;
-
-	if (!own)
-		return bpf_refused(err, -errno, "cannot open the BPF program of windows");
-	p->windows = own;
-	set_constants(own, p->objects[0], config);
-	bpf_program__set_autoload(own->progs.sample_event, !tick);
-	bpf_program__set_autoload(own->progs.sample_tick, tick);
-	bpf_program__set_autoload(own->progs.program_begins, false);
-	bpf_program__set_autoload(own->progs.sample_exec, false);
-	bpf_program__set_autoload(own->progs.sample_exit, false);
-	bpf_program__set_autoload(own->progs.sample_fork, false);
-	bpf_program__set_autoload(own->progs.pins_take, false);
-	r = bpf_maps_share(SHARED_MAPS(own), SHARED_MAPS(p->objects[0]));
-	if (r >= 0)
-		r = bpf_pins_use(p, own->maps.pins);
-	if (r >= 0)
-		r = bpf_map__set_max_entries(own->maps.window_cpus, (uint32_t)nr_cpus);
-	if (r >= 0)
-		r = sample_window__load(own);
-	return r < 0 ? bpf_refused(err, r, "cannot load the BPF program of windows") : 0;
-}

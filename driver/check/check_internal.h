@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What this machine offers: which events (check_events_linux.c), sources, rights and limits
+ * What this machine offers: which events (events_linux.c) , sources, rights and limits
  * (check_linux.c), and what samples cost (check_cost_linux.c, check_bpf_linux.c,
  * check_idle_linux.c).
  */
@@ -12,25 +12,7 @@
 #include "check.h"
 #include "event.h"
 
-/* ---- the report (check_linux.c) ---------------------------------------------------------------
- */
-
-struct check_report {
-	struct base_buf *out;
-	int error;	    /* first failure of writing, or 0 */
-	uint64_t frequency; /* of the events that are tried, as in driver_config */
-	bool has_bpf, has_tick;
-	size_t nr_sources, nr_events; /* that work */
-};
-
-void check_head(struct check_report *c, const char *text);
-/* A line: what, and how it stands. */
-void check_item(struct check_report *c, const char *what, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-/* The last part (check_summary_linux.c). */
-void check_costs(struct check_report *c);
-
-/* ---- events (check_events_linux.c) ----------------------------------------------------------- */
+/* ---- events (events_linux.c) ----------------------------------------------------------- */
 
 enum check_reach {
 	CHECK_SYSTEM, /* on a CPU, whatever runs there */

@@ -56,7 +56,8 @@ bool inprocess_alive(int32_t pid, uint64_t at_ns);
  */
 uint64_t inprocess_period_ns(uint64_t frequency);
 
-/* As driver_open. Samples what agents in @config->pid and its children write in @config->run_dir. */
+/* As driver_open. Samples what agents in @config->pid and its children write in @config->run_dir.
+ */
 int inprocess_open(const struct driver_config *config, struct driver **out, struct base_err *err);
 
 #endif

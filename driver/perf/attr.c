@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What is asked of the kernel: attributes of events, rates, periods. */
 #include <errno.h>
 #include <inttypes.h>
 #include <time.h>
@@ -137,4 +138,62 @@ int perf_rate_check(const struct event_spec *specs, size_t nr, uint64_t frequenc
 			return rate_refuse(&specs[i], rate, max_rate, err);
 	}
 	return 0;
+}
+
+/* ---- periods that vary ----------------------------------------------------------------------- */
+
+/* AMD's IBS takes multiples of 16 alone. */
+static uint64_t unit(uint64_t nominal)
+{
+	return nominal % 16 ? 1 : 16;
+}
+
+/* A hundredth, or a little more. */
+static uint64_t nearest(uint64_t nominal)
+{
+	uint64_t least = nominal / 100 + (nominal % 100 != 0), u = unit(nominal);
+
+	return (least + u - 1) / u * u;
+}
+
+static uint64_t farthest(uint64_t nominal)
+{
+	return nominal / 25 / unit(nominal) * unit(nominal);
+}
+
+static bool has_room(uint64_t nominal)
+{
+	return nominal && farthest(nominal) >= nearest(nominal);
+}
+
+static bool only_longer(uint64_t nominal, uint64_t least)
+{
+	return nominal - farthest(nominal) < least;
+}
+
+uint64_t perf_least_period(const struct event_spec *spec, uint64_t max_rate)
+{
+	uint64_t by_rate = max_rate ? SECOND_NS / max_rate : 0;
+
+	if (!spec->clock)
+		return 0;
+	return by_rate > EVENT_CLOCK_LEAST ? by_rate : EVENT_CLOCK_LEAST;
+}
+
+uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random)
+{
+	uint64_t near = nearest(nominal), far = farthest(nominal), u = unit(nominal);
+	uint64_t r = base_random64(random), off;
+
+	if (!has_room(nominal))
+		return nominal;
+	off = near + (r >> 1) % ((far - near) / u + 1) * u;
+	return r & 1 || only_longer(nominal, least) ? nominal + off : nominal - off;
+}
+
+uint64_t perf_period_mean(uint64_t nominal, uint64_t least)
+{
+	if (!has_room(nominal) || !only_longer(nominal, least))
+		return nominal;
+	return nominal + (nearest(nominal) + farthest(nominal)) / 2;
 }

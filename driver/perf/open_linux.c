@@ -175,24 +175,6 @@ int perf_config_check(const struct driver_config *config, struct base_err *err)
 	return 0;
 }
 
-static uint64_t least_period(const struct perf_sampler *s, size_t event)
-{
-	uint64_t by_rate = s->max_rate ? 1000000000u / s->max_rate : 0;
-
-	if (!s->specs[event].clock)
-		return 0;
-	return by_rate > EVENT_CLOCK_LEAST ? by_rate : EVENT_CLOCK_LEAST;
-}
-
-uint64_t perf_sampler_period(struct perf_sampler *s, size_t event)
-{
-	uint64_t nominal = s->periods[event];
-
-	if (!s->turn.draws || !nominal)
-		return nominal;
-	return perf_period_draw(nominal, least_period(s, event), &s->turn.random);
-}
-
 /* For the tick alone nobody reads counters each second: that would wake idle CPUs. */
 static bool has_perf_event(const struct perf_sampler *s)
 {
@@ -212,7 +194,8 @@ static void announce(struct perf_sampler *s)
 		e->enabled = 1;
 		s->periods[i] = e->period = perf_spec_period(&s->specs[i], s->frequency);
 		if (s->turn.draws && e->period)
-			e->period = perf_period_mean(e->period, least_period(s, i));
+			e->period = perf_period_mean(e->period,
+						     perf_least_period(&s->specs[i], s->max_rate));
 	}
 }
 
@@ -276,76 +259,6 @@ static bool take_less(struct perf_sampler *s, int error)
 	return true;
 }
 
-/* The tracking event tells what the kernel knows, on the first CPU that is there. 0 or -errno. */
-static int open_tracking(struct perf_sampler *s, struct perf_cpu *c, bool *mapping)
-{
-	struct perf_event_attr attr;
-	int r, next;
-
-	for (;;) {
-		perf_attr_tracking(&attr, s->ring_len, s->pid, s->features);
-		r = perf_cpu_track(c, &attr, s->pid, s->ring_len, mapping);
-		if (r >= 0 || *mapping)
-			return r;
-		next = perf_attr_fallback(s->features, PERF_USE_KERNEL, -r);
-		if (next < 0)
-			return r;
-		s->features = (unsigned int)next;
-	}
-}
-
-static int open_sampling(struct perf_sampler *s, struct perf_cpu *c, size_t i)
-{
-	struct perf_event_attr attr;
-	uint64_t period = perf_sampler_period(s, i);
-	int r, next;
-
-	for (;;) {
-		perf_attr_sampling(&attr, &s->specs[i], period, s->frequency, s->pid, s->features);
-		/* A program reads no sample, so none is made for it. */
-		if (s->programs[i] >= 0)
-			attr.sample_type = 0;
-		c->events[i].count.period = period;
-		r = perf_cpu_sample(c, i, &attr, s->pid, s->programs[i]);
-		if (r >= 0 || s->specs[i].type == PERF_TYPE_SOFTWARE)
-			return r;
-		next = perf_attr_fallback(s->features, PERF_USE_EXCLUDE_GUEST, -r);
-		if (next < 0)
-			return r;
-		s->features = (unsigned int)next;
-	}
-}
-
-static int poll_cpu(struct perf_sampler *s, struct perf_cpu *c)
-{
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
-
-	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, c->track_fd, &e) < 0 ? -errno : 0;
-}
-
-int perf_sampler_open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *failed, bool *mapping)
-{
-	int r = open_tracking(s, c, mapping);
-
-	*failed = -1;
-	for (size_t i = 0; i < s->d->nr_events && r >= 0; i++) {
-		if (s->specs[i].tick)
-			continue;
-		r = open_sampling(s, c, i);
-		/* Not an event of this kind of cores; of another it may be: see missing. */
-		c->events[i].absent = r == -ENOENT && is_hardware(&s->specs[i]);
-		if (c->events[i].absent)
-			r = 0;
-		if (r < 0)
-			*failed = (int)i;
-	}
-	if (r >= 0)
-		r = poll_cpu(s, c);
-	if (r < 0)
-		perf_cpu_close(c, s->d->nr_events);
-	return r;
-}
-
 /* The first event that is open on no CPU, or -1. */
 static int missing(const struct perf_sampler *s)
 {
@@ -393,6 +306,18 @@ static int open_cpus(struct perf_sampler *s, struct base_err *err)
 			perf_cpu_close(&s->cpus[i], s->d->nr_events);
 	}
 	return r < 0 ? open_failed(s, failed < 0 ? NULL : &s->specs[failed], r, mapping, err) : 0;
+}
+
+int perf_sampler_poll_fd(const struct perf_sampler *s)
+{
+	return s->epoll_fd;
+}
+
+int perf_sampler_poll_add(struct perf_sampler *s, int fd)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = NULL };
+
+	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
 static int open_polling(struct perf_sampler *s)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Load events and counts of several queues, handed out in order of time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * perf events: the source "perf", and what the sources "bpf" and "replay" share with it. What both share is struct
- * perf_sampler: on each CPU a *tracking* event that owns a ring and puts load events into it, and
- * the sampling events. Those of "perf" put their samples into the same ring; those of "bpf" run a
- * program and use no ring.
+ * perf events: the source "perf", and what the sources "bpf" and "replay" share with it. What both
+ * share is struct perf_sampler: on each CPU a *tracking* event that owns a ring and puts load
+ * events into it, and the sampling events. Those of "perf" put their samples into the same ring;
+ * those of "bpf" run a program and use no ring.
  *
  * Only the *_linux.c files make system calls. Facts of the records: perf_event_open(2) and
  * <linux/perf_event.h>.
@@ -17,7 +17,8 @@
 #include "event.h"
 #include "source.h"
 
-/* ---- counters of one event on one CPU (count.c) ---------------------------------------------- */
+/* ---- counters of one event on one CPU (cpu_linux.c)
+ * ---------------------------------------------- */
 
 /* As the kernel counts, from an event's opening on. */
 struct perf_reading {
@@ -102,7 +103,8 @@ struct perf_order {
 	struct perf_chunk *chunk, *spare; /* where the next load goes; an empty one; or NULL */
 };
 
-/* ---- turns of slots and periods (turn.c) ----------------------------------------------------- */
+/* ---- turns of slots and periods (sampler_linux.c)
+ * ----------------------------------------------------- */
 
 struct perf_turn {
 	uint32_t nr_slots, slot; /* whose turn it is */
@@ -297,7 +299,8 @@ bool perf_threads_pass(struct perf_threads *t, const struct driver_load *load);
 /* Events were lost: forget the counts, which may be wrong now. */
 void perf_threads_forget(struct perf_threads *t);
 
-/* ---- the system call, and the source ----------------------------------------------------------- */
+/* ---- the system call, and the source -----------------------------------------------------------
+ */
 
 /* A mere perf_event_open: descriptor or -errno. @pid -1: all processes; @cpu -1: any. */
 int perf_event_try(const struct perf_event_attr *attr, int32_t pid, int cpu);

@@ -47,7 +47,19 @@ const char *perf_rate_unused(const struct event_spec *specs, size_t nr);
 int perf_rate_check(const struct event_spec *specs, size_t nr, uint64_t frequency,
 		    uint64_t max_rate, struct base_err *err);
 
-/* ---- counters (count.c) ---------------------------------------------------------------------- */
+/*
+ * A period beside @nominal: 1 to 4 % shorter or longer, all alike, so that the mean is nominal and
+ * the nominal one never comes; multiples of 16 stay such. Where the shortest is below @least, only
+ * longer ones; where there is no such period (@nominal is small), @nominal itself.
+ */
+uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random);
+uint64_t perf_period_mean(uint64_t nominal, uint64_t least);
+/* What no period of @spec may be below: of a clock, as the kernel limits it and @max_rate a second
+ * (0: unknown) does. */
+uint64_t perf_least_period(const struct event_spec *spec, uint64_t max_rate);
+
+/* ---- counters (cpu_linux.c)
+ * ---------------------------------------------------------------------- */
 
 /* What was read now; what would shrink stays. */
 void perf_count_read(struct perf_count *c, const struct perf_reading *r);
@@ -65,25 +77,8 @@ uint64_t perf_count_lost(const struct perf_count *c);
 /* @running of @all: near 1 is 1, as what lies between two calls is no multiplexing. */
 double perf_count_enabled(uint64_t running_ns, uint64_t all_ns);
 
-/* ---- turns (turn.c) -------------------------------------------------------------------------- */
-
-/* It begins; slot 0 has its turn. */
-void perf_turn_start(struct perf_turn *t, uint64_t now_ns);
-/* Is it the next slot's turn? If so, it has it. */
-bool perf_turn_rotate(struct perf_turn *t, uint64_t now_ns);
-/* Are new periods due? If so, they count as drawn. */
-bool perf_turn_draw(struct perf_turn *t, uint64_t now_ns);
-/* When to be woken; 0: never. */
-uint64_t perf_turn_next_ns(const struct perf_turn *t);
-/*
- * A period beside @nominal: 1 to 4 % shorter or longer, all alike, so that the mean is nominal and
- * the nominal one never comes; multiples of 16 stay such. Where the shortest is below @least, only
- * longer ones; where there is no such period (@nominal is small), @nominal itself.
- */
-uint64_t perf_period_draw(uint64_t nominal, uint64_t least, uint64_t *random);
-uint64_t perf_period_mean(uint64_t nominal, uint64_t least);
-
-/* ---- rings (ring.c) -------------------------------------------------------------------------- */
+/* ---- rings (cpu_linux.c)
+ * -------------------------------------------------------------------------- */
 
 /*
  * The record at the tail, made contiguous in @scratch (PERF_RECORD_LEN_MAX bytes) where it wraps.
@@ -109,7 +104,8 @@ const struct perf_item *perf_order_take(struct perf_order *o, uint64_t horizon);
 /* Of each load that was taken, once. */
 void perf_order_drop(struct perf_order *o, struct perf_load *load);
 
-/* ---- CPUs by name (cpus.c) ------------------------------------------------------------------- */
+/* ---- lists of CPUs (cpus_linux.c)
+ * ------------------------------------------------------------------- */
 
 /* "0-3,8" as sysfs writes it; at most @max numbers into @cpus. How many, or -EINVAL. */
 int perf_cpus_parse(const char *text, unsigned int *cpus, size_t max);
@@ -137,10 +133,28 @@ int perf_event_period(struct perf_event *e, uint64_t period);
 void perf_cpu_look(struct perf_cpu *c);
 void perf_cpu_release(struct perf_cpu *c);
 
-/* ---- inside the sampler ---------------------------------------------------------------------- */
+/* ---- turns (sampler_linux.c)
+ * -------------------------------------------------------------------------- */
+
+/* It begins; slot 0 has its turn. */
+void perf_turn_start(struct perf_turn *t, uint64_t now_ns);
+/* Is it the next slot's turn? If so, it has it. */
+bool perf_turn_rotate(struct perf_turn *t, uint64_t now_ns);
+/* Are new periods due? If so, they count as drawn. */
+bool perf_turn_draw(struct perf_turn *t, uint64_t now_ns);
+/* When to be woken; 0: never. */
+uint64_t perf_turn_next_ns(const struct perf_turn *t);
+/* ---- the CPUs of a sampler (cpus_linux.c) -------------------------------------------------------
+ */
 
 /* Open @c with its features and periods. 0 or -errno; *@failed: the event, or -1: tracking. */
 int perf_sampler_open_cpu(struct perf_sampler *s, struct perf_cpu *c, int *failed, bool *mapping);
+/* Does @event have its turn with @slot? */
+static inline bool perf_is_in_slot(const struct perf_sampler *s, size_t event, uint32_t slot)
+{
+	return s->specs[event].slots >> slot & 1;
+}
+
 /* Enable what has its turn. 0 or -errno. */
 int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c);
 /* Also tells which CPUs are gone. */
@@ -150,7 +164,8 @@ void perf_sampler_look_for_cpus(struct perf_sampler *s, uint64_t now_ns);
 /* The period of an event from now on: drawn, or the nominal one. */
 uint64_t perf_sampler_period(struct perf_sampler *s, size_t event);
 
-/* ---- the source (source_linux.c) -------------------------------------------------------------- */
+/* ---- the source (source_linux.c) --------------------------------------------------------------
+ */
 
 struct perf {
 	struct driver base;

@@ -12,24 +12,6 @@
 
 /* ---- starting and stopping ------------------------------------------------------------------- */
 
-static bool is_in(const struct perf_sampler *s, size_t event, uint32_t slot)
-{
-	return s->specs[event].slots >> slot & 1;
-}
-
-/* Tracking first and last, so that no sample comes without the load events before it. */
-int perf_sampler_enable_cpu(struct perf_sampler *s, struct perf_cpu *c)
-{
-	int r = perf_event_enable(c->track_fd, true);
-
-	for (size_t i = 0; i < s->d->nr_events && r >= 0; i++) {
-		if (c->events[i].fd >= 0 && is_in(s, i, s->turn.slot))
-			r = perf_event_enable(c->events[i].fd, true);
-	}
-	c->alive_ns = base_now_ns();
-	return r;
-}
-
 static void disable_cpu(struct perf_sampler *s, struct perf_cpu *c)
 {
 	for (size_t i = 0; i < s->d->nr_events; i++) {
@@ -89,26 +71,52 @@ void perf_sampler_close(struct perf_sampler *s)
 	s->d = NULL;
 }
 
-int perf_sampler_poll_fd(const struct perf_sampler *s)
-{
-	return s->epoll_fd;
-}
-
-int perf_sampler_poll_add(struct perf_sampler *s, int fd)
-{
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = NULL };
-
-	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
-}
-
 /* ---- turns ----------------------------------------------------------------------------------- */
+
+/*
+ * New periods once a second. A daemon's clock of a second is a little early now and then; without
+ * any clock a draw is due half a second late.
+ */
+#define DRAW_LEAST_NS 900000000u
+#define DRAW_MOST_NS  1500000000u
+
+void perf_turn_start(struct perf_turn *t, uint64_t now_ns)
+{
+	t->slot = 0;
+	t->slot_since = t->drawn_since = now_ns;
+}
+
+bool perf_turn_rotate(struct perf_turn *t, uint64_t now_ns)
+{
+	if (t->nr_slots < 2 || now_ns < t->slot_since + t->slot_ns)
+		return false;
+	t->slot = (t->slot + 1) % t->nr_slots;
+	t->slot_since = now_ns;
+	return true;
+}
+
+bool perf_turn_draw(struct perf_turn *t, uint64_t now_ns)
+{
+	if (!t->draws || now_ns < t->drawn_since + DRAW_LEAST_NS)
+		return false;
+	t->drawn_since = now_ns;
+	return true;
+}
+
+uint64_t perf_turn_next_ns(const struct perf_turn *t)
+{
+	if (t->nr_slots > 1)
+		return t->slot_since + t->slot_ns;
+	return t->draws ? t->drawn_since + DRAW_MOST_NS : 0;
+}
 
 /* What is in one slot and not in the other; what is in both goes on. */
 static void enable_slot(struct perf_sampler *s, struct perf_cpu *c, uint32_t slot, uint32_t other,
 			bool on)
 {
 	for (size_t i = 0; i < s->d->nr_events; i++) {
-		if (c->events[i].fd >= 0 && is_in(s, i, slot) && !is_in(s, i, other))
+		if (c->events[i].fd >= 0 && perf_is_in_slot(s, i, slot) &&
+		    !perf_is_in_slot(s, i, other))
 			perf_sampler_trouble(s, c, perf_event_enable(c->events[i].fd, on));
 	}
 }

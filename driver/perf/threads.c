@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* How many threads each process has, so that its exit is known from those of its threads. */
 #include "perf.h"
 
 static uintptr_t count_get(const struct perf_threads *t, int32_t pid)

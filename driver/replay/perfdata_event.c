@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <inttypes.h>
+/* Events of a perf.data file, and the records that tell by their ids of which event they are. */
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "perfdata_internal.h"
+
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -196,4 +199,306 @@ void perfdata_events_announce(struct perfdata_events *e, struct driver *d)
 			out->period = ev->attr.sample_period;
 		ev->index = (int)d->nr_events++;
 	}
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* Not lost, but left out on request. */
+#define LOST_SAMPLES_FILTERED (1u << 15)
+
+/* Fields of a sample up to the last one of use, in their order; each is 8 bytes long. */
+static const uint64_t sample_fields[] = {
+	PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP,	  PERF_SAMPLE_TID,
+	PERF_SAMPLE_TIME,	PERF_SAMPLE_ADDR, PERF_SAMPLE_ID,
+	PERF_SAMPLE_STREAM_ID,	PERF_SAMPLE_CPU,  PERF_SAMPLE_PERIOD,
+};
+
+/* Those at the end of all other records. */
+static const uint64_t trail_fields[] = {
+	PERF_SAMPLE_TID,       PERF_SAMPLE_TIME, PERF_SAMPLE_ID,
+	PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,	 PERF_SAMPLE_IDENTIFIER,
+};
+
+enum { NR_SAMPLE = sizeof(sample_fields) / sizeof(*sample_fields) };
+enum { NR_TRAIL = sizeof(trail_fields) / sizeof(*trail_fields) };
+
+/* ---- where a field is ------------------------------------------------------------------------ */
+
+/* Fields of @fields up to @field that @type has, itself included; 0: it has not got it. */
+static size_t count_to(const uint64_t *fields, uint64_t type, uint64_t field)
+{
+	size_t nr = 0;
+
+	if (!(type & field))
+		return 0;
+	for (size_t i = 0; fields[i] != field; i++)
+		nr += (type & fields[i]) != 0;
+	return nr + 1;
+}
+
+static size_t trail_words(const struct perf_event_attr *a)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; a->sample_id_all && i < NR_TRAIL; i++)
+		nr += (a->sample_type & trail_fields[i]) != 0;
+	return nr;
+}
+
+static uint64_t id_field(const struct perf_event_attr *a)
+{
+	return a->sample_type & PERF_SAMPLE_IDENTIFIER ? PERF_SAMPLE_IDENTIFIER : PERF_SAMPLE_ID;
+}
+
+/* Words from the end, itself included; 0: there is none. */
+static size_t trail_place(const struct perf_event_attr *a, uint64_t field)
+{
+	size_t at = a->sample_id_all ? count_to(trail_fields, a->sample_type, field) : 0;
+
+	return at ? trail_words(a) - at + 1 : 0;
+}
+
+bool perfdata_layout_agrees(const struct perf_event_attr *a, const struct perf_event_attr *b)
+{
+	size_t in_a = count_to(sample_fields, a->sample_type, id_field(a));
+	size_t in_b = count_to(sample_fields, b->sample_type, id_field(b));
+
+	return in_a && in_a == in_b && trail_place(a, id_field(a)) == trail_place(b, id_field(b));
+}
+
+static uint64_t word_at(const uint8_t *at)
+{
+	uint64_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return v;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+struct sample {
+	struct perfdata_bytes body;
+	uint64_t type; /* PERF_SAMPLE_* */
+};
+
+static bool sample_word(const struct sample *s, uint64_t field, uint64_t *out)
+{
+	size_t at = count_to(sample_fields, s->type, field);
+
+	if (!at || at * 8 > s->body.len)
+		return false;
+	*out = word_at(s->body.at + (at - 1) * 8);
+	return true;
+}
+
+static struct perfdata_event *sample_event(struct perfdata_events *e, const struct sample *s)
+{
+	uint64_t id;
+
+	if (e->nr == 1)
+		return &e->v[0];
+	if (!sample_word(s, id_field(&e->v[0].attr), &id))
+		return NULL;
+	return perfdata_events_find(e, id);
+}
+
+static size_t sample_len(uint64_t type)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < NR_SAMPLE; i++)
+		nr += (type & sample_fields[i]) != 0;
+	return nr * 8;
+}
+
+/* Below 0 is nobody, whatever it is. */
+static int32_t pid_or_none(int32_t pid)
+{
+	return pid < 0 ? -1 : pid;
+}
+
+static bool parse_sample(struct perfdata_events *e, struct sample *s, uint16_t misc,
+			 struct perfdata_record *out)
+{
+	struct driver_count *c = &out->perf.count;
+	uint64_t task;
+
+	out->perf.what = PERF_SAMPLE;
+	s->type = e->v[0].attr.sample_type;
+	out->event = sample_event(e, s);
+	if (!out->event || out->event->index < 0)
+		return false;
+	s->type = out->event->attr.sample_type;
+	if (s->body.len < sample_len(s->type))
+		return false;
+	*c = (struct driver_count){ .pid = -1, .tid = -1, .mode = perf_mode_of(misc), .count = 1 };
+	c->event = (uint32_t)out->event->index;
+	sample_word(s, PERF_SAMPLE_IP, &c->addr);
+	sample_word(s, PERF_SAMPLE_PERIOD, &out->period);
+	out->has_time = sample_word(s, PERF_SAMPLE_TIME, &out->perf.time_ns);
+	if (sample_word(s, PERF_SAMPLE_TID, &task)) {
+		memcpy(&c->pid, &task, 4);
+		memcpy(&c->tid, (const uint8_t *)&task + 4, 4);
+	}
+	/* As in the source perf: the idle task never runs in user mode. */
+	if (c->pid < 0 || (!c->pid && c->mode == DRIVER_USER))
+		c->pid = c->tid = -1;
+	c->tid = pid_or_none(c->tid);
+	return true;
+}
+
+/* ---- all others ------------------------------------------------------------------------------ */
+
+static bool take_path(struct perfdata_bytes *b, struct driver_load *l)
+{
+	l->path = (const char *)b->at;
+	return memchr(b->at, 0, b->len);
+}
+
+static bool parse_mmap(struct perfdata_bytes *b, uint16_t misc, struct perf_record *out)
+{
+	struct {
+		uint32_t pid, tid;
+		uint64_t addr, len, page_off;
+	} m;
+	struct driver_load *l = &out->load;
+
+	out->what = PERF_LOAD;
+	if (!perfdata_take(b, &m, sizeof(m)) || !take_path(b, l))
+		return false;
+	if (misc & PERF_RECORD_MISC_MMAP_DATA)
+		out->what = PERF_SKIP;
+	l->kind = DRIVER_LOAD_MMAP;
+	l->pid = (int32_t)m.pid;
+	l->tid = (int32_t)m.tid;
+	l->addr = m.addr;
+	l->len = m.len;
+	l->file_off = m.page_off;
+	l->prot = REPLAY_PROT_DEFAULT;
+	return true;
+}
+
+static bool parse_body(uint32_t type, uint16_t misc, struct perfdata_bytes *b,
+		       struct perf_record *out)
+{
+	return type == PERF_RECORD_MMAP ? parse_mmap(b, misc, out)
+					: perf_record_parse_body(type, misc, b->at, b->len, out);
+}
+
+static bool is_kernel(uint16_t misc, const struct driver_load *l)
+{
+	misc &= PERF_RECORD_MISC_CPUMODE_MASK;
+	return l->kind == DRIVER_LOAD_MMAP &&
+	       (misc == PERF_RECORD_MISC_KERNEL || (l->pid == -1 && l->path[0] == '['));
+}
+
+static bool is_guest(uint16_t misc)
+{
+	misc &= PERF_RECORD_MISC_CPUMODE_MASK;
+	return misc == PERF_RECORD_MISC_GUEST_KERNEL || misc == PERF_RECORD_MISC_GUEST_USER;
+}
+
+/* What perf wrote of processes that ran already: they do not share their parents' mappings. */
+static bool is_told(uint16_t misc, const struct perfdata_record *out)
+{
+	return out->perf.load.kind == DRIVER_LOAD_FORK &&
+	       out->perf.load.pid != out->perf.load.ppid &&
+	       (misc & PERF_RECORD_MISC_FORK_EXEC || (out->has_time && !out->perf.time_ns));
+}
+
+static void judge_load(uint16_t misc, struct perfdata_record *out)
+{
+	struct driver_load *l = &out->perf.load;
+	bool of_process = l->kind != DRIVER_LOAD_KSYMBOL && l->kind != DRIVER_LOAD_POKE;
+
+	l->tid = pid_or_none(l->tid);
+	l->ppid = pid_or_none(l->ppid);
+	out->kernel = is_kernel(misc, l);
+	if (out->kernel) {
+		out->perf.what = PERF_LOAD; /* even where perf left its protection out */
+		l->kind = DRIVER_LOAD_KERNEL;
+	} else if (is_guest(misc) || (of_process && l->pid <= 0))
+		out->perf.what = PERF_SKIP;
+	else if (is_told(misc, out))
+		l->kind = DRIVER_LOAD_EXEC;
+}
+
+static bool trail_word(const struct perfdata_bytes *b, const struct perf_event_attr *a,
+		       uint64_t field, uint64_t *out)
+{
+	size_t place = trail_place(a, field);
+
+	if (!place || place * 8 > b->len)
+		return false;
+	*out = word_at(b->at + b->len - place * 8);
+	return true;
+}
+
+/* NULL: not told. Ids of 0 are of what perf itself wrote. */
+static struct perfdata_event *trail_event(struct perfdata_events *e, const struct perfdata_bytes *b)
+{
+	uint64_t id;
+
+	if (e->nr > 1 && trail_word(b, &e->v[0].attr, id_field(&e->v[0].attr), &id) && id)
+		return perfdata_events_find(e, id);
+	return NULL;
+}
+
+/*
+ * Kernels leave the mark of a build-id on records of events that did not ask for one, when somebody
+ * else's did (Linux 6.18); device numbers stand there then. Yet 'perf inject' puts in build-ids
+ * that nobody asked the kernel for, and those are of the usual lengths, which no device's major is.
+ * What perf itself wrote is as any event asked.
+ */
+static uint16_t mend_misc(const struct perf_event_header *h, bool asked,
+			  const struct perfdata_bytes *b)
+{
+	enum { ID_LEN_AT = 32 };
+	uint8_t len = b->len > ID_LEN_AT ? b->at[ID_LEN_AT] : 0;
+	bool doubtful = h->type == PERF_RECORD_MMAP2 && !asked;
+
+	return doubtful && len != 16 && len != 20 ? h->misc & ~PERF_RECORD_MISC_MMAP_BUILD_ID
+						  : h->misc;
+}
+
+static bool parse_other(struct perfdata_events *e, const struct perf_event_header *h,
+			struct perfdata_bytes *b, struct perfdata_record *out)
+{
+	struct perfdata_event *told = trail_event(e, b);
+	bool good, asked = told ? told->attr.build_id : e->has_build_ids;
+	const struct perf_event_attr *a;
+
+	out->event = told ? told : &e->v[0];
+	a = &out->event->attr;
+	out->has_time = trail_word(b, a, PERF_SAMPLE_TIME, &out->perf.time_ns);
+	good = b->len >= trail_words(a) * 8;
+	b->len -= good ? trail_words(a) * 8 : b->len;
+	good = parse_body(h->type, mend_misc(h, asked, b), b, &out->perf) && good;
+	if (good && (out->perf.what == PERF_LOAD || h->type == PERF_RECORD_MMAP2))
+		judge_load(h->misc, out);
+	if (out->perf.what == PERF_UNSENT && h->misc & LOST_SAMPLES_FILTERED)
+		out->perf.what = PERF_SKIP;
+	return good;
+}
+
+int perfdata_record_parse(struct perfdata_events *e, const uint8_t *rec, size_t len,
+			  struct perfdata_record *out)
+{
+	struct perf_event_header h;
+	struct perfdata_bytes b = { rec, len };
+	struct sample s;
+	bool good;
+
+	*out = (struct perfdata_record){ .perf.what = PERF_SKIP };
+	if (!perfdata_take(&b, &h, sizeof(h)))
+		return -DCPI_EFORMAT;
+	s.body = b;
+	good = h.type == PERF_RECORD_SAMPLE ? parse_sample(e, &s, h.misc, out)
+					    : parse_other(e, &h, &b, out);
+	if (!good)
+		return -DCPI_EFORMAT;
+	/* What perf says where it has no time. */
+	if (out->perf.time_ns == UINT64_MAX)
+		out->has_time = false;
+	return 0;
 }

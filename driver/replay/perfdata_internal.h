@@ -2,9 +2,9 @@
 /*
  * The source "replay" where its file is one of perf's: perf.data, or what 'perf record -o -' writes
  * into a pipe. Bytes are cut into records, decompressed where they are packed (perfdata_stream.c);
- * the file's head and its features (perfdata_head.c, perfdata_feature.c) tell the events
- * (perfdata_event.c) and build-ids; records of the kernel's are parsed by the attributes of their
- * event (perfdata_record.c), put in order of time (perfdata_order.c), and handed on (perfdata.c).
+ * the file's head and its features (perfdata_head.c) tell the events and build-ids; records of the
+ * kernel's are parsed by the attributes of their event (perfdata_event.c), put in order of time
+ * (perfdata_order.c), and handed on (perfdata.c).
  *
  * Facts of the format: <linux/perf_event.h>, and the kernel's
  * tools/perf/Documentation/perf.data-file-format.txt.
@@ -124,10 +124,10 @@ const char *perfdata_events_strerror(int code);
 /* Fill the driver's events: names without blanks, that fit, each another. */
 void perfdata_events_announce(struct perfdata_events *e, struct driver *d);
 void perfdata_events_release(struct perfdata_events *e);
-/* Records tell alike of which of the two events they are (perfdata_record.c). */
+/* Records tell alike of which of the two events they are (perfdata_event.c). */
 bool perfdata_layout_agrees(const struct perf_event_attr *a, const struct perf_event_attr *b);
 
-/* ---- build-ids (perfdata_build_id.c) -----------------------------------------------------------
+/* ---- build-ids (perfdata_head.c) -----------------------------------------------------------
  */
 
 enum { PERFDATA_NR_BUILD_IDS = 65536, PERFDATA_PATH_MAX = 4096 };
@@ -151,7 +151,7 @@ int perfdata_build_ids_parse(struct perfdata_build_ids *t, const uint8_t *data, 
 const struct base_id *perfdata_build_id_find(const struct perfdata_build_ids *t, const char *path);
 void perfdata_build_ids_release(struct perfdata_build_ids *t);
 
-/* ---- records (perfdata_record.c) ---------------------------------------------------------------
+/* ---- records (perfdata_event.c) ---------------------------------------------------------------
  */
 
 struct perfdata_record {
@@ -268,7 +268,7 @@ int perfdata_note_parse(struct perfdata *p, uint32_t type, const uint8_t *rec, s
 
 /*
  * A record of the kernel's kinds into the order, or counted as bad or lost; what was received is
- * counted. Negative: p->failure (perfdata_keep.c).
+ * counted. Negative: p->failure .
  */
 int perfdata_keep(struct perfdata *p, const uint8_t *rec, size_t len);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Records of a perf.data file, held until their order in time is known. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Bytes of a perf.data file or pipe, cut into records, and unpacked where they are packed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes what a live source delivers as a recorded stream (docs/format/replay.md). */
 #include <errno.h>
 #include <inttypes.h>
 

@@ -273,8 +273,8 @@ struct base_sort_item *base_sort(struct base_sort_item *v, struct base_sort_item
 char *base_text_clean(char *text);
 /* Value of a digit, hexadecimal in either case; -1: it is none. */
 int base_digit(char c);
-/* The number that is all of @s, decimal, or hexadecimal behind 0x: no sign, no blank. False, and *@out
- * untouched: @s is no such number, or it does not fit. */
+/* The number that is all of @s, decimal, or hexadecimal behind 0x: no sign, no blank. False, and
+ * *@out untouched: @s is no such number, or it does not fit. */
 bool base_number_parse(const char *s, uint64_t *out);
 /* The same with a sign. False also where it is below @min or above @max. */
 bool base_signed_parse(const char *s, int64_t min, int64_t max, int64_t *out);

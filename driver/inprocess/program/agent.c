@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The agent in a program that dcpirun runs: it samples each thread on a tick into a ring. */
 #include "agent.h"
 #include "inprocess_internal.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The ring that the agent shares with the daemon: made, and written in signal handlers. */
 #include "agent.h"
 
 #include <errno.h>
