@@ -138,33 +138,12 @@ void bpf_clients_close(struct bpf_programs *p);
 /* ---- pinned pages of clients' words (clients_linux.c) -------------------------------------
  */
 
-struct bpf_pins {
-	uint32_t tgid;
-	uint64_t ino, off, words; /* of the client's words: see struct driver_client */
-	uint32_t nr_words;
-	uint32_t nr; /* pages that are pinned, or were to be */
-	uint8_t pages[SAMPLE_NR_PINS];
-	void *base; /* the words, mapped from a page of the file on; NULL: none of them can be
-		       pinned */
-	size_t len, before; /* of the mapping; up to the words */
-};
-
 /* The storage of pins: a descriptor; or -errno: this kernel has no such thing. */
 int bpf_pins_make(void);
 /* Before an object is loaded: @map (struct bpf_map) of it is that storage, or is left out. */
 int bpf_pins_use(const struct bpf_programs *p, void *map);
-/* Are @pins of the same words? Else close them and open others, when no sample finds their pages.
- */
-bool bpf_pins_known(const struct bpf_pins *pins, const struct driver_client *client);
-/* From nothing, or what was closed. Without a file, or where it cannot be mapped, none are pinned.
- */
-void bpf_pins_open(const struct bpf_programs *p, struct bpf_pins *pins, uint32_t tgid,
-		   const struct driver_client *client);
-void bpf_pins_close(const struct bpf_programs *p, struct bpf_pins *pins);
-/* Pin those of its @pages that are wanted, if there is room, and tell where they are. */
-void bpf_pins_take(const struct bpf_programs *p, struct bpf_pins *pins, struct sample_pages *pages);
 
-/* ---- forks of clients (forks.c: no kernel needed) ---------------------------------------- */
+/* ---- forks of clients (source_linux.c) --------------------------------------------------- */
 
 struct bpf_forks {
 	struct sample_fork *items;

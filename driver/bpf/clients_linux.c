@@ -19,6 +19,17 @@
 
 enum { PAGE_LEN = sizeof(uint32_t) << SAMPLE_PAGE_SHIFT };
 
+struct bpf_pins {
+	uint32_t tgid;
+	uint64_t ino, off, words; /* of the client's words: see struct driver_client */
+	uint32_t nr_words;
+	uint32_t nr; /* pages that are pinned, or were to be */
+	uint8_t pages[SAMPLE_NR_PINS];
+	void *base; /* the words, mapped from a page of the file on; NULL: none of them can be
+		       pinned */
+	size_t len, before; /* of the mapping; up to the words */
+};
+
 /* ---- the storage ----------------------------------------------------------------------------- */
 
 /*
@@ -101,13 +112,15 @@ static int ask(const struct bpf_programs *p, uint32_t tgid, uint64_t *at)
 
 /* ---- pages of a client ----------------------------------------------------------------------- */
 
-bool bpf_pins_known(const struct bpf_pins *pins, const struct driver_client *client)
+/* Are @pins of the same words? Else close them and open others, when no sample finds their pages.
+ */
+static bool bpf_pins_known(const struct bpf_pins *pins, const struct driver_client *client)
 {
 	return pins->ino == client->words_ino && pins->off == client->words_off &&
 	       pins->words == client->words && pins->nr_words == client->nr_words;
 }
 
-void bpf_pins_close(const struct bpf_programs *p, struct bpf_pins *pins)
+static void bpf_pins_close(const struct bpf_programs *p, struct bpf_pins *pins)
 {
 	if (pins->nr)
 		store(p, pins->tgid, NULL);
@@ -116,8 +129,10 @@ void bpf_pins_close(const struct bpf_programs *p, struct bpf_pins *pins)
 	*pins = (struct bpf_pins){ 0 };
 }
 
-void bpf_pins_open(const struct bpf_programs *p, struct bpf_pins *pins, uint32_t tgid,
-		   const struct driver_client *client)
+/* From nothing, or what was closed. Without a file, or where it cannot be mapped, none are pinned.
+ */
+static void bpf_pins_open(const struct bpf_programs *p, struct bpf_pins *pins, uint32_t tgid,
+			  const struct driver_client *client)
 {
 	size_t before = client->words_off % (size_t)sysconf(_SC_PAGESIZE);
 	size_t len = before + client->nr_words * sizeof(uint32_t);
@@ -159,7 +174,9 @@ static int pin(const struct bpf_programs *p, const struct bpf_pins *pins, uint64
 	return r < 0 ? r : ask(p, pins->tgid, at);
 }
 
-void bpf_pins_take(const struct bpf_programs *p, struct bpf_pins *pins, struct sample_pages *pages)
+/* Pin those of its @pages that are wanted, if there is room, and tell where they are. */
+static void bpf_pins_take(const struct bpf_programs *p, struct bpf_pins *pins,
+			  struct sample_pages *pages)
 {
 	uint64_t at[SAMPLE_NR_PINS];
 	uint32_t nr = pins->base ? add_wanted(pins, pages) : pins->nr;

@@ -56,7 +56,11 @@ static int add_file(struct perfdata_build_ids *t, const char *path, const struct
 	return r;
 }
 
-int perfdata_build_id_add(struct perfdata_build_ids *t, const uint8_t *rec, size_t len)
+/*
+ * One entry of the table, or a record of that kind; a path that is too long for one is left out. 0,
+ * -DCPI_EFORMAT, -DCPI_ELIMIT, -ENOMEM.
+ */
+static int perfdata_build_id_add(struct perfdata_build_ids *t, const uint8_t *rec, size_t len)
 {
 	const char *path = (const char *)rec + sizeof(struct entry);
 	uint16_t mode;
@@ -75,7 +79,8 @@ int perfdata_build_id_add(struct perfdata_build_ids *t, const uint8_t *rec, size
 	return strlen(path) < PERFDATA_PATH_MAX ? add_file(t, path, &id) : 0;
 }
 
-int perfdata_build_ids_parse(struct perfdata_build_ids *t, const uint8_t *data, size_t len)
+/* The whole table. */
+static int perfdata_build_ids_parse(struct perfdata_build_ids *t, const uint8_t *data, size_t len)
 {
 	struct perf_event_header h;
 	int r = 0;
@@ -112,7 +117,7 @@ void perfdata_build_ids_release(struct perfdata_build_ids *t)
 /* Kinds of PERFDATA_EVENT_UPDATE. */
 enum { UPDATE_NAME = 2 };
 
-bool perfdata_feature_wanted(unsigned int feature)
+static bool perfdata_feature_wanted(unsigned int feature)
 {
 	switch (feature) {
 	case PERFDATA_FEAT_BUILD_ID:
@@ -239,8 +244,9 @@ static int parse(struct perfdata *p, uint64_t feature, struct perfdata_bytes *b)
 	}
 }
 
-int perfdata_feature_parse(struct perfdata *p, uint64_t feature, const uint8_t *data, size_t len,
-			   struct base_err *err)
+/* 0, or negative with @err; what is not wanted is ignored. */
+static int perfdata_feature_parse(struct perfdata *p, uint64_t feature, const uint8_t *data,
+				  size_t len, struct base_err *err)
 {
 	struct perfdata_bytes b = { data, len };
 	int r;

@@ -3,8 +3,8 @@
  * The source "replay" where its file is one of perf's: perf.data, or what 'perf record -o -' writes
  * into a pipe. Bytes are cut into records, decompressed where they are packed (perfdata_stream.c);
  * the file's head and its features (perfdata_head.c) tell the events and build-ids; records of the
- * kernel's are parsed by the attributes of their event (perfdata_event.c), put in order of time
- * (perfdata_order.c), and handed on (perfdata.c).
+ * kernel's are parsed by the attributes of their event (perfdata_event.c), put in order of time and
+ * handed on (perfdata.c).
  *
  * Facts of the format: <linux/perf_event.h>, and the kernel's
  * tools/perf/Documentation/perf.data-file-format.txt.
@@ -140,13 +140,6 @@ struct perfdata_build_ids {
 
 /* Whether perf so names the kernel itself, and not a module. */
 bool perfdata_is_kernel(const char *path);
-/*
- * One entry of the table, or a record of that kind; a path that is too long for one is left out. 0,
- * -DCPI_EFORMAT, -DCPI_ELIMIT, -ENOMEM.
- */
-int perfdata_build_id_add(struct perfdata_build_ids *t, const uint8_t *rec, size_t len);
-/* The whole table. */
-int perfdata_build_ids_parse(struct perfdata_build_ids *t, const uint8_t *data, size_t len);
 /* NULL where unknown. */
 const struct base_id *perfdata_build_id_find(const struct perfdata_build_ids *t, const char *path);
 void perfdata_build_ids_release(struct perfdata_build_ids *t);
@@ -169,7 +162,7 @@ struct perfdata_record {
 int perfdata_record_parse(struct perfdata_events *e, const uint8_t *rec, size_t len,
 			  struct perfdata_record *out);
 
-/* ---- order (perfdata_order.c) ------------------------------------------------------------------
+/* ---- order (perfdata.c) ------------------------------------------------------------------------
  */
 
 /* One allocation: the event, its data, its path. */
@@ -257,20 +250,10 @@ enum perfdata_feature {
 
 /* Magic, head, and of a file in full form events and features; leaves the stream at the records. */
 int perfdata_head_read(struct perfdata *p, struct base_err *err);
-bool perfdata_feature_wanted(unsigned int feature);
-/* 0, or negative with @err; what is not wanted is ignored. */
-int perfdata_feature_parse(struct perfdata *p, uint64_t feature, const uint8_t *data, size_t len,
-			   struct base_err *err);
 /* A record of perf's own that tells of events, features and build-ids (pipe form), or is ignored.
  */
 int perfdata_note_parse(struct perfdata *p, uint32_t type, const uint8_t *rec, size_t len,
 			struct base_err *err);
-
-/*
- * A record of the kernel's kinds into the order, or counted as bad or lost; what was received is
- * counted. Negative: p->failure .
- */
-int perfdata_keep(struct perfdata *p, const uint8_t *rec, size_t len);
 
 /* The first byte of a file of perf's, in either byte order; no recorded stream begins so. */
 bool perfdata_begins(int c);

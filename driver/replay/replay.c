@@ -38,7 +38,8 @@ static int bad(char *why, const char *fmt, ...)
 	return -DCPI_EFORMAT;
 }
 
-char *replay_word_next(char **at)
+/* The next word at *@at, cut off in place; NULL at the end. */
+static char *replay_word_next(char **at)
 {
 	char *w = *at + strspn(*at, " ");
 
@@ -248,7 +249,11 @@ static void count_fill(struct driver_count *count, const struct fields *f)
 	};
 }
 
-int replay_line_parse(char *line, struct replay_record *out, char *why)
+/*
+ * Take @line (writable, 8-byte aligned, without its newline) apart; it is cut up and overwritten.
+ * 0, or -DCPI_EFORMAT with the cause in @why (REPLAY_WHY_LEN bytes).
+ */
+static int replay_line_parse(char *line, struct replay_record *out, char *why)
 {
 	char *at = line, *word = replay_word_next(&at);
 	struct fields f;

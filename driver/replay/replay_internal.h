@@ -75,14 +75,6 @@ struct replay_record {
 
 enum { REPLAY_WHY_LEN = 160 };
 
-/*
- * Take @line (writable, 8-byte aligned, without its newline) apart; it is cut up and overwritten.
- * 0, or -DCPI_EFORMAT with the cause in @why (REPLAY_WHY_LEN bytes).
- */
-int replay_line_parse(char *line, struct replay_record *out, char *why);
-/* The next word at *@at, cut off in place; NULL at the end. */
-char *replay_word_next(char **at);
-
 /* What an absent prot means: an ordinary text mapping, PROT_READ | PROT_EXEC. */
 enum { REPLAY_PROT_DEFAULT = 5 };
 
