@@ -1,61 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Translator of A64: an instruction is told by its group; immediates, branches and system ones. */
 #include <string.h>
 
 #include "aarch64_internal.h"
 #include "decoder.h"
-
-/* ---- what all share -------------------------------------------------------------------------- */
-
-int a64_condition(uint32_t cond)
-{
-	static const int8_t names[] = {
-		4,  5,	2,  3,	8,	    9,	       0, 1, VTRACE_CC_HI, VTRACE_CC_LS,
-		13, 12, 15, 14, A64_ALWAYS, A64_ALWAYS
-	};
-
-	return names[cond & 15];
-}
-
-void a64_shift(struct vtrace_maker *m, uint8_t w, uint8_t dst, uint8_t reg, uint32_t type,
-	       uint32_t amount)
-{
-	static const uint8_t ops[] = { VTRACE_SHL, VTRACE_SHR, VTRACE_SAR, VTRACE_ROR };
-
-	vtrace_make_imm(m, ops[type & 3], w, dst, reg, amount);
-}
-
-uint8_t a64_extend(struct vtrace_maker *m, uint8_t reg, uint32_t option)
-{
-	uint8_t w = (uint8_t)(1 << (option & 3)), t;
-
-	if (w == 8)
-		return reg;
-	t = vtrace_temp(m);
-	if (option & 4)
-		vtrace_make(m, VTRACE_SEXT, 8, t, reg, VTRACE_ZERO)->x = w;
-	else
-		vtrace_make(m, VTRACE_MOV, w, t, reg, VTRACE_ZERO);
-	return t;
-}
-
-/*
- * A pointer that is found good is the address without the code in its upper bits; one that is not
- * ends the program. How long the code is follows from how long addresses are, and that from where
- * this code stands, unless it stands low. A signed pointer itself depends on a key that nobody can
- * read, and is unknown.
- */
-void a64_authenticate(struct vtrace_maker *m, uint8_t dst, uint8_t reg)
-{
-	uint32_t middle = m->pc >> 39 & 0x1ff;
-	bool kernel = m->pc >> 55 & 1;
-
-	if (middle == (kernel ? 0x1ff : 0))
-		vtrace_taint(m, dst);
-	else if (kernel)
-		vtrace_make_imm(m, VTRACE_OR, 8, dst, reg, 0xffffull << 48);
-	else
-		vtrace_make_imm(m, VTRACE_AND, 8, dst, reg, ~(0xffull << 48));
-}
 
 /* ---- immediates ------------------------------------------------------------------------------ */
 

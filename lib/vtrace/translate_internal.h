@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the translators of all architectures share: a block as it grows (translate.c). */
+/* What the translators of all architectures share: a block as it grows (make.c). */
 #ifndef DCPI_VTRACE_TRANSLATE_INTERNAL_H
 #define DCPI_VTRACE_TRANSLATE_INTERNAL_H
 
