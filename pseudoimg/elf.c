@@ -8,15 +8,10 @@
 
 #include "pseudoimg_internal.h"
 
-enum { PAGE = 4096, WINDOW = 256 << 10, MUCH = 256 << 10 };
+enum { PAGE = 4096, WINDOW = 256 << 10 };
 
 /* Flags that a machine wants in e_flags: riscv64 with compressed instructions and hard floats. */
 #define RISCV_FLAGS 0x5u
-
-bool pseudoimg_machine_known(uint32_t machine)
-{
-	return machine == EM_X86_64 || machine == EM_AARCH64 || machine == EM_RISCV;
-}
 
 int pseudoimg_elf_add(struct pseudoimg_elf *e, const struct pseudoimg_section *section)
 {
@@ -105,52 +100,6 @@ uint64_t pseudoimg_elf_next_off(const struct pseudoimg_elf *e, uint64_t align)
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
-
-int pseudoimg_put_at(int fd, const void *data, size_t len, uint64_t off)
-{
-	const uint8_t *p = data;
-	ssize_t n;
-
-	while (len) {
-		n = pwrite(fd, p, len, (off_t)off);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		p += n;
-		len -= (size_t)n;
-		off += (uint64_t)n;
-	}
-	return 0;
-}
-
-int pseudoimg_sink_drain(struct pseudoimg_sink *s)
-{
-	return s->b.len < MUCH ? 0 : pseudoimg_sink_flush(s);
-}
-
-int pseudoimg_sink_flush(struct pseudoimg_sink *s)
-{
-	int r = pseudoimg_put_at(s->fd, s->b.data, s->b.len, s->off);
-	s->off += s->b.len;
-	base_buf_clear(&s->b);
-	return r;
-}
-
-int pseudoimg_sink_put_length(struct pseudoimg_sink *s, uint64_t at)
-{
-	uint64_t len = pseudoimg_sink_at(s) - at - 4;
-	uint8_t bytes[4];
-
-	if (len >= 0xfffffff0u)
-		return -DCPI_ELIMIT;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(len >> 8 * i);
-	if (at < s->off)
-		return pseudoimg_put_at(s->fd, bytes, sizeof(bytes), at);
-	memcpy(s->b.data + (at - s->off), bytes, sizeof(bytes));
-	return 0;
-}
 
 /* Windows without bytes are left out: holes on disk. */
 static int put_text(int fd, const struct pseudoimg_section *s, struct pseudoimg_filler *filler,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A job's records, from memory or from a file that is never in memory as a whole. */
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,4 +151,9 @@ int pseudoimg_job_next(struct pseudoimg_job *j, uint64_t *pos, const struct wire
 		return r;
 	*pos += (*rec)->len;
 	return 1;
+}
+
+bool pseudoimg_machine_known(uint32_t machine)
+{
+	return machine == EM_X86_64 || machine == EM_AARCH64 || machine == EM_RISCV;
 }

@@ -365,7 +365,7 @@ int pseudoimg_file_name_put(struct base_buf *b, const char *name, size_t len);
 /* Likewise of a routine: one without a name has a stand-in. */
 int pseudoimg_symbol_name_put(struct base_buf *b, const struct pseudoimg_str *name);
 
-/* ---- output (elf.c) -------------------------------------------------------------------------- */
+/* ---- output (sink.c, elf.c) ------------------------------------------------------------------ */
 
 /* Where a section's bytes go: gathered, and written as they become many. */
 struct pseudoimg_sink {
