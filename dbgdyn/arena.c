@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Words of generations and bits of used addresses, which the sampler reads. */
 #include "dbgdyn_internal.h"
 
 /* No process has code beyond. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A change of the registry, from its beginning to its commit: what all of them have in common. */
 #include "dbgdyn_internal.h"
 
 /*

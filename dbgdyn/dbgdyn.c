@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The calls of dbgdyn.h: each keeps errno and cancellation as the caller had them. */
 #include "dbgdyn_internal.h"
 
 #include <errno.h>

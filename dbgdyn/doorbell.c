@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The daemon's socket: a registry is announced, and its descriptor passed. */
 #include "dbgdyn_internal.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Waiting until the daemon has what was registered on disk. */
 #include "dbgdyn_internal.h"
 
 #include <time.h>

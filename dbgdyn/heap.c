@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Slots of the registry, one for each routine that lives, and the handles that name them. */
 #include "dbgdyn_internal.h"
 
 /*

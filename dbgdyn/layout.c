@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* How large a registry may be, and where its parts stand. */
 #include "dbgdyn_internal.h"
 
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What is the same of memory on all systems: is a descriptor still that of a file? */
 #include "dbgdyn_internal.h"
 
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory of the registry on Linux: a sealed memfd, wiped pages in children of fork. */
 #include "dbgdyn_internal.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Records of routines: measured, checked and written. */
 #include "dbgdyn_internal.h"
 
 static bool lines_good(const struct dbgdyn_routine *r)

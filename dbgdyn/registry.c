@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The registry: made, opened in a child of fork, closed; the ranges of its facilities. */
 #include "dbgdyn_internal.h"
 
 #include <time.h>

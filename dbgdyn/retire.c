@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Routines and code that end. */
 #include "dbgdyn_internal.h"
 
 /* @handle 0: what begins in [addr, addr + len). */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The ring of records that the daemon fetches. */
 #include "dbgdyn_internal.h"
 
 /* Bytes that the daemon has not fetched. A tail that makes no sense counts as a full ring. */

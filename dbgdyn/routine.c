@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Routines: registered, and moved. */
 #include "dbgdyn_internal.h"
 
 struct job {

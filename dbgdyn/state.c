@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The page of private state that fork wipes, and the lock that guards it. */
 #include "dbgdyn_internal.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The calls of OpenVMS (dbgdyn_vms.h), put on top of those of dbgdyn.h. */
 #include "dbgdyn_vms.h"
 
 static uint32_t status_of(int result)

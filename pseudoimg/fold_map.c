@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The map from offsets in merged pseudo-images to those in the one that replaces them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

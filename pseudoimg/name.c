@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Names from outside, made safe for ELF and DWARF. */
 #include "pseudoimg_internal.h"
 
 /* Bytes of the well-formed UTF-8 character at @p, or 0. */

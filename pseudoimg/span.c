@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Ranges of addresses: compared, sorted, searched. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A job written as a pseudo-image: which sections it has, and what stands in them. */
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>

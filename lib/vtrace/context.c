@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Calling contexts of traces: which call is open, told from where the stack pointer goes. */
 #include "context.h"
 
 /* No procedure's frame is that large; what moves the stack pointer further has changed stacks. */

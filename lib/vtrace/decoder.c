@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Decoding of single instructions by capstone, for the translators. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What an instruction reads and writes: from its micro-ops, and as words for value profilers. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Value profilers as shared objects: checked for who could change them, and loaded. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A trace read again: its blocks run, and its loads get the values that were recorded. */
 #include <errno.h>
 #include <string.h>
 

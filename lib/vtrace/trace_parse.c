@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Iteration over the instructions of a trace, as value profilers do it (dcpi/trace-parse.h). */
 #include <stdarg.h>
 #include <stddef.h>
 

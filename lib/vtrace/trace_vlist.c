@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Lists of values and their counts, as value profilers keep them (dcpi/trace-vlist.h). */
 #include <stdlib.h>
 
 #include "trace_internal.h"
