@@ -34,7 +34,8 @@ int driver_poll_fd(const struct driver *d)
 static bool is_valid(const struct driver_client *c)
 {
 	bool good = c->words % sizeof(uint32_t) == 0 && c->cursor % sizeof(uint64_t) == 0 &&
-		    (!c->words_ino || c->words_off % 4096 == 0);
+		    (!c->words_ino || c->words_off % 4096 == 0) &&
+		    ((!c->words && !c->cursor) || c->stands);
 
 	for (size_t i = 0; i < c->nr_ranges && good; i++)
 		good = c->ranges[i].kind == DRIVER_RANGE_SINGLE ||

@@ -233,12 +233,20 @@ struct driver_client {
 	uint64_t words_ino; /* its inode */
 	uint64_t words_off; /* where they begin, a multiple of 4096 */
 	int words_fd;	    /* read and write; during the call only */
+	/*
+	 * Asked during the call, when the end of the program that runs now would not be missed any
+	 * more, and before anything is read at @words or @cursor: are these addresses still the
+	 * process's own words? Needed where either is given.
+	 */
+	bool (*stands)(void *ctx);
+	void *ctx;
 };
 
 /*
  * What process @pid is from now until its exec or end (or the next call; NULL: nothing more). 0
  * also where a source hands on every sample by itself anyway. -DCPI_ELIMIT: too many ranges or
- * processes, its samples are counted like any other's; -EINVAL; -errno.
+ * processes, its samples are counted like any other's; -ESTALE: its words do not stand, and it is
+ * a client no more; -EINVAL; -errno.
  */
 int driver_client_set(struct driver *d, int32_t pid, const struct driver_client *client);
 

@@ -159,17 +159,24 @@ static int remember(struct process *p, const struct driver_client *client)
 	return 0;
 }
 
-/* @words: it has generation words. */
-static void tell(struct follow *f, struct process *p, struct driver_client *client, bool words)
+static bool stands(void *ctx)
+{
+	return dyn_words_stand(ctx);
+}
+
+/* @words: it has generation words. -ESTALE: it has none. */
+static int tell(struct follow *f, struct process *p, struct driver_client *client, bool words)
 {
 	struct pile pile = { 0 };
-	int r;
+	int r = 0;
 
 	collect(f, p, &pile);
 	for (size_t i = 0; i < pile.nr; i++)
 		pile.items[i].kind = words ? DRIVER_RANGE_WORDS : DRIVER_RANGE_SINGLE;
 	client->ranges = pile.items;
 	client->nr_ranges = pile.nr;
+	client->stands = stands;
+	client->ctx = p;
 	if (pile.failed || (!p->told && !pile.nr) || is_told(p->told, client) ||
 	    remember(p, client) < 0)
 		goto out;
@@ -184,16 +191,25 @@ static void tell(struct follow *f, struct process *p, struct driver_client *clie
 			 base_strerror(r));
 out:
 	free(pile.items);
+	return r;
 }
 
-/* A child without a registry of its own has what it inherited, which does not change. */
+/*
+ * A child without a registry of its own has what it inherited, which does not change. Words that
+ * the driver was told of, and that are to be read no more, make way for something else.
+ */
 static void tell_one(struct follow *f, struct process *p)
 {
 	struct driver_client client = { 0 };
 	bool words = dyn_words(p, &client);
 
-	if (words || dyn_reuses(p))
-		tell(f, p, &client, words);
+	if (words && tell(f, p, &client, true) == -ESTALE) {
+		p->told->refused = 0;
+		client = (struct driver_client){ 0 };
+		words = false;
+	}
+	if (!words && (p->told || dyn_reuses(p)))
+		tell(f, p, &client, false);
 }
 
 void ranges_tell(struct follow *f)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -205,8 +206,27 @@ int dyn_intake_check(int fd)
 	return 0;
 }
 
+/* Since Linux 6.5; not in every libc's headers. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+/*
+ * The process that connected, and no other that has its number since. An older kernel tells the
+ * number alone: the process that has it now is that one, or it is not as @who says.
+ */
+static int peer_pidfd(int sock, const struct ucred *who)
+{
+	socklen_t len = sizeof(int);
+	int fd = -1;
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &len) == 0)
+		return fd;
+	return errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, who->pid, 0) : -1;
+}
+
 /* Take the message of a connection: a descriptor; -EAGAIN: nothing yet; else it is of no use. */
-static int hear(int sock, int32_t *pid, uint32_t *uid)
+static int hear(int sock, struct dyn_peer *peer)
 {
 	struct wire_doorbell bell;
 	struct ucred who;
@@ -222,8 +242,7 @@ static int hear(int sock, int32_t *pid, uint32_t *uid)
 		close(fd);
 		return -EPERM;
 	}
-	*pid = who.pid;
-	*uid = who.uid;
+	*peer = (struct dyn_peer){ who.pid, who.uid, peer_pidfd(sock, &who) };
 	return fd;
 }
 
@@ -234,12 +253,12 @@ static void drop_waiting(struct dyn_intake *in, size_t i)
 }
 
 /* Those that said nothing at first. */
-static int next_waiting(struct dyn_intake *in, int32_t *pid, uint32_t *uid)
+static int next_waiting(struct dyn_intake *in, struct dyn_peer *peer)
 {
 	uint64_t now = base_now_ns();
 
 	for (size_t i = 0; i < in->nr_waiting;) {
-		int fd = hear(in->waiting[i].fd, pid, uid);
+		int fd = hear(in->waiting[i].fd, peer);
 
 		if (fd == -EAGAIN && now - in->waiting[i].since_ns < SILENCE_NS) {
 			i++;
@@ -287,7 +306,7 @@ bool dyn_intake_is_quiet(const struct dyn_intake *in)
 	return in->epoll < 0 || (!in->nr_waiting && epoll_wait(in->epoll, &ev, 1, 0) == 0);
 }
 
-int dyn_intake_next(struct dyn_intake *in, int32_t *pid, uint32_t *uid)
+int dyn_intake_next(struct dyn_intake *in, struct dyn_peer *peer)
 {
 	int sock, fd;
 
@@ -295,8 +314,8 @@ int dyn_intake_next(struct dyn_intake *in, int32_t *pid, uint32_t *uid)
 		return -EAGAIN;
 	sock = accept4(in->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (sock < 0)
-		return turn_away(in) ? -EMFILE : next_waiting(in, pid, uid);
-	fd = hear(sock, pid, uid);
+		return turn_away(in) ? -EMFILE : next_waiting(in, peer);
+	fd = hear(sock, peer);
 	if (fd == -EAGAIN) {
 		keep_waiting(in, sock);
 		return -EINPROGRESS;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 
 /* Of one call, so that a crowd at the socket does not hold up sampling. */
 enum { TAKE_MAX = 256 };
+#define REFUSALS_NS (60 * 1000000000ull)
 
 /* ---- open and close ------------------------------------------------------------------------ */
 
@@ -171,11 +173,66 @@ static uint64_t made_ns(int fd)
 	return age <= 0 || (uint64_t)age >= now ? now : now - (uint64_t)age;
 }
 
+/* ---- which process a registry is of ---------------------------------------------------------- */
+
+static bool is_alive(int pidfd)
+{
+	return pidfd >= 0 &&
+	       (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM);
+}
+
 /*
- * A registry of @p; @fd is taken over. -EEXIST: it is known already. -EPERM: another one is, and a
- * life of a process has one.
+ * A registry is of the process that handed it over while that runs the program that has it mapped,
+ * for its own user, whose the memfd is: *@life is that program's. Where it has ended, or executes
+ * another program of that user, *@life is 0, and nothing of its memory is read. -EPERM: it runs
+ * with other rights by now, or never had those of the memfd's user.
  */
-static int adopt(struct dyn *d, struct process *p, int fd)
+static int bind(const struct dyn_peer *peer, int fd, uint64_t *life)
+{
+	const struct registry_part any = { 0 };
+	uint64_t before = 0, after = 0;
+	struct stat st;
+	bool mapped;
+	int r;
+
+	*life = 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != peer->uid)
+		return -EPERM;
+	if (registry_process_life(peer->pid, NULL, &before) < 0)
+		return 0;
+	mapped = is_alive(peer->pidfd) && registry_process_maps(peer->pid, &st, &any);
+	if (!mapped && !registry_process_open(peer->pid, peer->uid))
+		return registry_process_life(peer->pid, NULL, NULL) < 0 ? 0 : -EPERM;
+	r = registry_process_check(peer->pid, peer->uid);
+	if (r < 0)
+		return r == -ESRCH ? 0 : r;
+	registry_process_life(peer->pid, NULL, &after);
+	/* That number was its own all the time. */
+	if (mapped && is_alive(peer->pidfd) && before == after)
+		*life = after;
+	return 0;
+}
+
+/* Its program hears nothing. A crowd of such does not fill the log. */
+static void refuse(struct dyn *d, const struct dyn_peer *peer, int error)
+{
+	uint64_t now = base_now_ns();
+
+	d->intake.nr_refused++;
+	if (d->refusal_said_ns && now - d->refusal_said_ns < REFUSALS_NS)
+		return;
+	d->refusal_said_ns = now;
+	base_log(BASE_LOG_WARN, "a registry of user %u is refused: process %d is not its: %s",
+		 peer->uid, peer->pid, base_strerror(error));
+}
+
+/*
+ * A registry of @p, bound to @life; @fd is taken over. -EEXIST: it is known already. -EPERM:
+ * another one is, and a life of a process has one.
+ */
+static int adopt(struct dyn *d, struct process *p, int fd, uint64_t life)
 {
 	struct dyn_registry *reg;
 	uint64_t made = made_ns(fd);
@@ -205,9 +262,30 @@ static int adopt(struct dyn *d, struct process *p, int fd)
 	}
 	/* No range that it tells of was there before it. */
 	reg->made_ns = made > DYN_MADE_NS ? made - DYN_MADE_NS : 0;
+	reg->life = life;
 	reg->refs++;
 	p->dyn->own = reg;
 	return 0;
+}
+
+/* The registry behind @fd, which is taken over. True: it is a new one, and adopted. */
+static bool take(struct dyn *d, const struct dyn_peer *peer, int fd,
+		 struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns), void *ctx)
+{
+	/* From before the process is asked: what it executes afterwards is not its. */
+	uint64_t made = made_ns(fd), life;
+	bool known = find_file(d, fd) != NULL;
+	int r = known ? -EEXIST : bind(peer, fd, &life);
+	struct process *p = r < 0 ? NULL : find(ctx, peer->pid, made);
+
+	if (r < 0 && !known)
+		refuse(d, peer, r);
+	if (!p) {
+		close(fd);
+		return false;
+	}
+	p->uid = peer->uid;
+	return adopt(d, p, fd, life) == 0;
 }
 
 int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint64_t time_ns),
@@ -220,53 +298,63 @@ int dyn_take(struct dyn *d, struct process *(*find)(void *ctx, int32_t pid, uint
 		return 0;
 	look = dyn_intake_drain_queue(&d->intake);
 	for (int i = 0; i < TAKE_MAX; i++) {
-		struct process *p;
-		uint32_t uid;
-		int32_t pid;
+		struct dyn_peer peer = { .pidfd = -1 };
 
-		fd = dyn_intake_next(&d->intake, &pid, &uid);
+		fd = dyn_intake_next(&d->intake, &peer);
 		if (fd == -EAGAIN)
 			break;
-		/* Whoever asks again for what we have already wants to be looked at. */
+		/* A client that asks again for what we have already wants to be looked at. */
 		look |= fd >= 0 || fd == -ENODATA;
-		if (fd < 0)
-			continue;
-		p = find_file(d, fd) ? NULL : find(ctx, pid, made_ns(fd));
-		if (!p) {
-			close(fd);
-			continue;
-		}
-		/* Who it was when it connected; since then it may run a set-uid program. */
-		p->uid = uid;
-		taken += adopt(d, p, fd) == 0;
+		if (fd >= 0)
+			taken += take(d, &peer, fd, find, ctx);
+		if (peer.pidfd >= 0)
+			close(peer.pidfd);
 	}
 	for (struct dyn_registry *reg = d->registries; look && reg; reg = reg->next)
 		dyn_registry_peek(reg);
 	return taken;
 }
 
+/* The memfd's user made it, for a process of his own, or it is mapped as any file is. */
+static int bind_marker(const struct process *p, int fd, uint32_t *uid, uint64_t *life)
+{
+	struct dyn_peer peer = { .pid = p->pid };
+	struct stat st;
+	int r = dyn_intake_check(fd);
+
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	*uid = peer.uid = st.st_uid;
+	peer.pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	r = bind(&peer, fd, life);
+	if (peer.pidfd >= 0)
+		close(peer.pidfd);
+	return r == 0 && !*life ? -ESTALE : r;
+}
+
 void dyn_marker(struct dyn *d, struct process *p, uint64_t addr, uint64_t len)
 {
-	struct stat st;
+	uint64_t life;
+	uint32_t uid;
 	int fd, r;
 
 	/* Ours has been handed over already: reading its marker would tell nothing new. */
 	if (!d->config.reader || (p->dyn && p->dyn->own))
 		return;
 	fd = reader_registry_open(d->config.reader, p->pid, addr, addr + len);
-	r = fd < 0 ? fd : dyn_intake_check(fd);
-	if (r == 0 && fstat(fd, &st) < 0)
-		r = -errno;
+	r = fd < 0 ? fd : bind_marker(p, fd, &uid, &life);
 	if (r < 0) {
-		base_log(BASE_LOG_DEBUG, "cannot open the registry of process %d: %s", p->pid,
+		base_log(BASE_LOG_DEBUG, "cannot take the registry of process %d: %s", p->pid,
 			 base_strerror(r));
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
-	/* Who made it; a forked child's uid is its parent's until asked for. */
-	p->uid = st.st_uid;
-	adopt(d, p, fd);
+	/* A forked child's uid is its parent's until asked for. */
+	p->uid = uid;
+	adopt(d, p, fd, life);
 }
 
 void dyn_watch(struct dyn *d, struct process *p)
@@ -465,9 +553,9 @@ bool dyn_words(const struct process *p, struct driver_client *client)
 	const struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
 	const struct wire_registry *h = reg ? &reg->h : NULL;
 
-	if (!h || reg->fd < 0 || !h->nr_words || h->nr_words > WIRE_NR_WORDS ||
-	    h->nr_words & (h->nr_words - 1) || !h->words_addr || h->words_addr % 4 ||
-	    h->words_addr >= REGISTRY_VADDR_MAX - 4ull * WIRE_NR_WORDS)
+	if (!h || reg->fd < 0 || reg->refused || reg->no_words || !reg->life || !h->nr_words ||
+	    h->nr_words > WIRE_NR_WORDS || h->nr_words & (h->nr_words - 1) || !h->words_addr ||
+	    h->words_addr % 4 || h->words_addr >= REGISTRY_VADDR_MAX - 4ull * WIRE_NR_WORDS)
 		return false;
 	client->words = h->words_addr;
 	client->nr_words = h->nr_words;
@@ -477,6 +565,39 @@ bool dyn_words(const struct process *p, struct driver_client *client)
 	client->words_ino = reg->ino;
 	client->words_off = h->words_off;
 	client->words_fd = reg->fd;
+	return true;
+}
+
+/*
+ * The words, and the number of the last change, stand in @p's memory in pages of the registry, and
+ * @p is the program that this is of.
+ */
+static bool words_stand(const struct dyn_registry *reg)
+{
+	const struct wire_registry *h = &reg->h;
+	const struct stat file = { .st_dev = reg->dev, .st_ino = reg->ino };
+	const struct registry_part words = { h->words_addr, h->nr_words * sizeof(uint32_t),
+					     h->words_off };
+	const struct registry_part seq = { h->seq_addr, sizeof(h->seq),
+					   offsetof(struct wire_registry, seq) };
+	uint64_t life;
+
+	return registry_process_check(reg->pid, reg->uid) == 0 &&
+	       registry_process_open(reg->pid, reg->uid) &&
+	       registry_process_maps(reg->pid, &file, &words) &&
+	       (!h->seq_addr || registry_process_maps(reg->pid, &file, &seq)) &&
+	       registry_process_life(reg->pid, NULL, &life) == 0 && life == reg->life;
+}
+
+bool dyn_words_stand(const struct process *p)
+{
+	struct dyn_registry *reg = p->dyn ? p->dyn->own : NULL;
+
+	if (!reg || !reg->life || !words_stand(reg)) {
+		if (reg)
+			reg->no_words = true;
+		return false;
+	}
 	return true;
 }
 

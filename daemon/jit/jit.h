@@ -103,6 +103,11 @@ void dyn_ranges(const struct process *p, void (*fn)(void *ctx, uint64_t start, u
 /* Where the generation words of @p are, and the number of its last change, goes into @client.
  * False: it has none. */
 bool dyn_words(const struct process *p, struct driver_client *client);
+/*
+ * Are they there: is @p still the program of its user that its registry is of, and does it have
+ * that mapped at these addresses? False: dyn_words says from then on that it has none.
+ */
+bool dyn_words_stand(const struct process *p);
 
 /* @count samples at @addr, taken from @first_ns to @time_ns, as driver_count tells. */
 struct dyn_query {

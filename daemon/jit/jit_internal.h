@@ -350,14 +350,16 @@ struct dyn_registry {
 	int32_t pid;
 	uint32_t uid;
 	uint64_t start_time_ns; /* of the process, since boot */
-	uint64_t life;		/* registry_process_life; 0: not known, its memory is not read */
-	uint64_t created_s;	/* UTC */
+	/* registry_process_life, of a program that has the registry mapped; 0: no memory is read */
+	uint64_t life;
+	uint64_t created_s; /* UTC */
 	char exe[256];
 	bool attached;
-	bool counted; /* among the figures' clients */
-	bool over;    /* the process life is over */
-	bool refused; /* it lied about its header, or cannot be written: read no more */
-	bool mute;    /* the memory of one of its heirs did not answer (dyn_heir.c) */
+	bool counted;  /* among the figures' clients */
+	bool over;     /* the process life is over */
+	bool refused;  /* it lied about its header, or its user is another: read no more */
+	bool no_words; /* the sampler reads none of its words: they are not where it says */
+	bool mute;     /* the memory of one of its heirs did not answer (dyn_heir.c) */
 
 	struct wire_registry h; /* header as last read; only the library's line is looked at */
 	bool dirty;		/* the header moved, and was not yet followed */
@@ -563,12 +565,18 @@ void dyn_intake_close(struct dyn_intake *in);
 bool dyn_intake_is_quiet(const struct dyn_intake *in);
 /* True if the doorbell rang. */
 bool dyn_intake_drain_queue(struct dyn_intake *in);
+/* The process that handed over a registry, and its user then. */
+struct dyn_peer {
+	int32_t pid;
+	uint32_t uid;
+	int pidfd; /* the caller's to close; -1: it has ended */
+};
 /*
  * The next registry handed over: its descriptor (sealed memfd) and its process. -EAGAIN: no more
  * for now. Else one connection was of no use, which the caller counts: -ENODATA, a doorbell;
  * -EINPROGRESS, it said nothing yet, and waits; else it was refused (counted).
  */
-int dyn_intake_next(struct dyn_intake *in, int32_t *pid, uint32_t *uid);
+int dyn_intake_next(struct dyn_intake *in, struct dyn_peer *peer);
 /* 0 if @fd is a memfd sealed against shrinking, and readable and writable; else -EPERM. */
 int dyn_intake_check(int fd);
 
@@ -592,6 +600,7 @@ struct dyn {
 	struct dyn_spool spool;
 	struct dyn_window window; /* of dyn_facility_record */
 	uint64_t settled_ns;	  /* samples up to here have been looked up */
+	uint64_t refusal_said_ns; /* when the log told of a refused registry last */
 	bool full;		  /* the database is over its quota */
 	struct dyn_stats stats;
 	uint64_t bad_gone, dropped_gone, missed_gone; /* counts of registries that are gone */

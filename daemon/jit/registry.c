@@ -39,7 +39,9 @@ static void describe(struct dyn_registry *reg, const struct process *p)
 		reg->created_s = 0;
 		return;
 	}
-	registry_process_life(p->pid, reg->start_time_ns ? NULL : &reg->start_time_ns, &reg->life);
+	/* A registry's life is that which it was bound to (dyn.c). */
+	registry_process_life(p->pid, reg->start_time_ns ? NULL : &reg->start_time_ns,
+			      reg->kind == DYN_REGISTRY ? NULL : &reg->life);
 	snprintf(link, sizeof(link), "/proc/%d/exe", p->pid);
 	n = readlink(link, reg->exe, sizeof(reg->exe) - 1);
 	if (n > 0)
@@ -182,6 +184,16 @@ void dyn_registry_free(struct dyn_registry *reg)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
+static int refuse(struct dyn_registry *reg, int error)
+{
+	base_log(BASE_LOG_WARN, "the registry of process %d is not read any more: %s", reg->pid,
+		 base_strerror(error));
+	reg->refused = true;
+	reg->nr_changes++;
+	reg->nr_bad++;
+	return error;
+}
+
 int dyn_registry_peek(struct dyn_registry *reg)
 {
 	struct wire_registry h;
@@ -193,14 +205,8 @@ int dyn_registry_peek(struct dyn_registry *reg)
 	/* Where things are was said once; a header that says otherwise later lies. */
 	if (r == 0 && memcmp(&h, &reg->h, offsetof(struct wire_registry, pad0)) != 0)
 		r = -DCPI_EFORMAT;
-	if (r < 0) {
-		base_log(BASE_LOG_WARN, "the registry of process %d is not read any more: %s",
-			 reg->pid, base_strerror(r));
-		reg->refused = true;
-		reg->nr_changes++;
-		reg->nr_bad++;
-		return r;
-	}
+	if (r < 0)
+		return refuse(reg, r);
 	if (h.head != reg->h.head || h.nr_facilities != reg->h.nr_facilities ||
 	    h.nr_ranges != reg->h.nr_ranges || h.flush_wanted != reg->h.flush_wanted ||
 	    h.seq != reg->h.seq)
@@ -394,16 +400,29 @@ static bool knows(const struct dyn_registry *reg, uint64_t seq)
 	return !reg->h.heap_len || !dyn_gap_first(&t->gaps, t->confirmed + 1, seq);
 }
 
+/* The program that it was taken from is not that user's alone any more; an exec is told by events.
+ */
+static bool has_other_rights(const struct dyn_registry *reg)
+{
+	uint64_t life;
+
+	return reg->life && !reg->over && registry_process_check(reg->pid, reg->uid) == -EPERM &&
+	       registry_process_life(reg->pid, NULL, &life) == 0 && life == reg->life;
+}
+
 bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 {
 	uint64_t now = base_now_ns(), deadline = now + reg->budget_ns;
-	bool news = false;
+	bool news = false, lost;
 	uint32_t wanted;
 	int r = 0;
 
 	if (reg->fd < 0 || reg->refused)
 		return false;
 	dyn_registry_peek(reg);
+	lost = (reg->dirty || ranges) && has_other_rights(reg);
+	if (lost)
+		reg->life = 0;
 	note_flush(reg);
 	wanted = reg->h.flush_wanted;
 	if (now < reg->pause_until_ns) {
@@ -425,9 +444,12 @@ bool dyn_registry_read(struct dyn_registry *reg, bool ranges)
 		reg->flush_ready = wanted;
 		reg->flush_error = r;
 	}
+	/* After this last reading; what its program did before it has its names. */
+	if (lost)
+		refuse(reg, -EPERM);
 	dyn_tenant_forget(&reg->tenants, reg->dyn->settled_ns);
 	dyn_facility_drop_unused(reg);
-	return news;
+	return news || lost;
 }
 
 /* ---- flush requests -------------------------------------------------------------------------- */
@@ -588,8 +610,12 @@ enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_as
 	struct dyn_facility *f = NULL;
 	uint32_t index = 0;
 	uint64_t elf = ask->addr;
-	enum dyn_where where = find(reg, ask, &index, sure);
+	enum dyn_where where;
 
+	/* What its program did after the last reading will never be told. */
+	if (reg->refused && ask->time_ns > reg->read_ns)
+		return DYN_NONE;
+	where = find(reg, ask, &index, sure);
 	if (where == DYN_FOUND && was_replaced(ask, dyn_tenant_told_ns(&reg->tenants, index)))
 		where = DYN_NONE;
 	if (where == DYN_FOUND)

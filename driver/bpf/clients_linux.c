@@ -358,21 +358,46 @@ static void fill(const struct bpf_programs *p, uint32_t at, uint32_t tgid,
 	bpf_pins_open(p, pins, tgid, client);
 }
 
-static int put(struct bpf_programs *p, uint32_t tgid, const struct driver_client *client)
+/* A slot in which @tgid stands without anything to be read. */
+static int enter_empty(struct bpf_programs *p, uint32_t tgid)
 {
-	int at = find(p, tgid);
-	bool known = at >= 0;
+	static const struct driver_client empty;
+	int at = enter(p, tgid);
 
-	if (!known)
-		at = enter(p, tgid);
 	if (at < 0)
 		return at;
-	fill(p, (uint32_t)at, tgid, client);
-	if (known)
-		return 0;
+	fill(p, (uint32_t)at, tgid, &empty);
 	/* Before it is there, or a sample would not look. */
 	tell_nr(p, p->clients->nr);
 	set_tgid(p, (uint32_t)at, tgid);
+	return at;
+}
+
+/* Nothing is read where nothing was before. */
+static bool reads_same(const struct sample_client *c, const struct driver_client *client)
+{
+	return c->words == client->words && c->cursor == client->cursor &&
+	       c->mask == (client->nr_words ? client->nr_words - 1 : 0);
+}
+
+/*
+ * An exec or end of @tgid after it entered its slot makes that GONE, and what is written there
+ * afterwards is read by no sample: so addresses that stand now are those of the program that has
+ * them, or are never read.
+ */
+static int put(struct bpf_programs *p, uint32_t tgid, const struct driver_client *client)
+{
+	int at = find(p, tgid);
+
+	if (at < 0)
+		at = enter_empty(p, tgid);
+	if (at < 0)
+		return at;
+	if (!reads_same(slot(p, (uint32_t)at), client) && !client->stands(client->ctx)) {
+		drop(p, tgid);
+		return -ESTALE;
+	}
+	fill(p, (uint32_t)at, tgid, client);
 	return 0;
 }
 

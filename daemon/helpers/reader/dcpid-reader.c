@@ -48,25 +48,14 @@ static ssize_t memory_read(void *ctx, uint64_t addr, void *to, size_t len)
 }
 
 /*
- * Its file in /proc, other than its folder, is root's while the program may not be dumped, as one
- * that runs with rights its user has not (set-uid): what is read goes to @uid. A program that chose
- * not to be dumped cannot be read either: only routines that bring their code are seen whole.
+ * Is it still the program that was meant? A pid comes back, and exec replaces. Of one that may not
+ * be dumped, only routines that bring their code are seen whole.
  */
-static bool belongs_to(int32_t pid, uint32_t uid)
-{
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	return stat(path, &st) == 0 && st.st_uid == uid;
-}
-
-/* Is it still the program that was meant? A pid comes back, and exec replaces. */
 static bool same_process(const struct reader_request *q)
 {
 	uint64_t life;
 
-	return q->life && belongs_to(q->pid, q->uid) &&
+	return q->life && registry_process_open(q->pid, q->uid) &&
 	       registry_process_life(q->pid, NULL, &life) == 0 && life == q->life;
 }
 

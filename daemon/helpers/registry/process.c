@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What /proc tells of a client: which life it is, whom it acts for, what it has mapped. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "registry.h"
@@ -51,4 +55,91 @@ int registry_process_life(int32_t pid, uint64_t *start_time_ns, uint64_t *life)
 	if (life)
 		*life = base_hash64(key, sizeof(key)) | 1;
 	return 0;
+}
+
+int registry_process_check(int32_t pid, uint32_t uid)
+{
+	unsigned int real, effective, saved;
+	char path[64], *line = NULL;
+	size_t cap = 0;
+	int r = -ESRCH;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && r == -ESRCH && getline(&line, &cap, f) > 0)
+		if (sscanf(line, "Uid: %u %u %u", &real, &effective, &saved) == 3)
+			r = real == uid && effective == uid && saved == uid ? 0 : -EPERM;
+	free(line);
+	if (f)
+		fclose(f);
+	return r;
+}
+
+/* The kernel makes root the owner of the files of a process that may not be dumped. */
+bool registry_process_open(int32_t pid, uint32_t uid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	return stat(path, &st) == 0 && st.st_uid == uid;
+}
+
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+/* A line of its maps, in the order of addresses: true when all of @part was found, of which what
+ * lies before *@at was already. */
+static bool line_ends(const char *line, const struct stat *file, const struct registry_part *part,
+		      uint64_t *at)
+{
+	uint64_t start, end, off, inode;
+	unsigned int major, minor;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %x:%x %" SCNu64, &start, &end,
+		   &off, &major, &minor, &inode) != 6 ||
+	    inode != file->st_ino || makedev(major, minor) != file->st_dev)
+		return false;
+	if (part->len && start <= *at && end > *at &&
+	    *at - start + off == *at - part->addr + part->off)
+		*at = end;
+	return *at >= part->addr + part->len;
+}
+
+/* 1, 0, or -ENODATA: it has no address space. */
+static int maps_have(const char *path, const struct stat *file, const struct registry_part *part)
+{
+	FILE *f = fopen(path, "re");
+	uint64_t at = part->addr;
+	char *line = NULL;
+	int r = -ENODATA;
+	size_t cap = 0;
+
+	while (f && r != 1 && getline(&line, &cap, f) > 0)
+		r = line_ends(line, file, part, &at);
+	free(line);
+	if (f)
+		fclose(f);
+	return r;
+}
+
+/* Where the main thread has ended, the others show what there is. */
+bool registry_process_maps(int32_t pid, const struct stat *file, const struct registry_part *part)
+{
+	char path[64], name[400];
+	struct dirent *entry;
+	DIR *task;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	r = maps_have(path, file, part);
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	task = r == -ENODATA ? opendir(path) : NULL;
+	while (task && r == -ENODATA && (entry = readdir(task))) {
+		snprintf(name, sizeof(name), "%s/%s/maps", path, entry->d_name);
+		r = maps_have(name, file, part);
+	}
+	if (task)
+		closedir(task);
+	return r == 1;
 }

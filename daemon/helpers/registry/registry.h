@@ -8,6 +8,7 @@
 #define DCPI_REGISTRY_H
 
 #include <elf.h>
+#include <sys/stat.h>
 
 #include "base.h"
 #include "wire.h"
@@ -96,5 +97,22 @@ int registry_file_id(int fd, struct base_id *id, bool *elf);
  * into it. Never 0. Either may be NULL. 0, or -ESRCH.
  */
 int registry_process_life(int32_t pid, uint64_t *start_time_ns, uint64_t *life);
+/*
+ * Is user @uid the only one whom process @pid acts for: are its real, effective and saved user that
+ * one? 0, -EPERM, or -ESRCH: the process is gone.
+ */
+int registry_process_check(int32_t pid, uint32_t uid);
+/*
+ * May that user look into process @pid? Not into one that runs with rights which its user has not,
+ * that has given up rights since its exec, or that chose not to be dumped.
+ */
+bool registry_process_open(int32_t pid, uint32_t uid);
+
+/* Bytes of a file in an address space; len 0: any of them, anywhere. */
+struct registry_part {
+	uint64_t addr, len, off;
+};
+/* Does process @pid, at this moment, have @part of @file (st_dev, st_ino) mapped? */
+bool registry_process_maps(int32_t pid, const struct stat *file, const struct registry_part *part);
 
 #endif

@@ -75,13 +75,14 @@ static void hand_over(const struct trial *t, int fd)
 
 static int next(struct trial *t)
 {
-	int32_t pid = 0;
-	uint32_t uid = UINT32_MAX;
-	int fd = dyn_intake_next(&t->in, &pid, &uid);
+	struct dyn_peer peer = { .pidfd = -1 };
+	int fd = dyn_intake_next(&t->in, &peer);
 
 	if (fd >= 0) {
-		assert_int_equal(pid, getpid());
-		assert_int_equal(uid, getuid());
+		assert_int_equal(peer.pid, getpid());
+		assert_int_equal(peer.uid, getuid());
+		assert_true(peer.pidfd >= 0);
+		close(peer.pidfd);
 	}
 	return fd;
 }
@@ -236,7 +237,7 @@ static void test_second_daemon(void **state)
 	assert_int_equal(dyn_intake_open(&second, t->dir, t->queue, NULL), 0);
 	assert_int_equal(second.listener, -1);
 	assert_int_equal(second.queue, -1);
-	assert_int_equal(dyn_intake_next(&second, &(int32_t){ 0 }, &(uint32_t){ 0 }), -EAGAIN);
+	assert_int_equal(dyn_intake_next(&second, &(struct dyn_peer){ 0 }), -EAGAIN);
 	assert_false(dyn_intake_drain_queue(&second));
 	dyn_intake_close(&second);
 	/* The first is as it was. */

@@ -49,12 +49,18 @@ static struct sample_client *look(uint32_t tgid)
 	return NULL;
 }
 
+static bool stands(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
 /* A client of one range at @at, with words of that number: so that each is told from all others. */
 static int set_at(uint32_t tgid, uint64_t at)
 {
 	const struct driver_range range = { at, at + 8, DRIVER_RANGE_WORDS };
 	const struct driver_client c = {
-		.ranges = &range, .nr_ranges = 1, .words = at, .nr_words = 1
+		.ranges = &range, .nr_ranges = 1, .words = at, .nr_words = 1, .stands = stands
 	};
 
 	return set(tgid, &c);

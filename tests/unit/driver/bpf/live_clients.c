@@ -2,6 +2,7 @@
 /* Clients of the real program: what it reads of their ranges and words, and tells of their forks.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -35,6 +36,7 @@ static struct driver_client own_code(enum driver_range_kind kind)
 		.nr_ranges = 1,
 		.words = (uintptr_t)words,
 		.nr_words = 1,
+		.stands = live_stands,
 	};
 }
 
@@ -188,6 +190,84 @@ static void ranges_end_with_exec(void **state)
 	assert_true(s.largest > 1);
 }
 
+static bool stands_nowhere(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
+static void words_that_do_not_stand_are_not_read(void **state)
+{
+	struct driver_client c = own_code(DRIVER_RANGE_WORDS);
+	struct seen s = see_range(&own);
+
+	(void)state;
+	start(&fast);
+	c.stands = stands_nowhere;
+	assert_int_equal(driver_client_set(d, getpid(), &c), -ESTALE);
+	/* Nor are others, where some were read before. */
+	c.stands = live_stands;
+	assert_int_equal(driver_client_set(d, getpid(), &c), 0);
+	c.words += sizeof(words[0]);
+	c.stands = stands_nowhere;
+	assert_int_equal(driver_client_set(d, getpid(), &c), -ESTALE);
+	for (int i = 0; i < 200; i++)
+		spin_some(50000);
+	stop(&s);
+	assert_true(s.user > 10);
+	assert_int_equal(s.read + s.unread, 0);
+}
+
+static int to_child[2], from_child[2];
+
+/* The program that had them ends while it is asked; what it executes has something else there. */
+static bool stood_before(void *ctx)
+{
+	char byte = 0;
+
+	(void)ctx;
+	assert_int_equal(write(to_child[1], &byte, 1), 1);
+	/* Closed by the exec. */
+	assert_int_equal(read(from_child[0], &byte, 1), 0);
+	return true;
+}
+
+static void words_end_with_an_exec_while_asked(void **state)
+{
+	const struct driver_range all = { 0, INT64_MAX, DRIVER_RANGE_WORDS };
+	const struct driver_client c = { .ranges = &all,
+					 .nr_ranges = 1,
+					 .words = (uintptr_t)words,
+					 .nr_words = 1,
+					 .cursor = (uintptr_t)words & ~(uintptr_t)7,
+					 .stands = stood_before };
+	struct seen s = { 0 };
+	int status;
+	char byte;
+
+	(void)state;
+	start(&fast);
+	assert_int_equal(pipe2(to_child, O_CLOEXEC) + pipe2(from_child, O_CLOEXEC), 0);
+	s.pid = fork_child();
+	if (!s.pid) {
+		close(from_child[0]);
+		if (read(to_child[0], &byte, 1) != 1)
+			_exit(1);
+		execl("/proc/self/exe", "unit_driver_bpf_live", "spin", (char *)NULL);
+		_exit(1);
+	}
+	close(from_child[1]);
+	assert_int_equal(driver_client_set(d, s.pid, &c), 0);
+	assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
+	assert_int_equal(status, 0);
+	close(to_child[0]);
+	close(to_child[1]);
+	close(from_child[0]);
+	stop(&s);
+	assert_true(s.user > 100);
+	assert_int_equal(s.read + s.unread, 0);
+}
+
 /* The word of a block is told by its address, and blocks may share one. */
 static void blocks_share_words(void **state)
 {
@@ -301,7 +381,7 @@ static volatile uint64_t cursor;
 static void forks_carry_the_cursor(void **state)
 {
 	static _Alignas(16) char stack[STACK];
-	struct driver_client c = { .cursor = (uintptr_t)&cursor };
+	struct driver_client c = { .cursor = (uintptr_t)&cursor, .stands = live_stands };
 	struct seen s = { .pid = getpid() };
 	int status;
 
@@ -330,7 +410,7 @@ static void forks_carry_the_cursor(void **state)
 /* Of a process that is none of ours, and of one whose cursor cannot be read. */
 static void forks_without_cursor_say_so(void **state)
 {
-	struct driver_client c = { .cursor = 64 };
+	struct driver_client c = { .cursor = 64, .stands = live_stands };
 	struct seen s = { .pid = getpid() };
 	int status;
 
@@ -400,7 +480,9 @@ static void many_clients_and_one_more(void **state)
 static void too_much_is_refused(void **state)
 {
 	struct driver_range r[DRIVER_NR_RANGES + 1] = { 0 };
-	struct driver_client c = { .ranges = r, .nr_ranges = DRIVER_NR_RANGES + 1 };
+	struct driver_client c = { .ranges = r,
+				   .nr_ranges = DRIVER_NR_RANGES + 1,
+				   .stands = live_stands };
 	struct seen s = { 0 };
 
 	(void)state;
@@ -419,6 +501,9 @@ static void too_much_is_refused(void **state)
 	c.words = 10;
 	c.nr_words = 4;
 	assert_int_equal(driver_client_set(d, getpid(), &c), -EINVAL);
+	c.words = 8;
+	c.stands = NULL;
+	assert_int_equal(driver_client_set(d, getpid(), &c), -EINVAL);
 	/* Somebody who is not there, or not any more. */
 	assert_int_equal(driver_client_set(d, getpid(), NULL), 0);
 	stop(&s);
@@ -435,6 +520,8 @@ int main(int argc, char **argv)
 		LIVE_TEST(half_written_clients_are_unread),
 		LIVE_TEST(floods_of_generations_end),
 		LIVE_TEST(ranges_end_with_exec),
+		LIVE_TEST(words_that_do_not_stand_are_not_read),
+		LIVE_TEST(words_end_with_an_exec_while_asked),
 		LIVE_TEST(blocks_share_words),
 		LIVE_TEST(many_ranges_are_told_apart),
 		LIVE_TEST(words_not_in_memory_are_unread),

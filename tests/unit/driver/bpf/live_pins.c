@@ -88,7 +88,8 @@ static struct driver_client client_of(const struct words *w)
 				       .words = (uintptr_t)w->shared,
 				       .nr_words = NR_WORDS,
 				       .words_ino = next_ino,
-				       .words_fd = w->fd };
+				       .words_fd = w->fd,
+				       .stands = live_stands };
 }
 
 static struct seen see_range(void)

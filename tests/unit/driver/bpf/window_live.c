@@ -409,7 +409,8 @@ static void generations_are_told(void **state)
 	const struct driver_client client = { .ranges = &code,
 					      .nr_ranges = 1,
 					      .words = (uintptr_t)shared->generations,
-					      .nr_words = BLOCK / 4 };
+					      .nr_words = BLOCK / 4,
+					      .stands = live_stands };
 	struct watched v = { 0 };
 
 	(void)state;
