@@ -72,25 +72,46 @@ static int connect_daemon(const char *run_dir, unsigned int limit_ms, struct bas
 	return n;
 }
 
+/* The descriptor @file (0: none) goes along with the newline, which ends the request. */
+static ssize_t send_newline(int fd, int file)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec part = { .iov_base = (char[]){ '\n' }, .iov_len = 1 };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (file) {
+		m.msg_control = &control;
+		m.msg_controllen = sizeof(control);
+		control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+						 .cmsg_type = SCM_RIGHTS,
+						 .cmsg_len = CMSG_LEN(sizeof(file)) };
+		memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
+	}
+	return sendmsg(fd, &m, MSG_NOSIGNAL);
+}
+
 /* A line of JSON has no newline but the one at its end. */
-static int send_request(int fd, struct json_object *request)
+static int send_request(int fd, struct json_object *request, int file)
 {
 	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
-	struct base_buf line = { 0 };
-	size_t sent = 0;
-	int r = text ? base_buf_printf(&line, "%s\n", text) : -ENOMEM;
+	size_t sent = 0, len = text ? strlen(text) : 0;
 
-	while (r >= 0 && sent < line.len) {
+	if (!text)
+		return -ENOMEM;
+	while (sent <= len) {
 		/* A daemon that goes away is an error to report, not a signal to die of. */
-		ssize_t n = send(fd, line.data + sent, line.len - sent, MSG_NOSIGNAL);
+		ssize_t n = sent < len ? send(fd, text + sent, len - sent, MSG_NOSIGNAL)
+				       : send_newline(fd, file);
 
 		if (n >= 0)
 			sent += (size_t)n;
 		else if (errno != EINTR)
-			r = -errno;
+			return -errno;
 	}
-	base_buf_release(&line);
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 static void tell_wait(long pid, const char *cmd, const struct control_wait *wait)
@@ -202,7 +223,7 @@ static int converse(const char *run_dir, const struct control_wait *wait,
 
 	if (fd < 0)
 		return fd;
-	r = send_request(fd, request);
+	r = send_request(fd, request, wait->file);
 	if (is_turned_away(fd, r))
 		r = 0;
 	else if (r < 0)

@@ -14,6 +14,7 @@ struct control_wait {
 	unsigned int limit_ms;	/* for a place in the daemon's queue; for more of an answer that has
 				   begun; and for the answer, if it */
 	bool gives_up;		/* does: what has been asked for is done later, answered or not */
+	int file;		/* its descriptor goes along with the request; 0: none */
 };
 
 /*
@@ -28,8 +29,10 @@ const char *control_text(struct json_object *o, const char *name);
 
 /*
  * Of "dcpictl register", the words behind that: PID [START SIZE IMAGEID] IMAGE NAME. What is not
- * told is read from the image's file. Members onto @request. -DCPI_EUSAGE, or as image_open_path.
+ * told is read from the image's file, whose descriptor, opened to read, goes to *@file. Members
+ * onto @request. -DCPI_EUSAGE, or as image_open_path.
  */
-int registration_read(int nr, char **words, struct json_object *request, struct base_err *err);
+int registration_read(int nr, char **words, struct json_object *request, int *file,
+		      struct base_err *err);
 
 #endif

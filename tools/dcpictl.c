@@ -294,8 +294,9 @@ static int no_operand(int nr, char **words, struct base_err *err)
 	return nr ? base_fail(err, -DCPI_EUSAGE, "unexpected operand '%s'", words[0]) : 0;
 }
 
+/* *@file: to go along with it. */
 static int make_request(const char *verb, int nr, char **words, struct json_object *request,
-			struct base_err *err)
+			int *file, struct base_err *err)
 {
 	static const char *const plain[] = { "flush", "epoch", "quit", "status" };
 
@@ -303,7 +304,7 @@ static int make_request(const char *verb, int nr, char **words, struct json_obje
 		if (strcmp(verb, plain[i]) == 0)
 			return no_operand(nr, words, err);
 	if (strcmp(verb, "register") == 0)
-		return registration_read(nr, words, request, err);
+		return registration_read(nr, words, request, file, err);
 	if (strcmp(verb, "log") == 0) {
 		json_object_object_add(request, "lines",
 				       json_object_new_int64(opt.lines ? opt.lines : LOG_LINES));
@@ -315,7 +316,7 @@ static int make_request(const char *verb, int nr, char **words, struct json_obje
 }
 
 /* Who gives up does not know whether it is done: only questions may. */
-static int ask(const char *name, struct json_object *request, struct base_buf *text,
+static int ask(const char *name, struct json_object *request, int file, struct base_buf *text,
 	       struct json_object **answer, struct base_err *err)
 {
 	const char *cmd = control_text(request, "cmd");
@@ -324,6 +325,7 @@ static int ask(const char *name, struct json_object *request, struct base_buf *t
 		.notice_ms = NOTICE_MS,
 		.limit_ms = LIMIT_MS,
 		.gives_up = !strcmp(cmd, "status") || !strcmp(cmd, "log"),
+		.file = file,
 	};
 
 	return control_ask(opt.run_dir, &wait, request, text, answer, err);
@@ -334,12 +336,13 @@ static int run(const char *name, const char *verb, int nr, char **words)
 	struct json_object *request = new_request(verb), *answer = NULL;
 	struct base_err err = { 0 };
 	struct base_buf text = { 0 };
-	int r = make_request(verb, nr, words, request, &err);
+	int file = 0;
+	int r = make_request(verb, nr, words, request, &file, &err);
 
 	if (r >= 0 && opt.lines && strcmp(verb, "log") != 0)
 		r = base_fail(&err, -DCPI_EUSAGE, "-n goes with log");
 	if (r >= 0)
-		r = ask(name, request, &text, &answer, &err);
+		r = ask(name, request, file, &text, &answer, &err);
 	if (r >= 0 && opt.json)
 		puts((const char *)text.data);
 	else if (r >= 0)
@@ -358,7 +361,7 @@ static int give_label(const char *name, const char *label, struct base_err *err)
 
 	/* Whose it is, the kernel tells. */
 	json_object_object_add(request, "label", json_object_new_string(label));
-	r = ask(name, request, &text, &answer, err);
+	r = ask(name, request, 0, &text, &answer, err);
 	json_object_put(request);
 	json_object_put(answer);
 	base_buf_release(&text);

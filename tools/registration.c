@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* An image that somebody has put into a process: what the daemon is to be told of it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "control.h"
 #include "image.h"
@@ -51,24 +50,19 @@ static void add_number(struct json_object *o, const char *key, uint64_t n)
 	json_object_object_add(o, key, json_object_new_uint64(n));
 }
 
-/* The daemon's reader opens it by its name there; this says that it is the same. */
-static int add_file(const char *image, struct json_object *request, struct base_err *err)
+/* The daemon reads what we may read, and opens nothing itself. */
+static int add_file(const char *image, struct json_object *request, int *file, struct base_err *err)
 {
 	char *path = realpath(image, NULL);
-	struct stat st;
+	int r = 0;
 
-	int r = path && stat(path, &st) == 0 ? 0 : -errno;
-
-	if (r < 0) {
-		free(path);
-		return base_fail_errno(err, r, "cannot find image '%s'", image);
-	}
-	json_object_object_add(request, "image", json_object_new_string(path));
-	add_number(request, "dev_major", major(st.st_dev));
-	add_number(request, "dev_minor", minor(st.st_dev));
-	add_number(request, "inode", st.st_ino);
+	*file = path ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+	if (*file < 0)
+		r = base_fail_errno(err, -errno, "cannot open image '%s'", image);
+	else
+		json_object_object_add(request, "image", json_object_new_string(path));
 	free(path);
-	return 0;
+	return r;
 }
 
 /* START SIZE IMAGEID */
@@ -85,7 +79,8 @@ static int add_told(char **words, struct json_object *request, struct base_err *
 	return r;
 }
 
-int registration_read(int nr, char **words, struct json_object *request, struct base_err *err)
+int registration_read(int nr, char **words, struct json_object *request, int *file,
+		      struct base_err *err)
 {
 	const char *image = nr >= WORDS ? words[nr - 2] : NULL;
 	uint64_t start = 0, len = 0, off = 0;
@@ -101,7 +96,7 @@ int registration_read(int nr, char **words, struct json_object *request, struct 
 	if (r >= 0)
 		r = read_code(image, &start, &len, &off, err);
 	if (r >= 0)
-		r = add_file(image, request, err);
+		r = add_file(image, request, file, err);
 	if (r < 0)
 		return r;
 	add_number(request, "pid", (uint64_t)pid);

@@ -126,20 +126,15 @@ static int count_registration(struct daemon *d, const struct control_peer *peer,
 	return -DCPI_ELIMIT;
 }
 
-/* As for a mapping that the kernel tells of, the reader looks into the file. */
+/* One answer for all that is no image which the client may read: others tell nothing. */
 static int identify(struct daemon *d, const struct control_request *q,
 		    const struct control_peer *peer, struct driver_load *l, struct base_err *err)
 {
-	const struct process who = { .pid = q->pid, .uid = peer->uid };
-	struct reader_dump dump = { .fd = -1 };
-	bool by_path = false;
-	int r = identity_find(d->identity, &who, l, &l->id, &by_path, &dump);
-
-	if (dump.fd >= 0)
-		close(dump.fd);
-	if (r < 0 || by_path || dump.fd >= 0 || !l->id.len)
-		return base_fail(err, -DCPI_ENOIMAGE, "process %d has no such image '%s'", q->pid,
-				 q->path);
+	if (identity_of_sent(d->identity, peer->uid, peer->sock, &l->id) < 0) {
+		base_fail(err, -DCPI_ENOIMAGE, "no image came with '%s'", q->path);
+		base_hint(err, "send a descriptor of the file, opened to read, with the request");
+		return -DCPI_ENOIMAGE;
+	}
 	if (q->id.len && !base_id_equal(&q->id, &l->id))
 		return base_fail(err, -ESTALE, "image '%s' has another identity", q->path);
 	return 0;
@@ -173,9 +168,6 @@ static int register_image(struct daemon *d, const struct control_request *q,
 				 .len = q->len,
 				 .file_off = q->file_off,
 				 .prot = 5, /* read, execute */
-				 .dev_major = (uint32_t)q->dev_major,
-				 .dev_minor = (uint32_t)q->dev_minor,
-				 .inode = q->inode,
 				 .path = q->path };
 	int r = check_process(peer, q->pid, err);
 

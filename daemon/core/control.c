@@ -30,7 +30,9 @@ struct client {
 	struct control_peer peer;
 	bool closing; /* when everything is sent */
 	uint64_t heard_ns;
-	struct base_buf in, out;
+	struct base_buf in; /* a request, as far as it came, without its newline */
+	bool whole;	    /* its newline is what the socket has next */
+	struct base_buf out;
 	size_t sent;
 };
 
@@ -89,20 +91,15 @@ static void client_close(struct client *cl)
 	*cl = (struct client){ .fd = -1 };
 }
 
-static bool has_line(const struct client *cl)
-{
-	return cl->in.len && memchr(cl->in.data, '\n', cl->in.len);
-}
-
 static void watch(struct control *c, struct client *cl, int op)
 {
 	struct epoll_event ev = { .data.u32 = (uint32_t)(cl - c->clients) };
 
 	/*
-	 * Who does not read answers gets no more of them. A further line in hand is served next
-	 * time round, behind everybody else: a socket with room comes back at once.
+	 * A client that does not read answers gets no more of them. A further line stays in the
+	 * socket, and is served next time round, behind everybody else.
 	 */
-	ev.events = cl->sent < cl->out.len || has_line(cl) ? EPOLLOUT : EPOLLIN;
+	ev.events = cl->sent < cl->out.len ? EPOLLOUT : EPOLLIN;
 	if (epoll_ctl(c->epoll_fd, op, cl->fd, &ev) < 0)
 		client_close(cl);
 }
@@ -148,36 +145,46 @@ static int answer(struct control *c, struct client *cl, const char *line, size_t
 /* Answer one line; 0 where there is none. */
 static int client_line(struct control *c, struct client *cl)
 {
-	uint8_t *end = cl->in.len ? memchr(cl->in.data, '\n', cl->in.len) : NULL;
 	struct base_err err = { 0 };
-	size_t len;
+	char newline;
 	int r;
 
-	if (!end) {
-		if (cl->in.len <= CONTROL_LINE_MAX)
-			return 0;
+	if (cl->in.len > CONTROL_LINE_MAX) {
 		base_fail(&err, -DCPI_ELIMIT, "request longer than %u bytes", CONTROL_LINE_MAX);
 		cl->closing = true;
 		return control_reply_error(&cl->out, &err);
 	}
-	len = (size_t)(end - cl->in.data);
-	r = answer(c, cl, (const char *)cl->in.data, len);
+	if (!cl->whole)
+		return 0;
+	r = answer(c, cl, (const char *)cl->in.data, cl->in.len);
 	cl->heard_ns = base_now_ns(); /* until then it was for us to speak */
-	memmove(cl->in.data, end + 1, cl->in.len - len - 1);
-	cl->in.len -= len + 1;
+	base_buf_clear(&cl->in);
+	cl->whole = false;
+	if (r >= 0 && recv(cl->fd, &newline, 1, MSG_DONTWAIT) != 1)
+		r = -ESHUTDOWN;
 	return r < 0 ? r : 1;
 }
 
+/*
+ * A request up to its newline, which stays in the socket: with it comes a request's file, which the
+ * reader takes (READER_FILE_ID). What we take ourselves we take without descriptors: these the
+ * kernel lets go of, and no file system can keep us waiting where we would close one.
+ */
 static int client_read(struct client *cl)
 {
-	char bytes[16 << 10];
-	ssize_t n = recv(cl->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	char bytes[16 << 10], *end;
+	ssize_t n = recv(cl->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_PEEK);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -ESHUTDOWN;
 	cl->heard_ns = base_now_ns();
+	end = memchr(bytes, '\n', (size_t)n);
+	cl->whole = end != NULL;
+	n = end ? end - bytes : n;
+	if (n > 0 && recv(cl->fd, bytes, (size_t)n, MSG_DONTWAIT) != n)
+		return -EIO;
 	return base_buf_append(&cl->in, bytes, (size_t)n);
 }
 
@@ -262,6 +269,7 @@ static void accept_one(struct control *c)
 		return;
 	}
 	peer = find_peer(c, fd);
+	peer.sock = fd;
 	cl = free_slot(c, &peer);
 	if (!cl) {
 		refuse(fd, "too many clients");

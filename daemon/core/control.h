@@ -27,10 +27,10 @@ struct control_request {
 	int32_t pid;		   /* LABEL (0: the client), REGISTER */
 	char label[LABEL_MAX + 1]; /* LABEL; checked */
 	uint64_t lines;		   /* LOG: at most so many */
-	/* REGISTER: [start, start + len) of the process is the file's, from file_off on. */
-	uint64_t start, len, file_off, inode, dev_major, dev_minor;
+	/* REGISTER: [start, start + len) of the process is the file's that came with it. */
+	uint64_t start, len, file_off;	 /* from file_off on */
 	struct base_id id;		 /* that the file must have; len 0: any */
-	char path[CONTROL_PATH_MAX + 1]; /* of the file, absolute */
+	char path[CONTROL_PATH_MAX + 1]; /* that the image is to have, absolute */
 	char name[CONTROL_NAME_MAX + 1]; /* another of the image, or "" */
 };
 
@@ -39,6 +39,7 @@ struct control_peer {
 	int32_t pid; /* 0: not one that can be seen from here */
 	uint32_t uid;
 	bool privileged; /* root, the daemon's user, group dcpi */
+	int sock;	 /* which has next what came with the request (reader_file_id) */
 };
 
 /* One line without its newline. 0, or negative with @err: -DCPI_EFORMAT, -DCPI_EUNSUPPORTED,

@@ -120,10 +120,7 @@ static int parse_register(struct json_object *request, struct control_request *o
 		uint64_t max, *to;
 	} numbers[] = { { "start", INT64_MAX, &out->start },
 			{ "size", INT64_MAX, &out->len },
-			{ "offset", INT64_MAX, &out->file_off },
-			{ "dev_major", UINT32_MAX, &out->dev_major },
-			{ "dev_minor", UINT32_MAX, &out->dev_minor },
-			{ "inode", UINT64_MAX, &out->inode } };
+			{ "offset", INT64_MAX, &out->file_off } };
 	int r = take_pid(request, &out->pid, err);
 
 	for (size_t i = 0; r >= 0 && i < sizeof(numbers) / sizeof(*numbers); i++)

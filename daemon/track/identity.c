@@ -106,6 +106,20 @@ static int ask_reader(struct identity *t, const struct process *p, const struct 
 	return r >= 0 && !id->len ? -ENOENT : r;
 }
 
+int identity_of_sent(struct identity *t, uint32_t uid, int sock, struct base_id *id)
+{
+	int r;
+
+	if (!t->reader || base_map_get(&t->slow, &uid, sizeof(uid)))
+		return -ENOENT;
+	r = reader_file_id(t->reader, sock, id);
+	if (r == -ETIMEDOUT) {
+		base_log(BASE_LOG_WARN, "a file that user %u sent does not answer", uid);
+		base_map_set(&t->slow, &uid, sizeof(uid), t);
+	}
+	return r;
+}
+
 static bool is_told(const struct known *k, const struct process *p, const struct driver_load *l)
 {
 	return !l->time_ns && p->known_ns && k->listed_ns == p->known_ns && k->listed_pid == p->pid;

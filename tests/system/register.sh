@@ -12,6 +12,47 @@ id=$(readelf -n "$object" | awk '/Build ID/ { print $3 }')
 as() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 
 start_daemon
+# Another user, who asks as he likes, registers in a process of his own: only what he has opened to read himself, and
+# of all else he learns nothing, not even whether it is there. The same file twice is known by its identity.
+secret=$work/secret said=$work/said
+cp "$object" "$secret"
+objcopy --remove-section .note.gnu.build-id "$secret" || fail "objcopy"
+chmod 600 "$secret"
+cp "$secret" "$work/mine.so"
+chmod 644 "$work/mine.so"
+chown 65534 "$work/mine.so"
+chmod 755 "$work"
+coproc nobody { exec setpriv --reuid=65534 --regid=65534 --clear-groups "$DCPI_BUILD/tests/copy_code" "$object" 200; }
+theirs=$nobody_PID
+read -r at room <&"${nobody[0]}" || fail "copy_code of nobody"
+
+# say IMAGE [HOW FILE]: a request of nobody's, as it stands; the answer without the image's name.
+say()
+{
+	local image=$1 where
+	shift
+	where=$(stat -c '"dev_major":%Hd,"dev_minor":%Ld,"inode":%i' "$image" 2>/dev/null || echo '"inode":1')
+	as "$DCPI_BUILD/tests/control_say" "{\"cmd\":\"register\",\"pid\":$theirs,\"start\":$((at)),\"size\":$room,$where,\"image\":\"$image\",\"name\":\"leaked\"}" "$@" >"$said" ||
+		fail "control_say $*"
+	sed -i "s,$image,IMAGE," "$said"
+}
+say "$work/nothing"
+cp "$said" "$work/said-nothing"
+grep -q '"ok":false' "$said" || fail "what is not there: $(cat "$said")"
+for how in '' "p $secret" "r /etc/passwd" "r /proc/self/stat" "w $work/mine.so"; do
+	say "$secret" $how
+	cmp "$said" "$work/said-nothing" || fail "a file that others may not read, with '$how': $(cat "$said"), else $(cat "$work/said-nothing")"
+done
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+! ls "$db"/2*/*/ | grep leaked || fail "a profile of a file that its client may not read"
+say "$work/mine.so" r "$work/mine.so"
+grep -q '"ok":true' "$said" || fail "his own file: $(cat "$said")"
+echo >&"${nobody[1]}"
+read -r spent <&"${nobody[0]}" || fail "copy_code of nobody does not end"
+wait $theirs
+"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
+ls "$db"/2*/*/ | grep -q leaked || fail "no profile of his own file: $(ls "$db"/2*/*/)"
+
 coproc copier { exec "$DCPI_BUILD/tests/copy_code" "$object" 1500; }
 pid=$copier_PID
 read -r start size <&"${copier[0]}" || fail "copy_code"

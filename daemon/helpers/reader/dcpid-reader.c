@@ -118,6 +118,39 @@ static int image_id(const struct reader_request *q, struct reader_answer *a, int
 	return r;
 }
 
+/*
+ * Its user has opened it to read, so what it holds is no secret to him. Files that tell other
+ * things to other readers, as those of /proc, are no ELF.
+ */
+static int file_id(int fd, struct reader_answer *a)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct base_id id = { 0 };
+	bool elf = false;
+	int r = 0;
+
+	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
+		r = -EACCES;
+	if (r == 0)
+		r = registry_file_id(fd, &id, &elf);
+	if (r < 0 || !elf)
+		return r < 0 ? r : -DCPI_EFORMAT;
+	a->id_len = id.len;
+	memcpy(a->id, id.bytes, sizeof(a->id));
+	return 0;
+}
+
+static int sent_file_id(int sock, struct reader_answer *a)
+{
+	int fd = reader_peek_fd(sock), r;
+
+	if (fd < 0)
+		return fd;
+	r = file_id(fd, a);
+	close(fd);
+	return r;
+}
+
 static int registry_open(const struct reader_request *q, int *fd_out)
 {
 	struct wire_registry h;
@@ -316,6 +349,8 @@ static int serve(const struct reader_request *q, int fd, struct reader_answer *a
 	case READER_CLOSE:
 		close(fd);
 		return 0;
+	case READER_FILE_ID:
+		return fd < 0 ? -EBADF : sent_file_id(fd, a);
 	}
 	return -EINVAL;
 }

@@ -54,6 +54,21 @@ static int take_descriptors(struct msghdr *m)
 	return kept;
 }
 
+int reader_peek_fd(int sock)
+{
+	union control c;
+	char byte;
+	struct iovec v = { &byte, 1 };
+	struct msghdr m = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
+	};
+	int fd = -1;
+
+	if (recvmsg(sock, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | MSG_PEEK) == 1)
+		fd = take_descriptors(&m);
+	return fd < 0 ? -ENODATA : fd;
+}
+
 int reader_receive(int sock, void *data, size_t len, int *fd_out)
 {
 	union control c;

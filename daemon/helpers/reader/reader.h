@@ -42,6 +42,12 @@ struct reader_dump {
  */
 int reader_image_id(struct reader *r, int32_t pid, const struct driver_load *l, struct base_id *id,
 		    struct reader_dump *dump);
+/*
+ * Identity of the ELF file whose descriptor comes with the next byte of @sock. Who sent it must
+ * have opened it to read: nothing is told of other files. Negative where none came that is such a
+ * one; -ETIMEDOUT.
+ */
+int reader_file_id(struct reader *r, int sock, struct base_id *id);
 /* Descriptor, to read and write, of the registry that @pid has mapped there (checked: sealed
  * against shrinking, header; not: who made it). -EPERM also without the right to open map_files. */
 int reader_registry_open(struct reader *r, int32_t pid, uint64_t map_start, uint64_t map_end);

@@ -27,6 +27,7 @@ enum reader_op {
 	READER_GDB_OBJECT, /* pid, uid, life, entry, seq -> print, long answer */
 	READER_CODE_READ,  /* pid, addr, end -> long answer of bytes */
 	READER_CLOSE,	   /* descriptor */
+	READER_FILE_ID,	   /* descriptor (of a socket) -> id */
 };
 
 struct reader_request {
@@ -103,5 +104,8 @@ int reader_call_checked(struct reader *r, const struct reader_request *q, int fd
  * where none came. */
 int reader_send(int sock, const void *data, size_t len, int fd);
 int reader_receive(int sock, void *data, size_t len, int *fd_out);
+/* The descriptor that comes with the next byte of stream @sock, which stays there. -ENODATA: none.
+ */
+int reader_peek_fd(int sock);
 
 #endif

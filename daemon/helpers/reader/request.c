@@ -130,6 +130,21 @@ int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct r
 	return code == -ETIMEDOUT && r->held ? -EREMOTE : code;
 }
 
+int reader_file_id(struct reader *r, int sock, struct base_id *id)
+{
+	struct reader_request q = { .op = READER_FILE_ID };
+	struct reader_answer a;
+	int code = reader_call(r, &q, sock, &a, NULL);
+
+	if (code < 0)
+		return code;
+	if (!a.id_len || a.id_len > sizeof(id->bytes))
+		return -DCPI_EHELPER;
+	*id = (struct base_id){ .len = (uint8_t)a.id_len };
+	memcpy(id->bytes, a.id, a.id_len);
+	return 0;
+}
+
 /* Whatever they are. */
 static int check_bytes(const struct base_buf *b, size_t from)
 {

@@ -113,7 +113,7 @@ static void registered_image(void **state)
 
 	(void)state;
 	/* The reader finds no such file. */
-	assert_non_null(strstr(ask(&q, geteuid()), "no such image"));
+	assert_non_null(strstr(ask(&q, geteuid()), "no image came"));
 	stand_ins.reader_result = 0;
 	stand_ins.reader_id = id;
 	q.start = 0x1000;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,13 @@
 #include <unistd.h>
 
 #include "fast_clock.h"
+#include "reader_internal.h"
 #include "stand_ins.h"
 
 static char dir[] = "/tmp/dcpi-control-XXXXXX";
 static struct control *c;
 static unsigned int nr_asked;
+static unsigned int nr_files; /* that came with requests */
 static size_t answer_len;
 static uint64_t answer_ns;
 
@@ -29,6 +32,13 @@ static int answer(void *ctx, const struct control_request *request, const struct
 	assert_int_equal(peer->pid, getpid());
 	assert_int_equal(peer->uid, geteuid());
 	nr_asked++;
+	if (request->command == CONTROL_FLUSH) {
+		int fd = reader_peek_fd(peer->sock);
+
+		nr_files += fd >= 0;
+		if (fd >= 0)
+			close(fd);
+	}
 	ahead_ns += answer_ns;
 	if (answer_len) {
 		assert_int_equal(base_buf_extend(reply, answer_len, &fill), 0);
@@ -44,6 +54,7 @@ static int setup(void **state)
 	(void)state;
 	nr_asked = 0;
 	answer_len = answer_ns = 0;
+	nr_files = 0;
 	strcpy(dir + strlen(dir) - 6, "XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(control_open(dir, answer, &nr_asked, &c, &err), 0);
@@ -111,6 +122,31 @@ static void request_and_answer(void **state)
 	assert_non_null(strstr(hear(fd), "\"ok\":false"));
 	say(fd, "{\"cmd\":\"status\"}\n");
 	assert_string_equal(hear(fd), "did 0\n");
+	close(fd);
+}
+
+/* Whom it is sent to takes a request's descriptor, which we do not have at any time. */
+static void descriptors(void **state)
+{
+	int fd = client(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		say(fd, "{\"cmd\":\"flush\"}");
+		assert_string_equal(hear(fd), "");
+		assert_int_equal(reader_send(fd, "\n", 1, i ? null : -1), 0);
+		assert_string_equal(hear(fd), "did 1\n");
+		assert_int_equal(nr_files, i);
+	}
+	/* With another request, or before its end, it is nobody's. */
+	say(fd, "{\"cmd\":\"status\"}");
+	assert_int_equal(reader_send(fd, "\n", 1, null), 0);
+	assert_string_equal(hear(fd), "did 0\n");
+	assert_int_equal(reader_send(fd, "{", 1, null), 0);
+	say(fd, "\"cmd\":\"flush\"}\n");
+	assert_string_equal(hear(fd), "did 1\n");
+	assert_int_equal(nr_files, 2);
+	close(null);
 	close(fd);
 }
 
@@ -433,6 +469,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(request_and_answer),
+		TEST(descriptors),
 		TEST(last_words),
 		TEST(too_long_a_line),
 		TEST(reads_nothing),

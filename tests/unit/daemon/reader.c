@@ -109,6 +109,54 @@ static void test_image_id(void **state)
 	assert_true(reader_image_id(r, INT32_MAX, &gone, &id, NULL) < 0);
 }
 
+/* Of @fd, where it comes with a newline. */
+static int sent_id(struct reader *r, int fd, struct base_id *id)
+{
+	int pair[2], r_id;
+	char byte;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(reader_send(pair[0], "\n", 1, fd), 0);
+	r_id = reader_file_id(r, pair[1], id);
+	/* It stays for the socket's own reader. */
+	assert_int_equal(recv(pair[1], &byte, 1, MSG_DONTWAIT), 1);
+	close(pair[0]);
+	close(pair[1]);
+	return r_id;
+}
+
+static void test_sent_file(void **state)
+{
+	static const int refused[] = { O_PATH, O_WRONLY };
+	char path[] = "/tmp/dcpi-reader-XXXXXX";
+	struct base_id id = { 0 }, direct;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), file, pipes[2];
+
+	READER(state);
+	assert_int_equal(registry_file_id(fd, &direct, NULL), 0);
+	assert_int_equal(sent_id(r, fd, &id), 0);
+	assert_true(base_id_equal(&id, &direct));
+	close(fd);
+	assert_int_equal(sent_id(r, -1, &id), -ENODATA);
+	file = mkostemp(path, O_CLOEXEC);
+	assert_int_equal(write(file, "secret", 6), 6);
+	assert_int_equal(sent_id(r, file, &id), -DCPI_EFORMAT);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		fd = open(path, refused[i] | O_CLOEXEC);
+		assert_int_equal(sent_id(r, fd, &id), -EACCES);
+		close(fd);
+	}
+	close(file);
+	unlink(path);
+	fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(sent_id(r, fd, &id), -EINVAL);
+	close(fd);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	assert_int_equal(sent_id(r, pipes[0], &id), -EINVAL);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 /* As the kernel tells of a mapping. */
 static void set_file(struct driver_load *l, const struct stat *st)
 {
@@ -741,6 +789,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_image_id, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sent_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_no_elf, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_image_written_since, setup, teardown),
