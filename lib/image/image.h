@@ -227,7 +227,7 @@ struct image_pointed {
 typedef int image_guess_fn(uint32_t machine, const uint8_t *code, size_t len, uint64_t vaddr,
 			   struct image_pointed *pointed, size_t nr_pointed, image_start_fn *fn,
 			   void *ctx);
-/* To be called before images are opened: analysis_starts (lib/analysis) is one. */
+/* To be called before images are opened: analysis_starts (lib/analysis/flow) is one. */
 void image_guess_by(image_guess_fn *fn);
 /* Some of its procedures are so. */
 bool image_guessed(struct image *img);

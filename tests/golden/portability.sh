@@ -16,7 +16,7 @@ for f in $(find lib dbgdyn pseudoimg tools -name '*.c' ! -name '*_linux.c' | sor
 	nr=$((nr + 1))
 	if ! gcc -std=gnu17 -D_GNU_SOURCE -DDCPI_VERSION='""' -DDCPI_REVISION='""' \
 		-DDCPI_MANIFEST='""' -DDCPI_PREFIX='""' -fsyntax-only -I"$shim" -Iinclude -Iinclude/dcpi \
-		-Ilib/base -Ilib/wire -Ilib/profdb -Ilib/archive -Ilib/kernel -Ilib/image -Ilib/analysis -Ilib/vtrace -Ipseudoimg -Idriver \
+		$(find lib -type d -printf '-I%p ') -Ipseudoimg -Idriver \
 		-Idbgdyn -Itools -I/usr/include/json-c "$f" 2>"$shim/err"; then
 		head -n 5 "$shim/err"
 		bad=$((bad + 1))

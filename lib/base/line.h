@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lines of the text formats of graphs and maps. */
-#ifndef DCPI_ANALYSIS_LINE_H
-#define DCPI_ANALYSIS_LINE_H
+#ifndef DCPI_BASE_LINE_H
+#define DCPI_BASE_LINE_H
 
 #include <stddef.h>
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow_value.h"
+#include "value.h"
 
 enum {
 	BUDGET = 20000,

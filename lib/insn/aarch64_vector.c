@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* aarch64's vector unit: scalar floating point, Advanced SIMD and SVE, by the manual's C4. */
-#include "insn_aarch64.h"
+#include "aarch64.h"
 
 /* ---- scalar floating point ----------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow_value.h"
+#include "value.h"
 
 enum {
 	ENTRIES_MAX = 1 << 14,

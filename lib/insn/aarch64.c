@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* aarch64, from the encodings of the Arm Architecture Reference Manual, C4. */
-#include "insn_aarch64.h"
+#include "aarch64.h"
 
 static int64_t field(uint32_t w, unsigned int at, unsigned int bits)
 {

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "../pseudoimg/job.h"
+#include "../../pseudoimg/job.h"
 #include "exact.h"
 #include "pseudoimg.h"
 
