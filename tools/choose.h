@@ -3,7 +3,8 @@
 #ifndef DCPI_CHOOSE_H
 #define DCPI_CHOOSE_H
 
-#include "analysis.h"
+#include "listing.h"
+#include "search.h"
 
 /*
  * Its listing, the samples of all places included where it is one routine of a facility that stands

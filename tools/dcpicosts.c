@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "estimate.h"
+#include "measured.h"
 #include "report.h"
 #include "select.h"
 #include "tools.h"

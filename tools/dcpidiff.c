@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diff.h"
 #include "diff_procedure.h"
 #include "estimation.h"
 #include "report.h"

@@ -43,7 +43,7 @@ static const struct base_cmd cmd = {
 
 struct dis {
 	struct image *img;
-	struct analysis_disasm *disasm;	       /* JSON's */
+	struct insn_disasm *disasm;	       /* JSON's */
 	struct json_object *procedure, *insns; /* being filled */
 	struct dis_text text;
 	bool any_procedure;
@@ -85,7 +85,7 @@ static struct json_object *json_taken(struct dis_text *t)
 	return o;
 }
 
-static void json_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct analysis_text *t)
+static void json_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct insn_text *t)
 {
 	struct json_object *o = json_object_new_object();
 	struct dis *x = ctx;
@@ -359,9 +359,9 @@ static int open_image(struct dis *x, const char *path, struct base_err *err)
 	if (r >= 0)
 		r = image_symbols_load(x->img, err);
 	if (r >= 0)
-		r = analysis_disasm_open(image_machine(x->img), &x->disasm, err);
+		r = insn_disasm_open(image_machine(x->img), &x->disasm, err);
 	if (r >= 0)
-		analysis_disasm_plain(x->disasm);
+		insn_disasm_plain(x->disasm);
 	return r;
 }
 
@@ -379,7 +379,7 @@ int dcpidis_main(int argc, char **argv)
 	if (r >= 0)
 		r = print(&x, argc - 1, argv + 1, &err);
 	dis_text_release(&x.text);
-	analysis_disasm_close(x.disasm);
+	insn_disasm_close(x.disasm);
 	image_close(x.img);
 	fflush(stdout);
 	if (r < 0)

@@ -100,10 +100,10 @@ static double mean(const struct load *l)
 	return l->seen ? l->ns / (double)l->seen : 0;
 }
 
-static int place(struct load *l, struct image *img, struct analysis_disasm *d, uint64_t off)
+static int place(struct load *l, struct image *img, struct insn_disasm *d, uint64_t off)
 {
 	const struct image_symbol *s;
-	struct analysis_insn insn;
+	struct insn_line insn;
 	struct image_line line;
 	uint8_t code[16];
 	size_t len;
@@ -114,7 +114,7 @@ static int place(struct load *l, struct image *img, struct analysis_disasm *d, u
 	l->into = s ? l->vaddr - s->vaddr : 0;
 	len = d && l->placed ? image_bytes(img, l->vaddr, code, sizeof(code)) : 0;
 	if (len)
-		analysis_disasm_one(d, code, len, l->vaddr, &insn);
+		insn_disasm_one(d, code, len, l->vaddr, &insn);
 	l->text = strdup(len ? insn.text : "");
 	if (l->placed && image_line_at(img, l->vaddr, &line) >= 0) {
 		l->file = strdup(line.file);
@@ -128,7 +128,7 @@ static int place(struct load *l, struct image *img, struct analysis_disasm *d, u
 static int add_image(struct latency *x, struct analysis_image *ai)
 {
 	const struct profdb_values *v = hotlists_of(&x->lists, ai);
-	struct analysis_disasm *d = NULL;
+	struct insn_disasm *d = NULL;
 	struct image *img = NULL;
 	ssize_t at = 0;
 	int r = 0;
@@ -136,7 +136,7 @@ static int add_image(struct latency *x, struct analysis_image *ai)
 	if (!v)
 		return 0;
 	if (analysis_image_open(x->a, ai, &img, NULL) >= 0)
-		analysis_disasm_open(image_machine(img), &d, NULL);
+		insn_disasm_open(image_machine(img), &d, NULL);
 	while (r >= 0 && (size_t)at < profdb_values_nr(v)) {
 		uint64_t off = profdb_values_at(v, (size_t)at)->off;
 		struct hotlist_spot spot = { 0 };
@@ -153,7 +153,7 @@ static int add_image(struct latency *x, struct analysis_image *ai)
 		}
 		hotlist_spot_release(&spot);
 	}
-	analysis_disasm_close(d);
+	insn_disasm_close(d);
 	image_close(img);
 	return r;
 }

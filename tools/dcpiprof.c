@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "rows.h"
 #include "tools.h"
 
 static struct select sel;

@@ -219,8 +219,8 @@ static void close_image(struct varg *x)
 	varg_places_release(&x->moves);
 	for (unsigned int i = 0; i < VARG_REGISTERS; i++)
 		varg_places_release(&x->seen_args[i]);
-	flow_decoder_close(x->decoder);
-	analysis_disasm_close(x->disasm);
+	insn_decoder_close(x->decoder);
+	insn_disasm_close(x->disasm);
 	image_close(x->img);
 	x->decoder = NULL;
 	x->disasm = NULL;
@@ -235,8 +235,8 @@ static bool open_image(struct varg *x, struct analysis_image *ai)
 	if (analysis_image_open(x->a, ai, &x->img, NULL) < 0)
 		return false;
 	x->machine = varg_machine_of(image_machine(x->img));
-	return x->machine && flow_decoder_open(image_machine(x->img), &x->decoder, NULL) >= 0 &&
-	       analysis_disasm_open(image_machine(x->img), &x->disasm, NULL) >= 0;
+	return x->machine && insn_decoder_open(image_machine(x->img), &x->decoder, NULL) >= 0 &&
+	       insn_disasm_open(image_machine(x->img), &x->disasm, NULL) >= 0;
 }
 
 static int tell_image(struct varg *x, const char *what, struct json_object *list, size_t *nr_met,

@@ -438,11 +438,11 @@ static int print_json(const struct pair *x, struct base_err *err)
 
 static bool has_flow(const struct analysis_listing *l)
 {
-	struct flow_decoder *d = NULL;
-	int r = flow_decoder_open(image_machine(l->img), &d, NULL);
+	struct insn_decoder *d = NULL;
+	int r = insn_decoder_open(image_machine(l->img), &d, NULL);
 
 	if (r >= 0)
-		flow_decoder_close(d);
+		insn_decoder_close(d);
 	return r != -DCPI_EUNSUPPORTED;
 }
 

@@ -3,7 +3,8 @@
 #ifndef DCPI_DIS_H
 #define DCPI_DIS_H
 
-#include "analysis.h"
+#include "image.h"
+#include "insn.h"
 
 /* Code that was read, of one section. */
 struct dis_range {
@@ -17,7 +18,7 @@ struct dis_sink {
 	/* The procedure that stands at @vaddr and what follows; NULL: none does. */
 	void (*label)(void *ctx, const struct dis_range *range, const struct image_symbol *symbol,
 		      uint64_t vaddr);
-	void (*insn)(void *ctx, uint64_t vaddr, const uint8_t *code, const struct analysis_text *t);
+	void (*insn)(void *ctx, uint64_t vaddr, const uint8_t *code, const struct insn_text *t);
 	void *ctx;
 };
 
@@ -27,7 +28,7 @@ struct dis_sink {
  * all the room to the next one are left out. @img: symbols loaded;
  * then several threads may go through ranges of it, each with its own @d (plain).
  */
-void dis_walk(struct image *img, struct analysis_disasm *d, const struct dis_range *range,
+void dis_walk(struct image *img, struct insn_disasm *d, const struct dis_range *range,
 	      const struct dis_sink *sink);
 
 /* Text in memory: millions of lines, for which printf would take longer than decoding them. */
@@ -44,9 +45,9 @@ struct dis_text {
 /* A sink's, its ctx being the text. */
 void dis_text_label(void *ctx, const struct dis_range *range, const struct image_symbol *symbol,
 		    uint64_t vaddr);
-void dis_text_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct analysis_text *t);
+void dis_text_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct insn_text *t);
 /* Only "callq   name+0x12". */
-void dis_text_operation(struct dis_text *x, const struct analysis_text *t);
+void dis_text_operation(struct dis_text *x, const struct insn_text *t);
 void dis_text_bytes(struct dis_text *x, const uint8_t *code, size_t len);
 void dis_text_release(struct dis_text *x);
 

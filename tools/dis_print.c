@@ -40,13 +40,13 @@ static void *work(void *arg)
 {
 	struct piece *p = arg;
 	struct dis_sink sink = { dis_text_label, dis_text_insn, &p->text };
-	struct analysis_disasm *d;
+	struct insn_disasm *d;
 
-	p->r = analysis_disasm_open(image_machine(p->text.img), &d, NULL);
+	p->r = insn_disasm_open(image_machine(p->text.img), &d, NULL);
 	if (p->r >= 0) {
-		analysis_disasm_plain(d);
+		insn_disasm_plain(d);
 		dis_walk(p->text.img, d, &p->range, &sink);
-		analysis_disasm_close(d);
+		insn_disasm_close(d);
 	}
 	if (p->text.failed)
 		p->r = -ENOMEM;

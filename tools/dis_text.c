@@ -70,7 +70,7 @@ static void put_where(struct dis_text *x, uint64_t vaddr)
 	}
 }
 
-void dis_text_operation(struct dis_text *x, const struct analysis_text *t)
+void dis_text_operation(struct dis_text *x, const struct insn_text *t)
 {
 	size_t len = strlen(t->mnemonic);
 
@@ -127,7 +127,7 @@ static void put_line(struct dis_text *x, uint64_t vaddr)
 	put_string(x, known ? text : "\n");
 }
 
-void dis_text_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct analysis_text *t)
+void dis_text_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct insn_text *t)
 {
 	static const char blanks[] = "                        ";
 	struct dis_text *x = ctx;

@@ -53,7 +53,7 @@ static uint64_t begin(struct walk *w, uint64_t at)
 }
 
 /* What compilers and linkers put between procedures. */
-static bool is_filling(const struct analysis_text *t, const uint8_t *code)
+static bool is_filling(const struct insn_text *t, const uint8_t *code)
 {
 	uint32_t zeros = 0;
 
@@ -64,7 +64,7 @@ static bool is_filling(const struct analysis_text *t, const uint8_t *code)
 }
 
 /* Behind the last procedure, where an outer one may go on. */
-static void leave(struct walk *w, uint64_t at, const uint8_t *code, const struct analysis_text *t)
+static void leave(struct walk *w, uint64_t at, const uint8_t *code, const struct insn_text *t)
 {
 	const struct image_symbol *s = image_symbol_at(w->img, at);
 
@@ -85,12 +85,12 @@ static bool is_empty(const uint8_t *code, uint64_t len)
 	return len >= 8;
 }
 
-void dis_walk(struct image *img, struct analysis_disasm *d, const struct dis_range *range,
+void dis_walk(struct image *img, struct insn_disasm *d, const struct dis_range *range,
 	      const struct dis_sink *sink)
 {
 	struct walk w = { .img = img, .range = range, .sink = sink };
 	uint64_t at = range->vaddr, stop = at;
-	struct analysis_text t;
+	struct insn_text t;
 
 	w.next = first_symbol(img, at);
 	while (at < range->end) {
@@ -102,7 +102,7 @@ void dis_walk(struct image *img, struct analysis_disasm *d, const struct dis_ran
 			at = stop;
 			continue;
 		}
-		analysis_disasm_text(d, code, stop - at, at, &t);
+		insn_disasm_text(d, code, stop - at, at, &t);
 		if (at >= w.covered && !w.unnamed)
 			leave(&w, at, code, &t);
 		sink->insn(sink->ctx, at, code, &t);

@@ -3,7 +3,7 @@
 #ifndef DCPI_GRAPH_FILE_H
 #define DCPI_GRAPH_FILE_H
 
-#include "analysis.h"
+#include "listing.h"
 #include "graph.h"
 
 /* @path NULL or "-": standard input. Errors: those of graph_read, with the file's name. */

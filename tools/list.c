@@ -6,6 +6,7 @@
 #include "choose.h"
 #include "estimate.h"
 #include "list.h"
+#include "procedures.h"
 
 enum { TAB = 4 };
 

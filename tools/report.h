@@ -5,7 +5,7 @@
 
 #include <json.h>
 
-#include "analysis.h"
+#include "samples.h"
 #include "demangle.h"
 #include "select.h"
 #include "table.h"

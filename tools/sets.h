@@ -3,7 +3,7 @@
 #ifndef DCPI_SETS_H
 #define DCPI_SETS_H
 
-#include "analysis.h"
+#include "rows.h"
 #include "select.h"
 
 struct set {

@@ -4,7 +4,7 @@
 #define DCPI_VALUED_H
 
 #include "hotlists.h"
-#include "insn.h"
+#include "insn_word.h"
 #include "profiler.h"
 #include "report.h"
 

@@ -46,7 +46,7 @@ static uint32_t arguments(const struct varg_machine *m, uint64_t gpr)
 }
 
 /* x86's "xor %eax, %eax" and "sub %eax, %eax" do not read what they clear. */
-static bool clears(const struct use *u, const struct flow_insn *insn)
+static bool clears(const struct use *u, const struct insn *insn)
 {
 	uint8_t code[3], rex = 0;
 	size_t at = 0, len;
@@ -66,9 +66,9 @@ static bool clears(const struct use *u, const struct flow_insn *insn)
 static uint32_t through(struct use *u, const struct flow_block *b, uint32_t fresh)
 {
 	for (uint32_t i = b->insn; i < b->insn + b->nr_insns && fresh; i++) {
-		const struct flow_insn *insn = &u->f->insns[i];
+		const struct insn *insn = &u->f->insns[i];
 
-		if (insn->flow == FLOW_CALL || insn->flow == FLOW_INDIRECT_CALL) {
+		if (insn->flow == INSN_CALL || insn->flow == INSN_INDIRECT_CALL) {
 			u->maybe |= fresh;
 			return 0;
 		}
@@ -83,7 +83,7 @@ static uint32_t through(struct use *u, const struct flow_block *b, uint32_t fres
 static bool walk_block(struct use *u, const struct flow_block *b)
 {
 	uint32_t fresh = through(u, b, u->fresh[b - u->f->blocks]);
-	bool returns = u->f->insns[b->insn + b->nr_insns - 1].flow == FLOW_RETURN, more = false;
+	bool returns = u->f->insns[b->insn + b->nr_insns - 1].flow == INSN_RETURN, more = false;
 
 	for (uint32_t i = b->out; fresh && i < b->out + b->nr_out; i++) {
 		const struct flow_edge *e = &u->f->edges[u->f->out_of[i]];
@@ -214,12 +214,12 @@ void varg_columns(struct varg *x, struct table *t)
 	valued_columns(t);
 }
 
-int varg_row(struct varg *x, const struct flow_insn *insn, double samples, struct table *t,
+int varg_row(struct varg *x, const struct insn *insn, double samples, struct table *t,
 	     struct json_object *rows)
 {
 	uint32_t machine = image_machine(x->img);
 	struct hotlist_spot spot = { 0 };
-	struct analysis_insn text;
+	struct insn_line text;
 	struct valued_insn bytes;
 	uint8_t code[16];
 	struct json_object *o;
@@ -227,7 +227,7 @@ int varg_row(struct varg *x, const struct flow_insn *insn, double samples, struc
 
 	bytes = (struct valued_insn){ insn->vaddr, code,
 				      image_bytes(x->img, insn->vaddr, code, insn->len) };
-	analysis_disasm_one(x->disasm, code, bytes.len, insn->vaddr, &text);
+	insn_disasm_one(x->disasm, code, bytes.len, insn->vaddr, &text);
 	if (r >= 0 && t) {
 		if (samples > 0)
 			table_cell(t, "%.0f", samples);
@@ -268,7 +268,7 @@ static const char *register_name(const struct varg *x, uint32_t i, char name[VTR
 }
 
 /* Does the instruction put the argument register somewhere, as it is? */
-static bool saves(const struct varg *x, const struct flow_insn *insn, uint32_t i)
+static bool saves(const struct varg *x, const struct insn *insn, uint32_t i)
 {
 	struct vtrace_operands o;
 	enum vtrace_arch arch;
@@ -299,7 +299,7 @@ static int saving_rows(struct varg *x, const struct varg_procedure *p, struct ta
 		       struct json_object *rows)
 {
 	uint64_t at = p->of->symbol->vaddr, written = 0;
-	const struct flow_insn *insn;
+	const struct insn *insn;
 	int r = 0, nr = 0;
 
 	while (r >= 0 && (insn = flow_insn_at(p->flow, at)) && insn->vaddr == at) {
@@ -311,7 +311,7 @@ static int saving_rows(struct varg *x, const struct varg_procedure *p, struct ta
 				r = varg_row(x, insn, 0, t, rows), nr++;
 		}
 		written |= insn->writes.gpr;
-		if (insn->flow != FLOW_PLAIN && insn->flow != FLOW_BRANCH)
+		if (insn->flow != INSN_PLAIN && insn->flow != INSN_BRANCH)
 			break;
 		at += insn->len;
 	}

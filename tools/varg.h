@@ -11,7 +11,7 @@ enum { VARG_REGISTERS = 8 };
 /* What registers carry arguments, in their order. */
 struct varg_machine {
 	uint8_t nr;
-	uint8_t machine[VARG_REGISTERS]; /* numbers as in struct flow_registers */
+	uint8_t machine[VARG_REGISTERS]; /* numbers as in struct insn_registers */
 	uint8_t dwarf[VARG_REGISTERS];
 	bool call_saves; /* a call stores the return address */
 };
@@ -43,8 +43,8 @@ struct varg {
 	struct analysis_image *ai;
 	struct image *img;
 	const struct varg_machine *machine;
-	struct flow_decoder *decoder;
-	struct analysis_disasm *disasm;
+	struct insn_decoder *decoder;
+	struct insn_disasm *disasm;
 	struct varg_places seen, seen_args[VARG_REGISTERS];
 	struct varg_places moves; /* by where they lead to; found at need */
 	/* Those that callers lie in. */
@@ -96,7 +96,7 @@ int varg_spot(const struct varg *x, const struct varg_places *of, uint64_t vaddr
 	      struct hotlist_spot *out);
 /* A row of a table: samples, address, text, values. @samples: below 0: none are told. */
 void varg_columns(struct varg *x, struct table *t);
-int varg_row(struct varg *x, const struct flow_insn *insn, double samples, struct table *t,
+int varg_row(struct varg *x, const struct insn *insn, double samples, struct table *t,
 	     struct json_object *rows);
 /* Print it with its heads, and release it. 0 or -ENOMEM. */
 int varg_table(struct table *t);

@@ -136,14 +136,14 @@ static int by_values(struct varg *x, uint64_t entry, struct callers *out)
 /* Is there a call at @vaddr? Its end, or 0. */
 static uint64_t behind_call(const struct varg *x, uint64_t vaddr)
 {
-	struct flow_insn insn;
+	struct insn insn;
 	uint8_t code[16];
 	size_t len = image_bytes(x->img, vaddr, code, sizeof(code));
 
 	if (!len)
 		return 0;
-	flow_decode(x->decoder, code, len, vaddr, &insn);
-	return insn.flow == FLOW_CALL || insn.flow == FLOW_INDIRECT_CALL ? vaddr + insn.len : 0;
+	insn_decode(x->decoder, code, len, vaddr, &insn);
+	return insn.flow == INSN_CALL || insn.flow == INSN_INDIRECT_CALL ? vaddr + insn.len : 0;
 }
 
 /* Paths lie in one image: calls from elsewhere are known as such. */
@@ -285,14 +285,14 @@ int varg_callers(struct varg *x, const struct varg_procedure *p, bool full, stru
 /* ---- where it is kept ------------------------------------------------------------------------ */
 
 /* The first one that stores the link register; NULL: none does. */
-static const struct flow_insn *saving(const struct varg *x, const struct varg_procedure *p)
+static const struct insn *saving(const struct varg *x, const struct varg_procedure *p)
 {
 	enum { LINK = 30 };
 
 	for (uint32_t i = 0; !x->machine->call_saves && i < p->flow->nr_insns; i++) {
-		const struct flow_insn *insn = &p->flow->insns[i];
+		const struct insn *insn = &p->flow->insns[i];
 
-		if (insn->kinds & FLOW_STORE && insn->reads.gpr >> LINK & 1)
+		if (insn->kinds & INSN_STORE && insn->reads.gpr >> LINK & 1)
 			return insn;
 	}
 	return NULL;
@@ -300,7 +300,7 @@ static const struct flow_insn *saving(const struct varg *x, const struct varg_pr
 
 int varg_saves(struct varg *x, const struct varg_procedure *p, struct json_object *o)
 {
-	const struct flow_insn *insn = saving(x, p);
+	const struct insn *insn = saving(x, p);
 	struct json_object *rows = o ? json_object_new_array() : NULL;
 	struct table t = { 0 };
 	int r = 0;

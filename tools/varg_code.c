@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "estimate.h"
+#include "procedures.h"
 #include "varg.h"
 
 /* As often a result must be the same, and as often it must have been seen for that to mean much. */
@@ -13,7 +14,7 @@ enum { SEEN = 20 };
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static bool operands(const struct varg *x, const struct flow_insn *insn, struct vtrace_operands *o)
+static bool operands(const struct varg *x, const struct insn *insn, struct vtrace_operands *o)
 {
 	enum vtrace_arch arch;
 	uint8_t code[16];
@@ -24,7 +25,7 @@ static bool operands(const struct varg *x, const struct flow_insn *insn, struct 
 }
 
 /* 1: always the same, 0: not, or nobody knows; -ENOMEM. */
-static int is_same(const struct varg *x, const struct flow_insn *insn)
+static int is_same(const struct varg *x, const struct insn *insn)
 {
 	struct hotlist_spot s = { 0 };
 	int r = varg_spot(x, &x->seen, insn->vaddr, &s);
@@ -43,7 +44,7 @@ static int is_invariant(const struct varg *x, const struct flow *f, const struct
 	int r = valued_arch(image_machine(x->img), &arch);
 
 	for (uint32_t i = b->insn; r > 0 && i < b->insn + b->nr_insns; i++) {
-		const struct flow_insn *insn = &f->insns[i];
+		const struct insn *insn = &f->insns[i];
 		char name[VTRACE_REGISTER_NAME];
 		struct vtrace_operands o;
 
@@ -51,7 +52,7 @@ static int is_invariant(const struct varg *x, const struct flow *f, const struct
 			return 0;
 		if (!valued_of(arch, &o, name))
 			continue;
-		any |= o.form & VTRACE_FORM_READS || insn->reads.gpr & ~FLOW_FLAGS;
+		any |= o.form & VTRACE_FORM_READS || insn->reads.gpr & ~INSN_FLAGS;
 		r = is_same(x, insn);
 	}
 	return r > 0 ? any : r;
@@ -99,7 +100,7 @@ int varg_blocks(struct varg *x, const struct varg_procedure *p, struct json_obje
 /* ---- loads ----------------------------------------------------------------------------------- */
 
 struct load {
-	struct flow_insn insn;
+	struct insn insn;
 	double samples;
 };
 
@@ -108,9 +109,9 @@ struct loads {
 	size_t nr, cap;
 };
 
-static bool reads(const struct flow_insn *insn, const struct flow_insn *load)
+static bool reads(const struct insn *insn, const struct insn *load)
 {
-	return insn->reads.gpr & load->writes.gpr & ~FLOW_FLAGS ||
+	return insn->reads.gpr & load->writes.gpr & ~INSN_FLAGS ||
 	       insn->reads.vector & load->writes.vector;
 }
 
@@ -118,13 +119,12 @@ static bool reads(const struct flow_insn *insn, const struct flow_insn *load)
  * The load that an interrupt at instruction @i waited for: the last one in the block before it
  * whose result it needs, or the one before it does, which was reported one instruction late.
  */
-static const struct flow_insn *waited_for(const struct flow *f, const struct flow_block *b,
-					  uint32_t i)
+static const struct insn *waited_for(const struct flow *f, const struct flow_block *b, uint32_t i)
 {
 	for (uint32_t k = i; k-- > b->insn;) {
-		const struct flow_insn *load = &f->insns[k];
+		const struct insn *load = &f->insns[k];
 
-		if (!(load->kinds & FLOW_LOAD))
+		if (!(load->kinds & INSN_LOAD))
 			continue;
 		if (k + 1 == i || reads(&f->insns[i], load) || reads(&f->insns[i - 1], load))
 			return load;
@@ -132,7 +132,7 @@ static const struct flow_insn *waited_for(const struct flow *f, const struct flo
 	return NULL;
 }
 
-static int add_load(struct loads *l, const struct flow_insn *insn, double samples)
+static int add_load(struct loads *l, const struct insn *insn, double samples)
 {
 	int r;
 
@@ -157,7 +157,7 @@ static int add_waits(const struct flow *f, const double *by_insn, struct loads *
 		const struct flow_block *b = &f->blocks[i];
 
 		for (uint32_t k = b->insn + 1; r >= 0 && k < b->insn + b->nr_insns; k++) {
-			const struct flow_insn *load = by_insn[k] > 0 ? waited_for(f, b, k) : NULL;
+			const struct insn *load = by_insn[k] > 0 ? waited_for(f, b, k) : NULL;
 
 			r = load ? add_load(l, load, by_insn[k]) : 0;
 		}

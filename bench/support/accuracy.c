@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "accuracy.h"
+#include "measured.h"
 
 enum { NR_BOUNDS = 4 };
 

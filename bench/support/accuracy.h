@@ -4,6 +4,8 @@
 #define DCPI_BENCH_ACCURACY_H
 
 #include "estimate.h"
+#include "exact.h"
+#include "samples.h"
 
 enum { PLAIN, SOLVED, NR_ESTIMATORS }; /* samples / instructions; the flow equations */
 

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "accuracy.h"
+#include "procedures.h"
 
 /* What the procedures of one image are made from. */
 struct gather {
@@ -66,7 +67,7 @@ static double edge_truth(const struct flow *f, const struct flow_edge *e,
 			 const struct exact_view *view)
 {
 	const struct flow_block *from;
-	const struct flow_insn *last;
+	const struct insn *last;
 	uint64_t next;
 
 	if (e->from == FLOW_OUTSIDE || e->to == FLOW_OUTSIDE)
@@ -76,7 +77,7 @@ static double edge_truth(const struct flow *f, const struct flow_edge *e,
 	next = f->blocks[e->to].vaddr;
 	if (e->kind != FLOW_FALL)
 		return (double)exact_view_taken(view, last->vaddr, next);
-	if (last->flow == FLOW_CALL || last->flow == FLOW_INDIRECT_CALL)
+	if (last->flow == INSN_CALL || last->flow == INSN_INDIRECT_CALL)
 		return (double)exact_view_executions(view, next);
 	return (double)exact_view_fall(view, last->vaddr, next);
 }

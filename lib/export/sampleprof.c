@@ -235,8 +235,8 @@ static const struct image_symbol *starts_at(struct image *img, uint64_t vaddr)
 	return s && s->vaddr == vaddr ? s : NULL;
 }
 
-static int add_indirect(struct adding *a, const struct flow_insn *insn,
-			struct sampleprof_routine *in, const struct sampleprof_place *at)
+static int add_indirect(struct adding *a, const struct insn *insn, struct sampleprof_routine *in,
+			const struct sampleprof_place *at)
 {
 	const struct exact_view *v = a->p->view;
 	const struct exact_edge *edges;
@@ -258,15 +258,15 @@ static int add_indirect(struct adding *a, const struct flow_insn *insn,
 }
 
 /* A jump to another procedure's start is a call in the source. */
-static int add_call(struct adding *a, const struct flow_insn *insn, struct sampleprof_routine *in,
+static int add_call(struct adding *a, const struct insn *insn, struct sampleprof_routine *in,
 		    const struct sampleprof_place *at, uint64_t count)
 {
 	const struct image_symbol *s;
 
-	if (insn->flow == FLOW_INDIRECT_CALL)
+	if (insn->flow == INSN_INDIRECT_CALL)
 		return add_indirect(a, insn, in, at);
-	if (insn->flow != FLOW_CALL &&
-	    (insn->flow != FLOW_JUMP || flow_block_at(a->p->flow, insn->target) != FLOW_OUTSIDE))
+	if (insn->flow != INSN_CALL &&
+	    (insn->flow != INSN_JUMP || flow_block_at(a->p->flow, insn->target) != FLOW_OUTSIDE))
 		return 0;
 	s = starts_at(a->img, insn->target);
 	return s && !is_part(s->name) ? add_target(in, at, s->name, count) : 0;
@@ -277,7 +277,7 @@ static uint64_t whole(double count)
 	return count < 0x1p63 ? (uint64_t)(count + 0.5) : (uint64_t)1 << 63;
 }
 
-static int add_insn(struct adding *a, const struct flow_insn *insn, double count)
+static int add_insn(struct adding *a, const struct insn *insn, double count)
 {
 	struct image_frame frames[IMAGE_FRAMES_MAX];
 	size_t nr = image_frames_at(a->img, insn->vaddr, frames, IMAGE_FRAMES_MAX);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* aarch64, from the encodings of the Arm Architecture Reference Manual, C4. */
 #include "aarch64.h"
+#include "machine.h"
 
 static int64_t field(uint32_t w, unsigned int at, unsigned int bits)
 {
@@ -14,31 +15,31 @@ static uint64_t to(uint64_t vaddr, int64_t distance)
 
 /* ---- branches ------------------------------------------------------------------------------ */
 
-static void decode_register_branch(uint32_t w, struct flow_insn *out)
+static void decode_register_branch(uint32_t w, struct insn *out)
 {
 	uint32_t op = bits(w, 21, 4);
 
 	out->reads.gpr |= gpr_at(w, AT_RN);
 	if (op == 0 || op == 8)
-		out->flow = FLOW_INDIRECT_JUMP;
+		out->flow = INSN_INDIRECT_JUMP;
 	else if (op == 1 || op == 9)
-		out->flow = FLOW_INDIRECT_CALL;
+		out->flow = INSN_INDIRECT_CALL;
 	else
-		out->flow = FLOW_RETURN;
-	if (out->flow == FLOW_INDIRECT_CALL)
+		out->flow = INSN_RETURN;
+	if (out->flow == INSN_INDIRECT_CALL)
 		out->writes.gpr |= gpr(30);
 }
 
-static void decode_system(uint32_t w, struct flow_insn *out)
+static void decode_system(uint32_t w, struct insn *out)
 {
 	if ((w & 0xff000000) == 0xd4000000) { /* svc, hvc, brk, hlt, … */
-		out->kinds = FLOW_SERIALIZE;
+		out->kinds = INSN_SERIALIZE;
 		if ((w & 0xffe0001f) == 0xd4200000 || (w & 0xffe0001f) == 0xd4400000)
-			out->flow = FLOW_TRAP;
+			out->flow = INSN_TRAP;
 	} else if (w == 0xd503201f) {
-		out->kinds = FLOW_PADDING;
+		out->kinds = INSN_PADDING;
 	} else if ((w & 0xfffff01f) == 0xd503301f) { /* dmb, dsb, isb, … */
-		out->kinds = bits(w, 5, 3) == 6 ? FLOW_SERIALIZE : FLOW_BARRIER;
+		out->kinds = bits(w, 5, 3) == 6 ? INSN_SERIALIZE : INSN_BARRIER;
 	} else if ((w & 0xfff00000) == 0xd5300000) { /* mrs */
 		out->writes.gpr = gpr_at(w, AT_RD);
 	} else if ((w & 0xfff00000) == 0xd5100000) { /* msr */
@@ -46,22 +47,22 @@ static void decode_system(uint32_t w, struct flow_insn *out)
 	}
 }
 
-static void decode_branch(uint32_t w, struct flow_insn *out)
+static void decode_branch(uint32_t w, struct insn *out)
 {
 	if ((w & 0x7c000000) == 0x14000000) { /* b, bl */
-		out->flow = w >> 31 ? FLOW_CALL : FLOW_JUMP;
+		out->flow = w >> 31 ? INSN_CALL : INSN_JUMP;
 		out->target = to(out->vaddr, field(w, 0, 26));
 		out->writes.gpr = w >> 31 ? gpr(30) : 0;
 	} else if ((w & 0xfe000000) == 0x54000000) { /* b.cond; condition 14, 15: always */
-		out->flow = (w & 15) >= 14 ? FLOW_JUMP : FLOW_BRANCH;
+		out->flow = (w & 15) >= 14 ? INSN_JUMP : INSN_BRANCH;
 		out->target = to(out->vaddr, field(w, 5, 19));
-		out->reads.gpr = FLOW_FLAGS;
+		out->reads.gpr = INSN_FLAGS;
 	} else if ((w & 0x7e000000) == 0x34000000) { /* cbz, cbnz */
-		out->flow = FLOW_BRANCH;
+		out->flow = INSN_BRANCH;
 		out->target = to(out->vaddr, field(w, 5, 19));
 		out->reads.gpr = gpr_at(w, AT_RD);
 	} else if ((w & 0x7e000000) == 0x36000000) { /* tbz, tbnz */
-		out->flow = FLOW_BRANCH;
+		out->flow = INSN_BRANCH;
 		out->target = to(out->vaddr, field(w, 5, 14));
 		out->reads.gpr = gpr_at(w, AT_RD);
 	} else if ((w & 0xfe000000) == 0xd6000000) {
@@ -73,9 +74,9 @@ static void decode_branch(uint32_t w, struct flow_insn *out)
 
 /* ---- loads and stores ---------------------------------------------------------------------- */
 
-static void add_value(uint32_t w, unsigned int at, bool load, bool vector, struct flow_insn *out)
+static void add_value(uint32_t w, unsigned int at, bool load, bool vector, struct insn *out)
 {
-	struct flow_registers *set = load ? &out->writes : &out->reads;
+	struct insn_registers *set = load ? &out->writes : &out->reads;
 
 	if (vector)
 		set->vector |= vector_at(w, at);
@@ -83,11 +84,11 @@ static void add_value(uint32_t w, unsigned int at, bool load, bool vector, struc
 		set->gpr |= gpr_at(w, at);
 }
 
-static void decode_pair(uint32_t w, bool vector, struct flow_insn *out)
+static void decode_pair(uint32_t w, bool vector, struct insn *out)
 {
 	bool load = bits(w, 22, 1);
 
-	out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
+	out->kinds |= load ? INSN_LOAD : INSN_STORE;
 	add_value(w, AT_RD, load, vector, out);
 	add_value(w, AT_RA, load, vector, out);
 	if (bits(w, 23, 1)) /* the address is written back */
@@ -95,7 +96,7 @@ static void decode_pair(uint32_t w, bool vector, struct flow_insn *out)
 }
 
 /* casp compares and swaps pairs of registers, of which the number is the first's. */
-static void decode_swap(uint32_t w, struct flow_insn *out)
+static void decode_swap(uint32_t w, struct insn *out)
 {
 	bool pair = !bits(w, 23, 1);
 	uint64_t compared = gpr_at(w, AT_RM), stored = gpr_at(w, AT_RD);
@@ -104,12 +105,12 @@ static void decode_swap(uint32_t w, struct flow_insn *out)
 		compared |= gpr(bits(w, AT_RM, 5) + 1);
 		stored |= gpr(bits(w, AT_RD, 5) + 1);
 	}
-	out->kinds |= FLOW_ATOMIC | FLOW_LOAD | FLOW_STORE;
+	out->kinds |= INSN_ATOMIC | INSN_LOAD | INSN_STORE;
 	out->reads.gpr |= compared | stored;
 	out->writes.gpr |= compared;
 }
 
-static void decode_exclusive(uint32_t w, struct flow_insn *out)
+static void decode_exclusive(uint32_t w, struct insn *out)
 {
 	bool load = bits(w, 22, 1), ordered_only = bits(w, 23, 1), two = bits(w, 21, 1);
 
@@ -117,9 +118,9 @@ static void decode_exclusive(uint32_t w, struct flow_insn *out)
 		decode_swap(w, out);
 		return;
 	}
-	out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
+	out->kinds |= load ? INSN_LOAD : INSN_STORE;
 	if (!ordered_only)
-		out->kinds |= FLOW_ATOMIC;
+		out->kinds |= INSN_ATOMIC;
 	add_value(w, AT_RD, load, false, out);
 	if (two)
 		add_value(w, AT_RA, load, false, out);
@@ -128,18 +129,18 @@ static void decode_exclusive(uint32_t w, struct flow_insn *out)
 }
 
 /* ldadd, swp, …, and ldapr, which stands among these. */
-static void decode_atomic(uint32_t w, struct flow_insn *out)
+static void decode_atomic(uint32_t w, struct insn *out)
 {
 	out->writes.gpr |= gpr_at(w, AT_RD);
 	if ((w & 0x3ffffc00) == 0x38bfc000) {
-		out->kinds |= FLOW_LOAD;
+		out->kinds |= INSN_LOAD;
 		return;
 	}
-	out->kinds |= FLOW_ATOMIC | FLOW_LOAD | FLOW_STORE;
+	out->kinds |= INSN_ATOMIC | INSN_LOAD | INSN_STORE;
 	out->reads.gpr |= gpr_at(w, AT_RM);
 }
 
-static void decode_one_register(uint32_t w, bool vector, struct flow_insn *out)
+static void decode_one_register(uint32_t w, bool vector, struct insn *out)
 {
 	uint32_t opc = bits(w, 22, 2), unsigned_offset = bits(w, 24, 1);
 	uint32_t group = unsigned_offset ? 0 : bits(w, 21, 1) << 2 | bits(w, 10, 2);
@@ -153,7 +154,7 @@ static void decode_one_register(uint32_t w, bool vector, struct flow_insn *out)
 		load = true;
 	else if (!vector && bits(w, 30, 2) == 3 && opc == 2)
 		return; /* prfm */
-	out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
+	out->kinds |= load ? INSN_LOAD : INSN_STORE;
 	add_value(w, AT_RD, load, vector, out);
 	if (group == 6) {
 		out->index = (uint8_t)bits(w, AT_RM, 5);
@@ -163,14 +164,14 @@ static void decode_one_register(uint32_t w, bool vector, struct flow_insn *out)
 	}
 }
 
-static void decode_memory(uint32_t w, struct flow_insn *out)
+static void decode_memory(uint32_t w, struct insn *out)
 {
 	bool vector = bits(w, 26, 1);
 
 	if (vector)
-		out->kinds |= FLOW_VECTOR;
+		out->kinds |= INSN_VECTOR;
 	if ((w & 0x3b000000) == 0x18000000) { /* from beside the code */
-		out->kinds |= FLOW_LOAD;
+		out->kinds |= INSN_LOAD;
 		add_value(w, AT_RD, true, vector, out);
 		return;
 	}
@@ -181,7 +182,7 @@ static void decode_memory(uint32_t w, struct flow_insn *out)
 	else if ((w & 0x3f000000) == 0x08000000)
 		decode_exclusive(w, out);
 	else if ((w & 0xbf000000) == 0x0c000000 || (w & 0xbf000000) == 0x0d000000) {
-		out->kinds |= bits(w, 22, 1) ? FLOW_LOAD : FLOW_STORE; /* ld1 to st4 */
+		out->kinds |= bits(w, 22, 1) ? INSN_LOAD : INSN_STORE; /* ld1 to st4 */
 		add_value(w, AT_RD, bits(w, 22, 1), true, out);
 		if (bits(w, 23, 1)) { /* the address is written back */
 			out->reads.gpr |= gpr_at(w, AT_RM);
@@ -192,14 +193,14 @@ static void decode_memory(uint32_t w, struct flow_insn *out)
 	else if ((w & 0x3f200c00) == 0x19000000) { /* ldapur, stlur */
 		bool load = bits(w, 22, 2);
 
-		out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
+		out->kinds |= load ? INSN_LOAD : INSN_STORE;
 		add_value(w, AT_RD, load, false, out);
 	}
 }
 
 /* ---- computation --------------------------------------------------------------------------- */
 
-static void decode_immediate(uint32_t w, struct flow_insn *out)
+static void decode_immediate(uint32_t w, struct insn *out)
 {
 	uint32_t op = bits(w, 23, 3);
 
@@ -213,10 +214,10 @@ static void decode_immediate(uint32_t w, struct flow_insn *out)
 	if (op == 6 && bits(w, 29, 2) == 1) /* bfm too */
 		out->reads.gpr |= gpr_at(w, AT_RD);
 	if (((op == 2 || op == 3) && bits(w, 29, 1)) || (op == 4 && bits(w, 29, 2) == 3))
-		out->writes.gpr |= FLOW_FLAGS;
+		out->writes.gpr |= INSN_FLAGS;
 }
 
-static void decode_register(uint32_t w, struct flow_insn *out)
+static void decode_register(uint32_t w, struct insn *out)
 {
 	uint32_t op = bits(w, 21, 8);			   /* with bit 28 */
 	bool conditional = (w & 0x1fe00000) == 0x1a400000; /* ccmp, with a register or a number */
@@ -227,25 +228,25 @@ static void decode_register(uint32_t w, struct flow_insn *out)
 		out->reads.gpr |= gpr_at(w, AT_RM);
 	out->writes.gpr |= gpr_at(w, AT_RD);
 	if ((w & 0x1f000000) == 0x1b000000) { /* madd, … */
-		out->kinds |= FLOW_MULTIPLY;
+		out->kinds |= INSN_MULTIPLY;
 		out->reads.gpr |= gpr_at(w, AT_RA);
 	} else if ((w & 0x5fe00000) == 0x1ac00000 && bits(w, 11, 5) == 1) {
-		out->kinds |= FLOW_DIVIDE;
+		out->kinds |= INSN_DIVIDE;
 	} else if (conditional) {
-		out->writes.gpr = FLOW_FLAGS;
-		out->reads.gpr |= FLOW_FLAGS;
+		out->writes.gpr = INSN_FLAGS;
+		out->reads.gpr |= INSN_FLAGS;
 	} else if ((w & 0x1fe00000) == 0x1a800000 || (w & 0x1fe00000) == 0x1a000000) {
-		out->reads.gpr |= FLOW_FLAGS; /* csel, adc */
+		out->reads.gpr |= INSN_FLAGS; /* csel, adc */
 	}
 	if (((op & 0xf8) == 0x58 || (op & 0xf0) == 0xd0) && bits(w, 29, 1))
-		out->writes.gpr |= FLOW_FLAGS;
+		out->writes.gpr |= INSN_FLAGS;
 	if ((w & 0x1f000000) == 0x0b000000 && bits(w, 29, 1))
-		out->writes.gpr |= FLOW_FLAGS;
+		out->writes.gpr |= INSN_FLAGS;
 	if ((w & 0x7f000000) == 0x6a000000)
-		out->writes.gpr |= FLOW_FLAGS;
+		out->writes.gpr |= INSN_FLAGS;
 }
 
-bool flow_aarch64_insn(uint32_t w, struct flow_insn *out)
+static bool decode_word(uint32_t w, struct insn *out)
 {
 	switch (bits(w, 25, 4)) {
 	case 8:
@@ -268,13 +269,13 @@ bool flow_aarch64_insn(uint32_t w, struct flow_insn *out)
 		return true;
 	case 7:
 	case 15:
-		flow_aarch64_vector(w, out);
+		insn_aarch64_vector(w, out);
 		return true;
 	case 2:
-		flow_aarch64_sve(w, out);
+		insn_aarch64_sve(w, out);
 		return true;
 	case 0: /* SME, of which no more is known; below it udf, and above what is not given out */
-		out->kinds |= FLOW_VECTOR;
+		out->kinds |= INSN_VECTOR;
 		return w >> 31;
 	default:
 		return false;
@@ -283,7 +284,7 @@ bool flow_aarch64_insn(uint32_t w, struct flow_insn *out)
 
 /* ---- what it computes ---------------------------------------------------------------------- */
 
-static void op_add_extended(uint32_t w, struct flow_op *out)
+static void op_add_extended(uint32_t w, struct insn_op *out)
 {
 	uint32_t option = bits(w, 13, 3);
 
@@ -295,7 +296,7 @@ static void op_add_extended(uint32_t w, struct flow_op *out)
 	out->scale = (uint8_t)(1u << bits(w, 10, 3));
 }
 
-static void op_immediate(uint32_t w, uint64_t vaddr, struct flow_op *out)
+static void op_immediate(uint32_t w, uint64_t vaddr, struct insn_op *out)
 {
 	uint32_t sf = bits(w, 31, 1), size = sf ? 8 : 4;
 	int64_t distance = field(w, 5, 19) * 4 + bits(w, 29, 2);
@@ -333,7 +334,7 @@ static void op_immediate(uint32_t w, uint64_t vaddr, struct flow_op *out)
 	}
 }
 
-static void op_register(uint32_t w, struct flow_op *out)
+static void op_register(uint32_t w, struct insn_op *out)
 {
 	out->dst = (uint8_t)bits(w, AT_RD, 5);
 	if ((w & 0x7fe00000) == 0x0b200000) {
@@ -351,12 +352,12 @@ static void op_register(uint32_t w, struct flow_op *out)
 	}
 }
 
-static void op_load(uint32_t w, struct flow_op *out)
+static void op_load(uint32_t w, struct insn_op *out)
 {
 	uint32_t log = bits(w, 30, 2), opc = bits(w, 22, 2);
 
 	if (bits(w, 26, 1) || !opc || (w & 0x3a000000) != 0x38000000)
-		return; /* those that write two registers leave dst alone: see flow_insn.writes */
+		return; /* those that write two registers leave dst alone: see insn.writes */
 	if (!bits(w, 24, 1) && !(bits(w, 21, 1) && bits(w, 10, 2) == 2))
 		return;
 	out->dst = (uint8_t)bits(w, AT_RD, 5);
@@ -376,7 +377,7 @@ static void op_load(uint32_t w, struct flow_op *out)
 	out->scale = (uint8_t)(1u << (bits(w, 12, 1) ? log : 0));
 }
 
-void flow_aarch64_op(uint32_t w, uint64_t vaddr, struct flow_op *out)
+static void op_word(uint32_t w, uint64_t vaddr, struct insn_op *out)
 {
 	switch (bits(w, 25, 4)) {
 	case 8:
@@ -396,7 +397,7 @@ void flow_aarch64_op(uint32_t w, uint64_t vaddr, struct flow_op *out)
 	case 10:
 	case 11:
 		if ((w & 0xfffffc1f) == 0xd61f0000) { /* br */
-			out->dst = FLOW_TARGET;
+			out->dst = INSN_TARGET;
 			out->known = true;
 			out->a = (uint8_t)bits(w, AT_RN, 5);
 		}
@@ -406,25 +407,25 @@ void flow_aarch64_op(uint32_t w, uint64_t vaddr, struct flow_op *out)
 	}
 }
 
-enum flow_condition flow_aarch64_condition(uint32_t w)
+static enum insn_condition condition_word(uint32_t w)
 {
 	if ((w & 0xff000010) != 0x54000000)
-		return FLOW_OTHER;
+		return INSN_OTHER;
 	switch (w & 15) {
 	case 2:
-		return FLOW_ABOVE_EQUAL;
+		return INSN_ABOVE_EQUAL;
 	case 3:
-		return FLOW_BELOW;
+		return INSN_BELOW;
 	case 8:
-		return FLOW_ABOVE;
+		return INSN_ABOVE;
 	case 9:
-		return FLOW_BELOW_EQUAL;
+		return INSN_BELOW_EQUAL;
 	default:
-		return FLOW_OTHER;
+		return INSN_OTHER;
 	}
 }
 
-int flow_aarch64_stack_move(uint32_t w)
+static int stack_move_word(uint32_t w)
 {
 	bool pair = (w & 0x3a0003e0) == 0x280003e0 && bits(w, 23, 1);
 	bool one = (w & 0x3b2003e0) == 0x380003e0 && bits(w, 10, 1);
@@ -437,3 +438,51 @@ int flow_aarch64_stack_move(uint32_t w)
 		return bits(w, 22, 1) ? 1 : -1;
 	return 0;
 }
+
+/* ---- the machine --------------------------------------------------------------------------- */
+
+static uint32_t word(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static bool aarch64_decode(void *state, const uint8_t *code, size_t len, struct insn *out)
+{
+	(void)state;
+	out->len = 4;
+	return len >= 4 && decode_word(word(code), out);
+}
+
+static void aarch64_op(void *state, const uint8_t *code, size_t len, uint64_t vaddr,
+		       struct insn_op *out)
+{
+	(void)state;
+	if (len >= 4)
+		op_word(word(code), vaddr, out);
+}
+
+static enum insn_condition aarch64_condition(const uint8_t *code, size_t len, struct insn_op *op)
+{
+	(void)op;
+	return len >= 4 ? condition_word(word(code)) : INSN_OTHER;
+}
+
+static int aarch64_stack_move(const uint8_t *code, size_t len)
+{
+	return len >= 4 ? stack_move_word(word(code)) : 0;
+}
+
+static uint8_t aarch64_step(const uint8_t *code)
+{
+	(void)code;
+	return 4;
+}
+
+const struct insn_machine insn_aarch64 = {
+	.decode = aarch64_decode,
+	.op = aarch64_op,
+	.condition = aarch64_condition,
+	.stack_move = aarch64_stack_move,
+	.step = aarch64_step,
+	.call_writes = INSN_FLAGS | 0x4007ffff,
+};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fields of aarch64's instructions, and the registers that they name (insn_aarch64*.c). */
-#ifndef DCPI_ANALYSIS_INSN_AARCH64_H
-#define DCPI_ANALYSIS_INSN_AARCH64_H
+/* Fields of aarch64's instructions, and the registers that they name (aarch64*.c). */
+#ifndef DCPI_INSN_AARCH64_H
+#define DCPI_INSN_AARCH64_H
 
-#include "flow_internal.h"
+#include "insn.h"
 
 enum { AT_RD = 0, AT_RN = 5, AT_RA = 10, AT_RM = 16 };
 
@@ -28,8 +28,8 @@ static inline uint64_t vector_at(uint32_t w, unsigned int at)
 	return 1ull << bits(w, at, 5);
 }
 
-/* Floating point with Advanced SIMD, and SVE, of flow_aarch64_insn (insn_aarch64_vector.c). */
-void flow_aarch64_vector(uint32_t w, struct flow_insn *out);
-void flow_aarch64_sve(uint32_t w, struct flow_insn *out);
+/* Floating point with Advanced SIMD, and SVE, for aarch64.c (aarch64_vector.c). */
+void insn_aarch64_vector(uint32_t w, struct insn *out);
+void insn_aarch64_sve(uint32_t w, struct insn *out);
 
 #endif

@@ -5,13 +5,13 @@
 /* ---- scalar floating point ----------------------------------------------------------------- */
 
 /* Between a general register and one of floating point: conversions, and fmov. */
-static void decode_fp_general(uint32_t w, struct flow_insn *out)
+static void decode_fp_general(uint32_t w, struct insn *out)
 {
 	uint32_t op = bits(w, 16, 3);
 	bool from_gpr = op == 2 || op == 3 || op == 7;
 	bool moved = op >= 6 && bits(w, 19, 2) != 3; /* else fjcvtzs */
 
-	out->kinds |= moved ? 0 : FLOW_FP;
+	out->kinds |= moved ? 0 : INSN_FP;
 	if (from_gpr) {
 		out->reads.gpr |= gpr_at(w, AT_RN);
 		out->writes.vector |= vector_at(w, AT_RD);
@@ -22,28 +22,28 @@ static void decode_fp_general(uint32_t w, struct flow_insn *out)
 }
 
 /* fcmp, or fccmp, which compares if the flags say so. */
-static void decode_fp_compare(uint32_t w, bool conditional, struct flow_insn *out)
+static void decode_fp_compare(uint32_t w, bool conditional, struct insn *out)
 {
 	bool with_zero = !conditional && bits(w, 3, 1);
 
-	out->kinds |= FLOW_FP;
+	out->kinds |= INSN_FP;
 	out->reads.vector |= vector_at(w, AT_RN) | (with_zero ? 0 : vector_at(w, AT_RM));
-	out->reads.gpr |= conditional ? FLOW_FLAGS : 0;
-	out->writes.gpr |= FLOW_FLAGS;
+	out->reads.gpr |= conditional ? INSN_FLAGS : 0;
+	out->writes.gpr |= INSN_FLAGS;
 }
 
-static void decode_fp_one_source(uint32_t w, struct flow_insn *out)
+static void decode_fp_one_source(uint32_t w, struct insn *out)
 {
 	uint32_t op = bits(w, 15, 6);
 
 	out->reads.vector |= vector_at(w, AT_RN);
 	if (op == 3) /* fsqrt */
-		out->kinds |= FLOW_FP | FLOW_FP_DIVIDE;
+		out->kinds |= INSN_FP | INSN_FP_DIVIDE;
 	else if (op) /* all but fmov */
-		out->kinds |= FLOW_FP;
+		out->kinds |= INSN_FP;
 }
 
-static void decode_scalar_fp(uint32_t w, struct flow_insn *out)
+static void decode_scalar_fp(uint32_t w, struct insn *out)
 {
 	uint32_t group = bits(w, 10, 2);
 
@@ -57,15 +57,15 @@ static void decode_scalar_fp(uint32_t w, struct flow_insn *out)
 	}
 	out->writes.vector |= vector_at(w, AT_RD);
 	if (bits(w, 24, 1)) { /* fmadd, … */
-		out->kinds |= FLOW_FP;
+		out->kinds |= INSN_FP;
 		out->reads.vector |= vector_at(w, AT_RN) | vector_at(w, AT_RM);
 		out->reads.vector |= vector_at(w, AT_RA);
 	} else if (group == 2) { /* two operands */
-		out->kinds |= bits(w, 12, 4) == 1 ? FLOW_FP | FLOW_FP_DIVIDE : FLOW_FP;
+		out->kinds |= bits(w, 12, 4) == 1 ? INSN_FP | INSN_FP_DIVIDE : INSN_FP;
 		out->reads.vector |= vector_at(w, AT_RN) | vector_at(w, AT_RM);
 	} else if (group == 3) { /* fcsel */
 		out->reads.vector |= vector_at(w, AT_RN) | vector_at(w, AT_RM);
-		out->reads.gpr |= FLOW_FLAGS;
+		out->reads.gpr |= INSN_FLAGS;
 	} else if (bits(w, 10, 5) == 16) {
 		decode_fp_one_source(w, out);
 	} /* else fmov of a number */
@@ -79,10 +79,10 @@ static uint16_t three_same_kinds(uint32_t w)
 	uint32_t op = bits(w, 11, 5);
 
 	if ((w & 0x20a0f800) == 0x2020f800) /* fdiv */
-		return FLOW_FP | FLOW_FP_DIVIDE;
+		return INSN_FP | INSN_FP_DIVIDE;
 	if (op >= 24)
-		return FLOW_FP;
-	return op == 18 || op == 19 || op == 22 ? FLOW_MULTIPLY : 0; /* mla, mul, sqdmulh */
+		return INSN_FP;
+	return op == 18 || op == 19 || op == 22 ? INSN_MULTIPLY : 0; /* mla, mul, sqdmulh */
 }
 
 /* One vector; its elements one by one, in pairs, or all together. */
@@ -94,8 +94,8 @@ static uint16_t one_source_kinds(uint32_t w)
 	if (group && !across && !half)
 		return 0; /* aes, sha */
 	if ((w & 0x2081fc00) == 0x2081f800 && !across)
-		return FLOW_FP | FLOW_FP_DIVIDE; /* fsqrt */
-	return op >> 2 == 3 || (op >= 22 && !across) ? FLOW_FP : 0;
+		return INSN_FP | INSN_FP_DIVIDE; /* fsqrt */
+	return op >> 2 == 3 || (op >= 22 && !across) ? INSN_FP : 0;
 }
 
 /* A vector and one element of another: all multiply. */
@@ -105,8 +105,8 @@ static uint16_t by_element_kinds(uint32_t w)
 	uint32_t fp = bits(w, 29, 1) ? 0x13aa : 0x0233;
 
 	if (!bits(w, 29, 1) && op == 15) /* bfdot, bfmlal; else sudot, usdot */
-		return bits(w, 22, 1) ? FLOW_FP : FLOW_MULTIPLY;
-	return fp >> op & 1 ? FLOW_FP : FLOW_MULTIPLY;
+		return bits(w, 22, 1) ? INSN_FP : INSN_MULTIPLY;
+	return fp >> op & 1 ? INSN_FP : INSN_MULTIPLY;
 }
 
 /* Elements of 16 bits are of the first 16 registers. */
@@ -132,7 +132,7 @@ static uint64_t element_at(uint32_t w)
 }
 
 /* dup, ins, umov, smov */
-static void decode_copy(uint32_t w, struct flow_insn *out)
+static void decode_copy(uint32_t w, struct insn *out)
 {
 	uint32_t op = bits(w, 11, 4);
 	bool elements = bits(w, 29, 1) || bits(w, 28, 1);
@@ -148,7 +148,7 @@ static void decode_copy(uint32_t w, struct flow_insn *out)
 }
 
 /* With bit 24: by element, shifts by a number, numbers. */
-static void decode_element_or_number(uint32_t w, struct flow_insn *out)
+static void decode_element_or_number(uint32_t w, struct insn *out)
 {
 	uint32_t op = bits(w, 11, 5);
 
@@ -157,14 +157,14 @@ static void decode_element_or_number(uint32_t w, struct flow_insn *out)
 		out->kinds |= by_element_kinds(w);
 		out->reads.vector |= vector_at(w, AT_RN) | element_at(w);
 	} else if (bits(w, 19, 4)) {
-		out->kinds |= op == 28 || op == 31 ? FLOW_FP : 0; /* scvtf, fcvtzs */
+		out->kinds |= op == 28 || op == 31 ? INSN_FP : 0; /* scvtf, fcvtzs */
 		out->reads.vector |= vector_at(w, AT_RN);
 	} else if (!bits(w, 15, 1) || !bits(w, 14, 1)) { /* orr and bic keep the rest, movi not */
 		out->reads.vector |= bits(w, 12, 1) ? vector_at(w, AT_RD) : 0;
 	}
 }
 
-static void decode_simd(uint32_t w, struct flow_insn *out)
+static void decode_simd(uint32_t w, struct insn *out)
 {
 	bool full = bits(w, 21, 1), extra = !full && bits(w, 15, 1) && bits(w, 10, 1);
 	uint32_t group = bits(w, 10, 2), op = bits(w, 12, 4);
@@ -185,18 +185,18 @@ static void decode_simd(uint32_t w, struct flow_insn *out)
 	}
 	out->reads.vector |= vector_at(w, AT_RM);
 	if (extra) /* dot products, complex numbers, matrices */
-		out->kinds |= bits(w, 14, 1) ? FLOW_FP : FLOW_MULTIPLY;
+		out->kinds |= bits(w, 14, 1) ? INSN_FP : INSN_MULTIPLY;
 	else if (full && group == 0) /* long ones: smlal, smull, … */
-		out->kinds |= op >= 8 && op < 15 ? FLOW_MULTIPLY : 0;
+		out->kinds |= op >= 8 && op < 15 ? INSN_MULTIPLY : 0;
 	else if (full)
 		out->kinds |= three_same_kinds(w);
 	else if ((w & 0x0060c400) == 0x00400400) /* elements of 16 bits */
-		out->kinds |= (w & 0x20803800) == 0x20003800 ? FLOW_FP | FLOW_FP_DIVIDE : FLOW_FP;
+		out->kinds |= (w & 0x20803800) == 0x20003800 ? INSN_FP | INSN_FP_DIVIDE : INSN_FP;
 }
 
-void flow_aarch64_vector(uint32_t w, struct flow_insn *out)
+void insn_aarch64_vector(uint32_t w, struct insn *out)
 {
-	out->kinds |= FLOW_VECTOR;
+	out->kinds |= INSN_VECTOR;
 	if ((w & 0x5e000000) == 0x1e000000) {
 		decode_scalar_fp(w, out);
 	} else if (!bits(w, 31, 1)) {
@@ -217,7 +217,7 @@ static bool is_sve_prefetch(uint32_t w)
 }
 
 /* What form of address it is; addresses that a vector holds have no base. */
-static void decode_sve_address(uint32_t w, struct flow_insn *out)
+static void decode_sve_address(uint32_t w, struct insn *out)
 {
 	uint32_t kind = bits(w, 29, 3), form = bits(w, 13, 3);
 	bool one = (w & 0x7fc00000) == 0x65800000; /* str of a whole register */
@@ -238,14 +238,14 @@ static void decode_sve_address(uint32_t w, struct flow_insn *out)
 	}
 }
 
-static void decode_sve_memory(uint32_t w, struct flow_insn *out)
+static void decode_sve_memory(uint32_t w, struct insn *out)
 {
 	bool load = bits(w, 29, 3) != 7;
 	bool predicate = (w & 0x7fc0e000) == (load ? 0x05800000 : 0x65800000);
 
 	if (is_sve_prefetch(w))
 		return;
-	out->kinds |= load ? FLOW_LOAD : FLOW_STORE;
+	out->kinds |= load ? INSN_LOAD : INSN_STORE;
 	decode_sve_address(w, out);
 	if (predicate)
 		return;
@@ -259,29 +259,29 @@ static void decode_sve_memory(uint32_t w, struct flow_insn *out)
 static uint16_t sve_integer_kinds(uint32_t w)
 {
 	if ((w & 0xff38e000) == 0x04100000) /* mul, smulh; sdiv, udiv */
-		return bits(w, 18, 1) ? FLOW_DIVIDE : FLOW_MULTIPLY;
+		return bits(w, 18, 1) ? INSN_DIVIDE : INSN_MULTIPLY;
 	if ((w & 0xff204000) == 0x04004000 || (w & 0xff20e000) == 0x04206000 ||
 	    (w & 0xff3fe000) == 0x2530c000) /* mla, mul, mul by a number */
-		return FLOW_MULTIPLY;
+		return INSN_MULTIPLY;
 	if ((w & 0xff208000) == 0x44000000 || (w & 0xff200000) == 0x44200000) /* sdot, mul */
-		return FLOW_MULTIPLY;
+		return INSN_MULTIPLY;
 	if ((w & 0xff20e000) == 0x45006000 || (w & 0xff20fc00) == 0x45009800) /* smull, smmla */
-		return FLOW_MULTIPLY;
+		return INSN_MULTIPLY;
 	return 0;
 }
 
 /* Of registers only those that loops count addresses by: cntw, incw, addvl, rdvl, cntp, incp. */
-void flow_aarch64_sve(uint32_t w, struct flow_insn *out)
+void insn_aarch64_sve(uint32_t w, struct insn *out)
 {
 	uint32_t top = w >> 24;
 
-	out->kinds |= FLOW_VECTOR;
+	out->kinds |= INSN_VECTOR;
 	if (w >> 31) {
 		decode_sve_memory(w, out);
 	} else if (top == 0x64 || top == 0x65 || (w & 0xff3ee000) == 0x041ca000) { /* fabs, fneg */
-		out->kinds |= FLOW_FP;
+		out->kinds |= INSN_FP;
 		if ((w & 0xff3ee000) == 0x650c8000 || (w & 0xff3fe000) == 0x650da000)
-			out->kinds |= FLOW_FP_DIVIDE; /* fdiv, fsqrt */
+			out->kinds |= INSN_FP_DIVIDE; /* fdiv, fsqrt */
 	} else {
 		out->kinds |= sve_integer_kinds(w);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The only place where capstone's types stand. */
+/* Instructions as text, through capstone, and what of an x86 instruction moving it changes. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,18 +7,18 @@
 
 #include <capstone/capstone.h>
 
-#include "analysis_internal.h"
-#include "flow_internal.h"
+#include "disasm.h"
+#include "x86.h"
 
-struct analysis_disasm {
+struct insn_disasm {
 	uint32_t machine;
 	bool opened; /* else everything is data */
 	csh handle;
 	cs_insn *insn;
-	char data[96]; /* operand of what is no instruction, see analysis_disasm_text */
+	char data[96]; /* operand of what is no instruction, see insn_disasm_text */
 };
 
-static cs_err open_machine(struct analysis_disasm *d)
+static cs_err open_machine(struct insn_disasm *d)
 {
 	switch (d->machine) {
 	case EM_X86_64:
@@ -36,9 +36,9 @@ static cs_err open_machine(struct analysis_disasm *d)
 	}
 }
 
-int analysis_disasm_open(uint32_t machine, struct analysis_disasm **out, struct base_err *err)
+int insn_disasm_open(uint32_t machine, struct insn_disasm **out, struct base_err *err)
 {
-	struct analysis_disasm *d;
+	struct insn_disasm *d;
 
 	if (machine != EM_X86_64 && machine != EM_386 && machine != EM_AARCH64 &&
 	    machine != EM_RISCV)
@@ -56,14 +56,14 @@ int analysis_disasm_open(uint32_t machine, struct analysis_disasm **out, struct 
 		d->insn = cs_malloc(d->handle);
 	}
 	if (d->opened && !d->insn) {
-		analysis_disasm_close(d);
+		insn_disasm_close(d);
 		return base_fail_errno(err, -ENOMEM, "cannot disassemble");
 	}
 	*out = d;
 	return 0;
 }
 
-void analysis_disasm_close(struct analysis_disasm *d)
+void insn_disasm_close(struct insn_disasm *d)
 {
 	if (!d)
 		return;
@@ -76,12 +76,12 @@ void analysis_disasm_close(struct analysis_disasm *d)
 
 /* How far to step over what is no instruction, or none that capstone knows, so that the next one is
  * found again: where the flow graph has it. */
-static uint32_t data_len(const struct analysis_disasm *d, const uint8_t *code, size_t len)
+static uint32_t data_len(const struct insn_disasm *d, const uint8_t *code, size_t len)
 {
-	struct flow_insn newer = { .base = FLOW_NO_REGISTER, .index = FLOW_NO_REGISTER };
+	struct insn newer = { .base = INSN_NO_REGISTER, .index = INSN_NO_REGISTER };
 	uint32_t want = 1;
 
-	if (d->machine == EM_X86_64 && flow_x86_new_insn(code, len, &newer))
+	if (d->machine == EM_X86_64 && insn_x86_new(code, len, &newer))
 		return newer.len;
 	if (d->machine == EM_AARCH64)
 		want = 4;
@@ -90,18 +90,18 @@ static uint32_t data_len(const struct analysis_disasm *d, const uint8_t *code, s
 	return want <= len ? want : 1;
 }
 
-static bool in_bytes(const struct analysis_disasm *d, uint32_t len)
+static bool in_bytes(const struct insn_disasm *d, uint32_t len)
 {
 	return len == 1 || d->machine == EM_X86_64;
 }
 
-static const char *data_name(const struct analysis_disasm *d, uint32_t len)
+static const char *data_name(const struct insn_disasm *d, uint32_t len)
 {
 	return in_bytes(d, len) ? ".byte" : len == 2 ? ".short" : ".word";
 }
 
 /* One number, or its bytes, as an assembler takes them. */
-static void data_text(const struct analysis_disasm *d, const uint8_t *code, uint32_t len, char *out,
+static void data_text(const struct insn_disasm *d, const uint8_t *code, uint32_t len, char *out,
 		      size_t size)
 {
 	uint32_t value = 0;
@@ -118,8 +118,8 @@ static void data_text(const struct analysis_disasm *d, const uint8_t *code, uint
 	snprintf(out, size, "0x%0*x", (int)len * 2, value);
 }
 
-static void as_data(const struct analysis_disasm *d, const uint8_t *code, size_t len,
-		    struct analysis_insn *out)
+static void as_data(const struct insn_disasm *d, const uint8_t *code, size_t len,
+		    struct insn_line *out)
 {
 	int n;
 
@@ -137,8 +137,7 @@ static bool is_direct_branch(const cs_insn *insn)
 }
 
 /* The last number of a direct branch is its target; an indirect one has none, or brackets. */
-static void find_target(const struct analysis_disasm *d, const cs_insn *insn,
-			struct analysis_insn *out)
+static void find_target(const struct insn_disasm *d, const cs_insn *insn, struct insn_line *out)
 {
 	const char *at = NULL;
 	char *end;
@@ -162,8 +161,8 @@ static void find_target(const struct analysis_disasm *d, const cs_insn *insn,
 	out->has_target = *end == '\0';
 }
 
-void analysis_disasm_one(struct analysis_disasm *d, const uint8_t *code, size_t len, uint64_t vaddr,
-			 struct analysis_insn *out)
+void insn_disasm_one(struct insn_disasm *d, const uint8_t *code, size_t len, uint64_t vaddr,
+		     struct insn_line *out)
 {
 	const uint8_t *at = code;
 	uint64_t address = vaddr;
@@ -185,7 +184,7 @@ void analysis_disasm_one(struct analysis_disasm *d, const uint8_t *code, size_t 
 
 /* ---- text alone ---------------------------------------------------------------------------- */
 
-void analysis_disasm_plain(struct analysis_disasm *d)
+void insn_disasm_plain(struct insn_disasm *d)
 {
 	if (d->opened)
 		cs_option(d->handle, CS_OPT_DETAIL, CS_OPT_OFF);
@@ -197,7 +196,7 @@ static bool begins(const char *text, const char *with)
 }
 
 /* Mnemonics of branches and calls that may be direct; indirect ones have other operands. */
-static bool may_branch(const struct analysis_disasm *d, const char *m)
+static bool may_branch(const struct insn_disasm *d, const char *m)
 {
 	if (d->machine == EM_AARCH64)
 		return (m[0] == 'b' && (!m[1] || m[1] == '.' || (m[1] == 'l' && !m[2]))) ||
@@ -215,8 +214,8 @@ static bool may_branch(const struct analysis_disasm *d, const char *m)
 	return m[0] == 'j' || begins(m, "call") || begins(m, "loop") || begins(m, "xbegin");
 }
 
-static void find_text_target(const struct analysis_disasm *d, const char *operands, uint64_t vaddr,
-			     struct analysis_text *out)
+static void find_text_target(const struct insn_disasm *d, const char *operands, uint64_t vaddr,
+			     struct insn_text *out)
 {
 	const char *at = strrchr(operands, ' '), *number;
 	char *end;
@@ -234,8 +233,8 @@ static void find_text_target(const struct analysis_disasm *d, const char *operan
 	out->has_target = true;
 }
 
-void analysis_disasm_text(struct analysis_disasm *d, const uint8_t *code, size_t len,
-			  uint64_t vaddr, struct analysis_text *out)
+void insn_disasm_text(struct insn_disasm *d, const uint8_t *code, size_t len, uint64_t vaddr,
+		      struct insn_text *out)
 {
 	const uint8_t *at = code;
 	uint64_t address = vaddr;
@@ -292,17 +291,17 @@ static uint8_t place_size(const cs_x86 *x)
 }
 
 /* What capstone does not know; a byte of no instruction stays. */
-static size_t mask_newer(const struct analysis_disasm *d, uint8_t *code, size_t len)
+static size_t mask_newer(const struct insn_disasm *d, uint8_t *code, size_t len)
 {
 	size_t own = data_len(d, code, len);
 
 	if (d->machine == EM_X86_64)
-		mask_part(code, own, flow_x86_new_place(code, own), 4);
+		mask_part(code, own, insn_x86_new_place(code, own), 4);
 	return own;
 }
 
-size_t analysis_disasm_mask_x86(struct analysis_disasm *d, uint8_t *code, size_t len,
-				uint64_t vaddr, uint64_t start, uint64_t end)
+size_t insn_disasm_mask_x86(struct insn_disasm *d, uint8_t *code, size_t len, uint64_t vaddr,
+			    uint64_t start, uint64_t end)
 {
 	const uint8_t *at = code;
 	uint64_t address = vaddr;

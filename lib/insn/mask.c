@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Is code of two runs the same? Compared are its bytes, and its bytes without the operands that
- * change when it, or what it calls or reads, is moved.
- */
+/* Code without the operands that change when it, or what it calls or reads, is moved. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis_internal.h"
-
-enum { CODE_MAX = 16 << 20 };
+#include "disasm.h"
 
 static uint32_t get32(const uint8_t *p)
 {
@@ -147,18 +142,18 @@ static void mask_riscv(uint8_t *code, size_t len, const struct span *s)
 
 static int mask_x86(uint32_t machine, uint8_t *code, size_t len, const struct span *s)
 {
-	struct analysis_disasm *d;
-	int r = analysis_disasm_open(machine, &d, NULL);
+	struct insn_disasm *d;
+	int r = insn_disasm_open(machine, &d, NULL);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < len;)
-		i += analysis_disasm_mask_x86(d, code + i, len - i, s->start + i, s->start, s->end);
-	analysis_disasm_close(d);
+		i += insn_disasm_mask_x86(d, code + i, len - i, s->start + i, s->start, s->end);
+	insn_disasm_close(d);
 	return 0;
 }
 
-int analysis_code_mask(uint32_t machine, uint8_t *code, size_t len, uint64_t vaddr)
+int insn_mask(uint32_t machine, uint8_t *code, size_t len, uint64_t vaddr)
 {
 	struct span s = { vaddr, vaddr + len };
 
@@ -175,66 +170,4 @@ int analysis_code_mask(uint32_t machine, uint8_t *code, size_t len, uint64_t vad
 	default:
 		return 0;
 	}
-}
-
-static uint64_t hash(const uint8_t *code, size_t len)
-{
-	struct base_sha256 s;
-	uint8_t sum[32];
-	uint64_t out;
-
-	base_sha256_init(&s);
-	base_sha256_add(&s, code, len);
-	base_sha256_end(&s, sum);
-	memcpy(&out, sum, sizeof(out));
-	return out;
-}
-
-/* Code that was not kept reads as zeros. */
-static bool any_byte(const uint8_t *code, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (code[i])
-			return true;
-	return false;
-}
-
-/* Of the procedure at @vaddr, if there is one. */
-static bool is_kept(struct image *img, uint64_t vaddr)
-{
-	const struct image_symbol *symbol = image_symbol_at(img, vaddr);
-	uint8_t part[4096];
-
-	for (uint64_t at = 0; symbol && at < symbol->len; at += sizeof(part)) {
-		size_t len = symbol->len - at < sizeof(part) ? symbol->len - at : sizeof(part);
-
-		if (any_byte(part, image_bytes(img, symbol->vaddr + at, part, len)))
-			return true;
-	}
-	return !symbol;
-}
-
-size_t analysis_code_bytes(struct image *img, uint64_t vaddr, void *out, size_t len)
-{
-	size_t n = image_bytes(img, vaddr, out, len);
-
-	return any_byte(out, n) || is_kept(img, vaddr) ? n : 0;
-}
-
-int analysis_code_hash(struct image *img, const struct image_symbol *symbol, bool masked,
-		       uint64_t *out)
-{
-	size_t len = symbol->len < CODE_MAX ? symbol->len : CODE_MAX;
-	uint8_t *code = malloc(len + 1);
-	int r = code ? 0 : -ENOMEM;
-
-	if (r >= 0 &&
-	    (!len || image_bytes(img, symbol->vaddr, code, len) < len || !any_byte(code, len)))
-		r = -ENOENT;
-	if (r >= 0 && masked)
-		r = analysis_code_mask(image_machine(img), code, len, symbol->vaddr);
-	if (r >= 0)
-		*out = hash(code, len);
-	free(code);
-	return r;
 }

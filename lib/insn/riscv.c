@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RISC-V, 64 bits with compressed instructions, from the encodings of the unprivileged manual. */
-#include "flow_internal.h"
+#include "machine.h"
 
 static uint32_t bits(uint32_t w, unsigned int at, unsigned int nr)
 {
@@ -24,7 +24,7 @@ static uint8_t small(uint32_t w, unsigned int at)
 	return (uint8_t)(8 + bits(w, at, 3));
 }
 
-/* An instruction taken apart; rd, rs1, rs2: FLOW_NO_REGISTER where it has none. */
+/* An instruction taken apart; rd, rs1, rs2: INSN_NO_REGISTER where it has none. */
 struct parts {
 	uint32_t w, op, f3;
 	uint8_t len, rd, rs1, rs2;
@@ -81,27 +81,27 @@ static void take_apart(struct parts *p)
 	case OP_AUIPC:
 	case OP_LUI:
 		p->imm = (int32_t)(w & 0xfffff000);
-		p->rs1 = p->rs2 = FLOW_NO_REGISTER;
+		p->rs1 = p->rs2 = INSN_NO_REGISTER;
 		break;
 	case OP_JAL:
 		p->imm = jal_distance(w);
-		p->rs1 = p->rs2 = FLOW_NO_REGISTER;
+		p->rs1 = p->rs2 = INSN_NO_REGISTER;
 		break;
 	case OP_BRANCH:
 		p->imm = branch_distance(w);
-		p->rd = FLOW_NO_REGISTER;
+		p->rd = INSN_NO_REGISTER;
 		break;
 	case OP_STORE:
 	case OP_STORE_FP:
 		p->imm = sign(bits(w, 25, 7) << 5 | bits(w, 7, 5), 12);
-		p->rd = FLOW_NO_REGISTER;
+		p->rd = INSN_NO_REGISTER;
 		break;
 	case OP_LOAD:
 	case OP_LOAD_FP:
 	case OP_IMM:
 	case OP_IMM32:
 	case OP_JALR:
-		p->rs2 = FLOW_NO_REGISTER;
+		p->rs2 = INSN_NO_REGISTER;
 		break;
 	default:
 		break;
@@ -121,7 +121,7 @@ static void set(struct parts *p, uint32_t op, uint32_t f3, uint8_t rd, uint8_t r
 	p->imm = imm;
 }
 
-enum { NONE = FLOW_NO_REGISTER };
+enum { NONE = INSN_NO_REGISTER };
 
 static int64_t word_offset(uint32_t w)
 {
@@ -345,47 +345,47 @@ static bool parse(const uint8_t *code, size_t len, struct parts *p)
 
 /* ---- instructions -------------------------------------------------------------------------- */
 
-static void add_memory(const struct parts *p, uint16_t kinds, struct flow_insn *out)
+static void add_memory(const struct parts *p, uint16_t kinds, struct insn *out)
 {
 	bool fp = p->op == OP_LOAD_FP || p->op == OP_STORE_FP;
 
-	out->kinds = (uint16_t)(kinds | (fp ? FLOW_VECTOR : 0));
+	out->kinds = (uint16_t)(kinds | (fp ? INSN_VECTOR : 0));
 	out->base = p->rs1;
 	out->reads.gpr |= gpr(p->rs1);
-	if (kinds & FLOW_LOAD && fp)
+	if (kinds & INSN_LOAD && fp)
 		out->writes.vector |= 1ull << p->rd;
-	else if (kinds & FLOW_LOAD)
+	else if (kinds & INSN_LOAD)
 		out->writes.gpr |= gpr(p->rd);
-	if (kinds == FLOW_STORE && fp)
+	if (kinds == INSN_STORE && fp)
 		out->reads.vector |= 1ull << p->rs2;
-	else if (kinds & FLOW_STORE)
+	else if (kinds & INSN_STORE)
 		out->reads.gpr |= gpr(p->rs2);
 }
 
-static void add_jump(const struct parts *p, struct flow_insn *out)
+static void add_jump(const struct parts *p, struct insn *out)
 {
 	bool links = p->rd == 1 || p->rd == 5;
 
 	out->writes.gpr |= gpr(p->rd);
 	if (p->op == OP_JAL) {
-		out->flow = links ? FLOW_CALL : FLOW_JUMP;
+		out->flow = links ? INSN_CALL : INSN_JUMP;
 		out->target = out->vaddr + (uint64_t)p->imm;
 		return;
 	}
 	out->reads.gpr |= gpr(p->rs1);
 	if (p->rd)
-		out->flow = FLOW_INDIRECT_CALL;
+		out->flow = INSN_INDIRECT_CALL;
 	else
-		out->flow = p->rs1 == 1 || p->rs1 == 5 ? FLOW_RETURN : FLOW_INDIRECT_JUMP;
+		out->flow = p->rs1 == 1 || p->rs1 == 5 ? INSN_RETURN : INSN_INDIRECT_JUMP;
 }
 
-static void add_fp(const struct parts *p, struct flow_insn *out)
+static void add_fp(const struct parts *p, struct insn *out)
 {
 	uint32_t f7 = bits(p->w, 25, 7), kind = f7 >> 2;
 
-	out->kinds = FLOW_FP | FLOW_VECTOR;
+	out->kinds = INSN_FP | INSN_VECTOR;
 	if (kind == 3 || kind == 11)
-		out->kinds |= FLOW_FP_DIVIDE;
+		out->kinds |= INSN_FP_DIVIDE;
 	if (kind == 26 || kind == 30)
 		out->reads.gpr |= gpr(p->rs1);
 	else
@@ -398,7 +398,7 @@ static void add_fp(const struct parts *p, struct flow_insn *out)
 		out->writes.vector |= 1ull << p->rd;
 }
 
-static void add_arithmetic(const struct parts *p, struct flow_insn *out)
+static void add_arithmetic(const struct parts *p, struct insn *out)
 {
 	if (p->rs1 != NONE)
 		out->reads.gpr |= gpr(p->rs1);
@@ -406,52 +406,53 @@ static void add_arithmetic(const struct parts *p, struct flow_insn *out)
 		out->reads.gpr |= gpr(p->rs2);
 	out->writes.gpr |= gpr(p->rd);
 	if ((p->op == OP_REG || p->op == OP_REG32) && bits(p->w, 25, 7) == 1)
-		out->kinds = p->f3 >= 4 ? FLOW_DIVIDE : FLOW_MULTIPLY;
+		out->kinds = p->f3 >= 4 ? INSN_DIVIDE : INSN_MULTIPLY;
 	if (p->op == OP_IMM && !p->rd && !p->imm)
-		out->kinds = FLOW_PADDING;
+		out->kinds = INSN_PADDING;
 }
 
-static void add_system(const struct parts *p, struct flow_insn *out)
+static void add_system(const struct parts *p, struct insn *out)
 {
-	out->kinds = FLOW_SERIALIZE;
+	out->kinds = INSN_SERIALIZE;
 	if (p->w == 0x00100073) /* ebreak */
-		out->flow = FLOW_TRAP;
+		out->flow = INSN_TRAP;
 	else if (p->w == 0x10200073 || p->w == 0x30200073) /* sret, mret */
-		out->flow = FLOW_RETURN;
+		out->flow = INSN_RETURN;
 	if (p->f3) {
 		out->reads.gpr |= p->f3 < 4 ? gpr(p->rs1) : 0;
 		out->writes.gpr |= gpr(p->rd);
 	}
 }
 
-bool flow_riscv_insn(const uint8_t *code, size_t len, struct flow_insn *out)
+static bool riscv_decode(void *state, const uint8_t *code, size_t len, struct insn *out)
 {
 	struct parts p;
 
+	(void)state;
 	if (!parse(code, len, &p))
 		return false;
 	out->len = p.len;
 	switch (p.op) {
 	case OP_LOAD:
 	case OP_LOAD_FP:
-		add_memory(&p, FLOW_LOAD, out);
+		add_memory(&p, INSN_LOAD, out);
 		return true;
 	case OP_STORE:
 	case OP_STORE_FP:
-		add_memory(&p, FLOW_STORE, out);
+		add_memory(&p, INSN_STORE, out);
 		return true;
 	case OP_AMO:
-		add_memory(&p, FLOW_LOAD | FLOW_STORE | FLOW_ATOMIC, out);
+		add_memory(&p, INSN_LOAD | INSN_STORE | INSN_ATOMIC, out);
 		return true;
 	case OP_FENCE:
-		out->kinds = p.f3 ? FLOW_SERIALIZE : FLOW_BARRIER;
+		out->kinds = p.f3 ? INSN_SERIALIZE : INSN_BARRIER;
 		return true;
 	case OP_JAL:
 	case OP_JALR:
 		add_jump(&p, out);
 		return true;
 	case OP_BRANCH:
-		out->flow = FLOW_BRANCH;
+		out->flow = INSN_BRANCH;
 		out->target = out->vaddr + (uint64_t)p.imm;
 		out->reads.gpr = gpr(p.rs1) | gpr(p.rs2);
 		return true;
@@ -474,7 +475,7 @@ bool flow_riscv_insn(const uint8_t *code, size_t len, struct flow_insn *out)
 	}
 	if (p.op < OP_FMADD || p.op > OP_FNMADD || (p.op & 3) != 3)
 		return p.op == 0x57; /* vectors */
-	out->kinds = FLOW_FP | FLOW_VECTOR;
+	out->kinds = INSN_FP | INSN_VECTOR;
 	out->reads.vector = 1ull << p.rs1 | 1ull << p.rs2 | 1ull << bits(p.w, 27, 5);
 	out->writes.vector = 1ull << p.rd;
 	return true;
@@ -482,7 +483,7 @@ bool flow_riscv_insn(const uint8_t *code, size_t len, struct flow_insn *out)
 
 /* ---- what it computes ---------------------------------------------------------------------- */
 
-static void op_immediate(const struct parts *p, struct flow_op *out)
+static void op_immediate(const struct parts *p, struct insn_op *out)
 {
 	out->known = true;
 	switch (p->f3) {
@@ -507,7 +508,7 @@ static void op_immediate(const struct parts *p, struct flow_op *out)
 	}
 }
 
-static void op_load(const struct parts *p, struct flow_op *out)
+static void op_load(const struct parts *p, struct insn_op *out)
 {
 	out->known = out->load = true;
 	out->a = p->rs1;
@@ -521,13 +522,15 @@ static void op_load(const struct parts *p, struct flow_op *out)
 /* Register 0 reads as zero, which as no register it does too. */
 static uint8_t unless_zero(uint8_t reg)
 {
-	return reg ? reg : FLOW_NO_REGISTER;
+	return reg ? reg : INSN_NO_REGISTER;
 }
 
-void flow_riscv_op(const uint8_t *code, size_t len, uint64_t vaddr, struct flow_op *out)
+static void riscv_op(void *state, const uint8_t *code, size_t len, uint64_t vaddr,
+		     struct insn_op *out)
 {
 	struct parts p;
 
+	(void)state;
 	if (!parse(code, len, &p) || p.rd == NONE)
 		return;
 	out->dst = p.rd;
@@ -545,25 +548,50 @@ void flow_riscv_op(const uint8_t *code, size_t len, uint64_t vaddr, struct flow_
 		out->size = p.op == OP_REG32 ? 4 : 8;
 	} else if (p.op == OP_JALR && !p.rd) {
 		out->known = true;
-		out->dst = FLOW_TARGET;
+		out->dst = INSN_TARGET;
 		out->a = p.rs1;
 		out->disp = p.imm;
 	}
 	out->a = unless_zero(out->a);
 	out->b = unless_zero(out->b);
 	if (!out->dst)
-		out->dst = FLOW_NO_REGISTER;
+		out->dst = INSN_NO_REGISTER;
 }
 
 /* bltu and bgeu compare two registers, of which one holds the number of cases. */
-enum flow_condition flow_riscv_condition(const uint8_t *code, size_t len, struct flow_op *op)
+static enum insn_condition riscv_condition(const uint8_t *code, size_t len, struct insn_op *op)
 {
 	struct parts p;
 
 	if (!parse(code, len, &p) || p.op != OP_BRANCH || p.f3 < 6)
-		return FLOW_OTHER;
+		return INSN_OTHER;
 	op->compare = op->with_b = true;
 	op->a = unless_zero(p.rs1);
 	op->b = unless_zero(p.rs2);
-	return p.f3 == 6 ? FLOW_BELOW : FLOW_ABOVE_EQUAL;
+	return p.f3 == 6 ? INSN_BELOW : INSN_ABOVE_EQUAL;
 }
+
+/* Register 2 is the stack pointer. */
+static int riscv_stack_move(const uint8_t *code, size_t len)
+{
+	struct insn_op op = INSN_OP_UNKNOWN;
+
+	riscv_op(NULL, code, len, 0, &op);
+	if (op.dst != 2 || op.a != 2 || op.load)
+		return 0;
+	return op.disp > 0 ? 1 : -1;
+}
+
+static uint8_t riscv_step(const uint8_t *code)
+{
+	return (code[0] & 3) == 3 ? 4 : 2;
+}
+
+const struct insn_machine insn_riscv = {
+	.decode = riscv_decode,
+	.op = riscv_op,
+	.condition = riscv_condition,
+	.stack_move = riscv_stack_move,
+	.step = riscv_step,
+	.call_writes = INSN_FLAGS | 0xf003fce2,
+};

@@ -6,20 +6,33 @@
 
 #include <capstone/capstone.h>
 
-#include "flow_internal.h"
+#include "machine.h"
+#include "x86.h"
 
 enum { KINDS_KNOWN = 1 << 15 };
 
-struct flow_x86 {
+struct x86 {
 	csh handle;
 	cs_insn *insn;
 	bool is_64;
 	uint16_t kinds[X86_INS_ENDING]; /* by capstone's number, with KINDS_KNOWN once asked */
 };
 
-int flow_x86_open(bool is_64, struct flow_x86 **out)
+static void x86_close(void *state)
 {
-	struct flow_x86 *x = calloc(1, sizeof(*x));
+	struct x86 *x = state;
+
+	if (!x)
+		return;
+	if (x->insn)
+		cs_free(x->insn, 1);
+	cs_close(&x->handle);
+	free(x);
+}
+
+static int x86_open(bool is_64, void **out)
+{
+	struct x86 *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		return -ENOMEM;
@@ -31,21 +44,21 @@ int flow_x86_open(bool is_64, struct flow_x86 **out)
 	cs_option(x->handle, CS_OPT_DETAIL, CS_OPT_ON);
 	x->insn = cs_malloc(x->handle);
 	if (!x->insn) {
-		flow_x86_close(x);
+		x86_close(x);
 		return -ENOMEM;
 	}
 	*out = x;
 	return 0;
 }
 
-void flow_x86_close(struct flow_x86 *x)
+static int open_64(void **out)
 {
-	if (!x)
-		return;
-	if (x->insn)
-		cs_free(x->insn, 1);
-	cs_close(&x->handle);
-	free(x);
+	return x86_open(true, out);
+}
+
+static int open_32(void **out)
+{
+	return x86_open(false, out);
 }
 
 /* ---- registers ----------------------------------------------------------------------------- */
@@ -80,7 +93,7 @@ static const uint8_t general[X86_REG_ENDING] = {
 
 static uint8_t number_of(unsigned int reg)
 {
-	return reg < X86_REG_ENDING && general[reg] ? general[reg] - 1 : FLOW_NO_REGISTER;
+	return reg < X86_REG_ENDING && general[reg] ? general[reg] - 1 : INSN_NO_REGISTER;
 }
 
 /* Vector registers 0 to 31, masks 32 to 39, the old floating-point stack as one at 40. */
@@ -100,15 +113,15 @@ static int vector_of(unsigned int reg)
 	return -1;
 }
 
-static void add_register(struct flow_registers *set, unsigned int reg)
+static void add_register(struct insn_registers *set, unsigned int reg)
 {
 	uint8_t n = number_of(reg);
-	int v = n == FLOW_NO_REGISTER ? vector_of(reg) : -1;
+	int v = n == INSN_NO_REGISTER ? vector_of(reg) : -1;
 
-	if (n != FLOW_NO_REGISTER)
+	if (n != INSN_NO_REGISTER)
 		set->gpr |= 1ull << n;
 	else if (reg == X86_REG_EFLAGS)
-		set->gpr |= FLOW_FLAGS;
+		set->gpr |= INSN_FLAGS;
 	else if (v >= 0)
 		set->vector |= 1ull << v;
 }
@@ -142,21 +155,21 @@ static uint16_t vector_kinds(const char *name)
 		  (s[len - 1] == 's' || s[len - 1] == 'd');
 
 	if (starts(s, "pmul") || starts(s, "pmadd") || starts(s, "pdp"))
-		return FLOW_MULTIPLY | FLOW_VECTOR;
+		return INSN_MULTIPLY | INSN_VECTOR;
 	if (!fp || *s == 'p' || is_moved_only(s)) /* p: packed integers, as in pmaxsd */
 		return 0;
-	return starts(s, "div") || starts(s, "sqrt") ? FLOW_FP | FLOW_FP_DIVIDE : FLOW_FP;
+	return starts(s, "div") || starts(s, "sqrt") ? INSN_FP | INSN_FP_DIVIDE : INSN_FP;
 }
 
 static uint16_t old_fp_kinds(const char *name)
 {
 	if (starts(name, "fdiv") || starts(name, "fidiv") || starts(name, "fsqrt") ||
 	    starts(name, "fprem"))
-		return FLOW_FP | FLOW_VECTOR | FLOW_FP_DIVIDE;
-	return FLOW_FP | FLOW_VECTOR;
+		return INSN_FP | INSN_VECTOR | INSN_FP_DIVIDE;
+	return INSN_FP | INSN_VECTOR;
 }
 
-static uint16_t find_kinds(struct flow_x86 *x, unsigned int id)
+static uint16_t find_kinds(struct x86 *x, unsigned int id)
 {
 	const char *name = cs_insn_name(x->handle, id);
 
@@ -164,14 +177,14 @@ static uint16_t find_kinds(struct flow_x86 *x, unsigned int id)
 	case X86_INS_MUL:
 	case X86_INS_IMUL:
 	case X86_INS_MULX:
-		return FLOW_MULTIPLY;
+		return INSN_MULTIPLY;
 	case X86_INS_DIV:
 	case X86_INS_IDIV:
-		return FLOW_DIVIDE;
+		return INSN_DIVIDE;
 	case X86_INS_MFENCE:
 	case X86_INS_LFENCE:
 	case X86_INS_SFENCE:
-		return FLOW_BARRIER;
+		return INSN_BARRIER;
 	case X86_INS_CPUID:
 	case X86_INS_SYSCALL:
 	case X86_INS_SYSENTER:
@@ -181,10 +194,10 @@ static uint16_t find_kinds(struct flow_x86 *x, unsigned int id)
 	case X86_INS_WRMSR:
 	case X86_INS_XGETBV:
 	case X86_INS_PAUSE:
-		return FLOW_SERIALIZE;
+		return INSN_SERIALIZE;
 	case X86_INS_NOP:
 	case X86_INS_INT3:
-		return FLOW_PADDING;
+		return INSN_PADDING;
 	default:
 		break;
 	}
@@ -193,7 +206,7 @@ static uint16_t find_kinds(struct flow_x86 *x, unsigned int id)
 	return *name == 'f' ? old_fp_kinds(name) : vector_kinds(name);
 }
 
-static uint16_t kinds_of(struct flow_x86 *x, unsigned int id)
+static uint16_t kinds_of(struct x86 *x, unsigned int id)
 {
 	if (id >= X86_INS_ENDING)
 		return 0;
@@ -222,7 +235,7 @@ static bool in_group(const cs_insn *insn, uint8_t group)
 	return false;
 }
 
-static enum flow_class class_of(const cs_insn *insn, uint64_t *target)
+static enum insn_flow class_of(const cs_insn *insn, uint64_t *target)
 {
 	switch (insn->id) {
 	case X86_INS_RET:
@@ -233,21 +246,21 @@ static enum flow_class class_of(const cs_insn *insn, uint64_t *target)
 	case X86_INS_IRETQ:
 	case X86_INS_SYSRET:
 	case X86_INS_SYSEXIT:
-		return FLOW_RETURN;
+		return INSN_RETURN;
 	case X86_INS_CALL:
-		return direct(insn, target) ? FLOW_CALL : FLOW_INDIRECT_CALL;
+		return direct(insn, target) ? INSN_CALL : INSN_INDIRECT_CALL;
 	case X86_INS_LCALL:
-		return FLOW_INDIRECT_CALL;
+		return INSN_INDIRECT_CALL;
 	case X86_INS_JMP:
-		return direct(insn, target) ? FLOW_JUMP : FLOW_INDIRECT_JUMP;
+		return direct(insn, target) ? INSN_JUMP : INSN_INDIRECT_JUMP;
 	case X86_INS_LJMP:
-		return FLOW_INDIRECT_JUMP;
+		return INSN_INDIRECT_JUMP;
 	case X86_INS_UD0:
 	case X86_INS_UD2:
 	case X86_INS_UD2B:
 	case X86_INS_HLT:
 	case X86_INS_INT3:
-		return FLOW_TRAP;
+		return INSN_TRAP;
 	default:
 		break;
 	}
@@ -255,8 +268,8 @@ static enum flow_class class_of(const cs_insn *insn, uint64_t *target)
 	     insn->id == X86_INS_LOOPE || insn->id == X86_INS_LOOPNE ||
 	     insn->id == X86_INS_XBEGIN) &&
 	    direct(insn, target))
-		return FLOW_BRANCH;
-	return FLOW_PLAIN;
+		return INSN_BRANCH;
+	return INSN_PLAIN;
 }
 
 /* ---- operands ------------------------------------------------------------------------------ */
@@ -281,7 +294,7 @@ static bool names_only(unsigned int id)
 	}
 }
 
-static void add_memory(const cs_insn *insn, const cs_x86_op *op, struct flow_insn *out)
+static void add_memory(const cs_insn *insn, const cs_x86_op *op, struct insn *out)
 {
 	add_register(&out->reads, op->mem.base);
 	add_register(&out->reads, op->mem.index);
@@ -290,13 +303,13 @@ static void add_memory(const cs_insn *insn, const cs_x86_op *op, struct flow_ins
 	if (names_only(insn->id))
 		return;
 	if (op->access & CS_AC_WRITE)
-		out->kinds |= FLOW_STORE;
+		out->kinds |= INSN_STORE;
 	if ((op->access & CS_AC_READ) || !op->access)
-		out->kinds |= FLOW_LOAD;
+		out->kinds |= INSN_LOAD;
 }
 
 /* capstone's lists of registers lack some of what its lists of flags have, and cmpxchg's. */
-static void add_flags(const cs_insn *insn, struct flow_insn *out)
+static void add_flags(const cs_insn *insn, struct insn *out)
 {
 	const uint64_t tests = X86_EFLAGS_TEST_OF | X86_EFLAGS_TEST_SF | X86_EFLAGS_TEST_ZF |
 			       X86_EFLAGS_TEST_PF | X86_EFLAGS_TEST_CF | X86_EFLAGS_TEST_NT |
@@ -316,7 +329,7 @@ static void add_flags(const cs_insn *insn, struct flow_insn *out)
 		add_register(&out->writes, X86_REG_EFLAGS);
 }
 
-static void add_operands(const cs_insn *insn, struct flow_insn *out)
+static void add_operands(const cs_insn *insn, struct insn *out)
 {
 	const cs_detail *detail = insn->detail;
 
@@ -332,7 +345,7 @@ static void add_operands(const cs_insn *insn, struct flow_insn *out)
 		if (op->access & CS_AC_WRITE)
 			add_register(&out->writes, op->reg);
 		if (vector_of(op->reg) >= 0)
-			out->kinds |= FLOW_VECTOR;
+			out->kinds |= INSN_VECTOR;
 	}
 	add_flags(insn, out);
 	for (uint8_t i = 0; i < detail->regs_read_count; i++)
@@ -341,36 +354,36 @@ static void add_operands(const cs_insn *insn, struct flow_insn *out)
 		add_register(&out->writes, detail->regs_write[i]);
 }
 
-static void add_prefixes(const cs_insn *insn, struct flow_insn *out)
+static void add_prefixes(const cs_insn *insn, struct insn *out)
 {
 	const cs_x86 *x = &insn->detail->x86;
 
 	switch (insn->id) {
 	case X86_INS_PUSH:
 	case X86_INS_CALL:
-		out->kinds |= FLOW_STORE;
+		out->kinds |= INSN_STORE;
 		break;
 	case X86_INS_POP:
 	case X86_INS_RET:
 	case X86_INS_LEAVE:
-		out->kinds |= FLOW_LOAD;
+		out->kinds |= INSN_LOAD;
 		break;
 	case X86_INS_XCHG:
-		if (out->kinds & (FLOW_LOAD | FLOW_STORE))
-			out->kinds |= FLOW_ATOMIC;
+		if (out->kinds & (INSN_LOAD | INSN_STORE))
+			out->kinds |= INSN_ATOMIC;
 		break;
 	default:
 		break;
 	}
 	if (x->prefix[0] == X86_PREFIX_LOCK)
-		out->kinds |= FLOW_ATOMIC | FLOW_LOAD | FLOW_STORE;
+		out->kinds |= INSN_ATOMIC | INSN_LOAD | INSN_STORE;
 	if ((x->prefix[0] == X86_PREFIX_REP || x->prefix[0] == X86_PREFIX_REPNE) &&
-	    out->kinds & (FLOW_LOAD | FLOW_STORE) && !(out->kinds & FLOW_VECTOR) &&
-	    out->flow == FLOW_PLAIN)
-		out->kinds |= FLOW_REPEAT;
+	    out->kinds & (INSN_LOAD | INSN_STORE) && !(out->kinds & INSN_VECTOR) &&
+	    out->flow == INSN_PLAIN)
+		out->kinds |= INSN_REPEAT;
 }
 
-static bool disassemble(struct flow_x86 *x, const uint8_t *code, size_t len, uint64_t vaddr)
+static bool disassemble(struct x86 *x, const uint8_t *code, size_t len, uint64_t vaddr)
 {
 	return cs_disasm_iter(x->handle, &code, &len, &vaddr, x->insn) && x->insn->detail;
 }
@@ -401,19 +414,20 @@ static int64_t added(const cs_insn *insn)
 	}
 }
 
-bool flow_x86_insn(struct flow_x86 *x, const uint8_t *code, size_t len, struct flow_insn *out)
+static bool x86_decode(void *state, const uint8_t *code, size_t len, struct insn *out)
 {
+	struct x86 *x = state;
 	int64_t step;
 
 	if (!disassemble(x, code, len, out->vaddr))
-		return x->is_64 && flow_x86_new_insn(code, len, out);
+		return x->is_64 && insn_x86_new(code, len, out);
 	out->len = (uint8_t)x->insn->size;
 	out->kinds = kinds_of(x, x->insn->id);
 	out->flow = (uint8_t)class_of(x->insn, &out->target);
 	add_operands(x->insn, out);
 	/* Strings and shadow stacks have such names too (stosd, cmpsd, rdsspd). */
-	if (!(out->kinds & FLOW_VECTOR))
-		out->kinds &= (uint16_t)~FLOW_FP;
+	if (!(out->kinds & INSN_VECTOR))
+		out->kinds &= (uint16_t)~INSN_FP;
 	add_prefixes(x->insn, out);
 	step = added(x->insn);
 	out->step = step >= INT16_MIN && step <= INT16_MAX ? (int16_t)step : 0;
@@ -422,7 +436,7 @@ bool flow_x86_insn(struct flow_x86 *x, const uint8_t *code, size_t len, struct f
 
 /* ---- what it computes ---------------------------------------------------------------------- */
 
-static bool set_sum(const cs_insn *insn, const cs_x86_op *op, uint64_t vaddr, struct flow_op *out)
+static bool set_sum(const cs_insn *insn, const cs_x86_op *op, uint64_t vaddr, struct insn_op *out)
 {
 	out->a = number_of(op->mem.base);
 	out->b = number_of(op->mem.index);
@@ -430,7 +444,7 @@ static bool set_sum(const cs_insn *insn, const cs_x86_op *op, uint64_t vaddr, st
 	out->disp = op->mem.disp;
 	if (op->mem.base == X86_REG_RIP)
 		out->disp += (int64_t)(vaddr + insn->size);
-	else if (op->mem.base != X86_REG_INVALID && out->a == FLOW_NO_REGISTER)
+	else if (op->mem.base != X86_REG_INVALID && out->a == INSN_NO_REGISTER)
 		return false;
 	return op->mem.segment == X86_REG_INVALID || op->mem.segment == X86_REG_DS ||
 	       op->mem.segment == X86_REG_CS;
@@ -438,14 +452,14 @@ static bool set_sum(const cs_insn *insn, const cs_x86_op *op, uint64_t vaddr, st
 
 /* dst = source, which may be a register, a number or memory. */
 static void set_source(const cs_insn *insn, const cs_x86_op *op, uint64_t vaddr,
-		       struct flow_op *out)
+		       struct insn_op *out)
 {
 	out->known = true;
 	out->size = op->size;
 	switch (op->type) {
 	case X86_OP_REG:
 		out->a = number_of(op->reg);
-		out->known = out->a != FLOW_NO_REGISTER && op->reg != X86_REG_AH &&
+		out->known = out->a != INSN_NO_REGISTER && op->reg != X86_REG_AH &&
 			     op->reg != X86_REG_BH && op->reg != X86_REG_CH &&
 			     op->reg != X86_REG_DH;
 		break;
@@ -461,7 +475,7 @@ static void set_source(const cs_insn *insn, const cs_x86_op *op, uint64_t vaddr,
 	}
 }
 
-static void set_add(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr, struct flow_op *out)
+static void set_add(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr, struct insn_op *out)
 {
 	out->known = true;
 	if (ops[1].type == X86_OP_MEM) {
@@ -479,9 +493,9 @@ static void set_add(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr, s
 }
 
 static void set_compare(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr,
-			struct flow_op *out)
+			struct insn_op *out)
 {
-	out->dst = FLOW_NO_REGISTER;
+	out->dst = INSN_NO_REGISTER;
 	if (ops[1].type != X86_OP_IMM)
 		return;
 	set_source(insn, &ops[0], vaddr, out);
@@ -490,7 +504,7 @@ static void set_compare(const cs_insn *insn, const cs_x86_op *ops, uint64_t vadd
 	out->value = ops[1].imm;
 }
 
-static void set_two(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr, struct flow_op *out)
+static void set_two(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr, struct insn_op *out)
 {
 	bool imm = ops[1].type == X86_OP_IMM;
 
@@ -537,15 +551,16 @@ static void set_two(const cs_insn *insn, const cs_x86_op *ops, uint64_t vaddr, s
 	}
 }
 
-static void set_jump(const cs_insn *insn, uint64_t vaddr, struct flow_op *out)
+static void set_jump(const cs_insn *insn, uint64_t vaddr, struct insn_op *out)
 {
-	out->dst = FLOW_TARGET;
+	out->dst = INSN_TARGET;
 	set_source(insn, &insn->detail->x86.operands[0], vaddr, out);
 }
 
-void flow_x86_op(struct flow_x86 *x, const uint8_t *code, size_t len, uint64_t vaddr,
-		 struct flow_op *out)
+static void x86_op(void *state, const uint8_t *code, size_t len, uint64_t vaddr,
+		   struct insn_op *out)
 {
+	struct x86 *x = state;
 	const cs_x86_op *ops;
 	uint8_t nr;
 
@@ -554,11 +569,11 @@ void flow_x86_op(struct flow_x86 *x, const uint8_t *code, size_t len, uint64_t v
 	ops = x->insn->detail->x86.operands;
 	nr = x->insn->detail->x86.op_count;
 	if (x->insn->id == X86_INS_CDQE) {
-		*out = (struct flow_op){ .dst = 0,
+		*out = (struct insn_op){ .dst = 0,
 					 .known = true,
 					 .a = 0,
-					 .b = FLOW_NO_REGISTER,
-					 .plus = FLOW_NO_REGISTER,
+					 .b = INSN_NO_REGISTER,
+					 .plus = INSN_NO_REGISTER,
 					 .scale = 1,
 					 .size = 4,
 					 .sign = true,
@@ -576,14 +591,15 @@ void flow_x86_op(struct flow_x86 *x, const uint8_t *code, size_t len, uint64_t v
 		out->dst = number_of(ops[0].reg);
 	if (x->insn->id == X86_INS_CMP)
 		set_compare(x->insn, ops, vaddr, out);
-	else if (out->dst != FLOW_NO_REGISTER)
+	else if (out->dst != INSN_NO_REGISTER)
 		set_two(x->insn, ops, vaddr, out);
 }
 
-enum flow_condition flow_x86_condition(const uint8_t *code, size_t len)
+static enum insn_condition x86_condition(const uint8_t *code, size_t len, struct insn_op *op)
 {
 	uint8_t c;
 
+	(void)op;
 	while (len > 2 && (*code == 0x2e || *code == 0x3e || *code == 0xf2)) {
 		code++; /* hints and bnd */
 		len--;
@@ -593,22 +609,22 @@ enum flow_condition flow_x86_condition(const uint8_t *code, size_t len)
 	else if (len >= 1 && (code[0] & 0xf0) == 0x70)
 		c = code[0] & 15;
 	else
-		return FLOW_OTHER;
+		return INSN_OTHER;
 	switch (c) {
 	case 2:
-		return FLOW_BELOW;
+		return INSN_BELOW;
 	case 3:
-		return FLOW_ABOVE_EQUAL;
+		return INSN_ABOVE_EQUAL;
 	case 6:
-		return FLOW_BELOW_EQUAL;
+		return INSN_BELOW_EQUAL;
 	case 7:
-		return FLOW_ABOVE;
+		return INSN_ABOVE;
 	default:
-		return FLOW_OTHER;
+		return INSN_OTHER;
 	}
 }
 
-int flow_x86_stack_move(const uint8_t *code, size_t len)
+static int x86_stack_move(const uint8_t *code, size_t len)
 {
 	uint8_t rex = 0;
 
@@ -627,3 +643,39 @@ int flow_x86_stack_move(const uint8_t *code, size_t len)
 		return 0;
 	return code[1] == 0xc4 ? 1 : code[1] == 0xec ? -1 : 0; /* add, sub */
 }
+
+static bool x86_jumps_within(const uint8_t *code, size_t len)
+{
+	return len && *code == 0x3e;
+}
+
+static uint8_t x86_step(const uint8_t *code)
+{
+	(void)code;
+	return 1;
+}
+
+const struct insn_machine insn_x86_64 = {
+	.open = open_64,
+	.close = x86_close,
+	.decode = x86_decode,
+	.quick = insn_x86_quick,
+	.op = x86_op,
+	.condition = x86_condition,
+	.stack_move = x86_stack_move,
+	.jumps_within = x86_jumps_within,
+	.step = x86_step,
+	.call_writes = INSN_FLAGS | 0x0fc7,
+};
+
+const struct insn_machine insn_x86_32 = {
+	.open = open_32,
+	.close = x86_close,
+	.decode = x86_decode,
+	.op = x86_op,
+	.condition = x86_condition,
+	.stack_move = x86_stack_move,
+	.jumps_within = x86_jumps_within,
+	.step = x86_step,
+	.call_writes = INSN_FLAGS | 0x7,
+};

@@ -3,7 +3,7 @@
  * Instructions that are newer than the disassembler (capstone 4 does not know most of AVX-512): how
  * long they are and what they touch, from the layout of VEX and EVEX in the manuals.
  */
-#include "flow_internal.h"
+#include "x86.h"
 
 struct shape {
 	const uint8_t *code;
@@ -63,21 +63,21 @@ static bool has_number(const struct shape *s)
 }
 
 /* ModRM and what it brings along. Returns their length. */
-static size_t operand_len(const struct shape *s, struct flow_insn *out)
+static size_t operand_len(const struct shape *s, struct insn *out)
 {
 	uint8_t modrm = s->code[s->at], mod = modrm >> 6, rm = modrm & 7;
 	size_t n = 1;
 
 	if (mod == 3)
 		return n;
-	out->kinds |= FLOW_LOAD;
+	out->kinds |= INSN_LOAD;
 	if (rm == 4) {
 		uint8_t sib = s->at + 1 < s->len ? s->code[s->at + 1] : 0; /* or it is cut */
 
 		n++;
 		out->index = (uint8_t)((sib >> 3 & 7) + s->index_high);
 		if (out->index == 4)
-			out->index = FLOW_NO_REGISTER;
+			out->index = INSN_NO_REGISTER;
 		if ((sib & 7) == 5 && mod == 0)
 			return n + 4;
 		rm = sib & 7;
@@ -88,7 +88,7 @@ static size_t operand_len(const struct shape *s, struct flow_insn *out)
 	return n + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
 }
 
-bool flow_x86_new_insn(const uint8_t *code, size_t len, struct flow_insn *out)
+bool insn_x86_new(const uint8_t *code, size_t len, struct insn *out)
 {
 	struct shape s = { .code = code, .len = len };
 	bool vector = parse_vex(&s);
@@ -98,16 +98,16 @@ bool flow_x86_new_insn(const uint8_t *code, size_t len, struct flow_insn *out)
 		return false;
 	n = s.at + operand_len(&s, out);
 	if (vector) {
-		out->kinds |= FLOW_VECTOR;
+		out->kinds |= INSN_VECTOR;
 		n += has_number(&s);
 	}
-	if (out->base != FLOW_NO_REGISTER)
+	if (out->base != INSN_NO_REGISTER)
 		out->reads.gpr |= 1ull << out->base;
-	if (out->index != FLOW_NO_REGISTER)
+	if (out->index != INSN_NO_REGISTER)
 		out->reads.gpr |= 1ull << out->index;
 	/* kortest, ktest and comparisons of vectors set flags. */
 	if (vector && s.map == 1 && (s.opcode == 0x98 || s.opcode == 0x99))
-		out->writes.gpr |= FLOW_FLAGS;
+		out->writes.gpr |= INSN_FLAGS;
 	/* kmov to a general register */
 	if (vector && !s.evex && s.opcode == 0x93)
 		out->writes.gpr |= 1ull << (code[s.at] >> 3 & 7);
@@ -115,9 +115,9 @@ bool flow_x86_new_insn(const uint8_t *code, size_t len, struct flow_insn *out)
 	return n <= len;
 }
 
-uint8_t flow_x86_new_place(const uint8_t *code, size_t len)
+uint8_t insn_x86_new_place(const uint8_t *code, size_t len)
 {
-	struct flow_insn out = { .base = FLOW_NO_REGISTER, .index = FLOW_NO_REGISTER };
+	struct insn out = { .base = INSN_NO_REGISTER, .index = INSN_NO_REGISTER };
 	struct shape s = { .code = code, .len = len };
 	size_t n;
 

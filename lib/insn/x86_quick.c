@@ -4,7 +4,7 @@
  * all of an image: capstone takes more than ten times as long, because it prints each. Here is only
  * what capstone knows too; all else is left to it.
  */
-#include "flow_internal.h"
+#include "x86.h"
 
 enum {
 	/* The prefixes that it may have before REX, one at a time. */
@@ -280,8 +280,7 @@ static bool read_operands(struct quick *q, const uint8_t *code, size_t len)
 	return q->at <= len;
 }
 
-static void lead(enum flow_class flow, const struct quick *q, const uint8_t *code,
-		 struct flow_insn *out)
+static void lead(enum insn_flow flow, const struct quick *q, const uint8_t *code, struct insn *out)
 {
 	const uint8_t *end = code + q->at;
 	int32_t by = (int8_t)end[-1];
@@ -293,46 +292,46 @@ static void lead(enum flow_class flow, const struct quick *q, const uint8_t *cod
 	out->target = out->vaddr + q->at + (uint64_t)(int64_t)by;
 }
 
-static void set_flow(const struct quick *q, const uint8_t *code, struct flow_insn *out)
+static void set_flow(const struct quick *q, const uint8_t *code, struct insn *out)
 {
 	uint8_t reg = q->modrm >> 3 & 7;
 
 	if (q->second) {
 		if (q->op == 0x0b)
-			out->flow = FLOW_TRAP;
+			out->flow = INSN_TRAP;
 		else if (q->op == 0x1f)
-			out->kinds = FLOW_PADDING;
+			out->kinds = INSN_PADDING;
 		else
-			lead(FLOW_BRANCH, q, code, out);
+			lead(INSN_BRANCH, q, code, out);
 		return;
 	}
 	switch (q->op) {
 	case 0x90:
 	case 0xcc:
-		out->flow = q->op == 0x90 ? FLOW_PLAIN : FLOW_TRAP;
-		out->kinds = FLOW_PADDING;
+		out->flow = q->op == 0x90 ? INSN_PLAIN : INSN_TRAP;
+		out->kinds = INSN_PADDING;
 		break;
 	case 0xc3:
-		out->flow = FLOW_RETURN;
+		out->flow = INSN_RETURN;
 		break;
 	case 0xe8:
-		lead(FLOW_CALL, q, code, out);
+		lead(INSN_CALL, q, code, out);
 		break;
 	case 0xe9:
 	case 0xeb:
-		lead(FLOW_JUMP, q, code, out);
+		lead(INSN_JUMP, q, code, out);
 		break;
 	case 0xff:
-		out->flow = reg == 2   ? FLOW_INDIRECT_CALL
-			    : reg == 4 ? FLOW_INDIRECT_JUMP
-				       : FLOW_PLAIN;
+		out->flow = reg == 2   ? INSN_INDIRECT_CALL
+			    : reg == 4 ? INSN_INDIRECT_JUMP
+				       : INSN_PLAIN;
 		break;
 	default:
-		lead(FLOW_BRANCH, q, code, out);
+		lead(INSN_BRANCH, q, code, out);
 	}
 }
 
-bool flow_x86_quick(const uint8_t *code, size_t len, struct flow_insn *out)
+bool insn_x86_quick(const uint8_t *code, size_t len, struct insn *out)
 {
 	struct quick q = { 0 };
 

@@ -6,7 +6,7 @@
 #ifndef DCPI_VTRACE_CONTEXT_H
 #define DCPI_VTRACE_CONTEXT_H
 
-#include "insn.h"
+#include "insn_word.h"
 #include "replay.h"
 
 enum { VTRACE_CONTEXTS = 1024 }; /* instructions of a window; behind them: 0 */

@@ -3,7 +3,7 @@
 #ifndef DCPI_VTRACE_INSN_INTERNAL_H
 #define DCPI_VTRACE_INSN_INTERNAL_H
 
-#include "insn.h"
+#include "insn_word.h"
 
 struct vtrace_decoder;
 

@@ -25,7 +25,7 @@ static void on_label(void *ctx, const struct dis_range *range, const struct imag
 	dis_text_label(&c->text, range, symbol, vaddr);
 }
 
-static void on_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct analysis_text *t)
+static void on_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct insn_text *t)
 {
 	struct check *c = ctx;
 
@@ -37,7 +37,7 @@ static void on_insn(void *ctx, uint64_t vaddr, const uint8_t *code, const struct
 	dis_text_insn(&c->text, vaddr, code, t);
 }
 
-static void walk(struct image *img, struct analysis_disasm *d, const struct image_code *code)
+static void walk(struct image *img, struct insn_disasm *d, const struct image_code *code)
 {
 	static uint8_t bytes[CODE_MAX];
 	size_t len = code->len < CODE_MAX ? (size_t)code->len : CODE_MAX;
@@ -64,19 +64,18 @@ static void cover(struct image *img, const struct image_symbol *s)
 
 static void ask(struct image *img)
 {
-	struct analysis_disasm *d = NULL;
+	struct insn_disasm *d = NULL;
 	struct image_code code;
 
-	if (image_symbols_load(img, NULL) < 0 ||
-	    analysis_disasm_open(image_machine(img), &d, NULL) < 0)
+	if (image_symbols_load(img, NULL) < 0 || insn_disasm_open(image_machine(img), &d, NULL) < 0)
 		return;
-	analysis_disasm_plain(d);
+	insn_disasm_plain(d);
 	for (size_t i = 0; i < RANGES_MAX && image_code_at(img, i, &code); i++)
 		walk(img, d, &code);
 	for (size_t i = 0; i < SYMBOLS_MAX && i < image_nr_symbols(img); i++)
 		if (image_symbol(img, i)->len < CODE_MAX)
 			cover(img, image_symbol(img, i));
-	analysis_disasm_close(d);
+	insn_disasm_close(d);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -178,14 +178,14 @@ static void check_stalls(const struct flow *f, uint32_t machine)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const uint32_t machines[] = { EM_X86_64, EM_386, EM_AARCH64, EM_RISCV };
-	static struct flow_decoder *decoders[4];
+	static struct insn_decoder *decoders[4];
 	uint8_t which = len ? data[0] & 3 : 0;
 	struct input in = { data + 1, len ? len - 1 : 0 };
 	const struct flow_source source = { &in, bytes, NULL, symbol_at };
 	struct base_err err = { 0 };
 	struct flow *f = NULL;
 
-	if (!decoders[which] && flow_decoder_open(machines[which], &decoders[which], &err) < 0)
+	if (!decoders[which] && insn_decoder_open(machines[which], &decoders[which], &err) < 0)
 		abort();
 	procedure.len = in.len / 2;
 	cold.vaddr = BASE + procedure.len;

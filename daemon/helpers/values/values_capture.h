@@ -4,7 +4,7 @@
 #define DCPI_VALUES_CAPTURE_H
 
 #include "base.h"
-#include "insn.h"
+#include "insn_word.h"
 #include "replay.h"
 #include "trace_internal.h"
 

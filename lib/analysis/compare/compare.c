@@ -89,7 +89,7 @@ static int add_set(struct compare *c, const struct graph_flow *const f[2], int s
 
 	for (size_t i = 0; i < own->nr_units && r >= 0; i++) {
 		const struct analysis_unit *u = &own->units[i];
-		const struct flow_insn *insn = flow_insn_at(f[set]->flow, u->vaddr);
+		const struct insn *insn = flow_insn_at(f[set]->flow, u->vaddr);
 
 		r = find_place(c, f, set, u, begin);
 		if (r < 0)

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis_internal.h"
+#include "code.h"
+#include "diff.h"
 #include "diff_moved.h"
 #include "diff_renamed.h"
 

@@ -2,7 +2,7 @@
 #ifndef DCPI_DIFF_MOVED_H
 #define DCPI_DIFF_MOVED_H
 
-#include "analysis.h"
+#include "rows.h"
 
 /* Zero-initialize. Its keys are copies. */
 struct diff_moved {

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "analysis_internal.h"
 #include "demangle.h"
 #include "diff_renamed.h"
 

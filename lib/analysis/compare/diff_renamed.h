@@ -2,7 +2,7 @@
 #ifndef DCPI_DIFF_RENAMED_H
 #define DCPI_DIFF_RENAMED_H
 
-#include "analysis.h"
+#include "diff.h"
 
 /*
  * Make one row of those that are in one set alone, in images of one name but other build-ids, where

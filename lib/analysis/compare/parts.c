@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code.h"
 #include "parts.h"
 
 bool parts_same_code(const struct analysis_listing *a, const struct analysis_listing *b)

@@ -3,8 +3,8 @@
 #ifndef DCPI_PARTS_H
 #define DCPI_PARTS_H
 
-#include "analysis.h"
 #include "flow.h"
+#include "listing.h"
 
 struct parts_row {
 	uint64_t from, end; /* of a block: bytes from the procedure's start; both 0: in no block */

@@ -3,7 +3,7 @@
 #ifndef DCPI_STATS_H
 #define DCPI_STATS_H
 
-#include "analysis.h"
+#include "rows.h"
 
 /* One set: rows that were gathered, kept by the caller as long as the stats. */
 struct stats_set {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "estimate.h"
 #include "evidence.h"
 
 /* What one may take at most, in cycles and in nanoseconds. */
@@ -41,7 +42,7 @@ static const struct kind kinds[] = {
 static const struct kind *kind_of(const char *event)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (analysis_event_is(event, kinds[i].name))
+		if (estimate_event_is(event, kinds[i].name))
 			return &kinds[i];
 	return NULL;
 }
@@ -63,7 +64,7 @@ static double nr_loads(const struct flow *f, uint32_t block)
 	double n = 0;
 
 	for (uint32_t i = 0; i < b->nr_insns; i++)
-		n += f->insns[b->insn + i].kinds & FLOW_LOAD ? 1 : 0;
+		n += f->insns[b->insn + i].kinds & INSN_LOAD ? 1 : 0;
 	return n;
 }
 

@@ -10,7 +10,7 @@
 #ifndef DCPI_EVIDENCE_H
 #define DCPI_EVIDENCE_H
 
-#include "analysis.h"
+#include "samples.h"
 #include "stall.h"
 
 struct evidence {

@@ -12,7 +12,7 @@ struct making {
 	const struct paths *paths;
 };
 
-static const struct flow_insn *last_insn(const struct flow *f, uint32_t block)
+static const struct insn *last_insn(const struct flow *f, uint32_t block)
 {
 	const struct flow_block *b = &f->blocks[block];
 
@@ -22,13 +22,13 @@ static const struct flow_insn *last_insn(const struct flow *f, uint32_t block)
 double runs_edge(const struct exact_view *v, const struct flow *f, const struct flow_edge *e,
 		 double from)
 {
-	const struct flow_insn *last = last_insn(f, e->from);
+	const struct insn *last = last_insn(f, e->from);
 	uint64_t to = f->blocks[e->to].vaddr;
 
 	if (e->kind != FLOW_FALL)
 		return (double)exact_view_taken(v, last->vaddr, to);
 	/* It goes on behind a call when that returns, which is no edge of its own. */
-	if (last->flow == FLOW_CALL || last->flow == FLOW_INDIRECT_CALL)
+	if (last->flow == INSN_CALL || last->flow == INSN_INDIRECT_CALL)
 		return from;
 	return (double)exact_view_fall(v, last->vaddr, to);
 }

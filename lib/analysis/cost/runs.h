@@ -6,7 +6,7 @@
 #ifndef DCPI_RUNS_H
 #define DCPI_RUNS_H
 
-#include "estimate.h"
+#include "procedures.h"
 
 struct runs_procedure {
 	const struct image_symbol *symbol;

@@ -322,10 +322,10 @@ static int add_opened(struct walk *w, struct analysis *a, struct base_err *err)
 {
 	double all = (double)w->ai->count[w->o->event];
 	struct estimate_rest rest = { 0 };
-	struct flow_decoder *d = NULL;
-	int r = flow_decoder_open(image_machine(w->img), &d, NULL);
+	struct insn_decoder *d = NULL;
+	int r = insn_decoder_open(image_machine(w->img), &d, NULL);
 
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 	if (r == -DCPI_EUNSUPPORTED)
 		return add_part(w->s, "(code of a machine that is not known)", all);
 	if (r >= 0)
@@ -342,14 +342,13 @@ int stalls_add_image(struct stalls *s, struct analysis *a, struct analysis_image
 		     const struct stalls_options *o, struct base_err *err)
 {
 	struct walk w = { .s = s, .a = a, .ai = ai, .o = o };
-	const struct analysis_row row = { .image = ai };
 	int r;
 
 	s->samples += (double)ai->count[o->event];
 	if (!ai->count[o->event])
 		return 0;
 	if (analysis_image_open(a, ai, &w.img, NULL) < 0)
-		r = add_part(s, analysis_row_label(&row), (double)ai->count[o->event]);
+		r = add_part(s, analysis_image_label(ai), (double)ai->count[o->event]);
 	else
 		r = add_opened(&w, a, err);
 	for (size_t i = 0; w.of && i < a->nr_events; i++)

@@ -7,8 +7,7 @@
 #ifndef DCPI_STALLS_H
 #define DCPI_STALLS_H
 
-#include "analysis.h"
-#include "estimate.h"
+#include "procedures.h"
 #include "stall.h"
 
 /* An instruction whose stall is shorter (in units of one execution) is not listed. */

@@ -7,6 +7,20 @@
 
 #include "estimate.h"
 
+static bool begins_with(const char *text, const char *name)
+{
+	size_t len = strlen(name);
+
+	return strncmp(text, name, len) == 0 && (!text[len] || strchr(":/,#", text[len]));
+}
+
+bool estimate_event_is(const char *event, const char *name)
+{
+	const char *term = strchr(event, '/');
+
+	return begins_with(event, name) || (term && begins_with(term + 1, name));
+}
+
 int estimate_model(const char *event)
 {
 	static const struct {
@@ -25,7 +39,7 @@ int estimate_model(const char *event)
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		if (analysis_event_is(event, known[i].name))
+		if (estimate_event_is(event, known[i].name))
 			return known[i].model;
 	}
 	return -ENOENT;
@@ -34,28 +48,6 @@ int estimate_model(const char *event)
 bool estimate_is_cycles(const char *event)
 {
 	return strstr(event, "cycles") != NULL;
-}
-
-static uint64_t samples(const struct analysis *a, const struct analysis_image *ai, size_t event)
-{
-	return ai ? ai->count[event] : a->events[event].sum;
-}
-
-int estimate_event(const struct analysis *a, const struct analysis_image *ai)
-{
-	int best = -ENOENT, best_model = -ENOENT;
-
-	for (size_t i = 0; i < a->nr_events; i++) {
-		int model = estimate_model(a->events[i].name);
-
-		if (model < 0 || !samples(a, ai, i) || model < best_model)
-			continue;
-		if (model > best_model || samples(a, ai, i) > samples(a, ai, (size_t)best)) {
-			best = (int)i;
-			best_model = model;
-		}
-	}
-	return best < 0 && ai ? estimate_event(a, NULL) : best;
 }
 
 double estimate_samples_of(const struct flow *f, uint32_t block, const double *by_insn)

@@ -46,7 +46,7 @@ static const struct chain_how how[NR_ANSWERS] = {
 
 struct node {
 	uint64_t vaddr, end;
-	uint8_t flow; /* of its last instruction: enum flow_class */
+	uint8_t flow; /* of its last instruction: enum insn_flow */
 	double answer[NR_ANSWERS];
 };
 
@@ -66,7 +66,7 @@ struct making {
 	struct paths *p;
 	const struct profdb_profile *profile;
 	struct image *img;
-	struct flow_decoder *d;
+	struct insn_decoder *d;
 	uint64_t *bounds; /* ascending, once sorted */
 	size_t nr_bounds, cap_bounds;
 };
@@ -99,25 +99,25 @@ static void sort_bounds(struct making *m)
 			m->bounds[m->nr_bounds++] = m->bounds[i];
 }
 
-static bool decode(const struct making *m, uint64_t vaddr, struct flow_insn *out)
+static bool decode(const struct making *m, uint64_t vaddr, struct insn *out)
 {
 	uint8_t code[16];
 	size_t len = image_bytes(m->img, vaddr, code, sizeof(code));
 
 	if (!len)
 		return false;
-	flow_decode(m->d, code, len, vaddr, out);
-	return out->flow != FLOW_DATA;
+	insn_decode(m->d, code, len, vaddr, out);
+	return out->flow != INSN_DATA;
 }
 
 /* Code at @vaddr, to where control may go elsewhere, or to @next. */
 static uint32_t walk_node(const struct making *m, uint64_t vaddr, uint64_t next, struct node *out)
 {
-	struct flow_insn insn;
+	struct insn insn;
 	uint32_t nr = 0;
 
 	*out = (struct node){ .vaddr = vaddr, .end = vaddr };
-	while (out->end < next && nr < MAX_INSNS && out->flow == FLOW_PLAIN &&
+	while (out->end < next && nr < MAX_INSNS && out->flow == INSN_PLAIN &&
 	       decode(m, out->end, &insn)) {
 		out->end += insn.len;
 		out->flow = insn.flow;
@@ -241,10 +241,10 @@ static void describe_node(struct making *m, uint32_t i, const struct image_symbo
 		p->in.nr_groups++;
 	*last = symbol;
 	to->group = p->in.nr_groups - 1;
-	to->returns = n->flow == FLOW_RETURN;
-	to->falls = n->flow == FLOW_PLAIN && i + 1 < p->in.nr_nodes && n->end == n[1].vaddr;
+	to->returns = n->flow == INSN_RETURN;
+	to->falls = n->flow == INSN_PLAIN && i + 1 < p->in.nr_nodes && n->end == n[1].vaddr;
 	to->after = CHAIN_OUTSIDE;
-	if (n->flow == FLOW_CALL || n->flow == FLOW_INDIRECT_CALL)
+	if (n->flow == INSN_CALL || n->flow == INSN_INDIRECT_CALL)
 		to->after = node_at(p, n->end);
 }
 
@@ -355,7 +355,7 @@ int paths_make(const struct profdb_profile *profile, struct image *img, struct p
 
 	if (!profdb_profile_nr_moves(profile))
 		return -ENOENT;
-	r = flow_decoder_open(image_machine(img), &m.d, err);
+	r = insn_decoder_open(image_machine(img), &m.d, err);
 	if (r < 0)
 		return r;
 	m.p = calloc(1, sizeof(*m.p));
@@ -365,7 +365,7 @@ int paths_make(const struct profdb_profile *profile, struct image *img, struct p
 	if (r >= 0)
 		r = solve(m.p, err);
 	free(m.bounds);
-	flow_decoder_close(m.d);
+	insn_decoder_close(m.d);
 	if (r < 0) {
 		paths_free(m.p);
 		return base_fail_errno(err, r, "cannot follow the windows of '%s'",
@@ -425,10 +425,10 @@ static double edge_of(const struct paths *p, const struct flow *f, const struct 
 		      const double *block)
 {
 	const struct flow_block *b = &f->blocks[e->from];
-	const struct flow_insn *last = &f->insns[b->insn + b->nr_insns - 1];
+	const struct insn *last = &f->insns[b->insn + b->nr_insns - 1];
 	uint32_t from = node_at(p, last->vaddr), to = node_at(p, f->blocks[e->to].vaddr);
 
-	if (last->flow == FLOW_PLAIN || last->flow == FLOW_CALL || last->flow == FLOW_INDIRECT_CALL)
+	if (last->flow == INSN_PLAIN || last->flow == INSN_CALL || last->flow == INSN_INDIRECT_CALL)
 		return block[e->from];
 	if (from == CHAIN_OUTSIDE || to == CHAIN_OUTSIDE)
 		return 0;

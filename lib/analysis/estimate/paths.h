@@ -20,7 +20,7 @@
 struct paths;
 
 /* Needs neither @p nor @img later. -ENOENT: the profile has no windows. Others, with @err: -ENOMEM,
- * those of flow_decoder_open. */
+ * those of insn_decoder_open. */
 int paths_make(const struct profdb_profile *p, struct image *img, struct paths **out,
 	       struct base_err *err);
 void paths_free(struct paths *p);

@@ -13,26 +13,26 @@ enum {
 
 /* ---- candidates ---------------------------------------------------------------------------- */
 
-static bool is_call(const struct flow_insn *insn)
+static bool is_call(const struct insn *insn)
 {
-	return insn->flow == FLOW_CALL || insn->flow == FLOW_INDIRECT_CALL;
+	return insn->flow == INSN_CALL || insn->flow == INSN_INDIRECT_CALL;
 }
 
 /* What the instruction itself may wait for. */
-static uint16_t by_kind(const struct flow_insn *insn)
+static uint16_t by_kind(const struct insn *insn)
 {
 	uint16_t c = 0;
 
-	if (insn->kinds & (FLOW_ATOMIC | FLOW_BARRIER | FLOW_SERIALIZE))
+	if (insn->kinds & (INSN_ATOMIC | INSN_BARRIER | INSN_SERIALIZE))
 		return 1 << STALL_SYNCHRONIZATION |
-		       (insn->kinds & FLOW_LOAD ? 1 << STALL_MEMORY : 0);
-	if (insn->kinds & FLOW_LOAD)
+		       (insn->kinds & INSN_LOAD ? 1 << STALL_MEMORY : 0);
+	if (insn->kinds & INSN_LOAD)
 		c |= 1 << STALL_MEMORY;
-	if (insn->kinds & FLOW_STORE)
+	if (insn->kinds & INSN_STORE)
 		c |= 1 << STALL_STORE;
-	if (insn->kinds & (FLOW_DIVIDE | FLOW_FP_DIVIDE))
+	if (insn->kinds & (INSN_DIVIDE | INSN_FP_DIVIDE))
 		c |= 1 << STALL_DIVISION;
-	else if (insn->kinds & (FLOW_MULTIPLY | FLOW_FP))
+	else if (insn->kinds & (INSN_MULTIPLY | INSN_FP))
 		c |= 1 << STALL_ARITHMETIC;
 	return c;
 }
@@ -40,7 +40,7 @@ static uint16_t by_kind(const struct flow_insn *insn)
 /* Is the instruction the first that is fetched from its cache line, on some way there? */
 static bool begins_line(const struct stall_work *w, uint32_t b, uint32_t insn)
 {
-	const struct flow_insn *i = &w->f->insns[insn];
+	const struct insn *i = &w->f->insns[insn];
 	uint64_t last = i->vaddr + i->len - 1;
 
 	if (insn == w->f->blocks[b].insn)
@@ -106,12 +106,12 @@ static bool ends_joined(const struct stall_work *w, uint32_t b)
 {
 	const struct flow_block *block = &w->f->blocks[b];
 	uint32_t last = block->insn + block->nr_insns - 1;
-	const struct flow_insn *branch = &w->f->insns[last];
+	const struct insn *branch = &w->f->insns[last];
 	double between = w->in->samples[last];
 
-	return block->nr_insns > 1 && branch->flow == FLOW_BRANCH &&
-	       branch->reads.gpr & branch[-1].writes.gpr & FLOW_FLAGS &&
-	       branch[-1].kinds == FLOW_LOAD &&
+	return block->nr_insns > 1 && branch->flow == INSN_BRANCH &&
+	       branch->reads.gpr & branch[-1].writes.gpr & INSN_FLAGS &&
+	       branch[-1].kinds == INSN_LOAD &&
 	       (between < FEW || between * HARDLY < samples_behind(w, b));
 }
 
@@ -166,7 +166,7 @@ enum {
 
 struct convention {
 	uint32_t machine;
-	struct flow_registers arguments, results;
+	struct insn_registers arguments, results;
 };
 
 /* The C calling conventions, with the registers' numbers as flow.h has them. */
@@ -210,10 +210,10 @@ static void look_before(const struct stall_work *w, uint32_t b, bool *entry, boo
 /* Does control come to the instruction from outside, and may it be kept waiting by that? */
 static bool waits_for_outside(const struct stall_work *w, uint32_t b, uint32_t insn, bool *comes)
 {
-	const struct flow_registers *reads = &w->f->insns[insn].reads;
+	const struct insn_registers *reads = &w->f->insns[insn].reads;
 	const struct convention *c = convention_of(w->in->machine);
 	bool entry = false, call = false;
-	struct flow_registers handed = { 0 };
+	struct insn_registers handed = { 0 };
 
 	if (insn > w->f->blocks[b].insn)
 		call = is_call(&w->f->insns[insn - 1]);

@@ -35,7 +35,7 @@ static bool ends_in_branch(const struct stall_work *w, uint32_t b)
 	const struct flow_block *block = &w->f->blocks[b];
 	uint8_t flow = w->f->insns[block->insn + block->nr_insns - 1].flow;
 
-	return flow == FLOW_BRANCH || flow == FLOW_INDIRECT_JUMP;
+	return flow == INSN_BRANCH || flow == INSN_INDIRECT_JUMP;
 }
 
 /* The ways out of a block's branch together. */

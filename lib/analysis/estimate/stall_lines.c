@@ -14,7 +14,7 @@ enum {
 };
 
 /* How many lines further a register is for such an instruction, at most one: it is another then. */
-static double lines_moved(const struct flow_insn *insn)
+static double lines_moved(const struct insn *insn)
 {
 	return insn->step ? fmin(abs(insn->step), LINE) / LINE : 1;
 }
@@ -25,7 +25,7 @@ static void count_moves(struct stall_work *w, uint32_t b)
 	double *moved = &w->moved[(size_t)w->component[b] * REGISTERS];
 
 	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
-		const struct flow_insn *insn = &w->f->insns[i];
+		const struct insn *insn = &w->f->insns[i];
 
 		for (uint32_t regs = (uint32_t)insn->writes.gpr; regs; regs &= regs - 1)
 			moved[__builtin_ctz(regs)] += lines_moved(insn) * stall_runs(w, b);
@@ -51,7 +51,7 @@ static double moves_of(const struct stall_work *w, uint32_t b, uint8_t reg)
 
 double stall_new_lines(const struct stall_work *w, uint32_t b, uint32_t insn)
 {
-	const struct flow_insn *i = &w->f->insns[insn];
+	const struct insn *i = &w->f->insns[insn];
 	double lines;
 
 	if (!w->moved || stall_runs(w, b) <= 0)

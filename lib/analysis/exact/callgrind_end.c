@@ -2,13 +2,13 @@
 /* What is left to do when the last dump was added. */
 #include <errno.h>
 
-#include "analysis.h"
 #include "callgrind_internal.h"
+#include "insn.h"
 
 /* Does the instruction branch to itself, as written? */
-static bool branches_to_itself(struct analysis_disasm *d, const struct image *img, uint64_t off)
+static bool branches_to_itself(struct insn_disasm *d, const struct image *img, uint64_t off)
 {
-	struct analysis_insn insn;
+	struct insn_line insn;
 	uint8_t code[16];
 	uint64_t vaddr;
 	size_t len;
@@ -18,7 +18,7 @@ static bool branches_to_itself(struct analysis_disasm *d, const struct image *im
 	len = image_bytes(img, vaddr, code, sizeof(code));
 	if (!len)
 		return false;
-	analysis_disasm_one(d, code, len, vaddr, &insn);
+	insn_disasm_one(d, code, len, vaddr, &insn);
 	return insn.has_target && insn.target == vaddr;
 }
 
@@ -38,7 +38,7 @@ static struct exact_count *count_at(struct exact_image *x, uint64_t off)
 }
 
 /* Rounds of "rep movs" and the like, and of locked instructions that were tried again. */
-static void join_rounds(struct exact_image *x, struct analysis_disasm *d, const struct image *img)
+static void join_rounds(struct exact_image *x, struct insn_disasm *d, const struct image *img)
 {
 	size_t nr = 0;
 
@@ -85,16 +85,16 @@ static int add_procedures(struct exact_image *x, struct image *img)
 
 static int end_object(const struct callgrind_object *o)
 {
-	struct analysis_disasm *d = NULL;
+	struct insn_disasm *d = NULL;
 	int r;
 
 	if (!o->x)
 		return 0;
-	r = analysis_disasm_open(image_machine(o->img), &d, NULL);
+	r = insn_disasm_open(image_machine(o->img), &d, NULL);
 	if (r == -ENOMEM)
 		return r;
 	join_rounds(o->x, d, o->img);
-	analysis_disasm_close(d);
+	insn_disasm_close(d);
 	return add_procedures(o->x, o->img);
 }
 

@@ -62,11 +62,11 @@ static bool name_never_returns(const char *name)
 						   : false;
 }
 
-bool flow_never_returns(const struct flow_walk *w, const struct flow_insn *insn)
+bool flow_never_returns(const struct flow_walk *w, const struct insn *insn)
 {
 	const struct image_symbol *s;
 
-	if (insn->flow != FLOW_CALL || !w->source->symbol_at)
+	if (insn->flow != INSN_CALL || !w->source->symbol_at)
 		return false;
 	s = w->source->symbol_at(w->source->context, insn->target);
 	return s && s->vaddr == insn->target && name_never_returns(s->name);

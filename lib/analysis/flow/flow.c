@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "analysis.h"
+#include "code.h"
 #include "flow_internal.h"
 
 /* Walk, see where the indirect jumps lead, walk on from there; at last what nothing led to. */
@@ -27,7 +27,7 @@ static int discover(struct flow_walk *w, struct flow *f)
 	return r;
 }
 
-int flow_build_from(const struct flow_source *source, struct flow_decoder *d,
+int flow_build_from(const struct flow_source *source, struct insn_decoder *d,
 		    const struct image_symbol *symbol, struct flow **out, struct base_err *err)
 {
 	struct flow_walk w = { .source = source, .d = d, .symbol = symbol };
@@ -69,13 +69,13 @@ int flow_build(struct image *img, const struct image_symbol *symbol, struct flow
 					    .bytes = image_source_bytes,
 					    .pointer = image_source_pointer,
 					    .symbol_at = image_source_symbol };
-	struct flow_decoder *d;
-	int r = flow_decoder_open(image_machine(img), &d, err);
+	struct insn_decoder *d;
+	int r = insn_decoder_open(image_machine(img), &d, err);
 
 	if (r < 0)
 		return r;
 	r = flow_build_from(&source, d, symbol, out, err);
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 	return r;
 }
 
@@ -101,7 +101,7 @@ uint32_t flow_block_at(const struct flow *f, uint64_t vaddr)
 	return lo && vaddr < f->blocks[lo - 1].end ? lo - 1 : FLOW_OUTSIDE;
 }
 
-const struct flow_insn *flow_insn_at(const struct flow *f, uint64_t vaddr)
+const struct insn *flow_insn_at(const struct flow *f, uint64_t vaddr)
 {
 	uint32_t b = flow_block_at(f, vaddr), lo, hi;
 

@@ -26,70 +26,9 @@
 
 #include "base.h"
 #include "image.h"
+#include "insn.h"
 
-#define FLOW_OUTSIDE	 UINT32_MAX /* end of an edge: not in this procedure */
-#define FLOW_NO_REGISTER UINT8_MAX
-
-/* ---- instructions (insn*.c) ---------------------------------------------------------------- */
-
-enum flow_class {
-	FLOW_PLAIN,
-	FLOW_BRANCH, /* conditional, direct */
-	FLOW_JUMP,   /* direct */
-	FLOW_INDIRECT_JUMP,
-	FLOW_CALL, /* direct */
-	FLOW_INDIRECT_CALL,
-	FLOW_RETURN,
-	FLOW_TRAP, /* never goes on */
-	FLOW_DATA, /* no instruction */
-};
-
-/* What an instruction does, as far as it may cost time. */
-enum flow_kind {
-	FLOW_LOAD = 1 << 0,
-	FLOW_STORE = 1 << 1,
-	FLOW_ATOMIC = 1 << 2,
-	FLOW_MULTIPLY = 1 << 3,
-	FLOW_DIVIDE = 1 << 4,	 /* integers */
-	FLOW_FP = 1 << 5,	 /* arithmetic with floating-point numbers */
-	FLOW_FP_DIVIDE = 1 << 6, /* square roots too */
-	FLOW_VECTOR = 1 << 7,	 /* registers of the vector or floating-point unit */
-	FLOW_BARRIER = 1 << 8,
-	FLOW_SERIALIZE = 1 << 9, /* cpuid, system calls, … */
-	FLOW_REPEAT = 1 << 10,	 /* x86's repeated string instructions: many loads and stores */
-	FLOW_PADDING = 1 << 11,	 /* does nothing: nop, int3 */
-};
-
-/* Sets of registers: bit n is register n of the machine; bit 32 of @gpr the flags. */
-#define FLOW_FLAGS (1ull << 32)
-struct flow_registers {
-	uint64_t gpr, vector;
-};
-
-struct flow_insn {
-	uint64_t vaddr;
-	uint64_t target; /* of FLOW_BRANCH, FLOW_JUMP, FLOW_CALL */
-	struct flow_registers reads, writes;
-	uint16_t kinds;	     /* of enum flow_kind */
-	uint8_t len;	     /* above 0 */
-	uint8_t flow;	     /* enum flow_class */
-	uint8_t base, index; /* registers of the memory operand, or FLOW_NO_REGISTER */
-	int16_t step; /* what it adds to the one register that it writes; 0: something else (x86) */
-};
-
-struct flow_decoder;
-/* @machine: EM_X86_64, EM_386, EM_AARCH64, EM_RISCV (64 bits). Else -DCPI_EUNSUPPORTED. */
-int flow_decoder_open(uint32_t machine, struct flow_decoder **out, struct base_err *err);
-void flow_decoder_close(struct flow_decoder *d);
-/* The instruction at the start of @code, which stands at @vaddr and has at least one byte. */
-void flow_decode(struct flow_decoder *d, const uint8_t *code, size_t len, uint64_t vaddr,
-		 struct flow_insn *out);
-/* The same in a small part of the time, but of @out only vaddr, len, flow, target and FLOW_PADDING
- * are to be used: for who goes through all of an image. */
-void flow_decode_flow(struct flow_decoder *d, const uint8_t *code, size_t len, uint64_t vaddr,
-		      struct flow_insn *out);
-
-/* ---- graphs (flow*.c) ---------------------------------------------------------------------- */
+#define FLOW_OUTSIDE UINT32_MAX /* end of an edge: not in this procedure */
 
 enum flow_edge_kind {
 	FLOW_FALL,  /* on to the next instruction, behind a call too */
@@ -126,7 +65,7 @@ struct flow_block {
  * run.
  */
 struct flow {
-	struct flow_insn *insns; /* ascending by vaddr */
+	struct insn *insns; /* ascending by vaddr */
 	uint32_t nr_insns;
 	struct flow_block *blocks; /* ascending by vaddr; not each follows on the one before */
 	uint32_t nr_blocks;
@@ -161,11 +100,11 @@ struct flow_source {
 int flow_build(struct image *img, const struct image_symbol *symbol, struct flow **out,
 	       struct base_err *err);
 /* The same of any source; @d belongs to the caller and serves for many procedures. */
-int flow_build_from(const struct flow_source *source, struct flow_decoder *d,
+int flow_build_from(const struct flow_source *source, struct insn_decoder *d,
 		    const struct image_symbol *symbol, struct flow **out, struct base_err *err);
 void flow_free(struct flow *f);
 /* The block over @vaddr, or FLOW_OUTSIDE; the instruction over it, or NULL. */
 uint32_t flow_block_at(const struct flow *f, uint64_t vaddr);
-const struct flow_insn *flow_insn_at(const struct flow *f, uint64_t vaddr);
+const struct insn *flow_insn_at(const struct flow *f, uint64_t vaddr);
 
 #endif

@@ -11,17 +11,17 @@ enum { INSN_MAX = 16 };
 
 static bool starts_block(const struct flow_walk *w, size_t i)
 {
-	const struct flow_insn *insn = &w->insns[i], *before = i ? insn - 1 : NULL;
+	const struct insn *insn = &w->insns[i], *before = i ? insn - 1 : NULL;
 	const struct flow_part *p = flow_walk_part(w, insn->vaddr);
 
 	if (!before || p->mark[insn->vaddr - p->vaddr] & FLOW_LEADER ||
 	    before->vaddr + before->len != insn->vaddr || insn->vaddr == p->vaddr)
 		return true;
-	switch ((enum flow_class)before->flow) {
-	case FLOW_PLAIN:
-	case FLOW_INDIRECT_CALL:
+	switch ((enum insn_flow)before->flow) {
+	case INSN_PLAIN:
+	case INSN_INDIRECT_CALL:
 		return false;
-	case FLOW_CALL:
+	case INSN_CALL:
 		return flow_never_returns(w, before);
 	default:
 		return true;
@@ -40,7 +40,7 @@ static int make_blocks(const struct flow_walk *w, struct flow *f)
 		memcpy(f->insns, w->insns, w->nr_insns * sizeof(*f->insns));
 	f->nr_insns = (uint32_t)w->nr_insns;
 	for (uint32_t i = 0; i < f->nr_insns; i++) {
-		const struct flow_insn *insn = &f->insns[i];
+		const struct insn *insn = &f->insns[i];
 
 		if (starts_block(w, i)) {
 			b = &f->blocks[f->nr_blocks++];
@@ -49,7 +49,7 @@ static int make_blocks(const struct flow_walk *w, struct flow *f)
 		}
 		b->nr_insns++;
 		b->end = insn->vaddr + insn->len;
-		b->nr_calls += insn->flow == FLOW_CALL || insn->flow == FLOW_INDIRECT_CALL;
+		b->nr_calls += insn->flow == INSN_CALL || insn->flow == INSN_INDIRECT_CALL;
 	}
 	return 0;
 }
@@ -114,27 +114,27 @@ static void add_table(struct edges *e, const struct flow_walk *w, uint32_t from,
 static void add_outgoing(struct edges *e, const struct flow_walk *w, uint32_t b)
 {
 	const struct flow_block *block = &e->f->blocks[b];
-	const struct flow_insn *last = &e->f->insns[block->insn + block->nr_insns - 1];
+	const struct insn *last = &e->f->insns[block->insn + block->nr_insns - 1];
 
-	switch ((enum flow_class)last->flow) {
-	case FLOW_BRANCH:
+	switch ((enum insn_flow)last->flow) {
+	case INSN_BRANCH:
 		add_to(e, w, b, block->end, FLOW_FALL);
 		add_to(e, w, b, last->target, FLOW_TAKEN);
 		break;
-	case FLOW_JUMP:
+	case INSN_JUMP:
 		add_to(e, w, b, last->target, FLOW_TAKEN);
 		break;
-	case FLOW_INDIRECT_JUMP:
+	case INSN_INDIRECT_JUMP:
 		add_table(e, w, b, last->vaddr);
 		break;
-	case FLOW_RETURN:
-	case FLOW_TRAP:
-	case FLOW_DATA:
+	case INSN_RETURN:
+	case INSN_TRAP:
+	case INSN_DATA:
 		add(e, b, FLOW_OUTSIDE, FLOW_EXIT);
 		break;
-	case FLOW_CALL:
-	case FLOW_PLAIN:
-	case FLOW_INDIRECT_CALL:
+	case INSN_CALL:
+	case INSN_PLAIN:
+	case INSN_INDIRECT_CALL:
 		if (flow_never_returns(w, last))
 			add(e, b, FLOW_OUTSIDE, FLOW_EXIT);
 		else

@@ -3,7 +3,7 @@
 #include <elf.h>
 #include <errno.h>
 
-#include "flow.h"
+#include "insn.h"
 #include "starts.h"
 
 static uint32_t get32(const uint8_t *p)
@@ -12,7 +12,7 @@ static uint32_t get32(const uint8_t *p)
 }
 
 /* "lea 0x1234(%rip), %rdi" */
-static bool taken_x86(const uint8_t *code, const struct flow_insn *insn, uint64_t *to)
+static bool taken_x86(const uint8_t *code, const struct insn *insn, uint64_t *to)
 {
 	if (insn->len != 7 || (code[0] & 0xfb) != 0x48 || code[1] != 0x8d ||
 	    (code[2] & 0xc7) != 0x05)
@@ -22,8 +22,7 @@ static bool taken_x86(const uint8_t *code, const struct flow_insn *insn, uint64_
 }
 
 /* "adrp x0, 0x41000; add x0, x0, #0x234" */
-static bool taken_aarch64(const uint8_t *code, size_t len, const struct flow_insn *insn,
-			  uint64_t *to)
+static bool taken_aarch64(const uint8_t *code, size_t len, const struct insn *insn, uint64_t *to)
 {
 	uint32_t adrp, add;
 	uint64_t pages;
@@ -42,7 +41,7 @@ static bool taken_aarch64(const uint8_t *code, size_t len, const struct flow_ins
 	return true;
 }
 
-static bool taken(uint32_t machine, const uint8_t *code, size_t len, const struct flow_insn *insn,
+static bool taken(uint32_t machine, const uint8_t *code, size_t len, const struct insn *insn,
 		  uint64_t *to)
 {
 	if (machine == EM_X86_64)
@@ -56,27 +55,27 @@ struct passing {
 	enum image_before before;
 };
 
-static enum image_before before_next(const struct flow_insn *insn)
+static enum image_before before_next(const struct insn *insn)
 {
 	switch (insn->flow) {
-	case FLOW_JUMP:
-	case FLOW_RETURN:
-	case FLOW_TRAP:
+	case INSN_JUMP:
+	case INSN_RETURN:
+	case INSN_TRAP:
 		return IMAGE_BEFORE_END;
-	case FLOW_INDIRECT_JUMP:
+	case INSN_INDIRECT_JUMP:
 		return IMAGE_BEFORE_INDIRECT;
 	default:
 		return IMAGE_BEFORE_OTHER;
 	}
 }
 
-static void pass(struct passing *p, const struct flow_insn *insn)
+static void pass(struct passing *p, const struct insn *insn)
 {
 	while (p->at < p->nr && p->v[p->at].vaddr < insn->vaddr)
 		p->at++;
 	if (p->at < p->nr && p->v[p->at].vaddr == insn->vaddr)
 		p->v[p->at].before = p->before;
-	if (!(insn->kinds & FLOW_PADDING))
+	if (!(insn->kinds & INSN_PADDING))
 		p->before = before_next(insn);
 }
 
@@ -84,22 +83,22 @@ int analysis_starts(uint32_t machine, const uint8_t *code, size_t len, uint64_t 
 		    struct image_pointed *pointed, size_t nr_pointed, image_start_fn *fn, void *ctx)
 {
 	struct passing passing = { pointed, nr_pointed, 0, IMAGE_BEFORE_END };
-	struct flow_decoder *d;
-	struct flow_insn insn;
+	struct insn_decoder *d;
+	struct insn insn;
 	uint64_t to;
-	int r = flow_decoder_open(machine, &d, NULL);
+	int r = insn_decoder_open(machine, &d, NULL);
 
 	if (r < 0)
 		return r;
 	for (size_t at = 0; at < len && r >= 0; at += insn.len) {
-		flow_decode_flow(d, code + at, len - at, vaddr + at, &insn);
+		insn_decode_flow(d, code + at, len - at, vaddr + at, &insn);
 		pass(&passing, &insn);
 		/* A call to the next instruction asks where it is. */
-		if (insn.flow == FLOW_CALL && insn.target != insn.vaddr + insn.len)
+		if (insn.flow == INSN_CALL && insn.target != insn.vaddr + insn.len)
 			r = fn(ctx, insn.target);
 		else if (taken(machine, code + at, len - at, &insn, &to))
 			r = fn(ctx, to);
 	}
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 	return r;
 }

@@ -18,51 +18,51 @@ struct range {
 	uint64_t lo, hi;
 };
 
-static enum flow_condition negated(enum flow_condition c)
+static enum insn_condition negated(enum insn_condition c)
 {
 	switch (c) {
-	case FLOW_ABOVE:
-		return FLOW_BELOW_EQUAL;
-	case FLOW_ABOVE_EQUAL:
-		return FLOW_BELOW;
-	case FLOW_BELOW:
-		return FLOW_ABOVE_EQUAL;
-	case FLOW_BELOW_EQUAL:
-		return FLOW_ABOVE;
-	case FLOW_OTHER:
+	case INSN_ABOVE:
+		return INSN_BELOW_EQUAL;
+	case INSN_ABOVE_EQUAL:
+		return INSN_BELOW;
+	case INSN_BELOW:
+		return INSN_ABOVE_EQUAL;
+	case INSN_BELOW_EQUAL:
+		return INSN_ABOVE;
+	case INSN_OTHER:
 		break;
 	}
-	return FLOW_OTHER;
+	return INSN_OTHER;
 }
 
 /* The comparison that the branch at the end of @b goes by: what is compared, and with what. */
-static enum flow_condition comparison(struct flow_values *v, uint32_t b, struct flow_value *what,
+static enum insn_condition comparison(struct flow_values *v, uint32_t b, struct flow_value *what,
 				      uint64_t *with)
 {
 	const struct flow_block *block = &v->f->blocks[b];
 	uint32_t last = block->insn + block->nr_insns - 1, k = last;
-	const struct flow_insn *insn = &v->f->insns[last];
-	struct flow_op op;
-	enum flow_condition c;
+	const struct insn *insn = &v->f->insns[last];
+	struct insn_op op;
+	enum insn_condition c;
 
-	if (insn->flow != FLOW_BRANCH)
-		return FLOW_OTHER;
+	if (insn->flow != INSN_BRANCH)
+		return INSN_OTHER;
 	flow_value_op(v, last, &op);
 	c = flow_value_condition(v, last, &op);
-	if (c == FLOW_OTHER)
-		return FLOW_OTHER;
+	if (c == INSN_OTHER)
+		return INSN_OTHER;
 	while (!op.compare) {
 		if (k == block->insn)
-			return FLOW_OTHER;
+			return INSN_OTHER;
 		k--;
-		if (!(v->f->insns[k].writes.gpr & FLOW_FLAGS))
+		if (!(v->f->insns[k].writes.gpr & INSN_FLAGS))
 			continue;
 		flow_value_op(v, k, &op);
 		if (!op.compare)
-			return FLOW_OTHER;
+			return INSN_OTHER;
 	}
 	*with = (uint64_t)op.value;
-	return flow_value_compared(v, b, k, &op, what, with, &c) ? c : FLOW_OTHER;
+	return flow_value_compared(v, b, k, &op, what, with, &c) ? c : INSN_OTHER;
 }
 
 /* A comparison with -6, of 32 bits or 64. */
@@ -73,20 +73,20 @@ static int64_t as_negative(uint64_t with)
 
 /* From "what is below with" to the range of @of; where both stand for the same number + c. */
 static bool limit(const struct flow_value *what, const struct flow_value *of, uint64_t with,
-		  enum flow_condition c, struct range *out)
+		  enum insn_condition c, struct range *out)
 {
 	uint64_t apart = of->c - what->c;
-	int64_t least = as_negative(with) + (c == FLOW_ABOVE);
+	int64_t least = as_negative(with) + (c == INSN_ABOVE);
 
-	if (c == FLOW_OTHER || what->node < 0 || of->node != what->node || of->scale != 1 ||
+	if (c == INSN_OTHER || what->node < 0 || of->node != what->node || of->scale != 1 ||
 	    what->scale != 1)
 		return false;
-	if (c == FLOW_ABOVE || c == FLOW_ABOVE_EQUAL) { /* from least to -1 */
+	if (c == INSN_ABOVE || c == INSN_ABOVE_EQUAL) { /* from least to -1 */
 		out->lo = apart + (uint64_t)least;
 		out->hi = apart - 1;
 		return least < 0 && least > -ENTRIES_MAX;
 	}
-	if (c == FLOW_BELOW && !with--)
+	if (c == INSN_BELOW && !with--)
 		return false;
 	out->lo = apart;
 	out->hi = apart + with;
@@ -107,7 +107,7 @@ static bool range_at(struct flow_values *v, uint32_t b, const struct flow_value 
 		struct flow_value what, here = *of;
 		struct range r;
 		uint64_t with;
-		enum flow_condition c;
+		enum insn_condition c;
 
 		if (e->from == FLOW_OUTSIDE || v->budget < 0)
 			return false;
@@ -216,11 +216,11 @@ static void mark_table(struct flow_walk *w, const struct table *t, size_t nr)
 /* Where instructions begin when one follows on the other: compilers put no data among them. */
 static void sweep(struct flow_walk *w, struct flow_part *p)
 {
-	struct flow_insn insn;
+	struct insn insn;
 
 	for (uint64_t off = 0; off < p->len; off += insn.len) {
-		flow_decode(w->d, p->code + off, p->len - off, p->vaddr + off, &insn);
-		if (insn.flow != FLOW_DATA && !(insn.kinds & FLOW_PADDING))
+		insn_decode(w->d, p->code + off, p->len - off, p->vaddr + off, &insn);
+		if (insn.flow != INSN_DATA && !(insn.kinds & INSN_PADDING))
 			p->mark[off] |= FLOW_IN_ROW;
 	}
 	p->swept = true;

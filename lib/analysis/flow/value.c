@@ -85,20 +85,20 @@ static const uint8_t *code_of(const struct flow_values *v, uint32_t i, size_t *l
 	return p->code + (vaddr - p->vaddr);
 }
 
-void flow_value_op(struct flow_values *v, uint32_t i, struct flow_op *op)
+void flow_value_op(struct flow_values *v, uint32_t i, struct insn_op *op)
 {
 	size_t len;
 	const uint8_t *code = code_of(v, i, &len);
 
-	flow_decode_op(v->w->d, code, len, v->f->insns[i].vaddr, op);
+	insn_decode_op(v->w->d, code, len, v->f->insns[i].vaddr, op);
 }
 
-enum flow_condition flow_value_condition(struct flow_values *v, uint32_t i, struct flow_op *op)
+enum insn_condition flow_value_condition(struct flow_values *v, uint32_t i, struct insn_op *op)
 {
 	size_t len;
 	const uint8_t *code = code_of(v, i, &len);
 
-	return flow_decode_condition(v->w->d, code, len, op);
+	return insn_decode_condition(v->w->d, code, len, op);
 }
 
 /* ---- registers ----------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static struct flow_value value_of(struct flow_values *v, uint32_t b, uint32_t i,
 static struct flow_value operand(struct flow_values *v, uint32_t b, uint32_t i, uint8_t reg,
 				 int depth)
 {
-	return reg == FLOW_NO_REGISTER ? number(0) : value_of(v, b, i, reg, depth + 1);
+	return reg == INSN_NO_REGISTER ? number(0) : value_of(v, b, i, reg, depth + 1);
 }
 
 /* @size bytes of a number, as a register takes them. */
@@ -129,7 +129,7 @@ static void bound(struct flow_value *value, uint64_t max)
 }
 
 /* Extending what was loaded is loading it with its sign. */
-static struct flow_value with_sign(struct flow_values *v, const struct flow_op *op,
+static struct flow_value with_sign(struct flow_values *v, const struct insn_op *op,
 				   struct flow_value value)
 {
 	struct flow_node n;
@@ -145,7 +145,7 @@ static struct flow_value with_sign(struct flow_values *v, const struct flow_op *
 
 /* What @op, the instruction at @i, writes or loads or jumps to. */
 static struct flow_value result_of(struct flow_values *v, uint32_t b, uint32_t i,
-				   const struct flow_op *op, int depth)
+				   const struct insn_op *op, int depth)
 {
 	struct flow_value out = operand(v, b, i, op->a, depth);
 
@@ -170,15 +170,15 @@ static struct flow_value result_of(struct flow_values *v, uint32_t b, uint32_t i
 /* The instruction before @i in @b that changes @reg; UINT32_MAX: none. */
 static uint32_t last_change(struct flow_values *v, uint32_t b, uint32_t i, uint8_t reg)
 {
-	uint64_t calls = flow_call_writes(v->w->d);
+	uint64_t calls = insn_call_writes(v->w->d);
 
 	while (i-- > v->f->blocks[b].insn) {
-		const struct flow_insn *insn = &v->f->insns[i];
+		const struct insn *insn = &v->f->insns[i];
 
 		v->budget--;
 		if (insn->writes.gpr >> reg & 1)
 			return i;
-		if ((insn->flow == FLOW_CALL || insn->flow == FLOW_INDIRECT_CALL) &&
+		if ((insn->flow == INSN_CALL || insn->flow == INSN_INDIRECT_CALL) &&
 		    calls >> reg & 1)
 			return i;
 	}
@@ -189,7 +189,7 @@ static struct flow_value change(struct flow_values *v, uint32_t b, uint32_t i, u
 				int depth)
 {
 	struct flow_value out = unknown();
-	struct flow_op op;
+	struct insn_op op;
 
 	flow_value_op(v, i, &op);
 	if (op.dst == reg && op.known)
@@ -268,37 +268,37 @@ static struct flow_value value_of(struct flow_values *v, uint32_t b, uint32_t i,
 
 void flow_value_target(struct flow_values *v, uint32_t b, uint32_t i, struct flow_value *out)
 {
-	struct flow_op op;
+	struct insn_op op;
 
 	*out = unknown();
 	flow_value_op(v, i, &op);
-	if (op.dst == FLOW_TARGET && op.known)
+	if (op.dst == INSN_TARGET && op.known)
 		*out = result_of(v, b, i, &op, 0);
 }
 
-static bool swap(enum flow_condition *c)
+static bool swap(enum insn_condition *c)
 {
 	switch (*c) {
-	case FLOW_ABOVE:
-		*c = FLOW_BELOW;
+	case INSN_ABOVE:
+		*c = INSN_BELOW;
 		return true;
-	case FLOW_ABOVE_EQUAL:
-		*c = FLOW_BELOW_EQUAL;
+	case INSN_ABOVE_EQUAL:
+		*c = INSN_BELOW_EQUAL;
 		return true;
-	case FLOW_BELOW:
-		*c = FLOW_ABOVE;
+	case INSN_BELOW:
+		*c = INSN_ABOVE;
 		return true;
-	case FLOW_BELOW_EQUAL:
-		*c = FLOW_ABOVE_EQUAL;
+	case INSN_BELOW_EQUAL:
+		*c = INSN_ABOVE_EQUAL;
 		return true;
-	case FLOW_OTHER:
+	case INSN_OTHER:
 		break;
 	}
 	return false;
 }
 
-bool flow_value_compared(struct flow_values *v, uint32_t b, uint32_t i, const struct flow_op *op,
-			 struct flow_value *what, uint64_t *with, enum flow_condition *c)
+bool flow_value_compared(struct flow_values *v, uint32_t b, uint32_t i, const struct insn_op *op,
+			 struct flow_value *what, uint64_t *with, enum insn_condition *c)
 {
 	struct flow_value other;
 
@@ -377,7 +377,7 @@ static bool is_balanced(struct flow_values *v, uint32_t b)
 		}
 		i--;
 		code = code_of(v, i, &len);
-		moved = flow_stack_move(v->w->d, code, len);
+		moved = insn_stack_move(v->w->d, code, len);
 		if (moved)
 			return moved > 0;
 	}
@@ -390,7 +390,7 @@ bool flow_value_is_routine(struct flow_values *v, uint32_t b, const struct flow_
 	size_t len;
 	const uint8_t *code = code_of(v, last, &len);
 
-	if (flow_jumps_within(v->w->d, code, len))
+	if (insn_jumps_within(v->w->d, code, len))
 		return false;
 	/* A place in memory that holds an address is filled in by the linker. */
 	if (target->node == -1 || (target->node >= 0 && v->nodes[target->node].load &&

@@ -41,13 +41,13 @@ struct flow_values {
 void flow_values_start(struct flow_values *v);
 
 /* The instruction at index @i taken apart. */
-void flow_value_op(struct flow_values *v, uint32_t i, struct flow_op *op);
-enum flow_condition flow_value_condition(struct flow_values *v, uint32_t i, struct flow_op *op);
+void flow_value_op(struct flow_values *v, uint32_t i, struct insn_op *op);
+enum insn_condition flow_value_condition(struct flow_values *v, uint32_t i, struct insn_op *op);
 /* Where the indirect jump at @i, the last of block @b, leads. */
 void flow_value_target(struct flow_values *v, uint32_t b, uint32_t i, struct flow_value *out);
 /* What the comparison @op at @i in @b compares with which number. False: with none. */
-bool flow_value_compared(struct flow_values *v, uint32_t b, uint32_t i, const struct flow_op *op,
-			 struct flow_value *what, uint64_t *with, enum flow_condition *c);
+bool flow_value_compared(struct flow_values *v, uint32_t b, uint32_t i, const struct insn_op *op,
+			 struct flow_value *what, uint64_t *with, enum insn_condition *c);
 /* A value at the start of @b, as it was at the end of @before. False: not known. */
 bool flow_value_before(struct flow_values *v, uint32_t before, uint32_t b,
 		       struct flow_value *value);

@@ -97,11 +97,11 @@ static bool is_cold_part(const char *name, const char *of)
 static bool branches_back(const struct flow_walk *w, const uint8_t *code, size_t len,
 			  uint64_t vaddr)
 {
-	struct flow_insn insn;
+	struct insn insn;
 
 	for (size_t off = 0; off < len; off += insn.len) {
-		flow_decode(w->d, code + off, len - off, vaddr + off, &insn);
-		if ((insn.flow == FLOW_JUMP || insn.flow == FLOW_BRANCH) &&
+		insn_decode(w->d, code + off, len - off, vaddr + off, &insn);
+		if ((insn.flow == INSN_JUMP || insn.flow == INSN_BRANCH) &&
 		    insn.target != w->symbol->vaddr && flow_walk_part(w, insn.target))
 			return true;
 	}
@@ -212,7 +212,7 @@ static bool runs_into(struct flow_walk *w, struct flow_part *p, uint64_t off, ui
 	return false;
 }
 
-static int record(struct flow_walk *w, struct flow_part *p, const struct flow_insn *insn)
+static int record(struct flow_walk *w, struct flow_part *p, const struct insn *insn)
 {
 	uint64_t off = insn->vaddr - p->vaddr;
 	int r = base_grow(&w->insns, &w->cap_insns, w->nr_insns + 1, sizeof(*w->insns));
@@ -235,22 +235,22 @@ static int add_jump(struct flow_walk *w, uint64_t vaddr)
 }
 
 /* What an instruction leads to, but for the next one. Returns whether that is reached too. */
-static int follow(struct flow_walk *w, const struct flow_insn *insn)
+static int follow(struct flow_walk *w, const struct insn *insn)
 {
 	int r;
 
-	switch ((enum flow_class)insn->flow) {
-	case FLOW_BRANCH:
+	switch ((enum insn_flow)insn->flow) {
+	case INSN_BRANCH:
 		r = flow_walk_add(w, insn->target, 0);
 		if (r >= 0)
 			r = flow_walk_add(w, insn->vaddr + insn->len, 0);
 		return r < 0 ? r : 0;
-	case FLOW_JUMP:
+	case INSN_JUMP:
 		r = flow_walk_add(w, insn->target, 0);
 		return r < 0 ? r : 0;
-	case FLOW_INDIRECT_JUMP:
+	case INSN_INDIRECT_JUMP:
 		return add_jump(w, insn->vaddr);
-	case FLOW_CALL:
+	case INSN_CALL:
 		if (flow_never_returns(w, insn))
 			return 0;
 		if (insn->target != w->symbol->vaddr && flow_walk_part(w, insn->target) &&
@@ -258,12 +258,12 @@ static int follow(struct flow_walk *w, const struct flow_insn *insn)
 		    (r = flow_walk_add(w, insn->target, FLOW_FROM_AWAY)) < 0)
 			return r;
 		return 1;
-	case FLOW_PLAIN:
-	case FLOW_INDIRECT_CALL:
+	case INSN_PLAIN:
+	case INSN_INDIRECT_CALL:
 		return 1;
-	case FLOW_RETURN:
-	case FLOW_TRAP:
-	case FLOW_DATA:
+	case INSN_RETURN:
+	case INSN_TRAP:
+	case INSN_DATA:
 		break;
 	}
 	return 0;
@@ -284,7 +284,7 @@ static void meet(struct flow_walk *w, struct flow_part *p, uint64_t off)
 /* Along the instructions from @vaddr on. */
 static int walk(struct flow_walk *w, uint64_t vaddr)
 {
-	struct flow_insn insn;
+	struct insn insn;
 	int r = 1;
 
 	while (r > 0) {
@@ -297,7 +297,7 @@ static int walk(struct flow_walk *w, uint64_t vaddr)
 			meet(w, p, off);
 			return 0;
 		}
-		flow_decode(w->d, p->code + off, p->len - off, vaddr, &insn);
+		insn_decode(w->d, p->code + off, p->len - off, vaddr, &insn);
 		if (runs_into(w, p, off, insn.len))
 			return 0;
 		r = record(w, p, &insn);
@@ -320,14 +320,14 @@ int flow_walk_on(struct flow_walk *w)
 /* Past what fills the space between procedures or is no code. */
 static uint8_t padding(struct flow_walk *w, struct flow_part *p, uint64_t off)
 {
-	struct flow_insn insn;
+	struct insn insn;
 
 	if (p->owner[off] || p->mark[off] & FLOW_NO_CODE)
 		return 1;
-	flow_decode(w->d, p->code + off, p->len - off, p->vaddr + off, &insn);
-	if (insn.flow != FLOW_DATA && !(insn.kinds & FLOW_PADDING) && p->code[off])
+	insn_decode(w->d, p->code + off, p->len - off, p->vaddr + off, &insn);
+	if (insn.flow != INSN_DATA && !(insn.kinds & INSN_PADDING) && p->code[off])
 		return 0;
-	return insn.flow == FLOW_DATA || insn.kinds & FLOW_PADDING ? insn.len : 1;
+	return insn.flow == INSN_DATA || insn.kinds & INSN_PADDING ? insn.len : 1;
 }
 
 static int part_gaps(struct flow_walk *w, size_t part)
@@ -377,7 +377,7 @@ static int by_part(const void *a, const void *b)
 
 static int by_vaddr(const void *a, const void *b)
 {
-	const struct flow_insn *ia = a, *ib = b;
+	const struct insn *ia = a, *ib = b;
 
 	return (ia->vaddr > ib->vaddr) - (ia->vaddr < ib->vaddr);
 }
@@ -389,7 +389,7 @@ int flow_walk_sort(struct flow_walk *w)
 	if (w->nr_insns)
 		qsort(w->insns, w->nr_insns, sizeof(*w->insns), by_vaddr);
 	for (size_t i = 0; i < w->nr_insns; i++) {
-		const struct flow_insn *insn = &w->insns[i];
+		const struct insn *insn = &w->insns[i];
 		struct flow_part *p = flow_walk_part(w, insn->vaddr);
 
 		for (uint8_t k = 0; k < insn->len; k++)

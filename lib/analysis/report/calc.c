@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "calc.h"
-#include "estimate.h"
 #include "evidence.h"
+#include "procedures.h"
 #include "runs.h"
-#include "stall.h"
 
 /* Of one procedure: what is known of its blocks and edges, in the flow's order. */
 struct calc {
@@ -31,7 +30,7 @@ struct calc {
 
 static uint32_t insn_index(const struct flow *flow, uint64_t vaddr)
 {
-	const struct flow_insn *insn = flow_insn_at(flow, vaddr);
+	const struct insn *insn = flow_insn_at(flow, vaddr);
 
 	return insn ? (uint32_t)(insn - flow->insns) : UINT32_MAX;
 }
@@ -384,7 +383,7 @@ static const struct analysis_listing *part_at(const struct calc *c, uint64_t vad
 static int add_opcode(const struct calc *c, struct graph_insn *insn)
 {
 	const struct analysis_listing *l = part_at(c, insn->vaddr);
-	const struct flow_insn *at = flow_insn_at(c->flow, insn->vaddr);
+	const struct insn *at = flow_insn_at(c->flow, insn->vaddr);
 	char hex[2 * 16 + 1] = "", *text;
 
 	if (!l || !at || at->vaddr != insn->vaddr)

@@ -7,7 +7,7 @@
 #ifndef DCPI_COVERAGE_H
 #define DCPI_COVERAGE_H
 
-#include "analysis.h"
+#include "samples.h"
 
 /* A line that the procedure has code of. */
 struct coverage_line {

@@ -84,7 +84,7 @@ static void place_part(const struct flow *flow, const struct analysis_listing *l
 {
 	for (size_t i = 0; i < l->nr_units; i++) {
 		const struct analysis_unit *u = &l->units[i];
-		const struct flow_insn *insn = u->count ? flow_insn_at(flow, u->vaddr) : NULL;
+		const struct insn *insn = u->count ? flow_insn_at(flow, u->vaddr) : NULL;
 
 		if (insn)
 			by_insn[insn - flow->insns] += (double)u->count[event];

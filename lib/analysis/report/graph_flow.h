@@ -3,9 +3,9 @@
 #ifndef DCPI_GRAPH_FLOW_H
 #define DCPI_GRAPH_FLOW_H
 
-#include "analysis.h"
 #include "flow.h"
 #include "graph.h"
+#include "listing.h"
 
 /* A procedure with all that is known before anything is estimated. Zero-initialize. */
 struct graph_flow {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis_internal.h"
 #include "hotlists.h"
 
 /* ---- a hotlist ------------------------------------------------------------------------------ */

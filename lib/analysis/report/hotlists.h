@@ -3,7 +3,7 @@
 #ifndef DCPI_HOTLISTS_H
 #define DCPI_HOTLISTS_H
 
-#include "analysis.h"
+#include "listing.h"
 
 /* A value, and how many of those seen were it, as far as can be estimated. */
 struct hotlist_pair {

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis_internal.h"
+#include "code.h"
 #include "demangle.h"
+#include "listing.h"
+#include "search.h"
 
 enum { CODE_MAX = 16 << 20 };
 
@@ -236,7 +238,7 @@ static size_t behind_inner(struct analysis_listing *l, uint64_t vaddr)
 
 static int add_instructions(struct analysis_listing *l, const struct hits *hits, size_t *next)
 {
-	struct analysis_insn insn;
+	struct insn_line insn;
 	size_t off = 0;
 	int r = 0;
 
@@ -247,7 +249,7 @@ static int add_instructions(struct analysis_listing *l, const struct hits *hits,
 			off = behind_inner(l, vaddr);
 			continue;
 		}
-		analysis_disasm_one(l->disasm, l->code + off, l->code_len - off, vaddr, &insn);
+		insn_disasm_one(l->disasm, l->code + off, l->code_len - off, vaddr, &insn);
 		off += insn.len;
 		r = add_unit(l, ANALYSIS_UNIT_INSN, vaddr, insn.len);
 		while (r >= 0 && *next < hits->nr && hits->v[*next].vaddr == vaddr)
@@ -268,7 +270,7 @@ static int read_code(struct analysis_listing *l)
 		return -ENOMEM;
 	l->code_len = analysis_code_bytes(l->img, l->symbol.vaddr, l->code, len);
 	/* A machine we cannot disassemble is listed by address, as code without bytes is. */
-	if (l->code_len && analysis_disasm_open(image_machine(l->img), &l->disasm, NULL) == -ENOMEM)
+	if (l->code_len && insn_disasm_open(image_machine(l->img), &l->disasm, NULL) == -ENOMEM)
 		return -ENOMEM;
 	return 0;
 }
@@ -332,7 +334,7 @@ void analysis_listing_close(struct analysis_listing *l)
 	free(l->files);
 	free(l->code);
 	free(l->total);
-	analysis_disasm_close(l->disasm);
+	insn_disasm_close(l->disasm);
 	image_close(l->img);
 	free(l);
 }
@@ -360,8 +362,7 @@ static void where_is(struct image *img, uint64_t vaddr, char *buf, size_t buf_le
 			 (unsigned long long)(vaddr - s->vaddr));
 }
 
-void analysis_insn_text(struct image *img, const struct analysis_insn *insn, char *buf,
-			size_t buf_len)
+void analysis_insn_text(struct image *img, const struct insn_line *insn, char *buf, size_t buf_len)
 {
 	char where[256];
 
@@ -378,7 +379,7 @@ void analysis_unit_text(const struct analysis_listing *l, const struct analysis_
 			char *buf, size_t buf_len)
 {
 	uint64_t off = unit->vaddr - l->symbol.vaddr;
-	struct analysis_insn insn;
+	struct insn_line insn;
 
 	if (unit->kind == ANALYSIS_UNIT_STRAY) {
 		snprintf(buf, buf_len, "(inside the instruction above)");
@@ -387,8 +388,7 @@ void analysis_unit_text(const struct analysis_listing *l, const struct analysis_
 	} else if (unit->kind == ANALYSIS_UNIT_BYTES || !l->disasm) {
 		snprintf(buf, buf_len, "(no bytes of this code)");
 	} else {
-		analysis_disasm_one(l->disasm, l->code + off, l->code_len - off, unit->vaddr,
-				    &insn);
+		insn_disasm_one(l->disasm, l->code + off, l->code_len - off, unit->vaddr, &insn);
 		analysis_insn_text(l->img, &insn, buf, buf_len);
 	}
 }

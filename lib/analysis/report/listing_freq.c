@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "estimate.h"
 #include "listing_freq.h"
+#include "procedures.h"
 
 struct work {
 	const struct analysis_listing *l;
@@ -20,7 +20,7 @@ struct work {
 static int place_samples(struct work *w, const struct listing_freq *out)
 {
 	const struct analysis_listing *l = w->l;
-	const struct flow_insn *insn;
+	const struct insn *insn;
 	int r;
 
 	if (l->nr_places <= 1) {

@@ -3,8 +3,8 @@
 #ifndef DCPI_LISTING_FREQ_H
 #define DCPI_LISTING_FREQ_H
 
-#include "analysis.h"
-#include "freq.h"
+#include "estimate.h"
+#include "listing.h"
 
 struct listing_freq_unit {
 	enum freq_confidence confidence; /* FREQ_NONE: nothing is known */

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis_internal.h"
+#include "code.h"
+#include "rows.h"
 
 static int add_row(struct analysis_rows *rows, struct analysis *a, const struct analysis_image *ai,
 		   const struct image_symbol *symbol, struct analysis_row **out)
@@ -301,24 +302,7 @@ void analysis_rows_release(struct analysis_rows *rows)
 
 const char *analysis_row_label(const struct analysis_row *row)
 {
-	if (row->procedure)
-		return row->procedure;
-	if (row->image->kind == PROFDB_NAMED)
-		return row->image->name;
-	switch (row->image->state) {
-	case ANALYSIS_MISSING:
-		return "(image missing)";
-	case ANALYSIS_CHANGED:
-		return "(image changed)";
-	case ANALYSIS_UNREADABLE:
-		return "(image not readable)";
-	case ANALYSIS_DAMAGED:
-		return "(image damaged)";
-	case ANALYSIS_UNOPENED:
-	case ANALYSIS_OPEN:
-		break;
-	}
-	return "(no symbol)";
+	return row->procedure ? row->procedure : analysis_image_label(row->image);
 }
 
 const char *analysis_row_image(const struct analysis_row *row)

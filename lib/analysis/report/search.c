@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis_internal.h"
+#include "code.h"
 #include "demangle.h"
+#include "search.h"
 
 enum { NEAR_MAX = 3 };
 

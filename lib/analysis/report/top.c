@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis_internal.h"
+#include "code.h"
+#include "listing.h"
 #include "top.h"
 
 enum { INSN_MAX = 16, CODE_MAX = 16 << 20 };
@@ -97,15 +98,15 @@ static const char *label(const struct analysis_image *ai)
 }
 
 /* From the procedure's start on: only there instructions are known to begin. */
-static void find_instruction(struct image *img, struct analysis_disasm *d, const uint8_t *code,
+static void find_instruction(struct image *img, struct insn_disasm *d, const uint8_t *code,
 			     size_t len, uint64_t start, uint64_t vaddr, char *text,
 			     size_t text_len)
 {
-	struct analysis_insn insn;
+	struct insn_line insn;
 	uint64_t at = start;
 
 	for (; at - start < len && at <= vaddr; at += insn.len) {
-		analysis_disasm_one(d, code + (at - start), len - (at - start), at, &insn);
+		insn_disasm_one(d, code + (at - start), len - (at - start), at, &insn);
 		if (at == vaddr) {
 			analysis_insn_text(img, &insn, text, text_len);
 			return;
@@ -115,7 +116,7 @@ static void find_instruction(struct image *img, struct analysis_disasm *d, const
 		 at > vaddr ? "(inside an instruction)" : "(no bytes of this code)");
 }
 
-static char *instruction(struct image *img, struct analysis_disasm *d, const struct image_symbol *s,
+static char *instruction(struct image *img, struct insn_disasm *d, const struct image_symbol *s,
 			 uint64_t vaddr)
 {
 	uint64_t start = s ? s->vaddr : vaddr, len = vaddr - start + INSN_MAX;
@@ -135,7 +136,7 @@ static char *instruction(struct image *img, struct analysis_disasm *d, const str
 	return strdup(text);
 }
 
-static int resolve(struct top_row *row, struct image *img, struct analysis_disasm *d)
+static int resolve(struct top_row *row, struct image *img, struct insn_disasm *d)
 {
 	const struct image_symbol *s;
 	struct image_line line;
@@ -170,15 +171,15 @@ static int by_image(const void *pa, const void *pb)
 /* The rows of one image, which is opened once. */
 static int resolve_image(struct analysis *a, struct top_row **rows, size_t nr)
 {
-	struct analysis_disasm *d = NULL;
+	struct insn_disasm *d = NULL;
 	struct image *img = NULL;
 	int r = 0;
 
 	if (analysis_image_open(a, rows[0]->image, &img, NULL) >= 0)
-		analysis_disasm_open(image_machine(img), &d, NULL);
+		insn_disasm_open(image_machine(img), &d, NULL);
 	for (size_t i = 0; i < nr && r >= 0; i++)
 		r = resolve(rows[i], img, d);
-	analysis_disasm_close(d);
+	insn_disasm_close(d);
 	image_close(img);
 	return r;
 }

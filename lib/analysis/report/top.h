@@ -3,7 +3,7 @@
 #ifndef DCPI_TOP_H
 #define DCPI_TOP_H
 
-#include "analysis.h"
+#include "samples.h"
 
 /* An address with samples. */
 struct top_row {

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis_internal.h"
+#include "estimate.h"
+#include "gather.h"
 #include "paths.h"
 
 static void image_free(struct analysis_image *ai)
@@ -368,27 +369,13 @@ int analysis_event_find(const struct analysis *a, const char *name, struct base_
 	return -ENOENT;
 }
 
-static bool begins_with(const char *text, const char *name)
-{
-	size_t len = strlen(name);
-
-	return strncmp(text, name, len) == 0 && (!text[len] || strchr(":/,#", text[len]));
-}
-
-bool analysis_event_is(const char *event, const char *name)
-{
-	const char *term = strchr(event, '/');
-
-	return begins_with(event, name) || (term && begins_with(term + 1, name));
-}
-
 /* By itself, or where there is none with something around it: cycles:u. Negative: neither. */
 static int find_kind(const struct analysis *a, const char *name)
 {
 	int at = analysis_event_find(a, name, NULL);
 
 	for (size_t i = 0; i < a->nr_events && at < 0; i++)
-		if (analysis_event_is(a->events[i].name, name))
+		if (estimate_event_is(a->events[i].name, name))
 			at = (int)i;
 	return at;
 }

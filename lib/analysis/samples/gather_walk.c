@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis_internal.h"
+#include "gather.h"
 
 enum { ATTEMPTS = 20 };
 

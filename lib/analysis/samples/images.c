@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis_internal.h"
 #include "paths.h"
+#include "samples.h"
 
 static enum image_kind kind_of(enum profdb_kind kind)
 {
@@ -177,6 +177,26 @@ int analysis_image_open(struct analysis *a, struct analysis_image *ai, struct im
 	if (r < 0 && err && !err->code)
 		*err = why;
 	return r;
+}
+
+const char *analysis_image_label(const struct analysis_image *ai)
+{
+	if (ai->kind == PROFDB_NAMED)
+		return ai->name;
+	switch (ai->state) {
+	case ANALYSIS_MISSING:
+		return "(image missing)";
+	case ANALYSIS_CHANGED:
+		return "(image changed)";
+	case ANALYSIS_UNREADABLE:
+		return "(image not readable)";
+	case ANALYSIS_DAMAGED:
+		return "(image damaged)";
+	case ANALYSIS_UNOPENED:
+	case ANALYSIS_OPEN:
+		break;
+	}
+	return "(no symbol)";
 }
 
 int analysis_image_paths(struct analysis_image *ai, struct image *img, const struct paths **out,

@@ -8,51 +8,51 @@
 
 #include <cmocka.h>
 
-#include "flow_internal.h"
+#include "insn.h"
 
 enum {
-	NONE = FLOW_NO_REGISTER,
-	V = FLOW_VECTOR,
-	FP = V | FLOW_FP,
-	DIVIDE = FP | FLOW_FP_DIVIDE,
-	MULTIPLY = V | FLOW_MULTIPLY,
-	LOAD = FLOW_LOAD,
-	STORE = FLOW_STORE,
-	SWAP = FLOW_LOAD | FLOW_STORE | FLOW_ATOMIC,
+	NONE = INSN_NO_REGISTER,
+	V = INSN_VECTOR,
+	FP = V | INSN_FP,
+	DIVIDE = FP | INSN_FP_DIVIDE,
+	MULTIPLY = V | INSN_MULTIPLY,
+	LOAD = INSN_LOAD,
+	STORE = INSN_STORE,
+	SWAP = INSN_LOAD | INSN_STORE | INSN_ATOMIC,
 };
 
 struct expected {
 	const char *text;
 	uint32_t word;
 	uint16_t kinds;
-	struct flow_registers reads, writes;
+	struct insn_registers reads, writes;
 	uint8_t base, index;
 };
 
-static bool same(const struct flow_registers *a, const struct flow_registers *b)
+static bool same(const struct insn_registers *a, const struct insn_registers *b)
 {
 	return a->gpr == b->gpr && a->vector == b->vector;
 }
 
 static void check(const struct expected *e, size_t nr)
 {
-	struct flow_decoder *d = NULL;
-	struct flow_insn i;
+	struct insn_decoder *d = NULL;
+	struct insn i;
 
-	assert_int_equal(flow_decoder_open(EM_AARCH64, &d, NULL), 0);
+	assert_int_equal(insn_decoder_open(EM_AARCH64, &d, NULL), 0);
 	for (; nr--; e++) {
 		uint8_t code[] = { (uint8_t)e->word, (uint8_t)(e->word >> 8),
 				   (uint8_t)(e->word >> 16), (uint8_t)(e->word >> 24) };
 
-		flow_decode(d, code, sizeof(code), 0x1000, &i);
-		if (i.flow != FLOW_PLAIN || i.kinds != e->kinds)
+		insn_decode(d, code, sizeof(code), 0x1000, &i);
+		if (i.flow != INSN_PLAIN || i.kinds != e->kinds)
 			fail_msg("%s: flow %u, kinds 0x%x", e->text, i.flow, i.kinds);
 		if (!same(&i.reads, &e->reads) || !same(&i.writes, &e->writes))
 			fail_msg("%s: registers", e->text);
 		if (i.base != e->base || i.index != e->index)
 			fail_msg("%s: base %u, index %u", e->text, i.base, i.index);
 	}
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 }
 
 #define B(n)	     (1ull << (n))
@@ -115,11 +115,11 @@ static void test_scalar_fp(void **state)
 		COMPUTES("fmov d0, #2.5", 0x1e609000, V, { 0, 0 }, { 0, 1 }),
 		COMPUTES("fcvt d0, s1", 0x1e22c020, FP, { 0, 2 }, { 0, 1 }),
 		COMPUTES("frintx s0, s1", 0x1e274020, FP, { 0, 2 }, { 0, 1 }),
-		COMPUTES("fcmp s1, s2", 0x1e222020, FP, { 0, 6 }, { FLOW_FLAGS, 0 }),
-		COMPUTES("fcmp s1, #0.0", 0x1e202028, FP, { 0, 2 }, { FLOW_FLAGS, 0 }),
-		COMPUTES("fccmp s1, s2, #3, eq", 0x1e220423, FP, { FLOW_FLAGS, 6 },
-			 { FLOW_FLAGS, 0 }),
-		COMPUTES("fcsel s0, s1, s2, eq", 0x1e220c20, V, { FLOW_FLAGS, 6 }, { 0, 1 }),
+		COMPUTES("fcmp s1, s2", 0x1e222020, FP, { 0, 6 }, { INSN_FLAGS, 0 }),
+		COMPUTES("fcmp s1, #0.0", 0x1e202028, FP, { 0, 2 }, { INSN_FLAGS, 0 }),
+		COMPUTES("fccmp s1, s2, #3, eq", 0x1e220423, FP, { INSN_FLAGS, 6 },
+			 { INSN_FLAGS, 0 }),
+		COMPUTES("fcsel s0, s1, s2, eq", 0x1e220c20, V, { INSN_FLAGS, 6 }, { 0, 1 }),
 	};
 
 	(void)state;
@@ -130,12 +130,12 @@ static void test_general(void **state)
 {
 	static const struct expected e[] = {
 		COMPUTES("clz x1, x2", 0xdac01041, 0, { B(2), 0 }, { B(1), 0 }),
-		COMPUTES("ccmp w1, #2, #3, eq", 0x7a420823, 0, { FLOW_FLAGS | B(1), 0 },
-			 { FLOW_FLAGS, 0 }),
-		COMPUTES("ccmp w2, #2, #3, eq", 0x7a420843, 0, { FLOW_FLAGS | B(2), 0 },
-			 { FLOW_FLAGS, 0 }),
-		COMPUTES("ccmp w1, w2, #3, eq", 0x7a420023, 0, { FLOW_FLAGS | B(1) | B(2), 0 },
-			 { FLOW_FLAGS, 0 }),
+		COMPUTES("ccmp w1, #2, #3, eq", 0x7a420823, 0, { INSN_FLAGS | B(1), 0 },
+			 { INSN_FLAGS, 0 }),
+		COMPUTES("ccmp w2, #2, #3, eq", 0x7a420843, 0, { INSN_FLAGS | B(2), 0 },
+			 { INSN_FLAGS, 0 }),
+		COMPUTES("ccmp w1, w2, #3, eq", 0x7a420023, 0, { INSN_FLAGS | B(1) | B(2), 0 },
+			 { INSN_FLAGS, 0 }),
 	};
 
 	(void)state;
@@ -180,14 +180,14 @@ static void test_memory(void **state)
 		  NONE },
 		{ "ldxp x1, x3, [x2]",
 		  0xc87f0c41,
-		  LOAD | FLOW_ATOMIC,
+		  LOAD | INSN_ATOMIC,
 		  { B(2), 0 },
 		  { B(1) | B(3), 0 },
 		  2,
 		  NONE },
 		{ "stxp w4, x1, x3, [x2]",
 		  0xc8240c41,
-		  STORE | FLOW_ATOMIC,
+		  STORE | INSN_ATOMIC,
 		  { 0xe, 0 },
 		  { B(4), 0 },
 		  2,
@@ -268,7 +268,7 @@ static void test_sve(void **state)
 		COMPUTES("fsqrt z0.s, p1/m, z1.s", 0x658da420, DIVIDE, { 0, 0 }, { 0, 0 }),
 		COMPUTES("mla z0.s, p1/m, z1.s, z2.s", 0x04824420, MULTIPLY, { 0, 0 }, { 0, 0 }),
 		COMPUTES("sdot z0.s, z1.b, z2.b", 0x44820020, MULTIPLY, { 0, 0 }, { 0, 0 }),
-		COMPUTES("sdiv z0.s, p1/m, z0.s, z1.s", 0x04940420, V | FLOW_DIVIDE, { 0, 0 },
+		COMPUTES("sdiv z0.s, p1/m, z0.s, z1.s", 0x04940420, V | INSN_DIVIDE, { 0, 0 },
 			 { 0, 0 }),
 		COMPUTES("add z0.s, z1.s, z2.s", 0x04a20020, V, { 0, 0 }, { 0, 0 }),
 		COMPUTES("incw x3", 0x04b0e3e3, V, { 0, 0 }, { B(3), 0 }),

@@ -7,23 +7,23 @@
 
 #include <cmocka.h>
 
-#include "analysis.h"
+#include "insn.h"
 
-static struct analysis_disasm *open_for(uint32_t machine)
+static struct insn_disasm *open_for(uint32_t machine)
 {
-	struct analysis_disasm *d = NULL;
+	struct insn_disasm *d = NULL;
 	struct base_err err = { 0 };
 
-	assert_int_equal(analysis_disasm_open(machine, &d, &err), 0);
+	assert_int_equal(insn_disasm_open(machine, &d, &err), 0);
 	return d;
 }
 
-static void expect(struct analysis_disasm *d, const void *code, size_t len, uint32_t insn_len,
+static void expect(struct insn_disasm *d, const void *code, size_t len, uint32_t insn_len,
 		   const char *text, uint64_t target)
 {
-	struct analysis_insn insn;
+	struct insn_line insn;
 
-	analysis_disasm_one(d, code, len, 0x1000, &insn);
+	insn_disasm_one(d, code, len, 0x1000, &insn);
 	assert_string_equal(insn.text, text);
 	assert_int_equal(insn.len, insn_len);
 	assert_int_equal(insn.vaddr, 0x1000);
@@ -33,8 +33,8 @@ static void expect(struct analysis_disasm *d, const void *code, size_t len, uint
 
 static void test_x86(void **state)
 {
-	struct analysis_disasm *d = open_for(EM_X86_64);
-	struct analysis_insn insn;
+	struct insn_disasm *d = open_for(EM_X86_64);
+	struct insn_line insn;
 
 	(void)state;
 	expect(d, "\xc3\x90", 2, 1, "retq", 0);
@@ -45,51 +45,51 @@ static void test_x86(void **state)
 	/* Not an instruction, and one that is cut. */
 	expect(d, "\x06\xc3", 2, 1, ".byte   0x06", 0);
 	expect(d, "\xe8\x0b", 2, 1, ".byte   0xe8", 0);
-	analysis_disasm_one(d, (const uint8_t *)"\xe8\x0b\x00\x00\x00", 5, 0x1000, &insn);
+	insn_disasm_one(d, (const uint8_t *)"\xe8\x0b\x00\x00\x00", 5, 0x1000, &insn);
 	assert_int_equal(insn.target_at, 8);
 	assert_int_equal(insn.target_len, 6);
-	analysis_disasm_close(d);
+	insn_disasm_close(d);
 }
 
 /* What capstone does not know is one step where its encoding tells how long it is: what follows is
  * found again, and blocks begin where the flow graph has them. */
 static void test_x86_new(void **state)
 {
-	struct analysis_disasm *d = open_for(EM_X86_64);
-	struct analysis_insn insn;
+	struct insn_disasm *d = open_for(EM_X86_64);
+	struct insn_line insn;
 
 	(void)state;
 	/* vpcmpeqb 0x40(%rdi),%ymm16,%k0; kmovd %k0,%eax: whatever this capstone makes of them */
-	analysis_disasm_one(d, (const uint8_t *)"\x62\xf3\x7d\x20\x3f\x47\x02\x00\xc5", 9, 0x1000,
-			    &insn);
+	insn_disasm_one(d, (const uint8_t *)"\x62\xf3\x7d\x20\x3f\x47\x02\x00\xc5", 9, 0x1000,
+			&insn);
 	assert_int_equal(insn.len, 8);
 	assert_false(insn.has_target);
-	analysis_disasm_one(d, (const uint8_t *)"\xc5\xfb\x93\xc0\x85\xc0", 6, 0x1000, &insn);
+	insn_disasm_one(d, (const uint8_t *)"\xc5\xfb\x93\xc0\x85\xc0", 6, 0x1000, &insn);
 	assert_int_equal(insn.len, 4);
 	/* Opcodes of nobody: by the layout alone. The last one is cut. */
 	expect(d, "\xc5\xfb\x0d\xc0\x90", 5, 4, ".byte   0xc5, 0xfb, 0x0d, 0xc0", 0);
 	expect(d, "\x62\xf1\x7d\x20\x0d\x84\xd8\x11\x22\x33\x44\x90", 12, 11,
 	       ".byte   0x62, 0xf1, 0x7d, 0x20, 0x0d, 0x84, 0xd8, 0x11, 0x22, 0x33, 0x44", 0);
 	expect(d, "\x62\xf1\x7d\x20\x0d\x84\xd8\x11", 8, 1, ".byte   0x62", 0);
-	analysis_disasm_close(d);
+	insn_disasm_close(d);
 }
 
 /* Some bytes are an instruction in 32 bits only, or another one. */
 static void test_386(void **state)
 {
-	struct analysis_disasm *d = open_for(EM_386);
+	struct insn_disasm *d = open_for(EM_386);
 
 	(void)state;
 	expect(d, "\xc3\x90", 2, 1, "retl", 0);
 	expect(d, "\x06\xc3", 2, 1, "pushl   %es", 0);
 	expect(d, "\x40\xc3", 2, 1, "incl    %eax", 0);
 	expect(d, "\xe8\x0b\x00\x00\x00", 5, 5, "calll   0x1010", 0x1010);
-	analysis_disasm_close(d);
+	insn_disasm_close(d);
 }
 
 static void test_aarch64(void **state)
 {
-	struct analysis_disasm *d = open_for(EM_AARCH64);
+	struct insn_disasm *d = open_for(EM_AARCH64);
 
 	(void)state;
 	expect(d, "\x02\x00\x00\x94", 4, 4, "bl      #0x1008", 0x1008);
@@ -97,86 +97,70 @@ static void test_aarch64(void **state)
 	expect(d, "\xc0\x03\x5f\xd6", 4, 4, "ret", 0);
 	expect(d, "\x00\x00\x00\x00", 4, 4, ".word   0x00000000", 0);
 	expect(d, "\x02\x00", 2, 1, ".byte   0x02", 0);
-	analysis_disasm_close(d);
+	insn_disasm_close(d);
 }
 
 /* Whatever this capstone knows of it, lengths must be right. */
 static void test_riscv(void **state)
 {
-	struct analysis_disasm *d = open_for(EM_RISCV);
-	struct analysis_insn insn;
+	struct insn_disasm *d = open_for(EM_RISCV);
+	struct insn_line insn;
 
 	(void)state;
-	analysis_disasm_one(d, (const uint8_t *)"\x82\x80\x13\x05\x15\x00", 6, 0x1000, &insn);
+	insn_disasm_one(d, (const uint8_t *)"\x82\x80\x13\x05\x15\x00", 6, 0x1000, &insn);
 	assert_int_equal(insn.len, 2);
-	analysis_disasm_one(d, (const uint8_t *)"\x13\x05\x15\x00", 4, 0x1002, &insn);
+	insn_disasm_one(d, (const uint8_t *)"\x13\x05\x15\x00", 4, 0x1002, &insn);
 	assert_int_equal(insn.len, 4);
-	analysis_disasm_close(d);
+	insn_disasm_close(d);
 }
 
 static void test_unknown_machine(void **state)
 {
-	struct analysis_disasm *d = NULL;
+	struct insn_disasm *d = NULL;
 	struct base_err err = { 0 };
 
 	(void)state;
-	assert_int_equal(analysis_disasm_open(EM_S390, &d, &err), -DCPI_EUNSUPPORTED);
+	assert_int_equal(insn_disasm_open(EM_S390, &d, &err), -DCPI_EUNSUPPORTED);
 	assert_null(d);
 	assert_non_null(strstr(err.text, "machine 22"));
-}
-
-/* Bytes without a disassembler are not the same as no bytes. */
-static void test_no_disassembler(void **state)
-{
-	uint8_t code[8] = { 0 };
-	struct analysis_unit u = { .kind = ANALYSIS_UNIT_BYTES, .vaddr = 0x1004 };
-	struct analysis_listing l = { .symbol = { "f", 0x1000, 16 }, .code = code, .code_len = 8 };
-	char text[64];
-
-	(void)state;
-	analysis_unit_text(&l, &u, text, sizeof(text));
-	assert_string_equal(text, "(this code cannot be disassembled here)");
-	u.vaddr = 0x1008;
-	analysis_unit_text(&l, &u, text, sizeof(text));
-	assert_string_equal(text, "(no bytes of this code)");
 }
 
 /* Any bytes: steps forward, ends at the end, stays in its buffer. */
 static void test_any_bytes(void **state)
 {
 	static const uint32_t machines[] = { EM_X86_64, EM_386, EM_AARCH64, EM_RISCV };
-	struct analysis_insn insn;
+	struct insn_line insn;
 	uint8_t code[512];
 
 	(void)state;
 	srandom(7);
 	for (size_t m = 0; m < sizeof(machines) / sizeof(machines[0]); m++) {
-		struct analysis_disasm *d = open_for(machines[m]);
+		struct insn_disasm *d = open_for(machines[m]);
 
 		for (size_t i = 0; i < sizeof(code); i++)
 			code[i] = (uint8_t)random();
 		for (size_t at = 0; at < sizeof(code); at += insn.len) {
-			analysis_disasm_one(d, code + at, sizeof(code) - at, at, &insn);
+			insn_disasm_one(d, code + at, sizeof(code) - at, at, &insn);
 			assert_true(insn.len > 0 && insn.len <= sizeof(code) - at);
 			assert_true(*insn.text);
 			if (insn.has_target)
 				assert_true(insn.target_at + insn.target_len <= strlen(insn.text));
 		}
-		analysis_disasm_close(d);
+		insn_disasm_close(d);
 	}
 }
 
 /* The quick way says what the other one says, whatever the bytes are. */
 static void compare_text(uint32_t machine)
 {
-	struct analysis_disasm *full = open_for(machine), *plain = open_for(machine);
+	struct insn_disasm *full = open_for(machine), *plain = open_for(machine);
 	uint64_t state = 88172645463325252ull;
-	struct analysis_text t;
-	struct analysis_insn insn;
+	struct insn_text t;
+	struct insn_line insn;
 	uint8_t code[16];
 	char text[224];
 
-	analysis_disasm_plain(plain);
+	insn_disasm_plain(plain);
 	for (int i = 0; i < 20000; i++) {
 		for (size_t k = 0; k < sizeof(code); k++) {
 			state ^= state << 13;
@@ -187,8 +171,8 @@ static void compare_text(uint32_t machine)
 		/* Branches are rare among random bytes. */
 		if (i % 3 == 0)
 			code[0] = (uint8_t[]){ 0xe8, 0xe9, 0xeb, 0x75, 0xff, 0xe2, 0xf2 }[i % 7];
-		analysis_disasm_one(full, code, sizeof(code), 0x401000, &insn);
-		analysis_disasm_text(plain, code, sizeof(code), 0x401000, &t);
+		insn_disasm_one(full, code, sizeof(code), 0x401000, &insn);
+		insn_disasm_text(plain, code, sizeof(code), 0x401000, &t);
 		snprintf(text, sizeof(text), *t.operands ? "%-7s %s" : "%s%s", t.mnemonic,
 			 t.operands);
 		assert_string_equal(text, insn.text);
@@ -198,8 +182,8 @@ static void compare_text(uint32_t machine)
 		assert_int_equal(t.has_target, insn.has_target);
 		assert_int_equal(t.target, insn.has_target ? insn.target : t.target);
 	}
-	analysis_disasm_close(full);
-	analysis_disasm_close(plain);
+	insn_disasm_close(full);
+	insn_disasm_close(plain);
 }
 
 static void test_text(void **state)
@@ -214,10 +198,13 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_x86),	  cmocka_unit_test(test_x86_new),
-		cmocka_unit_test(test_386),	  cmocka_unit_test(test_no_disassembler),
-		cmocka_unit_test(test_aarch64),	  cmocka_unit_test(test_text),
-		cmocka_unit_test(test_riscv),	  cmocka_unit_test(test_unknown_machine),
+		cmocka_unit_test(test_x86),
+		cmocka_unit_test(test_x86_new),
+		cmocka_unit_test(test_386),
+		cmocka_unit_test(test_aarch64),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_riscv),
+		cmocka_unit_test(test_unknown_machine),
 		cmocka_unit_test(test_any_bytes),
 	};
 

@@ -7,28 +7,29 @@
 
 #include <cmocka.h>
 
-#include "flow_internal.h"
+#include "insn.h"
+#include "x86.h"
 
-enum { NONE = FLOW_NO_REGISTER };
+enum { NONE = INSN_NO_REGISTER };
 
 struct expected {
 	const char *bytes;
 	uint8_t len;
-	enum flow_class flow;
+	enum insn_flow flow;
 	uint16_t kinds;
 	uint64_t target;
-	struct flow_registers reads, writes;
+	struct insn_registers reads, writes;
 	uint8_t base;
 };
 
 static void check(uint32_t machine, const struct expected *e, size_t nr)
 {
-	struct flow_decoder *d = NULL;
-	struct flow_insn insn;
+	struct insn_decoder *d = NULL;
+	struct insn insn;
 
-	assert_int_equal(flow_decoder_open(machine, &d, NULL), 0);
+	assert_int_equal(insn_decoder_open(machine, &d, NULL), 0);
 	for (size_t i = 0; i < nr; i++, e++) {
-		flow_decode(d, (const uint8_t *)e->bytes, e->len, 0x1000, &insn);
+		insn_decode(d, (const uint8_t *)e->bytes, e->len, 0x1000, &insn);
 		assert_int_equal(insn.len, e->len);
 		assert_int_equal(insn.flow, e->flow);
 		assert_int_equal(insn.kinds, e->kinds);
@@ -39,18 +40,18 @@ static void check(uint32_t machine, const struct expected *e, size_t nr)
 		assert_int_equal(insn.writes.vector, e->writes.vector);
 		assert_int_equal(insn.base, e->base);
 	}
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 }
 
 static int step_of(uint32_t machine, const char *bytes, size_t len)
 {
-	struct flow_decoder *d = NULL;
-	struct flow_insn insn;
+	struct insn_decoder *d = NULL;
+	struct insn insn;
 
-	assert_int_equal(flow_decoder_open(machine, &d, NULL), 0);
-	flow_decode(d, (const uint8_t *)bytes, len, 0x1000, &insn);
+	assert_int_equal(insn_decoder_open(machine, &d, NULL), 0);
+	insn_decode(d, (const uint8_t *)bytes, len, 0x1000, &insn);
 	assert_int_equal(insn.len, len);
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 	return insn.step;
 }
 
@@ -81,39 +82,39 @@ static void test_x86(void **state)
 		/* mov 8(%rax,%rcx,4), %edx */
 		{ "\x8b\x54\x88\x08",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_LOAD,
+		  INSN_PLAIN,
+		  INSN_LOAD,
 		  0,
 		  { B(0) | B(1), 0 },
 		  { B(2), 0 },
 		  0 },
 		/* mov %edx, (%r9) */
-		{ "\x41\x89\x11", 3, FLOW_PLAIN, FLOW_STORE, 0, { B(2) | B(9), 0 }, { 0, 0 }, 9 },
+		{ "\x41\x89\x11", 3, INSN_PLAIN, INSN_STORE, 0, { B(2) | B(9), 0 }, { 0, 0 }, 9 },
 		/* lea 8(%rax), %rcx: no memory is touched */
-		{ "\x48\x8d\x48\x08", 4, FLOW_PLAIN, 0, 0, { B(0), 0 }, { B(1), 0 }, 0 },
+		{ "\x48\x8d\x48\x08", 4, INSN_PLAIN, 0, 0, { B(0), 0 }, { B(1), 0 }, 0 },
 		/* lock cmpxchg %ecx, (%rdx) */
 		{ "\xf0\x0f\xb1\x0a",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_LOAD | FLOW_STORE | FLOW_ATOMIC,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_STORE | INSN_ATOMIC,
 		  0,
 		  { B(0) | B(1) | B(2), 0 },
-		  { B(0) | FLOW_FLAGS, 0 },
+		  { B(0) | INSN_FLAGS, 0 },
 		  2 },
 		/* div %rcx */
 		{ "\x48\xf7\xf1",
 		  3,
-		  FLOW_PLAIN,
-		  FLOW_DIVIDE,
+		  INSN_PLAIN,
+		  INSN_DIVIDE,
 		  0,
 		  { B(0) | B(1) | B(2), 0 },
-		  { B(0) | B(2) | FLOW_FLAGS, 0 },
+		  { B(0) | B(2) | INSN_FLAGS, 0 },
 		  NONE },
 		/* divsd %xmm1, %xmm0 */
 		{ "\xf2\x0f\x5e\xc1",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_FP | FLOW_FP_DIVIDE | FLOW_VECTOR,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_FP_DIVIDE | INSN_VECTOR,
 		  0,
 		  { 0, B(0) | B(1) },
 		  { 0, B(0) },
@@ -121,40 +122,40 @@ static void test_x86(void **state)
 		/* rep movsb: its direction is a flag */
 		{ "\xf3\xa4",
 		  2,
-		  FLOW_PLAIN,
-		  FLOW_LOAD | FLOW_STORE | FLOW_REPEAT,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_STORE | INSN_REPEAT,
 		  0,
-		  { B(1) | B(6) | B(7) | FLOW_FLAGS, 0 },
+		  { B(1) | B(6) | B(7) | INSN_FLAGS, 0 },
 		  { B(1) | B(6) | B(7), 0 },
 		  6 },
 		/* jne 0x1000; jmp; call; call *%rax; jmp *%rax; ret; ud2; nop */
-		{ "\x75\xfe", 2, FLOW_BRANCH, 0, 0x1000, { FLOW_FLAGS, 0 }, { 0, 0 }, NONE },
-		{ "\xeb\x0e", 2, FLOW_JUMP, 0, 0x1010, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x75\xfe", 2, INSN_BRANCH, 0, 0x1000, { INSN_FLAGS, 0 }, { 0, 0 }, NONE },
+		{ "\xeb\x0e", 2, INSN_JUMP, 0, 0x1010, { 0, 0 }, { 0, 0 }, NONE },
 		{ "\xe8\x0b\x00\x00\x00",
 		  5,
-		  FLOW_CALL,
-		  FLOW_STORE,
+		  INSN_CALL,
+		  INSN_STORE,
 		  0x1010,
 		  { B(4), 0 },
 		  { B(4), 0 },
 		  NONE },
-		{ "\x3e\xff\xe0", 3, FLOW_INDIRECT_JUMP, 0, 0, { B(0), 0 }, { 0, 0 }, NONE },
-		{ "\xc3", 1, FLOW_RETURN, FLOW_LOAD, 0, { B(4), 0 }, { B(4), 0 }, NONE },
-		{ "\x0f\x0b", 2, FLOW_TRAP, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
-		{ "\x66\x90", 2, FLOW_PLAIN, FLOW_PADDING, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x3e\xff\xe0", 3, INSN_INDIRECT_JUMP, 0, 0, { B(0), 0 }, { 0, 0 }, NONE },
+		{ "\xc3", 1, INSN_RETURN, INSN_LOAD, 0, { B(4), 0 }, { B(4), 0 }, NONE },
+		{ "\x0f\x0b", 2, INSN_TRAP, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x66\x90", 2, INSN_PLAIN, INSN_PADDING, 0, { 0, 0 }, { 0, 0 }, NONE },
 		/* vpcmpneqb (%rdi), %ymm16, %k1, and kmovd %k1, %eax: newer than capstone 4 */
 		{ "\x62\xf3\x7d\x20\x3f\x0f\x04",
 		  7,
-		  FLOW_PLAIN,
-		  FLOW_LOAD | FLOW_VECTOR,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_VECTOR,
 		  0,
 		  { B(7), 0 },
 		  { 0, 0 },
 		  7 },
-		{ "\xc5\xfb\x93\xc1", 4, FLOW_PLAIN, FLOW_VECTOR, 0, { 0, 0 }, { B(0), 0 }, NONE },
+		{ "\xc5\xfb\x93\xc1", 4, INSN_PLAIN, INSN_VECTOR, 0, { 0, 0 }, { B(0), 0 }, NONE },
 		/* none, and one that is cut */
-		{ "\x06", 1, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
-		{ "\xe8", 1, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x06", 1, INSN_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\xe8", 1, INSN_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
 	};
 
 	(void)state;
@@ -170,12 +171,12 @@ static void test_x86_names(void **state)
 		uint16_t kinds;
 	} e[] = {
 		/* addps %xmm1, %xmm0; cvtsi2sd %eax, %xmm0; cmpltsd of a register, of memory */
-		{ 3, "\x0f\x58\xc1", FLOW_FP },
-		{ 4, "\xf2\x0f\x2a\xc0", FLOW_FP },
-		{ 5, "\xf2\x0f\xc2\xc1\x01", FLOW_FP },
-		{ 5, "\xf2\x0f\xc2\x07\x01", FLOW_FP },
+		{ 3, "\x0f\x58\xc1", INSN_FP },
+		{ 4, "\xf2\x0f\x2a\xc0", INSN_FP },
+		{ 5, "\xf2\x0f\xc2\xc1\x01", INSN_FP },
+		{ 5, "\xf2\x0f\xc2\x07\x01", INSN_FP },
 		/* fadds (%rdi) */
-		{ 2, "\xd8\x07", FLOW_FP },
+		{ 2, "\xd8\x07", INSN_FP },
 		/* stosd, lodsd, scasd, insd, outsd, cmpsd; rdsspd %eax */
 		{ 1, "\xab", 0 },
 		{ 1, "\xad", 0 },
@@ -191,24 +192,24 @@ static void test_x86_names(void **state)
 		/* vscatterdps %zmm1, (%rax,%zmm2,4) {%k1} */
 		{ 7, "\x62\xf2\x7d\x49\xa2\x0c\x90", 0 },
 		/* pmulld %xmm1, %xmm0; vpmaddwd %xmm1, %xmm2, %xmm0 */
-		{ 5, "\x66\x0f\x38\x40\xc1", FLOW_MULTIPLY },
-		{ 4, "\xc5\xe9\xf5\xc1", FLOW_MULTIPLY },
+		{ 5, "\x66\x0f\x38\x40\xc1", INSN_MULTIPLY },
+		{ 4, "\xc5\xe9\xf5\xc1", INSN_MULTIPLY },
 	};
-	struct flow_decoder *d = NULL;
-	struct flow_insn insn;
+	struct insn_decoder *d = NULL;
+	struct insn insn;
 
 	(void)state;
-	assert_int_equal(flow_decoder_open(EM_X86_64, &d, NULL), 0);
+	assert_int_equal(insn_decoder_open(EM_X86_64, &d, NULL), 0);
 	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
 		uint8_t code[16] = { 0 };
 
 		memcpy(code, e[i].code, e[i].len);
-		flow_decode(d, code, sizeof(code), 0x1000, &insn);
-		if (insn.len != e[i].len || insn.flow != FLOW_PLAIN ||
-		    (insn.kinds & (FLOW_FP | FLOW_MULTIPLY)) != e[i].kinds)
+		insn_decode(d, code, sizeof(code), 0x1000, &insn);
+		if (insn.len != e[i].len || insn.flow != INSN_PLAIN ||
+		    (insn.kinds & (INSN_FP | INSN_MULTIPLY)) != e[i].kinds)
 			fail_msg("%zu: len %u, kinds 0x%x", i, insn.len, insn.kinds);
 	}
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 }
 
 /* One instruction: prefixes and opcode, then ModRM, SIB and what may follow. */
@@ -230,19 +231,19 @@ static void x86_code(uint8_t out[16], uint8_t prefix, uint8_t rex, bool second, 
 }
 
 /* 1 if it is one of those that are known without the disassembler. */
-static size_t check_flow(struct flow_decoder *d, const uint8_t *code, size_t len)
+static size_t check_flow(struct insn_decoder *d, const uint8_t *code, size_t len)
 {
-	struct flow_insn flow, whole, quick = { 0 };
+	struct insn flow, whole, quick = { 0 };
 
-	if (!flow_x86_quick(code, len, &quick))
+	if (!insn_x86_quick(code, len, &quick))
 		return 0;
-	flow_decode_flow(d, code, len, 0x1000, &flow);
-	flow_decode(d, code, len, 0x1000, &whole);
+	insn_decode_flow(d, code, len, 0x1000, &flow);
+	insn_decode(d, code, len, 0x1000, &whole);
 	assert_int_equal(flow.vaddr, 0x1000);
 	assert_int_equal(flow.len, whole.len);
 	assert_int_equal(flow.flow, whole.flow);
 	assert_int_equal(flow.target, whole.target);
-	assert_int_equal(flow.kinds & FLOW_PADDING, whole.kinds & FLOW_PADDING);
+	assert_int_equal(flow.kinds & INSN_PADDING, whole.kinds & INSN_PADDING);
 	return 1;
 }
 
@@ -250,11 +251,11 @@ static size_t check_flow(struct flow_decoder *d, const uint8_t *code, size_t len
 static void test_x86_flow(void **state)
 {
 	static const uint8_t prefixes[] = { 0, 0x66, 0xf2, 0xf3 }, rexes[] = { 0, 0x41, 0x48 };
-	struct flow_decoder *d = NULL;
+	struct insn_decoder *d = NULL;
 	size_t nr = 0;
 
 	(void)state;
-	assert_int_equal(flow_decoder_open(EM_X86_64, &d, NULL), 0);
+	assert_int_equal(insn_decoder_open(EM_X86_64, &d, NULL), 0);
 	for (unsigned int i = 0; i < 4 * 3 * 2 * 256; i++) {
 		uint8_t prefix = prefixes[i & 3], rex = rexes[i / 4 % 3], code[16];
 		bool second = i / 12 % 2;
@@ -269,7 +270,7 @@ static void test_x86_flow(void **state)
 		}
 	}
 	assert_true(nr > 100000);
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 }
 
 static void test_aarch64(void **state)
@@ -278,8 +279,8 @@ static void test_aarch64(void **state)
 		/* ldr x1, [x2, x3, lsl #3] */
 		{ "\x41\x78\x63\xf8",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_LOAD,
+		  INSN_PLAIN,
+		  INSN_LOAD,
 		  0,
 		  { B(2) | B(3), 0 },
 		  { B(1), 0 },
@@ -287,8 +288,8 @@ static void test_aarch64(void **state)
 		/* stp x29, x30, [sp, #-16]! */
 		{ "\xfd\x7b\xbf\xa9",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_STORE,
+		  INSN_PLAIN,
+		  INSN_STORE,
 		  0,
 		  { B(29) | B(30), 0 },
 		  { 0, 0 },
@@ -296,8 +297,8 @@ static void test_aarch64(void **state)
 		/* ldr q0, [x1], #16 */
 		{ "\x20\x04\xc1\x3c",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_LOAD | FLOW_VECTOR,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_VECTOR,
 		  0,
 		  { B(1), 0 },
 		  { B(1), B(0) },
@@ -305,8 +306,8 @@ static void test_aarch64(void **state)
 		/* ldaddal w1, w0, [x2] */
 		{ "\x40\x00\xe1\xb8",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_LOAD | FLOW_STORE | FLOW_ATOMIC,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_STORE | INSN_ATOMIC,
 		  0,
 		  { B(1) | B(2), 0 },
 		  { B(0), 0 },
@@ -314,72 +315,72 @@ static void test_aarch64(void **state)
 		/* udiv w0, w1, w2; madd x0, x1, x2, x3; fdiv d0, d1, d2; dmb ish */
 		{ "\x20\x08\xc2\x1a",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_DIVIDE,
+		  INSN_PLAIN,
+		  INSN_DIVIDE,
 		  0,
 		  { B(1) | B(2), 0 },
 		  { B(0), 0 },
 		  NONE },
 		{ "\x20\x0c\x02\x9b",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_MULTIPLY,
+		  INSN_PLAIN,
+		  INSN_MULTIPLY,
 		  0,
 		  { B(1) | B(2) | B(3), 0 },
 		  { B(0), 0 },
 		  NONE },
 		{ "\x20\x18\x62\x1e",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_FP | FLOW_FP_DIVIDE | FLOW_VECTOR,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_FP_DIVIDE | INSN_VECTOR,
 		  0,
 		  { 0, B(1) | B(2) },
 		  { 0, B(0) },
 		  NONE },
-		{ "\xbf\x3b\x03\xd5", 4, FLOW_PLAIN, FLOW_BARRIER, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\xbf\x3b\x03\xd5", 4, INSN_PLAIN, INSN_BARRIER, 0, { 0, 0 }, { 0, 0 }, NONE },
 		/* subs w0, w1, #1; csel x0, x1, x2, eq */
 		{ "\x20\x04\x00\x71",
 		  4,
-		  FLOW_PLAIN,
+		  INSN_PLAIN,
 		  0,
 		  0,
 		  { B(1), 0 },
-		  { B(0) | FLOW_FLAGS, 0 },
+		  { B(0) | INSN_FLAGS, 0 },
 		  NONE },
 		{ "\x20\x00\x82\x9a",
 		  4,
-		  FLOW_PLAIN,
+		  INSN_PLAIN,
 		  0,
 		  0,
-		  { B(1) | B(2) | FLOW_FLAGS, 0 },
+		  { B(1) | B(2) | INSN_FLAGS, 0 },
 		  { B(0), 0 },
 		  NONE },
 		/* b.ne, cbz x0, tbnz w1, b, bl, br x16, blr x8, ret, brk, nop */
 		{ "\x81\x00\x00\x54",
 		  4,
-		  FLOW_BRANCH,
+		  INSN_BRANCH,
 		  0,
 		  0x1010,
-		  { FLOW_FLAGS, 0 },
+		  { INSN_FLAGS, 0 },
 		  { 0, 0 },
 		  NONE },
-		{ "\x60\x00\x00\xb4", 4, FLOW_BRANCH, 0, 0x100c, { B(0), 0 }, { 0, 0 }, NONE },
-		{ "\xe1\xff\x07\x37", 4, FLOW_BRANCH, 0, 0xffc, { B(1), 0 }, { 0, 0 }, NONE },
-		{ "\x02\x00\x00\x14", 4, FLOW_JUMP, 0, 0x1008, { 0, 0 }, { 0, 0 }, NONE },
-		{ "\x02\x00\x00\x94", 4, FLOW_CALL, 0, 0x1008, { 0, 0 }, { B(30), 0 }, NONE },
-		{ "\x00\x02\x1f\xd6", 4, FLOW_INDIRECT_JUMP, 0, 0, { B(16), 0 }, { 0, 0 }, NONE },
+		{ "\x60\x00\x00\xb4", 4, INSN_BRANCH, 0, 0x100c, { B(0), 0 }, { 0, 0 }, NONE },
+		{ "\xe1\xff\x07\x37", 4, INSN_BRANCH, 0, 0xffc, { B(1), 0 }, { 0, 0 }, NONE },
+		{ "\x02\x00\x00\x14", 4, INSN_JUMP, 0, 0x1008, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x02\x00\x00\x94", 4, INSN_CALL, 0, 0x1008, { 0, 0 }, { B(30), 0 }, NONE },
+		{ "\x00\x02\x1f\xd6", 4, INSN_INDIRECT_JUMP, 0, 0, { B(16), 0 }, { 0, 0 }, NONE },
 		{ "\x00\x01\x3f\xd6",
 		  4,
-		  FLOW_INDIRECT_CALL,
+		  INSN_INDIRECT_CALL,
 		  0,
 		  0,
 		  { B(8), 0 },
 		  { B(30), 0 },
 		  NONE },
-		{ "\xc0\x03\x5f\xd6", 4, FLOW_RETURN, 0, 0, { B(30), 0 }, { 0, 0 }, NONE },
-		{ "\x00\x00\x20\xd4", 4, FLOW_TRAP, FLOW_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
-		{ "\x1f\x20\x03\xd5", 4, FLOW_PLAIN, FLOW_PADDING, 0, { 0, 0 }, { 0, 0 }, NONE },
-		{ "\x00\x00\x00\x00", 4, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\xc0\x03\x5f\xd6", 4, INSN_RETURN, 0, 0, { B(30), 0 }, { 0, 0 }, NONE },
+		{ "\x00\x00\x20\xd4", 4, INSN_TRAP, INSN_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x1f\x20\x03\xd5", 4, INSN_PLAIN, INSN_PADDING, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x00\x00\x00\x00", 4, INSN_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
 	};
 
 	(void)state;
@@ -390,19 +391,19 @@ static void test_riscv(void **state)
 {
 	static const struct expected e[] = {
 		/* ld a0, 8(a1); sd a2, -8(sp); amoadd.w a0, a1, (a2) */
-		{ "\x03\xb5\x85\x00", 4, FLOW_PLAIN, FLOW_LOAD, 0, { B(11), 0 }, { B(10), 0 }, 11 },
+		{ "\x03\xb5\x85\x00", 4, INSN_PLAIN, INSN_LOAD, 0, { B(11), 0 }, { B(10), 0 }, 11 },
 		{ "\x23\x3c\xc1\xfe",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_STORE,
+		  INSN_PLAIN,
+		  INSN_STORE,
 		  0,
 		  { B(2) | B(12), 0 },
 		  { 0, 0 },
 		  2 },
 		{ "\x2f\x25\xb6\x00",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_LOAD | FLOW_STORE | FLOW_ATOMIC,
+		  INSN_PLAIN,
+		  INSN_LOAD | INSN_STORE | INSN_ATOMIC,
 		  0,
 		  { B(11) | B(12), 0 },
 		  { B(10), 0 },
@@ -410,73 +411,73 @@ static void test_riscv(void **state)
 		/* mul a0, a1, a2; divw a0, a1, a2; fdiv.d fa0, fa1, fa2 */
 		{ "\x33\x85\xc5\x02",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_MULTIPLY,
+		  INSN_PLAIN,
+		  INSN_MULTIPLY,
 		  0,
 		  { B(11) | B(12), 0 },
 		  { B(10), 0 },
 		  NONE },
 		{ "\x3b\xc5\xc5\x02",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_DIVIDE,
+		  INSN_PLAIN,
+		  INSN_DIVIDE,
 		  0,
 		  { B(11) | B(12), 0 },
 		  { B(10), 0 },
 		  NONE },
 		{ "\x53\xf5\xc5\x1a",
 		  4,
-		  FLOW_PLAIN,
-		  FLOW_FP | FLOW_FP_DIVIDE | FLOW_VECTOR,
+		  INSN_PLAIN,
+		  INSN_FP | INSN_FP_DIVIDE | INSN_VECTOR,
 		  0,
 		  { 0, B(11) | B(12) },
 		  { 0, B(10) },
 		  NONE },
 		/* short: lw a1, 4(a0); sd ra, 8(sp); mv a0, a1; nop */
-		{ "\x4c\x41", 2, FLOW_PLAIN, FLOW_LOAD, 0, { B(10), 0 }, { B(11), 0 }, 10 },
-		{ "\x06\xe4", 2, FLOW_PLAIN, FLOW_STORE, 0, { B(1) | B(2), 0 }, { 0, 0 }, 2 },
-		{ "\x2e\x85", 2, FLOW_PLAIN, 0, 0, { B(11), 0 }, { B(10), 0 }, NONE },
-		{ "\x01\x00", 2, FLOW_PLAIN, FLOW_PADDING, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x4c\x41", 2, INSN_PLAIN, INSN_LOAD, 0, { B(10), 0 }, { B(11), 0 }, 10 },
+		{ "\x06\xe4", 2, INSN_PLAIN, INSN_STORE, 0, { B(1) | B(2), 0 }, { 0, 0 }, 2 },
+		{ "\x2e\x85", 2, INSN_PLAIN, 0, 0, { B(11), 0 }, { B(10), 0 }, NONE },
+		{ "\x01\x00", 2, INSN_PLAIN, INSN_PADDING, 0, { 0, 0 }, { 0, 0 }, NONE },
 		/* Zcb: lbu, lhu, lh a5, 2(a4); lbu s0, (s1); sb, sh a5, 2(a4) */
-		{ "\x3c\x83", 2, FLOW_PLAIN, FLOW_LOAD, 0, { B(14), 0 }, { B(15), 0 }, 14 },
-		{ "\x3c\x87", 2, FLOW_PLAIN, FLOW_LOAD, 0, { B(14), 0 }, { B(15), 0 }, 14 },
-		{ "\x7c\x87", 2, FLOW_PLAIN, FLOW_LOAD, 0, { B(14), 0 }, { B(15), 0 }, 14 },
-		{ "\x80\x80", 2, FLOW_PLAIN, FLOW_LOAD, 0, { B(9), 0 }, { B(8), 0 }, 9 },
-		{ "\x3c\x8b", 2, FLOW_PLAIN, FLOW_STORE, 0, { B(14) | B(15), 0 }, { 0, 0 }, 14 },
-		{ "\x3c\x8f", 2, FLOW_PLAIN, FLOW_STORE, 0, { B(14) | B(15), 0 }, { 0, 0 }, 14 },
+		{ "\x3c\x83", 2, INSN_PLAIN, INSN_LOAD, 0, { B(14), 0 }, { B(15), 0 }, 14 },
+		{ "\x3c\x87", 2, INSN_PLAIN, INSN_LOAD, 0, { B(14), 0 }, { B(15), 0 }, 14 },
+		{ "\x7c\x87", 2, INSN_PLAIN, INSN_LOAD, 0, { B(14), 0 }, { B(15), 0 }, 14 },
+		{ "\x80\x80", 2, INSN_PLAIN, INSN_LOAD, 0, { B(9), 0 }, { B(8), 0 }, 9 },
+		{ "\x3c\x8b", 2, INSN_PLAIN, INSN_STORE, 0, { B(14) | B(15), 0 }, { 0, 0 }, 14 },
+		{ "\x3c\x8f", 2, INSN_PLAIN, INSN_STORE, 0, { B(14) | B(15), 0 }, { 0, 0 }, 14 },
 		/* mul s0, s1; zext.b, zext.h, sext.h, not s0; addw s0, s1 */
 		{ "\x45\x9c",
 		  2,
-		  FLOW_PLAIN,
-		  FLOW_MULTIPLY,
+		  INSN_PLAIN,
+		  INSN_MULTIPLY,
 		  0,
 		  { B(8) | B(9), 0 },
 		  { B(8), 0 },
 		  NONE },
-		{ "\x61\x9c", 2, FLOW_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
-		{ "\x69\x9c", 2, FLOW_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
-		{ "\x6d\x9c", 2, FLOW_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
-		{ "\x75\x9c", 2, FLOW_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
-		{ "\x25\x9c", 2, FLOW_PLAIN, 0, 0, { B(8) | B(9), 0 }, { B(8), 0 }, NONE },
+		{ "\x61\x9c", 2, INSN_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
+		{ "\x69\x9c", 2, INSN_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
+		{ "\x6d\x9c", 2, INSN_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
+		{ "\x75\x9c", 2, INSN_PLAIN, 0, 0, { B(8), 0 }, { B(8), 0 }, NONE },
+		{ "\x25\x9c", 2, INSN_PLAIN, 0, 0, { B(8) | B(9), 0 }, { B(8), 0 }, NONE },
 		/* bne a0, a1, +8; c.beqz a0, +8; jal ra, +16; c.j -2; jr a5; jalr a5; ret; ebreak
 		 */
 		{ "\x63\x14\xb5\x00",
 		  4,
-		  FLOW_BRANCH,
+		  INSN_BRANCH,
 		  0,
 		  0x1008,
 		  { B(10) | B(11), 0 },
 		  { 0, 0 },
 		  NONE },
-		{ "\x01\xc5", 2, FLOW_BRANCH, 0, 0x1008, { B(10), 0 }, { 0, 0 }, NONE },
-		{ "\xef\x00\x00\x01", 4, FLOW_CALL, 0, 0x1010, { 0, 0 }, { B(1), 0 }, NONE },
-		{ "\xfd\xbf", 2, FLOW_JUMP, 0, 0xffe, { 0, 0 }, { 0, 0 }, NONE },
-		{ "\x82\x87", 2, FLOW_INDIRECT_JUMP, 0, 0, { B(15), 0 }, { 0, 0 }, NONE },
-		{ "\x82\x97", 2, FLOW_INDIRECT_CALL, 0, 0, { B(15), 0 }, { B(1), 0 }, NONE },
-		{ "\x82\x80", 2, FLOW_RETURN, 0, 0, { B(1), 0 }, { 0, 0 }, NONE },
-		{ "\x02\x90", 2, FLOW_TRAP, FLOW_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
-		{ "\x00\x00", 2, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
-		{ "\xc0\x8c", 2, FLOW_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x01\xc5", 2, INSN_BRANCH, 0, 0x1008, { B(10), 0 }, { 0, 0 }, NONE },
+		{ "\xef\x00\x00\x01", 4, INSN_CALL, 0, 0x1010, { 0, 0 }, { B(1), 0 }, NONE },
+		{ "\xfd\xbf", 2, INSN_JUMP, 0, 0xffe, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x82\x87", 2, INSN_INDIRECT_JUMP, 0, 0, { B(15), 0 }, { 0, 0 }, NONE },
+		{ "\x82\x97", 2, INSN_INDIRECT_CALL, 0, 0, { B(15), 0 }, { B(1), 0 }, NONE },
+		{ "\x82\x80", 2, INSN_RETURN, 0, 0, { B(1), 0 }, { 0, 0 }, NONE },
+		{ "\x02\x90", 2, INSN_TRAP, INSN_SERIALIZE, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\x00\x00", 2, INSN_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
+		{ "\xc0\x8c", 2, INSN_DATA, 0, 0, { 0, 0 }, { 0, 0 }, NONE },
 	};
 
 	(void)state;
@@ -497,20 +498,20 @@ static void test_riscv_ops(void **state)
 		{ "\x7c\x87", true, 2, 2, UINT64_MAX }, { "\x61\x9c", false, 8, 0, 0xff },
 		{ "\x69\x9c", false, 8, 0, 0xffff },	{ "\x75\x9c", false, 8, 0, UINT64_MAX },
 	};
-	struct flow_decoder *d = NULL;
-	struct flow_op op;
+	struct insn_decoder *d = NULL;
+	struct insn_op op;
 
 	(void)state;
-	assert_int_equal(flow_decoder_open(EM_RISCV, &d, NULL), 0);
+	assert_int_equal(insn_decoder_open(EM_RISCV, &d, NULL), 0);
 	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
-		flow_decode_op(d, (const uint8_t *)e[i].code, 2, 0x1000, &op);
+		insn_decode_op(d, (const uint8_t *)e[i].code, 2, 0x1000, &op);
 		assert_int_equal(op.known, e[i].load);
 		assert_int_equal(op.load, e[i].load);
 		assert_int_equal(op.size, e[i].size);
 		assert_int_equal(op.disp, e[i].disp);
 		assert_int_equal(op.max, e[i].max);
 	}
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 }
 
 /* What takes stack and what gives it back; all else, though it is at the stack, does neither. */
@@ -559,17 +560,17 @@ static void test_stack_moves(void **state)
 		{ EM_AARCH64, 4, "\xfd\x03\x00\x91", 0 },
 		{ EM_AARCH64, 4, "\x3d\x78\xbf\xa9", 0 },
 	};
-	struct flow_decoder *d = NULL;
+	struct insn_decoder *d = NULL;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(e) / sizeof(e[0]); i++) {
 		uint8_t code[16] = { 0 };
 
 		memcpy(code, e[i].code, e[i].len);
-		assert_int_equal(flow_decoder_open(e[i].machine, &d, NULL), 0);
-		if (flow_stack_move(d, code, sizeof(code)) != e[i].move)
+		assert_int_equal(insn_decoder_open(e[i].machine, &d, NULL), 0);
+		if (insn_stack_move(d, code, sizeof(code)) != e[i].move)
 			fail_msg("%zu is no %d", i, e[i].move);
-		flow_decoder_close(d);
+		insn_decoder_close(d);
 	}
 }
 

@@ -8,14 +8,14 @@
 
 #include <cmocka.h>
 
-#include "analysis.h"
+#include "insn.h"
 
 enum { LEN_MAX = 64, BASE = 0x10000 };
 
 static void mask(uint32_t machine, const char *code, size_t len, uint8_t *out)
 {
 	memcpy(out, code, len);
-	assert_int_equal(analysis_code_mask(machine, out, len, BASE), 0);
+	assert_int_equal(insn_mask(machine, out, len, BASE), 0);
 }
 
 #define CODE(text) (text), sizeof(text) - 1
@@ -38,7 +38,7 @@ static void words(uint32_t machine, const uint32_t *code, const uint32_t *left, 
 		bytes[i] = (uint8_t)(code[i / 4] >> (8 * (i % 4)));
 		want[i] = (uint8_t)(left[i / 4] >> (8 * (i % 4)));
 	}
-	assert_int_equal(analysis_code_mask(machine, bytes, 4 * nr, BASE), 0);
+	assert_int_equal(insn_mask(machine, bytes, 4 * nr, BASE), 0);
 	assert_memory_equal(bytes, want, 4 * nr);
 }
 
@@ -147,8 +147,8 @@ static void test_any_bytes(void **state)
 		for (size_t k = 0; k < len; k++)
 			code[k] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
 		memcpy(again, code, len);
-		assert_int_equal(analysis_code_mask(machine, code, len, UINT64_MAX - 8), 0);
-		assert_int_equal(analysis_code_mask(machine, again, len, UINT64_MAX - 8), 0);
+		assert_int_equal(insn_mask(machine, code, len, UINT64_MAX - 8), 0);
+		assert_int_equal(insn_mask(machine, again, len, UINT64_MAX - 8), 0);
 		assert_memory_equal(code, again, len);
 	}
 }

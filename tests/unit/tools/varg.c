@@ -33,16 +33,16 @@ static void check(const char *bytes, size_t len, uint32_t used, uint32_t maybe)
 	struct code c = { bytes, len };
 	struct flow_source source = { .context = &c, .bytes = read_code };
 	struct image_symbol symbol = { .name = "f", .vaddr = 0x1000, .len = len };
-	struct flow_decoder *d = NULL;
+	struct insn_decoder *d = NULL;
 	struct flow *f = NULL;
 	uint32_t passed;
 
-	assert_int_equal(flow_decoder_open(EM_X86_64, &d, NULL), 0);
+	assert_int_equal(insn_decoder_open(EM_X86_64, &d, NULL), 0);
 	assert_int_equal(flow_build_from(&source, d, &symbol, &f, NULL), 0);
 	assert_int_equal(varg_used(varg_machine_of(EM_X86_64), f, &source, &passed), used);
 	assert_int_equal(passed, maybe);
 	flow_free(f);
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 }
 
 #define CHECK(bytes, used, maybe) check(bytes, sizeof(bytes) - 1, used, maybe)

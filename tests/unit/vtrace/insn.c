@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "insn.h"
+#include "insn_word.h"
 #include "trace-inst.h"
 
 enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, NONE = VTRACE_ZERO, XMM1 = VTRACE_VECTOR + 4 };

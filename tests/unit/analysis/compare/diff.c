@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analysis.h"
+#include "diff.h"
 
 enum { NR = 20 };
 

@@ -9,9 +9,10 @@
 #include <cmocka.h>
 
 #include "estimate.h"
+#include "procedures.h"
 
 /* A loop of two blocks, of two and three instructions, with a way in and out. */
-static struct flow_insn insns[] = {
+static struct insn insns[] = {
 	{ .vaddr = 0x100, .len = 2 }, { .vaddr = 0x102, .len = 2 }, { .vaddr = 0x110, .len = 4 },
 	{ .vaddr = 0x114, .len = 4 }, { .vaddr = 0x118, .len = 2 },
 };

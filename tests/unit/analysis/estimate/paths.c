@@ -74,8 +74,8 @@ static void run_block(struct fixture *x, uint32_t b)
 	const struct flow_block *block = &x->f->blocks[b];
 
 	for (uint32_t i = block->insn; i < block->insn + block->nr_insns; i++) {
-		const struct flow_insn *insn = &x->f->insns[i];
-		bool call = insn->flow == FLOW_CALL || insn->flow == FLOW_INDIRECT_CALL;
+		const struct insn *insn = &x->f->insns[i];
+		bool call = insn->flow == INSN_CALL || insn->flow == INSN_INDIRECT_CALL;
 
 		x->last = off_of(x, insn->vaddr);
 		/* It came back from the library. */
@@ -112,10 +112,10 @@ static void window(struct fixture *x, const uint32_t *row, uint32_t from)
 	move(x, PROFDB_OUTSIDE, x->start);
 	for (; i < from + WINDOW && row[i] != FLOW_OUTSIDE; i++) {
 		const struct flow_block *b = &f->blocks[row[i]];
-		const struct flow_insn *last = &f->insns[b->insn + b->nr_insns - 1];
+		const struct insn *last = &f->insns[b->insn + b->nr_insns - 1];
 
 		run_block(x, row[i]);
-		if (i + 1 < from + WINDOW && row[i + 1] != FLOW_OUTSIDE && last->flow != FLOW_PLAIN)
+		if (i + 1 < from + WINDOW && row[i + 1] != FLOW_OUTSIDE && last->flow != INSN_PLAIN)
 			move(x, x->last, off_of(x, f->blocks[row[i + 1]].vaddr));
 	}
 	move(x, x->last, PROFDB_OUTSIDE);

@@ -34,12 +34,12 @@ static struct flow *build(const uint8_t *code, size_t len)
 	struct code c = { code, len };
 	const struct flow_source source = { &c, bytes, NULL, NULL };
 	const struct image_symbol symbol = { "f", BASE, len };
-	struct flow_decoder *d = NULL;
+	struct insn_decoder *d = NULL;
 	struct flow *f = NULL;
 
-	assert_int_equal(flow_decoder_open(EM_X86_64, &d, NULL), 0);
+	assert_int_equal(insn_decoder_open(EM_X86_64, &d, NULL), 0);
 	assert_int_equal(flow_build_from(&source, d, &symbol, &f, NULL), 0);
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 	return f;
 }
 

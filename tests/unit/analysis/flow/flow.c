@@ -44,12 +44,12 @@ static const struct image_symbol *symbol_at(void *context, uint64_t vaddr)
 static struct flow *build_of(uint32_t machine, struct memory *m)
 {
 	const struct flow_source source = { m, bytes, NULL, symbol_at };
-	struct flow_decoder *d = NULL;
+	struct insn_decoder *d = NULL;
 	struct flow *f = NULL;
 
-	assert_int_equal(flow_decoder_open(machine, &d, NULL), 0);
+	assert_int_equal(insn_decoder_open(machine, &d, NULL), 0);
 	assert_int_equal(flow_build_from(&source, d, &m->symbols[0], &f, NULL), 0);
-	flow_decoder_close(d);
+	insn_decoder_close(d);
 	return f;
 }
 
@@ -282,7 +282,7 @@ static void test_no_return(void **state)
 static void test_nothing(void **state)
 {
 	struct flow *f = build(EM_X86_64, diamond, 0, 16);
-	struct flow_decoder *d = NULL;
+	struct insn_decoder *d = NULL;
 	struct base_err err = { 0 };
 
 	(void)state;
@@ -292,7 +292,7 @@ static void test_nothing(void **state)
 	assert_int_equal(flow_block_at(f, BASE), FLOW_OUTSIDE);
 	assert_null(flow_insn_at(f, BASE));
 	flow_free(f);
-	assert_int_equal(flow_decoder_open(EM_S390, &d, &err), -DCPI_EUNSUPPORTED);
+	assert_int_equal(insn_decoder_open(EM_S390, &d, &err), -DCPI_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "machine 22"));
 }
 

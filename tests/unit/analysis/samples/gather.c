@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "analysis.h"
+#include "samples.h"
 
 static char dir[] = "/tmp/dcpi-gather-XXXXXX";
 

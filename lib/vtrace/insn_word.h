@@ -3,8 +3,8 @@
  * Instructions as value profilers name them: in a word of 32 bits, of which the operands can be
  * told. Source: dcpivprofiler(5).
  */
-#ifndef DCPI_VTRACE_INSN_H
-#define DCPI_VTRACE_INSN_H
+#ifndef DCPI_VTRACE_INSN_WORD_H
+#define DCPI_VTRACE_INSN_WORD_H
 
 #include "vtrace.h"
 

@@ -8,8 +8,11 @@
 
 #include <cmocka.h>
 
-#include "analysis.h"
 #include "estimate.h"
+#include "listing.h"
+#include "procedures.h"
+#include "rows.h"
+#include "search.h"
 
 static char dir[] = "/tmp/dcpi-procedures-XXXXXX";
 static uint64_t outer, inner, alpha, uneven;
