@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Lines of text, taken one after the other from a buffer. */
 #include <errno.h>
 #include <string.h>
 

@@ -101,8 +101,6 @@ struct dem_text dem_unqualified(struct dem *d, struct dem_name *of);
 struct dem_type dem_type(struct dem *d);
 struct dem_text dem_type_text(struct dem *d);
 struct dem_type dem_substitution(struct dem *d, bool spelled);
-/* From "W" on, of C++20's modules: "a.b:c", or empty. @m: what was read of it. */
-struct dem_text dem_module(struct dem *d, struct dem_text m);
 struct dem_type dem_param(struct dem *d);
 /* @from: where the type begins, or NULL. */
 void dem_sub(struct dem *d, struct dem_type t, const char *from);
@@ -124,8 +122,6 @@ struct dem_operator {
 /* NULL where the next two bytes are none. Not taken. */
 const struct dem_operator *dem_operator(const struct dem *d);
 
-/* It begins as a name that can be read. */
-bool dem_may(const char *linkage);
 /* Rust's older scheme: NULL where @name is not of it. */
 char *dem_rust(const char *name);
 /* Its newer one: @name begins with "_R". NULL where it cannot be read. */

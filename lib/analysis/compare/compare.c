@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* One procedure in two sets of samples, by cost, frequency and stalls of its blocks or lines. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

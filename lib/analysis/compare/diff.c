@@ -6,9 +6,238 @@
 #include <string.h>
 
 #include "code.h"
+#include "demangle.h"
 #include "diff.h"
-#include "diff_moved.h"
-#include "diff_renamed.h"
+#include "rows.h"
+
+/* Zero-initialize. Its keys are copies. */
+struct diff_moved {
+	struct base_map paths[2]; /* of files with samples, by set */
+	struct base_map alone[2]; /* base name: the one path that is not in the other set */
+};
+
+static int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from);
+
+/* A program at one path in one set, and at another in the other: two builds, or one that moved. */
+
+/* There are several. */
+static const char several[] = "";
+
+static bool is_file(const struct analysis_row *row)
+{
+	return !row->facility && row->image->kind == PROFDB_FILE;
+}
+
+static const char *get(const struct base_map *m, const char *name)
+{
+	return base_map_get(m, name, strlen(name));
+}
+
+static int note_path(struct base_map *paths, const struct analysis_row *row)
+{
+	const char *path = row->image->name;
+
+	return get(paths, path) ? 0 : base_map_set(paths, path, strlen(path), (void *)path);
+}
+
+static int note_alone(struct diff_moved *m, int set, const char *path)
+{
+	const char *base = base_path_name(path);
+	bool first = !get(&m->alone[set], base);
+
+	return get(&m->paths[!set], path) ? 0
+					  : base_map_set(&m->alone[set], base, strlen(base),
+							 (void *)(first ? path : several));
+}
+
+/* Find the files that are in one set alone, under a base name that one file has in each. 0 or
+ * -ENOMEM; release it in any case. */
+static int diff_moved_find(struct diff_moved *m, struct analysis_rows *const rows[2],
+			   const size_t event[2])
+{
+	void *path;
+	int r = 0;
+
+	for (int set = 0; set < 2; set++)
+		for (size_t i = 0; i < rows[set]->nr && r >= 0; i++)
+			if (rows[set]->v[i].count[event[set]] && is_file(&rows[set]->v[i]))
+				r = note_path(&m->paths[set], &rows[set]->v[i]);
+	for (int set = 0; set < 2; set++)
+		for (size_t pos = 0; r >= 0 && base_map_next(&m->paths[set], &pos, &path);)
+			r = note_alone(m, set, path);
+	return r;
+}
+
+/* The row's file is taken for one of the other set, by its base name. */
+static bool diff_moved_is(const struct diff_moved *m, const struct analysis_row *row)
+{
+	const char *base, *a, *b;
+
+	if (!is_file(row))
+		return false;
+	base = base_path_name(row->image->name);
+	a = get(&m->alone[0], base);
+	b = get(&m->alone[1], base);
+	if (!a || !b || a == several || b == several)
+		return false;
+	return strcmp(a, row->image->name) == 0 || strcmp(b, row->image->name) == 0;
+}
+
+static void diff_moved_release(struct diff_moved *m)
+{
+	for (int set = 0; set < 2; set++) {
+		base_map_release(&m->paths[set]);
+		base_map_release(&m->alone[set]);
+	}
+}
+
+/*
+ * Procedures that have the same readable name in two builds of a program, and others for the
+ * linker: a hash in Rust's names is of the compiler's version and of the program's, too.
+ */
+
+/* The image that was asked for last, of each set. */
+struct opened {
+	struct analysis *a;
+	const struct analysis_image *of;
+	struct image *image;
+};
+
+struct renaming {
+	struct opened opened[2];
+	struct base_map only_a; /* image and readable name: index in the rows + 1 */
+};
+
+/* NULL: nothing of it can be read. */
+static struct image *opened_image(struct opened *o, const struct analysis_row *row)
+{
+	if (!row->nr_places)
+		return NULL;
+	if (o->of != row->places[0].image) {
+		image_close(o->image);
+		o->image = NULL;
+		o->of = row->places[0].image;
+		analysis_image_open(o->a, row->places[0].image, &o->image, NULL);
+	}
+	return o->image;
+}
+
+static bool has(struct image *img, const char *name)
+{
+	size_t pos = 0;
+
+	return image_symbol_find(img, name, &pos) != NULL;
+}
+
+/* They are of two builds, and neither has a procedure of the other's name. */
+static bool renamed(struct renaming *x, const struct analysis_row *a, const struct analysis_row *b)
+{
+	struct image *in_a = opened_image(&x->opened[0], a), *in_b = opened_image(&x->opened[1], b);
+
+	return in_a && in_b && !base_id_equal(image_id(in_a), image_id(in_b)) &&
+	       !has(in_b, a->procedure) && !has(in_a, b->procedure);
+}
+
+/* False: it is not in one set alone, or has no readable name. */
+static bool key_of(const struct analysis_diff_row *d, int set, struct base_buf *key, int *r)
+{
+	const struct analysis_row *row = d->row[set];
+	const char *name, *image;
+
+	if (!row || d->row[!set] || row->facility || !row->procedure)
+		return false;
+	name = demangle_shown(row->procedure);
+	if (name == row->procedure)
+		return false;
+	image = analysis_diff_image(d);
+	base_buf_clear(key);
+	*r = base_buf_append(key, image, strlen(image) + 1);
+	if (*r == 0)
+		*r = base_buf_append(key, name, strlen(name));
+	return *r == 0;
+}
+
+static int note_only_a(struct renaming *x, const struct analysis_diff *d, struct base_buf *key)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->nr && r == 0; i++)
+		if (key_of(&d->v[i], 0, key, &r) && !base_map_get(&x->only_a, key->data, key->len))
+			r = base_map_set(&x->only_a, key->data, key->len,
+					 (void *)(uintptr_t)(i + 1));
+	return r;
+}
+
+/* One that is joined to another has no row any more. */
+static int join(struct analysis_diff_row *to, struct analysis_diff_row *from, int set)
+{
+	int r = 0;
+
+	if (to->row[set])
+		r = analysis_row_join_places(to->row[set], from->row[set]);
+	else
+		to->row[set] = from->row[set];
+	to->count[set] += from->count[set];
+	from->row[set] = NULL;
+	return r;
+}
+
+/* Those of @set that have the name of a row of both; first of B, which makes rows of both. */
+static int join_all(struct renaming *x, struct analysis_diff *d, int set, struct base_buf *key)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->nr && r == 0; i++) {
+		struct analysis_diff_row *to, *from = &d->v[i];
+		size_t at;
+
+		if (!key_of(from, set, key, &r))
+			continue;
+		at = (size_t)(uintptr_t)base_map_get(&x->only_a, key->data, key->len);
+		to = at ? &d->v[at - 1] : NULL;
+		if (!to || to == from || !to->row[!set])
+			continue;
+		if (set ? renamed(x, to->row[0], from->row[1])
+			: renamed(x, from->row[0], to->row[1]))
+			r = join(to, from, set);
+	}
+	return r;
+}
+
+static void drop_empty(struct analysis_diff *d)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < d->nr; i++)
+		if (d->v[i].row[0] || d->v[i].row[1])
+			d->v[nr++] = d->v[i];
+	d->nr = nr;
+}
+
+/*
+ * Make one row of those that are in one set alone, in images of one name but other build-ids, where
+ * their readable names are equal and neither image has a procedure of the other's name for the
+ * linker. 0 or -ENOMEM.
+ */
+static int analysis_diff_renamed(struct analysis_diff *d, struct analysis *const a[2])
+{
+	struct renaming x = { .opened = { { .a = a[0] }, { .a = a[1] } } };
+	struct base_buf key = { 0 };
+	int r = note_only_a(&x, d, &key);
+
+	if (r == 0)
+		r = join_all(&x, d, 1, &key);
+	if (r == 0)
+		r = join_all(&x, d, 0, &key);
+	drop_empty(d);
+	image_close(x.opened[0].image);
+	image_close(x.opened[1].image);
+	base_map_release(&x.only_a);
+	base_buf_release(&key);
+	return r;
+}
+
+/* Two sets of samples, procedure by procedure. */
 
 /* Part of a comparison of equal sets in which some row may show a change. */
 #define CHANCE 0.01
@@ -94,7 +323,8 @@ static int find(struct pair *p, const struct analysis_row *row, struct analysis_
 }
 
 /* Rows of equal name in one set (static functions) have the code of all of them. */
-int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from)
+/* diff.c: @to has the code of both. 0 or -ENOMEM. */
+static int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from)
 {
 	int r = base_grow(&to->places, &to->cap_places, to->nr_places + from->nr_places,
 			  sizeof(*to->places));

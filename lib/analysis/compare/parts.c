@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* One procedure in two sets of samples, by the samples of its blocks or lines. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* How much the counts of procedures or images vary between several sets of samples. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What samples of hardware events, cache misses for example, say about the causes of stalls. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* How often the blocks of an image's procedures ran, from exact counts or from samples. */
 #include <errno.h>
 #include <stdlib.h>
 

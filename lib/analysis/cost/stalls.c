@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Where the time of whole images has gone: the stalls of their procedures, added up. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,339 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* How often code ran, found from many short traces of it: a walk that goes on as the traces did. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain_internal.h"
+#include "chain.h"
+
+/* Behind the nodes stands one for each group: what left it, to come in again. */
+struct chain {
+	const struct chain_input *in;
+	uint32_t nr_all;
+	struct chain_edge *edges; /* ascending by from, to */
+	size_t nr_edges;
+	double *count;	 /* by edge */
+	size_t *edge_of; /* by move: where it leaves its node by; SIZE_MAX: nowhere */
+	size_t *come_of; /* by move: where it comes into a group by; SIZE_MAX: it does not */
+	size_t *first;	 /* by node: in @into; one more than there are */
+	size_t *into;	 /* edges by where they lead to */
+	bool *is_after;	 /* by node: a call comes back to it */
+	double *visits, *ends, *left, *answer; /* by node */
+	double *seen;			       /* by node: unweighed visits */
+	double *begun;			       /* by node: walks that begin there */
+	double *kept;		  /* by node: of walks in it, those that go on behind it */
+	double *total[2];	  /* by group: of visits, of the answer */
+	double *windows, *weight; /* by start: how many begin there; by what each counts */
+	double damping;
+};
+
+static inline double chain_counted(const struct chain_move *m, const bool half[2])
+{
+	return (half[0] ? (double)m->count[0] : 0) + (half[1] ? (double)m->count[1] : 0);
+}
+
+static inline struct chain_edge chain_edge(uint32_t from, uint32_t to)
+{
+	return (struct chain_edge){ .from = from, .to = to };
+}
+
+/* Which ways there are from node to node, whatever windows count there. */
+
+static bool is_node(const struct chain_input *in, uint32_t node)
+{
+	return node < in->nr_nodes || node == CHAIN_OUTSIDE;
+}
+
+static bool node_is_sound(const struct chain_input *in, const struct chain_node *n)
+{
+	return n->insns && n->group < in->nr_groups && is_node(in, n->after);
+}
+
+/* 0, or -EINVAL. */
+static int chain_check(const struct chain_input *in, struct base_err *err)
+{
+	bool ok = in->nr_nodes < CHAIN_LOST - in->nr_groups && in->nr_starts < CHAIN_LOST;
+
+	for (uint32_t i = 0; ok && i < in->nr_nodes; i++)
+		ok = node_is_sound(in, &in->nodes[i]);
+	for (uint32_t i = 0; ok && i < in->nr_starts; i++)
+		ok = in->starts[i] < in->nr_nodes;
+	for (size_t i = 0; ok && i < in->nr_moves; i++) {
+		const struct chain_move *m = &in->moves[i];
+
+		ok = (m->start < in->nr_starts || m->start >= CHAIN_LOST) && is_node(in, m->from) &&
+		     is_node(in, m->to);
+	}
+	return ok ? 0 : base_fail(err, -EINVAL, "windows lead to no node");
+}
+
+static int by_ends(const void *pa, const void *pb)
+{
+	const struct chain_edge *a = pa, *b = pb;
+
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	return (a->to > b->to) - (a->to < b->to);
+}
+
+/* SIZE_MAX: there is none. */
+static size_t chain_edge_find(const struct chain *c, const struct chain_edge *key)
+{
+	const struct chain_edge *e =
+		bsearch(key, c->edges, c->nr_edges, sizeof(*c->edges), by_ends);
+
+	return e ? (size_t)(e - c->edges) : SIZE_MAX;
+}
+
+/* Does it end with no branch? */
+static bool chain_falls(const struct chain_input *in, uint32_t node)
+{
+	return in->nodes[node].falls && node + 1 < in->nr_nodes;
+}
+
+/* Where it goes on within the procedure, or where the procedure is left. */
+static bool leaves(const struct chain *c, const struct chain_move *m, struct chain_edge *out)
+{
+	const struct chain_node *nodes = c->in->nodes;
+
+	if (m->from == CHAIN_OUTSIDE || m->to == CHAIN_OUTSIDE)
+		return false;
+	*out = chain_edge(m->from, m->to);
+	if (nodes[m->from].after != CHAIN_OUTSIDE)
+		out->to = nodes[m->from].after;
+	else if (nodes[m->from].returns || nodes[m->from].group != nodes[m->to].group)
+		out->to = c->in->nr_nodes + nodes[m->from].group;
+	return true;
+}
+
+/* What comes back from a call was never away. */
+static bool comes(const struct chain *c, const struct chain_move *m, struct chain_edge *out)
+{
+	struct chain_edge way;
+
+	if (m->to == CHAIN_OUTSIDE || c->is_after[m->to])
+		return false;
+	*out = chain_edge(c->in->nr_nodes + c->in->nodes[m->to].group, m->to);
+	if (m->from == CHAIN_OUTSIDE)
+		return m->start == CHAIN_OUTSIDE;
+	return leaves(c, m, &way) && way.to != m->to;
+}
+
+/* On from a node, where the code leaves no choice; else CHAIN_OUTSIDE. */
+static uint32_t chain_only_way(const struct chain_input *in, uint32_t i)
+{
+	const struct chain_node *n = &in->nodes[i];
+
+	if (n->after != CHAIN_OUTSIDE)
+		return n->after;
+	if (n->returns)
+		return in->nr_nodes + n->group;
+	return chain_falls(in, i) ? i + 1 : CHAIN_OUTSIDE;
+}
+
+/* Of its group; there it comes in where nobody saw that. */
+static bool chain_is_first(const struct chain_input *in, uint32_t i)
+{
+	return !i || in->nodes[i].group != in->nodes[i - 1].group;
+}
+
+static void list_edges(struct chain *c)
+{
+	const struct chain_input *in = c->in;
+	struct chain_edge e;
+	size_t nr = 0;
+
+	for (uint32_t i = 0; i < in->nr_nodes; i++) {
+		if (chain_only_way(in, i) != CHAIN_OUTSIDE)
+			c->edges[nr++] = chain_edge(i, chain_only_way(in, i));
+		if (chain_is_first(in, i))
+			c->edges[nr++] = chain_edge(in->nr_nodes + in->nodes[i].group, i);
+	}
+	for (size_t i = 0; i < in->nr_moves; i++) {
+		if (leaves(c, &in->moves[i], &e))
+			c->edges[nr++] = e;
+		if (comes(c, &in->moves[i], &e))
+			c->edges[nr++] = e;
+	}
+	if (nr)
+		qsort(c->edges, nr, sizeof(*c->edges), by_ends);
+	for (size_t i = 0; i < nr; i++)
+		if (!c->nr_edges || by_ends(&c->edges[c->nr_edges - 1], &c->edges[i]))
+			c->edges[c->nr_edges++] = c->edges[i];
+	for (size_t i = 0; i < in->nr_moves; i++) {
+		c->edge_of[i] = leaves(c, &in->moves[i], &e) ? chain_edge_find(c, &e) : SIZE_MAX;
+		c->come_of[i] = comes(c, &in->moves[i], &e) ? chain_edge_find(c, &e) : SIZE_MAX;
+	}
+}
+
+static void list_into(struct chain *c)
+{
+	for (size_t i = 0; i < c->nr_edges; i++)
+		c->first[c->edges[i].to + 1]++;
+	for (uint32_t i = 0; i < c->nr_all; i++)
+		c->first[i + 1] += c->first[i];
+	for (size_t i = 0; i < c->nr_edges; i++)
+		c->into[c->first[c->edges[i].to]++] = i;
+	/* Each stands now where the next one begins. */
+	for (uint32_t i = c->nr_all; i > 0; i--)
+		c->first[i] = c->first[i - 1];
+	c->first[0] = 0;
+}
+
+/* Fill edges, edge_of, come_of, first, into and is_after. */
+static void chain_list(struct chain *c)
+{
+	for (uint32_t i = 0; i < c->in->nr_nodes; i++)
+		if (c->in->nodes[i].after != CHAIN_OUTSIDE)
+			c->is_after[c->in->nodes[i].after] = true;
+	list_edges(c);
+	list_into(c);
+}
+
+/* By what windows count, which begin where time is spent; and those of which only one half counts.
+ */
+
+#define CLIP 50.0 /* no window counts as more of the one in the middle, or as less */
+
+struct weighed {
+	double weight, windows;
+};
+
+static int by_weight(const void *pa, const void *pb)
+{
+	const struct weighed *a = pa, *b = pb;
+
+	return (a->weight > b->weight) - (a->weight < b->weight);
+}
+
+/* That of the window in the middle. */
+static double median(struct weighed *v, size_t nr)
+{
+	double all = 0, upto = 0;
+
+	if (nr)
+		qsort(v, nr, sizeof(*v), by_weight);
+	for (size_t i = 0; i < nr; i++)
+		all += v[i].windows;
+	for (size_t i = 0; i < nr; i++) {
+		upto += v[i].windows;
+		if (upto >= all / 2)
+			return v[i].weight;
+	}
+	return 0;
+}
+
+/* How many windows begin at each start. */
+static void chain_count_windows(struct chain *c, const bool half[2])
+{
+	memset(c->windows, 0, c->in->nr_starts * sizeof(double));
+	for (size_t i = 0; i < c->in->nr_moves; i++) {
+		const struct chain_move *m = &c->in->moves[i];
+
+		if (m->start < CHAIN_LOST && m->from == CHAIN_OUTSIDE)
+			c->windows[m->start] += chain_counted(m, half);
+	}
+}
+
+static void weigh_starts(struct chain *c, enum chain_weight how, double *by_node)
+{
+	const uint32_t *starts = c->in->starts;
+
+	for (uint32_t i = 0; i < c->in->nr_starts; i++)
+		by_node[starts[i]] += c->windows[i];
+	for (uint32_t i = 0; i < c->in->nr_starts; i++) {
+		double executed = c->answer[starts[i]], begun = by_node[starts[i]];
+
+		if (how == CHAIN_BY_START)
+			begun = c->windows[i];
+		else
+			executed *= c->in->nodes[starts[i]].insns;
+		c->weight[i] = begun > 0 ? executed / begun : 0;
+		if (how == CHAIN_ROOT)
+			c->weight[i] = sqrt(c->weight[i]);
+	}
+}
+
+/* By the last answer. 0 or -ENOMEM. */
+static int chain_weigh(struct chain *c, enum chain_weight how)
+{
+	double *by_node = calloc((size_t)c->in->nr_nodes + 1, sizeof(*by_node)), middle;
+	struct weighed *v = calloc((size_t)c->in->nr_starts + 1, sizeof(*v));
+	int r = by_node && v ? 0 : -ENOMEM;
+
+	if (r >= 0) {
+		weigh_starts(c, how, by_node);
+		for (uint32_t i = 0; i < c->in->nr_starts; i++)
+			v[i] = (struct weighed){ c->weight[i], c->windows[i] };
+		middle = median(v, c->in->nr_starts);
+		for (uint32_t i = 0; i < c->in->nr_starts; i++)
+			c->weight[i] =
+				middle > 0 ? fmin(CLIP, fmax(1 / CLIP, c->weight[i] / middle)) : 1;
+	}
+	free(by_node);
+	free(v);
+	return r;
+}
+
+struct ranked {
+	double fast; /* executions of the instruction by windows that begin at it */
+	uint32_t group, start;
+};
+
+static int by_rank(const void *pa, const void *pb)
+{
+	const struct ranked *a = pa, *b = pb;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->fast != b->fast)
+		return a->fast < b->fast ? -1 : 1;
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+/* Those of one procedure, ascending: the windows of one half of them count nothing. */
+static void leave_out(struct chain *c, enum chain_starts which, const struct ranked *v, size_t nr)
+{
+	double all = 0, upto = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		all += c->windows[v[i].start];
+	for (size_t i = 0; i < nr; i++) {
+		double windows = c->windows[v[i].start];
+		bool slow = upto + windows / 2 < all / 2;
+
+		upto += windows;
+		if (slow != (which == CHAIN_SLOW))
+			c->weight[v[i].start] = 0;
+	}
+}
+
+/* Only those count from now on. 0 or -ENOMEM. */
+static int chain_choose(struct chain *c, enum chain_starts which)
+{
+	uint32_t nr = 0, from = 0;
+	struct ranked *v = calloc((size_t)c->in->nr_starts + 1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->in->nr_starts; i++) {
+		uint32_t node = c->in->starts[i];
+
+		if (c->windows[i] > 0)
+			v[nr++] = (struct ranked){ c->answer[node] / c->windows[i],
+						   c->in->nodes[node].group, i };
+	}
+	if (nr)
+		qsort(v, nr, sizeof(*v), by_rank);
+	for (uint32_t i = 0; i < nr; i++)
+		if (i + 1 == nr || v[i].group != v[i + 1].group) {
+			leave_out(c, which, v + from, i + 1 - from);
+			from = i + 1;
+		}
+	free(v);
+	return 0;
+}
 
 /* The damping times the transitions for each node that matters. */
 #define ENOUGH	    2

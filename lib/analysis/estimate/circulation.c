@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The cheapest change of flows along a graph's edges that makes inflow and outflow equal. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* How often a procedure's blocks ran, from its flow graph, samples, and known costs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Frequencies of blocks and edges that fit samples and flow best, and how sure they are. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

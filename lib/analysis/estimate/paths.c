@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* How often a procedure's blocks ran, from the instruction traces in an image's profile. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

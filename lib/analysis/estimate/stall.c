@@ -1,10 +1,230 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Where the time of a procedure has gone: samples laid to execution and to causes of stalls. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "stall_internal.h"
+
+static double stall_at_most(double samples);
+
+/* How often causes can have come up, by how often code ran. */
+
+enum {
+	/*
+	 * What a wrong prediction takes at most: 25 cycles (A. Fog, The microarchitecture of Intel,
+	 * AMD and VIA CPUs: 15 to 20 on those of today), each of eight instructions at the best
+	 * pace. That may show no samples; then two instructions in a cycle on average are supposed.
+	 */
+	PENALTY_BEST = 25 * 8,
+	PENALTY_AVERAGE = 25 * 2,
+	/* Frequencies of medium confidence may be wrong by it. */
+	UNSURE = 2,
+};
+
+/* How often an edge was gone at most: as estimated, or as the samples behind it have it, where no
+ * other edge leads there. Of two arms an estimate may starve one. */
+static double gone(const struct stall_work *w, uint32_t edge)
+{
+	double n = w->in->edge[edge], by_samples;
+	uint32_t to = w->f->edges[edge].to;
+
+	if (to == FLOW_OUTSIDE || w->f->blocks[to].nr_in > 1 || w->per_run <= 0)
+		return n;
+	by_samples = stall_samples_in(w, to) / (w->f->blocks[to].nr_insns * w->per_run);
+	return by_samples > n ? by_samples : n;
+}
+
+/* Calls and returns are predicted well. */
+static bool ends_in_branch(const struct stall_work *w, uint32_t b)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	uint8_t flow = w->f->insns[block->insn + block->nr_insns - 1].flow;
+
+	return flow == INSN_BRANCH || flow == INSN_INDIRECT_JUMP;
+}
+
+/* The ways out of a block's branch together. */
+struct ways {
+	double gone, samples; /* how often; in the blocks that they lead to */
+	uint32_t blind;	      /* of these, how many may not show what they cost */
+};
+
+/* Of one instruction the next may have the samples. */
+static bool is_blind(const struct stall_work *w, uint32_t to)
+{
+	return to == FLOW_OUTSIDE || w->f->blocks[to].nr_insns < 2;
+}
+
+/* @sign -1: without this one. */
+static void ways_add(struct ways *ways, const struct stall_work *w, uint32_t edge, int sign)
+{
+	uint32_t to = w->f->edges[edge].to;
+
+	ways->gone += sign * gone(w, edge);
+	ways->samples += to == FLOW_OUTSIDE ? 0 : sign * stall_samples_in(w, to);
+	ways->blind += is_blind(w, to) ? (uint32_t)sign : 0;
+}
+
+/*
+ * @edge was gone after another was foretold no oftener than itself or these were gone, as no way is
+ * foretold more often than it is gone. So the more usual way is gone wrongly as often as the
+ * others are, or more seldom, and takes no more samples for it than all that stand behind these.
+ */
+static void add_wrong(struct stall_work *w, uint32_t edge, const struct ways *all)
+{
+	double mine = gone(w, edge), most, wrong;
+	double penalty = fmax(PENALTY_BEST * w->pace, PENALTY_AVERAGE * w->per_run);
+	uint32_t to = w->f->edges[edge].to;
+	struct ways others = *all;
+
+	ways_add(&others, w, edge, -1);
+	wrong = fmin(mine, fmax(others.gone, 0));
+	most = wrong * penalty;
+	if (mine > others.gone && !others.blind)
+		most = fmin(most, UNSURE * stall_at_most(fmax(others.samples, 0)));
+	w->wrong[to] += wrong;
+	w->mispredicted[to] += most;
+}
+
+/* Each branch's ways are added up once: tables have thousands. */
+/* Fill in @wrong and @mispredicted, once the pace is known. */
+static void stall_find_mispredicted(struct stall_work *w)
+{
+	for (uint32_t b = 0; b < w->f->nr_blocks; b++) {
+		const struct flow_block *block = &w->f->blocks[b];
+		const uint32_t *out = &w->f->out_of[block->out];
+		struct ways all = { 0 };
+
+		if (!ends_in_branch(w, b))
+			continue;
+		for (uint32_t i = 0; w->in->edge && i < block->nr_out; i++)
+			ways_add(&all, w, out[i], 1);
+		for (uint32_t i = 0; i < block->nr_out; i++) {
+			uint32_t to = w->f->edges[out[i]].to;
+
+			if (to == FLOW_OUTSIDE)
+				continue;
+			if (w->in->edge)
+				add_wrong(w, out[i], &all);
+			else
+				w->wrong[to] = w->mispredicted[to] = INFINITY;
+		}
+	}
+}
+
+/* What is of the ways to @b; and to a block of one instruction before it, which the next shows. */
+static double near(const struct stall_work *w, uint32_t b, const double *of_ways)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double sum = of_ways[b];
+
+	for (uint32_t i = 0; i < block->nr_in; i++) {
+		uint32_t from = w->f->edges[w->f->into[block->in + i]].from;
+
+		if (from != FLOW_OUTSIDE && from != b && w->f->blocks[from].nr_insns == 1)
+			sum += of_ways[from];
+	}
+	return sum;
+}
+
+/* Samples of @b's that wrong predictions may have taken at most; INFINITY: not known. */
+static double stall_at_most_mispredicted(const struct stall_work *w, uint32_t b)
+{
+	return w->in->outside == STALL_PESSIMISTIC ? INFINITY : near(w, b, w->mispredicted);
+}
+
+/* In how many of @b's executions the cause may have come up: above 0, up to 1. */
+static double stall_chance(const struct stall_work *w, uint32_t b, int cause)
+{
+	double chance = 1;
+
+	if (stall_runs(w, b) <= 0 || w->in->outside == STALL_PESSIMISTIC)
+		return 1;
+	if (cause == STALL_BRANCH)
+		chance = near(w, b, w->wrong) / stall_runs(w, b);
+	if (cause == STALL_FRONT_END)
+		chance = w->fetched[b] / stall_runs(w, b);
+	return fmax(fmin(chance, 1), STALL_CHANCE_LEAST);
+}
+
+/* How much of a block's stalls the samples of other events leave to each cause. */
+
+static double stall_at_most(double samples)
+{
+	return samples + 1.645 * sqrt(samples) + 3;
+}
+
+static double events_in(const struct stall_work *w, uint32_t b, const struct stall_evidence *e)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	double sum = 0;
+
+	for (uint32_t i = 0; i < block->nr_insns; i++)
+		sum += e->samples[block->insn + i];
+	return sum;
+}
+
+/* Of the block and of those beside it; of one before and behind it twice, for it is a limit. */
+static double events_near(const struct stall_work *w, uint32_t b, const struct stall_evidence *e)
+{
+	const struct flow_block *block = &w->f->blocks[b];
+	uint32_t nr = block->nr_in + block->nr_out;
+	double sum = events_in(w, b, e);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		bool in = i < block->nr_in;
+		uint32_t other = in ? w->f->edges[w->f->into[block->in + i]].from
+				    : w->f->edges[w->f->out_of[block->out + i - block->nr_in]].to;
+
+		if (other != FLOW_OUTSIDE && other != b)
+			sum += events_in(w, other, e);
+	}
+	return sum;
+}
+
+/* What an event lets its cause have of the block's stalled samples. */
+static double allowed(const struct stall_work *w, uint32_t b, const struct stall_evidence *e,
+		      double stalled)
+{
+	double beside = e->beside ? e->beside[b] : 0, near = events_near(w, b, e);
+
+	if (near <= 0 && beside <= 0 && 3 * e->each <= stalled)
+		return 0;
+	return stall_at_most(near) * e->each + beside;
+}
+
+/* Events of what came late from outside were sampled there. */
+static bool speaks(const struct stall_work *w, const struct stall_evidence *e, int cause)
+{
+	return e->cause == (enum stall_cause)cause &&
+	       (cause != STALL_MEMORY || w->in->outside == STALL_OPTIMISTIC);
+}
+
+/* For each cause, of which the block's instructions have @high stalled samples: the part of these
+ * that the events, and for branches the flow, let it have; 1 where none speaks of it. */
+static void stall_parts(const struct stall_work *w, uint32_t b, double stalled, const double *high,
+			double *part)
+{
+	for (int c = 0; c < STALL_NR_CAUSES; c++) {
+		double most = INFINITY, more = 0;
+
+		for (size_t i = 0; high[c] > 0 && i < w->in->nr_evidence; i++) {
+			const struct stall_evidence *e = &w->in->evidence[i];
+
+			if (!speaks(w, e, c))
+				continue;
+			if (e->adds)
+				more += allowed(w, b, e, stalled);
+			else
+				most = fmin(most, allowed(w, b, e, stalled));
+		}
+		if (c == STALL_BRANCH)
+			most = fmin(most, stall_at_most_mispredicted(w, b));
+		part[c] = most + more < high[c] ? (most + more) / high[c] : 1;
+	}
+}
 
 enum {
 	LOOP_MAX = 16 << 10, /* bytes of code that stay in any instruction cache */
@@ -59,21 +279,6 @@ size_t stall_order(const struct stall_tally *t, enum stall_cause order[STALL_NR_
 		nr++;
 	}
 	return nr;
-}
-
-double stall_runs(const struct stall_work *w, uint32_t b)
-{
-	return w->in->block ? w->in->block[b] : 1;
-}
-
-double stall_samples_in(const struct stall_work *w, uint32_t b)
-{
-	const struct flow_block *block = &w->f->blocks[b];
-	double sum = 0;
-
-	for (uint32_t i = 0; i < block->nr_insns; i++)
-		sum += w->in->samples[block->insn + i];
-	return sum;
 }
 
 /* ---- the pace ------------------------------------------------------------------------------ */

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The dumps and the log that callgrind writes, taken apart. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "callgrind_internal.h"
+#include "callgrind.h"
+
+struct callgrind_text {
+	const char *at, *end;
+};
 
 #define UNKNOWN_OBJECT "???"
 
@@ -26,7 +31,8 @@ struct dump {
 	uint64_t sum, total;
 };
 
-bool callgrind_starts(struct callgrind_text *t, const char *word)
+/* Does it go on with that? Then it is passed. */
+static bool callgrind_starts(struct callgrind_text *t, const char *word)
 {
 	size_t len = strlen(word);
 
@@ -36,7 +42,8 @@ bool callgrind_starts(struct callgrind_text *t, const char *word)
 	return true;
 }
 
-int callgrind_number(struct callgrind_text *t, unsigned int base, uint64_t *out)
+/* The digits that come next, of which there must be one. 0 or -DCPI_EFORMAT. */
+static int callgrind_number(struct callgrind_text *t, unsigned int base, uint64_t *out)
 {
 	const char *from = t->at;
 	uint64_t v = 0;
@@ -56,7 +63,8 @@ int callgrind_number(struct callgrind_text *t, unsigned int base, uint64_t *out)
 	return t->at > from ? 0 : -DCPI_EFORMAT;
 }
 
-int callgrind_pid(struct callgrind_text *t, uint32_t *out)
+/* The same, of 31 bits, decimal. */
+static int callgrind_pid(struct callgrind_text *t, uint32_t *out)
 {
 	uint64_t v;
 
@@ -307,4 +315,77 @@ int callgrind_parse(const void *data, size_t len, const char *name_shown,
 				 "cannot read dump '%s': its counts do not add up to its total",
 				 name_shown);
 	return 0;
+}
+
+/*
+ * Lines are "--PID-- text" (what -v adds) and "==PID== text". Wording is that of valgrind 3.19 and
+ * of later ones up to 3.24; what is worded otherwise counts as nothing that matters.
+ */
+
+static void rest(struct callgrind_line *out, enum callgrind_line_kind kind,
+		 const struct callgrind_text *t)
+{
+	out->kind = kind;
+	out->path = t->at;
+	out->path_len = (size_t)(t->end - t->at);
+}
+
+/* "svma 0x00000022d0, avma 0x000010a2d0", of which a later version may write more. */
+static void place(struct callgrind_line *out, struct callgrind_text *t)
+{
+	if (callgrind_number(t, 16, &out->svma) < 0 || !callgrind_starts(t, ", avma 0x") ||
+	    callgrind_number(t, 16, &out->avma) < 0)
+		return;
+	out->kind = CALLGRIND_PLACE;
+}
+
+static void verbose(struct callgrind_line *out, struct callgrind_text *t)
+{
+	uint64_t nr;
+
+	if (callgrind_starts(t, "Reading syms from "))
+		rest(out, CALLGRIND_IMAGE, t);
+	else if (callgrind_starts(t, "   svma 0x"))
+		place(out, t);
+	else if (callgrind_starts(t, "Start dumping at BB ") && callgrind_number(t, 10, &nr) == 0 &&
+		 callgrind_starts(t, " (Prg.Term.)"))
+		out->kind = CALLGRIND_LAST;
+	else if (callgrind_starts(t, "Dump to "))
+		rest(out, CALLGRIND_DUMP, t);
+	else if (callgrind_starts(t, "Dumping done."))
+		out->kind = CALLGRIND_DUMPED;
+}
+
+static void message(struct callgrind_line *out, struct callgrind_text *t)
+{
+	struct callgrind_text whole = *t;
+
+	if (callgrind_starts(t, "Parent PID: ")) {
+		if (callgrind_pid(t, &out->parent) == 0)
+			out->kind = CALLGRIND_BEGIN;
+	} else if (callgrind_starts(t, "Process terminating with ") ||
+		   callgrind_starts(t, "valgrind: ")) {
+		rest(out, CALLGRIND_ALARM, &whole);
+	}
+}
+
+void callgrind_log_line(const char *line, size_t len, struct callgrind_line *out)
+{
+	struct callgrind_text t = { line, line + len };
+	bool dashes;
+
+	*out = (struct callgrind_line){ 0 };
+	if (callgrind_starts(&t, "vex ")) { /* "vex amd64->IR: unhandled instruction bytes: …" */
+		t.at = line;
+		rest(out, CALLGRIND_ALARM, &t);
+		return;
+	}
+	dashes = callgrind_starts(&t, "--");
+	if ((!dashes && !callgrind_starts(&t, "==")) || callgrind_pid(&t, &out->pid) < 0 ||
+	    !callgrind_starts(&t, dashes ? "-- " : "== "))
+		return;
+	if (dashes)
+		verbose(out, &t);
+	else
+		message(out, &t);
 }

@@ -43,7 +43,7 @@ int callgrind_parse(const void *data, size_t len, const char *name,
 		    const struct callgrind_sink *sink, struct callgrind_head *head,
 		    struct base_err *err);
 
-/* ---- the log (callgrind_log.c) --------------------------------------------------------------- */
+/* ---- the log ------------------------------------------------------------------------------- */
 
 enum callgrind_line_kind {
 	CALLGRIND_OTHER,  /* nothing that matters */

@@ -2,7 +2,7 @@
 /* Calls that do not return, known by the name of what is called. */
 #include <string.h>
 
-#include "flow_internal.h"
+#include "walk.h"
 
 static const char *const never[] = {
 	"abort",

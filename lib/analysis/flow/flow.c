@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The control flow of one procedure, found in its bytes step by step. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "code.h"
-#include "flow_internal.h"
+#include "graph_internal.h"
+#include "tables.h"
 
 /* Walk, see where the indirect jumps lead, walk on from there; at last what nothing led to. */
 static int discover(struct flow_walk *w, struct flow *f)
@@ -36,8 +38,6 @@ int flow_build_from(const struct flow_source *source, struct insn_decoder *d,
 
 	if (r >= 0)
 		r = flow_graph_finish(&w, f);
-	if (r >= 0)
-		r = flow_classes_find(f);
 	flow_walk_release(&w);
 	if (r < 0) {
 		flow_free(f);
@@ -77,45 +77,4 @@ int flow_build(struct image *img, const struct image_symbol *symbol, struct flow
 	r = flow_build_from(&source, d, symbol, out, err);
 	insn_decoder_close(d);
 	return r;
-}
-
-void flow_free(struct flow *f)
-{
-	if (f)
-		flow_graph_release(f);
-	free(f);
-}
-
-uint32_t flow_block_at(const struct flow *f, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = f->nr_blocks;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (f->blocks[mid].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && vaddr < f->blocks[lo - 1].end ? lo - 1 : FLOW_OUTSIDE;
-}
-
-const struct insn *flow_insn_at(const struct flow *f, uint64_t vaddr)
-{
-	uint32_t b = flow_block_at(f, vaddr), lo, hi;
-
-	if (b == FLOW_OUTSIDE)
-		return NULL;
-	lo = f->blocks[b].insn;
-	hi = lo + f->blocks[b].nr_insns;
-	while (hi - lo > 1) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (f->insns[mid].vaddr <= vaddr)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return &f->insns[lo];
 }

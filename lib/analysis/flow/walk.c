@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow_internal.h"
+#include "walk.h"
 
 enum { CODE_MAX = 16 << 20, PARTS_MAX = 64, UNNAMED_MAX = 1 << 16 };
 

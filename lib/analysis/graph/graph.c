@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of a flow graph as text: made, added to and released. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

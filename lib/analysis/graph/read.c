@@ -1,11 +1,258 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The text of flow graphs, read. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph_reader.h"
+#include "graph.h"
+#include "line.h"
+
+enum { GRAPH_MAX_FILES = 1 << 20 };
+
+/* Which columns the last heading named. */
+struct graph_columns {
+	bool seen, cpi, culprit, line;
+};
+
+struct graph_reader {
+	const char *at, *end;
+	size_t line;
+	char *text; /* the current line, NUL-terminated, without its newline; owned */
+	size_t cap;
+	struct graph *g;
+	struct graph_proc *p;
+	struct graph_block *b;
+	bool summary;
+	struct graph_columns columns;
+	struct graph_above above; /* of the instruction to come */
+	uint64_t head_samples;	  /* of the block's first line */
+	struct base_err *err;
+};
+
+/* Lines of a graph's text, and the words in them. */
+
+/* The text is wrong at this line: the error. */
+static int graph_bad(struct graph_reader *r, const char *why)
+{
+	return base_fail(r->err, -DCPI_EFORMAT, "line %zu of the graph is wrong: %s", r->line, why);
+}
+
+static int graph_no_memory(struct graph_reader *r)
+{
+	return base_fail_errno(r->err, -ENOMEM, "cannot read the graph");
+}
+
+/* Into r->text. 1, 0 at the end, or negative. */
+static int graph_next_line(struct graph_reader *r)
+{
+	const char *why = NULL;
+	size_t len;
+	int got;
+
+	r->line += r->at != r->end;
+	got = line_take(&r->at, r->end, &r->text, &r->cap, &why);
+	if (got < 0)
+		return why ? graph_bad(r, why) : graph_no_memory(r);
+	for (len = got ? strlen(r->text) : 0; len && r->text[len - 1] == ' ';)
+		r->text[--len] = '\0';
+	return got;
+}
+
+/* Each skips blanks and, when there is what is asked for, *@at goes behind it. */
+static bool graph_take(char **at, const char *word)
+{
+	char *p = *at + strspn(*at, " ");
+	size_t len = strlen(word);
+
+	if (strncmp(p, word, len) != 0 || (p[len] && p[len] != ' '))
+		return false;
+	*at = p + len;
+	return true;
+}
+
+static bool graph_at_end(const char *at)
+{
+	return at[strspn(at, " ")] == '\0';
+}
+
+/* Skips none. */
+static bool graph_take_char(char **at, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (strncmp(*at, text, len) != 0)
+		return false;
+	*at += len;
+	return true;
+}
+
+/* Digits without sign; @base 10, or 16 behind "0x". */
+static bool graph_take_uint(char **at, int base, uint64_t max, uint64_t *out)
+{
+	char *p = *at + strspn(*at, " "), *end;
+
+	if (base == 16 && !graph_take_char(&p, "0x"))
+		return false;
+	if (!strchr(base == 16 ? "0123456789abcdef" : "0123456789", *p) || !*p)
+		return false;
+	errno = 0;
+	*out = strtoull(p, &end, base);
+	if (errno || *out > max)
+		return false;
+	*at = end;
+	return true;
+}
+
+/* Not negative, finite. */
+static bool graph_take_double(char **at, double *out)
+{
+	char *p = *at + strspn(*at, " "), *end;
+
+	if (*p < '0' || *p > '9' || (p[0] == '0' && p[1] == 'x'))
+		return false;
+	*out = strtod(p, &end);
+	*at = end;
+	return isfinite(*out);
+}
+
+/* "freq 12.5 low", or nothing. */
+static bool graph_take_freq(char **at, struct graph_freq *f)
+{
+	if (!graph_take(at, "freq"))
+		return true;
+	if (!graph_take_double(at, &f->value))
+		return false;
+	for (int c = GRAPH_LOW; c <= GRAPH_EXACT; c++) {
+		if (graph_take(at, graph_confidence_name(c))) {
+			f->confidence = c;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The instructions of a block, in columns. */
+
+/* A line of r->b: the names of its columns, an instruction. 0 or negative. */
+static int graph_read_heading(struct graph_reader *r, char *at)
+{
+	if (r->columns.seen)
+		return graph_bad(r, "a block has one heading");
+	r->columns.seen = graph_take(&at, "Instruction") && graph_take(&at, "Samples");
+	r->columns.cpi = graph_take(&at, r->p->unit == GRAPH_CYCLES ? "CPI" : "Cost");
+	r->columns.culprit = graph_take(&at, "Culprit");
+	r->columns.line = graph_take(&at, "Line");
+	return r->columns.seen && graph_at_end(at) ? 0 : graph_bad(r, "these are not the columns");
+}
+
+/* Cut the last word off; NULL where there is none. */
+static char *last_word(char *text)
+{
+	size_t len = strlen(text);
+
+	while (len && text[len - 1] == ' ')
+		len--;
+	text[len] = '\0';
+	while (len && text[len - 1] != ' ')
+		len--;
+	if (!text[len])
+		return NULL;
+	if (!len)
+		return text;
+	text[len - 1] = '\0';
+	return text + len;
+}
+
+static bool parse_cpi(struct graph_reader *r, char *word, double *out)
+{
+	if (!word)
+		return false;
+	if (strcmp(word, "-") == 0)
+		return true;
+	return graph_take_double(&word, out) && strcmp(word, graph_unit_name(r->p->unit)) == 0;
+}
+
+static bool parse_line(struct graph_reader *r, char *word, struct graph_insn *insn)
+{
+	uint64_t file, line;
+
+	if (!word)
+		return false;
+	if (strcmp(word, "-") == 0)
+		return true;
+	if (!graph_take_uint(&word, 10, GRAPH_MAX_FILES, &file) || !graph_take_char(&word, ":") ||
+	    !graph_take_uint(&word, 10, UINT32_MAX, &line) || *word || !line ||
+	    file >= r->p->files.nr)
+		return false;
+	insn->file = (uint32_t)file;
+	insn->line = (unsigned int)line;
+	return true;
+}
+
+static char *trim(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " ");
+	for (len = strlen(text); len && text[len - 1] == ' '; len--)
+		text[len - 1] = '\0';
+	return text;
+}
+
+static int add_insn(struct graph_reader *r, const struct graph_insn *from, const char *culprit)
+{
+	struct graph_block *b = r->b;
+	struct graph_insn *insn;
+
+	if (from->vaddr < b->vaddr || from->vaddr >= b->end ||
+	    (b->nr_insns && from->vaddr <= b->insns[b->nr_insns - 1].vaddr))
+		return graph_bad(r, "the address does not follow, or is not the block's");
+	if (from->samples > UINT64_MAX - b->samples)
+		return graph_bad(r, "too many samples");
+	insn = graph_insn_add(b, from->vaddr, from->text, from->samples);
+	if (!insn)
+		return graph_no_memory(r);
+	insn->cpi = from->cpi;
+	insn->file = from->file;
+	insn->line = from->line;
+	insn->above = r->above;
+	memset(&r->above, 0, sizeof(r->above));
+	if (culprit && strcmp(culprit, "-") != 0) {
+		insn->culprit = strdup(culprit);
+		if (!insn->culprit)
+			return graph_no_memory(r);
+	}
+	return 0;
+}
+
+/* The columns behind the text are words each: they are found from the end. */
+static int graph_read_insn(struct graph_reader *r, char *at)
+{
+	struct graph_insn insn = { .cpi = -1 };
+	char *culprit = NULL, *word;
+
+	if (!r->columns.seen)
+		return graph_bad(r, "an instruction stands below the names of the columns");
+	if (!graph_take_uint(&at, 16, UINT64_MAX, &insn.vaddr) || *at != ' ')
+		return graph_bad(r, "no address");
+	if (r->columns.line && !parse_line(r, last_word(at), &insn))
+		return graph_bad(r, "the last column is FILE:LINE or '-'");
+	if (r->columns.culprit) {
+		culprit = last_word(at);
+		if (!culprit)
+			return graph_bad(r, "the culprit is missing");
+	}
+	if (r->columns.cpi && !parse_cpi(r, last_word(at), &insn.cpi))
+		return graph_bad(r, "the CPI is like '1.0cy', or '-'");
+	word = last_word(at);
+	if (!word || !graph_take_uint(&word, 10, UINT64_MAX, &insn.samples) || *word)
+		return graph_bad(r, "the samples are missing");
+	insn.text = trim(at);
+	return *insn.text ? add_insn(r, &insn, culprit)
+			  : graph_bad(r, "the instruction is missing");
+}
 
 /* ---- head ---------------------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The text of flow graphs, written. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A procedure's flow graph with frequencies, costs and stalls added to it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Which source lines of a procedure ran, as far as its samples tell. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

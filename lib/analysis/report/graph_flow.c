@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A procedure's control flow and samples, as a flow graph that can be written. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Value profiles of the chosen epochs: the values that passed at instructions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* One procedure's instructions with their samples, source lines and inlined routines. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* How often the instructions of a listing ran, and what each execution cost. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Samples summed by image or by procedure, sorted and named as reports show them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The instructions with most samples, of whatever procedures and images. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

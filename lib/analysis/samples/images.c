@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Images of the chosen samples: opened, named, matched with a name that a user gives. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The tokens of a C source, one after the other. */
 #include <string.h>
 
 #include "ctoken.h"

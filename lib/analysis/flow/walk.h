@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef DCPI_FLOW_INTERNAL_H
-#define DCPI_FLOW_INTERNAL_H
+/* The code of a procedure that is known so far, and how it was come to. */
+#ifndef DCPI_FLOW_WALK_H
+#define DCPI_FLOW_WALK_H
 
 #include "flow.h"
-
-/* ---- the code that is known so far (walk.c) ------------------------------------------- */
 
 /* A stretch of the procedure. */
 struct flow_part {
@@ -62,17 +61,5 @@ bool flow_never_returns(const struct flow_walk *w, const struct insn *insn);
 struct flow_jump *flow_walk_jump(const struct flow_walk *w, uint64_t vaddr);
 /* Sorts the instructions. */
 int flow_walk_sort(struct flow_walk *w);
-
-/* Blocks and edges (graph.c), then classes (class.c). */
-int flow_graph_make(const struct flow_walk *w, struct flow *f);
-/* The edges that only a finished graph needs: entries of what may be led to from elsewhere, exits
- * of loops without. Then the lists by block. */
-int flow_graph_finish(const struct flow_walk *w, struct flow *f);
-void flow_graph_release(struct flow *f);
-int flow_classes_find(struct flow *f);
-
-/* Try each indirect jump whose targets are not known (table.c). Returns how many were found.
- */
-int flow_tables_find(struct flow_walk *w, const struct flow *f);
 
 #endif
