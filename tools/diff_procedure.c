@@ -8,7 +8,7 @@
 #include "choose.h"
 #include "diff_procedure.h"
 #include "estimate.h"
-#include "parts.h"
+#include "compare.h"
 #include "report.h"
 
 struct pair {

@@ -15,9 +15,6 @@ static int discover(struct flow_walk *w, struct flow *f)
 	while (r >= 0) {
 		r = flow_walk_on(w);
 		if (r >= 0)
-			r = flow_walk_sort(w);
-		flow_graph_release(f);
-		if (r >= 0)
 			r = flow_graph_make(w, f);
 		if (r >= 0)
 			r = flow_tables_find(w, f);

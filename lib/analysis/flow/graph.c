@@ -398,11 +398,23 @@ static bool from_away(const struct flow_walk *w, const struct flow_block *b)
 	return p->mark[b->vaddr - p->vaddr] & FLOW_FROM_AWAY;
 }
 
+static void release_graph(struct flow *f)
+{
+	free(f->insns);
+	free(f->blocks);
+	free(f->edges);
+	free(f->into);
+	free(f->out_of);
+	memset(f, 0, sizeof(*f));
+}
+
 int flow_graph_make(const struct flow_walk *w, struct flow *f)
 {
 	struct edges e = { .f = f };
-	int r = make_blocks(w, f);
+	int r;
 
+	release_graph(f);
+	r = make_blocks(w, f);
 	for (uint32_t b = 0; r >= 0 && b < f->nr_blocks; b++) {
 		add_outgoing(&e, w, b);
 		r = e.r;
@@ -416,16 +428,6 @@ int flow_graph_make(const struct flow_walk *w, struct flow *f)
 	f->overlapping = w->overlapping;
 	f->cut = w->cut;
 	return r < 0 ? r : make_lists(f);
-}
-
-void flow_graph_release(struct flow *f)
-{
-	free(f->insns);
-	free(f->blocks);
-	free(f->edges);
-	free(f->into);
-	free(f->out_of);
-	memset(f, 0, sizeof(*f));
 }
 
 /* ---- what is entered and left in ways that are not known ----------------------------------- */
@@ -572,7 +574,7 @@ int flow_graph_finish(const struct flow_walk *w, struct flow *f)
 void flow_free(struct flow *f)
 {
 	if (f)
-		flow_graph_release(f);
+		release_graph(f);
 	free(f);
 }
 

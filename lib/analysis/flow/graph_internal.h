@@ -5,11 +5,10 @@
 
 #include "walk.h"
 
-/* The blocks and edges of what is known so far. */
+/* The blocks and edges of what is known so far, in place of those that @f has. */
 int flow_graph_make(const struct flow_walk *w, struct flow *f);
 /* The edges that only a finished graph needs: entries of what may be led to from elsewhere, exits
  * of loops without. Then the lists by block, and the classes. */
 int flow_graph_finish(const struct flow_walk *w, struct flow *f);
-void flow_graph_release(struct flow *f);
 
 #endif

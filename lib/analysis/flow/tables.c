@@ -34,8 +34,6 @@ struct flow_values {
 	long budget; /* steps; below 0: nothing more is found out */
 };
 
-enum insn_condition flow_value_condition(struct flow_values *v, uint32_t i, struct insn_op *op);
-
 enum {
 	BUDGET = 20000,
 	DEPTH_MAX = 24,
@@ -126,7 +124,8 @@ static void flow_value_op(struct flow_values *v, uint32_t i, struct insn_op *op)
 	insn_decode_op(v->w->d, code, len, v->f->insns[i].vaddr, op);
 }
 
-enum insn_condition flow_value_condition(struct flow_values *v, uint32_t i, struct insn_op *op)
+static enum insn_condition flow_value_condition(struct flow_values *v, uint32_t i,
+						struct insn_op *op)
 {
 	size_t len;
 	const uint8_t *code = code_of(v, i, &len);

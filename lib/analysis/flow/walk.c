@@ -308,12 +308,43 @@ static int walk(struct flow_walk *w, uint64_t vaddr)
 	return r;
 }
 
+static int by_part(const void *a, const void *b)
+{
+	const struct flow_part *pa = a, *pb = b;
+
+	return (pa->vaddr > pb->vaddr) - (pa->vaddr < pb->vaddr);
+}
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct insn *ia = a, *ib = b;
+
+	return (ia->vaddr > ib->vaddr) - (ia->vaddr < ib->vaddr);
+}
+
+static void sort(struct flow_walk *w)
+{
+	if (w->nr_parts)
+		qsort(w->parts, w->nr_parts, sizeof(*w->parts), by_part);
+	if (w->nr_insns)
+		qsort(w->insns, w->nr_insns, sizeof(*w->insns), by_vaddr);
+	for (size_t i = 0; i < w->nr_insns; i++) {
+		const struct insn *insn = &w->insns[i];
+		struct flow_part *p = flow_walk_part(w, insn->vaddr);
+
+		for (uint8_t k = 0; k < insn->len; k++)
+			p->owner[insn->vaddr - p->vaddr + k] = (uint32_t)i + 1;
+	}
+}
+
 int flow_walk_on(struct flow_walk *w)
 {
 	int r = 0;
 
 	while (r >= 0 && w->nr_todo)
 		r = walk(w, w->todo[--w->nr_todo]);
+	if (r >= 0)
+		sort(w);
 	return r;
 }
 
@@ -366,34 +397,4 @@ int flow_walk_gaps(struct flow_walk *w)
 		any |= r;
 	}
 	return any;
-}
-
-static int by_part(const void *a, const void *b)
-{
-	const struct flow_part *pa = a, *pb = b;
-
-	return (pa->vaddr > pb->vaddr) - (pa->vaddr < pb->vaddr);
-}
-
-static int by_vaddr(const void *a, const void *b)
-{
-	const struct insn *ia = a, *ib = b;
-
-	return (ia->vaddr > ib->vaddr) - (ia->vaddr < ib->vaddr);
-}
-
-int flow_walk_sort(struct flow_walk *w)
-{
-	if (w->nr_parts)
-		qsort(w->parts, w->nr_parts, sizeof(*w->parts), by_part);
-	if (w->nr_insns)
-		qsort(w->insns, w->nr_insns, sizeof(*w->insns), by_vaddr);
-	for (size_t i = 0; i < w->nr_insns; i++) {
-		const struct insn *insn = &w->insns[i];
-		struct flow_part *p = flow_walk_part(w, insn->vaddr);
-
-		for (uint8_t k = 0; k < insn->len; k++)
-			p->owner[insn->vaddr - p->vaddr + k] = (uint32_t)i + 1;
-	}
-	return 0;
 }

@@ -51,6 +51,7 @@ void flow_walk_release(struct flow_walk *w);
 /* What is called or jumped to there becomes known by flow_walk_on; @marks are added. Returns 1, or
  * 0 where it is no part of the procedure. */
 int flow_walk_add(struct flow_walk *w, uint64_t vaddr, uint8_t marks);
+/* Follows every way that is known, then sorts the instructions. */
 int flow_walk_on(struct flow_walk *w);
 /* 1: what a table has leads to this procedure. */
 int flow_walk_reaches(struct flow_walk *w, uint64_t vaddr);
@@ -59,7 +60,5 @@ int flow_walk_gaps(struct flow_walk *w);
 struct flow_part *flow_walk_part(const struct flow_walk *w, uint64_t vaddr);
 bool flow_never_returns(const struct flow_walk *w, const struct insn *insn);
 struct flow_jump *flow_walk_jump(const struct flow_walk *w, uint64_t vaddr);
-/* Sorts the instructions. */
-int flow_walk_sort(struct flow_walk *w);
 
 #endif
