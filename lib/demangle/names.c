@@ -5,7 +5,7 @@
 
 #include "demangle_internal.h"
 
-/* What stands for something that was read before: substitutions, template parameters, packs. */
+/* ---- references to what was read before ---------------------------------------------------- */
 
 void dem_sub(struct dem *d, struct dem_type t, const char *from)
 {
@@ -613,7 +613,7 @@ struct dem_name dem_name(struct dem *d, bool tag)
 	return n;
 }
 
-/* Functions, data, and what the compiler makes besides. */
+/* ---- functions, data, and what the compiler makes ------------------------------------------ */
 
 /* ---- what is made by the compiler ------------------------------------------------------------ */
 

@@ -405,7 +405,7 @@ struct dem_type dem_type(struct dem *d)
 	return t;
 }
 
-/* Values in template arguments, and what decltype and conditions on templates are made of. */
+/* ---- values and expressions ---------------------------------------------------------------- */
 
 static struct dem_text number_text(struct dem *d)
 {

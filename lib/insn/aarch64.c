@@ -26,7 +26,7 @@ static inline uint64_t vector_at(uint32_t w, unsigned int at)
 	return 1ull << bits(w, at, 5);
 }
 
-/* aarch64's vector unit: scalar floating point, Advanced SIMD and SVE, by the manual's C4. */
+/* ---- the vector unit ----------------------------------------------------------------------- */
 
 /* ---- scalar floating point ----------------------------------------------------------------- */
 
@@ -317,7 +317,7 @@ static void insn_aarch64_sve(uint32_t w, struct insn *out)
 		out->writes.gpr |= gpr_at(w, AT_RD);
 }
 
-/* aarch64, from the encodings of the Arm Architecture Reference Manual, C4. */
+/* ---- the other instructions ---------------------------------------------------------------- */
 
 static int64_t field(uint32_t w, unsigned int at, unsigned int bits)
 {

@@ -10,7 +10,7 @@
 #include "compare.h"
 #include "estimate.h"
 
-/* One procedure in two sets of samples, by the samples of its blocks or lines. */
+/* ---- samples ------------------------------------------------------------------------------- */
 
 bool parts_same_code(const struct analysis_listing *a, const struct analysis_listing *b)
 {
@@ -161,7 +161,7 @@ void parts_release(struct parts *p)
 	memset(p, 0, sizeof(*p));
 }
 
-/* One procedure in two sets of samples, by cost, frequency and stalls of its blocks or lines. */
+/* ---- costs, frequencies, stalls ------------------------------------------------------------ */
 
 const char *compare_name(enum compare_measure m)
 {

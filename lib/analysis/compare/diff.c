@@ -18,7 +18,7 @@ struct diff_moved {
 
 static int analysis_row_join_places(struct analysis_row *to, const struct analysis_row *from);
 
-/* A program at one path in one set, and at another in the other: two builds, or one that moved. */
+/* ---- programs that have another path ------------------------------------------------------- */
 
 /* There are several. */
 static const char several[] = "";
@@ -90,6 +90,8 @@ static void diff_moved_release(struct diff_moved *m)
 		base_map_release(&m->alone[set]);
 	}
 }
+
+/* ---- renamed ------------------------------------------------------------------------------- */
 
 /*
  * Procedures that have the same readable name in two builds of a program, and others for the
@@ -237,7 +239,7 @@ static int analysis_diff_renamed(struct analysis_diff *d, struct analysis *const
 	return r;
 }
 
-/* Two sets of samples, procedure by procedure. */
+/* ---- the comparison ------------------------------------------------------------------------ */
 
 /* Part of a comparison of equal sets in which some row may show a change. */
 #define CHANCE 0.01

@@ -38,7 +38,7 @@ static inline struct chain_edge chain_edge(uint32_t from, uint32_t to)
 	return (struct chain_edge){ .from = from, .to = to };
 }
 
-/* Which ways there are from node to node, whatever windows count there. */
+/* ---- ways from node to node ---------------------------------------------------------------- */
 
 static bool is_node(const struct chain_input *in, uint32_t node)
 {
@@ -191,8 +191,7 @@ static void chain_list(struct chain *c)
 	list_into(c);
 }
 
-/* By what windows count, which begin where time is spent; and those of which only one half counts.
- */
+/* ---- how much each window counts ----------------------------------------------------------- */
 
 #define CLIP 50.0 /* no window counts as more of the one in the middle, or as less */
 

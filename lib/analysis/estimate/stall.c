@@ -9,7 +9,7 @@
 
 static double stall_at_most(double samples);
 
-/* How often causes can have come up, by how often code ran. */
+/* ---- how often a cause can have come up ---------------------------------------------------- */
 
 enum {
 	/*
@@ -149,7 +149,7 @@ static double stall_chance(const struct stall_work *w, uint32_t b, int cause)
 	return fmax(fmin(chance, 1), STALL_CHANCE_LEAST);
 }
 
-/* How much of a block's stalls the samples of other events leave to each cause. */
+/* ---- what samples of other events allow ---------------------------------------------------- */
 
 static double stall_at_most(double samples)
 {

@@ -7,7 +7,7 @@
 
 #include "stall_internal.h"
 
-/* How often a load can have come to another line of memory than before. */
+/* ---- new lines of memory ------------------------------------------------------------------- */
 
 enum {
 	LINE = 64,

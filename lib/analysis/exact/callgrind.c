@@ -6,6 +6,7 @@
 
 #include "callgrind.h"
 
+/* A line of a dump or of the log, while it is taken apart. */
 struct callgrind_text {
 	const char *at, *end;
 };
@@ -316,6 +317,8 @@ int callgrind_parse(const void *data, size_t len, const char *name_shown,
 				 name_shown);
 	return 0;
 }
+
+/* ---- the log ------------------------------------------------------------------------------- */
 
 /*
  * Lines are "--PID-- text" (what -v adds) and "==PID== text". Wording is that of valgrind 3.19 and

@@ -421,7 +421,7 @@ void callgrind_sum_close(struct callgrind_sum *s)
 	free(s);
 }
 
-/* What is left to do when the last dump was added. */
+/* ---- after the last dump ------------------------------------------------------------------- */
 
 /* Does the instruction branch to itself, as written? */
 static bool branches_to_itself(struct insn_disasm *d, const struct image *img, uint64_t off)

@@ -8,6 +8,7 @@
 
 #include "exact.h"
 
+/* The words of a line, while it is taken apart. */
 struct exact_text {
 	const char *at, *end; /* of the line: no newline, no NUL */
 };
@@ -193,7 +194,7 @@ static int exact_text_put_hex(struct base_buf *out, const uint8_t *bytes, size_t
 	return r;
 }
 
-/* .xct and .tab files: lines of words, a checksum in the last (docs/format/xct.md). */
+/* ---- files --------------------------------------------------------------------------------- */
 
 #define FILE_MAX     ((size_t)1 << 31)
 #define CRC_LINE     "crc32c "

@@ -6,7 +6,7 @@
 
 #include "graph_internal.h"
 
-/* Which blocks and edges run equally often. */
+/* ---- classes ------------------------------------------------------------------------------- */
 
 /*
  * The graph without directions: block b is an arc from node 2b (its start) to 2b + 1 (its end),
@@ -208,7 +208,7 @@ static int find_classes(struct flow *f)
 	return r;
 }
 
-/* Blocks and edges of the code that was found. */
+/* ---- blocks and edges ---------------------------------------------------------------------- */
 
 /* How far behind @vaddr an instruction may begin that was taken instead of the one there. */
 enum { INSN_MAX = 16 };

@@ -8,6 +8,11 @@
 
 enum { FLOW_NODES = 128 };
 
+/*
+ * What a register holds at a place, as far as it follows from the instructions before: a number, or
+ * a multiple of something unknown (a node) and a number. Wraps at 64 bits; that code computes with
+ * 32 is not followed, for a table's targets are checked against the procedure anyway.
+ */
 struct flow_value {
 	uint64_t c;
 	int node; /* -1: none, the value is c; -2: not known at all */
@@ -440,7 +445,7 @@ static bool flow_value_is_routine(struct flow_values *v, uint32_t b,
 	return is_balanced(v, b);
 }
 
-/* Where indirect jumps lead: tables of addresses or distances, and how many entries they have. */
+/* ---- tables -------------------------------------------------------------------------------- */
 
 enum {
 	ENTRIES_MAX = 1 << 14,

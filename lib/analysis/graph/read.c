@@ -31,7 +31,7 @@ struct graph_reader {
 	struct base_err *err;
 };
 
-/* Lines of a graph's text, and the words in them. */
+/* ---- lines and words ----------------------------------------------------------------------- */
 
 /* The text is wrong at this line: the error. */
 static int graph_bad(struct graph_reader *r, const char *why)
@@ -133,7 +133,7 @@ static bool graph_take_freq(char **at, struct graph_freq *f)
 	return false;
 }
 
-/* The instructions of a block, in columns. */
+/* ---- instructions -------------------------------------------------------------------------- */
 
 /* A line of r->b: the names of its columns, an instruction. 0 or negative. */
 static int graph_read_heading(struct graph_reader *r, char *at)

@@ -405,7 +405,7 @@ size_t analysis_event_default(const struct analysis *a)
 	return 0;
 }
 
-/* What the chosen epochs and platforms hold: profile by profile, or by the index of an epoch. */
+/* ---- the walk over epochs ------------------------------------------------------------------ */
 
 enum { ATTEMPTS = 20 };
 
