@@ -272,6 +272,62 @@ static void latency(void **state)
 	values_close(v);
 }
 
+/* The times of loads in @record: 90 ns, but @quick of each round that the profiler is shown is @ns.
+ */
+static void set_times(unsigned int quick, uint64_t ns)
+{
+	for (uint32_t at = 0; at < record.w.nr_words; at += 4) {
+		uint32_t round = at / 4;
+
+		record.words[at + 2] = round >= SKIPPED && round < SKIPPED + quick ? ns : 90;
+	}
+}
+
+static struct values *open_latency(void)
+{
+	const char *const profilers[] = { ours("vp-ldlatency") };
+
+	return open_values(profilers, 1);
+}
+
+/* The clock takes what the quickest twentieth of all loads takes: one in twelve is enough. */
+static void latency_of_the_quickest(void **state)
+{
+	struct values *v;
+
+	NEEDS_PROCESS(state);
+	v = open_latency();
+	set_times(1, 30);
+	for (uint64_t ticket = 0; ticket < 10; ticket++)
+		assert_int_equal(send(v, ticket), 0);
+	wait_for_all(v);
+	assert_int_equal(got.nr, ROUNDS - SKIPPED);
+	assert_tuple(0, LOAD, 0);
+	for (unsigned int i = 1; i < got.nr; i++)
+		assert_tuple(i, LOAD, 60);
+	values_close(v);
+}
+
+/* One that is rarer is chance, and took nothing besides the clock. */
+static void latency_of_a_rare_one(void **state)
+{
+	struct values *v;
+
+	NEEDS_PROCESS(state);
+	v = open_latency();
+	set_times(0, 0);
+	for (uint64_t ticket = 0; ticket < 29; ticket++)
+		assert_int_equal(send(v, ticket), 0);
+	wait_for_all(v);
+	set_times(1, 30);
+	assert_int_equal(send(v, 29), 0);
+	wait_for_all(v);
+	assert_int_equal(got.nr, ROUNDS - SKIPPED);
+	for (unsigned int i = 0; i < got.nr; i++)
+		assert_tuple(i, LOAD, 0);
+	values_close(v);
+}
+
 /* A block whose id is another one's now is sent anew. */
 static void blocks_change(void **state)
 {
@@ -701,6 +757,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(example, setup, teardown),
 		cmocka_unit_test_setup_teardown(latency, setup, teardown),
+		cmocka_unit_test_setup_teardown(latency_of_the_quickest, setup, teardown),
+		cmocka_unit_test_setup_teardown(latency_of_a_rare_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(blocks_change, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_block_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),

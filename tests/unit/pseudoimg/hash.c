@@ -88,6 +88,12 @@ static const struct masking maskings[] = {
 	  "660f3800c1"
 	  "660f3a0fc104"
 	  "e800000000c3" },
+	/* The immediates would be a call out, were they taken for opcodes. */
+	{ "shufps imm8", EM_X86_64, "0fc6c1e89090909090c3", "0fc6c1e89090909090c3" },
+	{ "cmpps imm8", EM_X86_64, "0fc2c1e89090909090c3", "0fc2c1e89090909090c3" },
+	{ "pinsrw imm8", EM_X86_64, "0fc4c1e89090909090c3", "0fc4c1e89090909090c3" },
+	{ "pextrw imm8", EM_X86_64, "0fc5c1e89090909090c3", "0fc5c1e89090909090c3" },
+	{ "pshufw imm8", EM_X86_64, "0f70c1e89090909090c3", "0f70c1e89090909090c3" },
 	{ "enter; call", EM_X86_64,
 	  "c8100000"
 	  "e811223344c3",

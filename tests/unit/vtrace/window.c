@@ -292,6 +292,11 @@ static void low_bits(void **state)
 		{ 0xffff, 32, 0xffff, VTRACE_C },
 		{ 0x1ffffffff, 31, 0x7fffffff, 0 },
 		{ 0x80000000, 255, 0x80000000, VTRACE_C | VTRACE_S },
+		/* All eight bits of the index count, and no ninth. */
+		{ 0xffff, 0x28, 0xffff, VTRACE_C },
+		{ 0xffff, 0x48, 0xffff, VTRACE_C },
+		{ 0xffff, 0x88, 0xffff, VTRACE_C },
+		{ 0xffff, 0x108, 0xff, 0 },
 	};
 	struct trial *t = *state;
 
@@ -312,6 +317,33 @@ static void low_bits(void **state)
 	t->s.unknown[RAX] = 0xfe;
 	assert_int_equal(run(t, 100), VTRACE_SYSTEM);
 	assert_true(known(t, RDX));
+}
+
+/* bzhi rdx,rax,rdx; syscall */
+static void low_bits_of_64(void **state)
+{
+	static const uint8_t code[] = { 0xc4, 0xe2, 0xe8, 0xf5, 0xd0, 0x0f, 0x05 };
+	static const struct {
+		uint64_t nr, want;
+		uint8_t flags;
+	} cases[] = {
+		{ 0, 0, VTRACE_Z },
+		{ 63, INT64_MAX, 0 },
+		{ 64, UINT64_MAX, VTRACE_C | VTRACE_S },
+		{ 0x88, UINT64_MAX, VTRACE_C | VTRACE_S },
+		{ 0x120, UINT32_MAX, 0 },
+	};
+	struct trial *t = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		load(t, code, sizeof(code));
+		t->s.r[RAX] = UINT64_MAX;
+		t->s.r[RDX] = cases[i].nr;
+		assert_int_equal(run(t, 100), VTRACE_SYSTEM);
+		assert_true(known(t, RDX));
+		assert_int_equal(t->s.r[RDX], cases[i].want);
+		assert_int_equal(t->s.flags & ~VTRACE_P, cases[i].flags);
+	}
 }
 
 /* movdqu xmm0,[rdi]; pxor xmm1,xmm1; pcmpeqb xmm0,xmm1; pmovmskb eax,xmm0; bsf ecx,eax; syscall */
@@ -595,6 +627,7 @@ int main(void)
 		TEST(repeated_stores),
 		TEST(more_stores_than_fit),
 		TEST(low_bits),
+		TEST(low_bits_of_64),
 		TEST(string_code),
 		TEST(words_are_found),
 		TEST(bytes_change_places),

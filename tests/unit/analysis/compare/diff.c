@@ -87,6 +87,10 @@ static void test_chance(void **state)
 	assert_true(change_of(11, 100, 3, 3) == 0);
 	assert_true(change_of(60, 100, 0, 3) == 0);
 	assert_true(change_of(10, 10000, 3, 3) != 0);
+	/* One sample in 10,001 is that of the small set with probability 2/10,001 and 4/10,001:
+	 * both ways, and in 20 rows, 0.008 and 0.016. */
+	assert_true(change_of(1, 10000, 1, 1) != 0);
+	assert_true(change_of(3, 10000, 1, 1) == 0);
 }
 
 static int setup(void **state)

@@ -109,6 +109,69 @@ static void test_high_needs_measured(void **state)
 	freq_release(&r);
 }
 
+/*
+ * A straight line of three blocks: two large ones, whose rates are equal, and between them a small
+ * one of one instruction, which has @samples where that rate gives 1,000. It hardly moves the rate,
+ * nor the disagreement of all, so that its own distance alone decides.
+ */
+static enum freq_confidence small_block(double samples, bool measured)
+{
+	const struct freq_block blocks[] = { { 100000, 1, 1000, true },
+					     { samples, 0.01, 1, measured },
+					     { 100000, 1, 1000, true } };
+	const struct freq_edge edges[] = { { OUT, 0 }, { 0, 1 }, { 1, 2 }, { 2, OUT } };
+	enum freq_confidence c;
+	struct freq_result r;
+
+	SOLVE(FREQ_TIME, blocks, edges, &r);
+	assert_near(r.block[1], 100000);
+	assert_true(r.disagreement < 0.01);
+	assert_int_equal(r.confidence[0], FREQ_HIGH);
+	assert_int_equal(r.confidence[2], FREQ_HIGH);
+	c = r.confidence[1];
+	freq_release(&r);
+	return c;
+}
+
+/* A block that is further off than a tenth is not HIGH, and one further off than a factor of two
+ * not MEDIUM, however well all others agree. */
+static void test_own_distance(void **state)
+{
+	(void)state;
+	assert_int_equal(small_block(1000, true), FREQ_HIGH);
+	assert_int_equal(small_block(1080, true), FREQ_HIGH);
+	assert_int_equal(small_block(920, true), FREQ_HIGH);
+	assert_int_equal(small_block(1130, true), FREQ_MEDIUM);
+	assert_int_equal(small_block(880, true), FREQ_MEDIUM);
+	assert_int_equal(small_block(1000, false), FREQ_MEDIUM);
+	assert_int_equal(small_block(1900, true), FREQ_MEDIUM);
+	assert_int_equal(small_block(540, true), FREQ_MEDIUM);
+	assert_int_equal(small_block(2150, true), FREQ_LOW);
+	assert_int_equal(small_block(460, true), FREQ_LOW);
+}
+
+/* The least samples of each confidence. */
+static void test_least_samples(void **state)
+{
+	static const struct {
+		double samples;
+		enum freq_confidence want;
+	} cases[] = {
+		{ 100, FREQ_HIGH }, { 99, FREQ_MEDIUM }, { 25, FREQ_MEDIUM }, { 24, FREQ_LOW }
+	};
+	const struct freq_edge edges[] = { { OUT, 0 }, { 0, OUT } };
+	struct freq_result r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct freq_block one[] = { { cases[i].samples, 1, 10, true } };
+
+		SOLVE(FREQ_TIME, one, edges, &r);
+		assert_int_equal(r.confidence[0], cases[i].want);
+		freq_release(&r);
+	}
+}
+
 /* The block in the loop that got no samples (it retires with its neighbour) runs as they do. */
 static void test_loop(void **state)
 {
@@ -442,6 +505,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_diamond_by_time),
 		cmocka_unit_test(test_high_needs_measured),
+		cmocka_unit_test(test_own_distance),
+		cmocka_unit_test(test_least_samples),
 		cmocka_unit_test(test_loop),
 		cmocka_unit_test(test_nested_loops),
 		cmocka_unit_test(test_odd_graphs),

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Changes single lines of product code, one at a time, and says which changes no test notices.
+
+usage: mutants.py TREE COUNT [PATH...]
+
+TREE is a copy of the source tree: its files are changed and built in TREE/build-dev. The changes of
+tests/data/mutants come first; then COUNT lines are drawn at random (DCPI_SEED repeats a run), from the
+files or folders PATH, or from all that the dev build compiles.
+
+A change is noticed when a unit or golden test fails, twice in a row, or exceeds its time. The unit tests
+of the folder run first, then all other unit and golden tests. With DCPI_MUTANTS_SYSTEM=REGEX, the system
+tests of these names try what is left. A change that does not compile, or that leaves every object file
+as it was, is no mutant, and is not counted.
+
+Not drawn: messages, asserts, declarations, what only releases memory or descriptors (the leak would be
+seen in the asan build alone), and signals to processes (a changed one could reach any process).
+"""
+import hashlib
+import os
+import random
+import re
+import subprocess
+import sys
+
+KNOWN = 'tests/data/mutants'
+REACH = 85
+BUILD_SECONDS, UNIT_SECONDS, ALL_SECONDS = 900, 300, 900
+SKIP = re.compile(r'''^\s*(\#|/\*|\*|//|$|static\ const\b|const\ char\b|case\b|default:|goto\b|enum\b|extern\b)
+    |assert|base_log|base_fail|printf|perror|\bkill\(|pidfd_send_signal|__attribute__|_Static_assert''', re.X)
+RELEASE = re.compile(r'^\s*(\w*(free|close|release|unref|munmap|put|cleanup|destroy)\w*)\(')
+CALL = re.compile(r'^\t+(?!return\b|if\b|while\b|for\b|switch\b|sizeof\b)\w+\(.*\);$')
+SWAPS = {'<=': '<', '>=': '>', '==': '!=', '!=': '==', '&&': '||', '||': '&&', '<': '<=', '>': '>=',
+         '+': '-', '-': '+', '+=': '-=', '-=': '+=', '++': '--', '--': '++', '|=': '&=', '<<': '>>',
+         '>>': '<<'}
+OPERATOR = re.compile(r' (<=|>=|==|!=|&&|\|\||<<|>>|[-+|]=|[<>+-]) |(?<=[\w\]])(\+\+|--)')
+NUMBER = re.compile(r'(?<![\w.])(0x[0-9a-fA-F]+|\d+)(?=[uUlL]*\b)(?!\.)')
+CONDITION = re.compile(r'^(\s*(?:\} else )?(?:if|while) \()(.*)(\)(?: \{)?)$')
+
+
+def blanked(text):
+    """The text with comments, strings and characters replaced by blanks of the same length."""
+    token = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+    return token.sub(lambda m: re.sub(r'[^\n]', ' ', m.group()), text)
+
+
+def mutations(line, blank):
+    """The changed forms of a line; blank is the same line without comments and strings."""
+    if SKIP.search(blank) or not blank.startswith('\t'):
+        return []
+    out = []
+    for m in OPERATOR.finditer(blank):
+        g = 1 if m.group(1) else 2
+        out.append(line[:m.start(g)] + SWAPS[m.group(g)] + line[m.end(g):])
+    for m in NUMBER.finditer(blank):
+        n = int(m.group(1), 0) if not re.match(r'0\d', m.group(1)) else int(m.group(1), 8)
+        out.append(line[:m.start(1)] + str(n - 1 if n > 1 and n % 2 else n + 1) + line[m.end(1):])
+    m = CONDITION.match(blank)
+    if m and m.group(2).count('(') == m.group(2).count(')'):
+        out.append(line[:m.end(1)] + '!(' + line[m.start(2):m.end(2)] + ')' + line[m.start(3):])
+    if CALL.match(blank) and not RELEASE.match(blank):
+        out.append(re.match(r'\t+', line).group() + ';')
+    return out
+
+
+class Tree:
+    def __init__(self, path):
+        self.path, self.build = path, os.path.join(path, 'build-dev')
+        self.objects = self.find_objects()
+        self.left_out = set()
+
+    def run(self, command, seconds):
+        """(status, output); a time-out is status 124. Data and files are limited: a changed loop may take all."""
+        script = 'ulimit -f 8388608 -d 8388608 -c 0; exec timeout -k 10 %d "$@"' % seconds
+        p = subprocess.run(['bash', '-c', script, 'bash'] + command, cwd=self.path, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return p.returncode, p.stdout.decode(errors='replace')
+
+    def find_objects(self):
+        """Product sources of the dev build, with the objects that are made of each."""
+        _, text = self.run(['ninja', '-C', 'build-dev', '-t', 'targets', 'all'], 60)
+        found = {}
+        for m in re.finditer(r'^(\S*?)CMakeFiles/[^/\s]+\.dir/(\S+\.c)\.o: C_COMPILER', text, re.M):
+            source = m.group(1) + m.group(2)
+            if not re.match(r'(tests|bench|examples)/', source) and '__/' not in source:
+                found.setdefault(source, []).append(m.group().split(':')[0])
+        return found
+
+    def digest(self, source):
+        h = hashlib.sha256()
+        for o in self.objects[source]:
+            with open(os.path.join(self.build, o), 'rb') as f:
+                h.update(f.read())
+        return h.digest()
+
+    def make(self, targets=()):
+        return self.run(['ninja', '-C', 'build-dev', *targets], BUILD_SECONDS)
+
+    def tests(self, args, seconds):
+        """The first test that fails twice in a row, "time" when they exceed it, or None."""
+        if self.left_out:
+            args = args + ['-E', '^(%s)$' % '|'.join(sorted(self.left_out))]
+        status, out = self.run(['ctest', '--test-dir', 'build-dev', '-j2', '--timeout', '120', '--stop-on-failure',
+                                '--repeat', 'until-pass:2', *args], seconds)
+        if status in (124, 137):
+            return 'time'
+        failed = re.findall(r'^\s*\d+ - (\S+) \((?!Skipped)', out, re.M)
+        return failed[0] if failed and status else None
+
+    def check_unchanged(self):
+        """Tests that fail on unchanged code cannot judge: they are named, and left out."""
+        status, out = self.make()
+        if status:
+            sys.exit('mutants: the unchanged tree does not build:\n' + out[-3000:])
+        _, out = self.run(['ctest', '--test-dir', 'build-dev', '-j2', '-L', 'unit|golden', '--timeout', '120', '--repeat',
+                           'until-pass:2'], 3 * ALL_SECONDS)
+        self.left_out = set(re.findall(r'^\s*\d+ - (\S+) \((?!Skipped)', out, re.M))
+        for name in sorted(self.left_out):
+            print('left out, as it fails on unchanged code: ' + name)
+
+
+def folder_of(source):
+    parts = source.split('/')
+    return parts[1] if parts[0] == 'lib' else 'daemon' if parts[0] == 'profilers' else parts[0]
+
+
+def judge(tree, source):
+    """Who notices the change that stands in source: a test, None, or "" where there is no mutant."""
+    before = tree.digest(source)
+    yield
+    if tree.make(tree.objects[source])[0] or tree.digest(source) == before:
+        yield ''
+    folder = folder_of(source)
+    _, names = tree.run(['ninja', '-C', 'build-dev', '-t', 'targets', 'all'], 60)
+    targets = sorted(set(re.findall(r'^(unit_%s_\w+): phony' % re.escape(folder), names, re.M)))
+    if targets:
+        if tree.make(targets)[0]:
+            yield ''
+        by = tree.tests(['-R', '^unit/%s/' % folder], UNIT_SECONDS)
+        if by:
+            yield by
+    if tree.make()[0]:
+        yield ''
+    by = tree.tests(['-L', 'unit|golden'], ALL_SECONDS)
+    if not by and os.environ.get('DCPI_MUTANTS_SYSTEM'):
+        by = tree.tests(['-R', '^system/(%s)$' % os.environ['DCPI_MUTANTS_SYSTEM']], 4 * ALL_SECONDS)
+    yield by
+
+
+def attempt(tree, source, nr, line):
+    """What judge says of line nr of source in the form line; the file is as it was afterwards."""
+    path = os.path.join(tree.path, source)
+    with open(path, encoding='utf-8') as f:
+        text = f.read()
+    lines = text.split('\n')
+    was = lines[nr].strip()
+    lines[nr] = line
+    steps = judge(tree, source)
+    next(steps)
+    try:
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write('\n'.join(lines))
+        by = next(steps)
+    finally:
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
+        tree.make(tree.objects[source])
+    if by != '':
+        print('%s %s:%d: %s  ->  %s%s' % ('noticed ' if by else 'SURVIVED', source, nr + 1, was, line.strip(),
+                                          ' (%s)' % by if by else ''), flush=True)
+    return by
+
+
+def known(tree):
+    """(nr noticed, nr) of the changes in KNOWN: lines FILE NAME, text, text to be, with tabs between."""
+    noticed = nr = 0
+    with open(os.path.join(tree.path, KNOWN), encoding='utf-8') as f:
+        entries = [l.rstrip('\n').split('\t') for l in f if l.strip() and not l.startswith('#')]
+    for name, old, new in entries:
+        nr += 1
+        places = []
+        for source in tree.objects:
+            if os.path.basename(source) != name:
+                continue
+            with open(os.path.join(tree.path, source), encoding='utf-8') as f:
+                places += [(source, i, l) for i, l in enumerate(f.read().split('\n')) if old in l]
+        if len(places) != 1:
+            print('stale: %s: "%s" stands in %d lines (%s)' % (name, old, len(places), KNOWN))
+            continue
+        source, i, line = places[0]
+        noticed += bool(attempt(tree, source, i, line.replace(old, new, 1)))
+    return noticed, nr
+
+
+def candidates(tree, paths):
+    out = []
+    for source in sorted(tree.objects):
+        if paths and not any(source == p or source.startswith(p.rstrip('/') + '/') for p in paths):
+            continue
+        with open(os.path.join(tree.path, source), encoding='utf-8') as f:
+            text = f.read()
+        blank = blanked(text).split('\n')
+        for i, line in enumerate(text.split('\n')):
+            forms = mutations(line, blank[i])
+            if forms:
+                out.append((source, i, forms))
+    return out
+
+
+def figure(name, value, unit, reach, good):
+    print('figure: %s %s %s reach >= %s %s' % (name, value, unit, reach, 'ok' if good else 'short'))
+    return good
+
+
+def main():
+    tree, count, paths = Tree(os.path.abspath(sys.argv[1])), int(sys.argv[2]), sys.argv[3:]
+    seed = int(os.environ.get('DCPI_SEED') or random.SystemRandom().randrange(1 << 30))
+    lines = candidates(tree, paths)
+    print('seed %d; %d lines of %d files can be changed' % (seed, len(lines), len({l[0] for l in lines})), flush=True)
+    tree.check_unchanged()
+    good, nr_known = known(tree) if not paths else (0, 0)
+    random.seed(seed)
+    random.shuffle(lines)
+    noticed, survivors, nothing = 0, [], 0
+    for source, i, forms in lines:
+        if noticed + len(survivors) >= count:
+            break
+        form = random.choice(forms)
+        by = attempt(tree, source, i, form)
+        nothing += by == ''
+        noticed += bool(by)
+        if by is None:
+            survivors.append((source, i + 1, form.strip()))
+    nr = noticed + len(survivors)
+    print('\n%d noticed, %d survived; %d more were no mutants (not compiled, or to the same code)'
+          % (noticed, len(survivors), nothing))
+    for s in sorted(survivors):
+        print('survived: %s:%d: %s' % s)
+    oks = [figure('mutants_noticed_pct', '%.1f' % (100 * noticed / nr), '%', REACH, 100 * noticed >= REACH * nr)] if nr else []
+    if nr_known:
+        oks.append(figure('mutants_known_noticed', good, 'mutants', nr_known, good == nr_known))
+    print('figures: %d ok, %d short' % (sum(oks), len(oks) - sum(oks)))
+    sys.exit(not oks or not all(oks))
+
+
+if __name__ == '__main__':
+    main()
