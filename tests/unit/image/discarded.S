@@ -116,11 +116,23 @@ alien:
 	.byte 2 /* advance_pc */
 	.uleb128 GONE_LEN
 	.byte 0, 1, 1 /* end_sequence */
+	/* Three sequences, not in the order of addresses: the first one by address ends where the second
+	 * begins, and the two bytes before the third have no line. The last row at an address counts. */
 	.byte 0, 9, 2
-	N8(LIVE)
+	N8(LIVE + 8)
 	.byte 4, 2, 3, 9, 1 /* set_file, advance_line, copy */
 	.byte 2
-	.uleb128 LIVE_LEN
+	.uleb128 LIVE_LEN - 8
+	.byte 0, 1, 1
+	.byte 0, 9, 2
+	N8(LIVE + 4)
+	.byte 4, 2, 3, 9, 1
+	.byte 2, 2
+	.byte 0, 1, 1
+	.byte 0, 9, 2
+	N8(LIVE)
+	.byte 4, 2, 3, 29, 1, 3, 0x6c, 1 /* line 30, then 20 less */
+	.byte 2, 4
 	.byte 0, 1, 1
 .Llines_end:
 

@@ -316,12 +316,72 @@ static void test_lines_both_ways(void **state)
 	remove_image("lines.dyn");
 }
 
+/* One line for all of @len bytes of code, and none that ends it. */
+static void put_lined(struct base_buf *job, uint64_t addr, const char *name, uint32_t line,
+		      const uint8_t *code, size_t len)
+{
+	static const char *const files[] = { "/a.jit", NULL };
+	const struct wire_line lines[] = { { .line = line } };
+
+	job_routine(job, &(struct job_routine){ .addr = addr,
+						.name = name,
+						.code = code,
+						.code_len = len,
+						.lines = lines,
+						.nr_lines = 1,
+						.files = files });
+}
+
+static unsigned int line_of(const char *path, uint64_t vaddr)
+{
+	struct image_line line;
+	struct image *img;
+	int r;
+
+	assert_int_equal(image_open_path(path, IMAGE_DYNAMIC, &img, NULL), 0);
+	r = image_line_at(img, vaddr, &line);
+	image_close(img);
+	return r < 0 ? 0 : line.line;
+}
+
+/*
+ * The end of a sequence has no line, unless another begins there: two runs without a gap, whose
+ * bytes in the image have one. The second routine is larger than a window, which then begins where
+ * it is asked for.
+ */
+static void test_ends_of_sequences(void **state)
+{
+	enum { LARGE = (1 << 20) + 64 };
+	static uint8_t code[LARGE];
+	struct base_buf job = { 0 };
+	char path[64];
+
+	(void)state;
+	memset(code, 0x90, sizeof(code));
+	put_head(&job, 62);
+	job_run(&job, 0x10000, 0, 0x1000);
+	job_run(&job, 0x11000, 0x8000, 0x200000);
+	put_lined(&job, 0x10ff8, "last", 7, code, 8);
+	put_lined(&job, 0x11000, "next", 9, code, sizeof(code));
+	image_close(open_job(&job, "ends.dyn"));
+	snprintf(path, sizeof(path), "%s/ends.dyn", dir);
+	assert_int_equal(line_of(path, 0x10ff7), 0);
+	assert_int_equal(line_of(path, 0x10ff8), 7);
+	assert_int_equal(line_of(path, 0x10fff), 7);
+	assert_int_equal(line_of(path, 0x11000), 9);
+	assert_int_equal(line_of(path, 0x11001), 9);
+	assert_int_equal(line_of(path, 0x11000 + LARGE - 1), 9);
+	assert_int_equal(line_of(path, 0x11000 + LARGE), 0);
+	assert_int_equal(line_of(path, 0x11000 + LARGE + 1), 0);
+	remove_image("ends.dyn");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frames),		cmocka_unit_test(test_hashes),
 		cmocka_unit_test(test_reused),		cmocka_unit_test(test_folded),
-		cmocka_unit_test(test_lines_both_ways),
+		cmocka_unit_test(test_lines_both_ways), cmocka_unit_test(test_ends_of_sequences),
 	};
 	int r;
 

@@ -121,7 +121,8 @@ static struct image *open_turned(const char *path)
 	return img;
 }
 
-/* Nothing that the linker threw away is taken for what stands where it would reach to. */
+/* Nothing that the linker threw away is taken for what stands where it would reach to. A sequence's
+ * end has no line, but the sequence that begins there has. */
 static void assert_discarded(struct image *img)
 {
 	const struct image_symbol *s;
@@ -132,6 +133,10 @@ static void assert_discarded(struct image *img)
 	s = image_symbol_find(img, "live", &pos);
 	assert_non_null(s);
 	for (uint64_t v = s->vaddr; v < s->vaddr + s->len; v++) {
+		if (v - s->vaddr == 6 || v - s->vaddr == 7) {
+			assert_true(image_line_at(img, v, &line) < 0);
+			continue;
+		}
 		assert_int_equal(image_line_at(img, v, &line), 0);
 		assert_string_equal(line.file, "/live.c");
 		assert_int_equal(line.line, 10);
