@@ -13,7 +13,7 @@ of the folder run first, then all other unit and golden tests. With DCPI_MUTANTS
 tests of these names try what is left. A change that does not compile, or that leaves every object file
 as it was, is no mutant, and is not counted.
 
-Not drawn: messages, asserts, declarations, what only releases memory or descriptors (the leak would be
+Not drawn: messages, asserts, declarations, growth of buffers, tests for a valid descriptor, what only releases memory or descriptors (the leak would be
 seen in the asan build alone), and signals to processes (a changed one could reach any process).
 """
 import hashlib
@@ -27,7 +27,7 @@ KNOWN = 'tests/data/mutants'
 REACH = 85
 BUILD_SECONDS, UNIT_SECONDS, ALL_SECONDS = 900, 300, 900
 SKIP = re.compile(r'''^\s*(\#|/\*|\*|//|$|static\ const\b|const\ char\b|case\b|default:|goto\b|enum\b|extern\b)
-    |assert|base_log|base_fail|printf|perror|\bkill\(|pidfd_send_signal|__attribute__|_Static_assert''', re.X)
+    |assert|base_grow|\bfd\ <\ 0|base_log|base_fail|printf|perror|\bkill\(|pidfd_send_signal|__attribute__|_Static_assert''', re.X)
 RELEASE = re.compile(r'^\s*(\w*(free|close|release|unref|munmap|put|cleanup|destroy)\w*)\(')
 CALL = re.compile(r'^\t+(?!return\b|if\b|while\b|for\b|switch\b|sizeof\b)\w+\(.*\);$')
 SWAPS = {'<=': '<', '>=': '>', '==': '!=', '!=': '==', '&&': '||', '||': '&&', '<': '<=', '>': '>=',
@@ -104,7 +104,7 @@ class Tree:
                                 '--repeat', 'until-pass:2', *args], seconds)
         if status in (124, 137):
             return 'time'
-        failed = re.findall(r'^\s*\d+ - (\S+) \((?!Skipped)', out, re.M)
+        failed = re.findall(r'^\s*\d+ - (\S+) \((?!Skipped|Not Run)', out, re.M)
         return failed[0] if failed and status else None
 
     def check_unchanged(self):
