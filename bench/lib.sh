@@ -4,7 +4,7 @@
 # Each measurement is appended as a number to $raw/NAME, a line each; a figure is the median of such a
 # file with its 95 % interval by order statistics (distribution-free: no assumption about the noise).
 
-bench_ok=0 bench_short=0 raw=
+bench_ok=0 bench_short=0 bench_names=' ' raw=
 
 # bench_options ARG…: --raw DIR keeps the raw measurements; DIR is of the folder that the bench was called in, which
 # each leaves once before.
@@ -27,11 +27,25 @@ bench_options()
 	mkdir -p "$raw"
 }
 
-# need_number NAME VALUE: what failed to measure gives none, and would pass as little.
+# is_number VALUE: in decimal digits; nan and inf are no numbers.
+is_number() { [[ $1 =~ ^[-+]?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?$ ]]; }
+
+# need_number NAME VALUE: a measurement that failed gives no number, and would pass as little.
 need_number()
 {
-	[[ $2 =~ ^[-+]?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?$ ]] || {
+	is_number "$2" || {
 		echo "$0: $1: '$2' is no number" >&2
+		exit 1
+	}
+}
+
+# need_at_least WHAT IS LEAST: the subject of a measurement worked (so many samples were recorded, names found).
+# Where it did not, the bench ends, and all its figures are short.
+need_at_least()
+{
+	need_number "$1" "$2"
+	awk -v is="$2" -v least="$3" 'BEGIN { exit !(is >= least) }' || {
+		echo "$0: $1: $2, at least $3 are needed" >&2
 		exit 1
 	}
 }
@@ -62,14 +76,51 @@ median()
 
 mid() { median "$1" | cut -d' ' -f1; }
 
-# figure NAME VALUE UNIT LIMIT [OP]: reached at or below the limit, with OP ">=" at or above.
+# cost_of NAME: the median of a difference that is a cost; where it is smaller than its noise (the interval reaches
+# down to 0) the interval's upper end, which is certain.
+cost_of() { median "$1" | awk '{ printf "%.6g\n", ($2 > 0 ? $1 : $3) }'; }
+
+# base_of NAME: the same of a difference that others are divided by: where it is smaller than its noise, nothing can
+# be said.
+base_of() { median "$1" | awk '$2 > 0 { print $1 }'; }
+
+# bench_figures NAME…: all figures of a bench. One that is not printed when the bench ends, because its subject or
+# the bench itself failed, is short.
+bench_figures()
+{
+	bench_names=" $* "
+	trap 'bench_end $?' EXIT
+}
+
+bench_cleanup() { rm -rf "$bench_work"; }
+
+# bench_end STATUS: at the end of each bench; bench_cleanup may be the bench's own.
+bench_end()
+{
+	local name
+	trap - EXIT
+	set +e
+	for name in $bench_names; do
+		printf 'figure: %s none - reach - - short\n' "$name"
+		bench_short=$((bench_short + 1))
+	done
+	[ "$bench_names" = " " ] || figures_end
+	bench_cleanup
+	exit "$1"
+}
+
+# figure NAME VALUE UNIT LIMIT [OP]: reached at or below the limit, with OP ">=" at or above. A value that is no
+# number, or below 0 (which no cost, ratio, count or share is), is short, and so is one whose limit is no number.
 figure()
 {
-	local verdict op=${5:-<=}
-	verdict=$(awk -v v="$2" -v l="$4" -v op="$op" \
-		'BEGIN { print (v != "" && (op == ">=" ? v >= l : v <= l)) ? "ok" : "short" }')
-	printf 'figure: %s %s %s reach %s %s %s\n' "$1" "$2" "$3" "$op" "$4" "$verdict"
-	if [ $verdict = ok ]; then
+	local verdict=short op=${5:-<=}
+	if is_number "$2" && is_number "$4"; then
+		verdict=$(awk -v v="$2" -v l="$4" -v op="$op" \
+			'BEGIN { print (v >= 0 && (op == ">=" ? v >= l : v <= l)) ? "ok" : "short" }')
+	fi
+	printf 'figure: %s %s %s reach %s %s %s\n' "$1" "${2:-none}" "$3" "$op" "${4:-none}" "$verdict"
+	bench_names=${bench_names/ $1 / }
+	if [ "$verdict" = ok ]; then
 		bench_ok=$((bench_ok + 1))
 	else
 		bench_short=$((bench_short + 1))
