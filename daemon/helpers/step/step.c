@@ -1,82 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "helper.h"
 #include "step.h"
 #include "step_wire.h"
 
-enum { START_MS = 10000, TURN_MAX = 256 };
+enum { START_MS = 10000, END_MS = 1000, TURN_MAX = 256 };
 
 struct step {
-	char program[512];
+	struct helper helper;
 	char helper_dir[500];
-	pid_t target, pid; /* pid 0: it does not run */
-	int sock;
+	pid_t target;
 	struct vtrace_code *blocks[STEP_ID_END - STEP_ID_FIRST];
 	struct step_stats stats;
 };
 
 /* ---- its life -------------------------------------------------------------------------------- */
 
-/* In the child: only exec and what POSIX allows before it. */
-static void become_helper(const struct step *s, char *pid, int sock)
-{
-	char *argv[] = { (char *)(uintptr_t) "dcpid-step", (char *)(uintptr_t)s->helper_dir, pid,
-			 NULL };
-	char *envp[] = { NULL };
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	sock = fcntl(sock, F_DUPFD_CLOEXEC, 10);
-	if (sock >= 0 && dup2(sock, STEP_SOCKET_FD) >= 0)
-		execve(s->program, argv, envp);
-	_exit(BASE_EXIT_FAILED);
-}
-
 static int spawn(struct step *s)
 {
-	int pair[2], e;
 	char pid[16];
+	const char *const args[] = { s->helper_dir, pid, NULL };
+	const struct helper_start how = { .socket_type = SOCK_SEQPACKET,
+					  .socket_fd = STEP_SOCKET_FD,
+					  .more_fd = -1,
+					  .args = args };
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
 	snprintf(pid, sizeof(pid), "%d", (int)s->target);
-	s->pid = fork();
-	e = errno;
-	if (s->pid == 0)
-		become_helper(s, pid, pair[1]);
-	close(pair[1]);
-	s->sock = pair[0];
-	if (s->pid >= 0)
-		return 0;
-	s->pid = 0;
-	return -e;
+	return helper_start(&s->helper, &how);
 }
 
-/* It may be killed at any time: what it stopped goes on. */
+/* It may be killed at any time: what it stopped runs again. */
 static int dismiss(struct step *s)
 {
-	int status = 0;
-
-	if (s->sock >= 0)
-		close(s->sock);
-	s->sock = -1;
 	s->stats.ended = true;
-	if (s->pid > 0) {
-		kill(s->pid, SIGKILL);
-		while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR)
-			;
-	}
-	s->pid = 0;
-	return status;
+	return helper_end(&s->helper, true, END_MS);
 }
 
 void step_close(struct step *s)
@@ -97,7 +59,7 @@ static ssize_t next_message(const struct step *s, void *to)
 	ssize_t n;
 
 	do
-		n = recv(s->sock, to, STEP_MESSAGE_MAX, MSG_DONTWAIT | MSG_TRUNC);
+		n = recv(s->helper.sock, to, STEP_MESSAGE_MAX, MSG_DONTWAIT | MSG_TRUNC);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -118,7 +80,7 @@ static int take_word(const void *message, size_t len, struct step_word *out)
 static int wait_for_word(const struct step *s, struct step_word *out)
 {
 	static _Alignas(8) uint8_t message[STEP_MESSAGE_MAX];
-	struct pollfd p = { .fd = s->sock, .events = POLLIN };
+	struct pollfd p = { .fd = s->helper.sock, .events = POLLIN };
 	ssize_t n;
 	int r;
 
@@ -136,13 +98,14 @@ static int start(struct step *s, struct base_err *err)
 	struct step_word word;
 	int r;
 
-	if (access(s->program, X_OK) < 0)
-		return base_fail_errno(err, -errno, "cannot run '%s'", s->program);
+	r = helper_find(&s->helper, s->helper_dir, "dcpid-step", err);
+	if (r < 0)
+		return r;
 	r = spawn(s);
 	if (r == 0)
 		r = wait_for_word(s, &word);
 	if (r < 0)
-		return base_fail_errno(err, r, "cannot start '%s'", s->program);
+		return base_fail_errno(err, r, "cannot start '%s'", s->helper.program);
 	if (word.type == STEP_READY)
 		return 0;
 	base_fail(err, word.err.code < 0 ? word.err.code : -DCPI_EHELPER, "%s", word.err.text);
@@ -168,10 +131,9 @@ int step_open(const char *helper_dir, pid_t pid, struct step **out, struct base_
 	*out = NULL;
 	if (!s)
 		return base_fail_errno(err, -ENOMEM, "cannot step");
-	s->sock = -1;
+	s->helper.sock = -1;
 	s->target = pid;
 	snprintf(s->helper_dir, sizeof(s->helper_dir), "%s", helper_dir);
-	snprintf(s->program, sizeof(s->program), "%s/dcpid-step", s->helper_dir);
 	r = is_possible()
 		    ? start(s, err)
 		    : base_fail(err, -DCPI_EUNSUPPORTED, "programs are stepped on x86-64 only");
@@ -252,7 +214,7 @@ void step_receive(struct step *s,
 {
 	const struct taker to = { fn, ctx };
 
-	for (int i = 0; s->sock >= 0 && i < TURN_MAX && receive_one(s, &to); i++)
+	for (int i = 0; s->helper.sock >= 0 && i < TURN_MAX && receive_one(s, &to); i++)
 		;
 }
 
@@ -270,12 +232,12 @@ const struct vtrace_code *step_block(const struct step *s, uint32_t id)
 
 pid_t step_pid(const struct step *s)
 {
-	return s->pid;
+	return s->helper.pid;
 }
 
 int step_poll_fd(const struct step *s)
 {
-	return s->sock;
+	return s->helper.sock;
 }
 
 void step_stats_get(const struct step *s, struct step_stats *out)

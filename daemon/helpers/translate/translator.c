@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The helper that translates: its life, and one request at a time. */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "helper.h"
 #include "translator.h"
 
-enum { TIMEOUT_MS = 1000 };
+enum { TIMEOUT_MS = 1000, END_MS = 1000 };
 
 struct translator {
-	char program[512];
-	pid_t pid; /* 0: none runs */
-	int sock;
+	struct helper helper;
 	unsigned int timeout_ms;
 	size_t have; /* bytes of the answer */
 	struct {
@@ -46,75 +41,36 @@ int translator_arch(enum vtrace_arch *out)
 
 /* ---- the helper's life ----------------------------------------------------------------------- */
 
-/* In the child: only exec and what POSIX allows before it. */
-static void become_helper(const char *program, int sock)
-{
-	char *argv[] = { (char *)(uintptr_t) "dcpid-translate", NULL };
-	char *envp[] = { NULL };
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	sock = fcntl(sock, F_DUPFD_CLOEXEC, 10);
-	if (sock >= 0 && dup2(sock, TRANSLATOR_SOCKET) >= 0)
-		execve(program, argv, envp);
-	_exit(BASE_EXIT_FAILED);
-}
-
 static int spawn(struct translator *t)
 {
-	int pair[2], e;
+	const struct helper_start how = { .socket_type = SOCK_STREAM,
+					  .socket_fd = TRANSLATOR_SOCKET,
+					  .more_fd = -1 };
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	t->pid = fork();
-	if (t->pid < 0) {
-		e = errno;
-		close(pair[0]);
-		close(pair[1]);
-		t->pid = 0;
-		return -e;
-	}
-	if (t->pid == 0)
-		become_helper(t->program, pair[1]);
-	close(pair[1]);
-	t->sock = pair[0];
-	return 0;
+	return helper_start(&t->helper, &how);
 }
 
-/* It computes and nothing else: once killed it is gone. */
+/* It computes and nothing else: once killed it is gone soon. */
 static void dismiss(struct translator *t)
 {
-	if (t->sock >= 0)
-		close(t->sock);
-	t->sock = -1;
-	if (t->pid > 0) {
-		kill(t->pid, SIGKILL);
-		while (waitpid(t->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
-	t->pid = 0;
+	helper_end(&t->helper, true, END_MS);
 }
 
 int translator_open(const char *helper_dir, struct translator **out, struct base_err *err)
 {
 	struct translator *t = calloc(1, sizeof(*t));
+	int r;
 
 	*out = NULL;
 	if (!t)
 		return base_fail_errno(err, -ENOMEM, "cannot start 'dcpid-translate'");
-	t->sock = -1;
 	t->timeout_ms = TIMEOUT_MS;
-	snprintf(t->program, sizeof(t->program), "%s/dcpid-translate", helper_dir);
-	if (access(t->program, X_OK) < 0) {
-		int r = base_fail_errno(err, -errno, "cannot run '%s'", t->program);
-
-		base_hint(err, "the helper programs are installed beside dcpid");
+	r = helper_find(&t->helper, helper_dir, "dcpid-translate", err);
+	if (r < 0)
 		free(t);
-		return r;
-	}
-	*out = t;
-	return 0;
+	else
+		*out = t;
+	return r;
 }
 
 void translator_close(struct translator *t)
@@ -132,7 +88,7 @@ void translator_set_patience(struct translator *t, unsigned int ms)
 
 pid_t translator_pid(const struct translator *t)
 {
-	return t->pid;
+	return t->helper.pid;
 }
 
 uint64_t translator_cpu_ns(const struct translator *t)
@@ -140,8 +96,9 @@ uint64_t translator_cpu_ns(const struct translator *t)
 	uint64_t own = base_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	clockid_t clock;
 
-	return t->pid && clock_getcpuclockid(t->pid, &clock) == 0 ? own + base_clock_ns(clock)
-								  : own;
+	return t->helper.pid && clock_getcpuclockid(t->helper.pid, &clock) == 0
+		       ? own + base_clock_ns(clock)
+		       : own;
 }
 
 /* ---- one request ----------------------------------------------------------------------------- */
@@ -152,7 +109,7 @@ static int send_request(struct translator *t, size_t len)
 	ssize_t n;
 
 	do
-		n = send(t->sock, &t->request, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = send(t->helper.sock, &t->request, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	return n == (ssize_t)len ? 0 : -DCPI_EHELPER;
 }
@@ -161,12 +118,13 @@ static int send_request(struct translator *t, size_t len)
 static int receive(struct translator *t, size_t want, unsigned int *left_ms)
 {
 	while (t->have < want) {
-		int r = base_wait_readable(t->sock, left_ms);
+		int r = base_wait_readable(t->helper.sock, left_ms);
 		ssize_t n;
 
 		if (r < 0)
 			return r;
-		n = recv(t->sock, (uint8_t *)&t->answer + t->have, want - t->have, MSG_DONTWAIT);
+		n = recv(t->helper.sock, (uint8_t *)&t->answer + t->have, want - t->have,
+			 MSG_DONTWAIT);
 		if (!n || (n < 0 && errno != EINTR && errno != EAGAIN))
 			return -DCPI_EHELPER;
 		t->have += n > 0 ? (size_t)n : 0;
@@ -197,7 +155,7 @@ int translator_call(struct translator *t, const struct translator_request *q, co
 		return -EINVAL;
 	t->request.head = *q;
 	memcpy(t->request.code, code, q->len);
-	if (!t->pid)
+	if (!t->helper.pid)
 		r = spawn(t);
 	if (r == 0)
 		r = send_request(t, sizeof(*q) + q->len);

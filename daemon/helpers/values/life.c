@@ -1,70 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process that runs value profilers: its beginnings and ends. */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "values_internal.h"
 
-static void close_fd(int *fd)
+/* At its end, which is not waited for longer. */
+enum { END_MS = 20 };
+
+static int spawn(struct values *v)
 {
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
+	const char *args[VALUES_PROFILERS_MAX + 2] = { v->context ? "context" : "-" };
+	const struct helper_start how = { .socket_type = SOCK_SEQPACKET,
+					  .socket_fd = VALUES_SOCKET_FD,
+					  .more_fd = v->who,
+					  .args = args };
 
-/* In the child: only exec and what POSIX allows before it. */
-static void become_helper(const struct values *v, char **argv, int sock)
-{
-	char *envp[] = { NULL };
-	int who = fcntl(v->who, F_DUPFD_CLOEXEC, 10);
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Out of the way of the numbers they are to have. */
-	sock = fcntl(sock, F_DUPFD_CLOEXEC, 10);
-	if (sock >= 0 && who >= 0 && dup2(sock, VALUES_SOCKET_FD) >= 0 &&
-	    dup2(who, VALUES_WHO_FD) >= 0)
-		execve(v->program, argv, envp);
-	_exit(BASE_EXIT_FAILED);
-}
-
-static int spawn(struct values *v, int sock)
-{
-	char *argv[VALUES_PROFILERS_MAX + 3] = { (char *)(uintptr_t) "dcpid-values" };
-
-	argv[1] = (char *)(uintptr_t)(v->context ? "context" : "-");
 	for (uint32_t i = 0; i < v->nr_profilers; i++)
-		argv[i + 2] = v->profilers[i].stats.given_up ? (char *)(uintptr_t) "-"
-							     : v->profilers[i].given;
-	v->pid = fork();
-	if (v->pid == 0)
-		become_helper(v, argv, sock);
-	return v->pid < 0 ? -errno : 0;
+		args[i + 1] = v->profilers[i].stats.given_up ? "-" : v->profilers[i].given;
+	return helper_start(&v->helper, &how);
 }
 
 int values_start(struct values *v)
 {
-	int pair[2], r;
+	int r;
 
 	v->started_ns = v->looked_ns = base_now_ns();
 	v->waited_ns = 0;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	v->sock = pair[0];
 	v->who = memfd_create("dcpid-values", MFD_CLOEXEC);
-	r = v->who < 0 || ftruncate(v->who, 1) < 0 ? -errno : spawn(v, pair[1]);
-	close(pair[1]);
+	r = v->who < 0 || ftruncate(v->who, 1) < 0 ? -errno : spawn(v);
 	if (r < 0) {
-		v->pid = 0;
 		values_dismiss(v);
 		return r;
 	}
@@ -75,47 +44,14 @@ int values_start(struct values *v)
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-static void reap(struct values *v)
-{
-	for (size_t i = 0; i < VALUES_ZOMBIES_MAX; i++)
-		if (v->zombies[i] && waitpid(v->zombies[i], NULL, WNOHANG) != 0)
-			v->zombies[i] = 0;
-}
-
-/* How it ended; one held in the kernel is not waited for long, and counts as killed. */
-static int bury(struct values *v)
-{
-	struct timespec pause = { .tv_nsec = 1000000 };
-	int status = SIGKILL;
-
-	reap(v);
-	for (int i = 0; i < 20; i++) {
-		if (waitpid(v->pid, &status, WNOHANG) != 0)
-			return status;
-		nanosleep(&pause, NULL);
-	}
-	/* One that only closed its socket would go on for as long as we do. */
-	kill(v->pid, SIGKILL);
-	for (size_t i = 0; i < VALUES_ZOMBIES_MAX; i++) {
-		if (!v->zombies[i]) {
-			v->zombies[i] = v->pid;
-			break;
-		}
-	}
-	return status;
-}
-
+/* How it ended; one held in the kernel counts as killed. */
 static int end(struct values *v, bool kill_it)
 {
-	int status = 0;
+	int status = helper_end(&v->helper, kill_it, END_MS);
 
-	if (v->pid > 0 && kill_it)
-		kill(v->pid, SIGKILL);
-	if (v->pid > 0)
-		status = bury(v);
-	close_fd(&v->sock);
-	close_fd(&v->who);
-	v->pid = 0;
+	if (v->who >= 0)
+		close(v->who);
+	v->who = -1;
 	v->state = VALUES_DEAD;
 	if (v->known)
 		memset(v->known, 0, v->cap_known * sizeof(*v->known));
@@ -199,7 +135,7 @@ ssize_t values_next_message(const struct values *v, void *to)
 	ssize_t n;
 
 	do
-		n = recv(v->sock, to, VALUES_MESSAGE_MAX, MSG_DONTWAIT | MSG_TRUNC);
+		n = recv(v->helper.sock, to, VALUES_MESSAGE_MAX, MSG_DONTWAIT | MSG_TRUNC);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }

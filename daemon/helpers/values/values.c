@@ -23,12 +23,14 @@ static bool is_built_in(const char *profiler)
 static int set_up(struct values *v, const char *helper_dir, const char *const *profilers, size_t nr,
 		  struct base_err *err)
 {
+	int found;
+
 	if (nr > VALUES_PROFILERS_MAX)
 		return base_fail(err, -DCPI_ELIMIT, "more than %d value profilers",
 				 VALUES_PROFILERS_MAX);
-	snprintf(v->program, sizeof(v->program), "%s/dcpid-values", helper_dir);
-	if (access(v->program, X_OK) < 0)
-		return base_fail_errno(err, -errno, "cannot run '%s'", v->program);
+	found = helper_find(&v->helper, helper_dir, "dcpid-values", err);
+	if (found < 0)
+		return found;
 	v->profilers = calloc(nr ? nr : 1, sizeof(*v->profilers));
 	for (size_t i = 0; v->profilers && i < nr; i++) {
 		int r = is_built_in(profilers[i]) ? 0 : vtrace_profiler_check(profilers[i], err);
@@ -84,7 +86,7 @@ static int take_failed(const void *message, size_t len, struct values_failed *ou
 
 static int wait_for_message(const struct values *v, uint64_t deadline)
 {
-	struct pollfd p = { .fd = v->sock, .events = POLLIN };
+	struct pollfd p = { .fd = v->helper.sock, .events = POLLIN };
 	uint64_t now;
 
 	while ((now = base_now_ns()) < deadline) {
@@ -108,7 +110,7 @@ static int fail_silent(struct values *v, bool hung, struct base_err *err)
 					 "cannot use value profiler '%s': it %s when it is loaded",
 					 v->profilers[i].given,
 					 hung ? "does not come back" : "crashes");
-	return base_fail(err, hung ? -ETIMEDOUT : -DCPI_EHELPER, "'%s' %s", v->program,
+	return base_fail(err, hung ? -ETIMEDOUT : -DCPI_EHELPER, "'%s' %s", v->helper.program,
 			 hung ? "does not answer" : "ended at once");
 }
 
@@ -120,7 +122,7 @@ static int first_start(struct values *v, struct base_err *err)
 	int r = values_start(v);
 
 	if (r < 0)
-		return base_fail_errno(err, r, "cannot start '%s'", v->program);
+		return base_fail_errno(err, r, "cannot start '%s'", v->helper.program);
 	r = wait_for_message(v, base_now_ns() + VALUES_START_PATIENCE * v->patience_ns);
 	n = r < 0 ? 0 : values_next_message(v, message);
 	if (r < 0 || n <= 0)
@@ -128,7 +130,8 @@ static int first_start(struct values *v, struct base_err *err)
 	if (take_ready(v, message, (size_t)n) == 0)
 		return 0;
 	if (take_failed(message, (size_t)n, &failed) < 0)
-		return base_fail(err, -DCPI_EHELPER, "'%s' gave no proper answer", v->program);
+		return base_fail(err, -DCPI_EHELPER, "'%s' gave no proper answer",
+				 v->helper.program);
 	base_fail(err, failed.err.code, "%s", failed.err.text);
 	if (failed.err.hint[0])
 		base_hint(err, "%s", failed.err.hint);
@@ -145,7 +148,7 @@ int values_open_patient(const char *helper_dir, const char *const *profilers, si
 	*out = NULL;
 	if (!v)
 		return base_fail_errno(err, -ENOMEM, "cannot run value profilers");
-	v->sock = v->who = -1;
+	v->helper.sock = v->who = -1;
 	v->context = context;
 	v->patience_ns = patience_ns;
 	v->pause_ns = SECOND;
@@ -182,7 +185,7 @@ static int send_parts(struct values *v, struct iovec *parts, size_t nr)
 	ssize_t n;
 
 	do
-		n = sendmsg(v->sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = sendmsg(v->helper.sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	/* Of one that has ended values_receive will hear. */
 	return n < 0 ? -EAGAIN : 0;
@@ -385,7 +388,7 @@ static void take_start(struct values *v, const void *message, size_t len)
 	if (take_failed(message, len, &failed) == 0 && failed.profiler < v->nr_profilers)
 		values_give_up(v, failed.profiler, failed.err.text);
 	else
-		base_log(BASE_LOG_WARN, "'%s' gave no proper answer", v->program);
+		base_log(BASE_LOG_WARN, "'%s' gave no proper answer", v->helper.program);
 	values_dismiss(v);
 }
 
@@ -458,7 +461,7 @@ int values_receive(struct values *v,
 		r = lose_pending(v, &to);
 	if (r >= 0 && v->state == VALUES_DEAD && values_any_left(v) &&
 	    base_now_ns() - v->started_ns >= v->pause_ns && values_start(v) < 0)
-		base_log(BASE_LOG_WARN, "cannot start '%s'", v->program);
+		base_log(BASE_LOG_WARN, "cannot start '%s'", v->helper.program);
 	return r < 0 ? r : to.calls;
 }
 
@@ -476,7 +479,7 @@ enum vtrace_log values_log(const struct values *v)
 
 int values_poll_fd(const struct values *v)
 {
-	return v->sock;
+	return v->helper.sock;
 }
 
 void values_stats_get(const struct values *v, struct values_stats *out)

@@ -3,14 +3,14 @@
 #ifndef DCPI_VALUES_INTERNAL_H
 #define DCPI_VALUES_INTERNAL_H
 
+#include "helper.h"
 #include "values_wire.h"
 
 enum values_state { VALUES_DEAD, VALUES_STARTING, VALUES_RUNNING };
 
 enum {
-	VALUES_PENDING_MAX = 64, /* windows that the process has at once */
-	VALUES_FAULTS_MAX = 3,	 /* of a profiler, then it is given up */
-	VALUES_ZOMBIES_MAX = 8,
+	VALUES_PENDING_MAX = 64,    /* windows that the process has at once */
+	VALUES_FAULTS_MAX = 3,	    /* of a profiler, then it is given up */
 	VALUES_START_PATIENCE = 10, /* times that of an answer: files are read, on a busy machine */
 };
 
@@ -21,7 +21,7 @@ struct values_profiler {
 };
 
 struct values {
-	char program[512];
+	struct helper helper;
 	struct values_profiler *profilers;
 	uint32_t nr_profilers;
 	bool context;
@@ -30,10 +30,8 @@ struct values {
 	uint64_t pause_ns;    /* from one beginning to the next, at least */
 
 	enum values_state state;
-	pid_t pid;
-	int sock, who;
+	int who; /* memory in which it notes the profiler at work, or -1 */
 	uint64_t started_ns, looked_ns, waited_ns;
-	pid_t zombies[VALUES_ZOMBIES_MAX];
 
 	/* What the process has: a hash of each block by its id, 0: it has none; and windows. */
 	uint64_t *known;

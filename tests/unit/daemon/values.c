@@ -604,7 +604,7 @@ static void leaves(void **state)
 
 	NEEDS_PROCESS(state);
 	v = open_values(profilers, 1);
-	left = v->pid;
+	left = v->helper.pid;
 	assert_int_equal(send(v, 0), 0);
 	while (v->nr_pending)
 		receive(v);
@@ -664,12 +664,12 @@ static void busy(void **state)
 
 	NEEDS_PROCESS(state);
 	v = open_values(profilers, 1);
-	kill(v->pid, SIGSTOP);
+	kill(v->helper.pid, SIGSTOP);
 	while (nr <= VALUES_PENDING_MAX && send(v, nr) == 0)
 		nr++;
 	assert_in_range(nr, 1, VALUES_PENDING_MAX);
 	assert_int_equal(v->stats.busy, 1);
-	kill(v->pid, SIGKILL);
+	kill(v->helper.pid, SIGKILL);
 	wait_for_all(v);
 	assert_int_equal(v->stats.lost, nr);
 	assert_int_equal(got.calls, nr);
@@ -689,7 +689,7 @@ static void rights(void **state)
 
 	NEEDS_PROCESS(state);
 	v = open_values(profilers, 1);
-	snprintf(path, sizeof(path), "/proc/%d/status", v->pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", v->helper.pid);
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {

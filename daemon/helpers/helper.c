@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Helper programs are found, started and ended. */
+#include "helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NR_ARGS = 64, PAUSE_NS = 1000000 };
+
+int helper_find(struct helper *h, const char *dir, const char *name, struct base_err *err)
+{
+	int r = 0;
+
+	*h = (struct helper){ .name = name, .sock = -1 };
+	snprintf(h->program, sizeof(h->program), "%s/%s", dir, name);
+	if (access(h->program, X_OK) < 0) {
+		r = base_fail_errno(err, -errno, "cannot run '%s'", h->program);
+		base_hint(err, "the helper programs are installed beside dcpid");
+	}
+	return r;
+}
+
+/* ---- its beginning --------------------------------------------------------------------------- */
+
+/* In the child: only exec and what POSIX allows before it. */
+static void become(const struct helper *h, const struct helper_start *how, char **argv, int sock)
+{
+	char *envp[] = { NULL };
+	int more = how->more_fd < 0 ? -1 : fcntl(how->more_fd, F_DUPFD_CLOEXEC, 10);
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* Out of the way of the numbers they are to have. */
+	sock = fcntl(sock, F_DUPFD_CLOEXEC, 10);
+	if (sock >= 0 && dup2(sock, how->socket_fd) >= 0 &&
+	    (how->more_fd < 0 || (more >= 0 && dup2(more, how->socket_fd + 1) >= 0)))
+		execve(h->program, argv, envp);
+	_exit(BASE_EXIT_FAILED);
+}
+
+int helper_start(struct helper *h, const struct helper_start *how)
+{
+	char *argv[NR_ARGS + 2] = { (char *)(uintptr_t)h->name };
+	int pair[2], r;
+
+	for (size_t i = 0; how->args && how->args[i]; i++) {
+		if (i == NR_ARGS)
+			return -E2BIG;
+		argv[i + 1] = (char *)(uintptr_t)how->args[i];
+	}
+	if (socketpair(AF_UNIX, how->socket_type | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	h->pid = fork();
+	r = h->pid < 0 ? -errno : 0;
+	if (h->pid == 0)
+		become(h, how, argv, pair[1]);
+	close(pair[1]);
+	if (r == 0) {
+		h->sock = pair[0];
+		return 0;
+	}
+	close(pair[0]);
+	h->pid = 0;
+	return r;
+}
+
+/* ---- its end --------------------------------------------------------------------------------- */
+
+void helper_reap(struct helper *h)
+{
+	for (size_t i = 0; i < HELPER_NR_ZOMBIES; i++)
+		if (h->zombies[i] && waitpid(h->zombies[i], NULL, WNOHANG) != 0)
+			h->zombies[i] = 0;
+}
+
+static void keep_zombie(struct helper *h)
+{
+	for (size_t i = 0; i < HELPER_NR_ZOMBIES; i++)
+		if (!h->zombies[i]) {
+			h->zombies[i] = h->pid;
+			return;
+		}
+}
+
+static bool has_ended(pid_t pid, unsigned int wait_ms, int *status)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+	for (unsigned int i = 0; i <= wait_ms; i++) {
+		if (waitpid(pid, status, WNOHANG) != 0)
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
+int helper_end(struct helper *h, bool kill_it, unsigned int wait_ms)
+{
+	int status = SIGKILL;
+
+	helper_reap(h);
+	if (h->sock >= 0)
+		close(h->sock);
+	h->sock = -1;
+	if (!h->pid)
+		return 0;
+	if (kill_it)
+		kill(h->pid, SIGKILL);
+	h->held = !has_ended(h->pid, wait_ms, &status);
+	if (h->held) {
+		/* One that only closed its socket would go on for as long as we do. */
+		kill(h->pid, SIGKILL);
+		keep_zombie(h);
+	}
+	h->pid = 0;
+	return status;
+}
