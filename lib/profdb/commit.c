@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The redo log: one record, written at once, names the files of a flush (or the folders of a join)
+ * that count. It is completed after it was written, and again after a crash.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,7 +119,7 @@ int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_e
 
 /* ---- doing and redoing ----------------------------------------------------------------------- */
 
-int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct base_err *err)
+static int complete(int dir_fd, const struct profdb_commit *c, struct base_err *err)
 {
 	char new_name[256];
 	int r;
@@ -137,6 +141,20 @@ int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct bas
 	}
 	r = base_sync_dir(dir_fd);
 	return r < 0 ? base_fail_errno(err, r, "cannot sync an epoch's folder") : 0;
+}
+
+int profdb_commit_redo(struct profdb *db, struct base_err *err)
+{
+	int r;
+
+	if (!db->redo)
+		return 0;
+	r = complete(db->epoch_fd, &db->commit, err);
+	if (r >= 0) {
+		db->redo = false;
+		profdb_commit_release(&db->commit);
+	}
+	return r;
 }
 
 /* ".new-SEQ-NAME" becomes ".bad-SEQ-NAME", which no recovery removes. */
@@ -206,7 +224,7 @@ int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err)
 			       "' files beside it, out of the database first");
 	}
 	if (r >= 0 && c.seq)
-		r = profdb_commit_complete(dir_fd, &c, err);
+		r = complete(dir_fd, &c, err);
 	if (r >= 0)
 		r = clean(dir_fd, &all, err);
 out:

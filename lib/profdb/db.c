@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A database is opened, checked, reopened after its folder was removed, and closed here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,94 +12,6 @@
 /* What makes a folder a database, and says which layout it has. */
 #define MARKER	    "dcpi-database"
 #define MARKER_LINE "dcpi-database 1\n"
-
-/* Through no link: who owns a database may have planted it, and we may be root. */
-#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-
-/* No link to one: an epoch would count twice, or be anybody's folder. */
-static bool is_dir(int dir_fd, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* ---- whose it is ----------------------------------------------------------------------------- */
-
-/* Only what root made, and of files only what has one name: another may lead out of the database.
- */
-static void give(int fd, const struct stat *folder)
-{
-	struct stat st;
-
-	if (geteuid() != 0 || folder->st_uid == 0 || fstat(fd, &st) < 0 || st.st_uid != 0 ||
-	    (!S_ISDIR(st.st_mode) && st.st_nlink != 1))
-		return;
-	if (fchown(fd, folder->st_uid, folder->st_gid) < 0)
-		return;
-}
-
-void profdb_give(int dir_fd, int fd)
-{
-	struct stat st;
-
-	if (fstat(dir_fd, &st) == 0)
-		give(fd, &st);
-}
-
-int profdb_make_folder(int dir_fd, const char *path)
-{
-	struct stat st;
-	int fd;
-
-	if (mkdirat(dir_fd, path, 0755) < 0)
-		return -errno;
-	fd = geteuid() == 0 ? openat(dir_fd, path, FOLDER_FLAGS) : -1;
-	if (fd < 0)
-		return 0;
-	if (fstatat(fd, "..", &st, 0) == 0)
-		give(fd, &st);
-	close(fd);
-	return 0;
-}
-
-int profdb_folder_open(int dir_fd, const char *path)
-{
-	int r, next, fd = openat(dir_fd, ".", FOLDER_FLAGS);
-	char name[256];
-
-	r = fd < 0 ? -errno : 0;
-	for (size_t len; r == 0 && *path; path += len + (path[len] == '/')) {
-		len = strcspn(path, "/");
-		snprintf(name, sizeof(name), "%.*s", (int)len, path);
-		r = profdb_make_folder(fd, name);
-		r = r == -EEXIST ? 0 : r;
-		next = r < 0 ? -1 : openat(fd, name, FOLDER_FLAGS);
-		if (r == 0 && next < 0)
-			r = -errno;
-		close(fd);
-		fd = next;
-	}
-	return r < 0 ? r : fd;
-}
-
-int profdb_file_write(int dir_fd, const char *name, const void *data, size_t len,
-		      struct base_err *err)
-{
-	struct base_file f;
-	int r = base_file_create(&f, dir_fd, name, 0644, err);
-
-	if (r < 0)
-		return r;
-	profdb_give(dir_fd, f.fd);
-	r = base_write_all(f.fd, data, len);
-	if (r < 0)
-		base_fail_errno(err, r, "cannot write '%s'", name);
-	else
-		r = base_file_commit(&f, err);
-	base_file_abort(&f);
-	return r;
-}
 
 /* ---- is it a database? ----------------------------------------------------------------------- */
 
@@ -154,7 +67,7 @@ static int check_content(struct profdb *db)
 	int r = profdb_names_list(&all, db->fd, ".");
 
 	for (size_t i = 0; r >= 0 && i < all.nr && r != 1; i++) {
-		if (profdb_epoch_name_ok(all.items[i]) && is_dir(db->fd, all.items[i]))
+		if (profdb_epoch_name_ok(all.items[i]) && profdb_is_dir(db->fd, all.items[i]))
 			r = 1;
 	}
 	for (size_t i = 0; r == 0 && i < all.nr; i++) {
@@ -174,7 +87,7 @@ static int make_folders(struct profdb *db, struct base_err *err)
 
 		if (r < 0 && r != -EEXIST)
 			return base_fail_errno(err, r, "cannot make '%s/%s'", db->path, names[i]);
-		if (is_dir(db->fd, names[i]))
+		if (profdb_is_dir(db->fd, names[i]))
 			continue;
 		base_fail_errno(err, -ENOTDIR, "cannot use '%s/%s'", db->path, names[i]);
 		base_hint(err, "links are not followed here: mount what is elsewhere");
@@ -291,16 +204,6 @@ void profdb_close(struct profdb *db)
 	free(db);
 }
 
-const char *profdb_path(const struct profdb *db)
-{
-	return db->path;
-}
-
-int profdb_dir_fd(const struct profdb *db)
-{
-	return db->fd;
-}
-
 /* ---- what was removed ------------------------------------------------------------------------ */
 
 static bool is_removed(int fd)
@@ -381,210 +284,4 @@ int profdb_reopen(struct profdb *db, struct base_err *err)
 		profdb_kernel_fd(db);
 	}
 	return r;
-}
-
-/* ---- folders --------------------------------------------------------------------------------- */
-
-static int folder_fd(struct profdb *db, const char *name, int *fd)
-{
-	if (*fd < 0)
-		*fd = openat(db->fd, name, FOLDER_FLAGS);
-	return *fd < 0 ? -errno : *fd;
-}
-
-int profdb_dyn_fd(struct profdb *db)
-{
-	return folder_fd(db, "dyn", &db->dyn_fd);
-}
-
-int profdb_kernel_fd(struct profdb *db)
-{
-	return folder_fd(db, "kernel", &db->kernel_fd);
-}
-
-int profdb_costs_fd(struct profdb *db)
-{
-	return folder_fd(db, "costs", &db->costs_fd);
-}
-
-int profdb_index_fd(struct profdb *db)
-{
-	bool first = db->index_fd < 0;
-	int fd;
-
-	mkdirat(db->fd, "index", 0755);
-	fd = folder_fd(db, "index", &db->index_fd);
-	/* That of an earlier version is root's still. */
-	if (first && fd >= 0)
-		profdb_give(db->fd, fd);
-	return fd;
-}
-
-/* ---- lists ----------------------------------------------------------------------------------- */
-
-bool profdb_platform_name_ok(const char *name)
-{
-	size_t len = strlen(name);
-
-	for (size_t i = 0; i < len; i++) {
-		bool letter = (name[i] | 32) >= 'a' && (name[i] | 32) <= 'z';
-
-		if (!letter && !(name[i] >= '0' && name[i] <= '9') && !strchr("._-", name[i]))
-			return false;
-	}
-	return len && len <= PROFDB_PLATFORM_MAX && *name != '.';
-}
-
-/* Of the database: a joined epoch is under another name until its own is free. */
-static int epoch_dir(const struct profdb *db, const char *epoch)
-{
-	const struct profdb_commit *c = &db->join;
-	char name[256];
-	int fd = -1;
-
-	if (c->seq && c->files.nr == 1 && !strcmp(c->files.items[0], epoch))
-		fd = openat(db->fd, profdb_new_name(c->seq, epoch, name), FOLDER_FLAGS);
-	if (fd < 0)
-		fd = openat(db->fd, epoch, FOLDER_FLAGS);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Folders in @dir_fd whose name @ok likes, added to @good. */
-static int take_folders(int dir_fd, bool (*ok)(const char *name), struct profdb_names *good)
-{
-	struct profdb_names all = { 0 };
-	int r = profdb_names_list(&all, dir_fd, ".");
-
-	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
-		if (ok(all.items[i]) && is_dir(dir_fd, all.items[i]))
-			r = profdb_names_add(good, all.items[i]);
-	}
-	profdb_names_release(&all);
-	return r;
-}
-
-static char **pack(struct profdb *db, struct profdb_names *good, const char *in, int r,
-		   struct base_err *err)
-{
-	char **list = NULL;
-
-	if (r >= 0) {
-		profdb_names_sort(good);
-		list = profdb_names_pack(good, 0, good->nr);
-		r = list ? 0 : -ENOMEM;
-	}
-	if (r < 0)
-		base_fail_errno(err, r, "cannot list '%s/%s'", db->path, in);
-	profdb_names_release(good);
-	return list;
-}
-
-static bool is_listed(const struct profdb_names *n, const char *name)
-{
-	for (size_t i = 0; i < n->nr; i++)
-		if (!strcmp(n->items[i], name))
-			return true;
-	return false;
-}
-
-/* As if what was committed had been completed already. */
-static int apply_join(const struct profdb_commit *c, struct profdb_names *epochs)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < epochs->nr; i++) {
-		if (is_listed(&c->gone, epochs->items[i]))
-			free(epochs->items[i]);
-		else
-			epochs->items[kept++] = epochs->items[i];
-	}
-	epochs->nr = kept;
-	return profdb_names_add(epochs, c->files.items[0]);
-}
-
-char **profdb_epochs(struct profdb *db, struct base_err *err)
-{
-	struct profdb_names good = { 0 };
-	bool pending;
-	int r;
-
-	/* Asked before the list is made: what is completed meanwhile may be half in it. */
-	profdb_join_load(db);
-	pending = profdb_join_pending(db, &db->join);
-	r = take_folders(db->fd, profdb_epoch_name_ok, &good);
-	if (r >= 0 && pending)
-		r = apply_join(&db->join, &good);
-	return pack(db, &good, ".", r, err);
-}
-
-char **profdb_platforms(struct profdb *db, const char *epoch, struct base_err *err)
-{
-	struct profdb_names good = { 0 };
-	int fd, r;
-
-	if (!profdb_epoch_name_ok(epoch)) {
-		base_fail(err, -EINVAL, "'%.40s' is no epoch's name", epoch);
-		return NULL;
-	}
-	fd = r = epoch_dir(db, epoch);
-	if (fd >= 0) {
-		r = take_folders(fd, profdb_platform_name_ok, &good);
-		close(fd);
-	}
-	return pack(db, &good, epoch, r, err);
-}
-
-int profdb_platform_open(const struct profdb *db, const char *epoch, const char *platform)
-{
-	int dir, fd, r;
-
-	if (!profdb_epoch_name_ok(epoch) || !profdb_platform_name_ok(platform))
-		return -EINVAL;
-	dir = epoch_dir(db, epoch);
-	if (dir < 0)
-		return dir;
-	fd = openat(dir, platform, FOLDER_FLAGS);
-	r = fd < 0 ? -errno : fd;
-	close(dir);
-	return r;
-}
-
-bool profdb_epoch_open(struct profdb *db, const char *epoch, const char *platform)
-{
-	struct stat st;
-	int fd = profdb_platform_open(db, epoch, platform);
-	bool open;
-
-	if (fd < 0)
-		return false;
-	open = fstatat(fd, PROFDB_OPEN_NAME, &st, 0) == 0;
-	close(fd);
-	return open;
-}
-
-bool profdb_epoch_damaged(struct profdb *db, const char *epoch, const char *platform,
-			  struct base_err *why)
-{
-	struct profdb_commit c = { 0 };
-	int r, fd = profdb_platform_open(db, epoch, platform);
-
-	if (fd < 0)
-		return false;
-	r = profdb_commit_read(fd, &c, why);
-	profdb_commit_release(&c);
-	close(fd);
-	return profdb_error_is_content(r);
-}
-
-uint64_t profdb_epoch_written(struct profdb *db, const char *epoch, const char *platform)
-{
-	static const char *const names[] = { PROFDB_COMMIT_NAME, PROFDB_OPEN_NAME, "." };
-	int r = -1, fd = profdb_platform_open(db, epoch, platform);
-	struct stat st;
-
-	for (int i = 0; fd >= 0 && r < 0 && i < 3; i++)
-		r = fstatat(fd, names[i], &st, 0);
-	if (fd >= 0)
-		close(fd);
-	return r < 0 ? 0 : (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
 }

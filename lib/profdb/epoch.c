@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A writer's current epoch: it is started, resumed and finished here, and its files are known by
+ * their keys.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -158,7 +162,7 @@ static int needs_lock(const struct profdb *db, struct base_err *err)
 
 static int finish_current(struct profdb *db, struct base_err *err)
 {
-	int r = profdb_flush_redo(db, err);
+	int r = profdb_commit_redo(db, err);
 
 	if (r < 0)
 		return r;
@@ -232,7 +236,7 @@ static int make_folders(struct profdb *db, const char *epoch)
 	if (r < 0 && r != -EEXIST)
 		return r;
 	/* Through no link out of the database. */
-	fd = openat(db->fd, epoch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(db->fd, epoch, PROFDB_FOLDER_FLAGS);
 	if (fd < 0)
 		return -errno;
 	r = profdb_make_folder(fd, db->platform);

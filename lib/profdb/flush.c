@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A flush merges changed profiles into those on disk, and makes all of them visible at once.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,20 +12,6 @@
 
 enum { MANY = 4096 }; /* profiles in one flush */
 
-int profdb_flush_redo(struct profdb *db, struct base_err *err)
-{
-	int r;
-
-	if (!db->redo)
-		return 0;
-	r = profdb_commit_complete(db->epoch_fd, &db->commit, err);
-	if (r >= 0) {
-		db->redo = false;
-		profdb_commit_release(&db->commit);
-	}
-	return r;
-}
-
 int profdb_flush_begin(struct profdb *db, struct base_err *err)
 {
 	int r;
@@ -31,7 +20,7 @@ int profdb_flush_begin(struct profdb *db, struct base_err *err)
 		return base_fail(err, -EINVAL, "no epoch is open");
 	if (db->flushing)
 		return base_fail(err, -EINVAL, "a flush is under way already");
-	r = profdb_flush_redo(db, err);
+	r = profdb_commit_redo(db, err);
 	if (r < 0)
 		return r;
 	db->flushing = true;
@@ -155,15 +144,6 @@ int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct
 	if (r >= 0)
 		r = set_number(m, "cpucount", db->nr_cpus);
 	profdb_profile_set_image(m, &p->image);
-	return r;
-}
-
-int profdb_make_private(int fd, uint32_t uid)
-{
-	int r = base_reader_clear(fd);
-
-	if (r >= 0 && uid != UINT32_MAX && uid != geteuid())
-		(void)base_reader_set(fd, uid, false);
 	return r;
 }
 
@@ -495,7 +475,7 @@ int profdb_flush_commit(struct profdb *db, struct base_err *err)
 	/* It is done. Should the renames fail, the next begin or finish goes on with them. */
 	db->flushing = false;
 	db->redo = true;
-	profdb_flush_redo(db, NULL);
+	profdb_commit_redo(db, NULL);
 	return 0;
 }
 

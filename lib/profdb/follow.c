@@ -82,18 +82,6 @@ int profdb_epoch_follow(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_
 	return r;
 }
 
-int64_t profdb_epoch_begin_time(const char *epoch)
-{
-	struct tm tm = { 0 };
-
-	if (sscanf(epoch, "%4d%2d%2d%2d%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-		   &tm.tm_min) != 5)
-		return 0;
-	tm.tm_year -= 1900;
-	tm.tm_mon--;
-	return (int64_t)timegm(&tm);
-}
-
 static int mark_turned(struct profdb *db, struct base_err *err)
 {
 	char path[PROFDB_EPOCH_LEN + 16];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One keeps house at a time, and begins with what one before was killed at. */
+/* One process at a time does maintenance. It begins by completing the work of one that was killed.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,7 +23,7 @@ int profdb_remove_tree(int dir_fd, const char *name, int depth)
 		return 0;
 	if ((errno != EISDIR && errno != EPERM) || !depth)
 		return errno == ENOENT ? 0 : -errno;
-	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(dir_fd, name, PROFDB_FOLDER_FLAGS);
 	if (fd < 0)
 		return -errno;
 	r = profdb_names_list(&all, fd, ".");
@@ -60,7 +61,7 @@ static void tell_left(const struct profdb *db, const char *name, size_t nr, int 
 	db->watching(db->watching_ctx, said);
 }
 
-int profdb_epochs_sweep(struct profdb *db)
+static int sweep(struct profdb *db)
 {
 	struct profdb_names all = { 0 };
 	int r = profdb_names_list(&all, db->fd, "."), why = 0;
@@ -82,6 +83,47 @@ int profdb_epochs_sweep(struct profdb *db)
 		tell_left(db, all.items[left], nr_left, why);
 	profdb_names_release(&all);
 	return r;
+}
+
+/* Can be repeated: once the new epoch has its name nothing is to be done. */
+static int complete(struct profdb *db)
+{
+	const struct profdb_commit *c = &db->join;
+	char name[256], gone[PROFDB_NAME_MAX + 16];
+	int r;
+
+	if (!profdb_join_pending(db, c))
+		return 0;
+	for (size_t i = 0; i < c->gone.nr; i++) {
+		snprintf(gone, sizeof(gone), PROFDB_GONE_PREFIX "%.200s", c->gone.items[i]);
+		if (renameat(db->fd, c->gone.items[i], db->fd, gone) < 0 && errno != ENOENT)
+			return -errno;
+	}
+	r = base_sync_dir(db->fd);
+	if (r < 0)
+		return r;
+	if (renameat(db->fd, profdb_new_name(c->seq, c->files.items[0], name), db->fd,
+		     c->files.items[0]) < 0)
+		return -errno;
+	return base_sync_dir(db->fd);
+}
+
+int profdb_join_recover(struct profdb *db, struct base_err *err)
+{
+	int r = profdb_join_load(db);
+
+	if (r < 0) {
+		base_fail_errno(err, r, "cannot read '%s/" PROFDB_COMMIT_NAME "'", db->path);
+		base_hint(err, "move it, and '.new-' and '.gone-' folders beside it, out of the "
+			       "database first");
+	}
+	if (r >= 0)
+		r = complete(db);
+	if (r >= 0)
+		r = sweep(db);
+	return r < 0 ? base_fail_errno(err, r, "cannot go on in '%s' where somebody was killed",
+				       db->path)
+		     : 0;
 }
 
 int profdb_keep(struct profdb *db, struct base_err *err)

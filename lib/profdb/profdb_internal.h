@@ -2,9 +2,9 @@
 /*
  * profdb from within: a profile in memory (profile.c, its counts in counts.c, moves in moves.c),
  * its files (header.c the ASCII part, format0.c and format1.c the binary parts, format.c the
- * choice), value profiles (values.c, their lists in hotlist.c, values_file.c), the database (db.c,
- * epoch.c, lock.c), its housekeeping (keep.c, expire.c, join.c), flushes (flush.c, flush_values.c,
- * commit.c the redo log, name.c the files' names), and readers (walk.c).
+ * choice), value profiles (values.c, their lists in hotlist.c, values_file.c), the database
+ * (layout.c, list.c, lock.c, epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes
+ * (flush.c, flush_values.c, commit.c the redo log, name.c the files' names), and readers (walk.c).
  */
 #ifndef DCPI_PROFDB_INTERNAL_H
 #define DCPI_PROFDB_INTERNAL_H
@@ -244,6 +244,9 @@ int profdb_epoch_normalize(const char *text, char time[PROFDB_TIME_LEN + 1]);
 /* Of UTC seconds. 0 or -EINVAL: beyond the calendar. */
 int profdb_epoch_time(int64_t now, char time[PROFDB_TIME_LEN + 1]);
 
+/* First second of the epoch's minute. */
+int64_t profdb_epoch_begin_time(const char *epoch);
+
 /* Fraction of time, in the millionths that files keep. */
 uint32_t profdb_enabled_millionths(double enabled);
 
@@ -342,12 +345,15 @@ int profdb_commit_read(int dir_fd, struct profdb_commit *c, struct base_err *err
  * -DCPI_ECHECKSUM, -DCPI_EVERSION, -DCPI_EFORMAT or -ENOMEM. */
 int profdb_commit_parse(struct base_buf *text, struct profdb_commit *c);
 int profdb_commit_write(int dir_fd, const struct profdb_commit *c, struct base_err *err);
-/* Rename what is still ".new-", remove what is gone, and sync. Can be repeated. */
-int profdb_commit_complete(int dir_fd, const struct profdb_commit *c, struct base_err *err);
 /* After a crash: complete the last commit, remove what was never committed. Last number in @seq. */
 int profdb_commit_recover(int dir_fd, uint64_t *seq, struct base_err *err);
 /* ".new-SEQ-NAME" */
 char *profdb_new_name(uint64_t seq, const char *name, char out[256]);
+
+struct profdb;
+/* Complete the flush of the current epoch that was committed but not renamed. It can be repeated. 0
+ * or -errno. */
+int profdb_commit_redo(struct profdb *db, struct base_err *err);
 
 /* ---- files of an epoch (name.c) ------------------------------------------------------------ */
 
@@ -421,6 +427,11 @@ void profdb_unlock(struct profdb *db);
 /* As profdb_lock; @name: of a platform, or one that none can have. */
 int profdb_lock_name(struct profdb *db, const char *name, struct base_err *err);
 bool profdb_platform_name_ok(const char *name);
+/* The owner of a database may have planted a link, and this process may be root: none is followed.
+ */
+#define PROFDB_FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+/* A folder is there, and is no link to one: an epoch would count twice, or be anybody's folder. */
+bool profdb_is_dir(int dir_fd, const char *name);
 /*
  * What root makes in another user's database is that user's, who must be able to remove it, and to
  * go on with what root leaves when it is killed. @fd goes to the owner of the folder @dir_fd; where
@@ -432,13 +443,19 @@ int profdb_make_folder(int dir_fd, const char *path);
 /* The folder @path below @dir_fd, made where it is missing, and reached through no link: the
  * database's owner may have planted one, and we may be root. A descriptor, or -errno: -ENOTDIR. */
 int profdb_folder_open(int dir_fd, const char *path);
+/* For its owner alone, and @uid, before anything is in it. 0 or -errno; a file system that has no
+ * lists of readers lets nobody else read it. */
+int profdb_make_private(int fd, uint32_t uid);
 /* As base_file_write with mode 0644, and given. */
 int profdb_file_write(int dir_fd, const char *name, const void *data, size_t len,
 		      struct base_err *err);
-/* First second of the epoch's minute. */
-int64_t profdb_epoch_begin_time(const char *epoch);
 /* Begun before @before and not written since, by nobody who may still do so. */
 bool profdb_epoch_is_old(struct profdb *db, const char *epoch, int64_t before);
+/* Read the record of joined epochs into db->join (none where it cannot be read: -DCPI_E…, -errno).
+ */
+int profdb_join_load(struct profdb *db);
+/* The epoch that @c made has not got its name yet: it is ".new-SEQ-EPOCH". */
+bool profdb_join_pending(struct profdb *db, const struct profdb_commit *c);
 /* Descriptor of <db>/<epoch>/<platform>, or -errno. */
 int profdb_platform_open(const struct profdb *db, const char *epoch, const char *platform);
 void profdb_epoch_leave(struct profdb *db);
@@ -449,18 +466,12 @@ int profdb_file_rename(struct profdb_file *file, const char *name);
 /* As profdb_epoch_start; an epoch that must have this @name, or (NULL) that of @now. */
 int profdb_epoch_begin(struct profdb *db, int64_t now, const char *name,
 		       char epoch[PROFDB_EPOCH_LEN + 1], struct base_err *err);
-/* Complete a commit whose renames failed. */
-int profdb_flush_redo(struct profdb *db, struct base_err *err);
-
 /* ---- flushes (flush.c, flush_values.c) ------------------------------------------------------- */
 
 /* Bytes that no retry will make better; what cannot be read now may be readable next time. */
 bool profdb_flush_is_bad(int r);
 /* What @m says of itself: the words and image of @p, and those of this epoch and machine. */
 int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct profdb_profile *p);
-/* For its owner alone, and @uid, before anything is in it. 0 or -errno; a file system that has no
- * lists of readers lets nobody else read it. */
-int profdb_make_private(int fd, uint32_t uid);
 /* A file of this flush. @reader: for its owner alone, and for that uid (UINT32_MAX: nobody). */
 int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
 		       const uint32_t *reader, struct base_err *err);
@@ -471,9 +482,6 @@ enum { PROFDB_DEPTH = 3 /* epoch, platform, profile */ };
 
 /* Links are removed, never followed. 0 (it is not there) or -errno, -EISDIR: deeper than @depth. */
 int profdb_remove_tree(int dir_fd, const char *name, int depth);
-/* Remove what nobody can see any more, of whoever was killed while he removed or joined epochs, or
- * took some in. What we may not remove stays, and is told as a watch is. */
-int profdb_epochs_sweep(struct profdb *db);
 /* What became part of @epoch when it was joined, "EPOCH/PLATFORM"; nothing where it was not. 0 or
  * negative. */
 int profdb_joined_read(struct profdb *db, const char *epoch, struct profdb_names *out);
@@ -482,11 +490,6 @@ int profdb_joined_parse(struct base_buf *text, struct profdb_names *out);
 /* That of all these becomes part of the epoch whose folder is @epoch_fd. 0 or negative. */
 int profdb_joined_write(struct profdb *db, int epoch_fd, const struct profdb_names *epochs,
 			struct base_err *err);
-/* Read the record of joined epochs into db->join (none where it cannot be read: -DCPI_E…, -errno).
- */
-int profdb_join_load(struct profdb *db);
-/* The epoch that @c made has not got its name yet: it is ".new-SEQ-EPOCH". */
-bool profdb_join_pending(struct profdb *db, const struct profdb_commit *c);
 /* Complete what was committed, remove what was not. */
 int profdb_join_recover(struct profdb *db, struct base_err *err);
 

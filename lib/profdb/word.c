@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Words and values of a profile's header are checked here, and times are made into epochs' names.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,6 +80,18 @@ int profdb_epoch_time(int64_t now, char time[PROFDB_TIME_LEN + 1])
 	snprintf(time, PROFDB_TIME_LEN + 1, "%04u%02u%02u%02u%02u%02u", tm.tm_year + 1900u,
 		 tm.tm_mon + 1u, tm.tm_mday + 0u, tm.tm_hour + 0u, tm.tm_min + 0u, tm.tm_sec + 0u);
 	return 0;
+}
+
+int64_t profdb_epoch_begin_time(const char *epoch)
+{
+	struct tm tm = { 0 };
+
+	if (sscanf(epoch, "%4d%2d%2d%2d%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+		   &tm.tm_min) != 5)
+		return 0;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	return (int64_t)timegm(&tm);
 }
 
 static bool is_number(const char *value)
