@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The binary part of a profile file of version 1 is read and written here: sections, and a footer.
+ */
 #include <string.h>
 
 #include "profdb_internal.h"
@@ -35,26 +37,6 @@ int profdb_format1_footer(const uint8_t *file, size_t len, size_t binary, size_t
 	if (pos != len)
 		return base_fail(err, -DCPI_EFORMAT, "%zu bytes follow the footer", len - pos);
 	return check_footer(file, len, foot, nr_events, err);
-}
-
-int profdb_rows_take(struct profdb_rows *rows, uint64_t gap, const uint64_t *count)
-{
-	bool any = false;
-	uint64_t off;
-
-	if (rows->full || base_add_overflow(gap, rows->next, &off))
-		return -DCPI_EFORMAT;
-	for (size_t i = 0; i < rows->p->nr_events; i++) {
-		int r = profdb_profile_add(rows->p, off, i, count[i]);
-
-		if (r < 0)
-			return r == -DCPI_EOVERFLOW ? -DCPI_EFORMAT : r;
-		any = any || count[i];
-	}
-	/* After the last offset there is, nothing may come; 0 here would let it wrap. */
-	rows->full = off == UINT64_MAX;
-	rows->next = off + 1;
-	return any ? 0 : -DCPI_EFORMAT;
 }
 
 /* Gap to the offset before (to -1 at first), then a count per event, not all zero. */

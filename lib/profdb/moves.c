@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The moves of a profile: they are kept in memory here, and read from and written into their
+ * section. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +32,7 @@ static int compare64(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-int profdb_move_compare(const struct profdb_move *a, const struct profdb_move *b)
+static int compare(const struct profdb_move *a, const struct profdb_move *b)
 {
 	int r = compare64(a->start, b->start);
 
@@ -89,7 +91,7 @@ static int append(struct profdb_moves *m, const struct profdb_move *move)
 
 	if (r < 0)
 		return r;
-	m->unsorted = m->unsorted || (m->nr && profdb_move_compare(&m->v[m->nr - 1], move) > 0);
+	m->unsorted = m->unsorted || (m->nr && compare(&m->v[m->nr - 1], move) > 0);
 	m->v[m->nr] =
 		(struct profdb_move){ .start = move->start, .from = move->from, .to = move->to };
 	m->nr_started += is_started(move);
@@ -116,7 +118,7 @@ static bool blur(const struct profdb_moves *m, struct profdb_move *move)
 /* Index of what @move is counted in, made where missing; or -ENOMEM. */
 static int find(struct profdb_moves *m, struct profdb_move *move)
 {
-	int last = m->nr ? profdb_move_compare(&m->v[m->nr - 1], move) : -1, r;
+	int last = m->nr ? compare(&m->v[m->nr - 1], move) : -1, r;
 	size_t at;
 
 	if (last == 0)
@@ -137,7 +139,7 @@ static int find(struct profdb_moves *m, struct profdb_move *move)
 	return r;
 }
 
-int profdb_moves_add(struct profdb_moves *m, const struct profdb_move *move)
+static int add(struct profdb_moves *m, const struct profdb_move *move)
 {
 	struct profdb_move in = *move;
 	uint64_t sum[2];
@@ -175,7 +177,7 @@ struct key {
 
 static int by_place(const void *a, const void *b)
 {
-	return profdb_move_compare(a, b);
+	return compare(a, b);
 }
 
 static uint64_t offset_above(uint64_t off, uint64_t last)
@@ -265,7 +267,7 @@ static bool sort_by_digits(struct profdb_moves *m)
 	return true;
 }
 
-void profdb_moves_sort(struct profdb_moves *m)
+static void sort(struct profdb_moves *m)
 {
 	if (!m->unsorted)
 		return;
@@ -300,7 +302,7 @@ static void merge_sorted(struct profdb_moves *to, const struct profdb_moves *fro
 
 	while (j) {
 		const struct profdb_move *more = &from->v[j - 1];
-		int r = i ? profdb_move_compare(&to->v[i - 1], more) : -1;
+		int r = i ? compare(&to->v[i - 1], more) : -1;
 
 		if (r > 0) {
 			to->v[--at] = to->v[--i];
@@ -325,11 +327,11 @@ void profdb_moves_merge(struct profdb_moves *to, struct profdb_moves *from)
 		return;
 	if (!fit(to, from)) {
 		for (size_t i = 0; i < from->nr; i++)
-			profdb_moves_add(to, &from->v[i]);
+			add(to, &from->v[i]);
 		return;
 	}
-	profdb_moves_sort(to);
-	profdb_moves_sort(from);
+	sort(to);
+	sort(from);
 	drop_hash(to);
 	merge_sorted(to, from);
 }
@@ -338,7 +340,7 @@ void profdb_moves_merge(struct profdb_moves *to, struct profdb_moves *from)
 
 int profdb_profile_move_add(struct profdb_profile *p, const struct profdb_move *m)
 {
-	return profdb_moves_add(&p->moves, m);
+	return add(&p->moves, m);
 }
 
 void profdb_profile_moves_fetch(const struct profdb_profile *p, const struct profdb_move *m,
@@ -365,6 +367,146 @@ size_t profdb_profile_nr_moves(const struct profdb_profile *p)
 const struct profdb_move *profdb_profile_move(const struct profdb_profile *p, size_t index)
 {
 	/* The order is no part of what a profile says: sorting does not change a const one. */
-	profdb_moves_sort((struct profdb_moves *)&p->moves);
+	sort((struct profdb_moves *)&p->moves);
 	return index < p->moves.nr ? &p->moves.v[index] : NULL;
+}
+
+/* ---- the section of a file ------------------------------------------------------------------- */
+
+/*
+ * Moves of one start stand together: how far it lies from the one before, how many they are, then
+ * each by how far its `from` lies from that of the one before (at first from the start), its `to`
+ * from its `from`, and its two counts. Steps are taken modulo 2^64, so that PROFDB_OUTSIDE is near.
+ * docs/format/dcpiformat.md
+ */
+
+/* Small for small steps either way; every step has one form. */
+static uint64_t step(uint64_t from, uint64_t to)
+{
+	uint64_t d = to - from;
+
+	return d << 1 ^ (d >> 63 ? UINT64_MAX : 0);
+}
+
+static uint64_t unstep(uint64_t from, uint64_t z)
+{
+	return from + (z >> 1 ^ (z & 1 ? UINT64_MAX : 0));
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int get_step(const struct profdb_payload *s, size_t *pos, uint64_t from, uint64_t *to)
+{
+	uint64_t z = 0;
+	int r = profdb_varint_get(s, pos, &z);
+
+	*to = unstep(from, z);
+	return r;
+}
+
+static int take_move(struct profdb_moves *m, const struct profdb_payload *s, size_t *pos,
+		     struct profdb_move *move)
+{
+	const struct profdb_move *last = m->nr ? &m->v[m->nr - 1] : NULL;
+	size_t nr = m->nr;
+	int r = get_step(s, pos, move->from, &move->from);
+
+	if (r >= 0)
+		r = get_step(s, pos, move->from, &move->to);
+	for (int half = 0; r >= 0 && half < 2; half++)
+		r = profdb_varint_get(s, pos, &move->count[half]);
+	if (r < 0)
+		return r;
+	if ((!move->count[0] && !move->count[1]) || (last && compare(last, move) >= 0))
+		return -DCPI_EFORMAT;
+	r = add(m, move);
+	/* More than a profile may have would have been added up. */
+	return r == -DCPI_EOVERFLOW || (r >= 0 && m->nr == nr) ? -DCPI_EFORMAT : r;
+}
+
+static int take_start(struct profdb_moves *m, const struct profdb_payload *s, size_t *pos,
+		      uint64_t *start)
+{
+	struct profdb_move move;
+	uint64_t before = *start, nr;
+	int r = get_step(s, pos, before, start);
+
+	if (r >= 0)
+		r = profdb_varint_get(s, pos, &nr);
+	if (r < 0 || !nr || (m->nr && *start <= before))
+		return -DCPI_EFORMAT;
+	move = (struct profdb_move){ .start = *start, .from = *start };
+	for (; r >= 0 && nr; nr--)
+		r = take_move(m, s, pos, &move);
+	return r;
+}
+
+int profdb_moves_parse(struct profdb_moves *m, const struct profdb_payload *s)
+{
+	uint64_t start = 0;
+	size_t pos = 0;
+	int r = 0;
+
+	while (r >= 0 && pos < s->len)
+		r = take_start(m, s, &pos, &start);
+	return r < 0 ? r : 0;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static size_t nr_of_start(const struct profdb_moves *m, size_t i)
+{
+	size_t first = i;
+
+	while (i < m->nr && m->v[i].start == m->v[first].start)
+		i++;
+	return i - first;
+}
+
+static size_t put_move(uint8_t *to, const struct profdb_move *move, uint64_t before)
+{
+	size_t n = profdb_varint_put(to, step(before, move->from));
+
+	n += profdb_varint_put(to + n, step(move->from, move->to));
+	n += profdb_varint_put(to + n, move->count[0]);
+	return n + profdb_varint_put(to + n, move->count[1]);
+}
+
+/* There may be hundreds of thousands: room is made once for all of them, and what is left of it
+ * taken back. */
+static int put_start(struct base_buf *out, const struct profdb_move *move, size_t nr,
+		     uint64_t before)
+{
+	size_t n, at = out->len;
+	uint8_t *to;
+	void *room;
+	int r = base_buf_extend(out, (2 + 4 * nr) * PROFDB_VARINT_MAX, &room);
+
+	if (r < 0)
+		return r;
+	to = room;
+	n = profdb_varint_put(to, step(before, move->start));
+	n += profdb_varint_put(to + n, nr);
+	before = move->start;
+	for (size_t i = 0; i < nr; i++) {
+		n += put_move(to + n, &move[i], before);
+		before = move[i].from;
+	}
+	out->len = at + n;
+	return 0;
+}
+
+int profdb_moves_print(struct profdb_moves *m, struct base_buf *out)
+{
+	uint64_t before = 0;
+	size_t nr;
+	int r = 0;
+
+	sort(m);
+	for (size_t i = 0; r >= 0 && i < m->nr; i += nr) {
+		nr = nr_of_start(m, i);
+		r = put_start(out, &m->v[i], nr, before);
+		before = m->v[i].start;
+	}
+	return r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * profdb from within: a profile in memory (profile.c, its counts in counts.c, moves in moves.c),
+ * profdb from within: a profile in memory (profile.c, its moves in moves.c),
  * its files (header.c the ASCII part, format0.c and format1.c the binary parts, format.c the
  * choice), value profiles (values.c, their lists in hotlist.c, values_file.c), the database
  * (layout.c, list.c, lock.c, epoch.c, db.c), its housekeeping (keep.c, expire.c, join.c), flushes
@@ -43,7 +43,7 @@ static inline void profdb_put64(uint8_t *p, uint64_t v)
 	profdb_put32(p + 4, (uint32_t)(v >> 32));
 }
 
-/* ---- counts (counts.c) --------------------------------------------------------------------- */
+/* ---- counts (profile.c) -------------------------------------------------------------------- */
 
 /*
  * Rows of (offset, one count per event), each a struct profdb_entry; found by a hash that is only
@@ -57,18 +57,10 @@ struct profdb_counts {
 	bool sorted;
 };
 
-void profdb_counts_init(struct profdb_counts *c);
-void profdb_counts_release(struct profdb_counts *c);
-void profdb_counts_clear(struct profdb_counts *c);
-/* Room for @nr_events counts a row. 0 or -ENOMEM. */
-int profdb_counts_widen(struct profdb_counts *c, size_t nr_events);
 /* Room for @more further rows, so that as many profdb_counts_row cannot fail. 0 or -ENOMEM. */
 int profdb_counts_reserve(struct profdb_counts *c, size_t more);
 /* The row of @off, made with zeros where missing; NULL: no memory. Valid until the next call. */
 struct profdb_entry *profdb_counts_row(struct profdb_counts *c, uint64_t off);
-/* As profdb_profile_expect. */
-void profdb_counts_expect(const struct profdb_counts *c, uint64_t off, unsigned int step);
-void profdb_counts_sort(struct profdb_counts *c);
 
 static inline struct profdb_entry *profdb_counts_at(const struct profdb_counts *c, size_t i)
 {
@@ -120,7 +112,7 @@ static inline int profdb_varint_get(const struct profdb_payload *s, size_t *pos,
 /* Into @to, PROFDB_VARINT_MAX bytes at most; how many. */
 size_t profdb_varint_put(uint8_t *to, uint64_t v);
 
-/* ---- moves (moves.c, move_section.c) ------------------------------------------------------- */
+/* ---- moves (moves.c) --------------------------------------------------------------------- */
 
 /* As counts: a hash only while moves do not come in order, sorted when somebody looks. */
 struct profdb_moves {
@@ -139,10 +131,6 @@ void profdb_moves_clear(struct profdb_moves *m);
 int profdb_moves_reserve(struct profdb_moves *m, const struct profdb_moves *from);
 /* With room for them, and sums that do not overflow. @from: sorted, else as it was. */
 void profdb_moves_merge(struct profdb_moves *to, struct profdb_moves *from);
-int profdb_moves_add(struct profdb_moves *m, const struct profdb_move *move);
-void profdb_moves_sort(struct profdb_moves *m);
-/* <0, 0, >0 by start, from, to. */
-int profdb_move_compare(const struct profdb_move *a, const struct profdb_move *b);
 /* The payload of section "move". 0, -ENOMEM, -DCPI_EFORMAT. @m: empty. */
 int profdb_moves_parse(struct profdb_moves *m, const struct profdb_payload *s);
 int profdb_moves_print(struct profdb_moves *m, struct base_buf *out);
@@ -181,6 +169,15 @@ int profdb_profile_add_section(struct profdb_profile *p, const char tag[4], cons
 			       size_t len);
 /* Words of @from replace those of @to. 0 or -ENOMEM. */
 int profdb_profile_take_words(struct profdb_profile *to, const struct profdb_profile *from);
+
+/* What is read of counts: ascending rows. */
+struct profdb_rows {
+	struct profdb_profile *p;
+	uint64_t next; /* a gap of 0 leads there */
+	bool full;     /* the last offset that there is has been */
+};
+/* The next row; counts of all events, not all 0. 0, -DCPI_EFORMAT, -ENOMEM. */
+int profdb_rows_take(struct profdb_rows *rows, uint64_t gap, const uint64_t *count);
 
 int profdb_kind_find(const char *name); /* or -ENOENT */
 /* @event of @p alone, with the whole header. NULL: no memory. */
@@ -266,14 +263,6 @@ int profdb_format0_parse(const uint8_t *data, size_t len, struct profdb_profile 
 			 struct base_err *err);
 int profdb_format0_print(const struct profdb_profile *p, size_t event, struct base_buf *out,
 			 struct base_err *err);
-/* What is read of counts: ascending rows. */
-struct profdb_rows {
-	struct profdb_profile *p;
-	uint64_t next; /* a gap of 0 leads there */
-	bool full;     /* the last offset that there is has been */
-};
-/* The next row; counts of all events, not all 0. 0, -DCPI_EFORMAT, -ENOMEM. */
-int profdb_rows_take(struct profdb_rows *rows, uint64_t gap, const uint64_t *count);
 /* The payload of CNTD (dense.c). 0, -ENOMEM; of parse also -DCPI_EFORMAT. */
 int profdb_dense_print(const struct profdb_profile *p, struct base_buf *out);
 int profdb_dense_parse(const uint8_t *data, size_t len, struct profdb_profile *p);
