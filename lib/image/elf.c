@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* One ELF file is opened, checked, and read by sections here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,17 +12,6 @@
 #include "image_internal.h"
 
 #define MAPPED_MIN (256ull << 20)
-
-int image_regular_open(int dir_fd, const char *path, uint64_t *len)
-{
-	struct stat st;
-	int fd = base_regular_open(dir_fd, path, &st);
-
-	if (fd < 0)
-		return fd == -EISDIR ? -EINVAL : fd;
-	*len = (uint64_t)st.st_size;
-	return fd;
-}
 
 static bool inside(uint64_t off, uint64_t len, uint64_t file_len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which routines stand at an address, inlined one into the other. */
+/* The routines at an address are found here, inlined one into the other. */
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,70 +54,6 @@ static void add_unit(struct image_spans *s, Dwarf_Die *unit)
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
-/*
- * libdw (0.188) takes the length of a name by strlen, up to whatever follows the section. Behind
- * units of compilers there is a zero inside of it, their own last byte at least; that of an
- * assembler may end in anything, but has nothing inlined. How far there is one:
- */
-static const struct image_names *names_of(struct image *img, Dwarf *dw)
-{
-	struct image_names *names = dw == img->dwarf ? &img->names : &img->alt_names;
-	const struct image_elf *f = &img->main;
-	Elf_Data *data;
-	GElf_Shdr sh;
-	Elf_Scn *scn;
-
-	if (names->known)
-		return names;
-	names->known = true;
-	if (dwarf_getelf(dw) != f->elf)
-		f = dw == img->dwarf ? &img->debug : &img->alt;
-	/* Compressed ones were uncompressed in place when the DWARF was opened. */
-	scn = image_elf_section(f, ".debug_info", &sh);
-	if (!scn)
-		scn = image_elf_section(f, ".zdebug_info", &sh);
-	data = scn ? elf_getdata(scn, NULL) : NULL;
-	if (!data)
-		return names;
-	names->bytes = data->d_buf;
-	names->size = names->len = data->d_size;
-	while (names->len && names->bytes[names->len - 1])
-		names->len--;
-	return names;
-}
-
-static bool unit_ends(struct image *img, Dwarf_Die *die)
-{
-	Dwarf_Off off = dwarf_dieoffset(die) - dwarf_cuoffset(die), next;
-	Dwarf *dw = dwarf_cu_getdwarf(die->cu);
-	const struct image_names *names;
-	size_t header_len;
-
-	/* Of files of split units, and of .debug_types, it is known that they end in a zero. */
-	if (dw != img->dwarf && dw != img->alt_dwarf)
-		return true;
-	names = names_of(img, dw);
-	if (!names->size)
-		return false;
-	if ((uintptr_t)die->addr - (uintptr_t)names->bytes >= names->size)
-		return true;
-	return dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
-	       next <= names->len;
-}
-
-bool image_unit_llvm(struct image *img, Dwarf_Die *unit)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Die whole = *unit;
-	const char *by = NULL;
-
-	if (unit_ends(img, &whole)) {
-		image_unit_whole(img, &whole);
-		by = dwarf_formstring(dwarf_attr(&whole, DW_AT_producer, &attr));
-	}
-	return by && (strstr(by, "clang") || strstr(by, "LLVM"));
-}
-
 /* What it was made from, which may be in another unit: 1; 0: from nothing; negative: damaged. */
 static int origin_of(struct image *img, Dwarf_Die *at)
 {
@@ -126,13 +62,13 @@ static int origin_of(struct image *img, Dwarf_Die *at)
 	if (!dwarf_attr(at, DW_AT_abstract_origin, &attr) &&
 	    !dwarf_attr(at, DW_AT_specification, &attr))
 		return 0;
-	return dwarf_formref_die(&attr, at) && unit_ends(img, at) ? 1 : -1;
+	return dwarf_formref_die(&attr, at) && image_unit_ends(img, at) ? 1 : -1;
 }
 
 static const char *name_of(struct image *img, Dwarf_Die *die)
 {
 	Dwarf_Die at = *die;
-	int r = unit_ends(img, &at) ? 1 : -1;
+	int r = image_unit_ends(img, &at) ? 1 : -1;
 
 	for (int i = 0; r > 0 && i < IMAGE_FRAMES_MAX; i++)
 		r = origin_of(img, &at);
@@ -145,7 +81,7 @@ static void describe(struct image *img, const Dwarf_Die *die, struct image_frame
 	int r = 1;
 	Dwarf_Die at = *die;
 
-	for (int i = 0; r > 0 && i < IMAGE_FRAMES_MAX && unit_ends(img, &at); i++) {
+	for (int i = 0; r > 0 && i < IMAGE_FRAMES_MAX && image_unit_ends(img, &at); i++) {
 		Dwarf_Attribute attr;
 		Dwarf_Word line;
 
@@ -173,7 +109,7 @@ static struct image_spans *spans_of(struct image *img)
 	img->spans = calloc(1, sizeof(*img->spans));
 	while (img->spans && dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
 	       next > off) {
-		if (dwarf_offdie(dw, off + header_len, &unit) && unit_ends(img, &unit))
+		if (dwarf_offdie(dw, off + header_len, &unit) && image_unit_ends(img, &unit))
 			add_unit(img->spans, &unit);
 		off = next;
 	}
@@ -268,7 +204,7 @@ static bool subprogram_at(struct image *img, uint64_t vaddr, Dwarf_Die *out)
 		return true;
 	}
 	while (!s.found && image_unit_next(img, vaddr, &pos, &unit)) {
-		if (!unit_ends(img, &unit))
+		if (!image_unit_ends(img, &unit))
 			continue;
 		image_unit_whole(img, &unit);
 		if (dwarf_getfuncs(&unit, try_subprogram, &s, 0) < 0)

@@ -31,7 +31,7 @@ int image_place(int fd, uint64_t where[3]);
 int image_elf_take(struct image_elf *f, int fd, uint64_t len, const char *path,
 		   struct base_err *err);
 void image_elf_close(struct image_elf *f);
-/* A descriptor, and the file's length; -EINVAL: not a regular file. */
+/* A descriptor, and the file's length; -EINVAL: not a regular file (patient.c). */
 int image_regular_open(int dir_fd, const char *path, uint64_t *len);
 /* The same within 5 s, else -ETIMEDOUT (patient.c). */
 int image_patient_open(const char *path, uint64_t *len);
@@ -102,6 +102,8 @@ struct image_pointers {
 /* 0 or -ENOMEM. */
 int image_pointers_read(struct image_pointers **out, const struct image_elf *f);
 void image_pointers_free(struct image_pointers *p);
+/* The value at @vaddr. False: no relocation puts one there. */
+bool image_pointers_find(const struct image_pointers *p, uint64_t vaddr, uint64_t *value);
 
 /* Where procedures are guessed to begin, and how far they can reach, ascending, into @out, which is
  * empty (guess.c). 0 or -ENOMEM. */
@@ -231,9 +233,6 @@ struct image {
 
 /* Lines and inlined parts (lines.c, frames.c): opened at the first question; NULL: none. */
 Dwarf *image_dwarf(struct image *img);
-/* The file that the DWARF of @f, an image's, may refer to (alt.c): false: the DWARF must not be
- * used. */
-bool image_alt_find(struct image *img, const struct image_elf *f);
 /* Unpack what libelf (0.188) cannot, before anything is read of it (unpack.c). 0, or negative: some
  * of it stays packed. */
 int image_unpack(struct image *img, const struct image_elf *f);
@@ -265,6 +264,8 @@ void image_unit_whole(struct image *img, Dwarf_Die *unit);
 void image_unit_files(struct image *img, Dwarf_Die *unit);
 void image_splits_release(struct image *img);
 void image_spans_free(struct image_spans *spans);
+/* Does the unit of @die end where names in it are ended by a zero? Else none of it is read. */
+bool image_unit_ends(struct image *img, Dwarf_Die *die);
 /* Was it compiled by clang, or another front end of LLVM? */
 bool image_unit_llvm(struct image *img, Dwarf_Die *unit);
 

@@ -37,6 +37,17 @@ static void job_free(struct job *job)
 	free(job);
 }
 
+int image_regular_open(int dir_fd, const char *path, uint64_t *len)
+{
+	struct stat st;
+	int fd = base_regular_open(dir_fd, path, &st);
+
+	if (fd < 0)
+		return fd == -EISDIR ? -EINVAL : fd;
+	*len = (uint64_t)st.st_size;
+	return fd;
+}
+
 /* Whether it can be read shows only where it is read: at its start, and where its tables end. */
 static int open_and_try(const char *path, uint64_t *len)
 {

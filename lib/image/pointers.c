@@ -143,28 +143,20 @@ void image_pointers_free(struct image_pointers *p)
 	free(p);
 }
 
-int image_pointer(struct image *img, uint64_t vaddr, uint64_t *value)
+bool image_pointers_find(const struct image_pointers *p, uint64_t vaddr, uint64_t *value)
 {
-	size_t lo = 0, hi;
-	uint8_t bytes[8];
+	size_t lo = 0, hi = p->nr;
 
-	if (!img->pointers && image_pointers_read(&img->pointers, &img->main) < 0)
-		return -ENOMEM;
-	hi = img->pointers->nr;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (img->pointers->v[mid].vaddr < vaddr)
+		if (p->v[mid].vaddr < vaddr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	if (lo < img->pointers->nr && img->pointers->v[lo].vaddr == vaddr) {
-		*value = img->pointers->v[lo].value;
-		return 0;
-	}
-	if (image_bytes(img, vaddr, bytes, sizeof(bytes)) < sizeof(bytes))
-		return -ENOENT;
-	*value = get64(bytes);
-	return 0;
+	if (lo >= p->nr || p->v[lo].vaddr != vaddr)
+		return false;
+	*value = p->v[lo].value;
+	return true;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which compilation unit an address is of: there are thousands, and each listing asks for
- * thousands. */
+/*
+ * Compilation units are found by address: there are thousands, and each listing asks for thousands.
+ */
 #include <dwarf.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "image_internal.h"
 
@@ -156,4 +158,71 @@ bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *
 		if (dwarf_offdie(img->dwarf, u->vague[(*pos)++ - nr], unit))
 			return true;
 	return false;
+}
+
+/* ---- what is known of a unit ------------------------------------------------------------------
+ */
+
+/*
+ * libdw (0.188) takes the length of a name by strlen, up to whatever follows the section. Behind
+ * units of compilers there is a zero inside of it, their own last byte at least; that of an
+ * assembler may end in anything, but has nothing inlined. How far there is one:
+ */
+static const struct image_names *names_of(struct image *img, Dwarf *dw)
+{
+	struct image_names *names = dw == img->dwarf ? &img->names : &img->alt_names;
+	const struct image_elf *f = &img->main;
+	Elf_Data *data;
+	GElf_Shdr sh;
+	Elf_Scn *scn;
+
+	if (names->known)
+		return names;
+	names->known = true;
+	if (dwarf_getelf(dw) != f->elf)
+		f = dw == img->dwarf ? &img->debug : &img->alt;
+	/* Compressed ones were uncompressed in place when the DWARF was opened. */
+	scn = image_elf_section(f, ".debug_info", &sh);
+	if (!scn)
+		scn = image_elf_section(f, ".zdebug_info", &sh);
+	data = scn ? elf_getdata(scn, NULL) : NULL;
+	if (!data)
+		return names;
+	names->bytes = data->d_buf;
+	names->size = names->len = data->d_size;
+	while (names->len && names->bytes[names->len - 1])
+		names->len--;
+	return names;
+}
+
+bool image_unit_ends(struct image *img, Dwarf_Die *die)
+{
+	Dwarf_Off off = dwarf_dieoffset(die) - dwarf_cuoffset(die), next;
+	Dwarf *dw = dwarf_cu_getdwarf(die->cu);
+	const struct image_names *names;
+	size_t header_len;
+
+	/* Of files of split units, and of .debug_types, it is known that they end in a zero. */
+	if (dw != img->dwarf && dw != img->alt_dwarf)
+		return true;
+	names = names_of(img, dw);
+	if (!names->size)
+		return false;
+	if ((uintptr_t)die->addr - (uintptr_t)names->bytes >= names->size)
+		return true;
+	return dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
+	       next <= names->len;
+}
+
+bool image_unit_llvm(struct image *img, Dwarf_Die *unit)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die whole = *unit;
+	const char *by = NULL;
+
+	if (image_unit_ends(img, &whole)) {
+		image_unit_whole(img, &whole);
+		by = dwarf_formstring(dwarf_attr(&whole, DW_AT_producer, &attr));
+	}
+	return by && (strstr(by, "clang") || strstr(by, "LLVM"));
 }
