@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The list of files that an archive begins with is parsed and formatted here. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

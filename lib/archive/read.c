@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* An archive is read here: its list first, then each file with its checksum. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The bytes of an archive are packed and unpacked here as they go by. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

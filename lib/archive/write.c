@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* An archive is written here: its files are collected, listed, and then copied into it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The readers of a file beyond its owner are set and read here as POSIX access lists of Linux. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

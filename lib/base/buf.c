@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A buffer of bytes grows, is appended to and formatted into here. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

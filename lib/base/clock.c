@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The clocks of the system are read here. */
 #include <time.h>
 
 #include "base.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The time that the machine was suspended since it was booted is read here. */
 #include <time.h>
 
 #include "base.h"

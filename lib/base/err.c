@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Errors and hints are put into words here. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>

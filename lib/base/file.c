@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Files are read whole, and written so that readers see the old file or the new one, here. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Checksums, and hashes for tables in memory, are computed here. */
 #include <string.h>
 
 #include "base.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The help text and the man page of a command are printed from its options here. */
 #include <string.h>
 
 #include "opt.h"

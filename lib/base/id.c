@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Identities of images are compared, printed, parsed and computed here. */
 #include <elf.h>
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A set of intervals that do not overlap is kept in order here. */
 #include <stdlib.h>
 
 #include "base.h"

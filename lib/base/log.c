@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages are printed and kept here. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The hash table from byte keys to pointers is implemented here. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The options of a command line are parsed here. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The rights of a process are given up here by what Linux offers. */
 #include <errno.h>
 #include <grp.h>
 #include <sys/prctl.h>

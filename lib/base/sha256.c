@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* SHA-256 is computed here, by instructions of the processor where it has them. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Items are sorted here digit by digit. */
 #include <string.h>
 
 #include "base.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The version and revision of the build are told here. */
 #include "base.h"
 
 const char *base_release(void)

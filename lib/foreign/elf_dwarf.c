@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The lines and the inlined parts of an ELF object in memory are read from its DWARF here. */
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>

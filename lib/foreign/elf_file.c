@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* An ELF object in memory is opened and checked here. */
 #include <errno.h>
 #include <stdlib.h>
 

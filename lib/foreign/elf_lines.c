@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The memory that libdw takes for a line table is estimated here before libdw reads it. */
 #include "foreign_internal.h"
 
 /* A name of one letter, its end, and three numbers. */

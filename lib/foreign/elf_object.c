@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The routines of an ELF object in memory become registration records here. */
 #include "foreign_internal.h"
+#include "search.h"
 
 enum { TEXT_MAX = 4095, TEXTS_MAX = 65535 };
 
@@ -66,16 +68,8 @@ static int put_file(struct parts *p, const struct elf_object *o, const char *nam
 /* The last row that is not behind @vaddr, or the first one behind it. */
 static size_t first_row(const struct elf_object *o, uint64_t vaddr)
 {
-	size_t lo = 0, hi = o->nr_rows;
+	size_t lo = BASE_UPPER_BOUND(o->rows, o->nr_rows, addr, vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (o->rows[mid].addr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo ? lo - 1 : 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The references within the DWARF of a relocatable object are filled in here. */
 #include "foreign_internal.h"
 
 /*

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The routines of an ELF object in memory are read from its symbols and found by address here. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "foreign_internal.h"
+#include "search.h"
 
 /* Longer beginnings of two names for one address are not compared. */
 enum { NAME_COMPARED = 256 };
@@ -188,16 +190,8 @@ int elf_symbols_read(struct elf_object *o)
 
 ssize_t elf_symbols_find(const struct elf_object *o, uint64_t vaddr)
 {
-	size_t lo = 0, hi = o->nr_routines;
+	size_t lo = BASE_UPPER_BOUND(o->routines, o->nr_routines, addr, vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (o->routines[mid].addr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo || vaddr - o->routines[lo - 1].addr >= o->routines[lo - 1].len)
 		return -1;
 	return (ssize_t)lo - 1;

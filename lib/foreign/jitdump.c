@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A jitdump file is read here, record by record, as far as it has been written. */
 #include <elf.h>
 #include <errno.h>
 #include <unistd.h>

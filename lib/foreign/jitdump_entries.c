@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The entries of a jitdump record with lines are read here. */
 #include <errno.h>
 
 #include "jitdump_internal.h"

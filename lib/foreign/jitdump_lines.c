@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The lines of a jitdump file are matched with the routine that they belong to here. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Lines of a jitdump file whose routine has not been written yet are remembered here. */
 #include "jitdump_internal.h"
 
 static void remove_at(struct jitdump_pending *p, size_t i)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* One record of a jitdump file becomes registration records here. */
 #include <errno.h>
 
 #include "jitdump_internal.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A perf map becomes registration records here, line by line. */
 #include <errno.h>
 
 #include "runtime_file.h"

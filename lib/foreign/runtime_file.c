@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Files that runtimes write are read through a buffer here, as they may change meanwhile. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>

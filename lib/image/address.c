@@ -39,16 +39,8 @@ const struct image_process *image_process(const struct image *img)
 /* Runs ascend and may, in a file that lies, overlap: the last that starts at or below decides. */
 static int run_vaddr(const struct image_note *note, uint64_t off, uint64_t *vaddr)
 {
-	size_t lo = 0, hi = note->nr_runs;
+	size_t lo = BASE_UPPER_BOUND(note->runs, note->nr_runs, img_off, off);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (note->runs[mid].img_off <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo || off - note->runs[lo - 1].img_off >= note->runs[lo - 1].len)
 		return -ENOENT;
 	*vaddr = note->runs[lo - 1].vaddr + (off - note->runs[lo - 1].img_off);
@@ -59,8 +51,8 @@ static int run_vaddr(const struct image_note *note, uint64_t off, uint64_t *vadd
 static int segment_vaddr(const struct image *img, uint64_t off, uint64_t *vaddr)
 {
 	for (int exec = 1; exec >= 0; exec--) {
-		for (size_t i = 0; i < img->nr_segments; i++) {
-			const struct image_segment *s = &img->segments[i];
+		for (size_t i = 0; i < img->segments.nr; i++) {
+			const struct image_segment *s = &img->segments.v[i];
 
 			if (s->exec == (bool)exec && off >= s->file_off &&
 			    off - s->file_off < s->len) {
@@ -111,8 +103,8 @@ int image_off(const struct image *img, uint64_t vaddr, uint64_t *off)
 		}
 		return -ENOENT;
 	}
-	for (size_t i = 0; i < img->nr_segments; i++) {
-		const struct image_segment *s = &img->segments[i];
+	for (size_t i = 0; i < img->segments.nr; i++) {
+		const struct image_segment *s = &img->segments.v[i];
 
 		if (within(s->vaddr, s->len, vaddr, s->file_off, off))
 			return 0;
@@ -145,8 +137,8 @@ static size_t own_bytes(const struct image *img, uint64_t vaddr, void *out, size
 	GElf_Shdr sh;
 	size_t n = 0;
 
-	for (size_t i = 0; i < img->nr_segments && !n; i++) {
-		const struct image_segment *s = &img->segments[i];
+	for (size_t i = 0; i < img->segments.nr && !n; i++) {
+		const struct image_segment *s = &img->segments.v[i];
 
 		n = bytes_between(img, s->vaddr, s->len, s->file_off, vaddr, out, len);
 	}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of an image that hold code are listed here, and an address is tested against them. */
 #include "image_internal.h"
 
 static bool has_code(const GElf_Shdr *sh)
@@ -22,8 +23,8 @@ static bool section_at(const struct image *img, size_t index, struct image_code 
 
 static bool segment_at(const struct image *img, size_t index, struct image_code *out)
 {
-	for (size_t i = 0; i < img->nr_segments; i++) {
-		const struct image_segment *s = &img->segments[i];
+	for (size_t i = 0; i < img->segments.nr; i++) {
+		const struct image_segment *s = &img->segments.v[i];
 
 		if (!s->exec || !s->len || index--)
 			continue;
@@ -58,9 +59,9 @@ static void read_ranges(struct image *img)
 	for (Elf_Scn *scn = NULL; good && (scn = elf_nextscn(img->main.elf, scn));)
 		if (gelf_getshdr(scn, &sh) && has_code(&sh))
 			good = add_range(ranges, sh.sh_addr, sh.sh_size);
-	for (size_t i = 0, nr = ranges->nr; good && !nr && i < img->nr_segments; i++)
-		if (img->segments[i].exec && img->segments[i].len)
-			good = add_range(ranges, img->segments[i].vaddr, img->segments[i].len);
+	for (size_t i = 0, nr = ranges->nr; good && !nr && i < img->segments.nr; i++)
+		if (img->segments.v[i].exec && img->segments.v[i].len)
+			good = add_range(ranges, img->segments.v[i].vaddr, img->segments.v[i].len);
 	if (!good)
 		ranges->nr = 0;
 }

@@ -100,16 +100,17 @@ static int try_path(const struct link *link, const char *path)
 	struct image *img = link->img;
 	Dwarf *dw = NULL;
 
-	if (image_elf_open_patiently(&img->alt, path, NULL) < 0)
+	if (image_elf_open_patiently(&img->dwarf.alt_file, path, NULL) < 0)
 		return -ENOENT;
-	if (base_id_equal(&img->alt.id, &link->id) && image_unpack(img, &img->alt) >= 0)
-		dw = dwarf_begin_elf(img->alt.elf, DWARF_C_READ, NULL);
-	if (dw && image_strings_end(&img->alt, false) && !has_link(dw)) {
-		img->alt_dwarf = dw;
+	if (base_id_equal(&img->dwarf.alt_file.id, &link->id) &&
+	    image_unpack(img, &img->dwarf.alt_file) >= 0)
+		dw = dwarf_begin_elf(img->dwarf.alt_file.elf, DWARF_C_READ, NULL);
+	if (dw && image_strings_end(&img->dwarf.alt_file, false) && !has_link(dw)) {
+		img->dwarf.alt = dw;
 		return 0;
 	}
 	dwarf_end(dw);
-	image_elf_close(&img->alt);
+	image_elf_close(&img->dwarf.alt_file);
 	return -ENOENT;
 }
 
@@ -158,7 +159,7 @@ static bool find_alt(struct image *img, const struct image_elf *f)
 	struct link link = { .img = img };
 	const char *name;
 	const void *id;
-	ssize_t len = dwelf_dwarf_gnu_debugaltlink(img->dwarf, &name, &id);
+	ssize_t len = dwelf_dwarf_gnu_debugaltlink(img->dwarf.own, &name, &id);
 
 	if (len <= 0)
 		return true;
@@ -169,9 +170,9 @@ static bool find_alt(struct image *img, const struct image_elf *f)
 		    try_name(&link, f, name) < 0)
 			try_fetched(&link);
 	}
-	if (!hide(img->dwarf, f))
+	if (!hide(img->dwarf.own, f))
 		return false;
-	dwarf_setalt(img->dwarf, img->alt_dwarf);
+	dwarf_setalt(img->dwarf.own, img->dwarf.alt);
 	return true;
 }
 
@@ -190,16 +191,16 @@ Dwarf *image_dwarf(struct image *img)
 {
 	const struct image_elf *f = &img->main;
 
-	if (img->dwarf_sought)
-		return img->dwarf;
-	img->dwarf_sought = true;
+	if (img->dwarf.sought)
+		return img->dwarf.own;
+	img->dwarf.sought = true;
 	if (!has_lines(f))
 		f = image_debug(img);
 	if (f && has_lines(f) && image_unpack(img, f) >= 0)
-		img->dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
-	if (img->dwarf && (!image_strings_end(f, false) || !find_alt(img, f))) {
-		dwarf_end(img->dwarf);
-		img->dwarf = NULL;
+		img->dwarf.own = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
+	if (img->dwarf.own && (!image_strings_end(f, false) || !find_alt(img, f))) {
+		dwarf_end(img->dwarf.own);
+		img->dwarf.own = NULL;
 	}
-	return img->dwarf;
+	return img->dwarf.own;
 }

@@ -416,6 +416,6 @@ int image_open(struct image_store *store, const struct image_query *query, struc
 					       : open_stored(&store->kernel, query, out, err);
 
 	if (r >= 0)
-		memcpy((*out)->index_fds, store->index_fds, sizeof(store->index_fds));
+		memcpy((*out)->lookup.index_fds, store->index_fds, sizeof(store->index_fds));
 	return r;
 }

@@ -104,18 +104,19 @@ static struct image_spans *spans_of(struct image *img)
 	size_t header_len;
 	Dwarf_Die unit;
 
-	if (img->spans || !dw)
-		return img->spans;
-	img->spans = calloc(1, sizeof(*img->spans));
-	while (img->spans && dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
-	       next > off) {
+	if (img->frames.spans || !dw)
+		return img->frames.spans;
+	img->frames.spans = calloc(1, sizeof(*img->frames.spans));
+	while (img->frames.spans &&
+	       dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 && next > off) {
 		if (dwarf_offdie(dw, off + header_len, &unit) && image_unit_ends(img, &unit))
-			add_unit(img->spans, &unit);
+			add_unit(img->frames.spans, &unit);
 		off = next;
 	}
-	if (img->spans && img->spans->nr)
-		qsort(img->spans->v, img->spans->nr, sizeof(*img->spans->v), by_low);
-	return img->spans;
+	if (img->frames.spans && img->frames.spans->nr)
+		qsort(img->frames.spans->v, img->frames.spans->nr, sizeof(*img->frames.spans->v),
+		      by_low);
+	return img->frames.spans;
 }
 
 /* The subprogram over @vaddr that starts last. Routines of a pseudo-image with inlined parts do not
@@ -123,17 +124,10 @@ static struct image_spans *spans_of(struct image *img)
 static bool span_die(struct image *img, uint64_t vaddr, Dwarf_Die *out)
 {
 	const struct image_spans *s = spans_of(img);
-	size_t lo = 0, hi = s ? s->nr : 0;
+	size_t lo = s ? BASE_UPPER_BOUND(s->v, s->nr, low, vaddr) : 0;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->v[mid].low <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && vaddr < s->v[lo - 1].high && dwarf_offdie(img->dwarf, s->v[lo - 1].off, out);
+	return lo && vaddr < s->v[lo - 1].high &&
+	       dwarf_offdie(img->dwarf.own, s->v[lo - 1].off, out);
 }
 
 /* The inlined part over @vaddr among the children of @die, blocks looked through. */
@@ -199,8 +193,8 @@ static bool subprogram_at(struct image *img, uint64_t vaddr, Dwarf_Die *out)
 
 	if (img->kind == IMAGE_DYNAMIC)
 		return span_die(img, vaddr, out);
-	if (img->has_last_subprogram && stands_at(img, &img->last_subprogram, vaddr)) {
-		*out = img->last_subprogram;
+	if (img->frames.has_last && stands_at(img, &img->frames.last, vaddr)) {
+		*out = img->frames.last;
 		return true;
 	}
 	while (!s.found && image_unit_next(img, vaddr, &pos, &unit)) {
@@ -211,8 +205,8 @@ static bool subprogram_at(struct image *img, uint64_t vaddr, Dwarf_Die *out)
 			break;
 	}
 	if (s.found) {
-		img->last_subprogram = *out;
-		img->has_last_subprogram = true;
+		img->frames.last = *out;
+		img->frames.has_last = true;
 	}
 	return s.found;
 }
@@ -247,7 +241,7 @@ size_t image_frames_at(struct image *img, uint64_t vaddr, struct image_frame *ou
 	struct image_line line = { 0 }, call;
 	Dwarf_Die die[IMAGE_FRAMES_MAX];
 	bool known = image_line_at(img, vaddr, &line) == 0;
-	bool has_subprogram = img->dwarf && subprogram_at(img, vaddr, &die[0]);
+	bool has_subprogram = img->dwarf.own && subprogram_at(img, vaddr, &die[0]);
 	size_t nr = 0, n = 0;
 
 	if (has_subprogram)

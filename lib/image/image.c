@@ -20,11 +20,11 @@ static int read_segments(struct image *img)
 			return -DCPI_EFORMAT;
 		if (ph.p_type != PT_LOAD)
 			continue;
-		r = base_grow(&img->segments, &img->cap_segments, img->nr_segments + 1,
-			      sizeof(*img->segments));
+		r = base_grow(&img->segments.v, &img->segments.cap, img->segments.nr + 1,
+			      sizeof(*img->segments.v));
 		if (r < 0)
 			return r;
-		img->segments[img->nr_segments++] = (struct image_segment){
+		img->segments.v[img->segments.nr++] = (struct image_segment){
 			.file_off = ph.p_offset,
 			.vaddr = ph.p_vaddr,
 			.len = ph.p_filesz,
@@ -45,8 +45,8 @@ int image_new(struct image_elf *f, enum image_kind kind, struct image **out, str
 	}
 	img->kind = kind;
 	img->main = *f;
-	img->debug.fd = img->mini.fd = img->alt.fd = -1;
-	img->index_fds[0] = img->index_fds[1] = -1;
+	img->debug.fd = img->mini.fd = img->dwarf.alt_file.fd = -1;
+	img->lookup.index_fds[0] = img->lookup.index_fds[1] = -1;
 	r = read_segments(img);
 	if (r < 0)
 		base_fail_errno(err, r, "cannot read image '%s'", img->main.path);
@@ -76,21 +76,21 @@ void image_close(struct image *img)
 	image_close(img->code);
 	image_splits_release(img);
 	image_paths_release(img);
-	dwarf_end(img->dwarf);
-	dwarf_end(img->alt_dwarf);
-	image_spans_free(img->spans);
-	image_units_free(img->units);
+	dwarf_end(img->dwarf.own);
+	dwarf_end(img->dwarf.alt);
+	image_spans_free(img->frames.spans);
+	image_units_free(img->units.by_addr);
 	free(img->code_ranges.v);
-	image_program_free(img->program);
+	image_program_free(img->lines.program);
 	image_live_programs_release(img);
 	image_pointers_free(img->pointers);
-	image_symbols_release(&img->symbols);
-	image_symbols_release(&img->given_up);
+	image_symbols_release(&img->lookup.symbols);
+	image_symbols_release(&img->lookup.given_up);
 	image_note_release(&img->note);
-	free(img->segments);
+	free(img->segments.v);
 	image_elf_close(&img->mini);
 	image_elf_close(&img->debug);
-	image_elf_close(&img->alt);
+	image_elf_close(&img->dwarf.alt_file);
 	image_elf_close(&img->main);
 	image_unpacked_free(img);
 	free(img);

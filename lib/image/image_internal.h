@@ -7,6 +7,7 @@
 #include <gelf.h>
 
 #include "image.h"
+#include "search.h"
 #include "wire.h"
 
 /* ---- one ELF file (elf.c) ------------------------------------------------------------------ */
@@ -184,49 +185,86 @@ void image_index_write(const int dir_fds[2], const struct image_symbols *s,
 
 /* ---- the image ----------------------------------------------------------------------------- */
 
-struct image_segment {
-	uint64_t file_off, vaddr, len;
-	bool exec;
+struct image_segments {
+	struct image_segment {
+		uint64_t file_off, vaddr, len;
+		bool exec;
+	} * v;
+	size_t nr, cap;
 };
 
-struct image {
-	enum image_kind kind;
-	struct image_elf main;
-	struct image_elf debug; /* separate debug file, sought once */
-	bool debug_sought;
-	struct image_elf mini; /* what .gnu_debugdata holds, if symbols are from there */
-	struct image_note note;
-	const struct wire_replaces *asked; /* opened as this earlier image of it; else NULL */
-	struct image_segment *segments;
-	size_t nr_segments, cap_segments;
+/* The symbols of an image, or their index (lookup.c). */
+struct image_lookup {
 	struct image_symbols symbols;
-	int symbols_state;	       /* 0: not read; 1: read; negative: the error */
-	struct image_symbols given_up; /* of a damaged index; what was handed out stays */
+	int state;		       /* 0: not read; 1: read; negative: the error */
+	struct image_symbols given_up; /* of a damaged index; symbols handed out stay valid */
 	int index_fds[2];	       /* the store's; where indexes are, and where else */
-	Dwarf *dwarf;
-	bool dwarf_sought;
-	struct image_elf alt; /* what its debug file shares with others; alt_dwarf NULL: none */
-	Dwarf *alt_dwarf;
-	void **unpacked; /* sections of the three */
-	size_t nr_unpacked, cap_unpacked;
+};
+
+/* The DWARF of an image or of its debug file, opened at the first question (dwarf.c). */
+struct image_dwarf {
+	Dwarf *own; /* NULL: there is none */
+	bool sought;
+	struct image_elf alt_file; /* the file that its debug file shares with others */
+	Dwarf *alt;		   /* of that file; NULL: none */
+};
+
+/* Sections that were unpacked here, of all files of an image (unpack.c). */
+struct image_unpacked {
+	void **v;
+	size_t nr, cap;
+};
+
+/* The lines of an image (lines.c, program.c). */
+struct image_line_tables {
+	struct image_program *program; /* of a pseudo-image's lines, NULL: by libdw */
+	bool program_sought;
+	struct base_map live;  /* programs of units, by where they begin in .debug_line */
+	struct base_map paths; /* by folder and name: the two as one path (image_whole_path) */
+};
+
+/* The compilation units of an image (units.c). */
+struct image_unit_tables {
+	struct image_units *by_addr; /* made by the first question */
+	uint64_t gone_reach;	     /* how far units say that discarded sections go */
 	struct image_names {
 		const char *bytes; /* of .debug_info, once they are known */
 		size_t size, len;  /* len: up to the last zero */
 		bool known;
 	} names, alt_names;
+};
+
+/* Units whose routines are in a file of their own (split.c). */
+struct image_splits {
+	struct base_map by_off;	 /* by a unit's offset: the rest of it */
+	struct base_map by_rest; /* the same by the rest's Dwarf_CU */
+};
+
+/* The routines at an address (frames.c). */
+struct image_subprograms {
 	struct image_spans *spans; /* of a pseudo-image's subprograms, made by the first question */
-	struct image_program *program; /* of a pseudo-image's lines, NULL: by libdw */
-	bool program_sought;
-	struct base_map splits;		 /* by a unit's offset: the rest of it */
-	struct base_map splits_back;	 /* the same by the rest's Dwarf_CU */
-	struct image_units *units;	 /* by address, made by the first question */
+	Dwarf_Die last;		   /* the one found last */
+	bool has_last;
+};
+
+struct image {
+	enum image_kind kind;
+	struct image_elf main;
+	struct image_elf debug; /* separate debug file, sought once (debug.c) */
+	bool debug_sought;
+	struct image_elf mini; /* what .gnu_debugdata holds, if symbols are from there */
+	struct image_note note;
+	const struct wire_replaces *asked; /* opened as this earlier image of it; else NULL */
+	struct image_segments segments;
+	struct image_lookup lookup;
+	struct image_dwarf dwarf;
+	struct image_unpacked unpacked;
+	struct image_line_tables lines;
+	struct image_unit_tables units;
+	struct image_splits splits;
+	struct image_subprograms frames;
 	struct image_ranges code_ranges; /* image_is_code */
 	bool code_ranges_known;
-	uint64_t gone_reach;	       /* how far units say that what the linker threw away goes */
-	struct base_map live_programs; /* by where they begin in .debug_line */
-	struct base_map paths;	   /* by folder and name: the two as one path (image_whole_path) */
-	Dwarf_Die last_subprogram; /* found last */
-	bool has_last_subprogram;
 	struct image_pointers *pointers; /* made by the first question */
 	struct image *code; /* KERNEL: the bytes of some of its routines; may be NULL */
 };

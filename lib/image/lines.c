@@ -23,7 +23,7 @@ const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *nam
 	key.folder = dwarf_formstring(&attr);
 	if (!key.folder || *key.folder != '/')
 		return name;
-	path = base_map_get(&img->paths, &key, sizeof(key));
+	path = base_map_get(&img->lines.paths, &key, sizeof(key));
 	if (path)
 		return path;
 	len = strlen(key.folder) + strlen(name) + sizeof("/");
@@ -31,7 +31,7 @@ const char *image_whole_path(struct image *img, Dwarf_Die *unit, const char *nam
 	if (!path)
 		return name;
 	snprintf(path, len, "%s/%s", key.folder, name);
-	if (base_map_set(&img->paths, &key, sizeof(key), path) == 0)
+	if (base_map_set(&img->lines.paths, &key, sizeof(key), path) == 0)
 		return path;
 	free(path);
 	return name;
@@ -41,9 +41,9 @@ void image_paths_release(struct image *img)
 {
 	void *path;
 
-	for (size_t i = 0; base_map_next(&img->paths, &i, &path);)
+	for (size_t i = 0; base_map_next(&img->lines.paths, &i, &path);)
 		free(path);
-	base_map_release(&img->paths);
+	base_map_release(&img->lines.paths);
 }
 
 static int libdw_line(Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
@@ -62,8 +62,8 @@ static int libdw_line(Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
 
 static int line_in_unit(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)
 {
-	int r = vaddr < img->gone_reach ? image_live_line(img, unit, vaddr, out)
-					: -DCPI_EUNSUPPORTED;
+	int r = vaddr < img->units.gone_reach ? image_live_line(img, unit, vaddr, out)
+					      : -DCPI_EUNSUPPORTED;
 
 	if (r == -DCPI_EUNSUPPORTED)
 		r = libdw_line(unit, vaddr, out);

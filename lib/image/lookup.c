@@ -11,12 +11,12 @@ enum { INDEX_MIN = 2000 };
 
 static bool load_index(struct image *img, const struct image_elf *debug)
 {
-	struct image_symbols *s = &img->symbols;
+	struct image_symbols *s = &img->lookup.symbols;
 
 	/* One of ours that was damaged is not tried again. */
-	if (img->given_up.index)
+	if (img->lookup.given_up.index)
 		return false;
-	s->index = image_index_open(img->index_fds, &img->main, debug, img->kind);
+	s->index = image_index_open(img->lookup.index_fds, &img->main, debug, img->kind);
 	if (!s->index)
 		return false;
 	s->nr = image_index_nr_symbols(s->index);
@@ -36,32 +36,33 @@ int image_symbols_load(struct image *img, struct base_err *err)
 	bool own, versioned = img->kind == IMAGE_FILE || img->kind == IMAGE_VDSO;
 	int r;
 
-	if (img->symbols_state)
-		return img->symbols_state < 0 ? img->symbols_state : 0;
+	if (img->lookup.state)
+		return img->lookup.state < 0 ? img->lookup.state : 0;
 	own = image_elf_section(&img->main, ".symtab", &sh) != NULL;
 	debug = own ? NULL : image_debug(img);
 	if (load_index(img, debug)) {
-		img->symbols_state = 1;
+		img->lookup.state = 1;
 		return 0;
 	}
 	if (!own && !debug && !img->mini.elf)
 		image_mini_open(&img->mini, &img->main);
-	r = image_symbols_read(&img->symbols, &img->main, debug, img->mini.elf ? &img->mini : NULL,
-			       versioned, err);
-	img->symbols_state = r < 0 ? r : 1;
-	if (r >= 0 && (img->symbols.nr >= INDEX_MIN || img->symbols.guessed))
-		image_index_write(img->index_fds, &img->symbols, &img->main, debug, img->kind);
+	r = image_symbols_read(&img->lookup.symbols, &img->main, debug,
+			       img->mini.elf ? &img->mini : NULL, versioned, err);
+	img->lookup.state = r < 0 ? r : 1;
+	if (r >= 0 && (img->lookup.symbols.nr >= INDEX_MIN || img->lookup.symbols.guessed))
+		image_index_write(img->lookup.index_fds, &img->lookup.symbols, &img->main, debug,
+				  img->kind);
 	return r;
 }
 
 /* True: the question is to be asked again, of the image itself. */
 static bool gave_up_index(struct image *img)
 {
-	if (!img->symbols.index || !image_index_damaged(img->symbols.index))
+	if (!img->lookup.symbols.index || !image_index_damaged(img->lookup.symbols.index))
 		return false;
-	img->given_up = img->symbols;
-	memset(&img->symbols, 0, sizeof(img->symbols));
-	img->symbols_state = 0;
+	img->lookup.given_up = img->lookup.symbols;
+	memset(&img->lookup.symbols, 0, sizeof(img->lookup.symbols));
+	img->lookup.state = 0;
 	image_symbols_load(img, NULL);
 	return true;
 }
@@ -114,7 +115,7 @@ const struct image_symbol *image_symbol_at(struct image *img, uint64_t vaddr)
 
 	image_symbols_load(img, NULL);
 	do
-		found = symbol_at(&img->symbols, vaddr);
+		found = symbol_at(&img->lookup.symbols, vaddr);
 	while (gave_up_index(img));
 	return found;
 }
@@ -122,13 +123,13 @@ const struct image_symbol *image_symbol_at(struct image *img, uint64_t vaddr)
 bool image_guessed(struct image *img)
 {
 	image_symbols_load(img, NULL);
-	return img->symbols.guessed;
+	return img->lookup.symbols.guessed;
 }
 
 size_t image_nr_symbols(struct image *img)
 {
 	image_symbols_load(img, NULL);
-	return img->symbols.nr;
+	return img->lookup.symbols.nr;
 }
 
 const struct image_symbol *image_symbol(struct image *img, size_t index)
@@ -137,7 +138,7 @@ const struct image_symbol *image_symbol(struct image *img, size_t index)
 
 	image_symbols_load(img, NULL);
 	do
-		e = index < img->symbols.nr ? entry_at(&img->symbols, index) : NULL;
+		e = index < img->lookup.symbols.nr ? entry_at(&img->lookup.symbols, index) : NULL;
 	while (gave_up_index(img));
 	return e ? &e->sym : NULL;
 }
@@ -178,7 +179,7 @@ const struct image_symbol *image_symbol_find(struct image *img, const char *name
 
 	image_symbols_load(img, NULL);
 	do
-		found = find_name(&img->symbols, name, *pos);
+		found = find_name(&img->lookup.symbols, name, *pos);
 	while (gave_up_index(img));
 	if (found)
 		++*pos;

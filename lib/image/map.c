@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A map from build-ids to paths is kept, parsed and formatted here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

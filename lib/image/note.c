@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The note of a pseudo-image is read here: its process, its runs of code, and the images it
+ * replaces.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

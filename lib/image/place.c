@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The device and inode of an open file are found here as the kernel tells them of its mappings. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -145,16 +145,8 @@ void image_pointers_free(struct image_pointers *p)
 
 bool image_pointers_find(const struct image_pointers *p, uint64_t vaddr, uint64_t *value)
 {
-	size_t lo = 0, hi = p->nr;
+	size_t lo = BASE_LOWER_BOUND(p->v, p->nr, vaddr, vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->v[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo >= p->nr || p->v[lo].vaddr != vaddr)
 		return false;
 	*value = p->v[lo].value;

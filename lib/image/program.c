@@ -341,23 +341,24 @@ static struct image_program *program_of(struct image *img)
 	Elf_Scn *scn;
 	Elf_Data *data;
 
-	if (img->program_sought)
-		return img->program;
-	img->program_sought = true;
+	if (img->lines.program_sought)
+		return img->lines.program;
+	img->lines.program_sought = true;
 	if (img->kind != IMAGE_DYNAMIC || img->main.header.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    dwarf_nextcu(img->dwarf, 0, &next, &header_len, NULL, NULL, NULL) != 0 ||
-	    !dwarf_offdie(img->dwarf, header_len, &unit) || dwarf_hasattr(&unit, DW_AT_comp_dir))
+	    dwarf_nextcu(img->dwarf.own, 0, &next, &header_len, NULL, NULL, NULL) != 0 ||
+	    !dwarf_offdie(img->dwarf.own, header_len, &unit) ||
+	    dwarf_hasattr(&unit, DW_AT_comp_dir))
 		return NULL;
 	scn = image_elf_section(&img->main, ".debug_line", &sh);
 	data = scn ? elf_getdata(scn, NULL) : NULL;
-	if (!data || !data->d_buf || !(img->program = calloc(1, sizeof(*img->program))))
+	if (!data || !data->d_buf || !(img->lines.program = calloc(1, sizeof(*img->lines.program))))
 		return NULL;
-	img->program->data = data->d_buf;
-	img->program->end = data->d_size;
-	if (get_header(img->program))
-		return img->program;
-	image_program_free(img->program);
-	img->program = NULL;
+	img->lines.program->data = data->d_buf;
+	img->lines.program->end = data->d_size;
+	if (get_header(img->lines.program))
+		return img->lines.program;
+	image_program_free(img->lines.program);
+	img->lines.program = NULL;
 	return NULL;
 }
 
@@ -377,16 +378,8 @@ static bool make_window(struct image *img, struct image_program *p, uint64_t vad
 
 static const struct row *row_at(const struct image_program *p, uint64_t vaddr)
 {
-	size_t lo = 0, hi = p->nr_rows;
+	size_t lo = BASE_UPPER_BOUND(p->rows, p->nr_rows, addr, vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->rows[mid].addr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && !p->rows[lo - 1].end && p->rows[lo - 1].line ? &p->rows[lo - 1] : NULL;
 }
 
@@ -399,7 +392,7 @@ int image_program_line(struct image *img, uint64_t vaddr, struct image_line *out
 		return -DCPI_EUNSUPPORTED;
 	if ((vaddr < p->low || vaddr >= p->high) && !make_window(img, p, vaddr)) {
 		image_program_free(p);
-		img->program = NULL;
+		img->lines.program = NULL;
 		return -DCPI_EUNSUPPORTED;
 	}
 	row = row_at(p, vaddr);
@@ -442,17 +435,17 @@ static struct image_program *read_live(struct image *img, const struct image_elf
 static struct image_program *live_program(struct image *img, Dwarf_Die *unit)
 {
 	const struct image_elf *f =
-		dwarf_getelf(img->dwarf) == img->main.elf ? &img->main : &img->debug;
+		dwarf_getelf(img->dwarf.own) == img->main.elf ? &img->main : &img->debug;
 	struct image_program *p;
 	Dwarf_Attribute attr;
 	Dwarf_Word at;
 
 	if (dwarf_formudata(dwarf_attr(unit, DW_AT_stmt_list, &attr), &at) != 0)
 		return NULL;
-	p = base_map_get(&img->live_programs, &at, sizeof(at));
+	p = base_map_get(&img->lines.live, &at, sizeof(at));
 	if (!p) {
 		p = read_live(img, f, (size_t)at);
-		if (p && base_map_set(&img->live_programs, &at, sizeof(at), p) < 0) {
+		if (p && base_map_set(&img->lines.live, &at, sizeof(at), p) < 0) {
 			image_program_free(p);
 			p = NULL;
 		}
@@ -464,9 +457,9 @@ void image_live_programs_release(struct image *img)
 {
 	void *p;
 
-	for (size_t i = 0; base_map_next(&img->live_programs, &i, &p);)
+	for (size_t i = 0; base_map_next(&img->lines.live, &i, &p);)
 		image_program_free(p);
-	base_map_release(&img->live_programs);
+	base_map_release(&img->lines.live);
 }
 
 int image_live_line(struct image *img, Dwarf_Die *unit, uint64_t vaddr, struct image_line *out)

@@ -43,7 +43,7 @@ static bool may_seek(const struct image *img, Dwarf_Die *unit)
 {
 	const char *name = text_of(unit, DW_AT_dwo_name, DW_AT_GNU_dwo_name);
 	const char *folder = text_of(unit, DW_AT_comp_dir, 0);
-	bool own = dwarf_getelf(img->dwarf) == img->main.elf;
+	bool own = dwarf_getelf(img->dwarf.own) == img->main.elf;
 	char *beside = realpath(own ? img->main.path : img->debug.path, NULL), path[PATH_MAX];
 	bool good = false;
 	int len;
@@ -78,19 +78,19 @@ static bool seek(struct image *img, Dwarf_Die *unit, Dwarf_Die *out)
 static struct split *split_of(struct image *img, Dwarf_Die *unit)
 {
 	Dwarf_Off off = dwarf_dieoffset(unit);
-	struct split *split = base_map_get(&img->splits, &off, sizeof(off));
+	struct split *split = base_map_get(&img->splits.by_off, &off, sizeof(off));
 
 	if (split)
 		return split;
 	split = calloc(1, sizeof(*split));
-	if (!split || base_map_set(&img->splits, &off, sizeof(off), split) < 0) {
+	if (!split || base_map_set(&img->splits.by_off, &off, sizeof(off), split) < 0) {
 		free(split);
 		return NULL;
 	}
 	split->skeleton = *unit;
 	split->found = seek(img, unit, &split->unit);
 	if (split->found)
-		base_map_set(&img->splits_back, &split->unit.cu, sizeof(split->unit.cu), split);
+		base_map_set(&img->splits.by_rest, &split->unit.cu, sizeof(split->unit.cu), split);
 	return split;
 }
 
@@ -109,7 +109,7 @@ void image_unit_whole(struct image *img, Dwarf_Die *unit)
 
 void image_unit_files(struct image *img, Dwarf_Die *unit)
 {
-	struct split *split = base_map_get(&img->splits_back, &unit->cu, sizeof(unit->cu));
+	struct split *split = base_map_get(&img->splits.by_rest, &unit->cu, sizeof(unit->cu));
 
 	if (split)
 		*unit = split->skeleton;
@@ -119,8 +119,8 @@ void image_splits_release(struct image *img)
 {
 	void *split;
 
-	for (size_t i = 0; base_map_next(&img->splits, &i, &split);)
+	for (size_t i = 0; base_map_next(&img->splits.by_off, &i, &split);)
 		free(split);
-	base_map_release(&img->splits);
-	base_map_release(&img->splits_back);
+	base_map_release(&img->splits.by_off);
+	base_map_release(&img->splits.by_rest);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The symbols of an image are read from its sections, named, sorted and nested here. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -54,8 +54,8 @@ static void note_gone(struct image *img, uint64_t low, uint64_t high)
 {
 	uint64_t reach = low == high ? UINT64_MAX : high;
 
-	if (reach > img->gone_reach)
-		img->gone_reach = reach;
+	if (reach > img->units.gone_reach)
+		img->units.gone_reach = reach;
 }
 
 /* Of types, and of what dwz(1) took out of several units, there is no code: they name lines for
@@ -71,7 +71,7 @@ static bool may_be_vague(Dwarf_Die *unit)
 /* Many units may name one list of ranges: @most bounds what such a file can cost. */
 static int add_unit(struct image *img, Dwarf_Die *unit, Dwarf_Off off, size_t most)
 {
-	struct image_units *u = img->units;
+	struct image_units *u = img->units.by_addr;
 	Dwarf_Addr base, low, high;
 	ptrdiff_t at = 0;
 	size_t from = u->nr;
@@ -102,9 +102,9 @@ static struct image_units *units_of(struct image *img)
 	struct image_units *u;
 	Dwarf_Die unit;
 
-	if (img->units || !dw)
-		return img->units;
-	u = img->units = calloc(1, sizeof(*u));
+	if (img->units.by_addr || !dw)
+		return img->units.by_addr;
+	u = img->units.by_addr = calloc(1, sizeof(*u));
 	while (u && dwarf_nextcu(dw, off, &next, &header_len, NULL, NULL, NULL) == 0 &&
 	       next > off) {
 		if (dwarf_offdie(dw, off + header_len, &unit) &&
@@ -122,27 +122,11 @@ static struct image_units *units_of(struct image *img)
 	return u;
 }
 
-/* How many start at or below. */
-static size_t below(const struct image_units *u, uint64_t vaddr)
-{
-	size_t lo = 0, hi = u->nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (u->v[mid].low <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 /* *pos: how many of those that start below were looked at, downwards; then how many vague ones. */
 bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *unit)
 {
 	const struct image_units *u = units_of(img);
-	size_t nr = u ? below(u, vaddr) : 0;
+	size_t nr = u ? BASE_UPPER_BOUND(u->v, u->nr, low, vaddr) : 0;
 
 	if (!u)
 		return false;
@@ -151,11 +135,11 @@ bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *
 
 		if (range->reach <= vaddr)
 			*pos = nr - 1;
-		else if (vaddr < range->high && dwarf_offdie(img->dwarf, range->off, unit))
+		else if (vaddr < range->high && dwarf_offdie(img->dwarf.own, range->off, unit))
 			return ++*pos, true;
 	}
 	while (*pos - nr < u->nr_vague)
-		if (dwarf_offdie(img->dwarf, u->vague[(*pos)++ - nr], unit))
+		if (dwarf_offdie(img->dwarf.own, u->vague[(*pos)++ - nr], unit))
 			return true;
 	return false;
 }
@@ -170,7 +154,8 @@ bool image_unit_next(struct image *img, uint64_t vaddr, size_t *pos, Dwarf_Die *
  */
 static const struct image_names *names_of(struct image *img, Dwarf *dw)
 {
-	struct image_names *names = dw == img->dwarf ? &img->names : &img->alt_names;
+	struct image_names *names =
+		dw == img->dwarf.own ? &img->units.names : &img->units.alt_names;
 	const struct image_elf *f = &img->main;
 	Elf_Data *data;
 	GElf_Shdr sh;
@@ -180,7 +165,7 @@ static const struct image_names *names_of(struct image *img, Dwarf *dw)
 		return names;
 	names->known = true;
 	if (dwarf_getelf(dw) != f->elf)
-		f = dw == img->dwarf ? &img->debug : &img->alt;
+		f = dw == img->dwarf.own ? &img->debug : &img->dwarf.alt_file;
 	/* Compressed ones were uncompressed in place when the DWARF was opened. */
 	scn = image_elf_section(f, ".debug_info", &sh);
 	if (!scn)
@@ -203,7 +188,7 @@ bool image_unit_ends(struct image *img, Dwarf_Die *die)
 	size_t header_len;
 
 	/* Of files of split units, and of .debug_types, it is known that they end in a zero. */
-	if (dw != img->dwarf && dw != img->alt_dwarf)
+	if (dw != img->dwarf.own && dw != img->dwarf.alt)
 		return true;
 	names = names_of(img, dw);
 	if (!names->size)

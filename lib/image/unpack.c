@@ -14,11 +14,11 @@ enum {
 
 static int keep(struct image *img, void *bytes)
 {
-	int r = base_grow(&img->unpacked, &img->cap_unpacked, img->nr_unpacked + 1,
-			  sizeof(*img->unpacked));
+	int r = base_grow(&img->unpacked.v, &img->unpacked.cap, img->unpacked.nr + 1,
+			  sizeof(*img->unpacked.v));
 
 	if (r >= 0)
-		img->unpacked[img->nr_unpacked++] = bytes;
+		img->unpacked.v[img->unpacked.nr++] = bytes;
 	return r;
 }
 
@@ -75,7 +75,7 @@ int image_unpack(struct image *img, const struct image_elf *f)
 
 void image_unpacked_free(struct image *img)
 {
-	for (size_t i = 0; i < img->nr_unpacked; i++)
-		free(img->unpacked[i]);
-	free(img->unpacked);
+	for (size_t i = 0; i < img->unpacked.nr; i++)
+		free(img->unpacked.v[i]);
+	free(img->unpacked.v);
 }

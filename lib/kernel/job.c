@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Names of kernel images, and the requests to make them, are built here. */
 #include <elf.h>
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The kernel's symbols and modules are read from /proc and found by address here. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernel.h"
+#include "search.h"
 
 /* Where kallsyms does not tell it: no kernel is larger with all its data. */
 #define KERNEL_IMAGE_GUESS (UINT64_C(256) << 20)
@@ -249,16 +251,8 @@ bool kernel_symbol_belongs(const struct kernel_symbol *s, const char *module)
 
 const struct kernel_symbol *kernel_symbols_find(const struct kernel_symbols *s, uint64_t addr)
 {
-	size_t lo = 0, hi = s->nr;
+	size_t lo = BASE_UPPER_BOUND(s->v, s->nr, addr, addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->v[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo ? &s->v[lo - 1] : NULL;
 }
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Addresses in the kernel's code are replaced by places in its image here, so that the code may be
+ * shown.
+ */
 #include <elf.h>
 #include <string.h>
 
