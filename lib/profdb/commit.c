@@ -147,12 +147,12 @@ int profdb_commit_redo(struct profdb *db, struct base_err *err)
 {
 	int r;
 
-	if (!db->redo)
+	if (!db->flush.redo)
 		return 0;
-	r = complete(db->epoch_fd, &db->commit, err);
+	r = complete(db->epoch.fd, &db->flush.commit, err);
 	if (r >= 0) {
-		db->redo = false;
-		profdb_commit_release(&db->commit);
+		db->flush.redo = false;
+		profdb_commit_release(&db->flush.commit);
 	}
 	return r;
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The costs of an image's blocks are kept in a file of the database, and read, added to and
+ * written here.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

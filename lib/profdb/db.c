@@ -157,8 +157,8 @@ static int open_database(const char *path, enum how how, struct profdb **out, st
 		free(db);
 		return base_fail_errno(err, r, "cannot open database '%s'", path);
 	}
-	db->fd = db->dyn_fd = db->kernel_fd = db->costs_fd = -1;
-	db->index_fd = db->lock_fd = db->epoch_fd = -1;
+	db->fd = db->folders.dyn = db->folders.kernel = db->folders.costs = -1;
+	db->folders.index = db->lock.fd = db->epoch.fd = -1;
 	r = open_folder(db, how, err);
 	if (r >= 0)
 		r = check(db, how != READ, err);
@@ -184,10 +184,10 @@ static void close_fd(int *fd)
 
 static void close_folders(struct profdb *db)
 {
-	close_fd(&db->index_fd);
-	close_fd(&db->costs_fd);
-	close_fd(&db->kernel_fd);
-	close_fd(&db->dyn_fd);
+	close_fd(&db->folders.index);
+	close_fd(&db->folders.costs);
+	close_fd(&db->folders.kernel);
+	close_fd(&db->folders.dyn);
 }
 
 void profdb_close(struct profdb *db)
@@ -215,8 +215,8 @@ static bool is_removed(int fd)
 
 bool profdb_is_gone(const struct profdb *db)
 {
-	return is_removed(db->fd) || is_removed(db->epoch_fd) || is_removed(db->dyn_fd) ||
-	       is_removed(db->kernel_fd);
+	return is_removed(db->fd) || is_removed(db->epoch.fd) || is_removed(db->folders.dyn) ||
+	       is_removed(db->folders.kernel);
 }
 
 /* The lock file may have gone with what was removed. */
@@ -224,7 +224,7 @@ static int lock_again(struct profdb *db, struct base_err *err)
 {
 	char platform[PROFDB_PLATFORM_MAX + 1];
 
-	if (!db->platform[0] || (db->lock_fd >= 0 && profdb_lock_check(db, NULL) >= 0))
+	if (!db->platform[0] || (db->lock.fd >= 0 && profdb_lock_check(db, NULL) >= 0))
 		return 0;
 	strcpy(platform, db->platform);
 	profdb_unlock(db);
@@ -234,7 +234,7 @@ static int lock_again(struct profdb *db, struct base_err *err)
 /* Its own folder is there, some in it are not. */
 static int mend(struct profdb *db, struct base_err *err)
 {
-	bool lost = is_removed(db->dyn_fd) || is_removed(db->kernel_fd);
+	bool lost = is_removed(db->folders.dyn) || is_removed(db->folders.kernel);
 	int r = check(db, true, err);
 
 	if (r >= 0)
@@ -254,7 +254,7 @@ static int replace(struct profdb *db, struct base_err *err)
 	int r = open_database(db->path, WRITE, &other, err);
 
 	if (r >= 0)
-		profdb_set_watching(other, db->watching, db->watching_ctx);
+		profdb_set_watching(other, db->lock.watching, db->lock.watching_ctx);
 	if (r >= 0 && db->platform[0])
 		r = profdb_lock(other, db->platform, err);
 	if (r < 0) {
@@ -263,13 +263,13 @@ static int replace(struct profdb *db, struct base_err *err)
 	}
 	*db = *other;
 	*other = was;
-	db->format = was.format;
-	db->cpu_mhz = was.cpu_mhz;
-	db->nr_cpus = was.nr_cpus;
-	db->alive = was.alive;
-	db->alive_ctx = was.alive_ctx;
+	db->flush.format = was.flush.format;
+	db->flush.cpu_mhz = was.flush.cpu_mhz;
+	db->flush.nr_cpus = was.flush.nr_cpus;
+	db->flush.alive = was.flush.alive;
+	db->flush.alive_ctx = was.flush.alive_ctx;
 	/* Its lock file went with it, or is ours in the folder that is open now. */
-	close_fd(&other->lock_fd);
+	close_fd(&other->lock.fd);
 	profdb_close(other);
 	return 1;
 }

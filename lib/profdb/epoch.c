@@ -28,16 +28,16 @@ void profdb_epoch_leave(struct profdb *db)
 	size_t pos = 0;
 	void *file;
 
-	while (base_map_next(&db->files, &pos, &file))
+	while (base_map_next(&db->epoch.files, &pos, &file))
 		file_free(file);
-	base_map_release(&db->files);
-	profdb_names_release(&db->endings);
-	if (db->epoch_fd >= 0)
-		close(db->epoch_fd);
-	db->epoch_fd = -1;
-	db->epoch[0] = '\0';
-	db->redo = false;
-	profdb_commit_release(&db->commit);
+	base_map_release(&db->epoch.files);
+	profdb_names_release(&db->epoch.endings);
+	if (db->epoch.fd >= 0)
+		close(db->epoch.fd);
+	db->epoch.fd = -1;
+	db->epoch.name[0] = '\0';
+	db->flush.redo = false;
+	profdb_commit_release(&db->flush.commit);
 }
 
 static int know_endings(struct profdb *db, const char *key)
@@ -47,10 +47,12 @@ static int know_endings(struct profdb *db, const char *key)
 	int r = 0;
 
 	while (r >= 0 && profdb_key_ending(key, &from, ending)) {
-		for (i = 0; i < db->endings.nr && strcmp(db->endings.items[i], ending) != 0; i++)
+		for (i = 0;
+		     i < db->epoch.endings.nr && strcmp(db->epoch.endings.items[i], ending) != 0;
+		     i++)
 			;
-		if (i == db->endings.nr)
-			r = profdb_names_add(&db->endings, ending);
+		if (i == db->epoch.endings.nr)
+			r = profdb_names_add(&db->epoch.endings, ending);
 	}
 	return r;
 }
@@ -68,13 +70,13 @@ int profdb_file_rename(struct profdb_file *file, const char *name)
 
 struct profdb_file *profdb_epoch_file(struct profdb *db, const char *key, const char *name)
 {
-	struct profdb_file *file = base_map_get(&db->files, key, strlen(key));
+	struct profdb_file *file = base_map_get(&db->epoch.files, key, strlen(key));
 
 	if (file)
 		return file;
 	file = calloc(1, sizeof(*file));
 	if (file && profdb_file_rename(file, name) == 0 && know_endings(db, key) >= 0 &&
-	    base_map_set(&db->files, key, strlen(key), file) == 0)
+	    base_map_set(&db->epoch.files, key, strlen(key), file) == 0)
 		return file;
 	file_free(file);
 	return NULL;
@@ -100,7 +102,7 @@ static int know_file(struct profdb *db, const char *name)
 static int know_files(struct profdb *db)
 {
 	struct profdb_names all = { 0 };
-	int r = profdb_names_list(&all, db->epoch_fd, ".");
+	int r = profdb_names_list(&all, db->epoch.fd, ".");
 
 	for (size_t i = 0; r >= 0 && i < all.nr; i++) {
 		if (profdb_file_name_ok(all.items[i]))
@@ -116,11 +118,11 @@ static void read_began(struct profdb *db)
 	struct base_buf buf = { 0 };
 	char time[PROFDB_TIME_LEN + 1];
 
-	strcpy(db->began, db->epoch);
-	if (base_file_read(db->epoch_fd, PROFDB_OPEN_NAME, 4096, &buf, NULL) >= 0 &&
+	strcpy(db->epoch.began, db->epoch.name);
+	if (base_file_read(db->epoch.fd, PROFDB_OPEN_NAME, 4096, &buf, NULL) >= 0 &&
 	    base_buf_append(&buf, "", 1) >= 0 &&
 	    sscanf((char *)buf.data, "open %14[0-9]", time) == 1 && profdb_epoch_time_ok(time))
-		strcpy(db->began, time);
+		strcpy(db->epoch.began, time);
 	base_buf_release(&buf);
 }
 
@@ -131,10 +133,10 @@ static int enter(struct profdb *db, const char *epoch, int fd, struct base_err *
 	int r;
 
 	profdb_epoch_leave(db);
-	db->epoch_fd = fd;
-	strcpy(db->epoch, epoch);
+	db->epoch.fd = fd;
+	strcpy(db->epoch.name, epoch);
 	read_began(db);
-	r = profdb_commit_recover(fd, &db->seq, &why);
+	r = profdb_commit_recover(fd, &db->flush.seq, &why);
 	if (r < 0) {
 		base_fail(err, r, "cannot go on in '%s/%s/%s': %s", db->path, epoch, db->platform,
 			  why.text);
@@ -153,9 +155,9 @@ static int enter(struct profdb *db, const char *epoch, int fd, struct base_err *
 
 static int needs_lock(const struct profdb *db, struct base_err *err)
 {
-	if (db->lock_fd < 0)
+	if (db->lock.fd < 0)
 		return base_fail(err, -EINVAL, "database '%s' is not locked for writing", db->path);
-	if (db->flushing)
+	if (db->flush.under_way)
 		return base_fail(err, -EINVAL, "a flush of database '%s' is under way", db->path);
 	return 0;
 }
@@ -166,11 +168,11 @@ static int finish_current(struct profdb *db, struct base_err *err)
 
 	if (r < 0)
 		return r;
-	if (unlinkat(db->epoch_fd, PROFDB_OPEN_NAME, 0) < 0 && errno != ENOENT)
-		return base_fail_errno(err, -errno, "cannot close epoch '%s'", db->epoch);
-	r = base_sync_dir(db->epoch_fd);
+	if (unlinkat(db->epoch.fd, PROFDB_OPEN_NAME, 0) < 0 && errno != ENOENT)
+		return base_fail_errno(err, -errno, "cannot close epoch '%s'", db->epoch.name);
+	r = base_sync_dir(db->epoch.fd);
 	if (r < 0)
-		return base_fail_errno(err, r, "cannot close epoch '%s'", db->epoch);
+		return base_fail_errno(err, r, "cannot close epoch '%s'", db->epoch.name);
 	profdb_epoch_leave(db);
 	return 0;
 }
@@ -181,7 +183,7 @@ int profdb_epoch_finish(struct profdb *db, struct base_err *err)
 
 	if (r < 0)
 		return r;
-	if (db->epoch_fd < 0)
+	if (db->epoch.fd < 0)
 		return base_fail(err, -EINVAL, "no epoch is open");
 	return finish_current(db, err);
 }
@@ -215,7 +217,7 @@ static int close_left_open(struct profdb *db, const char *except, struct base_er
 {
 	int r;
 
-	if (db->epoch_fd >= 0) {
+	if (db->epoch.fd >= 0) {
 		r = finish_current(db, err);
 		if (r < 0)
 			return r;
@@ -328,11 +330,11 @@ int profdb_epoch_resume(struct profdb *db, char epoch[PROFDB_EPOCH_LEN + 1], str
 
 	if (r < 0)
 		return r;
-	if (db->epoch_fd >= 0)
-		return base_fail(err, -EINVAL, "epoch '%s' is open already", db->epoch);
+	if (db->epoch.fd >= 0)
+		return base_fail(err, -EINVAL, "epoch '%s' is open already", db->epoch.name);
 	r = enter_left_open(db, "", err);
 	if (r < 0)
 		return r == -ENOENT ? base_fail(err, r, "no epoch was left open") : r;
-	strcpy(epoch, db->epoch);
+	strcpy(epoch, db->epoch.name);
 	return 0;
 }

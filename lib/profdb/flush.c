@@ -16,16 +16,16 @@ int profdb_flush_begin(struct profdb *db, struct base_err *err)
 {
 	int r;
 
-	if (db->epoch_fd < 0)
+	if (db->epoch.fd < 0)
 		return base_fail(err, -EINVAL, "no epoch is open");
-	if (db->flushing)
+	if (db->flush.under_way)
 		return base_fail(err, -EINVAL, "a flush is under way already");
 	r = profdb_commit_redo(db, err);
 	if (r < 0)
 		return r;
-	db->flushing = true;
-	db->broken = false;
-	db->commit = (struct profdb_commit){ .seq = ++db->seq };
+	db->flush.under_way = true;
+	db->flush.broken = false;
+	db->flush.commit = (struct profdb_commit){ .seq = ++db->flush.seq };
 	return 0;
 }
 
@@ -55,10 +55,11 @@ static int read_stored(struct profdb *db, const struct profdb_file *file,
 		       struct base_err *err)
 {
 	char new_name[256];
-	bool put = file->put_seq == db->seq;
-	int r = profdb_profile_read_at(
-		db->epoch_fd, put ? profdb_new_name(db->seq, file->name, new_name) : file->name,
-		file->name, out, err);
+	bool put = file->put_seq == db->flush.seq;
+	int r = profdb_profile_read_at(db->epoch.fd,
+				       put ? profdb_new_name(db->flush.seq, file->name, new_name)
+					   : file->name,
+				       file->name, out, err);
 
 	/* One bad block must not keep the samples of all images from the disk. */
 	if (r == -EIO && !put)
@@ -136,29 +137,29 @@ int profdb_flush_words(struct profdb *db, struct profdb_profile *m, const struct
 	int r = profdb_profile_take_words(m, p);
 
 	if (r >= 0)
-		r = profdb_profile_set_word(m, "epoch", db->began);
+		r = profdb_profile_set_word(m, "epoch", db->epoch.began);
 	if (r >= 0)
 		r = profdb_profile_set_word(m, "platform", db->platform);
 	if (r >= 0)
-		r = set_number(m, "cpuspeed", db->cpu_mhz);
+		r = set_number(m, "cpuspeed", db->flush.cpu_mhz);
 	if (r >= 0)
-		r = set_number(m, "cpucount", db->nr_cpus);
+		r = set_number(m, "cpucount", db->flush.nr_cpus);
 	profdb_profile_set_image(m, &p->image);
 	return r;
 }
 
 void profdb_set_alive(struct profdb *db, void (*alive)(void *ctx), void *ctx)
 {
-	db->alive = alive;
-	db->alive_ctx = ctx;
+	db->flush.alive = alive;
+	db->flush.alive_ctx = ctx;
 }
 
 /* Of many profiles a flush takes minutes, after which other machines would have taken our lock. */
 static void show_life(struct profdb *db)
 {
 	profdb_lock_beat(db);
-	if (db->alive)
-		db->alive(db->alive_ctx);
+	if (db->flush.alive)
+		db->flush.alive(db->flush.alive_ctx);
 }
 
 /* Always a file of our own: who owns the folder could read what comes into one that he has planted.
@@ -166,28 +167,28 @@ static void show_life(struct profdb *db)
 static int open_new(struct profdb *db, const char *name, mode_t mode)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(db->epoch_fd, name, flags, mode);
+	int fd = openat(db->epoch.fd, name, flags, mode);
 
-	if (fd < 0 && errno == EEXIST && unlinkat(db->epoch_fd, name, 0) == 0)
-		fd = openat(db->epoch_fd, name, flags, mode);
+	if (fd < 0 && errno == EEXIST && unlinkat(db->epoch.fd, name, 0) == 0)
+		fd = openat(db->epoch.fd, name, flags, mode);
 	return fd < 0 ? -errno : fd;
 }
 
 int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct base_buf *buf,
 		       const uint32_t *reader, struct base_err *err)
 {
-	bool again = file->put_seq == db->seq;
+	bool again = file->put_seq == db->flush.seq;
 	char name[256];
 	int r, fd;
 
 	show_life(db);
-	profdb_new_name(db->seq, file->name, name);
+	profdb_new_name(db->flush.seq, file->name, name);
 	r = fd = open_new(db, name, reader ? 0600 : 0644);
 	/* Values of all users are not one's for the folder is his. */
 	if (r >= 0 && reader)
 		r = profdb_make_private(fd, *reader);
 	else if (r >= 0)
-		profdb_give(db->epoch_fd, fd);
+		profdb_give(db->epoch.fd, fd);
 	if (r >= 0)
 		r = base_write_all(fd, buf->data, buf->len);
 	if (r >= 0)
@@ -195,14 +196,14 @@ int profdb_flush_write(struct profdb *db, struct profdb_file *file, const struct
 	if (fd >= 0 && close(fd) < 0 && errno != EINTR && r >= 0)
 		r = -errno;
 	if (r >= 0 && !again)
-		r = profdb_names_add(&db->commit.files, file->name);
+		r = profdb_names_add(&db->flush.commit.files, file->name);
 	if (r >= 0) {
-		file->put_seq = db->seq;
+		file->put_seq = db->flush.seq;
 		return 0;
 	}
 	/* Samples of an earlier put may be gone with the file: no commit after this. */
-	db->broken = db->broken || again;
-	unlinkat(db->epoch_fd, name, 0);
+	db->flush.broken = db->flush.broken || again;
+	unlinkat(db->epoch.fd, name, 0);
 	return base_fail_errno(err, r, "cannot write '%s'", name);
 }
 
@@ -211,7 +212,7 @@ static int merge_into(struct profdb *db, struct profdb_file *file, const char *s
 		      const struct profdb_profile *p, const char *event, bool *held,
 		      struct base_err *err)
 {
-	enum profdb_format format = event ? db->format : PROFDB_FORMAT_1;
+	enum profdb_format format = event ? db->flush.format : PROFDB_FORMAT_1;
 	struct profdb_profile *m = NULL;
 	struct base_buf buf = { 0 };
 	int left, r;
@@ -260,13 +261,13 @@ static int put_file(struct profdb *db, const char *stem, const struct profdb_pro
 
 void profdb_set_format(struct profdb *db, enum profdb_format format)
 {
-	db->format = format;
+	db->flush.format = format;
 }
 
 void profdb_set_machine(struct profdb *db, uint64_t cpu_mhz, uint64_t nr_cpus)
 {
-	db->cpu_mhz = cpu_mhz;
-	db->nr_cpus = nr_cpus;
+	db->flush.cpu_mhz = cpu_mhz;
+	db->flush.nr_cpus = nr_cpus;
 }
 
 /* What 32 bits cannot hold goes on in a file of version 1: nothing wraps, and nothing is lost. */
@@ -309,7 +310,7 @@ static int put_events(struct profdb *db, const char *stem, const struct profdb_p
 		profdb_profile_free(one);
 		if (r < 0) {
 			/* The caller keeps all of @p: what was put of it must not count too. */
-			db->broken = db->broken || nr;
+			db->flush.broken = db->flush.broken || nr;
 			return r;
 		}
 		left |= r;
@@ -321,10 +322,10 @@ static int put_events(struct profdb *db, const char *stem, const struct profdb_p
 int profdb_flush_put(struct profdb *db, const char *stem, const struct profdb_profile *p,
 		     struct base_err *err)
 {
-	if (!db->flushing)
+	if (!db->flush.under_way)
 		return base_fail(err, -EINVAL, "no flush is under way");
-	return db->format == PROFDB_FORMAT_1 ? put_file(db, stem, p, NULL, err)
-					     : put_events(db, stem, p, err);
+	return db->flush.format == PROFDB_FORMAT_1 ? put_file(db, stem, p, NULL, err)
+						   : put_events(db, stem, p, err);
 }
 
 /* The next of a pseudo-image's files, from *@pos = 0 on; several where events have files of their
@@ -334,9 +335,9 @@ static struct profdb_file *next_file(struct profdb *db, const char *stem, size_t
 	struct profdb_file *file = NULL;
 	char key[PROFDB_KEY_MAX];
 
-	while (!file && *pos <= db->endings.nr) {
-		profdb_dynamic_key(stem, *pos ? db->endings.items[*pos - 1] : "", key);
-		file = base_map_get(&db->files, key, strlen(key));
+	while (!file && *pos <= db->epoch.endings.nr) {
+		profdb_dynamic_key(stem, *pos ? db->epoch.endings.items[*pos - 1] : "", key);
+		file = base_map_get(&db->epoch.files, key, strlen(key));
 		*pos += 1;
 	}
 	return file;
@@ -366,7 +367,7 @@ int profdb_flush_read(struct profdb *db, const char *stem, struct profdb_profile
 	int r = 0;
 
 	*out = NULL;
-	if (!db->flushing)
+	if (!db->flush.under_way)
 		return base_fail(err, -EINVAL, "no flush is under way");
 	while (r >= 0 && (file = next_file(db, stem, &pos)))
 		r = add_stored(db, file, out, err);
@@ -385,11 +386,11 @@ int profdb_flush_remove(struct profdb *db, const char *stem, struct base_err *er
 	int r = 0;
 
 	while (r >= 0 && (file = next_file(db, stem, &pos)))
-		r = file->put_seq == db->seq ? -EINVAL : profdb_names_add(&names, file->name);
-	if (r == -EINVAL || !db->flushing || !names.nr)
+		r = file->put_seq == db->flush.seq ? -EINVAL : profdb_names_add(&names, file->name);
+	if (r == -EINVAL || !db->flush.under_way || !names.nr)
 		r = base_fail(err, -EINVAL, "no profile to remove");
 	for (size_t i = 0; r >= 0 && i < names.nr; i++) {
-		r = profdb_names_add(&db->commit.gone, names.items[i]);
+		r = profdb_names_add(&db->flush.commit.gone, names.items[i]);
 		if (r < 0)
 			base_fail_errno(err, r, "cannot remove '%s'", names.items[i]);
 	}
@@ -405,8 +406,8 @@ static int sync_file(struct profdb *db, const char *name, struct base_err *err)
 	int fd, r = 0;
 
 	show_life(db);
-	profdb_new_name(db->seq, name, new_name);
-	fd = openat(db->epoch_fd, new_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	profdb_new_name(db->flush.seq, name, new_name);
+	fd = openat(db->epoch.fd, new_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fsync(fd) < 0)
 		r = base_fail_errno(err, -errno, "cannot sync '%s'", new_name);
 	if (fd >= 0)
@@ -418,13 +419,13 @@ static int sync_file(struct profdb *db, const char *name, struct base_err *err)
  * what others have written too: not for few. */
 static int sync_files(struct profdb *db, struct base_err *err)
 {
-	int r = db->commit.files.nr < MANY ? 0 : base_sync_file_system(db->epoch_fd);
+	int r = db->flush.commit.files.nr < MANY ? 0 : base_sync_file_system(db->epoch.fd);
 
 	if (r < 0)
 		return base_fail_errno(err, r, "cannot sync the file system of epoch '%s'",
-				       db->epoch);
-	for (size_t i = 0; r == 0 && i < db->commit.files.nr; i++)
-		r = sync_file(db, db->commit.files.items[i], err);
+				       db->epoch.name);
+	for (size_t i = 0; r == 0 && i < db->flush.commit.files.nr; i++)
+		r = sync_file(db, db->flush.commit.files.items[i], err);
 	return r;
 }
 
@@ -433,9 +434,9 @@ static int sync_all(struct profdb *db, struct base_err *err)
 	int r = sync_files(db, err);
 
 	if (r >= 0) {
-		r = base_sync_dir(db->epoch_fd);
+		r = base_sync_dir(db->epoch.fd);
 		if (r < 0)
-			base_fail_errno(err, r, "cannot sync epoch '%s'", db->epoch);
+			base_fail_errno(err, r, "cannot sync epoch '%s'", db->epoch.name);
 	}
 	return r;
 }
@@ -445,7 +446,7 @@ static int sync_all(struct profdb *db, struct base_err *err)
 static bool is_visible(struct profdb *db)
 {
 	struct profdb_commit c;
-	bool seen = profdb_commit_read(db->epoch_fd, &c, NULL) >= 0 && c.seq == db->seq;
+	bool seen = profdb_commit_read(db->epoch.fd, &c, NULL) >= 0 && c.seq == db->flush.seq;
 
 	profdb_commit_release(&c);
 	return seen;
@@ -456,11 +457,11 @@ int profdb_flush_commit(struct profdb *db, struct base_err *err)
 	struct base_err why = { 0 };
 	int r;
 
-	if (!db->flushing)
+	if (!db->flush.under_way)
 		return base_fail(err, -EINVAL, "no flush is under way");
-	if (db->broken)
+	if (db->flush.broken)
 		return base_fail(err, -EIO, "the flush has lost a profile and cannot be completed");
-	if (!db->commit.files.nr) {
+	if (!db->flush.commit.files.nr) {
 		profdb_flush_abort(db);
 		return 0;
 	}
@@ -469,12 +470,12 @@ int profdb_flush_commit(struct profdb *db, struct base_err *err)
 		r = profdb_lock_check(db, err);
 	if (r < 0)
 		return r;
-	r = profdb_commit_write(db->epoch_fd, &db->commit, &why);
+	r = profdb_commit_write(db->epoch.fd, &db->flush.commit, &why);
 	if (r < 0 && !is_visible(db))
 		return base_fail(err, r, "%s", why.text);
 	/* It is done. Should the renames fail, the next begin or finish goes on with them. */
-	db->flushing = false;
-	db->redo = true;
+	db->flush.under_way = false;
+	db->flush.redo = true;
 	profdb_commit_redo(db, NULL);
 	return 0;
 }
@@ -484,11 +485,13 @@ void profdb_flush_abort(struct profdb *db)
 {
 	char new_name[256];
 
-	if (!db->flushing)
+	if (!db->flush.under_way)
 		return;
-	for (size_t i = 0; i < db->commit.files.nr; i++)
-		unlinkat(db->epoch_fd,
-			 profdb_new_name(db->commit.seq, db->commit.files.items[i], new_name), 0);
-	profdb_commit_release(&db->commit);
-	db->flushing = false;
+	for (size_t i = 0; i < db->flush.commit.files.nr; i++)
+		unlinkat(db->epoch.fd,
+			 profdb_new_name(db->flush.commit.seq, db->flush.commit.files.items[i],
+					 new_name),
+			 0);
+	profdb_commit_release(&db->flush.commit);
+	db->flush.under_way = false;
 }

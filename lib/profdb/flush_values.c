@@ -20,12 +20,13 @@ static struct profdb_file *find_file(struct profdb *db, const struct profdb_valu
 /* Its name as of this flush so far. */
 static const char *current_name(struct profdb *db, const struct profdb_file *file, char name[256])
 {
-	return file->put_seq == db->seq ? profdb_new_name(db->seq, file->name, name) : file->name;
+	return file->put_seq == db->flush.seq ? profdb_new_name(db->flush.seq, file->name, name)
+					      : file->name;
 }
 
 static int read_reader(struct profdb *db, const char *name, uint32_t *uid)
 {
-	int fd = openat(db->epoch_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = openat(db->epoch.fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
@@ -39,9 +40,9 @@ static int read_file(struct profdb *db, const struct profdb_file *file, struct p
 {
 	char text[256];
 	const char *name = current_name(db, file, text);
-	int r = profdb_values_read_at(db->epoch_fd, name, file->name, out, err);
+	int r = profdb_values_read_at(db->epoch.fd, name, file->name, out, err);
 
-	if (r == -EIO && file->put_seq != db->seq) /* as in flush.c */
+	if (r == -EIO && file->put_seq != db->flush.seq) /* as in flush.c */
 		r = -DCPI_EFORMAT;
 	if (r >= 0)
 		r = read_reader(db, name, &(*out)->uid);
@@ -112,7 +113,7 @@ int profdb_flush_put_values(struct profdb *db, const char *stem, const struct pr
 	struct profdb_file *file;
 	int left, r;
 
-	if (!db->flushing)
+	if (!db->flush.under_way)
 		return base_fail(err, -EINVAL, "no flush is under way");
 	file = find_file(db, v, stem);
 	if (!file)
@@ -157,12 +158,12 @@ static int move_file(struct profdb *db, const struct profdb_file *file,
 	struct profdb_values *stored = NULL;
 	int r = read_file(db, file, &stored, err);
 
-	if (r >= 0 && file->put_seq == db->seq)
+	if (r >= 0 && file->put_seq == db->flush.seq)
 		r = base_fail(err, -EINVAL, "values '%s' were put in this flush", file->name);
 	if (r >= 0)
 		r = put_moved(db, stored, to, err);
 	if (r >= 0)
-		r = profdb_names_add(&db->commit.gone, file->name);
+		r = profdb_names_add(&db->flush.commit.gone, file->name);
 	profdb_values_free(stored);
 	return r;
 }
@@ -174,7 +175,7 @@ static int list_files(struct profdb *db, const char *stem, struct profdb_names *
 	void *value;
 	int r = 0;
 
-	while (r >= 0 && base_map_next(&db->files, &pos, &value)) {
+	while (r >= 0 && base_map_next(&db->epoch.files, &pos, &value)) {
 		const struct profdb_file *file = value;
 		unsigned int version;
 
@@ -189,13 +190,13 @@ int profdb_flush_move_values(struct profdb *db, const char *stem, const struct p
 			     struct base_err *err)
 {
 	struct profdb_names keys = { 0 };
-	int r = db->flushing ? list_files(db, stem, &keys)
-			     : base_fail(err, -EINVAL, "no flush is under way");
+	int r = db->flush.under_way ? list_files(db, stem, &keys)
+				    : base_fail(err, -EINVAL, "no flush is under way");
 
 	for (size_t i = 0; r >= 0 && i < keys.nr; i++) {
 		struct base_err why = { 0 };
 		const struct profdb_file *file =
-			base_map_get(&db->files, keys.items[i], strlen(keys.items[i]));
+			base_map_get(&db->epoch.files, keys.items[i], strlen(keys.items[i]));
 
 		r = move_file(db, file, to, &why);
 		/* What cannot be read stays: its pseudo-image's build-id leads to the other one. */

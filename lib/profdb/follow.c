@@ -36,7 +36,7 @@ static bool written_today(struct profdb *db, const char *epoch, const char *plat
 /* Somebody began it; where we have no epoch, it is not over either. */
 static bool is_to_follow(struct profdb *db, const char *epoch, int64_t now)
 {
-	bool must_be_open = db->epoch_fd < 0, good = false;
+	bool must_be_open = db->epoch.fd < 0, good = false;
 	char path[PROFDB_EPOCH_LEN + 16], **platforms;
 
 	snprintf(path, sizeof(path), "%s/%s", epoch, PROFDB_TURNED_NAME);
@@ -74,7 +74,8 @@ int profdb_epoch_follow(struct profdb *db, int64_t now, char epoch[PROFDB_EPOCH_
 	/* The newest alone: one that began before it is over. */
 	while (nr && strcmp(epochs[nr - 1], last) > 0)
 		nr--;
-	if (nr && strcmp(epochs[nr - 1], db->epoch) > 0 && is_to_follow(db, epochs[nr - 1], now)) {
+	if (nr && strcmp(epochs[nr - 1], db->epoch.name) > 0 &&
+	    is_to_follow(db, epochs[nr - 1], now)) {
 		r = profdb_epoch_begin(db, now, epochs[nr - 1], epoch, err);
 		r = r < 0 ? r : 1;
 	}
@@ -87,7 +88,7 @@ static int mark_turned(struct profdb *db, struct base_err *err)
 	char path[PROFDB_EPOCH_LEN + 16];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", db->epoch, PROFDB_TURNED_NAME);
+	snprintf(path, sizeof(path), "%s/%s", db->epoch.name, PROFDB_TURNED_NAME);
 	fd = openat(db->fd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return base_fail_errno(err, -errno, "cannot make '%s/%s'", db->path, path);

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A profile file is read in whatever version it has, and written in the version that is asked for.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The binary parts of profile files of versions 0.06 and 0.07 are read and written here. */
 #include "profdb_internal.h"
 
 enum { CHUNK_LEN = 8, FOOTER_LEN = 8, COUNT_LEN = 4 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The ASCII header of a profile file is parsed here, in all versions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -50,7 +50,7 @@ static void tell_left(const struct profdb *db, const char *name, size_t nr, int 
 {
 	char said[PATH_MAX + 320], more[40] = "";
 
-	if (!db->watching)
+	if (!db->lock.watching)
 		return;
 	if (nr > 1)
 		snprintf(more, sizeof(more), " and %zu more", nr - 1);
@@ -58,7 +58,7 @@ static void tell_left(const struct profdb *db, const char *name, size_t nr, int 
 		 "cannot remove '%s/%s'%s: %s; what another user began to remove or to make there "
 		 "is his, or root's, to remove",
 		 db->path, name, more, base_strerror(why));
-	db->watching(db->watching_ctx, said);
+	db->lock.watching(db->lock.watching_ctx, said);
 }
 
 static int sweep(struct profdb *db)
@@ -131,12 +131,12 @@ int profdb_keep(struct profdb *db, struct base_err *err)
 	int r = 0;
 
 	/* Another machine takes it from who seems dead. */
-	if (db->keeps)
+	if (db->lock.keeps)
 		return profdb_lock_check(db, err);
 	r = profdb_lock_name(db, LOCK_NAME, err);
 	if (r < 0)
 		return r;
-	db->keeps = true;
+	db->lock.keeps = true;
 	return profdb_join_recover(db, err);
 }
 

@@ -139,26 +139,26 @@ static int folder_fd(struct profdb *db, const char *name, int *fd)
 
 int profdb_dyn_fd(struct profdb *db)
 {
-	return folder_fd(db, "dyn", &db->dyn_fd);
+	return folder_fd(db, "dyn", &db->folders.dyn);
 }
 
 int profdb_kernel_fd(struct profdb *db)
 {
-	return folder_fd(db, "kernel", &db->kernel_fd);
+	return folder_fd(db, "kernel", &db->folders.kernel);
 }
 
 int profdb_costs_fd(struct profdb *db)
 {
-	return folder_fd(db, "costs", &db->costs_fd);
+	return folder_fd(db, "costs", &db->folders.costs);
 }
 
 int profdb_index_fd(struct profdb *db)
 {
-	bool first = db->index_fd < 0;
+	bool first = db->folders.index < 0;
 	int fd;
 
 	mkdirat(db->fd, "index", 0755);
-	fd = folder_fd(db, "index", &db->index_fd);
+	fd = folder_fd(db, "index", &db->folders.index);
 	/* That of an earlier version is root's still. */
 	if (first && fd >= 0)
 		profdb_give(db->fd, fd);

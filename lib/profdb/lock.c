@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A platform has one writer: its lock holds on this machine by flock, and among machines by a
+ * heartbeat.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <fcntl.h>
@@ -192,8 +196,8 @@ static bool lives(struct profdb *db, const char *name)
 
 void profdb_set_watching(struct profdb *db, profdb_watching_fn *watching, void *ctx)
 {
-	db->watching = watching;
-	db->watching_ctx = ctx;
+	db->lock.watching = watching;
+	db->lock.watching_ctx = ctx;
 }
 
 /* Who sees nothing for so long takes it for stuck. */
@@ -202,7 +206,7 @@ static void tell_watching(const struct profdb *db, const char *name, const char 
 	char whose[WHOSE_MAX] = "nobody", said[PATH_MAX + WHOSE_MAX];
 	struct owner o;
 
-	if (!db->watching)
+	if (!db->lock.watching)
 		return;
 	if (parse(text, &o))
 		snprintf(whose, sizeof(whose), "host '%s', pid %ld", o.host, o.pid);
@@ -210,17 +214,17 @@ static void tell_watching(const struct profdb *db, const char *name, const char 
 		 "'%s/%s' was not given back, and names %s: watching it for up to %d s, as another "
 		 "machine may hold it",
 		 db->path, name, whose, (WATCH_MS + SETTLE_MS) / 1000);
-	db->watching(db->watching_ctx, said);
+	db->lock.watching(db->lock.watching_ctx, said);
 }
 
 static int sign(struct profdb *db, int fd)
 {
 	char padded[PROFDB_LOCK_TEXT];
 
-	own_text(db->lock_text);
+	own_text(db->lock.text);
 	/* One write, as long as any other: no other machine sees half of it. */
 	memset(padded, '\n', sizeof(padded));
-	memcpy(padded, db->lock_text, strlen(db->lock_text));
+	memcpy(padded, db->lock.text, strlen(db->lock.text));
 	if (pwrite(fd, padded, sizeof(padded), 0) != (ssize_t)sizeof(padded) || fsync(fd) < 0)
 		return -errno;
 	return 0;
@@ -235,7 +239,7 @@ static int is_ours(struct profdb *db, const char *name)
 
 	if (r < 0)
 		return r == -ENOENT || r == -ELOOP ? 0 : r;
-	return !strncmp(text, db->lock_text, strlen(db->lock_text));
+	return !strncmp(text, db->lock.text, strlen(db->lock.text));
 }
 
 /* ---- taking ------------------------------------------------------------------------------------
@@ -312,7 +316,7 @@ int profdb_lock_name(struct profdb *db, const char *platform, struct base_err *e
 	char name[PROFDB_PLATFORM_MAX + 8];
 	int r, fd = -1;
 
-	if (db->lock_fd >= 0)
+	if (db->lock.fd >= 0)
 		return base_fail(err, -EINVAL, "platform '%s' is locked already", db->platform);
 	lock_name(platform, name);
 	for (int tries = 0; (r = try_take(db, name, &fd)) == -EAGAIN && tries < 10; tries++) {
@@ -331,8 +335,8 @@ int profdb_lock_name(struct profdb *db, const char *platform, struct base_err *e
 			close(fd);
 		return r;
 	}
-	db->lock_fd = fd;
-	db->lock_beat_ns = base_now_ns();
+	db->lock.fd = fd;
+	db->lock.beat_ns = base_now_ns();
 	strcpy(db->platform, platform);
 	return 0;
 }
@@ -341,12 +345,12 @@ void profdb_lock_beat(struct profdb *db)
 {
 	uint64_t now = base_now_ns();
 
-	if (db->lock_fd < 0 || now - db->lock_beat_ns < BEAT_MS * UINT64_C(1000000))
+	if (db->lock.fd < 0 || now - db->lock.beat_ns < BEAT_MS * UINT64_C(1000000))
 		return;
-	db->lock_beat_ns = now;
+	db->lock.beat_ns = now;
 	/* Should it fail, others find the file as it is; what counts is asked before each commit.
 	 */
-	(void)futimens(db->lock_fd, NULL);
+	(void)futimens(db->lock.fd, NULL);
 }
 
 int profdb_lock_check(struct profdb *db, struct base_err *err)
@@ -376,13 +380,13 @@ void profdb_unlock(struct profdb *db)
 {
 	char name[PROFDB_PLATFORM_MAX + 8];
 
-	if (db->lock_fd < 0)
+	if (db->lock.fd < 0)
 		return;
 	lock_name(db->platform, name);
-	if (is_there(db, db->lock_fd, name) && is_ours(db, name) == 1)
+	if (is_there(db, db->lock.fd, name) && is_ours(db, name) == 1)
 		unlinkat(db->fd, name, 0);
-	close(db->lock_fd);
-	db->lock_fd = -1;
+	close(db->lock.fd);
+	db->lock.fd = -1;
 }
 
 /* ---- who else is there -------------------------------------------------------------------------

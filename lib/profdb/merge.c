@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The counts, moves, paths and words of one profile are added to another one here. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The names of files in an epoch are made of profiles here, and read back into keys and versions.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A list of names grows, is sorted and packed here, and is read from a folder. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The ASCII header of a profile file is written here, in all versions. */
 #include <string.h>
 
 #include "profdb_internal.h"

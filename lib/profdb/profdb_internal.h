@@ -384,29 +384,52 @@ struct profdb_file {
 
 enum { PROFDB_LOCK_TEXT = 512 };
 
+/* The lock of a platform, or of maintenance (lock.c, keep.c). */
+struct profdb_lock {
+	int fd;			      /* -1: not locked */
+	char text[PROFDB_LOCK_TEXT];  /* ours, while we hold it */
+	uint64_t beat_ns;	      /* time of the last heartbeat */
+	profdb_watching_fn *watching; /* called before another machine's lock is watched; or NULL */
+	void *watching_ctx;
+	bool keeps; /* the lock is that of maintenance, not of a platform */
+};
+
+/* Descriptors of folders of the database, -1 until they are asked for (layout.c). */
+struct profdb_folders {
+	int dyn, kernel, costs, index;
+};
+
+/* The epoch that is written (epoch.c). */
+struct profdb_epoch {
+	char name[PROFDB_EPOCH_LEN + 1]; /* empty: none */
+	char began[PROFDB_TIME_LEN + 1]; /* when it did */
+	int fd;				 /* of <db>/<epoch>/<platform>, or -1 */
+	struct base_map files;		 /* key -> struct profdb_file */
+	struct profdb_names endings;	 /* "+EVENT" of pseudo-images' files among these */
+};
+
+/* The flush under way, or the last one (flush.c, commit.c). */
+struct profdb_flush {
+	uint64_t seq;
+	enum profdb_format format; /* of what is put */
+	uint64_t cpu_mhz, nr_cpus; /* written into each profile; 0: not */
+	void (*alive)(void *ctx);  /* called within flushes, or NULL */
+	void *alive_ctx;
+	bool under_way;
+	bool broken;		     /* a put failed so that nothing may follow */
+	bool redo;		     /* committed, but not yet all renamed */
+	struct profdb_commit commit; /* of the flush under way, or to be redone */
+};
+
 struct profdb {
 	char *path;
-	char lock_text[PROFDB_LOCK_TEXT]; /* ours, while we hold lock_fd */
-	uint64_t lock_beat_ns;
-	profdb_watching_fn *watching; /* told before another machine's lock is watched; or NULL */
-	void *watching_ctx;
-	int fd, dyn_fd, kernel_fd, costs_fd, index_fd, lock_fd;
+	int fd;
 	char platform[PROFDB_PLATFORM_MAX + 1]; /* locked; else empty */
-	char epoch[PROFDB_EPOCH_LEN + 1];	/* current; else empty */
-	char began[PROFDB_TIME_LEN + 1];	/* when it did */
-	int epoch_fd;				/* <db>/<epoch>/<platform>, or -1 */
-	struct base_map files;	     /* key -> struct profdb_file, of the current epoch */
-	struct profdb_names endings; /* "+EVENT" of pseudo-images' files among these */
-	uint64_t seq;		     /* of the flush under way, or the last */
-	enum profdb_format format;   /* of what is put */
-	uint64_t cpu_mhz, nr_cpus;   /* told there; 0: not */
-	void (*alive)(void *ctx);    /* within flushes, or NULL */
-	void *alive_ctx;
-	bool flushing, broken;	     /* broken: a put failed so that nothing may follow */
-	bool redo;		     /* committed, but not yet all renamed */
-	bool keeps;		     /* the lock is that of housekeeping, not of a platform */
-	struct profdb_commit join;   /* the database's, as of the last list of epochs */
-	struct profdb_commit commit; /* of the flush under way, or to be redone */
+	struct profdb_folders folders;
+	struct profdb_lock lock;
+	struct profdb_epoch epoch;
+	struct profdb_flush flush;
+	struct profdb_commit join; /* the database's, as of the last list of epochs (list.c) */
 };
 
 /* The lock is ours still, as far as other machines see: asked before each commit. 0, -DCPI_EBUSY,

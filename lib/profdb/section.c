@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sections of a file of version 1, and the numbers of variable length in them, are read and
+ * written here.
+ */
 #include <string.h>
 
 #include "profdb_internal.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A range of epochs, as users name it, becomes a list of epochs here. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

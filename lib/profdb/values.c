@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A value profile in memory keeps one list of frequent values for each offset and its callers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The profiles of an epoch are visited as of one flush, whatever the daemon writes meanwhile. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
