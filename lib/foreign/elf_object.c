@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The routines of an ELF object in memory become registration records here. */
 #include "foreign_internal.h"
-#include "search.h"
+#include "bound.h"
 
 enum { TEXT_MAX = 4095, TEXTS_MAX = 65535 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "foreign_internal.h"
-#include "search.h"
+#include "bound.h"
 
 /* Longer beginnings of two names for one address are not compared. */
 enum { NAME_COMPARED = 256 };

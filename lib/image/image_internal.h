@@ -7,7 +7,7 @@
 #include <gelf.h>
 
 #include "image.h"
-#include "search.h"
+#include "bound.h"
 #include "wire.h"
 
 /* ---- one ELF file (elf.c) ------------------------------------------------------------------ */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernel.h"
-#include "search.h"
+#include "bound.h"
 
 /* Where kallsyms does not tell it: no kernel is larger with all its data. */
 #define KERNEL_IMAGE_GUESS (UINT64_C(256) << 20)

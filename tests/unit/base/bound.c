@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "search.h"
+#include "bound.h"
 
 struct item {
 	char tag;

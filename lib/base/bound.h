@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Binary search in arrays that ascend by a member of type uint64_t. */
-#ifndef DCPI_BASE_SEARCH_H
-#define DCPI_BASE_SEARCH_H
+#ifndef DCPI_BASE_BOUND_H
+#define DCPI_BASE_BOUND_H
 
 #include <stddef.h>
 #include <stdint.h>
