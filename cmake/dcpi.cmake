@@ -57,15 +57,21 @@ endfunction()
 
 # dcpi_unit_test(NAME SOURCES … LINK …): a cmocka program, registered with ctest as unit/NAME.
 # Internal headers of a folder are reached by INCLUDE. LIVE: it compares samples or ticks with time, so
-# that it has no result while the machine stands still (tests/support/stood_still.c), as system tests.
+# that it has no result while the machine stands still (tests/support/stood_still.c), as system tests. NATIVE: it
+# cannot run under user-mode emulation, which has no perf events, no BPF and no ptrace, and in which a program cannot
+# start another one of its kind (a helper); a cross build does without it.
 function(dcpi_unit_test name)
-	cmake_parse_arguments(A "LIVE" "" "SOURCES;LINK;INCLUDE" ${ARGN})
+	cmake_parse_arguments(A "LIVE;NATIVE" "" "SOURCES;LINK;INCLUDE" ${ARGN})
 	string(REPLACE "/" "_" target "unit_${name}")
 	add_executable(${target} ${A_SOURCES})
 	set_target_properties(${target} PROPERTIES
 		RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 	target_include_directories(${target} PRIVATE ${A_INCLUDE})
 	target_link_libraries(${target} PRIVATE dcpi_flags cmocka ${A_LINK})
+	if(A_NATIVE AND CMAKE_CROSSCOMPILING)
+		set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+		return()
+	endif()
 	if(A_LIVE AND NOT CMAKE_CROSSCOMPILING)
 		add_test(NAME unit/${name} COMMAND stood_still $<TARGET_FILE:${target}>)
 	else()

@@ -130,10 +130,10 @@ static double now(clockid_t clock)
 
 static void run_for(double seconds)
 {
-	double end = now(CLOCK_MONOTONIC) + seconds;
+	double end = now(CLOCK_PROCESS_CPUTIME_ID) + seconds;
 
 	/* Calls of random length, so that no sampler's period keeps step with them. */
-	while (now(CLOCK_MONOTONIC) < end)
+	while (now(CLOCK_PROCESS_CPUTIME_ID) < end)
 		for (size_t i = 0; i < NR_ROUTINES; i++) {
 			double before = now(CLOCK_PROCESS_CPUTIME_ID);
 

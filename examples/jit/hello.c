@@ -4,6 +4,8 @@
  * routines, made at run time, count down; "sixty" does six times the work of "ten".
  *
  *	cc hello.c $(pkg-config --cflags --libs dbgdyn) -o hello && ./hello [SECONDS]
+ *
+ * SECONDS of CPU time: on a busy machine it takes longer, and has as many samples.
  */
 #include <dbgdyn.h>
 #include <stdio.h>
@@ -41,17 +43,17 @@ static struct routine {
 #define NR_ROUTINES (sizeof(routines) / sizeof(routines[0]))
 #define APART	    64 /* bytes between two routines */
 
-static double seconds(clockid_t clock)
+static double cpu_seconds(void)
 {
 	struct timespec t;
 
-	clock_gettime(clock, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 int main(int argc, char **argv)
 {
-	double all = 0, last, end = seconds(CLOCK_MONOTONIC) + (argc > 1 ? atof(argv[1]) : 2);
+	double all = 0, last, end = argc > 1 ? atof(argv[1]) : 2;
 	uint64_t context;
 	unsigned char *code =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -76,12 +78,12 @@ int main(int argc, char **argv)
 		dbgdyn_register(context, &r, NULL);
 	}
 
-	last = seconds(CLOCK_PROCESS_CPUTIME_ID);
-	while (seconds(CLOCK_MONOTONIC) < end)
+	last = cpu_seconds();
+	while (last < end)
 		for (size_t i = 0; i < NR_ROUTINES; i++) {
 			/* Of random length, so that no sampler's period keeps step with it. */
 			routines[i].run(routines[i].turns / 8 * (1 + (unsigned long)rand() % 15));
-			double now = seconds(CLOCK_PROCESS_CPUTIME_ID);
+			double now = cpu_seconds();
 
 			routines[i].seconds += now - last;
 			all += now - last;

@@ -3,7 +3,7 @@
  * A JIT that puts two routines at one address in turn: "low" works in the first bytes of its block,
  * "high" in the last (and jumps there), so that whoever charges a sample to the wrong one is found
  * out by its offset. jit_reuse MILLISECONDS-PER-TURN TURNS Prints the number of milliseconds that
- * each of them ran.
+ * each of them ran. All of these are of CPU time.
  */
 #include <dbgdyn.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static double now(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 

@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 {
 	static unsigned char bytes[TRUTH_BLOCK];
 	unsigned char *code = truth_map(8192);
-	double end = truth_clock(CLOCK_MONOTONIC) + (argc > 2 ? atof(argv[2]) : 0);
+	double end = truth_clock(CLOCK_THREAD_CPUTIME_ID) + (argc > 2 ? atof(argv[2]) : 0);
 	int slot = 0;
 
 	if (argc < 3 || !code)
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	truth_code(bytes, 2);
 	tell_lines(2, bytes);
 	tell_code(2, code + 4096, bytes);
-	while (truth_clock(CLOCK_MONOTONIC) < end) {
+	while (truth_clock(CLOCK_THREAD_CPUTIME_ID) < end) {
 		run(1, code, 0.02);
 		run(2, code + 4096, 0.01);
 		turn(FIRST_TURNING + slot++ % NR_TURNING, code + 2048);

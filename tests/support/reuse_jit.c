@@ -79,11 +79,11 @@ static int next_slot(struct worker *w, int slot)
 static void *work(void *arg)
 {
 	struct worker *w = arg;
-	double end = truth_clock(CLOCK_MONOTONIC) + o.seconds;
+	double end = truth_clock(CLOCK_THREAD_CPUTIME_ID) + o.seconds;
 	uint64_t handle = 0;
 	int slot = 0;
 
-	while (truth_clock(CLOCK_MONOTONIC) < end) {
+	while (truth_clock(CLOCK_THREAD_CPUTIME_ID) < end) {
 		double part = (double)(truth_random(&w->random) % 1000000) / 1e6;
 
 		if (o.retire && handle && dbgdyn_retire(o.context, handle) != DBGDYN_OK)

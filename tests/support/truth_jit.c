@@ -127,10 +127,10 @@ double truth_run(const unsigned char *code, clockid_t clock, double seconds, uin
 void truth_live(uint64_t context, unsigned char *code, const char *prefix, double seconds,
 		double ran[TRUTH_SLOTS], uint64_t *random)
 {
-	double end = truth_clock(CLOCK_MONOTONIC) + seconds;
+	double end = truth_clock(CLOCK_THREAD_CPUTIME_ID) + seconds;
 	int slot[TRUTH_BLOCKS], nr = 0, at;
 
-	while (truth_clock(CLOCK_MONOTONIC) < end) {
+	while (truth_clock(CLOCK_THREAD_CPUTIME_ID) < end) {
 		uint64_t r = truth_random(random);
 		bool more = nr < TRUTH_BLOCKS;
 

@@ -26,7 +26,7 @@ static const char usage[] =
 	"\n"
 	"Compile a calc program to machine code as it runs, told to DCPI through libdbgdyn.\n"
 	"\n"
-	"  -time SECONDS  Run main again and again until so much time has passed.\n"
+	"  -time SECONDS  Run main again and again until it has used so much CPU time.\n"
 	"  -shares        Say at the end what the functions named by 'shares' took of the CPU "
 	"time.\n"
 	"  -ast           Print the syntax tree and run nothing.\n"
@@ -84,28 +84,28 @@ static int parse_options(struct command *cmd, char **argv)
 	return 0;
 }
 
-static double now(void)
+static double cpu_seconds(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static int run(struct calc *calc, const struct command *cmd, int64_t *status, struct calc_err *err)
 {
-	double start = now(), passed;
+	double start = cpu_seconds(), used;
 	unsigned long nr_rounds = 0;
 
 	do {
 		if (calc_run(calc, status, err) < 0)
 			return -1;
 		nr_rounds++;
-		passed = now() - start;
-	} while (passed < cmd->seconds);
+		used = cpu_seconds() - start;
+	} while (used < cmd->seconds);
 	fflush(stdout);
 	if (cmd->seconds > 0)
-		fprintf(stderr, "calc: %lu rounds in %.2f s\n", nr_rounds, passed);
+		fprintf(stderr, "calc: %lu rounds in %.2f s\n", nr_rounds, used);
 	return 0;
 }
 

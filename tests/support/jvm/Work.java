@@ -2,8 +2,8 @@
 /*
  * What tests/system/jvm.sh runs. work.Work shares SECONDS: three methods of known parts of the CPU time;
  * parts SECONDS: one with two inlined into each other; units COUNT MS: classes one after the other, each run so long and
- * dropped, so that the room of their code is used again; wait: shares, when a line comes in. Prints "METHOD
- * CPU-SECONDS" by the clock of its own thread.
+ * dropped, so that the room of their code is used again; wait: shares, when a line comes in. Seconds are of CPU time.
+ * Prints "METHOD CPU-SECONDS" by the clock of its own thread.
  */
 package work;
 
@@ -70,9 +70,9 @@ public class Work {
 
 	static void shares(double seconds) {
 		long[] time = new long[3];
-		long end = System.nanoTime() + (long)(seconds * 1e9);
+		long end = clock.getCurrentThreadCpuTime() + (long)(seconds * 1e9);
 
-		while (System.nanoTime() < end) {
+		while (clock.getCurrentThreadCpuTime() < end) {
 			for (int which = 0; which < 3; which++) {
 				long start = clock.getCurrentThreadCpuTime();
 
@@ -85,9 +85,9 @@ public class Work {
 	}
 
 	static void parts(double seconds) {
-		long end = System.nanoTime() + (long)(seconds * 1e9);
+		long end = clock.getCurrentThreadCpuTime() + (long)(seconds * 1e9);
 
-		while (System.nanoTime() < end)
+		while (clock.getCurrentThreadCpuTime() < end)
 			result += outer(1000);
 	}
 

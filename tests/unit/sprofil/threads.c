@@ -122,6 +122,7 @@ static void test_threads_later(void **state)
 	run_threads(true);
 }
 
+#ifndef TEST_EMULATED /* when threads begin and get ticks is the emulator's affair */
 /* ---- threads that live for less than a tick ---------------------------------------------------
  */
 
@@ -156,9 +157,6 @@ static void test_short_lives(void **state)
 	double expected, most;
 
 	(void)state;
-#ifdef TEST_EMULATED
-	skip(); /* when an emulator's threads begin and get ticks is the emulator's affair */
-#endif
 	start();
 	expected = 400 * 400000 / tick_ns;
 	run_short_lives();
@@ -188,9 +186,6 @@ static void test_raw_clone(void **state)
 	static int32_t tid;
 
 	(void)state;
-#ifdef TEST_EMULATED
-	skip(); /* when an emulator's threads begin and get ticks is the emulator's affair */
-#endif
 	assert_ptr_not_equal(stack, MAP_FAILED);
 	atomic_store(&go, 0);
 	start();
@@ -209,6 +204,7 @@ static void test_raw_clone(void **state)
 	assert_int_equal(sprofil(NULL, 0, NULL, 0), 0);
 	munmap(stack, STACK_LEN);
 }
+#endif
 
 static int setup(void **state)
 {
@@ -232,8 +228,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_threads_before, off),
 		cmocka_unit_test_teardown(test_threads_later, off),
+#ifndef TEST_EMULATED
 		cmocka_unit_test_teardown(test_short_lives, off),
 		cmocka_unit_test_teardown(test_raw_clone, off),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
