@@ -18,7 +18,8 @@
 #include "scales.h"
 #include "sprofil.h"
 
-enum { NR_ELEMENTS = 32, ROOM_LEN = 65536 * 4 * 4 };
+/* The room is as long as what the array counts at most, so that no other code lies in it. */
+enum { NR_ELEMENTS = 32, ROOM_LEN = NR_ELEMENTS * 65536 * 4 };
 
 static unsigned char *room;
 static union {
