@@ -81,9 +81,11 @@ function(dcpi_unit_test name)
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_SRC=${CMAKE_SOURCE_DIR}")
 endfunction()
 
-# dcpi_script_test(KIND NAME SCRIPT): a shell script as ctest KIND/NAME. KIND is golden
-# (no root, no kernel) or system (real daemon, real samples, one at a time).
+# dcpi_script_test(KIND NAME SCRIPT [LONG]): a shell script as ctest KIND/NAME. KIND is golden
+# (no root, no kernel) or system (real daemon, real samples, one at a time). LONG: only "scripts/test --all" has time
+# for it; run again when it fails beside other load.
 function(dcpi_script_test kind name script)
+	cmake_parse_arguments(A "LONG" "" "" ${ARGN})
 	set(emulate)
 	if(CMAKE_CROSSCOMPILING)
 		set(emulate ${CMAKE_SOURCE_DIR}/tests/support/emulate)
@@ -92,12 +94,20 @@ function(dcpi_script_test kind name script)
 	if(kind STREQUAL system)
 		set(live stood_still)
 	endif()
+	set(labels ${kind})
+	if(A_LONG)
+		list(APPEND labels long)
+		list(APPEND live -load)
+	endif()
 	add_test(NAME ${kind}/${name} COMMAND ${live} bash ${emulate} ${script})
-	set_tests_properties(${kind}/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS ${kind}
+	set_tests_properties(${kind}/${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${labels}"
 		TIMEOUT 600
 		ENVIRONMENT "DCPI_BIN=${CMAKE_BINARY_DIR}/bin;DCPI_LIB=${CMAKE_BINARY_DIR}/lib;DCPI_BUILD=${CMAKE_BINARY_DIR};DCPI_SRC=${CMAKE_SOURCE_DIR};DCPI_EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}")
 	if(kind STREQUAL system)
 		set_tests_properties(${kind}/${name} PROPERTIES RUN_SERIAL ON)
+	endif()
+	if(A_LONG)
+		set_tests_properties(${kind}/${name} PROPERTIES TIMEOUT 1800)
 	endif()
 endfunction()
 
