@@ -3,7 +3,8 @@
  * The value profiler that DCPI's dcpivprofiler page had as its sample, here: addresses of 64-bit
  * loads. Of that one the includes, the switch, and how the address is come by have changed.
  *
- *	cc -shared -fPIC -I/usr/local/include/dcpi vp-ldq-addr.c -L/usr/local/lib/dcpi -ltrace -o vp-ldq-addr.so
+ *	cc -shared -fPIC -I/usr/local/include/dcpi vp-ldq-addr.c \
+ *		-L/usr/local/lib/dcpi -ltrace -o vp-ldq-addr.so
  */
 #include <stdio.h>
 #include <trace-inst.h>
@@ -79,6 +80,5 @@ static const char *vp_format(uint inst, ulong value)
 }
 
 vp_dispatch_t _dispatch = {
-	vp_name,	 NULL,	     NULL,     vp_prof_init, NULL,
-	vp_prof_process, vp_preface, vp_format,
+	vp_name, NULL, NULL, vp_prof_init, NULL, vp_prof_process, vp_preface, vp_format,
 };

@@ -152,8 +152,7 @@ static bool move_good(const struct wire_move *m)
 {
 	bool with_code = m->head.flags & WIRE_ROUTINE_CODE;
 
-	return m->seq && code_good(m->from, m->code_len) &&
-	       code_good(m->to, m->code_len) &&
+	return m->seq && code_good(m->from, m->code_len) && code_good(m->to, m->code_len) &&
 	       (!with_code || m->code_len <= m->head.len - sizeof(*m));
 }
 

@@ -215,10 +215,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),
-		cmocka_unit_test(test_again),
-		cmocka_unit_test(test_made),
-		cmocka_unit_test(test_unit),
+		cmocka_unit_test(test_read),	cmocka_unit_test(test_again),
+		cmocka_unit_test(test_made),	cmocka_unit_test(test_unit),
 		cmocka_unit_test(test_refused),
 	};
 
