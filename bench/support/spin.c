@@ -56,7 +56,7 @@ static double time_work(struct spin *s)
 		s->gaps[i] = (uint32_t)(ticks() - before);
 	}
 	qsort(s->gaps, TRIALS, sizeof(*s->gaps), by_value);
-	return s->gaps[TRIALS / 2] / s->per_ns;
+	return s->gaps[TRIALS / 2] / s->per_ns; /* NOLINT(bugprone-integer-division) */
 }
 
 int spin_begin(struct spin *s, int cpu, void (*work)(void))

@@ -345,7 +345,7 @@ static void broadcast(struct vtrace_maker *m, const struct vex *v, uint8_t w)
 /* vmovdqu8, 16, 32, 64 and their aligned forms, of registers that capstone may not know. */
 static void move(struct vtrace_maker *m, const struct vex *v, bool store)
 {
-	for (uint8_t c = 0; c < (store ? nr_chunks(v) : 4); c++) {
+	for (int c = 0; c < (store ? nr_chunks(v) : 4); c++) {
 		uint8_t reg = VTRACE_VECTOR + 4 * v->reg + c;
 
 		if (store)

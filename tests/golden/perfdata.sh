@@ -12,7 +12,7 @@ touch -d @1700000000 ./*.data
 for name in two packed pipe mono stack unfinished; do
 	echo "== $name"
 	"$DCPI_BIN/dcpid" -replay $name.data -platform test $name 2>&1 || true
-	for file in $name/2*/test/*; do
+	for file in "$name"/2*/test/*; do
 		"$DCPI_BIN/dcpicat" "$file" | sed 's/^/	/'
 	done
 done >out 2>&1 || { cat out; exit 1; }

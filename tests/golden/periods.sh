@@ -64,7 +64,7 @@ told()
 	run dcpi2pix "${set[@]}" -o pix app
 	od -An -v -t x1 pix.Counts
 	run dcpicosts "${set[@]}" app.xct
-	(cd "$1/costs" && grep . *)
+	(cd "$1/costs" && grep . -- *)
 	rm -r bb* pix.* "$1/costs"
 }
 for db in same mixed twice turns slow quarter; do

@@ -78,7 +78,7 @@ run()
 {
 	local code=0
 	echo "\$ $*"
-	"$DCPI_BIN/$@" 2>err || code=$?
+	"$DCPI_BIN/$1" "${@:2}" 2>err || code=$?
 	sed 's/^/! /' err
 	[ $code = 0 ] || echo "exit $code"
 	echo

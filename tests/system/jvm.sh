@@ -182,7 +182,7 @@ try_attached()
 {
 	local pid i
 	mkfifo "$work/fifo"
-	run=exec java -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,work.Work::sixty \
+	run='exec' java -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,work.Work::sixty \
 		-XX:CompileCommand=dontinline,work.Work::thirty -XX:CompileCommand=dontinline,work.Work::ten \
 		work.Work wait 3 <"$work/fifo" >"$work/wait" &
 	pid=$!

@@ -92,7 +92,7 @@ wait_for_stage()
 {
 	local i
 	for ((i = 0; i < 900; i++)); do
-		[ "$(grep -c done "$work/said")" -lt "$1" ] || return 0
+		[ "$(grep -c "done" "$work/said")" -lt "$1" ] || return 0
 		sleep 0.1
 	done
 	fail "stage $1 of flush.lua does not end: $(cat "$work/err")"

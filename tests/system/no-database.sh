@@ -110,7 +110,7 @@ end_jit
 # An epoch is removed by removing its folder; the database stays.
 flush_stored "before its epoch is removed"
 gone=$stored
-rm -rf "$db/$(status_field epoch)"
+rm -rf "${db:?}/$(status_field epoch)"
 flush_holds "without its epoch" "$gone"
 
 # What is in it alone: as one empties that of a service, to which a folder made anew would be read-only.

@@ -9,7 +9,7 @@ command -v perf >/dev/null || {
 	echo "skip: needs perf (linux-perf)"
 	exit 77
 }
-export DEBUGINFOD_URLS= PERF_CONFIG=/dev/null
+export DEBUGINFOD_URLS='' PERF_CONFIG=/dev/null
 mix=$DCPI_BUILD/tests/mix
 cd "$work" || exit 1
 

@@ -9,7 +9,7 @@ silent=$DCPI_BIN/../tests/silent
 # The search for leaks at a program's end would wait for its thread that waits there.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 mkdir dead
-fuse= tcp=
+fuse='' tcp=''
 cleanup()
 {
 	[ -z "$tcp" ] || kill "$tcp" 2>/dev/null || :

@@ -48,7 +48,8 @@ cc -O1 -fcf-protection=none -mno-red-zone -o "$work/brief" "$work/brief.c"
 # Offsets of a profile are the file's; here they are its addresses less a constant.
 offset_of()
 {
-	local text=$(readelf -SW "$work/brief" | awk '{ sub(/^ *\[ *[0-9]+\] */, "") } $1 == ".text" { print "0x" $3, "0x" $4 }')
+	local text
+	text=$(readelf -SW "$work/brief" | awk '{ sub(/^ *\[ *[0-9]+\] */, "") } $1 == ".text" { print "0x" $3, "0x" $4 }')
 	printf '0x%012x\n' $((0x$(nm "$work/brief" | awk -v n="$1" '$3 == n { print $1 }') - ${text% *} + ${text#* }))
 }
 

@@ -133,7 +133,7 @@ static void registered_image(void **state)
 	assert_string_equal(profdb_profile_path(img->counts, 0), "/opt/x");
 	assert_string_equal(profdb_profile_path(img->counts, 1), "a name");
 	/* Of names that anybody can give only a few are kept. */
-	for (char c = 'a'; c <= 'z'; c++) {
+	for (int c = 'a'; c <= 'z'; c++) {
 		q.name[0] = c;
 		assert_true(is_ok(ask(&q, geteuid())));
 	}

@@ -286,9 +286,9 @@ static void test_hostile(void **state)
 	(void)state;
 	/* Each parameter is a pair of the one before: 2^100 letters. */
 	to = stpcpy(to, "PFvS_S_E");
-	for (char c = '1'; c <= '9'; c++)
+	for (int c = '1'; c <= '9'; c++)
 		to += sprintf(to, "PFvS%c_S%c_E", c, c);
-	for (char c = 'B'; c <= 'Z'; c++)
+	for (int c = 'B'; c <= 'Z'; c++)
 		to += sprintf(to, "PFvS%c_S%c_E", c, c);
 	assert_null(demangle_name(text));
 	/* A search for a pack in it would take 2^26 steps. */
@@ -296,9 +296,9 @@ static void test_hostile(void **state)
 	for (int i = 0; i < 26; i++)
 		strcat(text, "Fv");
 	strcat(text, "1AS_E");
-	for (char c = '0'; c <= '9'; c++)
+	for (int c = '0'; c <= '9'; c++)
 		sprintf(text + strlen(text), "S%c_E", c);
-	for (char c = 'A'; c <= 'O'; c++)
+	for (int c = 'A'; c <= 'O'; c++)
 		sprintf(text + strlen(text), "S%c_E", c);
 	assert_null(demangle_name(text));
 	refuse(repeated("_Z1f", "P", 3000, "i"));

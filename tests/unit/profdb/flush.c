@@ -260,7 +260,7 @@ static void test_what_differs_stays_apart(void **state)
 	/* Names beyond what a folder takes differ at their ends only. */
 	memset(long_stem, 'x', sizeof(long_stem));
 	long_stem[399] = '\0';
-	for (char c = 'a'; c < 'd'; c++) {
+	for (int c = 'a'; c < 'd'; c++) {
 		struct profdb_profile *p = profdb_profile_new(PROFDB_DYNAMIC, NULL, "x");
 
 		long_stem[398] = c;

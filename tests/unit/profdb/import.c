@@ -24,7 +24,7 @@ int __wrap_base_sync_dir(int fd)
 static void test_places(void **state)
 {
 	static const char *const good[] = {
-		PROFILE,
+		PROFILE, /* NOLINT(bugprone-suspicious-missing-comma): a macro of two parts */
 		"202611200754/a.b-c/libc.so.6.file.ab~1",
 		"dyn/hello.1.dyn",
 		"kernel/vmlinux-6.1-ab.elf",

@@ -47,7 +47,7 @@ static struct view look(struct profdb *db)
 static void flush_all(struct profdb *db)
 {
 	assert_int_equal(profdb_flush_begin(db, NULL), 0);
-	for (uint8_t i = 0; i < NR_IMAGES; i++)
+	for (int i = 0; i < NR_IMAGES; i++)
 		scratch_put(db, "image", i, 1);
 	assert_int_equal(profdb_flush_commit(db, NULL), 0);
 }

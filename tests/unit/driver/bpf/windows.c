@@ -107,12 +107,12 @@ static void blocks_are_entered_anywhere(void **state)
 
 	c.block.nr_insns = VTRACE_BLOCK_INSNS;
 	c.block.len = 2 * VTRACE_BLOCK_INSNS;
-	for (uint8_t i = 0; i < VTRACE_BLOCK_INSNS; i++)
+	for (int i = 0; i < VTRACE_BLOCK_INSNS; i++)
 		c.insns[i] = (struct vtrace_insn){ .offset = (uint8_t)(2 * i),
 						   .len = 2,
 						   .first = (uint8_t)(3 * i) };
 	w = &b->blocks[bpf_blocks_put(b, &c, 100)];
-	for (uint8_t i = 0; i < WINDOW_ENTRIES; i++) {
+	for (int i = 0; i < WINDOW_ENTRIES; i++) {
 		starts |= 1ull << 2 * i;
 		assert_int_equal(w->first[i], 3 * i);
 	}

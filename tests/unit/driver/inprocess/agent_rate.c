@@ -36,7 +36,7 @@ __attribute__((constructor(101))) static void give_orders(void)
 	if (!mkdtemp(folder))
 		return;
 	snprintf(orders, sizeof(orders), "%llu:%d:%s",
-		 (unsigned long long)(EVERY * inprocess_tick_ns()), INPROCESS_UNITS_MIN, folder);
+		 (unsigned long long)EVERY * inprocess_tick_ns(), INPROCESS_UNITS_MIN, folder);
 	setenv(INPROCESS_ENV, orders, 1);
 }
 

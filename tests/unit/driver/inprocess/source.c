@@ -686,7 +686,7 @@ static void they_tell_their_end(void **state)
 static struct rlimit limit_to(int nr)
 {
 	int free_fd = dup(0);
-	rlim_t want = (rlim_t)(free_fd + nr);
+	rlim_t want = (rlim_t)free_fd + (rlim_t)nr;
 	struct rlimit old, low;
 
 	close(free_fd);
