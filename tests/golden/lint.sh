@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The rule of the modules and the figures of scripts/lint: a copy of the tree passes; each thing that the table does not
+# allow fails, with the file, the line and the rule. (Format, clang-tidy and shellcheck are tools of others.)
+set -eu
+[ -z "${DCPI_EMULATOR:-}" ] || { echo "skip: lint reads objects of this machine alone"; exit 77; }
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+fail() { echo "$*"; cat "$tmp/out"; exit 1; }
+
+# fresh: a copy of the product, as it is in the tree.
+fresh()
+{
+	rm -rf "$tmp/tree"
+	mkdir -p "$tmp/tree"
+	cp -r "$DCPI_SRC"/{adapters,daemon,dbgdyn,driver,examples,include,lib,profilers,pseudoimg,scripts,tools} "$tmp/tree"
+	cd "$tmp/tree"
+}
+
+# lint [ARG...]: the rule and the figures of the copy, with the objects of the build.
+lint() { python3 scripts/lint.d/structure.py "$@" >"$tmp/out" 2>&1; }
+
+# must_fail [ARG...]: the lint of the copy finds something.
+must_fail() { ! lint "$@" || fail "passes"; }
+
+# found FINDING: by the last lint.
+found() { grep -qF "$1" "$tmp/out" || fail "not found: $1"; }
+
+# last FILE: the number of its last line.
+last() { wc -l <"$1"; }
+
+# compiled FILE: its object, made from the copy, as an option.
+compiled()
+{
+	gcc -D_GNU_SOURCE -I"$(dirname "$1")" -c "$1" -o "$tmp/${1##*/}.o" || fail "cannot compile $1"
+	echo "--object=$1=$tmp/${1##*/}.o"
+}
+
+fresh
+lint . "$DCPI_BUILD" || fail "the tree itself does not pass"
+[ "$(grep -c '^figure: ' "$tmp/out")" = 6 ] || fail "not six figures"
+tail -n 1 "$tmp/out" | grep -qE '^figures: [0-9]+ ok, [0-9]+ short$' || fail "no count at the end"
+
+# -- modules: an include, a header that is internal, a struct that is only named, a folder that is not in the table
+echo '#include "profdb.h"' >>lib/base/buf.c
+echo '#include "profdb_internal.h"' >>tools/dcpix.c
+echo 'struct profdb;' >>lib/base/map.c
+mkdir lib/new
+printf '/* SPDX-License-Identifier: BSD-2-Clause */\n/* A file of a new module. */\n#include "base.h"\n' >lib/new/new.c
+
+# -- modules: a call without an include, and one by address in a struct of callbacks
+cat >>lib/base/clock.c <<'END'
+int profdb_close(void *db);
+int base_clock_forbidden(void);
+int base_clock_forbidden(void) { return profdb_close(0); }
+END
+cat >>lib/base/hash.c <<'END'
+int profdb_close(void *db);
+const struct base_calls { int (*close)(void *); } base_calls = { .close = profdb_close };
+END
+
+# -- modules: a call upwards, through a struct or a pointer that the upper module fills
+cat >>lib/base/base.h <<'END'
+struct base_hooks { int (*full)(void *ctx); void *ctx; };
+extern struct base_hooks base_hooks;
+extern int (*base_hook)(void *ctx);
+END
+echo 'static struct base_hooks hooks = { list_full, NULL };' >>tools/dcpilist.c
+echo 'void cat_hook(void) { base_hooks.full = cat_full; }' >>tools/dcpicat.c
+echo 'void diff_hook(void) { base_hook = diff_full; }' >>tools/dcpidiff.c
+
+clock=$(compiled lib/base/clock.c) hash=$(compiled lib/base/hash.c)
+must_fail "$clock" "$hash" . "$DCPI_BUILD"
+found "lib/base/buf.c:$(last lib/base/buf.c): include: \"profdb.h\": lib/base may not use lib/profdb"
+found "tools/dcpix.c:$(last tools/dcpix.c): include: \"profdb_internal.h\" is internal to lib/profdb"
+found "lib/base/map.c:$(last lib/base/map.c): name: \"struct profdb\": lib/base may not use lib/profdb"
+found 'lib/new/new.c:3: include: "base.h": lib/new may not use lib/base'
+found 'scripts/lint.d/modules:1: table: "lib/new": no row'
+found "lib/base/clock.c:$(($(last lib/base/clock.c) - 2)): call: \"profdb_close\": lib/base may not use lib/profdb"
+found "lib/base/hash.c:$(($(last lib/base/hash.c) - 1)): call: \"profdb_close\": lib/base may not use lib/profdb"
+found "tools/dcpilist.c:$(last tools/dcpilist.c): callbacks: fills \"base_hooks\", through which lib/base calls tools"
+found "tools/dcpicat.c:$(last tools/dcpicat.c): callbacks: fills \"base_hooks\", through which lib/base calls tools"
+found "tools/dcpidiff.c:$(last tools/dcpidiff.c): callbacks: fills \"base_hook\", through which lib/base calls tools"
+
+# -- words: comments without a subject, and a file that does not say what it is for, beyond the state
+fresh
+seq 4000 | sed 's|.*|/* Of those: & */|' >>lib/base/buf.c
+must_fail . "$DCPI_BUILD" lib/base/buf.c
+found "lib/base/buf.c:$(($(last lib/base/buf.c) - 3999)): comments_without_subject: opens with \"Of\""
+fresh
+state=$(sed -n 's/^files_without_purpose //p' scripts/lint.d/state 2>/dev/null || :)
+for i in $(seq 0 "${state:-0}"); do
+	printf '/* SPDX-License-Identifier: BSD-2-Clause */\n#include <time.h>\n' >"lib/base/new$i.c"
+done
+must_fail . "$DCPI_BUILD" lib/base/new0.c
+found 'lib/base/new0.c:1: files_without_purpose: no comment says what the file is for'
