@@ -59,7 +59,7 @@ class Table:
 			elif row[0] == 'headers':
 				self.headers[row[1].rstrip(':')].update(row[2:])
 			else:
-				self.uses[row[0].rstrip(':')] = set(row[1:])
+				self.uses.setdefault(row[0].rstrip(':'), set()).update(row[1:])
 
 	def allows(self, user, used):
 		return user == used or used in self.uses.get(user, ())
