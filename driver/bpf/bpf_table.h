@@ -21,7 +21,7 @@ static const uint64_t count_mix[] __attribute__((unused)) = {
 #define COUNT_AT(table, index) (&(table)[index])
 #define COUNT_MIX(i)	       count_mix[i]
 
-#include "count_table.h"
+#include "kernel/count_table.h"
 
 /*
  * Every entry that holds counts, in no order. @table is nobody's but the caller's now.

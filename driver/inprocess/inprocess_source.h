@@ -9,7 +9,7 @@
 #define DCPI_INPROCESS_SOURCE_H
 
 #include "source.h"
-#include "inprocess_ring.h"
+#include "program/inprocess_ring.h"
 
 /* ---- bytes (inprocess_source_ring.c) --------------------------------------------------------- */
 

@@ -88,7 +88,8 @@ def check_names(sources, table, homes):
 		# include/ declares types that the module behind it defines.
 		for match in TAG.finditer(source.code) if source.ruled and not source.module.startswith('include') else ():
 			modules = homes.get(match[2], ())
-			if modules and match[2] not in seen and not any(table.allows(source.module, m) for m in modules):
+			if modules and match[2] not in seen and (source.module, match[2]) not in table.slots and \
+					not any(table.allows(source.module, m) for m in modules):
 				find(source.path, source.line(match.start()), 'name',
 					f'"{match[1]} {match[2]}": {source.module} may not use {sorted(modules)[0]}')
 			seen.add(match[2])

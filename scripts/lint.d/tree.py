@@ -46,16 +46,16 @@ def read_sources(root):
 
 
 class Table:
-	"""The file "modules": rows "MODULE: MODULE...", "headers MODULE: NAME...", "callbacks MODULE: NAME  reason"."""
+	"""The file "modules": rows "MODULE: MODULE...", "headers MODULE: NAME...", "callbacks MODULE: NAME", "slots MODULE: NAME"."""
 
 	def __init__(self, path):
-		self.uses, self.headers, self.callbacks = {}, collections.defaultdict(set), set()
+		self.uses, self.headers, self.callbacks, self.slots = {}, collections.defaultdict(set), set(), set()
 		for row in open(path):
 			row = row.split('#')[0].split()
 			if not row:
 				continue
-			if row[0] == 'callbacks':
-				self.callbacks.add((row[1].rstrip(':'), row[2]))
+			if row[0] in ('callbacks', 'slots'):
+				getattr(self, row[0]).add((row[1].rstrip(':'), row[2]))
 			elif row[0] == 'headers':
 				self.headers[row[1].rstrip(':')].update(row[2:])
 			else:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The agent that dcpirun loads into programs (libdcpirun.so): on each tick of a thread it writes
- * where the thread was into the ring of its process (../inprocess_ring.h), and before it, if that
+ * where the thread was into the ring of its process (inprocess_ring.h), and before it, if that
  * was not told yet, which mapping that is. libc alone; nothing of it is for anybody else to call.
  *
  * What a tick needs (agent_ring_put, agent_map_tell and what they call) runs in signal handlers,

@@ -9,6 +9,15 @@
 
 #include "fake_registry.h"
 
+/* EM_* of what runs here: no other registry is accepted. */
+#if defined(__aarch64__)
+enum { MACHINE = 183 };
+#elif defined(__riscv)
+enum { MACHINE = 243 };
+#else
+enum { MACHINE = 62 };
+#endif
+
 #define FACILITIES_OFF WIRE_PAGE
 #define RANGES_OFF     (FACILITIES_OFF + WIRE_NR_FACILITIES * sizeof(struct wire_facility))
 #define RING_OFF       (RANGES_OFF + WIRE_NR_RANGES * sizeof(struct wire_range))
@@ -53,7 +62,7 @@ void fake_open(struct fake *f, size_t ring_len)
 	f->h->ring_len = ring_len;
 	f->h->heap_off = RING_OFF + ring_len;
 	f->h->heap_len = HEAP_LEN;
-	f->h->machine = 62;
+	f->h->machine = MACHINE;
 }
 
 uint32_t *fake_words(struct fake *f)
@@ -198,7 +207,7 @@ void fake_facility_rec(struct base_buf *b, uint32_t index, const char *name)
 	r->index = index;
 	r->state = WIRE_FACILITY_OPEN;
 	r->name_len = (uint32_t)strlen(name);
-	r->machine = 62;
+	r->machine = MACHINE;
 	memcpy(r + 1, name, r->name_len);
 }
 

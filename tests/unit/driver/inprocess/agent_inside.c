@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "inprocess_ring.h"
+#include "program/inprocess_ring.h"
 
 #define SIGNO (SIGRTMAX - 7) /* dcpirun(1) */
 
