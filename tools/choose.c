@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A command's arguments choose images and procedures, or a hint says why they do not. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

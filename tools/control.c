@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A command is sent to the daemon's control socket, and its answer read. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The folder of one dcpix run holds its processes and their dumps. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

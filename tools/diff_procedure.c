@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Two versions of one procedure are compared, line by line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The instructions of an image are printed by several threads, in order. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* One disassembled instruction, label or byte row becomes text. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A walk over code finds where decoding has to begin anew. */
 #include <string.h>
 
 #include "dis.h"

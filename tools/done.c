@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The last line of a command says what it wrote, as text or JSON. */
 #include "done.h"
 
 #include "report.h"

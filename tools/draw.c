@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A flow graph becomes a drawing by graphviz. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The loops and groups of a flow graph are found before it is drawn. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Options about estimates and stalls that span procedures are checked. */
 #include <string.h>
 
 #include "estimation.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Samples are written as a profile that a compiler reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A flow graph is read from its text, and printed as text. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A flow graph is printed as JSON. */
 #include <inttypes.h>
 
 #include "graph_file.h"

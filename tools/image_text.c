@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Where an image's code wants to be, and its size, are found where the image still is there. */
 #include <string.h>
 
 #include "image.h"

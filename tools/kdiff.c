@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The symbols and code of two kernels, or of one and its file, are read, written and compared. */
 #include "kdiff.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The rows of dcpilist: lines, instructions, and what is known of each. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

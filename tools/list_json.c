@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The rows of dcpilist are printed as JSON. */
 #include <stdio.h>
 
 #include "list.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The rows of dcpilist are printed as a table. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The build's list of installed files is parsed. */
 #include "manifest.h"
 
 #include <errno.h>

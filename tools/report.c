@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Tables and JSON that all commands share: columns, heads, numbers, notes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

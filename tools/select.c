@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The database is taken from the option, or from DCPIDB. */
 #include <stdlib.h>
 
 #include "select.h"

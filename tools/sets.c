@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The sets of a comparison are taken from the arguments, and gathered. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What stalls cost is summed up by cause, as text and JSON. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

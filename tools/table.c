@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A table is printed with its columns aligned, or with commas. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of a database that an archive needs are chosen and packed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* An archive is checked and unpacked into a database. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Recorded values are shown beside procedures and instructions. */
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>

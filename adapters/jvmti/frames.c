@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The inlined frames and bytecode indices that the JVM gives become lines and inlined parts. */
 #include "jvmti_internal.h"
 
 #include <errno.h>

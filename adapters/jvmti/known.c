@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The agent remembers names, files and line tables of methods, and asks the JVM for those it
+ * lacks.
+ */
 #include "jvmti_internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A compiled method is registered when it is loaded and retired when it is unloaded. */
 #include "jvmti_internal.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The JVM's names of classes, methods and stubs become names that a person can read. */
 #include "jvmti_internal.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The options behind "-agentpath:…=" are parsed. */
 #include "jvmti_internal.h"
 
 #include <errno.h>

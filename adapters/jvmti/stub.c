@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Stubs and adapters of the JVM are registered once each, however often the JVM tells of them. */
 #include "jvmti_internal.h"
 
 #include <pthread.h>

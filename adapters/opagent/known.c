@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The agent finds a routine that it registered by its address or by its name. */
 #include "opagent_internal.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The line records of OProfile's agent interface become the lines of libdbgdyn. */
 #include "opagent_internal.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The functions of OProfile's agent library call libdbgdyn. */
 #include "opagent_internal.h"
 
 #include <errno.h>

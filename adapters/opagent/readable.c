@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The kernel says whether memory can be read, so that a bad address does not end the program. */
 #include "opagent_internal.h"
 
 #include <errno.h>

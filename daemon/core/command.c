@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Each control command is carried out and answered. */
 #include <errno.h>
 #include <json.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The daemon waits for events, drains the driver, and does whatever is due. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The machine says how fast its CPUs are. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of the daemon are opened in order, and closed. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

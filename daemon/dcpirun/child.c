@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpirun starts its program in a child, which waits until sampling has begun. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

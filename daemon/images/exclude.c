@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The file of exclusions is parsed, and says whose samples are not stored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

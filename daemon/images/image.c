@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of images finds or makes the image that samples are counted in. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

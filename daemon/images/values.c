@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The values of an image wait for the next flush, with the user who may read them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A facility gives image offsets to the pages of its code, and writes the job of its image. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The pseudo-image of a facility is written when it is behind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Clients hand their registries over by a socket, and ring a doorbell. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Dynamic code as the rest of the daemon sees it: clients, polls, look-ups, forks and ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

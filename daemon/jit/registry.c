@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A registry of one process life is opened, polled, looked up in, and closed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of routines of one registry, and the tree of those that live. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Records of routines are kept in a file without a name, in segments. */
 #include "spool.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The code, names and lines of BPF programs are read from the kernel. */
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/btf.h>

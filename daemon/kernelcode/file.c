@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Images of kernel code are written as files of the database. */
 #include <errno.h>
 #include <elf.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The routines of an earlier file of kernel code are read back. */
 #include "kernel_kept.h"
 
 #include <stdlib.h>

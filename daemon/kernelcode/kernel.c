@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Kernel addresses are looked up; load events change what stands there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A child without rights of its own removes files for the daemon. */
 #include "gc_child.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The epochs of a database are listed, measured, and chosen for removal. */
 #include "gc_epoch.h"
 
 #include <dirent.h>

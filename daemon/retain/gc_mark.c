@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Images that profiles refer to are marked, so that they stay. */
 #include "gc_mark.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Counts tell which life of a pid they are of; here it is compared with what events told. */
 #include "track.h"
 
 /* The clock of events is read without a lock, which may be so much aside of that of tasks. */

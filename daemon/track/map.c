@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The mappings of a process are a sorted table, which events and /proc change. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Records that cross a process boundary are walked and checked. */
 #include "wire.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The files that processes name (mapped files, dumps, perf maps, roots) are opened and checked. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The reader looks in the files of a process for the descriptor of GDB's JIT interface. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The reader remembers what it found in a file, until the file changes. */
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* One message with at most one descriptor is sent or received. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

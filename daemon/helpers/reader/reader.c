@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpid starts the reader, sends one request at a time, and replaces a reader that fails. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

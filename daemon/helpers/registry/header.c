@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The header of a registry is read and checked. */
 #include <errno.h>
 #include <sys/stat.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The heap of a registry is listed: the routines that live. */
 #include <errno.h>
 
 #include "registry_internal.h"

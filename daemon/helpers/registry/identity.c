@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The identity of an ELF file is its build-id, or a hash of its heads. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>

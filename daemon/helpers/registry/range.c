@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The contents of a range of a process's memory are read, without long gaps of zeros. */
 #include "registry.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* One record of a client is checked and becomes a normalized record. */
 #include <errno.h>
 
 #include "foreign.h"

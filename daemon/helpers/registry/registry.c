@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* One poll of a registry reads its tables, its ring, and its heap where that is wanted. */
 #include <errno.h>
 
 #include "registry_internal.h"

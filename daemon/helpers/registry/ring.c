@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The ring of changes of a registry is read, record by record. */
 #include "registry_internal.h"
 
 enum { CHUNK = 1 << 20 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The tables of a registry (facilities, ranges) are read. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpid checks the blocks and traces that dcpid-step sends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

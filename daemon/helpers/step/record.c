@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Single steps of a program become traces over translated blocks. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

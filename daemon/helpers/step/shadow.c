@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A child without memory of its own executes the stepped program's instructions. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/capability.h>

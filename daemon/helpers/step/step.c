@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpid starts dcpid-step and takes the traces that it sends. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The stepped program is stopped, and its registers and memory are read. */
 #include <cpuid.h>
 #include <ctype.h>
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The built-in profilers of arguments and results find the registers of each call. */
 #include <string.h>
 
 #include "values.h"

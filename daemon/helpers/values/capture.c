@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The values that a profiler wants of a trace are collected while it runs again. */
 #include <string.h>
 
 #include "values_capture.h"

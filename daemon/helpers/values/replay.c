@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The built-in profiler values.replay counts loads that an earlier store in the trace has fed. */
 #include "values_replay.h"
 
 static uint32_t find(const struct values_stores *s, const struct vtrace_access *load,

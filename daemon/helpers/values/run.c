@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The process of value profilers runs each trace once more and lets the profilers choose. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

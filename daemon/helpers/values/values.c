@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* dcpid sends traces to the process of value profilers, and takes its tuples. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
