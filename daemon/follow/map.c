@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "follow_internal.h"
 
@@ -150,7 +149,7 @@ static void dump_found(struct follow *f, struct process *p, const struct reader_
 		       enum follow_how how)
 {
 	if (how == FOLLOW_LATE || !f->dyn || !f->live) {
-		close(dump->fd);
+		identity_release_dump(f->identity, dump);
 		return;
 	}
 	proc_describe(p);

@@ -133,6 +133,11 @@ static void told(struct known *k, const struct process *p, const struct driver_l
 	k->listed_ns = l->time_ns || is_dump ? 0 : p->known_ns;
 }
 
+void identity_release_dump(struct identity *t, const struct reader_dump *dump)
+{
+	reader_release(t->reader, dump->fd);
+}
+
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
 		  struct base_id *id, bool *by_path, struct reader_dump *dump)
 {

@@ -206,6 +206,8 @@ void identity_free(struct identity *t);
  */
 int identity_find(struct identity *t, const struct process *p, const struct driver_load *l,
 		  struct base_id *id, bool *by_path, struct reader_dump *dump);
+/* Closes the descriptor of a dump that is not wanted, as reader_release. */
+void identity_release_dump(struct identity *t, const struct reader_dump *dump);
 /* That of the ELF file which user @uid sent (reader_file_id). 0 or negative. */
 int identity_of_sent(struct identity *t, uint32_t uid, int sock, struct base_id *id);
 void identity_forget(struct identity *t);
