@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "closer.h"
 #include "control.h"
 
 enum {
@@ -82,10 +83,14 @@ static struct control_peer find_peer(const struct control *c, int fd)
 
 /* ---- one client ---------------------------------------------------------------------------- */
 
-static void client_close(struct client *cl)
+static void client_close(const struct control *c, struct client *cl)
 {
-	if (cl->fd >= 0)
-		close(cl->fd);
+	/* Its close may take time, during which it is not to wake us, nor is the client to wait. */
+	if (cl->fd >= 0) {
+		epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, cl->fd, NULL);
+		shutdown(cl->fd, SHUT_RDWR);
+	}
+	closer_close(cl->fd);
 	base_buf_release(&cl->in);
 	base_buf_release(&cl->out);
 	*cl = (struct client){ .fd = -1 };
@@ -101,7 +106,7 @@ static void watch(struct control *c, struct client *cl, int op)
 	 */
 	ev.events = cl->sent < cl->out.len ? EPOLLOUT : EPOLLIN;
 	if (epoll_ctl(c->epoll_fd, op, cl->fd, &ev) < 0)
-		client_close(cl);
+		client_close(c, cl);
 }
 
 static int client_send(struct client *cl)
@@ -160,15 +165,15 @@ static int client_line(struct control *c, struct client *cl)
 	cl->heard_ns = base_now_ns(); /* until then it was for us to speak */
 	base_buf_clear(&cl->in);
 	cl->whole = false;
-	if (r >= 0 && recv(cl->fd, &newline, 1, MSG_DONTWAIT) != 1)
+	if (r >= 0 && closer_recv(cl->fd, &newline, 1) != 1)
 		r = -ESHUTDOWN;
 	return r < 0 ? r : 1;
 }
 
 /*
  * A request up to its newline, which stays in the socket: with it comes a request's file, which the
- * reader takes (READER_FILE_ID). What we take ourselves we take without descriptors: these the
- * kernel lets go of, and no file system can keep us waiting where we would close one.
+ * reader takes (READER_FILE_ID). Descriptors that come with what is taken here are closed
+ * elsewhere.
  */
 static int client_read(struct client *cl)
 {
@@ -183,7 +188,7 @@ static int client_read(struct client *cl)
 	end = memchr(bytes, '\n', (size_t)n);
 	cl->whole = end != NULL;
 	n = end ? end - bytes : n;
-	if (n > 0 && recv(cl->fd, bytes, (size_t)n, MSG_DONTWAIT) != n)
+	if (n > 0 && closer_recv(cl->fd, bytes, (size_t)n) != n)
 		return -EIO;
 	return base_buf_append(&cl->in, bytes, (size_t)n);
 }
@@ -203,7 +208,7 @@ static void client_serve(struct control *c, struct client *cl, uint32_t events)
 	if (r > 0 || (r == 0 && cl->closing))
 		r = client_send(cl);
 	if (r < 0 || cl->out.len > OUT_MAX)
-		client_close(cl);
+		client_close(c, cl);
 	else
 		watch(c, cl, EPOLL_CTL_MOD);
 }
@@ -236,12 +241,19 @@ static void refuse(int fd, const char *why)
 
 	if (send(fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		base_log(BASE_LOG_DEBUG, "control: a client went away");
-	close(fd);
+	shutdown(fd, SHUT_RDWR);
+	closer_close(fd);
 }
 
 static int accept_client(const struct control *c)
 {
 	return accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+static void keep_spare(struct control *c)
+{
+	if (c->spare < 0)
+		c->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 /* Without a descriptor for it a client would stay before the door, and wake us for ever. */
@@ -255,15 +267,18 @@ static void turn_away(struct control *c)
 	fd = accept_client(c);
 	if (fd >= 0)
 		refuse(fd, "the daemon has too many open files");
-	c->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	c->spare = -1;
+	keep_spare(c);
 }
 
 static void accept_one(struct control *c)
 {
-	int fd = accept_client(c);
 	struct control_peer peer;
+	int fd;
 	struct client *cl;
 
+	keep_spare(c);
+	fd = accept_client(c);
 	if (fd < 0) {
 		turn_away(c);
 		return;
@@ -283,7 +298,7 @@ static void close_silent(struct control *c, uint64_t now_ns)
 {
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		if (c->clients[i].fd >= 0 && now_ns > c->clients[i].heard_ns + SILENCE_NS)
-			client_close(&c->clients[i]);
+			client_close(c, &c->clients[i]);
 }
 
 /* Since @start_ns some were served, perhaps for long, and nobody listened to the others. */
@@ -422,12 +437,11 @@ void control_close(struct control *c)
 
 		if (cl->fd >= 0 && cl->sent < cl->out.len)
 			send_rest(cl);
-		client_close(cl);
+		client_close(c, cl);
 	}
 	if (c->path[0])
 		unlink(c->path);
-	if (c->listen_fd >= 0)
-		close(c->listen_fd);
+	closer_close(c->listen_fd);
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
 	if (c->spare >= 0)

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "closer.h"
 #include "jit_internal.h"
 #include "reader_internal.h"
 
@@ -158,6 +159,9 @@ int dyn_intake_open(struct dyn_intake *in, const char *run_dir, const char *queu
 	*in = (struct dyn_intake){ .epoll = -1, .listener = -1, .queue = -1, .spare = -1 };
 	if (!run_dir && !queue_name)
 		return 0;
+	r = closer_open();
+	if (r < 0)
+		return base_fail_errno(err, r, "cannot make a pipe");
 	in->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (in->epoll < 0)
 		return base_fail_errno(err, -errno, "cannot make an epoll descriptor");
@@ -182,11 +186,11 @@ int dyn_intake_open(struct dyn_intake *in, const char *run_dir, const char *queu
 void dyn_intake_close(struct dyn_intake *in)
 {
 	for (size_t i = 0; i < in->nr_waiting; i++)
-		close(in->waiting[i].fd);
+		closer_close(in->waiting[i].fd);
 	if (in->own_socket)
 		unlink(in->socket_path);
-	if (in->listener >= 0)
-		close(in->listener);
+	/* Connections that were not accepted are closed with it. */
+	closer_close(in->listener);
 	if (in->queue >= 0) {
 		mq_unlink(in->queue_name);
 		mq_close(in->queue);
@@ -232,7 +236,7 @@ static int hear(int sock, struct dyn_peer *peer)
 	struct wire_doorbell bell;
 	struct ucred who;
 	socklen_t len = sizeof(who);
-	int fd, r = reader_receive(sock, &bell, sizeof(bell), &fd);
+	int fd, r = reader_receive_from(sock, &bell, sizeof(bell), &fd, closer_close);
 
 	if (r < 0)
 		return r;
@@ -240,7 +244,7 @@ static int hear(int sock, struct dyn_peer *peer)
 		return -ENODATA;
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || who.pid <= 0 ||
 	    bell.magic != WIRE_DOORBELL_MAGIC || dyn_intake_check(fd) < 0) {
-		close(fd);
+		closer_close(fd);
 		return -EPERM;
 	}
 	*peer = (struct dyn_peer){ who.pid, who.uid, peer_pidfd(sock, &who) };
@@ -249,7 +253,8 @@ static int hear(int sock, struct dyn_peer *peer)
 
 static void drop_waiting(struct dyn_intake *in, size_t i)
 {
-	close(in->waiting[i].fd);
+	epoll_ctl(in->epoll, EPOLL_CTL_DEL, in->waiting[i].fd, NULL);
+	closer_close(in->waiting[i].fd);
 	in->waiting[i] = in->waiting[--in->nr_waiting];
 }
 
@@ -284,6 +289,13 @@ static void keep_waiting(struct dyn_intake *in, int sock)
 	watch(in, sock);
 }
 
+/* The descriptor that took its place may only now be closed. */
+static void keep_spare(struct dyn_intake *in)
+{
+	if (in->spare < 0)
+		in->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 /* Without a descriptor for it a connection would stay in the backlog, and wake us for ever. */
 static bool turn_away(struct dyn_intake *in)
 {
@@ -293,9 +305,9 @@ static bool turn_away(struct dyn_intake *in)
 		return false;
 	close(in->spare);
 	sock = accept4(in->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (sock >= 0)
-		close(sock);
-	in->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	closer_close(sock);
+	in->spare = -1;
+	keep_spare(in);
 	in->nr_refused += sock >= 0;
 	return sock >= 0;
 }
@@ -313,6 +325,7 @@ int dyn_intake_next(struct dyn_intake *in, struct dyn_peer *peer)
 
 	if (in->listener < 0)
 		return -EAGAIN;
+	keep_spare(in);
 	sock = accept4(in->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (sock < 0)
 		return turn_away(in) ? -EMFILE : next_waiting(in, peer);
@@ -321,7 +334,7 @@ int dyn_intake_next(struct dyn_intake *in, struct dyn_peer *peer)
 		keep_waiting(in, sock);
 		return -EINPROGRESS;
 	}
-	close(sock);
+	closer_close(sock);
 	in->nr_refused += fd < 0 && fd != -ENODATA;
 	return fd;
 }

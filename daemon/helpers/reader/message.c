@@ -35,8 +35,13 @@ int reader_send(int sock, const void *data, size_t len, int fd)
 	return n < 0 ? -errno : n == (ssize_t)len ? 0 : -EIO;
 }
 
+static void close_here(int fd)
+{
+	close(fd);
+}
+
 /* The first descriptor is kept, whatever else came with it is closed. */
-static int take_descriptors(struct msghdr *m)
+static int take_descriptors(struct msghdr *m, void (*close_fd)(int fd))
 {
 	int kept = -1, fd;
 
@@ -49,7 +54,7 @@ static int take_descriptors(struct msghdr *m)
 			if (kept < 0)
 				kept = fd;
 			else
-				close(fd);
+				close_fd(fd);
 		}
 	}
 	return kept;
@@ -66,11 +71,16 @@ int reader_peek_fd(int sock)
 	int fd = -1;
 
 	if (recvmsg(sock, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | MSG_PEEK) == 1)
-		fd = take_descriptors(&m);
+		fd = take_descriptors(&m, close_here);
 	return fd < 0 ? -ENODATA : fd;
 }
 
 int reader_receive(int sock, void *data, size_t len, int *fd_out)
+{
+	return reader_receive_from(sock, data, len, fd_out, close_here);
+}
+
+int reader_receive_from(int sock, void *data, size_t len, int *fd_out, void (*close_fd)(int fd))
 {
 	union control c;
 	struct iovec v = { data, len };
@@ -85,11 +95,11 @@ int reader_receive(int sock, void *data, size_t len, int *fd_out)
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	*fd_out = take_descriptors(&m);
+	*fd_out = take_descriptors(&m, close_fd);
 	if (n == (ssize_t)len && !(m.msg_flags & MSG_TRUNC))
 		return 0;
 	if (*fd_out >= 0)
-		close(*fd_out);
+		close_fd(*fd_out);
 	*fd_out = -1;
 	return n ? -EPROTO : -EPIPE;
 }

@@ -104,6 +104,8 @@ int reader_call_checked(struct reader *r, const struct reader_request *q, int fd
  * where none came. */
 int reader_send(int sock, const void *data, size_t len, int fd);
 int reader_receive(int sock, void *data, size_t len, int *fd_out);
+/* The same from a peer that is not trusted: @close_fd closes what is not wanted. */
+int reader_receive_from(int sock, void *data, size_t len, int *fd_out, void (*close_fd)(int fd));
 /* The descriptor that comes with the next byte of stream @sock, which stays there. -ENODATA: none.
  */
 int reader_peek_fd(int sock);
