@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dcpid starts the reader, sends one request at a time, and replaces a reader that fails. */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "reader.h"
 #include "reader_internal.h"
 
-enum { TIMEOUT_MS = 1000, BURY_MS = 100 };
+enum { TIMEOUT_MS = 1000, END_MS = 100 };
 
 /* ---- the helper's life --------------------------------------------------------------------- */
 
@@ -24,108 +20,41 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* In the child: only exec and what POSIX allows before it. */
-static void become_helper(const char *program, int sock, int answers)
-{
-	char *argv[] = { (char *)(uintptr_t) "dcpid-reader", NULL };
-	char *envp[] = { NULL };
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Out of the way of the numbers they are to have. */
-	sock = fcntl(sock, F_DUPFD_CLOEXEC, 10);
-	answers = fcntl(answers, F_DUPFD_CLOEXEC, 10);
-	if (sock >= 0 && answers >= 0 && dup2(sock, READER_SOCKET_FD) >= 0 &&
-	    dup2(answers, READER_ANSWERS_FD) >= 0)
-		execve(program, argv, envp);
-	_exit(BASE_EXIT_FAILED);
-}
-
 static int spawn(struct reader *r)
 {
-	int pair[2];
+	struct helper_start how = { .socket_type = SOCK_SEQPACKET, .socket_fd = READER_SOCKET_FD };
+	int code;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	r->answers = memfd_create("dcpid-reader", MFD_CLOEXEC);
-	if (r->answers < 0)
-		goto fail;
-	r->pid = fork();
-	if (r->pid < 0)
-		goto fail;
-	if (r->pid == 0)
-		become_helper(r->program, pair[1], r->answers);
-	close(pair[1]);
-	r->sock = pair[0];
-	return 0;
-fail:;
-	int e = errno;
-
-	close(pair[0]);
-	close(pair[1]);
-	close_fd(&r->answers);
-	r->pid = 0;
-	return -e;
+	r->answers = how.more_fd = memfd_create("dcpid-reader", MFD_CLOEXEC);
+	code = r->answers < 0 ? -errno : helper_start(&r->helper, &how);
+	if (code < 0)
+		close_fd(&r->answers);
+	return code;
 }
 
-static void reap(struct reader *r)
-{
-	for (size_t i = 0; i < READER_NR_ZOMBIES; i++)
-		if (r->zombies[i] && waitpid(r->zombies[i], NULL, WNOHANG) != 0)
-			r->zombies[i] = 0;
-}
-
-/* A helper held in the kernel may outlive its killing for a while: that is not waited for. */
-static void bury(struct reader *r, pid_t pid)
-{
-	struct timespec pause = { .tv_nsec = 1000000 };
-
-	r->held = false;
-	for (int i = 0; i < BURY_MS; i++) {
-		if (waitpid(pid, NULL, WNOHANG) != 0)
-			return;
-		nanosleep(&pause, NULL);
-	}
-	r->held = true;
-	for (size_t i = 0; i < READER_NR_ZOMBIES; i++) {
-		if (!r->zombies[i]) {
-			r->zombies[i] = pid;
-			return;
-		}
-	}
-}
-
+/* A reader held in the kernel may outlive its killing for a while: that is not waited for. */
 static void dismiss(struct reader *r)
 {
-	close_fd(&r->sock);
 	close_fd(&r->answers);
-	if (r->pid > 0) {
-		kill(r->pid, SIGKILL);
-		bury(r, r->pid);
-	}
-	r->pid = 0;
+	helper_end(&r->helper, true, END_MS);
 }
 
 int reader_open(const char *helper_dir, struct reader **out, struct base_err *err)
 {
 	struct reader *r = calloc(1, sizeof(*r));
+	int code;
 
 	*out = NULL;
 	if (!r)
 		return base_fail_errno(err, -ENOMEM, "cannot start 'dcpid-reader'");
-	r->sock = r->answers = -1;
+	r->answers = -1;
 	r->timeout_ms = TIMEOUT_MS;
-	snprintf(r->program, sizeof(r->program), "%s/dcpid-reader", helper_dir);
-	if (access(r->program, X_OK) < 0) {
-		int code = base_fail_errno(err, -errno, "cannot run '%s'", r->program);
-
-		base_hint(err, "the helper programs are installed beside dcpid");
+	code = helper_find(&r->helper, helper_dir, "dcpid-reader", err);
+	if (code < 0)
 		free(r);
-		return code;
-	}
-	*out = r;
-	return 0;
+	else
+		*out = r;
+	return code;
 }
 
 void reader_close(struct reader *r)
@@ -133,7 +62,7 @@ void reader_close(struct reader *r)
 	if (!r)
 		return;
 	dismiss(r);
-	reap(r);
+	helper_reap(&r->helper);
 	free(r);
 }
 
@@ -149,11 +78,11 @@ static int ask(struct reader *r, const struct reader_request *q, int fd, struct 
 {
 	int code = 0;
 
-	reap(r);
+	helper_reap(&r->helper);
 	*a = (struct reader_answer){ 0 };
-	if (!r->pid)
+	if (!r->helper.pid)
 		code = spawn(r);
-	return code < 0 ? code : reader_send(r->sock, q, sizeof(*q), fd);
+	return code < 0 ? code : reader_send(r->helper.sock, q, sizeof(*q), fd);
 }
 
 static int hear(struct reader *r, int code, struct reader_answer *a, int *fd_out)
@@ -162,9 +91,9 @@ static int hear(struct reader *r, int code, struct reader_answer *a, int *fd_out
 	int none;
 
 	if (code == 0)
-		code = base_wait_readable(r->sock, &left_ms);
+		code = base_wait_readable(r->helper.sock, &left_ms);
 	if (code == 0)
-		code = reader_receive(r->sock, a, sizeof(*a), fd_out ? fd_out : &none);
+		code = reader_receive(r->helper.sock, a, sizeof(*a), fd_out ? fd_out : &none);
 	if (code == 0 && !fd_out && none >= 0)
 		close(none);
 	if (code < 0) {

@@ -9,6 +9,7 @@
 
 #include "base.h"
 #include "foreign.h"
+#include "helper.h"
 #include "registry.h"
 #include "wire.h"
 
@@ -71,15 +72,10 @@ enum { READER_SOCKET_FD = 3, READER_ANSWERS_FD = 4 };
 /* No answer is longer: a full soft limit, one record of the ring, fetched code. */
 #define READER_ANSWER_MAX (256u << 20)
 
-#define READER_NR_ZOMBIES 16
-
 struct reader {
-	char program[512];
-	pid_t pid; /* 0: none runs */
-	int sock, answers;
+	struct helper helper;
+	int answers; /* or -1 */
 	unsigned int timeout_ms;
-	bool held; /* the last helper that was killed did not go: the kernel holds it */
-	pid_t zombies[READER_NR_ZOMBIES]; /* killed, not yet gone */
 };
 
 /*

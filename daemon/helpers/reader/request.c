@@ -107,7 +107,7 @@ int reader_perfmap_find(struct reader *r, int root, int32_t ns_pid, uint32_t uid
 	struct reader_answer a;
 	int code = reader_call_for_fd(r, &q, root, &a);
 
-	return code == -ETIMEDOUT && r->held ? -EREMOTE : code;
+	return code == -ETIMEDOUT && r->helper.held ? -EREMOTE : code;
 }
 
 int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct reader_who *who,
@@ -127,7 +127,7 @@ int reader_file_read(struct reader *r, int fd, unsigned int kind, const struct r
 		*place = a.file;
 		*seen = a.seen;
 	}
-	return code == -ETIMEDOUT && r->held ? -EREMOTE : code;
+	return code == -ETIMEDOUT && r->helper.held ? -EREMOTE : code;
 }
 
 int reader_file_id(struct reader *r, int sock, struct base_id *id)

@@ -246,8 +246,8 @@ static void test_inherited_before(void **state)
 	assert_null(other.dyn);
 	/* One that holds up the reader is the last that is asked. */
 	t->reader->timeout_ms = 30;
-	assert_true(t->reader->pid > 0);
-	kill(t->reader->pid, SIGSTOP);
+	assert_true(t->reader->helper.pid > 0);
+	kill(t->reader->helper.pid, SIGSTOP);
 	assert_false(dyn_inherit(t->dyn, &t->p, &child));
 	t->reader->timeout_ms = 60000;
 	assert_false(dyn_inherit(t->dyn, &t->p, &child));
@@ -519,7 +519,7 @@ static void begin_slow(struct tracker *t)
 	hand_over(t);
 	dyn_refresh(t->dyn, false);
 	t->reader->timeout_ms = 30;
-	kill(t->reader->pid, SIGSTOP);
+	kill(t->reader->helper.pid, SIGSTOP);
 	fake_put_routine(&fake, 0, 0x10000, "one", code, sizeof(code));
 }
 

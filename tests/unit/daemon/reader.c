@@ -586,7 +586,7 @@ static void test_hanging_helper(void **state)
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
-	hung = r->pid;
+	hung = r->helper.pid;
 	kill(hung, SIGSTOP);
 	r->timeout_ms = 100;
 	before = base_now_ns();
@@ -595,7 +595,7 @@ static void test_hanging_helper(void **state)
 	r->timeout_ms = 60000;
 	assert_int_equal(kill(hung, 0), -1);
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
-	assert_int_not_equal(r->pid, hung);
+	assert_int_not_equal(r->helper.pid, hung);
 }
 
 /* A daemon that was stopped meanwhile (a container's freezer) blames no file. */
@@ -608,11 +608,11 @@ static void test_stopped_daemon(void **state)
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
-	same = r->pid;
+	same = r->helper.pid;
 	stride_ns = 2000000000;
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
 	stride_ns = 0;
-	assert_int_equal(r->pid, same);
+	assert_int_equal(r->helper.pid, same);
 }
 
 static void test_dying_helper(void **state)
@@ -623,7 +623,7 @@ static void test_dying_helper(void **state)
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
-	kill(r->pid, SIGKILL);
+	kill(r->helper.pid, SIGKILL);
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), -DCPI_EHELPER);
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
 }
@@ -639,9 +639,9 @@ static void told_already(struct reader *r, const struct reader_answer *told,
 	r->answers = memfd_create("answers", MFD_CLOEXEC);
 	assert_int_equal(write(r->answers, bytes->data, bytes->len), bytes->len);
 	assert_int_equal(reader_send(pair[1], told, sizeof(*told), fd), 0);
-	r->sock = pair[0];
-	r->pid = fork();
-	if (r->pid == 0) {
+	r->helper.sock = pair[0];
+	r->helper.pid = fork();
+	if (r->helper.pid == 0) {
 		sleep(60);
 		_exit(0);
 	}
@@ -651,12 +651,12 @@ static void told_already(struct reader *r, const struct reader_answer *told,
 /* Until the next one. */
 static void end_of(struct reader *r)
 {
-	kill(r->pid, SIGKILL);
-	waitpid(r->pid, NULL, 0);
-	close(r->sock);
+	kill(r->helper.pid, SIGKILL);
+	waitpid(r->helper.pid, NULL, 0);
+	close(r->helper.sock);
 	close(r->answers);
-	r->pid = 0;
-	r->sock = r->answers = -1;
+	r->helper.pid = 0;
+	r->helper.sock = r->answers = -1;
 }
 
 /* Its answers are checked: it reads what applications wrote, and may have become one's tool. */
@@ -680,7 +680,7 @@ static void test_hostile_answers(void **state)
 		change;                                                                            \
 		told_already(r, &(struct reader_answer){ .len = told }, &records, -1);             \
 		assert_int_equal(reader_call_long(r, &q, -1, &a, &out), -DCPI_EHELPER);            \
-		assert_true(!r->pid && r->sock < 0 && r->answers < 0 && !out.len);                 \
+		assert_true(!r->helper.pid && r->helper.sock < 0 && r->answers < 0 && !out.len);   \
 		*rec = was;                                                                        \
 	} while (0)
 	HOSTILE(, READER_ANSWER_MAX + 1ull);
@@ -754,7 +754,7 @@ static void test_rights(void **state)
 	READER(state);
 	l = mapping_of((uintptr_t)test_image_id);
 	assert_int_equal(reader_image_id(r, getpid(), &l, &id, NULL), 0);
-	snprintf(path, sizeof(path), "/proc/%d/status", r->pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", r->helper.pid);
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
@@ -768,7 +768,7 @@ static void test_rights(void **state)
 #if !defined(__SANITIZE_ADDRESS__)
 	struct rlimit memory;
 
-	assert_int_equal(prlimit(r->pid, RLIMIT_AS, NULL, &memory), 0);
+	assert_int_equal(prlimit(r->helper.pid, RLIMIT_AS, NULL, &memory), 0);
 	assert_int_equal(memory.rlim_cur, 1u << 30);
 #endif
 }
