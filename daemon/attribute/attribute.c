@@ -40,8 +40,11 @@ static enum account_bucket unknown(const struct sample *s)
 static struct image *image_of(const struct attribute *a, const struct sample *s,
 			      const struct map *m)
 {
-	const struct images_owner owner = process_owner(s->p);
+	struct images_owner owner;
 
+	if (!m->image->apart && !s->p->label)
+		return m->image;
+	owner = process_owner(s->p);
 	return images_of(a->images, m->image, &owner);
 }
 

@@ -134,6 +134,8 @@ static void settle_listed(struct counts *t, uint64_t time_ns)
 
 void counts_scanned(struct counts *t)
 {
+	if (!t->follow->lives_ended)
+		return;
 	if (t->windows)
 		windows_take_ends(t->windows);
 	follow_ends_clear(t->follow);

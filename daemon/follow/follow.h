@@ -56,6 +56,7 @@ struct follow {
 	struct labels labels; /* that processes have */
 	struct follow_queue queue;
 	struct follow_ends ends;
+	bool lives_ended;      /* since follow_ends_clear */
 	uint64_t now_ns;       /* time of the last count or event */
 	uint64_t lost_read;    /* load events that were lost before /proc was read for them */
 	bool doubt;	       /* others were lost since: counts wait until /proc is read */

@@ -30,6 +30,7 @@ void follow_end(struct follow *f, struct process *p)
 {
 	if (!p->exited)
 		dyn_leaving(p);
+	f->lives_ended = true;
 	processes_end(f->processes, p);
 }
 
@@ -37,8 +38,10 @@ struct process *follow_begin(struct follow *f, int32_t pid)
 {
 	struct process *old = processes_find(f->processes, pid);
 
-	if (old)
+	if (old) {
 		dyn_leaving(old);
+		f->lives_ended = true;
+	}
 	return processes_add(f->processes, pid);
 }
 
@@ -48,6 +51,7 @@ static void add_end(struct follow *f, const struct follow_end *end)
 
 	if (!f->wants_ends)
 		return;
+	f->lives_ended = true;
 	if (base_grow(&e->items, &e->cap, e->nr + 1, sizeof(*e->items)) < 0)
 		e->lost = true;
 	else
@@ -71,7 +75,7 @@ void follow_end_lost(struct follow *f, int32_t pid)
 void follow_ends_clear(struct follow *f)
 {
 	f->ends.nr = 0;
-	f->ends.lost = false;
+	f->ends.lost = f->lives_ended = false;
 	processes_forget_maps(f->processes);
 }
 
