@@ -149,7 +149,11 @@ static void be_file_system(const char *none)
 		const struct fuse_in_header *in = (const void *)buf;
 		ssize_t n = read(device, buf, sizeof(buf));
 
-		if (n < 0 && (errno == EINTR || errno == ENOENT || errno == EAGAIN))
+		/* Until it is mounted, the device refuses to be read. */
+		if (n < 0 && errno == EPERM)
+			usleep(1000);
+		if (n < 0 &&
+		    (errno == EINTR || errno == ENOENT || errno == EAGAIN || errno == EPERM))
 			continue;
 		if (n < (ssize_t)sizeof(*in))
 			_exit(0);
