@@ -379,11 +379,11 @@ struct dyn_registry {
 	/* Of files (dyn_source.c). */
 	struct foreign_place file;
 	struct foreign_seen seen; /* the file, when it was read last */
-	uint64_t told_ns;	 /* stamp of the latest change told */
-	uint64_t waiting_ns;	 /* samples from then on are not looked up for good */
-	int root;		 /* of a process whose perf map was not found yet, or -1 */
-	int32_t ns_pid;		 /* its number there */
-	uint64_t since_ns;	 /* CLOCK_REALTIME of its beginning: older maps are not its */
+	uint64_t told_ns;	  /* stamp of the latest change told */
+	uint64_t waiting_ns;	  /* samples from then on are not looked up for good */
+	int root;		  /* of a process whose perf map was not found yet, or -1 */
+	int32_t ns_pid;		  /* its number there */
+	uint64_t since_ns;	  /* CLOCK_REALTIME of its beginning: older maps are not its */
 	uint64_t look_ns, look_pause_ns;
 	struct dyn_gdb *gdb;			  /* of kind DYN_GDB (dyn_gdb.c) */
 	void (*gdb_release)(struct dyn_gdb *gdb); /* frees it: dyn_gdb.c, which calls us */

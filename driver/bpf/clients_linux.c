@@ -471,8 +471,8 @@ static int make(struct bpf_programs *p)
 	p->clients = calloc(1, sizeof(*p->clients));
 	if (!p->clients)
 		return -ENOMEM;
-	for (uint16_t i = 0; i < SAMPLE_NR_CLIENTS; i++)
-		p->clients->spare[i] = i;
+	for (int i = 0; i < SAMPLE_NR_CLIENTS; i++)
+		p->clients->spare[i] = (uint16_t)i;
 	return 0;
 }
 

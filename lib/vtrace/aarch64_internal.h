@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The translator of A64, from the encodings themselves: aarch64.c (immediates, branches, system),
- * aarch64_register.c, aarch64_memory.c, aarch64_vector.c, aarch64_operand.c. Source: Arm Architecture Reference
- * Manual for A-profile, "A64 Base Instruction Descriptions" and what follows it.
+ * aarch64_register.c, aarch64_memory.c, aarch64_vector.c, aarch64_operand.c. Source: Arm
+ * Architecture Reference Manual for A-profile, "A64 Base Instruction Descriptions" and what follows
+ * it.
  *
  * Each of them: false where the word is nothing it knows, and then no micro-op is made.
  */

@@ -31,12 +31,12 @@ charged()
 # kept WHO: nothing was charged by the secret number; what was, tells it.
 kept()
 {
-	local n found=
+	local n leaks=
 	"$DCPI_BIN/dcpiflush" || fail "dcpiflush"
 	for n in 1 2 3 4 5 6 7; do
-		[ "$(charged "number_$n")" = 0 ] || found="$found $n ($(charged "number_$n") samples)"
+		[ "$(charged "number_$n")" = 0 ] || leaks="$leaks $n ($(charged "number_$n") samples)"
 	done
-	[ -z "$found" ] || fail "$1: the secret number $secret leaks: number$found"
+	[ -z "$leaks" ] || fail "$1: the secret number $secret leaks: number$leaks"
 	account_holds "$1"
 }
 

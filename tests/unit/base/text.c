@@ -46,8 +46,17 @@ static void test_digit(void **state)
 
 static void test_number(void **state)
 {
-	static const char *const bad[] = { "", "0x", "-1", "+1", " 1", "1 ", "1a", "0X1", "0xg",
-					   "18446744073709551616", "0x10000000000000000" };
+	static const char *const bad[] = { "",
+					   "0x",
+					   "-1",
+					   "+1",
+					   " 1",
+					   "1 ",
+					   "1a",
+					   "0X1",
+					   "0xg",
+					   "18446744073709551616",
+					   "0x10000000000000000" };
 	uint64_t n = 7;
 
 	(void)state;
