@@ -164,6 +164,7 @@ static_assert(sizeof(struct object) % 8 == 0, "a record");
 static void good_object(struct object *o)
 {
 	small_elf(&o->elf);
+	o->elf.header.e_machine = REGISTRY_MACHINE;
 	small_elf_record(&o->elf, &o->rec);
 	o->rec.head.len = sizeof(*o);
 	o->rec.head.flags = WIRE_ROUTINE_CODE | WIRE_ROUTINE_REUSES;
