@@ -56,17 +56,17 @@ struct verdict {
 /* A sample in the kernel's mode. */
 struct verdict attribute_kernel(const struct attribute *a, const struct driver_count *c);
 /*
- * By the mappings of its process, with every event up to the sample's time seen. VERDICT_LATER: it
- * lies in dynamic code; what is known of its mapping goes into @s (with a reference of an image),
- * for attribute_dynamic.
+ * The mappings of its process say it, with every event up to the sample's time seen. VERDICT_LATER:
+ * it lies in dynamic code; what is known of its mapping goes into @s (with a reference of an
+ * image), for attribute_dynamic.
  */
 struct verdict attribute_mapped(const struct attribute *a, struct sample *s);
 /*
- * By the registries of its process, after they were read. VERDICT_LATER: another poll may tell; not
- * where @last. With any other verdict the reference in @s is given back.
+ * The registries of its process say it, after they were read. VERDICT_LATER: another poll may tell;
+ * not where @last. With any other verdict the reference in @s is given back.
  */
 struct verdict attribute_dynamic(const struct attribute *a, struct sample *s, bool last);
-/* What the look-ups that come soon will read of memory is asked for now, in two @step s (0, 1). */
+/* The memory that a look-up of @s will read is asked for now, in two steps (0, 1). */
 void attribute_expect(const struct sample *s, unsigned int step);
 /* Looked up last at @news of @p's: may a look-up say something else now? Also of a process that
  * ended, or has a registry since. */

@@ -107,7 +107,8 @@ static void count_user(struct counts *t, const struct driver_count *c, struct pr
 	pend(t, &t->unsettled, &s);
 }
 
-/* Those whose process was listed up to @time_ns; all counts of one are settled together. */
+/* Counts whose process was listed up to @time_ns are settled, all counts of one process together.
+ */
 static void settle_listed(struct counts *t, uint64_t time_ns)
 {
 	struct pendings *u = &t->unsettled;
@@ -141,7 +142,7 @@ void counts_scanned(struct counts *t)
 	follow_ends_clear(t->follow);
 }
 
-/* What comes next happened at @time_ns. */
+/* The next count or event happened at @time_ns. */
 static void advance(struct counts *t, uint64_t time_ns)
 {
 	follow_until(t->follow, time_ns);
@@ -224,7 +225,7 @@ static bool resolve(struct counts *t, struct sample *s, bool last)
 	return true;
 }
 
-/* What the look-ups that come next will read of memory is asked for now. */
+/* The memory that the next look-ups will read is asked for now. */
 static void expect_lookup(const struct pendings *d, size_t i)
 {
 	static const size_t ahead[] = { 16, 8 };

@@ -37,7 +37,7 @@ struct waitings {
 /* True: it waits no more. It may be changed. */
 typedef bool waiting_fn(void *ctx, struct sample *s);
 
-/* Of s->p, which has no registry and lives. 0 or -ENOMEM. */
+/* @s waits; its process has no registry, and lives. 0 or -ENOMEM. */
 int waiting_add(struct waitings *t, const struct sample *s);
 /* @fn of @all, or of those that are due. To be called before processes are let go. */
 void waiting_look(struct waitings *t, bool all, waiting_fn *fn, void *ctx);
