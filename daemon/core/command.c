@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core.h"
+#include "registry.h"
 
 /* Names of epochs are digits: nothing in the answer needs quoting. */
 static int reply_done(const struct daemon *d, const char *epoch, struct base_buf *reply)
@@ -53,7 +54,7 @@ static int quit(struct daemon *d, struct base_err *err)
 /* A process of the client's own; a member of the daemon's group has no rights over others' here. */
 static int check_process(const struct control_peer *peer, int32_t pid, struct base_err *err)
 {
-	int r = pid > 0 ? proc_check_owner(pid, peer->uid) : -ESRCH;
+	int r = pid > 0 ? registry_process_check(pid, peer->uid) : -ESRCH;
 
 	if (r == 0 || (r == -EPERM && peer->uid == 0))
 		return 0;

@@ -121,8 +121,12 @@ void daemon_connect(struct daemon *d);
 int daemon_start(struct daemon *d, struct base_err *err);
 /* 0, or negative: the record (-record) is not complete, which is logged. */
 int daemon_close(struct daemon *d);
-/* One drain in the order that daemon_internal.h tells; @all: nothing is held back. 1: a replay has
- * more. */
+/*
+ * One drain; @all: nothing is held back. 1: a replay has more. Exactness rests on its order: take
+ * the registries that were handed over, drain the driver, read every registry that changed, then
+ * resolve the counts that fell into dynamic code. A routine is in its registry before it runs, so
+ * the routine of a sample is always in what is read after the sample.
+ */
 int daemon_drain(struct daemon *d, bool all, struct base_err *err);
 /* What a live daemon does whenever it wakes: drain, answer clients, flush when it is due. */
 int daemon_turn(struct daemon *d, struct base_err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a reading brought, by records; those that change what lives go on to dyn_change.c. */
+/* What a reading brought, by records; those that change what lives go on to change.c. */
 #include <errno.h>
 #include <stdlib.h>
 

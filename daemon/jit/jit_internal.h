@@ -2,16 +2,16 @@
 /*
  * The dynamic-code tracker from within.
  *
- * A registry (dyn_registry.c) is one memfd of one process life. It has facilities, each of which is
+ * A registry (registry.c) is one memfd of one process life. It has facilities, each of which is
  * one pseudo-image: a list of runs (vaddr -> image offset) and the records that go into its file
- * (dyn_facility.c). Which routine lived at an address, and when, is one question for the whole
- * registry, answered by its tenants (dyn_tenant.c). A client is what a process holds: its own
+ * (facility.c). Which routine lived at an address, and when, is one question for the whole
+ * registry, answered by its tenants (lifetime.c). A client is what a process holds: its own
  * registry, if it has one, and what it inherited by fork.
  *
- * Calls go one way. dyn.c alone tells the kinds apart: registries are read by dyn_registry.c, what
- * others wrote by dyn_source.c, dyn_gdb.c and dyn_unnamed.c. What they read goes through
- * dyn_apply.c and dyn_change.c into facilities and tenants, which dyn_image.c writes; when, and as
- * part of which image, is for dyn_write.c and dyn_fold.c to say.
+ * Calls go one way. jit.c alone tells the kinds apart: registries are read by registry.c, what
+ * others wrote by source.c, gdb.c and unnamed.c. What they read goes through
+ * apply.c and change.c into facilities and tenants, which image.c writes; when, and as
+ * part of which image, is for write.c and merge.c to say.
  */
 #ifndef DCPI_DYN_INTERNAL_H
 #define DCPI_DYN_INTERNAL_H
@@ -24,7 +24,7 @@
 #include "pseudoimg.h"
 #include "registry.h"
 
-/* ---- facilities (dyn_facility.c, dyn_keep.c) ------------------------------------------------- */
+/* ---- facilities (facility.c, keep.c) ------------------------------------------------- */
 
 /* Image offsets end here; ranges whose sum is larger are lies. */
 #define DYN_IMAGE_MAX (1ull << 60)
@@ -139,7 +139,7 @@ bool dyn_facility_is_behind(const struct dyn_facility *f, bool full);
 /* Of a registry: forget those in its list of routines that are not needed any more. */
 void dyn_facility_drop_unused(struct dyn_registry *reg);
 
-/* ---- folding of what has ended (dyn_fold.c) ------------------------------------------------- */
+/* ---- folding of what has ended (merge.c) ------------------------------------------------- */
 
 struct dyn_fold; /* those of one executable, facility, uid, machine and label */
 
@@ -152,7 +152,7 @@ bool dyn_fold_wants(const struct dyn_facility *f);
 /* A life that is over, is on disk, and that nobody looks up is forgotten. */
 void dyn_fold_settle(struct dyn_registry *reg);
 
-/* ---- changes that were not read (dyn_gap.c) ------------------------------------------------ */
+/* ---- changes that were not read (gap.c) ------------------------------------------------ */
 
 #define DYN_GAPS_MAX 4096
 
@@ -173,7 +173,7 @@ uint64_t dyn_gap_first(const struct dyn_gaps *g, uint64_t from, uint64_t to);
 uint64_t dyn_gap_last(const struct dyn_gaps *g, uint64_t from, uint64_t to);
 void dyn_gap_release(struct dyn_gaps *g);
 
-/* ---- tenants (dyn_tenant.c) ------------------------------------------------------------------ */
+/* ---- tenants (lifetime.c) ------------------------------------------------------------------ */
 
 /*
  * A change of a registry: its number, and when it came. Registries are read now and then, so that a
@@ -193,7 +193,7 @@ struct dyn_past {
 	uint32_t routine;
 	uint32_t len; /* of the routine */
 	uint64_t addr;
-	uint32_t older[2]; /* dyn_past.c */
+	uint32_t older[2]; /* past.c */
 	bool reuses;
 	uint64_t seq;		     /* of its registration */
 	uint64_t until_first, until; /* it ended with a change from the one to the other */
@@ -249,7 +249,7 @@ struct dyn_tenants {
 	uint64_t complete;	 /* nobody else lived then */
 };
 
-/* One more of the past (dyn_past.c). 0 or -ENOMEM. */
+/* One more of the past (past.c). 0 or -ENOMEM. */
 int dyn_past_add(struct dyn_tenants *t, const struct dyn_past *p);
 /* Some were taken out, or moved. */
 void dyn_past_index(struct dyn_tenants *t);
@@ -329,7 +329,7 @@ uint64_t dyn_tenant_heir_before(const struct dyn_tenants *t, uint64_t time_ns);
 void dyn_tenant_forget(struct dyn_tenants *t, uint64_t settled_ns);
 void dyn_tenant_release(struct dyn_tenants *t);
 
-/* ---- registries (dyn_registry.c, dyn_apply.c) ---------------------------------------------- */
+/* ---- registries (registry.c, apply.c) ---------------------------------------------- */
 
 /* Who tells of code. What an earlier one says of an address holds. */
 enum dyn_kind {
@@ -345,7 +345,7 @@ struct dyn_registry {
 	struct dyn_registry *next;
 	enum dyn_kind kind;
 	uint32_t refs; /* clients */
-	int fd;	       /* -1: recorded, or nothing (dyn_source.c) */
+	int fd;	       /* -1: recorded, or nothing (source.c) */
 	uint64_t dev, ino;
 	int32_t pid;
 	uint32_t uid;
@@ -359,7 +359,7 @@ struct dyn_registry {
 	bool over;     /* the process life is over */
 	bool refused;  /* it lied about its header, or its user is another: read no more */
 	bool no_words; /* the sampler reads none of its words: they are not where it says */
-	bool mute;     /* the memory of one of its heirs did not answer (dyn_heir.c) */
+	bool mute;     /* the memory of one of its heirs did not answer (inherit.c) */
 
 	struct wire_registry h; /* header as last read; only the library's line is looked at */
 	bool dirty;		/* the header moved, and was not yet followed */
@@ -376,7 +376,7 @@ struct dyn_registry {
 	uint64_t budget_ns;		   /* one reading begins no request after so long */
 	uint64_t pause_until_ns, pause_ns; /* after its reading took too long */
 
-	/* Of files (dyn_source.c). */
+	/* Of files (source.c). */
 	struct foreign_place file;
 	struct foreign_seen seen; /* the file, when it was read last */
 	uint64_t told_ns;	  /* stamp of the latest change told */
@@ -385,8 +385,8 @@ struct dyn_registry {
 	int32_t ns_pid;		  /* its number there */
 	uint64_t since_ns;	  /* CLOCK_REALTIME of its beginning: older maps are not its */
 	uint64_t look_ns, look_pause_ns;
-	struct dyn_gdb *gdb;			  /* of kind DYN_GDB (dyn_gdb.c) */
-	void (*gdb_release)(struct dyn_gdb *gdb); /* frees it: dyn_gdb.c, which calls us */
+	struct dyn_gdb *gdb;			  /* of kind DYN_GDB (gdb.c) */
+	void (*gdb_release)(struct dyn_gdb *gdb); /* frees it: gdb.c, which calls us */
 	uint64_t list_ns;			  /* its list is read then at the soonest */
 
 	struct dyn_facility *facilities[WIRE_NR_FACILITIES];
@@ -451,7 +451,7 @@ enum dyn_where dyn_registry_lookup(struct dyn_registry *reg, const struct dyn_as
 /* The change that word @generation of a sample means; it may not have been read yet. */
 uint64_t dyn_registry_seq(const struct dyn_registry *reg, uint32_t generation);
 
-/* ---- room (dyn_room.c) ----------------------------------------------------------------------- */
+/* ---- room (capacity.c) ----------------------------------------------------------------------- */
 
 /* Bytes that its process may still keep. */
 uint64_t dyn_room_left(const struct dyn_registry *reg);
@@ -459,7 +459,7 @@ uint64_t dyn_room_left(const struct dyn_registry *reg);
 bool dyn_room_take(struct dyn_registry *reg, uint64_t len);
 void dyn_room_give_back(struct dyn_registry *reg, uint64_t len);
 
-/* ---- what tells of code without libdbgdyn (dyn_source.c) ------------------------------------- */
+/* ---- what tells of code without libdbgdyn (source.c) ------------------------------------- */
 
 /* What @p holds, made where it has nothing yet. NULL: no memory. */
 struct dyn_client *dyn_client_of(struct process *p);
@@ -484,23 +484,23 @@ enum dyn_where dyn_source_lookup(const struct dyn_client *c, const struct dyn_as
 /* Samples from @first_ns on will be asked for again: who lived then is not forgotten. */
 void dyn_source_wait(const struct dyn_client *c, uint64_t first_ns);
 
-/* ---- code that nobody names (dyn_unnamed.c) -------------------------------------------------- */
+/* ---- code that nobody names (unnamed.c) -------------------------------------------------- */
 
 /* The page at the address, which nobody names: kept as it is now. DYN_FOUND, DYN_NO_ROOM, DYN_NONE.
  */
 enum dyn_where dyn_unnamed_find(struct dyn *d, struct process *p, const struct dyn_query *q,
 				struct image **image, uint64_t *off);
 
-/* ---- GDB's JIT interface (dyn_gdb.c) --------------------------------------------------------- */
+/* ---- GDB's JIT interface (gdb.c) --------------------------------------------------------- */
 
 /* @p has made memory for code: look for its descriptor. */
 void dyn_gdb_watch(struct dyn *d, struct process *p);
 /* As dyn_source_read; @all: at whatever cost. */
 bool dyn_gdb_read(struct dyn_registry *reg, bool all);
 
-/* ---- changes (dyn_change.c, dyn_apply.c) ----------------------------------------------------- */
+/* ---- changes (change.c, apply.c) ----------------------------------------------------- */
 
-/* ROUTINE, OBJECT, RETIRE, MOVE, LISTED (dyn_change.c). 0 or negative. */
+/* ROUTINE, OBJECT, RETIRE, MOVE, LISTED (change.c). 0 or negative. */
 int dyn_change_apply(struct dyn_registry *reg, const struct wire_head *rec, struct dyn_moment *m);
 /* Normalized records, read in the window (lo, hi]. Returns how many could not be used. */
 int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t lo, uint64_t hi);
@@ -512,7 +512,7 @@ int dyn_apply(struct dyn_registry *reg, const void *data, size_t len, uint64_t l
 int dyn_apply_contents(struct dyn_registry *reg, struct dyn_range *range, const void *data,
 		       size_t len, const struct dyn_reading *when);
 
-/* ---- code changed in an owned range (dyn_patch.c) ------------------------------------------ */
+/* ---- code changed in an owned range (patch.c) ------------------------------------------ */
 
 /* Versions of pages of one registry; what changes more often is not told apart. */
 #define DYN_PATCHES_MAX 4096
@@ -540,7 +540,7 @@ int dyn_patch_each(const struct dyn_range *range,
 		   void *ctx);
 void dyn_patch_release(struct dyn_range *range);
 
-/* ---- hand-over and doorbell (dyn_intake.c) --------------------------------------------------- */
+/* ---- hand-over and doorbell (intake.c) --------------------------------------------------- */
 
 #define DYN_NR_WAITING 64
 
@@ -580,7 +580,7 @@ int dyn_intake_next(struct dyn_intake *in, struct dyn_peer *peer);
 /* 0 if @fd is a memfd sealed against shrinking, and readable and writable; else -EPERM. */
 int dyn_intake_check(int fd);
 
-/* ---- all of it (dyn.c) --------------------------------------------------------------------- */
+/* ---- all of it (jit.c) --------------------------------------------------------------------- */
 
 struct dyn {
 	struct dyn_config config;
@@ -606,7 +606,7 @@ struct dyn {
 	uint64_t bad_gone, dropped_gone, missed_gone; /* counts of registries that are gone */
 };
 
-/* ---- their images (dyn_image.c; dyn_image.h: any) -------------------------------------------- */
+/* ---- their images (image.c; images.h: any) -------------------------------------------- */
 
 /* Write the facility's image if it is behind (see there); durable when it returns 0. */
 int dyn_image_write(struct dyn_facility *f, bool full, struct base_err *err);

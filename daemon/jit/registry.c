@@ -40,7 +40,7 @@ static void describe(struct dyn_registry *reg, const struct process *p)
 		reg->created_s = 0;
 		return;
 	}
-	/* A registry's life is that which it was bound to (dyn.c). */
+	/* A registry's life is that which it was bound to (jit.c). */
 	registry_process_life(p->pid, reg->start_time_ns ? NULL : &reg->start_time_ns,
 			      reg->kind == DYN_REGISTRY ? NULL : &reg->life);
 	snprintf(link, sizeof(link), "/proc/%d/exe", p->pid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The routines of one registry: a table, so that a million of them take little room. A routine is
- * an address with contents; who lives at an address, and when, is a matter of dyn_tenant.c. They
+ * an address with contents; who lives at an address, and when, is a matter of lifetime.c. They
  * are named by their index, from 1 on; 0 is none.
  */
 #ifndef DCPI_DYN_ROUTINE_H

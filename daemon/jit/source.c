@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Processes that do not link libdbgdyn: what their runtimes write into files is followed (jitdump,
- * perf maps), and GDB's JIT interface (dyn_gdb.c). Each is a registry of its own kind, that nothing
+ * perf maps), and GDB's JIT interface (gdb.c). Each is a registry of its own kind, that nothing
  * is written into; where several tell of an address, the first kind holds.
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads back the file of kernel_text.c. Apart, since lib/image calls its objects images as well. */
+/* Reads back the file of text.c. Apart, since lib/image calls its objects images as well. */
 #ifndef DCPI_KERNEL_KEPT_H
 #define DCPI_KERNEL_KEPT_H
 

@@ -2,7 +2,7 @@
 /*
  * Mark: what the profiles of all epochs refer to. Sweep: under a lock that keeps daemons from
  * writing images, and only what is still the file that was looked at. A daemon makes the images
- * that it has samples for newer than its last flush before each flush (dyn_write.c), so that no
+ * that it has samples for newer than its last flush before each flush (write.c), so that no
  * profile that comes in between can refer to one that goes.
  */
 #include "gc.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Windows, the next instructions behind a sample (lib/vtrace), in the daemon: what they met and
- * nobody has translated is translated (windows_code.c); each is attributed as a count is, block by
- * block, by its process's mappings at that time (windows.c), and becomes moves in the profiles of
- * the images it went through (windows_move.c).
+ * nobody has translated is translated (code.c); each is attributed as a count is, block by
+ * block, by its process's mappings at that time (place.c), and becomes moves in the profiles of
+ * the images it went through (edges.c).
  */
 #ifndef DCPI_DAEMON_WINDOWS_H
 #define DCPI_DAEMON_WINDOWS_H

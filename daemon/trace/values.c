@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "trace_parts.h"
+#include "registry.h"
 
 /* Windows that wait to be sent: a drain brings those of seconds at once. */
 enum { QUEUE_MAX = 4096, THINNED_MAX = 32 };
@@ -26,7 +27,7 @@ static uint32_t owner_of(int32_t pid)
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (stat(path, &st) < 0 || proc_check_owner(pid, st.st_uid) < 0)
+	if (stat(path, &st) < 0 || registry_process_check(pid, st.st_uid) < 0)
 		return IMAGE_VALUES_NOBODY;
 	return st.st_uid;
 }

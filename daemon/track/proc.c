@@ -106,18 +106,6 @@ int proc_describe(struct process *p)
 	return 0;
 }
 
-int proc_check_owner(int32_t pid, uint32_t uid)
-{
-	char text[4096];
-	unsigned int real, effective, saved;
-	ssize_t n = read_proc(pid, "status", text, sizeof(text));
-	const char *line = n < 0 ? NULL : strstr(text, "\nUid:");
-
-	if (!line || sscanf(line + 5, "%u %u %u", &real, &effective, &saved) != 3)
-		return -ESRCH;
-	return real == uid && effective == uid && saved == uid ? 0 : -EPERM;
-}
-
 /* The kernel writes a newline in a path as \012 there; nothing else is escaped. */
 static void unescape(char *path)
 {

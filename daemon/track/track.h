@@ -25,7 +25,7 @@ struct map {
 	bool listed; /* read from /proc, not told by an event */
 };
 
-struct ranges; /* ranges.c */
+struct ranges; /* follow/ranges.c */
 
 /* One life of a pid between fork, exec and exit. */
 struct process {
@@ -218,8 +218,6 @@ void identity_forget(struct identity *t);
 /* Start time, parent, uid and name of @p. -ESTALE: that pid is another process's by now, and
  * nothing is written; -ESRCH where it is gone. */
 int proc_describe(struct process *p);
-/* 0: all of the process's uids are @uid; -EPERM; -ESRCH. */
-int proc_check_owner(int32_t pid, uint32_t uid);
 /* 0: all of [start, end) is executable memory of the process; -ENOENT; -errno. */
 int proc_check_code(int32_t pid, uint64_t start, uint64_t end);
 /* Calls @fn with each mapping of @pid, and whether it is executable. 0 or -errno. */

@@ -24,7 +24,7 @@ struct parse {
 /* Can a process have that? Above nothing, below REGISTRY_VADDR_MAX. */
 bool registry_vaddr_good(uint64_t base, uint64_t len);
 
-/* ---- one record (registry_record.c) ---------------------------------------------------------- */
+/* ---- one record (record.c) ---------------------------------------------------------- */
 
 /* Is the answer long enough, or has it taken long enough? What was begun is ended. */
 bool registry_parse_full(const struct parse *p);
@@ -43,11 +43,11 @@ int registry_record_put(struct parse *p, struct wire_head *head, uint16_t flags)
 
 /* ---- the parts of a reading ------------------------------------------------------------------ */
 
-/* registry_table.c: facilities (which go into @p->state) and ranges. 0 or negative. */
+/* table.c: facilities (which go into @p->state) and ranges. 0 or negative. */
 int registry_table_put(struct parse *p);
-/* registry_ring.c: from @place->tail on, to the head if the answer is not full before. */
+/* ring.c: from @place->tail on, to the head if the answer is not full before. */
 int registry_ring_take(struct parse *p, struct registry_place *place);
-/* registry_heap.c: the same from @place->list_at, with WIRE_LISTED when it comes to its end. */
+/* heap.c: the same from @place->list_at, with WIRE_LISTED when it comes to its end. */
 int registry_heap_list(struct parse *p, struct registry_place *place);
 
 #endif

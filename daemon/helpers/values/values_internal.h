@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The client's parts: the process's life (values_life.c), windows and tuples (values.c). */
+/* The client's parts: the process's life (life.c), windows and tuples (values.c). */
 #ifndef DCPI_VALUES_INTERNAL_H
 #define DCPI_VALUES_INTERNAL_H
 

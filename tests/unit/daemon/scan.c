@@ -11,6 +11,7 @@
 
 #include "follow_internal.h"
 #include "stand_ins.h"
+#include "registry.h"
 
 static struct trial t;
 
@@ -412,9 +413,9 @@ static void reserved_for_code(void **state)
 static void whose_process(void **state)
 {
 	(void)state;
-	assert_int_equal(proc_check_owner(getpid(), geteuid()), 0);
-	assert_int_equal(proc_check_owner(getpid(), geteuid() + 1), -EPERM);
-	assert_int_equal(proc_check_owner(INT32_MAX, geteuid()), -ESRCH);
+	assert_int_equal(registry_process_check(getpid(), geteuid()), 0);
+	assert_int_equal(registry_process_check(getpid(), geteuid() + 1), -EPERM);
+	assert_int_equal(registry_process_check(INT32_MAX, geteuid()), -ESRCH);
 }
 
 static void where_code_is(void **state)
